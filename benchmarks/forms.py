@@ -21,7 +21,7 @@ def forms(folder: Path, size: float, workers: int, index_dir: Path) -> list[dict
     """Return what indexing a made trace of so many bytes costs in each form, up to the committed index; of a
     compressed one also with the block store, which follows.
     """
-    found: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     for form, (name, options) in FORMS.items():
         path = folder / f"made-{size:.0f}-{name}"
         if not path.exists():
@@ -29,7 +29,7 @@ def forms(folder: Path, size: float, workers: int, index_dir: Path) -> list[dict
             os.sync()  # or it would be written while others are measured
         whole = indexed(path, workers, index_dir, watched=False)
         run = committed(path, workers, index_dir, whole.text_bytes)
-        found.append({"form": form, "bytes": path.stat().st_size, **run})
+        rows.append({"form": form, "bytes": path.stat().st_size, **run})
         if path.suffix == ".gz":
-            found[-1]["with_block_store_s"] = whole.run["seconds"]
-    return found
+            rows[-1]["with_block_store_s"] = whole.run["seconds"]
+    return rows

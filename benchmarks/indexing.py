@@ -20,7 +20,7 @@ COMMITTED = (
     "options = IndexOptions(Path(sys.argv[3]), threads=int(sys.argv[2]), force=True)\n"
     "ingest_index(sys.argv[1], options)"
 )
-APART = ("strings.", "derived")
+TEXT_COLUMNS = ("strings.", "derived")
 """Files of an index that are counted apart: names and texts, and what is written after it."""
 
 
@@ -72,13 +72,13 @@ def indexing(trace: Path, workers: Sequence[int], index_dir: Path, with_peers: b
     done = [indexed(trace, count, index_dir) for count in workers]
     last = done[-1]
     times = {count: [indexed(trace, count, index_dir, watched=False).run] for count in workers}
-    found = {}
+    costs = {}
     for name, cost in peers(trace, last.text_bytes) if with_peers else ():
-        found[name] = cost
+        costs[name] = cost
         if "seconds" in cost:
             times[workers[0]].append(indexed(trace, workers[0], index_dir, watched=False).run)
     sizes = {path.relative_to(last.folder).as_posix(): path.stat().st_size for path in files_of(last.folder)}
-    apart = sum(size for name, size in sizes.items() if name.startswith(APART))
+    texts = sum(size for name, size in sizes.items() if name.startswith(TEXT_COLUMNS))
     slices = max(1, last.facts["slices"])
     return {
         "trace": trace.name,
@@ -88,9 +88,9 @@ def indexing(trace: Path, workers: Sequence[int], index_dir: Path, with_peers: b
         "slices": last.facts["slices"],
         "workers": {str(each.workers): _median(times[each.workers], each.run) for each in done},
         "index_bytes": sum(sizes.values()),
-        "index_bytes_per_slice": round((sum(sizes.values()) - apart) / slices, 1),
-        "apart_bytes_per_slice": round(apart / slices, 1),
-        "peers": found,
+        "index_bytes_per_slice": round((sum(sizes.values()) - texts) / slices, 1),
+        "apart_bytes_per_slice": round(texts / slices, 1),
+        "peers": costs,
     }
 
 

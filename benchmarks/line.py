@@ -18,8 +18,8 @@ OVER_SSH = {"SSH_CONNECTION": "192.0.2.1 1 192.0.2.2 22", "COLORTERM": ""}
 
 def lines(trace: Path, index_dir: Path) -> list[dict[str, Any]]:
     """Return the lag of lines of several speeds; the terminal that does not answer is not paced."""
-    found = [held_key(trace, index_dir, speed, answers=True) for speed in BITS_PER_S]
-    return [*found, *(held_key(trace, index_dir, speed, answers=False) for speed in BITS_PER_S)]
+    runs = [held_key(trace, index_dir, speed, answers=True) for speed in BITS_PER_S]
+    return [*runs, *(held_key(trace, index_dir, speed, answers=False) for speed in BITS_PER_S)]
 
 
 def held_key(trace: Path, index_dir: Path, bits_per_s: float, answers: bool) -> dict[str, Any]:

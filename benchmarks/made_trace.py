@@ -40,11 +40,11 @@ class Section:
     def text(self, copy: int) -> str:
         """Return the events of a copy, the first being 0."""
         values = self.base + copy * self.step
-        places = np.repeat(values, 1 + self.is_stamp)
+        numbers = np.repeat(values, 1 + self.is_stamp)
         second = np.cumsum(1 + self.is_stamp)[self.is_stamp] - 1
-        places[second] = values[self.is_stamp] % 1000
-        places[second - 1] = values[self.is_stamp] // 1000
-        return self.template % tuple(places.tolist())
+        numbers[second] = values[self.is_stamp] % 1000
+        numbers[second - 1] = values[self.is_stamp] // 1000
+        return self.template % tuple(numbers.tolist())
 
 
 @dataclass(frozen=True)
@@ -71,11 +71,11 @@ def pattern(epoch: bool = False) -> Pattern:
         base = BASE.search(text)
         assert base is not None
         since = int(base[1]) // 1000
-        text = STAMP.sub(lambda found: f'"ts": {int(found[1]) + since}.{found[2]}', BASE.sub("", text))
+        text = STAMP.sub(lambda match: f'"ts": {int(match[1]) + since}.{match[2]}', BASE.sub("", text))
     events = EVENT.findall(text)
     once = [event for event in events if '"ph": "M"' in event or '"pid": "' in event]
-    kept = set(once)
-    repeated = [event for event in events if event not in kept]
+    unrepeated = set(once)
+    repeated = [event for event in events if event not in unrepeated]
     begin = min(_stamp(event) for event in repeated)
     period = max(_stamp(event) + _duration(event) for event in repeated) - begin + PAUSE_NS
     strides = _strides(repeated)
@@ -99,31 +99,31 @@ def write_made_trace(
 
     A path that ends in .gz is compressed; on one line there is no white space between values.
     """
-    made = pattern(epoch)
-    copies = copies or max(1, round(size / made.copy_bytes))
+    source = pattern(epoch)
+    copies = copies or max(1, round(size / source.copy_bytes))
     with gzip.open(path, "wb", GZIP_LEVEL) if path.suffix == ".gz" else path.open("wb") as file:
-        for text in _pieces(made, range(copies)):
+        for text in _pieces(source, range(copies)):
             file.write((BREAK.sub("", text) if one_line else text).encode())
     return path
 
 
-def _pieces(made: Pattern, copies: Iterable[int]) -> Iterator[str]:
-    yield made.header
-    for section in (made.host, made.device):
+def _pieces(source: Pattern, copies: Iterable[int]) -> Iterator[str]:
+    yield source.header
+    for section in (source.host, source.device):
         for copy in copies:
             yield section.text(copy) + ","
-    yield ",".join(made.once) + made.footer
+    yield ",".join(source.once) + source.footer
 
 
 def _stamp(event: str) -> int:
-    found = STAMP.search(event)
-    assert found is not None, event
-    return int(found[1]) * 1000 + int(found[2])
+    match = STAMP.search(event)
+    assert match is not None, event
+    return int(match[1]) * 1000 + int(match[2])
 
 
 def _duration(event: str) -> int:
-    found = DURATION.search(event)
-    return int(found[1]) * 1000 + int(found[2]) if found else 0
+    match = DURATION.search(event)
+    return int(match[1]) * 1000 + int(match[2]) if match else 0
 
 
 def _strides(events: list[str]) -> dict[str, int]:
@@ -144,7 +144,7 @@ def _section(events: list[str], period: int, strides: dict[str, int]) -> Section
     step: list[int] = []
     stamps: list[bool] = []
 
-    def place(match: re.Match[str]) -> str:
+    def placeholder(match: re.Match[str]) -> str:
         if match["stamp"]:
             base.append(int(match["stamp"]) * 1000 + int(match["rest"]))
             step.append(period)
@@ -156,6 +156,6 @@ def _section(events: list[str], period: int, strides: dict[str, int]) -> Section
         stamps.append(False)
         return f"{kind}%d" if match[6] else f'"{kind}": %d'
 
-    places = re.compile(rf'("ts": (?P<stamp>\d+)\.(?P<rest>\d{{3}}))|{NUMBER.pattern}')
-    template = places.sub(place, ",".join(events).replace("%", "%%"))
+    numbers = re.compile(rf'("ts": (?P<stamp>\d+)\.(?P<rest>\d{{3}}))|{NUMBER.pattern}')
+    template = numbers.sub(placeholder, ",".join(events).replace("%", "%%"))
     return Section(template, np.array(base), np.array(step), np.array(stamps))

@@ -117,8 +117,8 @@ def _proportional(pids: Sequence[int]) -> int:
 
 def _sizes(pid: int, file: str, names: Sequence[str]) -> int:
     """Return the sum of some sizes that a file of /proc tells of a process, 0 where it has ended."""
-    told = (line.split() for line in _text(pid, file).splitlines() if line.partition(":")[0] in names)
-    return sum(int(words[1]) * 1024 for words in told)
+    fields = (line.split() for line in _text(pid, file).splitlines() if line.partition(":")[0] in names)
+    return sum(int(words[1]) * 1024 for words in fields)
 
 
 def _text(pid: int, file: str) -> str:
@@ -144,13 +144,13 @@ def _cpu_of_children() -> float:
 
 def family(root: int) -> list[int]:
     """Return a process and all its descendants."""
-    found, todo = [], [root]
+    pids, todo = [], [root]
     while todo:
         pid = todo.pop()
-        found.append(pid)
+        pids.append(pid)
         try:
             for task in (PROC / str(pid) / "task").iterdir():
                 todo += [int(child) for child in (task / "children").read_text().split()]
         except (OSError, ValueError):
             continue
-    return found
+    return pids

@@ -57,12 +57,12 @@ def _indexing(facts: dict[str, Any]) -> Iterator[Row]:
     yield "trace", f"{facts['trace']}: {size} of JSON, {events:,} events, {slices:,} slices"
     best = min(run["seconds"] for run in facts["workers"].values())
     for count, run in facts["workers"].items():
-        told = f"{_took(run)}, {mb(run['peak_private_bytes'])} private memory"
+        text = f"{_took(run)}, {mb(run['peak_private_bytes'])} private memory"
         if len(several := run.get("seconds_of_all", ())) > 1:
-            told += f"; the median of {len(several)} runs of {several[0]} to {several[-1]} s"
-        yield f"index, {count} {'process' if count == '1' else 'workers'}", told
-    apart = facts["apart_bytes_per_slice"]
-    yield "index", f"{facts['index_bytes_per_slice']} bytes per slice, and {apart} of names and texts"
+            text += f"; the median of {len(several)} runs of {several[0]} to {several[-1]} s"
+        yield f"index, {count} {'process' if count == '1' else 'workers'}", text
+    texts = facts["apart_bytes_per_slice"]
+    yield "index", f"{facts['index_bytes_per_slice']} bytes per slice, and {texts} of names and texts"
     for name, peer in facts["peers"].items():
         if "not_run" in peer:
             yield name, peer["not_run"]
@@ -74,12 +74,12 @@ def _indexing(facts: dict[str, Any]) -> Iterator[Row]:
             )
 
 
-def _alternating(found: list[dict[str, Any]]) -> Iterator[Row]:
-    for each in found:
+def _alternating(rows: list[dict[str, Any]]) -> Iterator[Row]:
+    for each in rows:
         if "not_run" in each:
             yield each["name"], each["not_run"]
             continue
-        times = each["seconds"] / found[0]["seconds"]
+        times = each["seconds"] / rows[0]["seconds"]
         runs = each["seconds_of_all"]
         yield (
             each["name"],
@@ -88,27 +88,27 @@ def _alternating(found: list[dict[str, Any]]) -> Iterator[Row]:
         )
 
 
-def _forms(found: list[dict[str, Any]]) -> Iterator[Row]:
-    for each in found:
-        share = each["mb_per_s"] / found[0]["mb_per_s"]
-        told = f"{_took(each)} of JSON, {share:.0%} of the first"
+def _forms(rows: list[dict[str, Any]]) -> Iterator[Row]:
+    for each in rows:
+        share = each["mb_per_s"] / rows[0]["mb_per_s"]
+        text = f"{_took(each)} of JSON, {share:.0%} of the first"
         if "with_block_store_s" in each:
-            told += f"; with its block store {each['with_block_store_s']} s"
-        yield each["form"], told
+            text += f"; with its block store {each['with_block_store_s']} s"
+        yield each["form"], text
 
 
-def _reopening(found: list[dict[str, Any]]) -> Iterator[Row]:
-    for each in found:
+def _reopening(rows: list[dict[str, Any]]) -> Iterator[Row]:
+    for each in rows:
         size, cpu = mb(each["bytes"]), each["processor_time"]["median_ms"]
         yield f"imports to picture, {size}", f"{_spread(each['to_picture'])}; processor {cpu:.4g} ms"
         for name, what in (("reopened", "picture"), ("coarse", "first coarse lanes")):
             if name in each:
-                told = f"{_spread(each[name])}; processor {each[name]['processor_ms']:.4g} ms"
-                yield f"command to {what}, {size}", told
+                text = f"{_spread(each[name])}; processor {each[name]['processor_ms']:.4g} ms"
+                yield f"command to {what}, {size}", text
 
 
-def _frames(found: list[dict[str, Any]]) -> Iterator[Row]:
-    for each in found:
+def _frames(rows: list[dict[str, Any]]) -> Iterator[Row]:
+    for each in rows:
         slices = f"{each['slices']:,} slices"
         yield f"key to frame, {slices}", f"{_spread(each['key_to_frame'])} ({each['keys']} keys)"
         yield f"processor time a frame, {slices}", _spread(each["processor_time"])
@@ -117,15 +117,15 @@ def _frames(found: list[dict[str, Any]]) -> Iterator[Row]:
         yield f"written a frame, {slices}", f"{written}; {segments['mean']:.0f} segments"
         yield f"static picture, {slices}", _spread(each["static_picture"])
         yield f"arguments of a slice, {slices}", _spread(each["arguments"])
-    if len(found) > 1:
-        small, large = found[0], found[-1]
+    if len(rows) > 1:
+        small, large = rows[0], rows[-1]
         times = large["slices"] / max(1, small["slices"])
         costs = [each["key_to_frame"]["median_ms"] for each in (large, small)]
         yield f"{times:.0f} times the slices", f"{costs[0] / costs[1]:.2f} times the time to the frame"
 
 
-def _lines(found: list[dict[str, Any]]) -> Iterator[Row]:
-    for each in found:
+def _lines(rows: list[dict[str, Any]]) -> Iterator[Row]:
+    for each in rows:
         speed = f"{each['bits_per_s'] / 1e6:g} Mbit/s, {each['delay_s'] * 1000:.0f} ms each way"
         paced = "" if each["answers"] else ", a terminal that does not answer"
         yield (

@@ -47,7 +47,9 @@ def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     result: dict[str, Any] = {"schema": SCHEMA, "machine": machine()}
     _with_bytecode()
     index_dir = folder / "index"
-    traces = options.traces or [_made(folder, size) for size in (options.size / SMALLER, options.size)]
+    traces = options.traces or [
+        _trace_of_size(folder, size) for size in (options.size / SMALLER, options.size)
+    ]
     if "indexing" in options.only:
         say("indexing", traces[-1])
         result["indexing"] = [indexing(traces[-1], options.workers, index_dir, options.peers)]
@@ -62,7 +64,9 @@ def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     if "reopening" in options.only:
         result["reopening"] = [
             {"bytes": trace.stat().st_size, **_reopened(trace, index_dir)}
-            for trace in (traces if options.traces else [_made(folder, size) for size in options.reopen])
+            for trace in (
+                traces if options.traces else [_trace_of_size(folder, size) for size in options.reopen]
+            )
         ]
     if "frames" in options.only:
         result["frames"] = [_walked(trace, index_dir) for trace in traces]
@@ -95,7 +99,7 @@ def _indexed(trace: Path, index_dir: Path) -> None:
     measured_python(TRACELANE, "index", str(trace), "--index-dir", str(index_dir))
 
 
-def _made(folder: Path, size: float) -> Path:
+def _trace_of_size(folder: Path, size: float) -> Path:
     path = folder / f"made-{size:.0f}.pt.trace.json"
     if not path.exists():
         say("making", path)
@@ -111,20 +115,24 @@ def say(what: str, trace: Path) -> None:
 
 def parser() -> argparse.ArgumentParser:
     """Return what the command line understands."""
-    found = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    found.add_argument("traces", nargs="*", type=Path, help="measure these, the smallest first")
-    found.add_argument("--size", type=float, default=1e9, help="bytes of the trace that is made")
-    found.add_argument("--reopen", type=float, nargs="+", default=[1e8, 1e9], help="bytes of those reopened")
-    found.add_argument("--workers", type=int, nargs="+", default=WORKERS, help="processes that index")
-    found.add_argument("--rounds", type=int, default=5, help="turns of the readers that alternate")
-    found.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, help="measure only these parts")
-    found.add_argument("--no-peers", dest="peers", action="store_false", help="run no other programs")
-    found.add_argument("--folder", type=Path, help="keep what is made here, and use what is there")
-    found.add_argument("--json", type=Path, help="write the measurements to this file")
-    found.add_argument("--markdown", type=Path, help="write the tables to this file")
-    found.add_argument("--from", dest="source", type=Path, help="measure nothing: take this file of --json")
-    found.add_argument("--docs", action="store_true", help="put the tables into docs/performance.md")
-    return found
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    arguments.add_argument("traces", nargs="*", type=Path, help="measure these, the smallest first")
+    arguments.add_argument("--size", type=float, default=1e9, help="bytes of the trace that is made")
+    arguments.add_argument(
+        "--reopen", type=float, nargs="+", default=[1e8, 1e9], help="bytes of those reopened"
+    )
+    arguments.add_argument("--workers", type=int, nargs="+", default=WORKERS, help="processes that index")
+    arguments.add_argument("--rounds", type=int, default=5, help="turns of the readers that alternate")
+    arguments.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, help="measure only these parts")
+    arguments.add_argument("--no-peers", dest="peers", action="store_false", help="run no other programs")
+    arguments.add_argument("--folder", type=Path, help="keep what is made here, and use what is there")
+    arguments.add_argument("--json", type=Path, help="write the measurements to this file")
+    arguments.add_argument("--markdown", type=Path, help="write the tables to this file")
+    arguments.add_argument(
+        "--from", dest="source", type=Path, help="measure nothing: take this file of --json"
+    )
+    arguments.add_argument("--docs", action="store_true", help="put the tables into docs/performance.md")
+    return arguments
 
 
 def main() -> None:

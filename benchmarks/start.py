@@ -69,9 +69,9 @@ def seen(trace: Path, index_dir: Path) -> Seen:
                     data = os.read(terminal, 1 << 16)
                     os.write(terminal, ANSWER * data.count(QUESTION))
                     text += data
-        found = Seen(time.perf_counter() - began, _cpu_of(family(viewer.pid)))
+        first_sight = Seen(time.perf_counter() - began, _cpu_of(family(viewer.pid)))
     os.close(terminal)
-    return found
+    return first_sight
 
 
 @contextmanager
@@ -114,6 +114,6 @@ def _facts(pid: int) -> list[str]:
         return []
 
 
-def _spread(found: Sequence[Seen]) -> dict[str, Any]:
-    processor = statistics.median(each.cpu_s for each in found)
-    return {**spread([each.seconds for each in found]), "processor_ms": round(processor * 1000, 1)}
+def _spread(runs: Sequence[Seen]) -> dict[str, Any]:
+    processor = statistics.median(each.cpu_s for each in runs)
+    return {**spread([each.seconds for each in runs]), "processor_ms": round(processor * 1000, 1)}

@@ -1,11 +1,12 @@
 """What a store of many ranks costs, and whether it is the same whoever collects it.
 
-    python benchmarks/store.py RANKS… [--equal] [--work FOLDER]
+    python benchmarks/store.py RANKS… [--equal] [--with-index] [--work FOLDER]
 
 RANKS are folders of one trace per rank. Each is collected by one process; `ranks` and the printed picture of
 the store are measured as well. With --equal each is collected again, by a cluster of two workers of which one
 is killed, and by four shards at once of which one runs twice and one is killed and started again: every file
-of these stores must have the bytes of the first. A line of JSON for each folder.
+of these stores must have the bytes of the first. With --with-index stores hold the indexes of the ranks, too.
+A line of JSON for each folder; exit code 1 where a store is not equal.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -34,11 +36,11 @@ SHARDS = 4
 TURN_S = 0.05
 
 
-def measured(traces: Path, work: Path, *, equal: bool) -> dict[str, Any]:
+def measured(traces: Path, work: Path, *, equal: bool, options: Sequence[str] = ()) -> dict[str, Any]:
     """Return the figures of one folder of ranks."""
     store = work / "alone"
     begins = os.getloadavg()[0]
-    collecting, _ = Cost.of("collect", str(traces), "-o", str(store))
+    collecting, _ = Cost.of("collect", str(traces), "-o", str(store), *options)
     ranks, text = Cost.of("ranks", str(store), "--json", "--worst", "1")
     picture, _ = Cost.of("view", str(store), "--index-dir", str(work / "picture"))
     count = len(list((store / "ranks").iterdir()))
@@ -59,7 +61,7 @@ def measured(traces: Path, work: Path, *, equal: bool) -> dict[str, Any]:
         files = files_of(store)
         for name, collect in (("cluster", collect_on_cluster), ("shards", collect_in_shards)):
             began = time.perf_counter()
-            collect(traces, work / name, count)
+            collect(traces, work / name, count, options)
             seconds = round(time.perf_counter() - began, 1)
             result[name] = {"equal": files_of(work / name) == files, "files": len(files), "wall_s": seconds}
             shutil.rmtree(work / name)
@@ -75,11 +77,11 @@ def files_of(store: Path) -> dict[str, str]:
     }
 
 
-def collect_on_cluster(traces: Path, store: Path, count: int) -> None:
+def collect_on_cluster(traces: Path, store: Path, count: int, options: Sequence[str]) -> None:
     """Collect with two workers; kill one of them when a third of the ranks is there."""
     import psutil
 
-    process = start("collect", traces, store, "--cluster", "local:2")
+    process = start("collect", traces, store, "--cluster", "local:2", *options)
     wait_for(store, count // 3)
     below = psutil.Process(process.pid).children(recursive=True)
     workers = [child for child in below if WORKER in " ".join(child.cmdline())]
@@ -87,14 +89,16 @@ def collect_on_cluster(traces: Path, store: Path, count: int) -> None:
     expect_success(process)
 
 
-def collect_in_shards(traces: Path, store: Path, count: int) -> None:
+def collect_in_shards(traces: Path, store: Path, count: int, options: Sequence[str]) -> None:
     """Collect in shards at once, the first twice; kill the last when a third is there, and run it again."""
     shards = [f"{number}/{SHARDS}" for number in range(SHARDS)]
-    processes = [start("collect", traces, store, "--shard", shard) for shard in [shards[0], *shards]]
+    processes = [
+        start("collect", traces, store, "--shard", shard, *options) for shard in [shards[0], *shards]
+    ]
     wait_for(store, count // 3)
     os.kill(processes[-1].pid, signal.SIGKILL)
     processes[-1].wait()
-    processes[-1] = start("collect", traces, store, "--shard", shards[-1])
+    processes[-1] = start("collect", traces, store, "--shard", shards[-1], *options)
     for process in processes:
         expect_success(process)
 
@@ -119,19 +123,25 @@ def expect_success(process: subprocess.Popen[bytes]) -> None:
         raise subprocess.CalledProcessError(code, process.args)
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("traces", nargs="+", type=Path, metavar="RANKS")
     parser.add_argument("--equal", action="store_true", help="collect again with a cluster and in shards")
     parser.add_argument("--work", type=Path, help="the folder to write stores to (default: a temporary one)")
+    parser.add_argument("--with-index", action="store_true", help="keep the ranks' indexes in the stores")
     options = parser.parse_args()
     print(json.dumps(machine()))
+    is_equal = True
     for traces in options.traces:
         with tempfile.TemporaryDirectory(dir=options.work) as folder:
-            print(json.dumps(measured(traces, Path(folder), equal=options.equal)), flush=True)
+            more = ["--with-index"] if options.with_index else []
+            result = measured(traces, Path(folder), equal=options.equal, options=more)
+        is_equal &= all(result[name]["equal"] for name in ("cluster", "shards") if name in result)
+        print(json.dumps(result), flush=True)
+    return 0 if is_equal else 1
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

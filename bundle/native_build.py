@@ -26,7 +26,7 @@ SOURCES = Path(__file__).resolve().parent.parent / "core" / "native"
 STEM = "_tracelane.native"
 COMMON_FLAGS = (
     "-std=c11",
-    "-O2",
+    "-O3",
     "-ffp-contract=off",
     "-fPIC",
     "-fvisibility=hidden",

@@ -18,7 +18,7 @@ from native_build import COMMON_FLAGS, SOURCES, STEM, CompileError, compiler, lo
 
 ROOT = SOURCES.parent.parent
 FLAGS = (
-    *(flag for flag in COMMON_FLAGS if flag != "-O2"),
+    *(flag for flag in COMMON_FLAGS if flag != "-O3"),
     *("-O1", "-g", "-fno-omit-frame-pointer"),
     *("-fsanitize=address,undefined", "-fno-sanitize-recover=all"),
 )

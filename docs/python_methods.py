@@ -36,6 +36,7 @@ class AnalysisMethods(ABC):
     def _table(self, analysis: str, selection: Selection, options: dict[str, Any], table: str) -> Table:
         """Run an analysis over a part of the trace; return its table of this name, the first for \"\"."""
 '''
+LIMIT_HELP = "How many rows a list such as the longest gaps has."
 PART = (
     "where: str | None = None,",
     "step: int | str | None = None,",
@@ -54,7 +55,9 @@ def methods_text() -> str:
 def _method(row: Analysis) -> Iterator[str]:
     options = list(row.options)
     if row.limits != "rows":
-        options.append(Option("limit", "The length of lists that the analysis cuts.", None, metavar="int"))
+        options.append(
+            Option("limit", "How many rows a list such as the longest gaps has.", None, metavar="int")
+        )
     yield f"    def {row.name}("
     yield "        self,"
     yield "        *,"

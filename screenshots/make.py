@@ -6,15 +6,27 @@ The GIF and the PNGs need resvg_py, pillow and the font Fira Code (Debian: fonts
 from __future__ import annotations
 
 import asyncio
+import html
 import io
 import os
+import re
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from rich.cells import cell_len
+
 HERE = Path(__file__).resolve().parent
 FONT = "Fira Code"
+NOT_IN_FONT = re.compile("[▾▸◂⋯⌇⚠]")
+"""Characters that Fira Code lacks: for one of them resvg draws its whole run in another font."""
+TEXT = re.compile(
+    r'<text (?P<before>[^>]*?) x="(?P<x>[\d.]+)"(?P<between>[^>]*?) textLength="[\d.]+"(?P<after>[^>]*)>'
+    r"(?P<text>[^<]*)</text>"
+)
+CELL = 12.2
+"""Width of a cell in Textual's SVG."""
 
 
 @dataclass(frozen=True)
@@ -113,11 +125,25 @@ def png_of(svg: str) -> bytes:
 
     return bytes(
         resvg_py.svg_to_bytes(
-            svg_string=svg.replace("font-family: arial", f"font-family: {FONT}"),
+            svg_string=TEXT.sub(_in_runs, svg).replace("font-family: arial", f"font-family: {FONT}"),
             font_family=FONT,
             monospace_family=FONT,
         )
     )
+
+
+def _in_runs(match: re.Match[str]) -> str:
+    """Return a run of text as several, each character that the font lacks in one of its own."""
+    text, at = html.unescape(match["text"]), 0
+    if not NOT_IN_FONT.search(text):
+        return match[0]
+    runs = []
+    for part in filter(None, re.split(f"({NOT_IN_FONT.pattern})", text)):
+        x, length = float(match["x"]) + at * CELL, cell_len(part) * CELL
+        attributes = f'{match["before"]} x="{x:g}"{match["between"]} textLength="{length:g}"{match["after"]}'
+        runs.append(f"<text {attributes}>{html.escape(part).replace(chr(160), '&#160;')}</text>")
+        at += cell_len(part)
+    return "".join(runs)
 
 
 def write_gif(pictures: list[str], target: Path) -> None:

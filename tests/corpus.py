@@ -15,6 +15,8 @@ CORPUS = Path(os.environ.get("TRACELANE_CORPUS", ROOT.parent / "shared" / "trace
 GOLDENS = Path(os.environ.get("TRACELANE_GOLDENS", CORPUS.parent / "goldens"))
 
 CASES = Path(os.environ.get("TRACELANE_CASES", CORPUS.parent / "cases"))
+HOSTILE_MAKER = CASES / "trust" / "hostile.py"
+"""A program that makes real traces hostile: `hostile.py FOLDER CORPUS`."""
 
 needs_corpus = pytest.mark.skipif(
     not CORPUS.is_dir(), reason=f"no corpus of real traces at {CORPUS} (set TRACELANE_CORPUS)"
@@ -24,6 +26,9 @@ needs_goldens = pytest.mark.skipif(
 )
 needs_cases = pytest.mark.skipif(
     not CASES.is_dir(), reason=f"no small cases at {CASES} (set TRACELANE_CASES)"
+)
+needs_hostile_maker = pytest.mark.skipif(
+    not HOSTILE_MAKER.is_file(), reason=f"no maker of hostile traces at {HOSTILE_MAKER}"
 )
 
 

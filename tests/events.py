@@ -15,6 +15,7 @@ from tracelane.core.index.store import Index
 from tracelane.core.read.promoted import PromotedTable
 from tracelane.core.read.reader import NATIVE, new_scanner, scanner_name
 from tracelane.core.read.scanner import Reason, ScanText, ScanWatch
+from tracelane.core.trace import Trace, open_trace
 
 Event = dict[str, Any]
 PROMOTED_TABLE = PromotedTable()
@@ -138,3 +139,9 @@ def index_of(events: Sequence[object], folder: Path, cuts: Sequence[int] = ()) -
     parts = parts_of(events, cuts)
     build_parts(parts, folder)
     return Index.open(folder)
+
+
+def open_events(folder: Path, events: Sequence[Event]) -> Trace:
+    """Write events into a file of a folder and return it opened, its index beside it."""
+    (folder / "t.json").write_text(json.dumps({"traceEvents": events}))
+    return open_trace(folder / "t.json", index_dir=folder / "index")

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 from tracelane.core.export.formats import as_json
 from tracelane.core.tables.registry import BY_NAME
 from tracelane.core.tables.scope import Scope
+from tracelane.tui.cli.main import main
 
 KEYS = ["schema", "command", "scope", "origin_ns", "tables", "notes"]
 
@@ -30,3 +34,9 @@ def analysed(name: str, scope: Scope, **options: Any) -> dict[str, Any]:
     """Return the JSON of an analysis, by name and through text."""
     tables = BY_NAME[name].run(scope, **options)
     return flat(json.loads(as_json(tables, name)))
+
+
+def command_json(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> dict[str, Any]:
+    """Run a command that succeeds and return what it prints as JSON, flat."""
+    assert main([*map(str, arguments), "--json"]) == 0, capsys.readouterr().err
+    return flat(json.loads(capsys.readouterr().out))

@@ -44,27 +44,6 @@ NO_NAMES = frozenset(
     )
 )
 """Words that name no variable, parameter, attribute, function, class or file; docs/glossary.md has others."""
-NOT_YET_CLEAN = {
-    "benchmarks": 31,
-    "core/remote": 1,
-    "core/sql": 3,
-    "tests/core": 309,
-    "tests/core/native": 6,
-    "tests/fuzz": 5,
-    "tests/remote": 1,
-    "tests/tui": 175,
-    "tui": 2,
-    "tui/cli": 6,
-    "tui/controllers": 59,
-    "tui/draw": 99,
-    "tui/lanes": 7,
-    "tui/panels": 39,
-    "tui/screens": 7,
-    "tui/terminal": 6,
-    "tui/text": 15,
-    "tui/widgets": 7,
-}
-"""Uses that are left, by folder. A number here may only become smaller; a folder without one has none."""
 
 
 @cache
@@ -124,9 +103,9 @@ def _folders() -> list[str]:
 
 @pytest.mark.parametrize("folder", _folders())
 def test_names_say_what_things_are(folder: str) -> None:
-    """No name is a word of the list, except for those that a folder has left."""
+    """No name is a word of the list."""
     uses = _uses(ROOT / folder)
-    assert len(uses) <= NOT_YET_CLEAN.get(folder, 0), "\n".join(uses)
+    assert not uses, "\n".join(uses)
 
 
 def test_words_are_seen_wherever_a_name_is_given() -> None:

@@ -107,6 +107,7 @@ class TracelaneApp(Stage):
         self.saving = SaveController(self, store, SliceSaver(self, store), self.marking)
         self.navigation = NavigationController(self, store, self.searching, self.panels, self.queries)
         self.drawing.escape_text = self.navigation.escape_text
+        self.on_notices = self.drawing.fill_footer
         self.prompts = PromptController(self, store, self.marking)
         comparing = CompareController(self, store, self.marking)
         for controller in (
@@ -215,6 +216,7 @@ class TracelaneApp(Stage):
     def _prompt_left(self) -> None:
         self.searching.give_up()
         self.prompts.left()
+        self.main.query_one(Prompt).pass_on()
 
     @on(Prompt.Typed)
     def _prompt_typed(self, message: Prompt.Typed) -> None:
@@ -224,6 +226,7 @@ class TracelaneApp(Stage):
     @on(Prompt.Answered)
     def _prompt_answered(self, message: Prompt.Answered) -> None:
         self.prompts.answered(message)
+        self.main.query_one(Prompt).pass_on()
 
     @on(VirtualTable.RowChosen, "#findings-rows")
     def _finding_chosen(self, message: VirtualTable.RowChosen) -> None:
@@ -244,9 +247,9 @@ class TracelaneApp(Stage):
     def _call_chosen(self, message: TreePane.CallChosen) -> None:
         self.trees.call_chosen(message)
 
-    @on(Panel.Made)
+    @on(Panel.PaneAdded)
     def _panel_made(self) -> None:
-        self.panels.made()
+        self.panels.fill_new()
 
     @on(TextPane.Resized)
     def _pane_resized(self) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tracelane.core.base.clock import Clocks
 from tracelane.core.base.errors import TracelaneError
-from tracelane.core.base.units import format_ns
+from tracelane.core.base.units import format_moment
 from tracelane.core.export.marks import Mark, moved, read_marks, shelf
 from tracelane.core.trace import Trace
 
@@ -34,8 +34,7 @@ class TimeWriter:
 
     def relative(self, time: int) -> str:
         """Return a time counted from the start of the trace, exact."""
-        sign = "-" if time < self.zero else "+"
-        return sign + format_ns(abs(time - self.zero), 9)
+        return format_moment(time - self.zero)
 
     def file(self, time: int, source: int = 0, process: str = "") -> str:
         """Return a time as it stands in the file: µs, three decimals."""

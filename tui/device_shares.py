@@ -3,20 +3,39 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
+import numpy as np
+
+from tracelane.core.query.busy import work_cells
 from tracelane.core.query.titles import rank_titles
 from tracelane.core.tables.scope import Scope
 
 from .draw.header import DeviceShare
+from .draw.quiet import no_work
+
+if TYPE_CHECKING:
+    from tracelane.core.tables.devices import Device
+
+MOST_SLICES = 3_000_000
+"""Of more slices it would take seconds of processor time to count exactly what a device does."""
+ESTIMATE_CELLS = 4096
+"""In so many parts of the time the work of a device's lanes is added up instead."""
 
 
-def device_shares(scope: Scope) -> list[DeviceShare]:
+def device_shares(scope: Scope, most_slices: int = MOST_SLICES) -> list[DeviceShare]:
     """Return the share of its time that each device works; where something lies absurdly far from the rest,
     of what is shown at first. A device that works only far off has no share that means anything.
+
+    Where devices have more slices than `most_slices`, shares are estimates from the index's prefix sums.
     """
     from tracelane.core.tables.breakdown import breakdown  # nothing of it is needed at the start
+    from tracelane.core.tables.devices import devices as devices_of
 
     trace = scope.trace
+    all_devices = devices_of(trace)
+    if sum(trace.lanes[lane].slices for one in all_devices for lane in one.lanes) > most_slices:
+        return [_estimated(scope, one) for one in all_devices]
     devices = breakdown(scope).devices
     shares = {(one.source, one.device): one.busy_share for one in devices}
     if trace.has_outliers:
@@ -33,9 +52,35 @@ def device_shares(scope: Scope) -> list[DeviceShare]:
     ]
 
 
+def _estimated(scope: Scope, device: Device) -> DeviceShare:
+    """Return how busy a device is from its first work to its last, as far as some thousand parts of the time
+    say: in each part the work of its lanes adds up, at most to all of it.
+    """
+    trace, index = scope.trace, scope.trace.indexes[device.source]
+    start, end = trace.opening_span
+    edges = np.linspace(start, end, ESTIMATE_CELLS + 1).astype(np.int64)
+    busy = np.zeros(ESTIMATE_CELLS, np.int64)
+    for number in device.lanes:
+        scope.check()
+        lane = trace.lanes[number]
+        offset = scope.clocks.offset(lane.source, lane.pid)
+        busy += work_cells(index, lane.number, edges, offset, no_work(index)).busy
+    works = np.flatnonzero(busy)
+    share = None
+    if len(works):
+        first, last = int(works[0]), int(works[-1]) + 1
+        share = float(np.minimum(busy, np.diff(edges)).sum() / (edges[last] - edges[first]))
+    rank = trace.rank(device.source) if rank_titles(trace.members) else None
+    name = f"{device.label} {device.pid}" if device.label == "device" else device.label
+    return DeviceShare(name, rank, share, is_estimate=True)
+
+
 def slowest_rank(scope: Scope) -> int | None:
-    """Return the source of the rank that the others wait for most in collectives, None where none does."""
-    if not rank_titles(scope.trace.members):
+    """Return the source of the rank that the others wait for most in collectives, None where none does, or
+    where it would take long to know.
+    """
+    trace = scope.trace
+    if not rank_titles(trace.members) or sum(lane.slices for lane in trace.lanes) > MOST_SLICES:
         return None
     from tracelane.core.tables.ranks import ranks
 

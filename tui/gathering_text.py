@@ -91,11 +91,11 @@ def _stage(gathering: Gathering, position: int) -> str:
 
 def _waiting(gathering: Gathering) -> str:
     """Return which files nobody is at yet: "10 wait: ranks 5-14"; empty where there are none."""
-    over = {*gathering.ready, *gathering.failed}
+    finished = {*gathering.ready, *gathering.failed}
     waiting = [
         member
         for position, member in enumerate(gathering.members)
-        if position not in over and gathering.doing(position) is None
+        if position not in finished and gathering.doing(position) is None
     ]
     if not waiting:
         return ""

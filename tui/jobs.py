@@ -7,7 +7,9 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, Protocol, TypeVar
 
-from textual.worker import Worker
+from textual.worker import Worker, get_current_worker
+
+from tracelane.core.base.errors import Cancelled, TracelaneError
 
 if TYPE_CHECKING:
     from .terminal.boundary import BoundedApp
@@ -21,12 +23,21 @@ class JobRunner:
         self._app = app
 
     def start(self, job: Callable[[], None], group: str, exclusive: bool = True) -> Worker[None]:
-        """Run a job in a thread; of an exclusive group the one before is cancelled."""
+        """Run a job in a thread; of an exclusive group the one before is cancelled.
+
+        What goes wrong in the job is shown, unless it is bad input or a disk's refusal in a job that nobody
+        waits for any more.
+        """
 
         def guarded() -> None:
+            worker = get_current_worker()
             try:
                 job()
+            except Cancelled:
+                return
             except Exception as error:
+                if worker.is_cancelled and isinstance(error, (TracelaneError, OSError)):
+                    return
                 with suppress(RuntimeError):  # the viewer is closing
                     self._app.call_from_thread(self._app.report_error, error)
 

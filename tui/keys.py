@@ -78,12 +78,12 @@ def unbound_message(key: str, character: str | None) -> str:
     """Return what the footer says of a key that no command has."""
     if character and character.isprintable() and len(character) == 1 and _foreign(character):
         return f"{character} is no key here: the arrows, Enter and ctrl+p (all commands) work on any keyboard"
-    shown = character if character and character.isprintable() and character.strip() else key_text(key)
+    name = character if character and character.isprintable() and character.strip() else key_text(key)
     former = FORMER_KEYS.get(key)
     if former is not None:
         where = keys_text(command(former), {})
-        return f"{shown} is no key any more: {command(former).title} is {where or f':{former}'}, or ctrl+p"
-    return f"{shown} does nothing here: ? shows all keys"
+        return f"{name} is no key any more: {command(former).title} is {where or f':{former}'}, or ctrl+p"
+    return f"{name} does nothing here: ? shows all keys"
 
 
 def clashes(remapped: Mapping[str, str]) -> list[str]:

@@ -68,6 +68,8 @@ class Stage(PacedApp):
         """Whether the lanes' screen has all its widgets."""
         self.used: Counter[str] = Counter()
         """How often each command was run."""
+        self.on_notices: Callable[[], object] = lambda: None
+        """Called when another notice is shown, or none: Esc does something else then."""
         self.messages: list[str] = []
         """What was said, the newest last."""
         self.wants_reload = False
@@ -106,6 +108,8 @@ class Stage(PacedApp):
                 line.answer, line.notices = "", (*(one for one in line.notices if one != text), text)
             else:
                 line.answer = text
+        if stays:
+            self.on_notices()
 
     @property
     def message(self) -> str:
@@ -123,11 +127,13 @@ class Stage(PacedApp):
         """Take away a message that holds no more."""
         for line in self.main.query_children(MessageLine).results():
             line.notices = tuple(one for one in line.notices if one != safe(text))
+        self.on_notices()
 
-    def dismiss_messages(self) -> None:
-        """Take away what is being said."""
+    def dismiss_message(self) -> None:
+        """Take away what is being said; a notice said before it is shown again."""
         for line in self.main.query_children(MessageLine).results():
-            line.answer, line.notices = "", ()
+            line.answer, line.notices = "", line.notices[:-1]
+        self.on_notices()
 
     def keys_text_of(self, entry: Command) -> str:
         """Return a command's keys as text, the user's own in place."""

@@ -24,8 +24,10 @@ ONE_THREAD: Mapping[str, str] = {
 DECODING: Mapping[str, str] = {
     **ONE_THREAD,
     # Blocks come and go by the thousand: keep their memory instead of giving pages back each time.
-    "MALLOC_MMAP_THRESHOLD_": str(16 << 20),
-    "MALLOC_TRIM_THRESHOLD_": str(64 << 20),
+    # Of one heap, or each thread would keep what it gave back to itself.
+    "MALLOC_MMAP_THRESHOLD_": str(32 << 20),
+    "MALLOC_TRIM_THRESHOLD_": str(1 << 30),
+    "MALLOC_ARENA_MAX": "1",
     # Pages of 2 MB are seldom those that were just given back: on a virtual machine new ones cost tenfold.
     "NUMPY_MADVISE_HUGEPAGE": "0",
 }

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 _TIME_UNITS = ((1, "ns"), (1_000, "µs"), (1_000_000, "ms"), (1_000_000_000, "s"))
 _MINUTE, _HOUR, _DAY = 60 * 10**9, 3600 * 10**9, 86400 * 10**9
+_SHORT = 3
+"""Decimals of a duration that need not be exact."""
 
 
 def format_ns(ns: float, digits: int = 3) -> str:
-    """Return a duration with the unit that fits it: "512 ns", "37.097 µs", "2 min 03.5 s", "64 d 01 h"."""
+    """Return a duration with the unit that fits it: "512 ns", "37.097 µs", "2 min 03.5 s", "64 d 01 h".
+
+    With more than three digits long durations have all units down to seconds, "64 d 01 h 02 min 03.000004 s":
+    nine digits are exact.
+    """
     ns = round(ns)
     if ns < 0:
         return "-" + format_ns(-ns, digits)
+    if ns >= _MINUTE and digits > _SHORT:
+        return _all_units(ns, digits)
     if ns >= _DAY:
         return f"{ns // _DAY:,} d {ns % _DAY // _HOUR:02d} h"
     if ns >= _HOUR:
@@ -22,6 +30,20 @@ def format_ns(ns: float, digits: int = 3) -> str:
     if size == 1:
         return f"{ns} ns"
     return f"{_decimal(ns, size, digits)} {unit}"
+
+
+def _all_units(ns: int, digits: int) -> str:
+    parts = [f"{ns // _DAY:,} d"] if ns >= _DAY else []
+    if ns >= _HOUR:
+        parts.append(f"{ns % _DAY // _HOUR:02d} h" if parts else f"{ns // _HOUR} h")
+    parts.append(f"{ns % _HOUR // _MINUTE:02d} min" if parts else f"{ns // _MINUTE} min")
+    whole, dot, fraction = _decimal(ns % _MINUTE, 10**9, digits).partition(".")
+    return " ".join([*parts, f"{whole:0>2}{dot}{fraction} s"])
+
+
+def format_moment(ns: float, digits: int = 9) -> str:
+    """Return a time counted from an origin, with its sign: "+37.097 µs", "-2 min 03.5 s"."""
+    return format_ns(ns, digits) if round(ns) < 0 else "+" + format_ns(ns, digits)
 
 
 def _decimal(value: int, size: int, digits: int) -> str:

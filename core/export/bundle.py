@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from ..base.clock import Clocks
 from ..base.errors import CacheError, UsageError
-from ..base.progress import CancelledCallback, ProgressCallback, never, no_progress
 from ..base.safe_text import safe_lines
 from .cut import cut
 from .report import Example
@@ -34,8 +33,6 @@ def bundle(
     texts: Mapping[str, str],
     logs: Mapping[str, bytes],
     hide: Callable[[str], str] | None = None,
-    progress: ProgressCallback = no_progress,
-    cancelled: CancelledCallback = never,
 ) -> list[str]:
     """Write texts, logs and a cut of each file's example, under these clocks, to a zip file; return what is
     in it.
@@ -57,7 +54,7 @@ def bundle(
                     manifest = data.decode("utf-8", "replace")
                     packed.writestr(name, hide(manifest) if hide else manifest)
                     names.append(name)
-                names += _cuts(packed, Path(folder), trace, example, clocks, hide, progress, cancelled)
+                names += _cuts(packed, Path(folder), trace, example, clocks, hide)
             whole.replace(out)
     except OSError as error:
         raise CacheError(f"{out} cannot be written: {error.strerror or error}") from error
@@ -71,8 +68,6 @@ def _cuts(
     example: Example,
     clocks: Clocks,
     hide: Callable[[str], str] | None,
-    progress: ProgressCallback,
-    cancelled: CancelledCallback,
 ) -> list[str]:
     """Add a cut of the example of each file that has something in it."""
     names = []
@@ -89,8 +84,6 @@ def _cuts(
                 example.end - offset,
                 piece,
                 devices=clocks.of_processes(number),
-                progress=progress,
-                cancelled=cancelled,
             )
         except UsageError:
             continue  # nothing of this file lies in the window

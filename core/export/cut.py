@@ -241,11 +241,8 @@ def _events(
 
 def _known(index: Index, first: I64, count: I64) -> I64:
     """Return of how many events of each block the index has the ordinal: the others may be metadata."""
-    filled = np.flatnonzero(count > 0)
-    known = np.zeros(len(first), np.int64)
-    if not len(filled):
-        return known
-    met = np.zeros(int((first + count).max()), np.bool_)  # an event may have several samples or flows
+    stops = first + count
+    met = np.zeros(int(stops.max(initial=0)), np.bool_)  # an event may have several samples or flows
     for name in (
         "slices.ordinal",
         "ends.ordinal",
@@ -257,8 +254,8 @@ def _known(index: Index, first: I64, count: I64) -> I64:
         column = index.column(name)
         for low in range(0, len(column), CHUNK):
             met[column[low : low + CHUNK]] = True
-    known[filled] = np.add.reduceat(met, first[filled], dtype=np.int64)
-    return known
+    known = (np.count_nonzero(met[begin:stop]) for begin, stop in zip(first.tolist(), stops.tolist()))
+    return np.fromiter(known, np.int64, len(first))
 
 
 def _is_metadata(text: bytes) -> bool:

@@ -43,13 +43,15 @@ def events_with_arguments(
         progress(Progress("reading arguments", done, total))
         done += len(data)
         elements = elements_of(data, bool(index.column("blocks.repaired")[block]))
-        inside = chosen[low[block] : high[block]] - first[block]
+        base = int(first[block])
+        inside = chosen[low[block] : high[block]] - base
         events: list[EventArguments] = []
         for at in inside[inside < len(elements)].tolist():
             element = elements[at]
             if isinstance(element, dict) and (arguments := arguments_in(element)):
-                ordinal = int(first[block]) + at
-                events.append((begin_of.get(ordinal, ordinal), arguments))
+                events.append((base + at, arguments))
+        if begin_of:
+            events = [(begin_of.get(ordinal, ordinal), arguments) for ordinal, arguments in events]
         yield events
 
 

@@ -103,7 +103,7 @@ def as_markdown(table: Table, order: I64 | None = None, limit: int | None = None
     rows = list(table.rows(order, limit))
     cells = [_markdown_column(table, column, [row[column.key] for row in rows]) for column in columns]
     lines += ["| " + " | ".join(row) + " |" for row in zip(*cells)]
-    lines += ["", *map(markdown_words, table.notes)] if table.notes else []
+    lines += ["", *map(markdown_words, table.drawn_notes)] if table.drawn_notes else []
     return "\n".join(lines) + "\n"
 
 

@@ -57,9 +57,9 @@ def analyzer_notes(manifest: Mapping[str, Any]) -> tuple[str, ...]:
     if not isinstance(settings, Mapping):
         settings = _of_command_line(str(data.get("CmdLine", "")))
     if settings is None:
-        return ("written by aiu-trace-analyzer, which does not tell what it changed",)
+        return ("written by aiu-trace-analyzer, which does not say what it changed",)
     changes = [*_times(settings), *_events(settings), *_names(settings)]
-    words = "; ".join(changes) if changes else "it tells of no change to times or events"
+    words = "; ".join(changes) if changes else "it names no change to times or events"
     return (f"written by aiu-trace-analyzer: {words}",)
 
 

@@ -16,7 +16,7 @@ from ..base.ids import NONE
 from ..read.batch import PromotedColumn, StringTable, string_table
 from ..read.columns import TABLES, IdKind, Metadata, Table
 from ..read.problem import Problem
-from .column_files import ColumnWriter
+from .column_files import ColumnWriter, smallest_unsigned
 from .loops import Allocate, Interned, Loops
 
 Track = tuple[str, str]
@@ -64,11 +64,13 @@ class NumberedBatches:
         loops: Loops,
         allocate: Allocate,
         check: Callable[[], None],
+        free_events: Callable[[], None] = lambda: None,
     ) -> None:
         """`tables`: by reading thread; `allocate` gives room that is used until all is built; `check` is
-        called per batch and may raise.
+        called per batch and may raise; `free_events` frees the columns of events, not those of blocks.
         """
         self.batches = batches
+        self.free_events = free_events
         self.first_ordinal: list[int] = np.cumsum([0, *(batch.events for batch in batches)]).tolist()
         self.events = self.first_ordinal.pop()
         self.strings = SourceStrings(tables, loops, allocate)
@@ -117,6 +119,11 @@ class NumberedBatches:
         self._category_of = np.zeros(self.strings.count, np.uint32)
         self._category_of[self.categories] = np.arange(len(self.categories))
 
+    @property
+    def category_dtype(self) -> str:
+        """The smallest dtype that holds the numbers of all categories."""
+        return smallest_unsigned(len(self.categories) - 1)
+
     def values(self, number: int, table: str, column: str) -> AnyArray:
         """Return a column of one batch's table in numbers of the source, as read or in the table's dtype."""
         batch = self.batches[number]
@@ -157,7 +164,7 @@ class NumberedBatches:
         counts = np.zeros(len(self.tracks), np.int64)
         for number in range(len(self.batches)) if numbers is None else numbers:
             if table in self.batches[number].tables:
-                np.add.at(counts, self.values(number, table, "track"), 1)
+                counts += np.bincount(self.values(number, table, "track"), minlength=len(counts))
         if numbers is None:
             self._track_counts[table] = counts
         return counts

@@ -11,7 +11,7 @@ import json
 import os
 import sys
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -29,7 +29,7 @@ from ..read.envelope import Envelope
 from ..read.problem import Problem
 from ..read.report import add_counts, merge_problems
 from .batches import BatchColumns, NumberedBatches
-from .column_files import ColumnFiles, ColumnWriter, Scratch, smallest_unsigned
+from .column_files import ColumnFiles, ColumnWriter, Scratch
 from .drawing import Drawing
 from .events import flow_events, lane_events
 from .flows import FlowPairs, correlations, paired, write_flows
@@ -85,17 +85,18 @@ def build(
     fingerprint: Mapping[str, Any] | None = None,
     threads: int | None = None,
     native: bool = True,
+    free_events: Callable[[], None] = lambda: None,
 ) -> None:
     """Write the index of batches, given in file order, into `folder`; raises CacheError and Cancelled.
 
     `tables` are the strings and tracks of the threads that read. `path` and `fingerprint` go into the
     manifest to say whose index it is. `threads`: None for as many as there are cores. Without `native` the
-    loops are the plain ones.
+    loops are the plain ones. `free_events` is called when the columns of events are not read any more.
     The caller owns the folder: it commits it by rename, or removes what a failure left there.
     """
     workers = Workers(threads or min(os.cpu_count() or 1, MOST_THREADS), cancelled, native)
     with ColumnFiles(folder) as columns, Scratch(folder) as scratch:
-        numbered = NumberedBatches(batches, tables, workers.loops, scratch.array, workers.check)
+        numbered = NumberedBatches(batches, tables, workers.loops, scratch.array, workers.check, free_events)
         run = _Build(numbered, read, folder, columns, scratch, workers, progress, cancelled)
         run.write({"path": path, "source": dict(fingerprint or {})})
 
@@ -118,7 +119,7 @@ class _Build:
         self.columns, self.scratch, self.workers = columns, scratch, workers
         self.progress, self.cancelled = progress, cancelled
         self.strings = batches.strings
-        self.category_dtype = smallest_unsigned(len(batches.categories) - 1)
+        self.category_dtype = batches.category_dtype
 
     def write(self, identity: Mapping[str, Any]) -> None:
         batches, columns = self.batches, self.columns
@@ -180,6 +181,7 @@ class _Build:
             known, correlate = correlations(batches, scratch)
             clear = [partial(_clear, positions) for positions in (slot_of, bound)]
             workers.run([*event_jobs, *flow_jobs, correlate, *clear], scratch.array)
+            batches.free_events()
             workers.run([partial(events.count_slices, lanes) for lanes in events.groups()], scratch.array)
             writer = LaneWriter(
                 events, [isinstance(one, int) for one in drawn], flows, bound, known, columns,

@@ -43,6 +43,7 @@ DOOMED = ".doomed-"
 LOCK = ".lock-"
 WRITER = ".writer"
 POLL_S = 0.1
+READERS_WAIT_S, TURN_S = 2.0, 0.01
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
@@ -307,13 +308,32 @@ def _try_lock(descriptor: int, how: int) -> bool:
 
 
 def _lease(path: Path, *, exclusive: bool = False) -> Lease | None:
-    descriptor = _open_lock(path)
-    if descriptor is None:
-        return None
-    if not _try_lock(descriptor, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH):
+    """Lock a file; None where another process has, or none can be made. Readers wait for those who look
+    whether an index is in use, or who remove it: both take but a moment.
+    """
+    until = time.monotonic() + (0.0 if exclusive else READERS_WAIT_S)
+    while (descriptor := _open_lock(path)) is not None:
+        if _try_lock(descriptor, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH):
+            if os.fstat(descriptor).st_nlink:
+                return Lease(descriptor)
+            os.close(descriptor)  # removed with its index a moment ago: whoever comes next makes another
+            continue
         os.close(descriptor)
-        return None
-    return Lease(descriptor)
+        if time.monotonic() >= until:
+            break
+        time.sleep(TURN_S)
+    return None
+
+
+@contextmanager
+def unread(lock_file: Path) -> Iterator[bool]:
+    """Keep readers of an index away meanwhile; False where there are some, or nothing can be locked."""
+    held = _lease(lock_file, exclusive=True)
+    try:
+        yield held is not None
+    finally:
+        if held is not None:
+            held.close()
 
 
 def in_use(path: Path) -> bool:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from .cache import LOCK, cache_root, discard, in_use, sweep
+from .cache import LOCK, cache_root, discard, in_use, sweep, unread
 from .version import FORMAT_VERSION, MANIFEST
 
 
@@ -58,14 +59,19 @@ def _entry(folder: Path, current: bool) -> CacheEntry:
                 size += os.lstat(os.path.join(parent, name)).st_size
             except OSError:
                 continue
-    try:
-        used = folder.stat().st_mtime
-    except OSError:
-        used = 0.0
+    used = _used(folder)
     read_report = manifest.get("read_report")
     slices = int(read_report.get("slices", 0)) if isinstance(read_report, dict) else 0
     read = in_use(folder.parent / f"{LOCK}{folder.name}")
     return CacheEntry(folder.name, folder, str(manifest.get("path", "")), size, slices, used, current, read)
+
+
+def _used(folder: Path) -> float:
+    """Return when an index was opened last, seconds since the epoch; 0 where it is gone."""
+    try:
+        return folder.stat().st_mtime
+    except OSError:
+        return 0.0
 
 
 def touch(folder: Path) -> None:
@@ -77,12 +83,16 @@ def touch(folder: Path) -> None:
 
 
 def remove_entry(entry: CacheEntry) -> bool:
-    """Remove an index and its locks; False where that cannot be done."""
-    if not discard(entry.folder):
-        return False
-    for lock in (f"{LOCK}{entry.key}", f"{LOCK}{entry.key}.build"):
-        (entry.folder.parent / lock).unlink(missing_ok=True)
-    return True
+    """Remove an index and its locks; False where that cannot be done, or where a process reads it or has
+    opened it since it was listed.
+    """
+    lock = entry.folder.parent / f"{LOCK}{entry.key}"
+    with unread(lock) as is_unread, suppress(OSError):
+        if is_unread and _used(entry.folder) == entry.used and discard(entry.folder):
+            lock.unlink(missing_ok=True)
+            lock.with_name(f"{lock.name}.build").unlink(missing_ok=True)
+            return True
+    return False
 
 
 def clear_cache(index_dir: Path | None = None, older_than: float | None = None) -> tuple[int, int, int]:

@@ -5,7 +5,7 @@ Lanes stand in display order, so that a slice's position follows from how many s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -75,7 +75,8 @@ def lane_events(
     in_track = batches.track_counts("timed")
     sizes = [int(in_track[one]) if isinstance(one, int) else asyncs.size(one) for one in lanes]
     bounds = np.cumsum([0, *sizes])
-    columns = _room(int(bounds[-1]), "timed", THREAD_COLUMNS, scratch)
+    dtypes = {**TABLES["timed"], "category": batches.category_dtype}
+    columns = _room(int(bounds[-1]), dtypes, THREAD_COLUMNS, scratch)
     first_of_track = np.zeros(len(batches.tracks), np.uint64)
     thread_lanes = [(number, one) for number, one in enumerate(lanes) if isinstance(one, int)]
     first_of_track[[track for _, track in thread_lanes]] = bounds[[number for number, _ in thread_lanes]]
@@ -121,7 +122,7 @@ def flow_events(
     is_other[tracks] = False
     order = np.concatenate((np.array(tracks, np.int64), np.flatnonzero(is_other)))
     bounds = np.cumsum(np.concatenate(([0], counts[order])))
-    columns = _room(int(bounds[-1]), "flows", FLOW_COLUMNS, scratch)
+    columns = _room(int(bounds[-1]), TABLES["flows"], FLOW_COLUMNS, scratch)
     first_of_track = np.zeros(len(batches.tracks), np.uint64)
     first_of_track[order] = bounds[:-1]
     return FlowEvents(columns, order, bounds), _placing_jobs(
@@ -129,8 +130,8 @@ def flow_events(
     )
 
 
-def _room(size: int, table: str, names: Sequence[str], scratch: Scratch) -> Table:
-    return {name: scratch.array(size, TABLES[table][name]) for name in names}
+def _room(size: int, dtypes: Mapping[str, str], names: Sequence[str], scratch: Scratch) -> Table:
+    return {name: scratch.array(size, dtypes[name]) for name in names}
 
 
 def _placing_jobs(

@@ -34,6 +34,7 @@ MOST_TIMES = 1000
 """Times at the beginning of the events of which the first is the start of the trace."""
 EPOCH_NS = 10**18
 """Times since 1970 lie beyond this (2001), times since the machine started before it."""
+_BASE = re.compile(rb'"baseTimeNanoseconds"\s*:\s*(\d{1,19})\b')
 _RANKS = re.compile(rb'"distributedInfo"\s*:\s*(?=\{)')
 
 
@@ -84,6 +85,8 @@ def source_and_facts(path: str | Path, index_dir: Path | None = None) -> tuple[S
         facts = _head(source)
         if not facts.complete and source.seekable:
             facts = _merged(facts, facts_in_keys(_tail(source)))
+        if not facts.complete and facts.start_ns is None and (base := _base_behind(source)):
+            facts = replace(facts, start_ns=_head(source, base).start_ns)
         if not facts.complete:
             facts = _merged(facts, facts_in_keys(_cached(source, index_dir)))
     except (TracelaneError, OSError):  # opening it will say what is wrong
@@ -105,8 +108,10 @@ class _Head:
         return self._stream.read(n) if self.offset < MOST_HEAD else b""
 
 
-def _head(source: Source) -> FileFacts:
-    """Return what a file says by the keys before its events, and by its first events."""
+def _head(source: Source, base_ns: int = 0) -> FileFacts:
+    """Return what a file says by the keys before its events, and by its first events; `base_ns` is what
+    times count from where these keys do not say it.
+    """
     stream = source.open()
     try:
         window = Window(_Head(stream), _BLOCK)
@@ -116,7 +121,7 @@ def _head(source: Source) -> FileFacts:
             return FileFacts(job_rank=_job_rank(window.data))
         reader = EnvelopeReader(window)
         reader.read_object()
-        start = _start_ns(reader.values, window.data[window.at :])
+        start = _start_ns({"baseTimeNanoseconds": base_ns, **reader.values}, window.data[window.at :])
         return replace(facts_in_keys(reader.values), start_ns=start)
     finally:
         stream.close()
@@ -136,6 +141,14 @@ def _job_rank(events: bytes) -> int | None:
     """Return the one pid of the first events of a FLEX job trace, None for other traces and other pids."""
     pids = {match[1] for match in _PID.finditer(events)}
     return int(pids.pop()) if len(pids) == 1 and _FLEX.search(events) else None
+
+
+def _base_behind(source: Source) -> int:
+    """Return what a file says behind its events that times count from, as Kineto did before 2026; else 0."""
+    if not source.seekable:
+        return 0
+    matches = _BASE.findall(source.read_range(max(0, source.size - TAIL), TAIL))
+    return int(matches[-1]) if matches else 0
 
 
 def _tail(source: Source) -> Mapping[str, Any]:

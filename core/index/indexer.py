@@ -75,8 +75,8 @@ class _Indexer:
                 begun=self._begun,
                 pictured=self._draw if order["pictures"] else None,
             )
-        except Cancelled:
-            return ENDED
+        except (Cancelled, MemoryError, ImportError):  # without memory not even numpy can be imported
+            return ENDED  # whoever waits starts a process with one thread, as where this one is killed
         except TracelaneError as error:
             tell({"failed": type(error).__name__, "message": str(error)})
             return 1

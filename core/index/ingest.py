@@ -258,6 +258,7 @@ def _build(
             fingerprint=source.fingerprint,
             threads=options.threads,
             native=read.decoder == NATIVE,
+            free_events=store.free_events,
         )
 
 

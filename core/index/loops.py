@@ -1,7 +1,8 @@
 """The loops of building: what each does. `native.py` runs them in C, `plain.py` says the same in Python.
 
 Events of lanes stand in columns, lane after lane; `bounds` says where each lane begins, and where the last
-one ends. An *entry* is an index into such columns. What a loop returns holds until it is called again.
+one ends. An *entry* is an index into such columns. What a loop returns holds until it is called again, an
+order until `rows` is called.
 """
 
 from __future__ import annotations

@@ -25,15 +25,16 @@ class NativeLoops:
         """`functions`: of `native_library`; what is returned lies in `rooms`."""
         self._functions, self._cancel = functions, cancel
         self._room, self._allocate = rooms.room, rooms.allocate
-        self._sparse = np.empty(0, np.uint8)
+        self._sparse: dict[str, U8] = {}
         for name in ("tl_rows_room", "tl_bind_room"):
             getattr(functions, name).restype = ctypes.c_uint64
 
-    def _sparse_room(self, size: int) -> U8:
+    def _sparse_room(self, name: str, size: int) -> U8:
         """Return room of which mostly a small part at the beginning is used; the rest takes no memory."""
-        if len(self._sparse) < size:
-            self._sparse = np.empty(size, np.uint8)
-        return self._sparse
+        room = self._sparse.get(name)
+        if room is None or len(room) < size:
+            room = self._sparse[name] = np.empty(size, np.uint8)
+        return room
 
     def _call(self, name: str, *arguments: int | AnyArray | None) -> None:
         """Call a function that takes numbers and arrays and ends when asked to."""
@@ -45,15 +46,27 @@ class NativeLoops:
         self, bounds: U64, start: I64, duration: I64 | None, ordinal: U32, kind: U8 | None = None
     ) -> tuple[U32 | None, U64]:
         """See `Loops.order`."""
+        return self._ordered(("rows.position", "rows.parent"), bounds, start, duration, ordinal, kind)
+
+    def _ordered(
+        self,
+        rooms: tuple[str, str],
+        bounds: U64,
+        start: I64,
+        duration: I64 | None,
+        ordinal: U32,
+        kind: U8 | None = None,
+    ) -> tuple[U32 | None, U64]:
+        """Return the order in the first of two rooms; the other one is for sorting."""
         n, lanes = len(start), len(bounds) - 1
-        order, sizes, moved = self._room("order", n, "u4"), np.empty((lanes, 2), np.uint64), np.empty(1, "u1")
-        room = self._room("sort", n, "u4")
+        sizes, moved = np.empty((lanes, 2), np.uint64), np.empty(1, "u1")
+        order, room = (self._room(name, n, "u4") for name in rooms)
         self._call("tl_order", lanes, bounds, kind, start, duration, ordinal, order, room, sizes, moved)
         return (order if moved[0] else None), sizes
 
     def reorder(self, values: AnyArray, order: U32) -> None:
         """See `Loops.reorder`."""
-        moved = self._room("moved", len(values), "i8").view(values.dtype)[: len(values)]
+        moved = self._room("rows.self", len(values), "i8").view(values.dtype)[: len(values)]
         self._call("tl_take", values.itemsize, len(order), values, order, moved)
         values[:] = moved
 
@@ -114,11 +127,12 @@ class NativeLoops:
         room = self._room
         parent, self_time = room("rows.parent", n, "u4"), room("rows.self", n, "i8")
         overlap, position = room("rows.overlap", n, "u1"), room("rows.position", n, "u4")
-        order, sizes = room("rows.order", slices, "u4"), room("rows.sizes", slices, "u4")
+        order = room("rows.order", slices, "u4")
+        sizes = self._sparse_room("sizes", 4 * slices).view(np.uint32)
         lane_rows, depth = np.empty(lanes, np.uint32), np.empty(lanes, np.uint32)
         overlaps, end = np.empty(lanes, np.uint64), np.empty(lanes, np.int64)
         longest = int(count.max(initial=0))
-        own = self._sparse_room(self._functions.tl_rows_room(ctypes.c_uint64(longest)))
+        own = self._sparse_room("open", self._functions.tl_rows_room(ctypes.c_uint64(longest)))
         self._call(
             "tl_rows", lanes, bounds, count, start, duration, parent, self_time, overlap, position, order,
             sizes, lane_rows, depth, overlaps, end, own,
@@ -165,11 +179,12 @@ class NativeLoops:
         bound: U32,
     ) -> None:
         """See `Loops.bind`."""
-        order, _ = self.order(flow_bounds, flows["start"], None, flows["ordinal"])
+        rooms = ("bind.order", "bind.sort")
+        order, _ = self._ordered(rooms, flow_bounds, flows["start"], None, flows["ordinal"])
         if order is None:
             order = np.arange(len(flows["start"]), dtype=np.uint32)
         longest = int(count.max(initial=0))
-        room = self._sparse_room(self._functions.tl_bind_room(ctypes.c_uint64(longest)))
+        room = self._sparse_room("open", self._functions.tl_bind_room(ctypes.c_uint64(longest)))
         self._call(
             "tl_bind", len(count), bounds, count, slices["start"], slices["duration"], slices["ordinal"],
             rows.parent, rows.position, first, flow_bounds, order, *(flows[name] for name in _FLOW_COLUMNS),
@@ -181,7 +196,8 @@ class NativeLoops:
         n = len(pid)
         counts, arrows = np.zeros((categories, len(FLOW_COUNTS)), np.int64), np.empty(1, np.uint64)
         table = self._allocate(1 << (2 * n).bit_length(), "u4")
-        following, last, members, room, source, target = (self._allocate(n, "u4") for _ in range(6))
+        following, last, source, target = (self._allocate(n, "u4") for _ in range(4))
+        members, room = (self._sparse_room(name, 4 * n) for name in ("members", "sort"))  # of one group
         self._call(
             "tl_pair", n, *(flows[name] for name in ("phase", "ordinal", "category", "id_kind", "id_value")),
             pid, flows["start"], SEED, table, len(table), following, last, members, room, counts,

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..base.errors import UnreadableError
+from ..base.errors import TracelaneError, UnreadableError
 from ..base.progress import CancelledCallback, ProgressCallback, never, no_progress
-from ..read.source import Source
+from ..read.source import Source, current_source
 from ..remote.files import each_at_once, is_url
+from .cache import locate
+from .cached import touch
 from .captures import Capture, Member, captures_of, members_of
 from .choice import Choice, choose
 from .file_facts import FileFacts, facts_in_keys, source_and_facts
@@ -190,6 +193,22 @@ def resolve_files(paths: Sequence[str | Path], choice: Choice, index_dir: Path |
         return ResolvedFiles(named, tuple(members))
     chosen = choose(captures_of(members), choice)
     return ResolvedFiles(named, chosen.members, chosen.captures, chosen.current, chosen.notes)
+
+
+def keep_cached(paths: Sequence[str | Path], choice: Choice, options: IndexOptions) -> None:
+    """Count the indexes of what paths stand for as opened now. A command that opens one input after another
+    says so of all of them first, or building an index for one could remove that of the next.
+
+    Pipes and standard input are left out: what is read of them here would be missing later.
+    """
+    named = (path for path in paths if str(path) != STDIN)
+    files = [path for path in named if is_url(path) or Path(path).is_file() or Path(path).is_dir()]
+    with suppress(TracelaneError, OSError):  # opening it says what is wrong
+        for member in resolve_files(files, choice, options.index_dir).members:
+            source = current_source(member.path, member.source)
+            location = locate(dict(source.fingerprint), options.index_dir)
+            if location.exists():
+                touch(location.folder)
 
 
 def _rank_order(opened: tuple[Member, Index]) -> tuple[bool, int]:

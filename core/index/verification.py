@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from ..base.arrays import AnyArray
 from ..base.errors import DamagedIndexError
@@ -32,6 +32,20 @@ class Verification:
         self._waiting: deque[tuple[Index, str, AnyArray]] = deque()
         self._changed = threading.Condition()
         self._running = self._closed = False
+        self._tell_changed = changed
+
+    @classmethod
+    def of(cls, indexes: Sequence[Index]) -> Verification:
+        """Return what looks at columns of these indexes already; else a new one, attached to them."""
+        deferred = indexes[0].deferred if indexes else None
+        if isinstance(deferred, Verification):
+            return deferred
+        verification = cls()
+        verification.attach(indexes)
+        return verification
+
+    def tell(self, changed: Callable[[], None]) -> None:
+        """Call `changed` from now on."""
         self._tell_changed = changed
 
     @property

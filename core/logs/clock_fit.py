@@ -362,7 +362,7 @@ def _mapping(
         return dict(best), "cards matched to the processes whose activity they fit"
     best = _greedy(fits)
     if not best:
-        return dict(in_order), "the cards' activity does not tell them apart: matched in order"
+        return dict(in_order), "the cards' activity is too alike to match by it: matched in order"
     rival = max((r for (d, p), r in fits.items() if (d, p) not in best), default=0.0)
     clear = min(fits[pair] for pair in best) > rival + SAME
     remark = "cards matched to the processes whose activity they fit" + ("" if clear else ", not clearly")

@@ -22,7 +22,7 @@ from .series import Series
 COLUMNS = (
     Column("step", "step", "text"),
     Column("device", "device", "text"),
-    Column("start_ns", "start", "ns"),
+    Column("start_ns", "start", "ns", moment=True),
     Column("duration_ns", "duration", "ns"),
     Column("power_mean_w", "mean W"),
     Column("power_max_w", "max W"),

@@ -72,6 +72,7 @@ struct reader {
     const u8 *fault; /* where and why something was not accepted */
     int reason;
     struct event event;
+    u32 category, pid, tid, track; /* numbers of the event before, or 0 */
 };
 
 static const u8 *refuse(struct reader *reader, const u8 *at, int reason)
@@ -602,8 +603,13 @@ static u32 number_of(struct tl_scan *scan, const u8 *text, i64 length)
     return used_string(scan, number);
 }
 
-static u32 number_of_track(struct tl_scan *scan, u32 pid, u32 tid)
+/* Return the number of a track, which is likely to be that of the event `before`. */
+static u32 number_of_track(struct tl_scan *scan, u32 pid, u32 tid, u32 before)
 {
+    if (scan->count[TL_TRACKS] && scan->track_used[before] && scan->track_pid[before] == pid &&
+        scan->track_tid[before] == tid) {
+        return before;
+    }
     u64 hash = fold(((u64)pid << 32 | tid) ^ scan->seed[0], scan->seed[1]);
     u64 mark = hash & ~(u64)0xFFFFFFFF, slot;
     u32 number;
@@ -711,6 +717,7 @@ static i64 copy_json(const struct value *value, u8 *to)
     if (value->kind == OBJECT) {
         return -1;
     }
+    /* Byte by byte: these texts are lists of sizes, and a call of memcpy for each of their tokens takes longer. */
     while (at < end) {
         const u8 *from = at;
         switch (*at) {
@@ -723,36 +730,36 @@ static i64 copy_json(const struct value *value, u8 *to)
             if (++depth > DEEPEST_TEXT) {
                 return -1;
             }
-            at++;
-            break;
+            *to++ = *at++;
+            continue;
         case ']':
             depth--;
-            at++;
-            break;
+            *to++ = *at++;
+            continue;
         case '"':
-            for (at++; *at != '"'; at++) {
+            do {
                 if (*at == '\\') {
                     return -1;
                 }
-            }
-            at++;
-            break;
+                *to++ = *at++;
+            } while (*at != '"');
+            *to++ = *at++;
+            continue;
         case '-': case '0': case '1': case '2': case '3': case '4': case '5': case '6': case '7': case '8': case '9':
         {
             int is_real = 0;
-            for (at++; at < end && (is_digit(*at) || *at == '.' || (*at | 32) == 'e' || *at == '-' || *at == '+'); at++) {
-                is_real |= !is_digit(*at);
-            }
+            do {
+                is_real |= !is_digit(*at) && at > from;
+                *to++ = *at++;
+            } while (at < end && (is_digit(*at) || *at == '.' || (*at | 32) == 'e' || *at == '-' || *at == '+'));
             if (is_real ? !is_shortest(from, at - from) : at - from == 2 && from[0] == '-' && from[1] == '0') {
                 return -1;
             }
-            break;
+            continue;
         }
         default: /* commas and words */
-            at++;
+            *to++ = *at++;
         }
-        memcpy(to, from, (size_t)(at - from));
-        to += at - from;
     }
     return to - begin;
 }
@@ -779,6 +786,21 @@ static i64 number_of_text(struct tl_scan *scan, const struct value *value)
         return number_of_string(scan, value);
     }
     return value->kind <= NIL ? 0 : number_of_json(scan, value);
+}
+
+/* The same for a text that mostly is that of the event before: of a category, which is a string, or of a pid or tid,
+ * which mostly is an integer (`kind`). Comparing is quicker than a hash. */
+static i64 number_as_before(struct tl_scan *scan, const struct value *value, u8 kind, u32 *before)
+{
+    i64 offset = scan->string_offset[*before], number;
+    if (value->kind == kind && !(kind == STRING && value->escaped) &&
+        scan->string_offset[*before + 1] - offset == value->length &&
+        !memcmp(scan->blob + offset, value->at, (size_t)value->length)) {
+        return value->length ? used_string(scan, *before) : 0;
+    }
+    number = kind == STRING ? number_of_text(scan, value) : number_of_json(scan, value);
+    *before = number < 0 ? 0 : (u32)number;
+    return number;
 }
 
 /* ---- an event to columns --------------------------------------------------------------------------------- */
@@ -1141,16 +1163,17 @@ static int write_event(struct reader *reader, const u8 *end)
     /* From here on strings and tracks count as used in this batch: if Python is to read the event after all, that
      * is taken back, so that their order is the same whoever reads it. */
     i64 strings_before = scan->string_use_count, tracks_before = scan->track_use_count;
-    i64 category_number = number_of_text(scan, cat), name_number = number_of_text(scan, name), pid, tid;
+    i64 category_number = number_as_before(scan, cat, STRING, &reader->category), pid, tid;
+    i64 name_number = number_of_text(scan, name);
     u8 id_kind = 0;
     i64 id = 0;
-    pid = category_number < 0 ? -1 : number_of_json(scan, value_of(event, PID));
-    tid = pid < 0 ? -1 : number_of_json(scan, value_of(event, TID));
+    pid = category_number < 0 ? -1 : number_as_before(scan, value_of(event, PID), INTEGER, &reader->pid);
+    tid = pid < 0 ? -1 : number_as_before(scan, value_of(event, TID), INTEGER, &reader->tid);
     if (tid < 0) {
         goto unusual;
     }
     u32 category = (u32)category_number, text = (u32)name_number;
-    u32 track = number_of_track(scan, (u32)pid, (u32)tid);
+    u32 track = reader->track = number_of_track(scan, (u32)pid, (u32)tid, reader->track);
     struct common common = {phase, 0, track, category, text};
     i64 row = scan->count[table];
     if (table != TL_TIMED && !number_of_id(reader, &id_kind, &id)) {
@@ -1495,6 +1518,7 @@ int32_t tl_scan(struct tl_scan *scan)
     struct reader reader;
     const u8 *text = scan->text, *end = text + scan->end, *at = text + scan->at, *look = at;
     reader.scan = scan;
+    reader.category = reader.pid = reader.tid = reader.track = 0;
     if (!scan->gap_count) {
         scan->gap_count = 1; /* the first stands for the place between two elements */
     }
@@ -1587,7 +1611,7 @@ int64_t tl_number_string(struct tl_scan *scan, const uint8_t *text, int64_t leng
 
 int64_t tl_number_track(struct tl_scan *scan, uint32_t pid, uint32_t tid)
 {
-    return scan->count[TL_TRACKS] == scan->capacity[TL_TRACKS] ? -1 : (i64)number_of_track(scan, pid, tid);
+    return scan->count[TL_TRACKS] == scan->capacity[TL_TRACKS] ? -1 : (i64)number_of_track(scan, pid, tid, 0);
 }
 
 void tl_rehash(struct tl_scan *scan)

@@ -38,8 +38,7 @@ class AnalysisMethods(ABC):
         end: int | None = None,
         table: str = "",
     ) -> Table:
-        """Sum up the slices of a stretch of time, or of the whole trace: by name and category, by lane, or by
-        category.
+        """Sum up the slices of a range, or of the whole trace: by name and category, by lane, or by category.
 
         by: Rows.
         """
@@ -59,11 +58,11 @@ class AnalysisMethods(ABC):
         end: int | None = None,
         table: str = "",
     ) -> Table:
-        """Say which calls lie in which, with the total and own time of each path of names, and its calls.
+        """Show the call tree: total time, own time and number of calls of each path of names.
 
-        by: Roots: all threads together, each thread, or what launched device work.
-        bottom_up: Begin with each name, its callers below it.
-        limit: The length of lists that the analysis cuts.
+        by: What the roots are: all threads together, each thread, or what launched device work.
+        bottom_up: Start with each name, with its callers below it.
+        limit: How many rows a list such as the longest gaps has.
         """
         selection = Selection(begin, end, step, lanes, where)
         return self._table("tree", selection, {"by": by, "bottom_up": bottom_up, "limit": limit}, table)
@@ -99,8 +98,7 @@ class AnalysisMethods(ABC):
         end: int | None = None,
         table: str = "",
     ) -> Table:
-        """List the steps with their wall, busy and idle time and its kinds, and say why these slices are
-        steps.
+        """List the steps with their wall, busy and idle time, and say why these slices are steps.
 
         Below them: groups of steps (prefill, decode, batch size) with p50, p95, p99 and max.
 
@@ -144,13 +142,13 @@ class AnalysisMethods(ABC):
     ) -> Table:
         """List the device work by name: how often it ran, its total, mean, median and longest time.
 
-        by: Rows; short: names as short as tells them apart, also in JSON; kind: GEMM, attention, copy …;
-            step: the one that launched them.
-        group_by: Rows: the values of an argument.
+        by: What a row is. short: the shortest names that differ, also in JSON; kind: GEMM, attention, copy …;
+            step: the step that launched the work.
+        group_by: A row for each value of an argument.
         column: Add the sum and mean of an argument; with runs, its value.
         runs: List the runs of the kernels whose name matches, and their histogram.
         order: Which runs first.
-        limit: The length of lists that the analysis cuts.
+        limit: How many rows a list such as the longest gaps has.
         """
         selection = Selection(begin, end, step, lanes, where)
         options = {
@@ -178,11 +176,11 @@ class AnalysisMethods(ABC):
     ) -> Table:
         """Say how long each stream was idle and why; list the longest gaps and the launch that ended each.
 
-        A gap is a host wait if the launch that ended it began after the work before it had finished.
+        A gap is a host wait if the launch that ended it began after the earlier work was done.
 
         kernel_wait: A gap that the host did not cause is a kernel wait if it is shorter than this.
         recurring: Group the gaps by the names before and after them.
-        limit: The length of lists that the analysis cuts.
+        limit: How many rows a list such as the longest gaps has.
         """
         selection = Selection(begin, end, step, lanes, where)
         options = {"kernel_wait": kernel_wait, "recurring": recurring, "limit": limit}
@@ -204,7 +202,7 @@ class AnalysisMethods(ABC):
         Work is matched to its launch by flow, else by correlation. It counts where it starts, with its whole
         time.
 
-        limit: The length of lists that the analysis cuts.
+        limit: How many rows a list such as the longest gaps has.
         """
         selection = Selection(begin, end, step, lanes, where)
         return self._table("launches", selection, {"limit": limit}, table)
@@ -236,7 +234,7 @@ class AnalysisMethods(ABC):
         *,
         group_by: Literal["", "host", "tp", "pp", "dp"] = "",
         worst: int = 0,
-        first: Literal["", "ranks", "steps", "collectives", "imbalance"] = "",
+        first: Literal["", "ranks", "steps", "collectives", "imbalance", "heat"] = "",
         where: str | None = None,
         step: int | str | None = None,
         lanes: str | None = None,
@@ -244,12 +242,13 @@ class AnalysisMethods(ABC):
         end: int | None = None,
         table: str = "",
     ) -> Table:
-        """Say of each rank its step time, compute, communication, idle, its waiting, and how often it came
+        """List for each rank step time, compute, communication, idle and waiting time, and how often it came
         last.
 
-        group_by: Sum the ranks up by host, or by group of the parallel layout where the files tell.
+        group_by: Sum the ranks up by host, or by the groups of the parallel layout that the files name.
         worst: Only the N ranks that the others wait for most.
-        first: The table to print first; csv holds only this one. imbalance: each rank step by step.
+        first: The table to print first; csv holds only this one. imbalance: each rank step by step; heat: the
+            same as a map.
         """
         selection = Selection(begin, end, step, lanes, where)
         return self._table("ranks", selection, {"group_by": group_by, "worst": worst, "first": first}, table)
@@ -268,9 +267,9 @@ class AnalysisMethods(ABC):
         """List what costs time: how much, where to see it, when its rule applies, and what usually helps.
 
         Findings are ranked by the time that each claims. Claims overlap, so they are never added up. Rules
-        for which the trace lacks the data are listed as not judged.
+        for which the trace lacks the data are listed as not checked.
 
-        baseline: Judge what two runs tell by this one, too: whether compiling made the steps slower.
+        baseline: Also compare with this run: whether compiling made the steps slower.
         """
         selection = Selection(begin, end, step, lanes, where)
         return self._table("findings", selection, {"baseline": baseline}, table)
@@ -313,7 +312,7 @@ class AnalysisMethods(ABC):
         Allocations are in the trace if it was recorded with profile_memory=True.
 
         first: The table to print first; csv holds only this one. curve: every record.
-        limit: The length of lists that the analysis cuts.
+        limit: How many rows a list such as the longest gaps has.
         """
         selection = Selection(begin, end, step, lanes, where)
         return self._table("memory", selection, {"first": first, "limit": limit}, table)

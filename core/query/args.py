@@ -59,11 +59,9 @@ def arguments_in(event: dict[str, Any] | None) -> dict[str, Any]:
     """Return an event's `args` (or `attr`, its synonym); a value that is no object stands under "args"."""
     if event is None:
         return {}
-    for key in ("args", "attr"):
-        if key in event:
-            value = event[key]
-            return value if isinstance(value, dict) else {} if value is None else {key: value}
-    return {}
+    key = "args" if "args" in event else "attr"
+    value = event.get(key)
+    return value if isinstance(value, dict) else {} if value is None else {key: value}
 
 
 def read_event(index: Index, ordinal: int) -> tuple[dict[str, Any] | None, str | None]:

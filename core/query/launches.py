@@ -9,8 +9,10 @@ The launch of a device slice is, by the first of these rules that applies:
 3. *external id*: the op or annotation with its External id, chosen alike.
 
 Correlation ids come again: counters wrap around, and files of several ranks are merged into one, each of
-which counts from 1. Hence the last call *before* the work, and hence `launching_process`. What stays doubtful
-(no call begins before the work; two begin together; the process is a guess) is marked in `ambiguous`.
+which counts from 1. Hence the last call *before* the work, and hence `launching_process`, for a device or,
+where ranks had the same number for theirs, for each stream. Where a stream too holds work of several
+processes, as many calls as pieces of work with an id are joined in turn. What stays doubtful (no call begins
+before the work; two begin together; the process is a guess) is marked in `ambiguous`.
 
 `launch_of` answers for one kernel by the same rules, without a look at all others.
 """
@@ -29,8 +31,8 @@ from ..base.kineto import ANNOTATIONS, DEVICE, LAUNCH_FLOWS, NOT_LAUNCHED, OPS, 
 from ..index.format import NONE, RowKind
 from ..index.store import Index
 from .flows import flows_in
-from .lookup import processes_of, row_starts
-from .nearest import Candidates, latest_before, launching_process
+from .lookup import lanes_of, processes_of, row_starts
+from .nearest import Candidates, in_turn, latest_before, launching_process, serves_several
 
 VIA = ("", "flow", "correlation", "external id")
 CALLS = (VIA.index("flow"), VIA.index("correlation"))
@@ -286,6 +288,10 @@ def _join(index: Index, launches: Launches, via: str, on_host: AnyArray) -> None
     times: I64 = starts[kernels].astype(np.int64)
     processes = _host_processes(index, launches, candidates, positions, kernels, ids, times)
     nearest, ambiguous = latest_before(candidates, ids, times, processes)
+    if processes is not None and (processes < 0).any():
+        unknown = np.flatnonzero((processes < 0) & ambiguous)
+        turn = in_turn(candidates, ids[unknown], times[unknown])
+        nearest[unknown] = np.where(turn >= 0, turn, nearest[unknown])
     hit = nearest >= 0
     launches.launch[open_[hit]] = positions[nearest[hit]]
     launches.via[open_[hit]] = VIA.index(via)
@@ -315,16 +321,21 @@ def _host_processes(
         by_flow = {int(d): sources[targets == d] for d in np.unique(targets)}
     ordinals = index.column("slices.ordinal")
     result = np.full(len(kernels), -1, np.int64)
+
+    def process_of(mine: I64, arrows: I64 | None = None) -> tuple[int, bool]:
+        work = ids[mine], times[mine], ordinals[kernels[mine]]
+        process = launching_process(candidates, ordinals[positions], *work, arrows)
+        return process, process >= 0 and serves_several(candidates, process, ids[mine])
+
     for one in np.unique(device).tolist():
         mine = np.flatnonzero(device == one)
-        result[mine] = launching_process(
-            candidates,
-            ordinals[positions],
-            ids[mine],
-            times[mine],
-            ordinals[kernels[mine]],
-            by_flow.get(one),
-        )
+        result[mine], several = process_of(mine, by_flow.get(one))
+        if several:  # each stream may still be of one process
+            lanes = lanes_of(index, kernels[mine])
+            for lane in np.unique(lanes).tolist():
+                on_lane = mine[lanes == lane]
+                process, several = process_of(on_lane)
+                result[on_lane] = -1 if several else process
     return result
 
 

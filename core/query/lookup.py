@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..base.arrays import I64, AnyArray
-from ..index.format import LaneKind, RowKind
+from ..index.format import BLOCK, LaneKind, RowKind
+from ..index.pyramid import blocks_of
 from ..index.store import Index
 
 DEEPEST_SEARCH = 64
@@ -24,6 +25,15 @@ def row_starts(index: Index, row_number: int) -> AnyArray:
     row = index.rows[row_number]
     begin, count = int(row["first"]), int(row["count"])
     return index.column(_STARTS[RowKind(int(row["kind"]))])[begin : begin + count]
+
+
+def totals_of_rows(rows: AnyArray) -> I64:
+    """Return where in `category_sums` the totals of rows of slices begin, one for each category of the row;
+    only of rows that have sums (`sums` is not NO_SUMS).
+    """
+    blocks = blocks_of(rows["count"].astype(np.int64), BLOCK)
+    totals: I64 = rows["sums"].astype(np.int64) + blocks * rows["category_count"].astype(np.int64)
+    return totals
 
 
 def started_by(index: Index, row_number: int, time: int) -> int:

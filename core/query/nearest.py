@@ -120,3 +120,45 @@ def launching_process(
     if not best or best[0][0] == 0 or (len(best) > 1 and best[0][:2] == best[1][:2]):
         return -1
     return best[0][2]
+
+
+def serves_several(candidates: Candidates, process: int, ids: I64) -> bool:
+    """Tell whether device work with these ids cannot be that of one process alone, as where merged ranks had
+    the same number for their device: most ids that the process shares with others occur in the work more
+    often than the process calls them, and no more often than all processes do.
+    """
+    distinct, count = np.unique(ids, return_counts=True)
+    everyone = _occurrences(candidates.ids, distinct)
+    own = _occurrences(candidates.ids[candidates.of_process(process)], distinct)
+    both = (own > 0) & (everyone > own)
+    more = both & (count > own) & (count <= everyone)
+    return 2 * int(more.sum()) > int(both.sum())
+
+
+def in_turn(candidates: Candidates, ids: I64, times: I64) -> I64:
+    """Return per piece of work the index of its candidate, where as many pieces as candidates have its id and
+    in the order of time each begins after its own; -1 elsewhere.
+
+    Of calls at 10 and 12 and work at 15 and 40 with one id, the second call, the latest before both, would
+    have launched both.
+    """
+    calls = np.lexsort((candidates.starts, candidates.ids))
+    work = np.lexsort((times, ids))
+    names, first, size = np.unique(candidates.ids[calls], return_index=True, return_counts=True)
+    of_work, begin, count = np.unique(ids[work], return_index=True, return_counts=True)
+    at = np.minimum(np.searchsorted(names, of_work), len(names) - 1)
+    paired = np.repeat((names[at] == of_work) & (size[at] == count), count)
+    turn = np.repeat(first[at] - begin, count) + np.arange(len(work))
+    launch = calls[np.where(paired, turn, 0)]
+    late = paired & (candidates.starts[launch] > times[work])
+    paired &= np.repeat(np.add.reduceat(late, begin) == 0, count) if len(begin) else paired
+    result = np.full(len(work), -1, np.int64)
+    result[work[paired]] = launch[paired]
+    return result
+
+
+def _occurrences(values: I64, of: I64) -> I64:
+    """Return how often each of some distinct numbers (ascending) occurs among values."""
+    ordered = np.sort(values)
+    counts: I64 = np.searchsorted(ordered, of, "right") - np.searchsorted(ordered, of, "left")
+    return counts

@@ -1,4 +1,4 @@
-"""Batches that wait for the builder in one file without a name; columns come back when asked for."""
+"""Batches that wait for the builder in files without a name; columns come back when asked for."""
 
 from __future__ import annotations
 
@@ -30,24 +30,20 @@ class Extent:
     dtype: str
 
 
-class BatchStore:
-    """One temporary file that arrays are appended to, by several threads; a context manager that frees it."""
+class StoreFile:
+    """One temporary file that arrays are appended to, by several threads."""
 
     def __init__(self, folder: Path) -> None:
         """Make the file in a folder; CacheError where none can be written."""
         try:
-            self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - closed by __exit__
+            self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - closed by `free`
         except OSError as error:
             raise CacheError(f"cannot write to {folder}: {error.strerror}") from error
         self._folder = folder
         self._lock = threading.Lock()
         self._end = 0
 
-    def __enter__(self) -> BatchStore:
-        """Return itself."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def free(self) -> None:
         """Free the file; what was read from it stays."""
         self._file.close()
 
@@ -92,10 +88,36 @@ class BatchStore:
         return array
 
 
+class BatchStore:
+    """The files of all batches of a source; a context manager that frees them."""
+
+    def __init__(self, folder: Path) -> None:
+        """Make the files in a folder; CacheError where none can be written."""
+        self.events = StoreFile(folder)
+        """The columns of events."""
+        self.others = StoreFile(folder)
+        """Promoted arguments and blocks, which the builder needs longer."""
+
+    def free_events(self) -> None:
+        """Free the columns of events, once nobody reads them any more: their memory is used again by what is
+        written next, where memory that nobody has touched yet costs several times as much.
+        """
+        self.events.free()
+
+    def __enter__(self) -> BatchStore:
+        """Return itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Free the files; what was read from them stays."""
+        self.events.free()
+        self.others.free()
+
+
 class StoredColumns(Mapping[str, AnyArray]):
     """The columns of one table; each is read when it is asked for."""
 
-    def __init__(self, store: BatchStore, extents: Mapping[str, Extent]) -> None:
+    def __init__(self, store: StoreFile, extents: Mapping[str, Extent]) -> None:
         """Take where they lie."""
         self._store = store
         self._extents = extents
@@ -116,7 +138,7 @@ class StoredColumns(Mapping[str, AnyArray]):
 class StoredPromoted(Mapping[str, PromotedColumn]):
     """Promoted arguments of one batch; each is read when it is asked for."""
 
-    def __init__(self, store: BatchStore, extents: Mapping[str, tuple[Extent, Extent]]) -> None:
+    def __init__(self, store: StoreFile, extents: Mapping[str, tuple[Extent, Extent]]) -> None:
         """Take where ordinals and values lie."""
         self._store = store
         self._extents = extents
@@ -155,24 +177,18 @@ class StoredBatch:
 
 def store_batch(batch: Batch, store: BatchStore) -> StoredBatch:
     """Write a batch, and return it as stored."""
-    names: list[tuple[str, str]] = []
-    arrays: list[AnyArray] = []
-    for table, columns in batch.tables.items():
-        for name, values in columns.items():
-            names.append((table, name))
-            arrays.append(values if name in NEVER_NARROWED else narrowed(values))
-    for column in batch.promoted.values():
-        arrays += [narrowed(column.ordinals), narrowed(column.values)]
-    extents = store.write(arrays)
-    tables: dict[str, dict[str, Extent]] = {table: {} for table in batch.tables}
-    for (table, name), extent in zip(names, extents):
-        tables[table][name] = extent
-    rest = iter(extents[len(names) :])
+    tables = {
+        name: StoredColumns(*_stored(columns, store.others if name == "blocks" else store.events))
+        for name, columns in batch.tables.items()
+    }
+    arrays = [values for one in batch.promoted.values() for values in (one.ordinals, one.values)]
+    extents = store.others.write([narrowed(values) for values in arrays])
+    promoted = dict(zip(batch.promoted, zip(extents[::2], extents[1::2])))
     return StoredBatch(
         number=batch.number,
         events=batch.events,
-        tables={table: StoredColumns(store, columns) for table, columns in tables.items()},
-        promoted=StoredPromoted(store, {key: (next(rest), next(rest)) for key in batch.promoted}),
+        tables=tables,
+        promoted=StoredPromoted(store.others, promoted),
         metadata=batch.metadata,
         counts=batch.counts,
         problems=batch.problems,
@@ -182,6 +198,12 @@ def store_batch(batch: Batch, store: BatchStore) -> StoredBatch:
         exact_start=batch.exact_start,
         exact_end=batch.exact_end,
     )
+
+
+def _stored(columns: Mapping[str, AnyArray], file: StoreFile) -> tuple[StoreFile, dict[str, Extent]]:
+    """Write the columns of a table; return the file, and where each lies in it."""
+    arrays = [values if name in NEVER_NARROWED else narrowed(values) for name, values in columns.items()]
+    return file, dict(zip(columns, file.write(arrays)))
 
 
 def narrowed(values: AnyArray) -> AnyArray:

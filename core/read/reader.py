@@ -182,13 +182,18 @@ class SourceReading:
             if problems:
                 raise UnreadableError(f"{self._source.path}: no trace events in it")
             problems = [Problem(NO_EVENTS, 1, None, "sound JSON, but without an array of traceEvents")]
+        events = sum(batch.events for batch in batches)
+        counts = add_counts([*(batch.counts for batch in batches), {p.kind: p.count for p in problems}])
+        if counts.get("unreadable") and events == counts.get("not_object", 0):
+            # Prose and source code have brackets, too.
+            raise UnreadableError(f"{self._source.path}: no trace events in it")
         self._tell()
         return ReadResult(
             tuple(batches),
             tuple(reader.scanner.table() for reader in self._readers),
             documents.envelope,
-            sum(batch.events for batch in batches),
-            add_counts([*(batch.counts for batch in batches), {p.kind: p.count for p in problems}]),
+            events,
+            counts,
             merge_problems([*(batch.problems for batch in batches), problems]),
             self.decoder,
         )
@@ -222,7 +227,7 @@ class SourceReading:
         results: dict[int, _Done] = {}
         running = 0
         while True:
-            while running < len(self._threads):
+            while running <= len(self._threads):  # one more waits, so that nobody waits for it
                 job = again.popleft() if again else self._next_job(jobs, array, number)
                 if job is None:
                     break

@@ -288,11 +288,11 @@ class RemoteStream(io.RawIOBase):
 
     def seek(self, offset: int, whence: int = 0, /) -> int:
         """Go to a place; OSError where the server gives the file from front to back only."""
-        place = offset + (0, self._at, self._size)[whence]
-        if self._stream is not None and (place != self._at or whence == io.SEEK_END):
+        position = offset + (0, self._at, self._size)[whence]
+        if self._stream is not None and (position != self._at or whence == io.SEEK_END):
             raise OSError("the server gives the file from front to back only")
-        self._at = place
-        return place
+        self._at = position
+        return position
 
     def tell(self) -> int:
         """Return the place in the file."""

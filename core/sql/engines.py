@@ -24,8 +24,9 @@ import numpy as np
 from ..base.arrays import AnyArray
 from ..base.errors import Cancelled, MissingPackageError, TracelaneError, UsageError
 from ..base.progress import CancelledCallback
+from .schema import BY_NUMBER
 from .tokens import quoted_name
-from .views import BY_NUMBER, QueryTables
+from .views import QueryTables
 
 EngineName: TypeAlias = Literal["duckdb", "sqlite"]
 PIECE = 1 << 14

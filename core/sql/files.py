@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -15,20 +15,25 @@ import numpy as np
 from ..base.errors import Cancelled, MissingPackageError, TracelaneError
 from ..base.progress import ProgressCallback, no_progress
 from ..base.safe_text import json_text
-from ..export.event_arguments import events_with_arguments
+from ..export.event_arguments import EventArguments, events_with_arguments
 from ..tables.frames import package
 from ..tables.scope import Scope
 from ..tables.slice_table import NAMES, SLICE_COLUMNS, SOURCE_BITS, slice_chunks
 from .engines import has_duckdb, write_tables
+from .schema import VIEWS
 from .tokens import QueryWords, quoted_name
-from .views import VIEWS, QueryTables
+from .views import QueryTables
 
 PIECE = 1 << 14
 ALL = QueryWords("", frozenset(VIEWS), (), True)
 INDEXED = (("slices", "ts"), ("slices", "id"), ("kernels", "id"), ("flows", "source"))
-INSERT = "INSERT OR REPLACE INTO file.args VALUES (?, ?, ?)"
+INSERT = "INSERT OR REPLACE INTO file.args VALUES "
+ROWS = 300
+"""Rows of arguments that a statement writes: a third of the time of a statement for each."""
 REMEMBERED = 1 << 14
 """Values whose JSON is remembered: shapes and types are the same in every step."""
+LEAST, GREATEST = -(1 << 63), (1 << 63) - 1
+"""Integers that SQLite has."""
 CACHE_KIB = 64 << 10
 """Memory for pages of the new file."""
 
@@ -160,21 +165,25 @@ def _copy(database: sqlite3.Connection, scope: Scope, out: Path, progress: Progr
         chosen = [row[0] - base for row in database.execute(query, [base, base + (1 << SOURCE_BITS)])]
         values = ArgumentValues()
         for events in events_with_arguments(index, np.array(chosen, np.int64), progress, scope.cancelled):
-            rows = [
-                (base + ordinal, key, values.of(value))
-                for ordinal, arguments in events
-                for key, value in arguments.items()
-            ]
-            try:
-                database.executemany(INSERT, rows)
-            except UnicodeEncodeError:
-                database.executemany(INSERT, [tuple(map(_text, row)) for row in rows])
+            _insert_arguments(database, values.flat(base, events))
     database.execute("COMMIT")
     for table, column in INDEXED:
         database.execute(f"CREATE INDEX file.{table}_{column} ON {table} ({column})")
     (count,) = database.execute("SELECT count(*) FROM file.slices").fetchone()
     database.execute("DETACH file")
     return int(count)
+
+
+def _insert_arguments(database: sqlite3.Connection, values: list[Any]) -> None:
+    """Insert rows of (id, key, value) that stand in one list; a row with an id and key again replaces it."""
+    whole = len(values) - len(values) % (3 * ROWS)
+    for low, high, rows in ((0, whole, ROWS), (whole, len(values), 1)):
+        statement = INSERT + ", ".join(["(?, ?, ?)"] * rows)
+        pieces = [values[at : at + 3 * rows] for at in range(low, high, 3 * rows)]
+        try:
+            database.executemany(statement, pieces)
+        except UnicodeEncodeError:
+            database.executemany(statement, [list(map(_text, piece)) for piece in pieces])
 
 
 def _text(value: Any) -> Any:
@@ -188,11 +197,19 @@ class ArgumentValues:
     def __init__(self) -> None:
         self._known: dict[str, str] = {}
 
-    def of(self, value: Any) -> Any:
-        """Return a value; the JSON of those that come often is remembered."""
-        kind = value.__class__
-        if kind is str or kind is float or (kind is int and -(1 << 63) <= value < (1 << 63)):
-            return value
+    def flat(self, base: int, events: Iterable[EventArguments]) -> list[Any]:
+        """Return id, key and value of all arguments of some events, one after the other."""
+        values: list[Any] = []
+        for ordinal, arguments in events:
+            number = base + ordinal
+            for key, value in arguments.items():
+                kind = value.__class__
+                is_plain = kind is str or kind is float or (kind is int and LEAST <= value <= GREATEST)
+                values += (number, key, value if is_plain else self._json(value))
+        return values
+
+    def _json(self, value: Any) -> str:
+        """Return the JSON of a value; that of values that come often is remembered."""
         text = repr(value)
         known = self._known.get(text)
         if known is None:

@@ -31,62 +31,11 @@ from ..tables.step_spans import StepSpans, step_spans
 from ..tables.work import Work, work_of
 from ..trace import Trace
 from .arguments import scanned_argument
+from .schema import JOINS, KERNEL_VIEW, LAUNCH_VIEW, SLICE_VIEW, USES, VIEWS
 from .tokens import QueryWords, argument_table, quoted_name
 
 ArrayTable: TypeAlias = Mapping[str, AnyArray]
 """Columns of equal length by name: numbers, or texts as an array of objects."""
-
-SLICE_VIEW = {
-    "id": ("CAST(b.ordinal AS BIGINT) + {base}", ()),
-    "name": ("n.text", ("names",)),
-    "short_name": ("n.short", ("names",)),
-    "category": ("c.text", ("categories",)),
-    "ts": ("b.start + r.clock", ("rows",)),
-    "dur": ("CAST(b.duration AS BIGINT)", ()),
-    "self": ("CAST(b.self AS BIGINT)", ()),
-    "depth": ("r.depth", ("rows",)),
-    "lane": ("r.lane", ("rows",)),
-    "process": ("r.process", ("rows",)),
-    "pid": ("r.pid", ("rows",)),
-    "tid": ("r.tid", ("rows",)),
-    "step": ("s.label", ("steps",)),
-    "rank": ("{rank}", ()),
-}
-"""Of each column of `slices` its expression, and the small tables that it needs."""
-JOINS = {
-    "names": "LEFT JOIN names_{source} n ON n.number = b.name",
-    "categories": "LEFT JOIN categories_{source} c ON c.number = b.category",
-    "rows": "LEFT JOIN rows_{source} r ON r.number = b.row",
-    "steps": "LEFT JOIN step_labels s ON s.number = b.step",
-}
-USES = {
-    "id": ("ordinal",),
-    "name": ("name",),
-    "short_name": ("name",),
-    "category": ("category",),
-    "ts": ("start", "row"),
-    "dur": ("duration",),
-    "self": ("self",),
-    **dict.fromkeys(("depth", "lane", "process", "pid", "tid"), ("row",)),
-    "step": ("step",),
-    "rank": (),
-}
-"""Of each column of `slices` the arrays that it is computed from."""
-KERNEL_VIEW = {"device": "d.text", "stream": "t.text", "type": "k.text"}
-LAUNCH_VIEW = {"kernel": "CAST(b.kernel AS BIGINT) + {base}", "delay": "b.delay", "via": "v.text"}
-VIEWS: Mapping[str, tuple[str, ...]] = {
-    "slices": tuple(SLICE_VIEW),
-    "ops": tuple(SLICE_VIEW),
-    "kernels": (*SLICE_VIEW, *KERNEL_VIEW),
-    "launches": (*SLICE_VIEW, *LAUNCH_VIEW),
-    "flows": ("category", "source", "target"),
-    "counters": ("id", "name", "series", "ts", "value", "process", "pid", "rank"),
-    "steps": ("number", "step", "ts", "dur"),
-}
-"""The views and their columns; besides there is args('key') with the columns of ARGUMENT_VIEW."""
-ARGUMENT_VIEW = ("id", "value")
-BY_NUMBER = ("names", "categories", "rows", "step_labels", "devices", "streams", "types", "vias")
-"""Tables that are looked up by their column `number` begin with these."""
 
 
 @dataclass(frozen=True)
@@ -232,9 +181,9 @@ class QueryTables:
 
     def _step_places(self, index: Index, source: int, positions: I64 | None) -> AnyArray:
         count = len(index.column("slices.start")) if positions is None else len(positions)
-        places = np.full(count, -1, np.int32)
+        codes = np.full(count, -1, np.int32)
         if self._step_labels is None:
-            return places
+            return codes
         clocks = self._row_clocks(source)
         rows = _row_numbers(index)
         for low in range(0, count, CHUNK):
@@ -242,8 +191,8 @@ class QueryTables:
             some = np.arange(low, min(low + CHUNK, count), dtype=np.int64)
             some = some if positions is None else positions[low : low + CHUNK]
             starts = index.column("slices.start")[some] + clocks[rows[some]]
-            places[low : low + CHUNK] = self._step_labels.codes_of(source, some, starts)
-        return places
+            codes[low : low + CHUNK] = self._step_labels.codes_of(source, some, starts)
+        return codes
 
     def _row_clocks(self, source: int) -> I64:
         """Return by row number what is added to lane time."""
@@ -446,10 +395,10 @@ def promoted_values_of(index: Index, column: str, kind: Kind) -> tuple[I64, AnyA
     """Return (event ordinals, values) of a promoted argument of slices and instants."""
     ordinals, values = [], []
     for table, at, value in (("slices", "position", "value"), ("instants", "instant", "instant_value")):
-        places = index.column(f"promoted.{column}.{at}")
+        positions = index.column(f"promoted.{column}.{at}")
         own = index.column(f"promoted.{column}.{value}")
-        if len(places):
-            ordinals.append(index.column(f"{table}.ordinal")[places].astype(np.int64))
+        if len(positions):
+            ordinals.append(index.column(f"{table}.ordinal")[positions].astype(np.int64))
             values.append(_objects(index.strings(own)) if kind is Kind.TEXT else own)
     if not ordinals:
         return np.empty(0, np.int64), np.empty(0, object if kind is Kind.TEXT else np.int64)
@@ -478,8 +427,8 @@ def _row_numbers(index: Index) -> AnyArray:
 
 def _in_all(work: Work, streams: Sequence[str]) -> I64:
     """Return the stream of each piece of work as a place in the names of all devices' streams."""
-    places = np.array([streams.index(name) for name in work.stream_names], np.int64)
-    return places[work.streams]
+    numbers = np.array([streams.index(name) for name in work.stream_names], np.int64)
+    return numbers[work.streams]
 
 
 def _objects(texts: Any) -> AnyArray:

@@ -6,7 +6,7 @@ import os
 import posixpath
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
 from typing import Any
@@ -42,6 +42,8 @@ from .location import StoreLocation
 from .summary import RankSummary, refused_rank, summarised
 
 TEMPORARY = "tracelane-collect-"
+TURNS = 3
+"""So often traces are collected whose summaries turn out to be damaged."""
 
 
 @dataclass(frozen=True)
@@ -142,7 +144,8 @@ def _job(
 
 
 def collect(plan: Plan, store: str, engine: Engine) -> Iterator[Collected]:
-    """Collect what is planned; yields what became of each trace as it comes. Groups are written at the end.
+    """Collect what is planned; yields what became of each trace as it comes. Groups are written at the end;
+    where a summary turns out to be damaged then, its trace is collected, and yielded, once more.
 
     Raises TracelaneError where the store cannot be written, Cancelled.
     """
@@ -151,12 +154,17 @@ def collect(plan: Plan, store: str, engine: Engine) -> Iterator[Collected]:
     for folder in ("", RANKS, GROUPS, INDEXES):
         location.sweep(folder)
     write_store_manifest(location, plan.traces)
-    groups = set()
-    for collected in engine(plan.jobs):
-        if (record := record_name(collected.record)) is not None:
-            groups.add(record.group)
-        yield collected
-    update_groups(location, groups)
+    jobs: Sequence[RankJob] = plan.jobs
+    for _ in range(TURNS):
+        groups = set()
+        for collected in engine(jobs):
+            if (record := record_name(collected.record)) is not None:
+                groups.add(record.group)
+            yield collected
+        damaged = {record.name for record in update_groups(location, groups)}
+        jobs = [replace(job, there=()) for job in plan.jobs if short_hash(job.name.encode()) in damaged]
+        if not jobs:
+            break
 
 
 def sweep_leftovers() -> None:

@@ -31,7 +31,7 @@ def findings_tables(store: CaptureStore) -> Tables:
         {
             "findings": lambda: findings_table(judged, store.origin),
             "not_judged": lambda: Table.from_rows(
-                "not_judged", "Not judged", judged.scope, NOT_JUDGED, missing
+                "not_judged", "Not checked", judged.scope, NOT_JUDGED, missing
             ),
         },
     )

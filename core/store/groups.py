@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..base.arrays import I64, AnyArray
+from ..tables.kinds import KERNEL_TYPES
 from .layout import GROUPS, RANKS, RecordName, record_name, records_in
 from .location import StoreLocation
 from .pack import FIRST_READ, FIRST_REQUEST, DamagedStoreError, PackedFile, packed
@@ -35,6 +36,11 @@ STEP_NUMBERS = (
     "copy_ns",
     "device_slices",
 )
+LINE_CELLS = 512
+"""Of a device's line: in each the kind that runs longest, and for how much of it something runs."""
+IDLE = 0
+"""As a kind: nothing runs; others are the place in KERNEL_TYPES plus one, OTHER what is of none of these."""
+OTHER = len(KERNEL_TYPES) + 1
 KERNEL_NUMBERS = ("count", "total_ns", "min_ns", "max_ns")
 
 
@@ -90,6 +96,10 @@ class Shelf:
             self._bounded.add(name)
         return values
 
+    def check(self) -> None:
+        """Read all of it. Raises DamagedStoreError where something is not what was written."""
+        self._file.check()
+
     @property
     def column_names(self) -> list[str]:
         """The columns of the file."""
@@ -133,42 +143,60 @@ def _packed_file(location: StoreLocation, path: str) -> PackedFile:
     )
 
 
-def update_groups(location: StoreLocation, groups: Iterable[str]) -> None:
-    """Write groups anew that do not hold what lies in the store, until nothing comes meanwhile.
+def update_groups(location: StoreLocation, groups: Iterable[str]) -> list[RecordName]:
+    """Write groups anew that do not hold what lies in the store, until nothing comes meanwhile; return the
+    summaries that were damaged, which are removed, so that they are made anew.
 
     Raises TracelaneError.
     """
+    damaged: list[RecordName] = []
     for name in sorted(set(groups)):
         while True:
             records = [record for record in records_in(location) if record.group == name]
             if not records or _members(location, name) == records:
                 break
-            data = _group_bytes(location, records)
-            if data is not None:
-                location.write(f"{GROUPS}/{name}", data)
+            try:
+                shelves = location.each(lambda record: _sound(location, record), records)
+            except FileNotFoundError:
+                continue  # another run has written a summary anew
+            bad = [record for record, shelf in zip(records, shelves) if shelf is None]
+            for record in bad:
+                location.remove(f"{RANKS}/{record}")
+            damaged += bad
+            if not bad:
+                location.write(f"{GROUPS}/{name}", _group_bytes(records, [one for one in shelves if one]))
+    return damaged
 
 
 def _members(location: StoreLocation, name: str) -> list[RecordName]:
+    """Return whose summaries a group holds, none where it is missing or damaged."""
     try:
-        return list(read_group(location, name).members)
+        shelf = read_group(location, name)
+        shelf.check()
+        return list(shelf.members)
     except (FileNotFoundError, DamagedStoreError):
         return []
 
 
-def _group_bytes(location: StoreLocation, records: Sequence[RecordName]) -> bytes | None:
-    """Return the file of a group, None where one of its summaries has gone meanwhile."""
+def _sound(location: StoreLocation, record: RecordName) -> Shelf | None:
+    """Return the summary of a rank, None where it is damaged. Raises FileNotFoundError, UnreadableError."""
     try:
-        shelves = location.each(lambda record: read_record(location, record), records)
-        names = dict.fromkeys(name for shelf in shelves for name in shelf.column_names)
-        columns: dict[str, AnyArray] = {}
-        lengths: dict[str, list[int]] = {}
-        for name in names:
-            parts = [shelf.column(name, 0) for shelf in shelves]
-            lengths[name] = [len(part) for part in parts]
-            columns[name] = np.concatenate([part for part in parts if len(part)] or parts[:1])
-        texts = {name: [shelf.text(name, 0) for shelf in shelves] for name in TEXTS}
-    except FileNotFoundError:
+        shelf = read_record(location, record)
+        shelf.check()
+    except DamagedStoreError:
         return None
+    return shelf
+
+
+def _group_bytes(records: Sequence[RecordName], shelves: Sequence[Shelf]) -> bytes:
+    names = dict.fromkeys(name for shelf in shelves for name in shelf.column_names)
+    columns: dict[str, AnyArray] = {}
+    lengths: dict[str, list[int]] = {}
+    for name in names:
+        parts = [shelf.column(name, 0) for shelf in shelves]
+        lengths[name] = [len(part) for part in parts]
+        columns[name] = np.concatenate([part for part in parts if len(part)] or parts[:1])
+    texts = {name: [shelf.text(name, 0) for shelf in shelves] for name in TEXTS}
     directory = {"names": [str(record) for record in records], "lengths": lengths}
     read_first = {name: texts.pop(name) for name in (FACTS, STEP_TEXTS)}
     return packed({"members": directory, **read_first, **columns, **texts})

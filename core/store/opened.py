@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -16,12 +16,14 @@ from ..remote.files import is_url
 from ..tables.alignment import NONE, Alignment, RankClock, fitted_offsets
 from ..tables.collectives import AIU, DEVICE, HOST, Collectives, Matched, match
 from ..tables.rank_groups import MOST_RANKS, ProcessGroup, RankOrigin
-from ..tables.ranks import RankDevices, RankFacts, Ranks, compared_ranks
-from ..tables.skew import Skew, skew_of
+from ..tables.skew import Skew, notes_on_ranks, skew_of
 from ..tables.step_choice import Steps
 from .groups import FACTS, MOST_TIME, STEP_TEXTS, Shelf, read_group, read_record
 from .layout import MANIFEST_NAME, MOST_STORE_MANIFEST, RecordName, groups_in, read_store_manifest, records_in
 from .location import StoreLocation
+
+if TYPE_CHECKING:
+    from ..tables.ranks import RankDevices, Ranks
 
 File = TypeVar("File")
 MOST_NAMED = 8
@@ -100,6 +102,8 @@ class StoredRank:
     @property
     def devices(self) -> RankDevices:
         """The sums over its devices."""
+        from ..tables.ranks import RankDevices
+
         sums = self.facts.get("devices")
         known = {
             key: value
@@ -247,9 +251,25 @@ class CaptureStore:
         inside = np.ones(len(matched.who), np.bool_)
         return skew_of(alignment.ranks, matched, moved[matched.who.rank], inside)
 
+    @property
+    def rank_notes(self) -> tuple[str, ...]:
+        """What `compared` notes, without comparing."""
+        return notes_on_ranks(self.alignment.text, self.missing, len(self._comparable), self.skew)
+
+    @property
+    def _comparable(self) -> list[int]:
+        """The places of the ranks that are held against each other."""
+        return [
+            number
+            for number, rank in enumerate(self.ranks)
+            if rank.rank is not None or not self.alignment.ranks
+        ]
+
     @cached_property
     def compared(self) -> Ranks:
         """The ranks held against each other."""
+        from ..tables.ranks import RankFacts, compared_ranks  # with much that a picture does without
+
         clocks = dict(zip(self.alignment.ranks, self.alignment.rank_clocks))
         facts = [
             RankFacts(
@@ -262,8 +282,8 @@ class CaptureStore:
                 steps=rank.steps(number, int(self.offsets[number])),
                 devices=rank.devices,
             )
-            for number, rank in enumerate(self.ranks)
-            if rank.rank is not None or not self.alignment.ranks
+            for number in self._comparable
+            for rank in (self.ranks[number],)
         ]
         return compared_ranks(self.scope, facts, self.skew, self.missing, self.alignment.text)
 

@@ -110,6 +110,11 @@ class PackedFile:
         """Return the error that says what is wrong with the file."""
         return DamagedStoreError(f"{self.title}: {why}")
 
+    def check(self) -> None:
+        """Read all parts. Raises DamagedStoreError where one is not what was written."""
+        for name, part in self.parts.items():
+            self._unpacked(name, part.dtype)
+
     def json(self, name: str) -> Any:
         """Return a JSON part. Raises DamagedStoreError."""
         raw = self._unpacked(name, "json")

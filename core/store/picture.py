@@ -4,32 +4,35 @@ from __future__ import annotations
 
 import io
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..base.arrays import I64, AnyArray
-from ..base.errors import UnreadableError
+from ..base.arrays import I64
+from ..base.errors import DamagedIndexError, UnreadableError
+from ..base.intervals import merge
 from ..base.progress import ProgressCallback, no_progress
 from ..base.units import format_ns
 from ..index.ingest import ingest_index
 from ..index.options import DEFAULT_OPTIONS, IndexOptions
 from ..read.source import spooled_source
 from ..remote.files import is_url, url_in
-from ..tables.findings.finding import Findings
 from ..tables.kinds import KERNEL_TYPES
 from ..tables.rank_groups import HOST, rank_groups
-from ..tables.table import Tables
+from ..tables.skew import Skew
 from ..trace import Trace, trace_of
-from .findings import findings_of_store
+from .groups import IDLE, LINE_CELLS, MOST_TIME, OTHER
 from .indexes import stored_index
 from .opened import CaptureStore, StoredRank
-from .summary import IDLE, LINE_CELLS, OTHER
-from .tables import store_tables
+
+if TYPE_CHECKING:
+    from ..tables.findings.finding import Findings
+    from ..tables.table import Tables
 
 WAITING = OTHER + 1
 """Instead of what runs: the rank waits in a collective for another one."""
@@ -38,12 +41,20 @@ NAMES = {
     OTHER: "other work",
     WAITING: "waits for another rank",
 }
+HEADS = {kind: f'"name":"{name}","cat":"{name}"' for kind, name in NAMES.items()}
+"""How the slices of each kind begin."""
 MOST_CELLS = 1 << 17
 """Cells of all ranks together; of many ranks each is drawn in fewer."""
 LEAST_CELLS = 64
+AT_A_TIME = 64
+"""Ranks whose lines are worked out together."""
+LONGEST = MOST_TIME // AT_A_TIME
+"""Ns that a rank may last for its waiting to be drawn: two years."""
 MARKED_SHARE = 0.1
 """A rank for which at least such a part of all waiting is done is marked."""
 MARK = "◀"
+LONGEST_NAME = 255
+"""Characters of a file's name."""
 NO_HOST = "ranks"
 
 
@@ -71,7 +82,7 @@ def picture_of_store(
         for note in (
             f"one line per rank of {len(store.ranks):,}: Enter opens the rank at the cursor",
             *_marked_notes(store),
-            *store.compared.notes,
+            *store.rank_notes,
             *store.notes,
         )
     )
@@ -86,10 +97,14 @@ class StoreAnswers:
 
     def tables(self, name: str, options: Mapping[str, Any]) -> Tables:
         """Return the tables of an analysis over all ranks. Raises UsageError for one that needs traces."""
+        from .tables import store_tables  # not for the first picture
+
         return store_tables(self.store, name, options)
 
     def findings(self) -> Findings:
         """Return the findings of all ranks; evidence is times, as slices are those of the ranks' traces."""
+        from .findings import findings_of_store  # with all rules
+
         judged = findings_of_store(self.store)
         return replace(
             judged,
@@ -112,17 +127,32 @@ def opened_rank(
     trace, which lies in `traces`, or where the store says. Raises UnreadableError that says what to name.
     """
     rank = store.ranks[number]
-    index = stored_index(store.location, rank.record, folder)
-    if index is not None:
-        return trace_of(index.path, index)
-    path = trace_path(store, rank, traces)
-    return trace_of(path, ingest_index(path, options, progress=progress))
+    damage: DamagedIndexError | None = None
+    try:
+        index = stored_index(store.location, rank.record, folder)
+    except DamagedIndexError as error:
+        index, damage = None, error
+    try:
+        path = trace_path(store, rank, traces)
+    except UnreadableError:
+        if damage is not None:
+            raise UnreadableError(
+                f"{store.title}: the index of {rank.title} is damaged: {damage.why}"
+            ) from None
+        if index is None:
+            raise
+        path = str(folder / "trace")  # only arguments need it, and say that it is not there
+    if index is None:
+        return trace_of(path, ingest_index(path, options, progress=progress))
+    index.path = path  # that in the index may be anybody's
+    return trace_of(path, index)
 
 
 def trace_path(store: CaptureStore, rank: StoredRank, traces: str = "") -> str:
     """Return where the trace of a rank lies. Raises UnreadableError where nothing says so."""
     parts = rank.name.split("/")
-    if not rank.name or ".." in parts or rank.name.startswith("/") or "\0" in rank.name:
+    is_name = rank.name and "\0" not in rank.name and not rank.name.startswith("/")
+    if not is_name or ".." in parts or max(map(len, parts)) > LONGEST_NAME:
         raise UnreadableError(f"{store.title}: {rank.title} has no name that a trace may have")
     if not traces and not store.traces:
         raise UnreadableError(
@@ -138,7 +168,7 @@ def trace_path(store: CaptureStore, rank: StoredRank, traces: str = "") -> str:
     if is_url(root):
         return url_in(root, rank.name)
     path = Path(root) / rank.name
-    if not path.is_file():
+    if not os.path.isfile(path):  # False where it cannot be looked at, too
         raise UnreadableError(f"{path}: the trace of {rank.title} is not there: name --traces FOLDER")
     return str(path)
 
@@ -154,24 +184,28 @@ def _group_titles(store: CaptureStore, by: str) -> Sequence[str]:
 def _pieces(store: CaptureStore, groups: Sequence[str]) -> Iterator[str]:
     """Yield the picture as the text of a trace."""
     yield '{"displayTimeUnit":"ns","traceEvents":[\n{"ph":"M","name":"trace","pid":0}'
-    processes: dict[str, int] = {}
+    processes: dict[str, str] = {}  # a number would stand in the title
     marked = marked_ranks(store)
     first = {groups[number] for number in marked}
     cells = max(LEAST_CELLS, min(LINE_CELLS, MOST_CELLS // max(1, len(store.ranks))))
     yield from _steps(store)
-    columns = store.skew.columns
+    pids = []
     for number, rank in enumerate(store.ranks):
         group = groups[number]
         if group not in processes:
-            pid = processes[group] = len(processes) + 1
-            yield _metadata("process_name", pid, 0, name=group)
-            order = pid if group in first else len(store.ranks) + pid
-            yield _metadata("process_sort_index", pid, 0, sort_index=order)
+            pid = processes[group] = json.dumps(group)
+            yield _metadata("process_name", pid, 0, "name", group)
+            order = len(processes) if group in first else len(store.ranks) + len(processes)
+            yield _metadata("process_sort_index", pid, 0, "sort_index", order)
         pid = processes[group]
+        pids.append(pid)
         title = f"{rank.title} {MARK}" if number in marked else rank.title
-        yield _metadata("thread_name", pid, number + 1, name=title)
-        yield _metadata("thread_sort_index", pid, number + 1, sort_index=number)
-        yield from _runs(store, number, columns.get(number), pid, cells)
+        yield _metadata("thread_name", pid, number + 1, "name", title)
+        yield _metadata("thread_sort_index", pid, number + 1, "sort_index", number)
+    for at in range(0, len(pids), AT_A_TIME):
+        numbers = range(at, min(at + AT_A_TIME, len(pids)))
+        for number, kind, start, end in Lines.of(store, numbers, cells).with_waiting(store.skew).runs():
+            yield _slice(HEADS[kind], pids[number], number + 1, start, end)
     yield "\n]}\n"
 
 
@@ -198,58 +232,106 @@ def _steps(store: CaptureStore) -> Iterator[str]:
     for number, rank in enumerate(store.ranks):
         steps = rank.steps(number, int(store.offsets[number]))
         if steps is not None:
-            yield _metadata("process_name", 0, 0, name=f"steps of {rank.title}")
-            yield _metadata("process_sort_index", 0, 0, sort_index=-1)
-            yield _metadata("thread_name", 0, 0, name="steps")
+            title = f"steps of {rank.title}"
+            pid = json.dumps(title)
+            yield _metadata("process_name", pid, 0, "name", title)
+            yield _metadata("process_sort_index", pid, 0, "sort_index", -1)
+            yield _metadata("thread_name", pid, 0, "name", "steps")
             for label, start, end in zip(steps.labels, steps.starts.tolist(), steps.ends.tolist()):
-                yield _slice(f"ProfilerStep#{label}", "user_annotation", 0, 0, start, end)
+                head = f'"name":{json.dumps(f"ProfilerStep#{label}")},"cat":"user_annotation"'
+                yield _slice(head, pid, 0, start, end)
             return
 
 
-def _runs(store: CaptureStore, number: int, column: int | None, pid: int, cells: int) -> Iterator[str]:
-    """Yield what a rank does, cells that are alike as one slice."""
-    rank = store.ranks[number]
-    start, end = rank.span
-    kinds, busy = rank.column("line.kind"), rank.column("line.busy")
-    if len(kinds) != LINE_CELLS or len(busy) != LINE_CELLS or end <= start:
-        return
-    kinds = np.minimum(np.where(busy > 0, kinds, IDLE), OTHER).astype(np.int64)
-    kinds = _fewer(kinds, cells)
-    offset = int(store.offsets[number])
-    edges = np.array([start + (end - start) * cell // cells + offset for cell in range(cells + 1)], np.int64)
-    if column is not None:
-        waited = store.skew.waiting(column).covered(edges[:-1], edges[1:])
-        kinds = np.where(2 * waited > np.diff(edges), WAITING, kinds)
-    bounds = np.flatnonzero(np.diff(kinds, prepend=-1))
-    for first, last in zip(bounds.tolist(), [*bounds[1:].tolist(), cells]):
-        kind = int(kinds[first])
-        if kind != IDLE and edges[last] > edges[first]:
-            name = NAMES[kind]
-            yield _slice(name, name, pid, number + 1, int(edges[first]), int(edges[last]))
+@dataclass(frozen=True)
+class Lines:
+    """The device lines of some ranks, a row each: what is done in each cell, and the edges of the cells."""
+
+    numbers: Sequence[int]  # places of the ranks in the store
+    kinds: I64
+    edges: I64  # one more in a row than there are cells
+
+    @classmethod
+    def of(cls, store: CaptureStore, numbers: Sequence[int], cells: int) -> Lines:
+        """Return the lines of those of these ranks that have one, in so many cells."""
+        held = []
+        for number in numbers:
+            rank = store.ranks[number]
+            kinds, busy = rank.column("line.kind"), rank.column("line.busy")
+            if len(kinds) == len(busy) == LINE_CELLS and rank.span[1] > rank.span[0]:
+                held.append((number, *rank.span, np.where(busy > 0, kinds, IDLE)))
+        if not held:
+            return cls((), np.empty((0, cells), np.int64), np.empty((0, cells + 1), np.int64))
+        own, starts, ends, rows = zip(*held)
+        begin = np.array(starts, np.int64)
+        width, rest = np.divmod(np.array(ends, np.int64) - begin, cells)
+        cell = np.arange(cells + 1)
+        edges = (
+            width[:, None] * cell
+            + rest[:, None] * cell // cells
+            + (begin + store.offsets[list(own)])[:, None]
+        )
+        return cls(own, _fewer(np.clip(np.array(rows, np.int64), IDLE, OTHER), cells), edges)
+
+    def with_waiting(self, skew: Skew) -> Lines:
+        """Return the lines where cells in which a rank waits for another one most of the time say so."""
+        begin, length = self.edges[:, :1], self.edges[:, -1:] - self.edges[:, :1]
+        rows = [row for row, number in enumerate(self.numbers) if number in skew.columns]
+        rows = [row for row in rows if length[row, 0] < LONGEST]
+        if not rows:
+            return self
+        # One time axis for all, on which a row lies behind the one before it.
+        shift = np.cumsum(length[rows], axis=0) - length[rows] - begin[rows]
+        columns = np.array([skew.columns[self.numbers[row]] for row in rows], np.int64)
+        entries = skew.who.of_ranks(columns)
+        row_of = np.repeat(np.arange(len(rows)), np.diff(skew.who.rank_bounds)[columns])
+        starts, ends = skew.starts[entries], skew.starts[entries] + skew.waits[entries]
+        low, high = begin[rows, 0][row_of], self.edges[rows, -1][row_of]
+        waiting = merge(
+            np.clip(starts, low, high) + shift[row_of, 0], np.clip(ends, low, high) + shift[row_of, 0]
+        )
+        edges = self.edges[rows] + shift
+        waited = waiting.covered(edges[:, :-1].ravel(), edges[:, 1:].ravel()).reshape(len(rows), -1)
+        kinds = self.kinds.copy()
+        kinds[rows] = np.where(2 * waited > np.diff(edges), WAITING, kinds[rows])
+        return replace(self, kinds=kinds)
+
+    def runs(self) -> Iterator[tuple[int, int, int, int]]:
+        """Yield (place of the rank, kind, start, end) of what ranks do: cells that are alike are one run."""
+        cells = self.kinds.shape[1]
+        changes = np.diff(self.kinds, axis=1, prepend=-1) != 0
+        row, first = np.nonzero(changes)
+        last = np.append(first[1:], 0)
+        last[np.append(row[1:] != row[:-1], True)] = cells
+        kind, start, end = self.kinds[row, first], self.edges[row, first], self.edges[row, last]
+        drawn = (kind != IDLE) & (end > start)
+        number = np.array(self.numbers, np.int64)[row]
+        return zip(*(values[drawn].tolist() for values in (number, kind, start, end)))
 
 
-def _fewer(kinds: I64, cells: int) -> AnyArray:
-    """Return the kinds in fewer cells: of each what most of its cells hold, idle where all of them are."""
-    if cells >= len(kinds):
+def _fewer(kinds: I64, cells: int) -> I64:
+    """Return rows of kinds in fewer cells: of each what most of its cells hold, idle where all are idle."""
+    rows, whole = kinds.shape
+    if cells >= whole:
         return kinds
-    which = np.arange(len(kinds)) * cells // len(kinds)
-    counts = np.zeros((cells, WAITING), np.int64)
-    np.add.at(counts, (which, kinds), 1)
-    working = counts[:, 1:]
-    fewer: AnyArray = np.where(working.any(axis=1), working.argmax(axis=1) + 1, IDLE)
-    return fewer
+    cell = np.arange(rows)[:, None] * cells + np.arange(whole) * cells // whole
+    counts = np.bincount((cell * WAITING + kinds).ravel(), minlength=rows * cells * WAITING)
+    working = counts.reshape(rows, cells, WAITING)[:, :, 1:]
+    return np.where(working.any(axis=2), working.argmax(axis=2) + 1, IDLE)
 
 
-def _metadata(event: str, pid: int, tid: int, **values: str | int) -> str:
-    return f',\n{{"ph":"M","name":"{event}","pid":{pid},"tid":{tid},"args":{json.dumps(values)}}}'
+def _metadata(event: str, pid: str, tid: int, key: str, value: str | int) -> str:
+    args = f'{{"{key}":{json.dumps(value)}}}'
+    return f',\n{{"ph":"M","name":"{event}","pid":{pid},"tid":{tid},"args":{args}}}'
 
 
-def _slice(name: str, category: str, pid: int, tid: int, start: int, end: int) -> str:
-    words = f'"name":{json.dumps(name)},"cat":"{category}","pid":{pid},"tid":{tid}'
-    return f',\n{{"ph":"X",{words},"ts":{_micros(start)},"dur":{_micros(end - start)}}}'
+def _slice(head: str, pid: str, tid: int, start: int, end: int) -> str:
+    """Return a slice as text; `head`: its name and category."""
+    return (
+        f',\n{{"ph":"X",{head},"pid":{pid},"tid":{tid},"ts":{_micros(start)},"dur":{_micros(end - start)}}}'
+    )
 
 
 def _micros(ns: int) -> str:
     """Return ns as µs with three decimals, exactly."""
-    sign, whole = ("-", -ns) if ns < 0 else ("", ns)
-    return f"{sign}{whole // 1000}.{whole % 1000:03}"
+    return f"{ns // 1000}.{ns % 1000:03}" if ns >= 0 else f"-{-ns // 1000}.{-ns % 1000:03}"

@@ -25,7 +25,7 @@ from ..tables.steps import steps
 from ..tables.table import Table
 from ..tables.work import Work, work_of
 from ..trace import Trace
-from .groups import KERNEL_NUMBERS, STEP_NUMBERS
+from .groups import IDLE, KERNEL_NUMBERS, LINE_CELLS, OTHER, STEP_NUMBERS
 from .pack import packed
 
 LEAST_ROOM = 32 << 10
@@ -33,13 +33,9 @@ ROOM_SHARE = 200
 """A summary takes LEAST_ROOM or a 200th of its trace, whichever is more; so does its copy in a group."""
 MOST_VALUES = 1 << 17
 """Values of a column at most, so that those of a group can be read back (`MOST_PART`)."""
-LINE_CELLS = 512
 LANE_CELLS = 128
 MOST_LANES = 256
 EVIDENCE = 3
-IDLE = 0
-"""In a device's line: nothing runs; else the place in KERNEL_TYPES plus one, OTHER for what is of none."""
-OTHER = len(KERNEL_TYPES) + 1
 
 
 @dataclass(frozen=True)

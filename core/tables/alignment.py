@@ -16,6 +16,7 @@ from ..index.captures import Member
 from ..index.store import Index
 from .attendance import Attendance, medians
 from .collectives import AIU, DEVICE, HOST, Collectives, Matched, collectives_at, match
+from .groups import Groups
 
 EPOCHS = (10**18, 4 * 10**18)
 """Lane times between these (2001 to 2096) are ns since 1970: what older profilers wrote."""
@@ -92,11 +93,11 @@ def align_ranks(indexes: Sequence[Index], members: Sequence[Member]) -> Alignmen
 
     Of several captures together the wall times alone count: their collectives are not the same.
     """
-    ranks = tuple(source for source, member in enumerate(members) if member.rank is not None)
+    ranks = ranks_among(members)
     if len(ranks) < 2:
         return NONE
     bases = _bases([indexes[source] for source in ranks])
-    if len({members[source].rank for source in ranks}) < len(ranks):
+    if len({members[source].rank for source in ranks} - {None}) not in (0, len(ranks)):
         return Alignment(ranks, tuple(RankClock(base, base) for base in bases))
     level, of_ranks = _collectives([indexes[source] for source in ranks])
     matched = match([_moved(one, base) for one, base in zip(of_ranks, bases)])
@@ -106,11 +107,20 @@ def align_ranks(indexes: Sequence[Index], members: Sequence[Member]) -> Alignmen
     return Alignment(ranks, tuple(clocks), level, tuple(of_ranks), matched)
 
 
+def ranks_among(members: Sequence[Member]) -> tuple[int, ...]:
+    """Return the sources that are ranks: those that have a number; where none has, the workers of one run,
+    whose files are named by host and process.
+    """
+    numbered = tuple(source for source, member in enumerate(members) if member.rank is not None)
+    workers = {(member.host, member.pid) for member in members if member.pid is not None}
+    return tuple(range(len(members))) if not numbered and len(workers) == len(members) else numbered
+
+
 def as_stamped(indexes: Sequence[Index], members: Sequence[Member], first: int) -> Alignment:
     """Return the clocks of the ranks among some sources as their wall times alone have them; that of the
     source `first` stays.
     """
-    ranks = tuple(source for source, member in enumerate(members) if member.rank is not None)
+    ranks = ranks_among(members)
     at = ranks.index(first) if first in ranks else 0
     bases = _bases([indexes[source] for source in ranks], at) if ranks else []
     return Alignment(ranks, tuple(RankClock(base, base) for base in bases))
@@ -131,16 +141,13 @@ def fitted_offsets(matched: Matched, bases: Sequence[int]) -> list[RankClock]:
     middles, _ = medians(who.collective, ends, who.collectives)
     furthest = np.maximum(ends - who.least(ends)[who.collective], who.most(ends)[who.collective] - ends)
     distance = np.abs(ends - middles[who.collective])
-    clocks = []
-    for rank, base in enumerate(bases):
-        own = who.of_rank(rank)
-        if not len(own):
-            clocks.append(RankClock(base, base))
-            continue
-        distances = np.sort(distance[own])
-        middle, late = int(np.median(distances)), int(np.percentile(distances, 95))
-        most = int(furthest[own].max())
-        clocks.append(RankClock(base, base + int(offsets[rank]), len(own), most, middle, late))
+    clocks = [RankClock(base, base) for base in bases]
+    present, of = np.unique(who.rank, return_inverse=True)
+    groups = Groups(of.astype(np.int64), len(present))
+    middle, late = groups.quantiles(distance, 0.5, 0.95)
+    columns = (groups.counts, groups.most(furthest), middle.astype(np.int64), late.astype(np.int64))
+    for rank, *numbers in zip(present.tolist(), *(column.tolist() for column in columns)):
+        clocks[rank] = RankClock(bases[rank], bases[rank] + int(offsets[rank]), *numbers)
     return clocks
 
 

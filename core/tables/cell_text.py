@@ -6,7 +6,7 @@ from collections.abc import Sized
 from typing import Any
 
 from ..base.short_names import short_name
-from ..base.units import format_bytes, format_ns
+from ..base.units import format_bytes, format_moment, format_ns
 from .table import Column, Table
 
 SMALL = 0.01
@@ -22,6 +22,8 @@ def text_in_cell(table: Table, column: Column, value: Any) -> str:
     """Return a value of a table as a person reads it, of a name as much as tells it from the others."""
     if column.is_name and isinstance(value, str) and value:
         return table.short_forms[column.key].get(value) or short_name(value)
+    if column.moment and isinstance(value, int | float):
+        return format_moment(value, table.moment_digits[column.key])
     return text_in_unit(column, value)
 
 

@@ -30,7 +30,7 @@ SIGN_COLUMNS = (
     Column("count", "count", "count"),
     Column("total_ns", "time", "ns"),
     Column("first_ns", "first at", "ns", statistic=True, moment=True),
-    Column("meaning", "what it tells", "text"),
+    Column("meaning", "what it shows", "text"),
 )
 RECOMPILED_COLUMNS = (
     Column("rank", "rank", "id"),
@@ -54,9 +54,7 @@ APPLIED = "torch.compile is applied"
 NOT_APPLIED = "torch.compile is not applied, as far as the trace shows"
 NO_KERNELS = "no kernel with a name of Inductor's ran on a device"
 NO_SIGN = "no compiled region, graph call, cache lookup or kernel of Inductor: nothing shows torch.compile"
-ONLY_KERNELS = (
-    "told by the names of Inductor's kernels alone: the host's side of the calls is not in the trace"
-)
+ONLY_KERNELS = "known from the names of Inductor's kernels alone: the trace has no calls on the host"
 
 
 @dataclass(frozen=True)

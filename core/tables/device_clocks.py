@@ -92,7 +92,7 @@ class DeviceClock:
         if self.proposed_ns is None:
             if not self.pairs:
                 return f"{self.title}: no launch of its work is known, so its clock cannot be estimated"
-            return f"{self.title}: work without a time tells nothing of the clock, which cannot be estimated"
+            return f"{self.title}: the work has no times, so the clock cannot be estimated"
         later = f"{format_ns(self.middle_ns)} (median), {format_ns(self.late_ns)} (p95)"
         return (
             f"{self.title} moved by {signed(self.proposed_ns)}, the least with which no work begins before "

@@ -78,7 +78,7 @@ def html_table(table: Table, limit: int | None = HTML_ROWS, order: I64 | None = 
             for column in columns
         )
         lines.append(f"<tr>{''.join(cells)}</tr>")
-    notes = [safe(note) for note in table.notes]
+    notes = [safe(note) for note in table.drawn_notes]
     if len(table) > len(rows):
         notes.insert(0, f"{len(table) - len(rows):,} more rows of {len(table):,}")
     below = "".join(f"<div>{escape(note)}</div>" for note in notes)

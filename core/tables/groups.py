@@ -120,6 +120,14 @@ class Groups:
             return keys
         return values[np.lexsort((values, self.codes))]
 
+    def quantiles(self, values: I64, *shares: float) -> list[F64]:
+        """Return quantiles of each group, linear between two neighbours; no group is without a value."""
+        if not len(values):
+            return [np.empty(0, np.float64) for _ in shares]
+        ordered, count = self.ordered(values), self.counts
+        begins = np.cumsum(count) - count
+        return [_quantile(ordered, begins, count, share) for share in shares]
+
     def statistics(self, values: I64) -> dict[str, AnyArray]:
         """Return count, sum, mean, median, p95, min, max, sample deviation and the row of the longest, by
         the names in STATISTICS. Sums are int64; every group has at least one value.

@@ -205,7 +205,7 @@ def _notes(scope: Scope, uses: list[AllocatorUse]) -> Iterable[str]:
             if earlier:
                 words += f", {format_bytes(earlier)} before it and released in it"
             if rest > 0:
-                words += f"; of {format_bytes(rest)} it does not tell"
+                words += f"; when the other {format_bytes(rest)} were allocated is not recorded"
             yield words
     if len({use.allocator.title for use in uses if not use.allocator.host}) > 1:
         yield "allocators of one device are kept apart: their sum means nothing"

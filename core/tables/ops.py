@@ -153,7 +153,9 @@ def _host_rows(scope: Scope, source: int, by: Grouping, rows: dict[_Key, _Row], 
     memory = memory_of(index, low - shift, high - shift)
     host_bytes, device_bytes = memory.between(events.start, events.end)
     if memory.both_device_types:
-        notes.append("device memory is PyTorch's own allocator's; the runtime tells of the same bytes again")
+        notes.append(
+            "device memory is what PyTorch's allocator recorded; the runtime recorded the same bytes again"
+        )
     own = [_without_children(values, parent, alive) for values in (total, host_bytes, device_bytes)]
     scope.check()
     sums = [total, own[0], device_total, device_self, host_bytes, own[1], device_bytes, own[2]]
@@ -289,6 +291,27 @@ def _add(rows: dict[_Key, _Row], key: _Key, more: _Row) -> None:
     row.sums = [a + b for a, b in zip(row.sums, more.sums)]
 
 
+def _columns(device: str, has_device_memory: bool) -> list[Column]:
+    """Return the columns that every grouping has; `device` is what the trace's accelerator is called."""
+    hidden = not has_device_memory
+    return [
+        Column("name", "Name", "text", is_name=True),
+        Column("calls", "# of Calls", "count"),
+        Column("cpu_total_ns", "CPU total", "ns"),
+        Column("self_cpu_ns", "Self CPU", "ns"),
+        Column("device_total_ns", f"{device} total", "ns"),
+        Column("self_device_ns", f"Self {device}", "ns"),
+        Column("cpu_mem", "CPU Mem", "bytes"),
+        Column("self_cpu_mem", "Self CPU Mem", "bytes"),
+        Column("device_mem", f"{device} Mem", "bytes", detail=hidden),
+        Column("self_device_mem", f"Self {device} Mem", "bytes", detail=hidden),
+        Column("annotation", "Annotation"),
+        Column("on_device", f"On {device}"),
+        Column("cpu_avg_ns", "CPU time avg", "ns", statistic=True, detail=True),
+        Column("device_avg_ns", f"{device} time avg", "ns", statistic=True, detail=True),
+    ]
+
+
 def _table(scope: Scope, by: Grouping, rows: dict[_Key, _Row], notes: list[str]) -> Table:
     """Return the rows by first appearance, with the columns that the trace has something for."""
     keys = sorted(rows, key=lambda key: rows[key].first)
@@ -305,26 +328,8 @@ def _table(scope: Scope, by: Grouping, rows: dict[_Key, _Row], notes: list[str])
     device_memory = bool(np.any(data["device_mem"]) or np.any(data["self_device_mem"]))
     for average, total in AVERAGES.items():
         data[average] = np.asarray(data[total]) / np.maximum(np.asarray(data["calls"]), 1)
-    columns = [
-        Column("name", "Name", "text"),
-        Column("calls", "# of Calls", "count"),
-        Column("cpu_total_ns", "CPU total", "ns"),
-        Column("self_cpu_ns", "Self CPU", "ns"),
-        Column("device_total_ns", f"{word} total", "ns"),
-        Column("self_device_ns", f"Self {word}", "ns"),
-        Column("cpu_mem", "CPU Mem", "bytes"),
-        Column("self_cpu_mem", "Self CPU Mem", "bytes"),
-    ]
-    columns += [
-        Column("device_mem", f"{word} Mem", "bytes", detail=not device_memory),
-        Column("self_device_mem", f"Self {word} Mem", "bytes", detail=not device_memory),
-    ]
     data["annotation"], data["on_device"] = annotation, on_device
-    columns += [Column("annotation", "Annotation"), Column("on_device", f"On {word}")]
-    columns += [
-        Column("cpu_avg_ns", "CPU time avg", "ns", statistic=True, detail=True),
-        Column("device_avg_ns", f"{word} time avg", "ns", statistic=True, detail=True),
-    ]
+    columns = _columns(word, device_memory)
     identity = ["name", "annotation", "on_device"]
     if by.by:
         key, title = by.column

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from ..base.arrays import AnyArray
+from ..base.units import format_ns
+from ..index.captures import ranks_text
 from .rank_groups import RankOrigin, rank_groups, rank_origins
-from .ranks import Ranks, RankTimes, ranks
+from .ranks import RankInStep, Ranks, RankTimes, ranks
 from .scope import Scope
 from .table import Column, Table, Tables, Values, row_of_object
 
@@ -72,6 +74,17 @@ IN_STEP_COLUMNS = (
     Column("waited_ns", "waited", "ns"),
     Column("kept_waiting_ns", "kept waiting", "ns"),
 )
+HEAT_COLUMNS = (
+    Column("ranks", "ranks", "text"),
+    Column("heat", "by step", "text"),
+    Column("kept_waiting_ns", "kept waiting at most", "ns"),
+    Column("rank", "by rank", "id"),
+    Column("step", "in step", "text"),
+)
+HEAT = ".123456789"
+"""Nobody waits for the rank in the step, up to: none is waited for longer in any."""
+HEAT_ROWS, HEAT_CELLS = 30, 48
+"""A heat map has so many rows and cells at most: more ranks or steps share them, the worst of them counts."""
 GROUP = Column("group", "group", "text")
 GROUP_COLUMNS = (
     GROUP,
@@ -85,7 +98,6 @@ GROUP_COLUMNS = (
     Column("last", "came last", "count"),
     Column("kept_waiting_ns", "kept waiting", "ns"),
 )
-FIRST = ("ranks", "steps", "collectives", "imbalance")
 
 
 def analyse_ranks(scope: Scope, group_by: str = "", worst: int = 0, first: str = "") -> Tables:
@@ -120,6 +132,7 @@ def tables_of_ranks(
         "steps": lambda: rank_steps_table(result),
         "collectives": lambda: collectives_table(result, origin_ns),
         "imbalance": lambda: imbalance_table(result, most, is_drawn=first == "imbalance"),
+        "heat": lambda: heat_table(result, most, is_drawn=first == "heat"),
     }
     if group_by:
         tables = {"groups": lambda: group_table(result, groups, most), **tables}
@@ -197,6 +210,58 @@ def imbalance_table(result: Ranks, most: int | None = None, *, is_drawn: bool = 
     jumps = [(result.file_of(row.source), row.position) for row in ordered]
     title = "Ranks step by step"
     return Table.from_rows("imbalance", title, result.scope, IN_STEP_COLUMNS, rows, jumps, is_drawn=is_drawn)
+
+
+def heat_table(result: Ranks, most: int | None = None, *, is_drawn: bool = False) -> Table:
+    """Return ranks by steps: how long the others waited for a rank in each step as a row of digits, a row for
+    each rank, or for a run of neighbours where there are many. Enter leads to the worst step. It is drawn
+    where there are several steps and somebody waits.
+    """
+    chosen = {rank.source for rank in result.worst_first[:most]}
+    entries = [row for row in result.in_steps if row.source in chosen]
+    steps = {key: at for at, key in enumerate(dict.fromkeys((row.label, row.turn) for row in entries))}
+    sources = sorted({row.source for row in entries}, key=result.number)
+    height, width = min(len(sources), HEAT_ROWS), min(len(steps), HEAT_CELLS)
+    line_of = {source: at * height // len(sources) for at, source in enumerate(sources)}
+    cells = np.full((height, width), -1, np.int64)
+    worst: dict[int, RankInStep] = {}
+    for entry in entries:
+        line, cell = line_of[entry.source], steps[entry.label, entry.turn] * width // len(steps)
+        cells[line, cell] = max(cells[line, cell], entry.kept_waiting_ns)
+        if line not in worst or entry.kept_waiting_ns > worst[line].kept_waiting_ns:
+            worst[line] = entry
+    top = int(cells.max(initial=0))
+    rows, jumps = [], []
+    for line, entry in sorted(worst.items()):
+        rows.append(
+            {
+                "ranks": ranks_text([result.number(source) for source in sources if line_of[source] == line]),
+                "heat": "".join(_shade(value, max(top, 1)) for value in cells[line].tolist()),
+                "kept_waiting_ns": entry.kept_waiting_ns,
+                "rank": result.number(entry.source),
+                "step": entry.label,
+            }
+        )
+        jumps.append((result.file_of(entry.source), entry.position))
+    most_text = f", {HEAT[-1]}: the others wait {format_ns(top)}, added up" if top else ""
+    notes = [f"{HEAT[0]}: nobody waits for it in the step{most_text}"]
+    title = "Ranks by steps"
+    is_drawn = is_drawn or (top > 0 and len(steps) > 1)
+    return Table.from_rows(
+        "heat",
+        title,
+        result.scope,
+        HEAT_COLUMNS,
+        rows,
+        jumps,
+        notes=notes if rows else (),
+        is_drawn=is_drawn,
+    )
+
+
+def _shade(ns: int, top: int) -> str:
+    """Return the character of a cell of the heat map: blank where no rank has the step."""
+    return " " if ns < 0 else HEAT[-(-ns * (len(HEAT) - 1) // top)]
 
 
 def collectives_table(result: Ranks, start_ns: int) -> Table:

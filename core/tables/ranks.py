@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from ..base.arrays import I64
-from ..index.captures import Capture, ranks_text
+from ..index.captures import Capture
 from .alignment import RankClock
 from .attribution import steps_at_times, steps_of_work
 from .breakdown import device_times
@@ -20,7 +20,7 @@ from .groups import Groups, category_mask
 from .kinds import KERNEL_TYPES
 from .rank_groups import host_of_source
 from .scope import Scope
-from .skew import Skew, skew, skew_of_processes
+from .skew import Skew, notes_on_ranks, skew, skew_of_processes
 from .step_choice import Steps, find_steps
 from .work import Work, work_of
 
@@ -112,12 +112,7 @@ class Ranks:
     @property
     def notes(self) -> tuple[str, ...]:
         """What must be known beside the numbers."""
-        notes = [self.alignment] if self.alignment else []
-        if self.missing:
-            notes.append(f"missing: rank{'s' if len(self.missing) > 1 else ''} {ranks_text(self.missing)}")
-        if len(self.ranks) > 1 and not len(self.skew):
-            notes.append("no collective is on two ranks: nothing tells who waits for whom")
-        return tuple(notes)
+        return notes_on_ranks(self.alignment, self.missing, len(self.ranks), self.skew)
 
     @property
     def worst_first(self) -> tuple[RankTimes, ...]:

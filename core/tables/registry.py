@@ -134,9 +134,9 @@ ANALYSES = (
         "range",
         "range_table:analyse_range",
         "Table",
-        "Sum up the slices of a stretch of time, or of the whole trace: by name and category, by lane, or "
-        "by category.\n\n"
-        "A slice that is cut by an edge counts with its part inside. JSON and CSV have times in ns.",
+        "Sum up the slices of a range, or of the whole trace: by name and category, by lane, or by "
+        "category.\n\n"
+        "A slice that an edge of the range cuts counts with the part inside. JSON and CSV have times in ns.",
         (Option("by", "Rows.", "name", ("name", "lane", "category")),),
         tab="table",
         panels=(
@@ -151,17 +151,17 @@ ANALYSES = (
         "tree",
         "tree:analyse_tree",
         "Tree",
-        "Say which calls lie in which, with the total and own time of each path of names, and its calls."
-        "\n\nOf all threads together, of each thread, or device time by what launched it. What "
-        "--format folded writes is opened by speedscope and flamegraph.pl.",
+        "Show the call tree: total time, own time and number of calls of each path of names."
+        "\n\nThe tree is of all threads together, of each thread, or of device time by what launched it. "
+        "speedscope and flamegraph.pl open what --format folded writes.",
         (
             Option(
                 "by",
-                "Roots: all threads together, each thread, or what launched device work.",
+                "What the roots are: all threads together, each thread, or what launched device work.",
                 "all",
                 ("all", "thread", "launch"),
             ),
-            Option("bottom_up", "Begin with each name, its callers below it.", False),
+            Option("bottom_up", "Start with each name, with its callers below it.", False),
         ),
         tab="tree",
         panels=(
@@ -213,8 +213,7 @@ ANALYSES = (
         "steps",
         "steps:analyse_steps",
         "Steps",
-        "List the steps with their wall, busy and idle time and its kinds, and say why these slices "
-        "are steps.\n\n"
+        "List the steps with their wall, busy and idle time, and say why these slices are steps.\n\n"
         "Below them: groups of steps (prefill, decode, batch size) with p50, p95, p99 and max.",
         (Option("groups", "Print only the groups: prefill, decode, batch size.", False),),
         tab="steps",
@@ -252,14 +251,14 @@ ANALYSES = (
         (
             Option(
                 "by",
-                "Rows; short: names as short as tells them apart, also in JSON; kind: GEMM, attention, "
-                "copy …; step: the one that launched them.",
+                "What a row is. short: the shortest names that differ, also in JSON; kind: GEMM, "
+                "attention, copy …; step: the step that launched the work.",
                 "name",
                 ("name", "short", "stream", "type", "kind", "step"),
             ),
             Option(
                 "group_by",
-                "Rows: the values of an argument.",
+                "A row for each value of an argument.",
                 metavar="arg:KEY",
                 check="kernels:argument_key",
             ),
@@ -290,8 +289,7 @@ ANALYSES = (
         "Idle",
         "Say how long each stream was idle and why; list the longest gaps and the launch that ended "
         "each.\n\n"
-        "A gap is a host wait if the launch that ended it began after the work before it had "
-        "finished.",
+        "A gap is a host wait if the launch that ended it began after the earlier work was done.",
         (
             Option(
                 "kernel_wait",
@@ -356,23 +354,24 @@ ANALYSES = (
         "ranks",
         "rank_tables:analyse_ranks",
         "Ranks",
-        "Say of each rank its step time, compute, communication, idle, its waiting, and how often it "
-        "came last."
-        "\n\nThen the slowest rank of each step, and the collectives with how far apart their ranks "
-        "began. Clocks "
+        "List for each rank step time, compute, communication, idle and waiting time, and how often "
+        "it came last."
+        "\n\nFurther tables have the slowest rank of each step, and the collectives with how far apart "
+        "their ranks began. Clocks "
         "are aligned by the collectives. JSON has the times of every rank in every collective, and each rank "
         "step by step.",
         (
             Option(
                 "group_by",
-                "Sum the ranks up by host, or by group of the parallel layout where the files tell.",
+                "Sum the ranks up by host, or by the groups of the parallel layout that the files name.",
                 choices=("host", "tp", "pp", "dp"),
             ),
             Option("worst", "Only the N ranks that the others wait for most.", 0, metavar="N", least=1),
             Option(
                 "first",
-                "The table to print first; csv holds only this one. imbalance: each rank step by step.",
-                choices=("ranks", "steps", "collectives", "imbalance"),
+                "The table to print first; csv holds only this one. imbalance: each rank step by step; heat: "
+                "the same as a map.",
+                choices=("ranks", "steps", "collectives", "imbalance", "heat"),
             ),
         ),
         tab="ranks",
@@ -380,6 +379,7 @@ ANALYSES = (
             TablePanel("ranks", "Ranks", "ranks", "no ranks here"),
             TablePanel("collectives", "Collectives", "collectives", "no collectives here", "spread_ns"),
             TablePanel("rank-steps", "Slowest by step", "steps", "no step here that several ranks have"),
+            TablePanel("rank-heat", "Ranks by steps", "heat", "no step here that several ranks have"),
         ),
         others=30,
     ),
@@ -390,11 +390,11 @@ ANALYSES = (
         "List what costs time: how much, where to see it, when its rule applies, and what usually "
         "helps.\n\n"
         "Findings are ranked by the time that each claims. Claims overlap, so they are never added "
-        "up. Rules for which the trace lacks the data are listed as not judged.",
+        "up. Rules for which the trace lacks the data are listed as not checked.",
         (
             Option(
                 "baseline",
-                "Judge what two runs tell by this one, too: whether compiling made the steps slower.",
+                "Also compare with this run: whether compiling made the steps slower.",
                 None,
                 metavar="TRACE",
                 is_side=True,

@@ -328,8 +328,8 @@ class Scope:
 
     @property
     def origin(self) -> int:
-        """Where the trace begins under the scope's clocks: relative times count from it, ns."""
-        return self.trace.span_at(self.clocks)[0]
+        """Where the trace begins, without what lies absurdly far off: relative times count from it, ns."""
+        return self.trace.opening_span[0]
 
     @property
     def when(self) -> str:

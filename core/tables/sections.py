@@ -22,7 +22,7 @@ from ..query.promoted_terms import arguments_read
 from ..query.scan import json_value_text
 from .groups import Groups
 from .scope import Chunk, Scope
-from .table import ARG, Column, Table, Tables, Values
+from .table import ARG, EXACT_FLOATS, Column, Table, Tables, Values
 
 if TYPE_CHECKING:
     from ..trace import Trace
@@ -95,7 +95,7 @@ class _Calls:
     def __init__(self, scope: Scope, by: By) -> None:
         self.trace = scope.trace
         self.notes: tuple[str, ...] = ()
-        self.numbers: dict[str, tuple[list[int], list[float]]] = {}  # by argument: of which calls, values
+        self.numbers: dict[str, tuple[list[int], list[int | float]]] = {}  # by argument: calls, values
         self.hypersections: list[str] = []
         chunks = list(scope.chunks())
         if by == "hypersection":
@@ -147,7 +147,7 @@ class _Calls:
                 ):
                     of, values = self.numbers.setdefault(key, ([], []))
                     of.append(begin + at)
-                    values.append(float(value))
+                    values.append(value)
 
 
 def _flat(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
@@ -177,7 +177,7 @@ def _grouped(calls: _Calls, by: By) -> tuple[list[tuple[str, ...]], I64]:
     return groups, which.astype(np.int64)
 
 
-def _arguments(calls: _Calls, which: I64, size: int) -> Iterator[tuple[Column, F64]]:
+def _arguments(calls: _Calls, which: I64, size: int) -> Iterator[tuple[Column, Values]]:
     """Yield a column per numeric argument; first estimated, measured latency and what one is of the other."""
     usual = sorted(calls.numbers, key=lambda key: -len(calls.numbers[key][0]))[:MOST_ARGUMENTS]
     keys = [key for key in calls.numbers if key in set(usual)]
@@ -200,15 +200,32 @@ def _unit(key: str) -> str:
     return "" if match is None else (match[1] or match[2]).lower()
 
 
-def _mean(of: list[int], values: list[float], which: I64, size: int) -> F64:
+def _mean(of: list[int], values: list[int | float], which: I64, size: int) -> Values:
     group = which[np.array(of, np.int64)]
+    if any(abs(value) >= EXACT_FLOATS for value in values):
+        return _exact_means(group, values, size)
     with np.errstate(invalid="ignore", divide="ignore"):
         mean: F64 = np.bincount(group, values, size) / np.bincount(group, minlength=size)
     return mean
 
 
+def _exact_means(group: I64, values: list[int | float], size: int) -> list[int | float | None]:
+    """Return the means of numbers that a float would round, such as stamps in ns; None of none."""
+    of_groups: list[list[int | float]] = [[] for _ in range(size)]
+    for number, value in zip(group.tolist(), values):
+        of_groups[number].append(value)
+    means: list[int | float | None] = []
+    for numbers in of_groups:
+        whole, rest = divmod(sum(numbers), len(numbers)) if numbers else (None, 0)
+        means.append(sum(numbers) / len(numbers) if rest else whole)
+    return means
+
+
 def _ratio(
-    above: tuple[list[int], list[float]], below: tuple[list[int], list[float]], which: I64, size: int
+    above: tuple[list[int], list[int | float]],
+    below: tuple[list[int], list[int | float]],
+    which: I64,
+    size: int,
 ) -> F64:
     """Return the sum of one argument by that of another, over the calls that have both."""
     both, one, other = np.intersect1d(above[0], below[0], return_indices=True)

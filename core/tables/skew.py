@@ -10,6 +10,7 @@ import numpy as np
 
 from ..base.arrays import I64, AnyArray
 from ..base.intervals import Intervals, merge
+from ..index.captures import ranks_text
 from .attendance import Attendance
 from .collectives import Matched, flex_collectives, match
 from .groups import Groups
@@ -120,6 +121,18 @@ class Skew:
         if not len(own) or not self.waits[own].any():
             return -1
         return int(self.positions[own[int(self.waits[own].argmax())]])
+
+
+def notes_on_ranks(alignment: str, missing: tuple[int, ...], count: int, waiting: Skew) -> tuple[str, ...]:
+    """Return how the clocks of so many ranks were set, which ranks are missing, and whether they share
+    collectives.
+    """
+    notes = [alignment] if alignment else []
+    if missing:
+        notes.append(f"missing: rank{'s' if len(missing) > 1 else ''} {ranks_text(missing)}")
+    if count > 1 and not len(waiting):
+        notes.append("no collective is on two ranks: who waits for whom is not known")
+    return tuple(notes)
 
 
 def skew(scope: Scope) -> Skew:

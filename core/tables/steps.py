@@ -8,36 +8,30 @@ wall time. With `scope.attribute` "window" all columns are of the window, as in 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, partial
+from functools import cache, partial
 
 import numpy as np
 
 from ..base.arrays import I64, AnyArray
-from ..base.intervals import EMPTY, Intervals, merge
-from ..base.kineto import RUNTIME
+from ..base.intervals import EMPTY, merge
 from ..base.units import format_ns
-from ..index.format import NONE
-from ..query.steps import STEP_NAME
 from ..query.titles import plain
-from .attribution import StepRule, StepsOfWork, outside_windows, steps_of_work
+from ..query.window import FAR
+from .attribution import StepRule, outside_windows
 from .cached import cached_table
-from .devices import KERNEL_CATEGORIES, device_word, kernel_types
-from .groups import Groups, Labels, category_mask, concatenated
+from .devices import device_word
+from .groups import Groups, Labels, concatenated
 from .kinds import KERNEL_TYPES
 from .metrics import Metric, percentile, spread_metrics
-from .op_events import KINDS, OP, promoted_of, slice_lanes
 from .scope import Scope
 from .step_choice import Steps, find_steps
+from .step_sets import ROLES, StepSets
 from .table import Column, Table, Tables, Value, Values
 from .work import work_of
 
-ROLES = ("Kernel", "Memcpy", "Memset", "Communication", "Runtime", "DataLoader", "CpuOp")
-"""TensorBoard's categories; each takes of a step what those before it left. The rest is Other."""
-COLLECTIVE_OPS = ("nccl:", "gloo:")
-LOADERS = "enumerate(DataLoader)"
 PERCENTILES = (50, 95, 99)
-COMPUTE, COMMUNICATION = KERNEL_TYPES.index("compute"), KERNEL_TYPES.index("communication")
 LAUNCH_NOTE = (
     "{word} time belongs to the step that launched it (HTA cuts it at the step's window, as --attribute "
     "window does; TensorBoard lengthens the step to its end); idle is of the step's own window"
@@ -112,7 +106,7 @@ def _table(scope: Scope) -> Table:
         if own is None:
             rest += _rest_without_steps(scope, source)
             continue
-        sets = _Sets(scope, own)
+        sets = StepSets(scope, own)
         part = _SourceSteps(own, own.within(scope.range), step_columns(scope, own, sets))
         parts.append(part)
         rest += _rest(scope, sets, part.columns)
@@ -152,14 +146,14 @@ def _table(scope: Scope) -> Table:
         columns,
         data,
         totals,
-        _notes(scope, chosen, word, rest, bool(np.any(data["device_slices"]))),
+        _notes(scope, chosen, word, rest, data),
         concatenated([part.steps.positions[part.rows] for part in parts]),
         sources=concatenated([np.full(len(part.rows), part.steps.source) for part in parts]),
         keys=(*(["source"] if several else []), *(["process"] if processes else []), "step"),
     )
 
 
-def _rest(scope: Scope, sets: _Sets, columns: dict[str, I64]) -> _Rest:
+def _rest(scope: Scope, sets: StepSets, columns: dict[str, I64]) -> _Rest:
     """Return what the device did outside the steps of a source, and what counts in several of them."""
     starts, ends = sets.work_start, sets.work_end
     if scope.attribute == "launch":
@@ -167,10 +161,13 @@ def _rest(scope: Scope, sets: _Sets, columns: dict[str, I64]) -> _Rest:
         busy = merge(starts[~outside], ends[~outside]).length
         shared_ns = int(columns["device_busy_ns"].sum()) - busy
         return _Rest(int((ends - starts)[outside].sum()), int(outside.sum()), shared_ns)
-    beyond_ns, is_outside = outside_windows(sets.chosen, starts, ends)
-    outside_ns = int(beyond_ns.sum())
+    outside_ns = outside_slices = 0
+    for part, mask in sets.owned:
+        beyond_ns, is_outside = outside_windows(part.chosen, starts[mask], ends[mask])
+        outside_ns += int(beyond_ns.sum())
+        outside_slices += int(is_outside.sum())
     in_windows = int((ends - starts).sum()) - outside_ns
-    return _Rest(outside_ns, int(is_outside.sum()), int(columns["device_ns"].sum()) - in_windows)
+    return _Rest(outside_ns, outside_slices, int(columns["device_ns"].sum()) - in_windows)
 
 
 def _rest_without_steps(scope: Scope, source: int) -> _Rest:
@@ -179,7 +176,9 @@ def _rest_without_steps(scope: Scope, source: int) -> _Rest:
     return _Rest(sum(work.total_ns for work in works), sum(map(len, works)))
 
 
-def _notes(scope: Scope, chosen: list[Steps], word: str, rest: _Rest, has_work: bool) -> tuple[str, ...]:
+def _notes(
+    scope: Scope, chosen: list[Steps], word: str, rest: _Rest, data: Mapping[str, Values]
+) -> tuple[str, ...]:
     by_launch = scope.attribute == "launch"
     notes = list(dict.fromkeys(f"steps are {steps.choice}: {steps.reason}" for steps in chosen))
     if not chosen:
@@ -188,7 +187,7 @@ def _notes(scope: Scope, chosen: list[Steps], word: str, rest: _Rest, has_work: 
         what = f"{rest.outside_slices:,} {word} {'slice' if rest.outside_slices == 1 else 'slices'}"
         why = "belong to no step: launched outside" if by_launch else "lie outside the steps, or in part"
         notes.append(f"{what} ({format_ns(rest.outside_ns)}) {why}")
-    if has_work:
+    if np.any(data["device_slices"]):
         notes.append((LAUNCH_NOTE if by_launch else WINDOW_NOTE).format(word=word))
     if rest.shared_ns and by_launch:
         shared = format_ns(rest.shared_ns)
@@ -196,6 +195,9 @@ def _notes(scope: Scope, chosen: list[Steps], word: str, rest: _Rest, has_work: 
     elif rest.shared_ns:
         shared = format_ns(rest.shared_ns)
         notes.append(f"steps overlap: {shared} of {word} time counts in several of them")
+    if by_launch and np.any(np.isnan(data["launch_offset_ns"]) & (np.asarray(data["by_launch"]) > 0)):
+        lost = "lies absurdly far from its launches: idle and launch to work are not known"
+        notes.append(f"{word} work {lost}")
     return tuple(notes)
 
 
@@ -229,12 +231,23 @@ def _pid(scope: Scope, source: int, process: int) -> str:
     return plain(index.string(int(index.processes["pid"][process])))
 
 
-def step_columns(scope: Scope, chosen: Steps, sets: _Sets | None = None) -> dict[str, I64]:
-    """Return the columns of all steps of one source."""
+def step_columns(scope: Scope, chosen: Steps, sets: StepSets | None = None) -> dict[str, I64]:
+    """Return the columns of all steps of one source; those of several processes each by what is theirs."""
+    sets = sets or StepSets(scope, chosen)
+    columns: dict[str, I64] = {}
+    for rows, own in sets.by_process:
+        for key, values in _own_columns(scope, own).items():
+            columns.setdefault(key, np.empty(len(chosen), values.dtype))[rows] = values
+    if scope.attribute == "launch":
+        columns |= _launched_columns(sets)
+    return columns
+
+
+def _own_columns(scope: Scope, sets: StepSets) -> dict[str, I64]:
+    """Return what is of the steps' windows."""
+    chosen, device = sets.chosen, sets.device
     starts, ends = chosen.starts, chosen.ends
     wall = ends - starts
-    sets = sets or _Sets(scope, chosen)
-    device = sets.device
     columns = {
         "source": np.full(len(chosen), chosen.source, np.int64),
         "start_ns": starts - scope.origin,
@@ -242,8 +255,9 @@ def step_columns(scope: Scope, chosen: Steps, sets: _Sets | None = None) -> dict
         "cpu_busy_ns": sets.host.covered(starts, ends),
         "idle_ns": wall - device.covered(starts, ends),
         "launch_offset_ns": _launch_offsets(sets, chosen),
-        **_device_columns(scope, sets, chosen),
     }
+    if scope.attribute == "window":
+        columns |= _clipped_columns(sets)
     left, covered = wall.copy(), EMPTY
     for role in ROLES:
         together = covered.union(sets.roles[role])
@@ -255,20 +269,23 @@ def step_columns(scope: Scope, chosen: Steps, sets: _Sets | None = None) -> dict
     return columns
 
 
-def _device_columns(scope: Scope, sets: _Sets, chosen: Steps) -> dict[str, I64]:
-    """Return what the device did for each step, or by window: while each step lasted."""
-    is_kernel = (sets.kind == COMPUTE) | (sets.kind == COMMUNICATION)
-    if scope.attribute == "window":
-        return {
-            "device_ns": _clipped_sums(sets.work_start, sets.work_end, chosen),
-            "kernel_ns": _clipped_sums(sets.work_start[is_kernel], sets.work_end[is_kernel], chosen),
-            "device_busy_ns": sets.device.covered(chosen.starts, chosen.ends),
-            "device_span_ns": chosen.ends - chosen.starts,
-            "comm_ns": sets.kinds["communication"].covered(chosen.starts, chosen.ends),
-            "copy_ns": sets.kinds["memory"].covered(chosen.starts, chosen.ends),
-            "device_slices": _overlapping(sets.work_start, sets.work_end, chosen),
-        }
-    work = sets.steps_of_work
+def _clipped_columns(sets: StepSets) -> dict[str, I64]:
+    """Return what the device did while each step lasted on the host."""
+    chosen, is_kernel = sets.chosen, sets.is_kernel
+    return {
+        "device_ns": _clipped_sums(sets.work_start, sets.work_end, chosen),
+        "kernel_ns": _clipped_sums(sets.work_start[is_kernel], sets.work_end[is_kernel], chosen),
+        "device_busy_ns": sets.device.covered(chosen.starts, chosen.ends),
+        "device_span_ns": chosen.ends - chosen.starts,
+        "comm_ns": sets.kinds["communication"].covered(chosen.starts, chosen.ends),
+        "copy_ns": sets.kinds["memory"].covered(chosen.starts, chosen.ends),
+        "device_slices": _overlapping(sets.work_start, sets.work_end, chosen),
+    }
+
+
+def _launched_columns(sets: StepSets) -> dict[str, I64]:
+    """Return what the device did for each step."""
+    chosen, work, is_kernel = sets.chosen, sets.steps_of_work, sets.is_kernel
     inside = np.flatnonzero(work.steps >= 0)
     groups = Groups(work.steps[inside], len(chosen))
     starts, ends = sets.work_start[inside], sets.work_end[inside]
@@ -317,108 +334,10 @@ def _overlapping(work_start: I64, work_end: I64, chosen: Steps) -> I64:
     return np.where(chosen.ends > chosen.starts, begun - ended, 0).astype(np.int64)
 
 
-class _Sets:
-    """The times in which host and device of one source are busy, by kind and by TensorBoard's role."""
-
-    def __init__(self, scope: Scope, chosen: Steps) -> None:
-        index = scope.trace.indexes[chosen.source]
-        self.scope, self.chosen = scope, chosen
-        self.index, self.check = index, scope.check
-        self.offsets = scope.lane_offsets(chosen.source)
-        categories = index.column("slices.category")
-        self.counted = _counted_slices(scope, chosen.source)
-        whole = replace(scope, range=None, source=chosen.source, work=None)
-        self.work = np.sort(concatenated([work.positions for work in work_of(whole)]).astype(np.int64))
-        self.work_start, self.work_end = self.times(self.work)
-        names = index.column("slices.name")[self.work]
-        self.kind = kind = kernel_types(index, names, categories[self.work])
-        self.device = merge(self.work_start, self.work_end)
-        self.kinds: dict[str, Intervals] = {
-            name: merge(self.work_start[kind == number], self.work_end[kind == number])
-            for number, name in enumerate(KERNEL_TYPES)
-        }
-        ops = self.positions(frozenset(c for c, kind in KINDS.items() if kind == OP))
-        # What marks a step is no op in it; profilers of 2021 write their steps as ops.
-        ops = ops[~(self.starting(ops, (STEP_NAME,)) | np.isin(ops, chosen.positions))]
-        notes = self.positions(frozenset({"user_annotation"}))
-        calls = self.positions(RUNTIME)
-        collective, loader = (self.starting(ops, prefix) for prefix in (COLLECTIVE_OPS, (LOADERS,)))
-        noted = notes[self.starting(notes, COLLECTIVE_OPS)]
-        ids = promoted_of(index, "external_id", np.concatenate([ops[collective], noted]))
-        own = promoted_of(index, "external_id", self.work)
-        joint = np.isin(own, ids[ids != 0])
-        is_kernel = self.categorised(self.work, KERNEL_CATEGORIES)
-        copies = self.categorised(self.work, frozenset({"gpu_memcpy", "Memcpy"}))
-        sets = self.categorised(self.work, frozenset({"gpu_memset", "Memset"}))
-        self.host = self.merged(np.concatenate([ops, calls]))
-        self.roles = {
-            "Kernel": self.merged(self.work[is_kernel & ~joint]),
-            "Memcpy": self.merged(self.work[copies]),
-            "Memset": self.merged(self.work[sets]),
-            "Communication": self.merged(
-                np.concatenate([self.work[is_kernel & joint], ops[collective], noted])
-            ),
-            "Runtime": self.merged(calls),
-            "DataLoader": self.merged(ops[loader]),
-            "CpuOp": self.merged(ops[~collective & ~loader]),
-        }
-
-    @cached_property
-    def steps_of_work(self) -> StepsOfWork:
-        """The step of all device work, by launch."""
-        return steps_of_work(self.scope, self.chosen, self.work)
-
-    def positions(self, categories: frozenset[str]) -> I64:
-        """Return the positions of all slices of these categories."""
-        mask = category_mask(self.index, categories)
-        return self.left(np.flatnonzero(mask[self.index.column("slices.category")]).astype(np.int64))
-
-    def left(self, positions: I64) -> I64:
-        """Return those of the positions that the scope's lanes and filter leave."""
-        return positions if self.counted is None else positions[self.counted[positions]]
-
-    def categorised(self, positions: I64, categories: frozenset[str]) -> AnyArray:
-        """Return which of these slices have one of the categories."""
-        of_slices: AnyArray = self.index.column("slices.category")[positions]
-        return category_mask(self.index, categories)[of_slices]
-
-    def starting(self, positions: I64, prefixes: tuple[str, ...]) -> AnyArray:
-        """Return which of these slices have a name that starts with one of the prefixes."""
-        numbers = [n for prefix in prefixes for n in self.index.string_numbers(prefix, prefix=True)]
-        return np.isin(self.index.column("slices.name")[positions], np.array(numbers, np.uint32))
-
-    def times(self, positions: I64) -> tuple[I64, I64]:
-        """Return (starts, ends) in trace time."""
-        self.check()
-        start: I64 = self.index.column("slices.start")[positions].astype(np.int64)
-        if self.offsets.any():
-            start += self.offsets[slice_lanes(self.index, positions)]
-        return start, start + self.index.duration(positions)
-
-    def merged(self, positions: I64) -> Intervals:
-        """Return the time that these slices cover; those inside another of them need not be looked at."""
-        member = np.zeros(len(self.index.column("slices.start")), np.bool_)
-        member[positions] = True
-        above = self.index.column("slices.parent")[positions]
-        known = above != NONE
-        inside = np.zeros(len(positions), np.bool_)
-        inside[known] = member[above[known]]
-        return merge(*self.times(positions[~inside]))
-
-
-def _counted_slices(scope: Scope, source: int) -> AnyArray | None:
-    """Return of each slice of a source whether the scope's lanes and filter leave it, None where all are."""
-    if scope.lanes is None and scope.where is None:
-        return None
-    index = scope.trace.indexes[source]
-    counted = np.zeros(len(index.column("slices.start")), np.bool_)
-    for chunk in replace(scope, range=None, source=source, work=None).chunks():
-        counted[chunk.positions] = True
-    return counted
-
-
-def _launch_offsets(sets: _Sets, chosen: Steps) -> AnyArray:
-    """Return per step the ns from its first launch to the start of what that launched; NaN without one."""
+def _launch_offsets(sets: StepSets, chosen: Steps) -> AnyArray:
+    """Return per step the ns from its first launch to the start of what that launched; NaN without one, and
+    where the device's times are lost (absurdly far off).
+    """
     launch = sets.scope.trace.launches(chosen.source).calls_of(sets.work)
     known = launch >= 0
     at, _ = sets.times(launch[known])
@@ -430,6 +349,8 @@ def _launch_offsets(sets: _Sets, chosen: Steps) -> AnyArray:
         first = np.minimum(np.searchsorted(at, chosen.starts, "left"), len(at) - 1)
         inside = (at[first] >= chosen.starts) & (at[first] < chosen.ends)
         offsets[inside] = (begun[first] - at[first])[inside]
+    low, high = sets.scope.trace.opening_span
+    offsets[np.abs(offsets) > FAR * max(high - low, 1)] = np.nan
     return offsets
 
 

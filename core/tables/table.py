@@ -6,6 +6,7 @@ exact in int64). A verb returns another table and changes none.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -14,6 +15,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from ..base.arrays import I64, AnyArray
+from ..base.moments import moment_digits, origin_text
 from ..base.short_names import short_names
 from .groups import Groups, Labels
 
@@ -25,6 +27,8 @@ Value: TypeAlias = str | int | float | None
 Values: TypeAlias = AnyArray | list[Any]
 LEAST, MOST = -(1 << 63), (1 << 63) - 1
 """What a column of whole numbers can hold; sums beyond stand at its edge."""
+EXACT_FLOATS = 1 << 53
+"""Below it whole numbers are exact in a float."""
 ARG = "arg:"
 """Keys of columns that hold an argument of slices begin with this."""
 ABSENT = -1
@@ -126,6 +130,11 @@ class Table:
         """Return the number of rows."""
         return len(self.data[self.columns[0].key]) if self.columns else 0
 
+    def __repr__(self) -> str:
+        """Return name, scope, length and columns in one line; notebooks draw the rows."""
+        columns = ", ".join(column.key for column in self.columns)
+        return f"<tracelane table {self.name}, {self.scope}: {len(self):,} rows of {columns}>"
+
     def column(self, key: str) -> Column:
         """Return a column by key; KeyError names those that exist."""
         for column in self.columns:
@@ -187,6 +196,22 @@ class Table:
                 names = sorted({text for text in self.texts(column.key) if text})
                 forms[column.key] = dict(zip(names, short_names(names)))
         return forms
+
+    @cached_property
+    def moment_digits(self) -> Mapping[str, int]:
+        """Of each column of moments with how many digits no two different ones are written the same."""
+        return {
+            column.key: moment_digits(np.asarray(self.data[column.key]))
+            for column in self.columns
+            if column.moment
+        }
+
+    @property
+    def drawn_notes(self) -> tuple[str, ...]:
+        """The notes that people see: with what moments count from, where some are drawn."""
+        if not len(self) or not any(column.moment for column in self.drawn_columns):
+            return self.notes
+        return (*self.notes, origin_text(self.origin_ns))
 
     @property
     def key_columns(self) -> tuple[str, ...]:
@@ -313,6 +338,10 @@ class Tables:
         """Return a table alone."""
         return cls(table.scope, table.origin_ns, {table.name: lambda: table})
 
+    def __repr__(self) -> str:
+        """Return the scope and the names of the tables."""
+        return f"<tracelane tables, {self.scope}: {', '.join(self.names)}>"
+
     @property
     def names(self) -> tuple[str, ...]:
         """The tables' names, the first one first."""
@@ -399,10 +428,10 @@ def _plain(value: Any, unit: Unit) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float):
-        if value != value:
-            return None
-        if unit in WHOLE and value.is_integer():
-            return int(value)
+        if not math.isfinite(value):
+            return None  # JSON has neither
+        if unit in WHOLE or (unit == "number" and abs(value) < EXACT_FLOATS):
+            return int(value) if value.is_integer() else value
     return value
 
 

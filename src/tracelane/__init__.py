@@ -62,6 +62,10 @@ def open(
     )
 
 
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__doc__", "__file__", "__name__", "__path__"])
+
+
 def __getattr__(name: str) -> object:
     if name == "__version__":
         from importlib.metadata import version

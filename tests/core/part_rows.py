@@ -16,7 +16,7 @@ _TEXTS = {one.key for one in PROMOTED if one.kind is Kind.TEXT}
 
 def whole(parts: Iterable[Part]) -> dict[str, Any]:
     """Return all that parts in file order say together, wherever they were cut; block tables left out."""
-    found: dict[str, Any] = {"timed": [], "flows": [], "asyncs": [], "counters": []}
+    contents: dict[str, Any] = {"timed": [], "flows": [], "asyncs": [], "counters": []}
     promoted: dict[str, list[tuple[int, Any]]] = {}
     metadata: dict[tuple[str, str, str], tuple[int, str]] = {}
     counts: Counter[str] = Counter()
@@ -35,8 +35,8 @@ def whole(parts: Iterable[Part]) -> dict[str, Any]:
                     strings[value] if kind > IdKind.INTEGER else value
                     for kind, value in zip(table["id_kind"], table["id_value"])
                 ]
-            place = list(table).index("ordinal")
-            found[name] += sorted(zip(*table.values()), key=itemgetter(place))
+            sort_column = list(table).index("ordinal")
+            contents[name] += sorted(zip(*table.values()), key=itemgetter(sort_column))
         for key, column in part.promoted.items():
             values = column.values.tolist()
             if key in _TEXTS:
@@ -49,13 +49,13 @@ def whole(parts: Iterable[Part]) -> dict[str, Any]:
             metadata[key3] = (one.ordinal + base, one.args)
         counts.update(part.counts)
         base += part.events
-    found |= {
+    contents |= {
         "promoted": promoted,
         "metadata": list(metadata.items()),
         "counts": dict(counts),
         "events": base,
     }
-    return found
+    return contents
 
 
 def blocks(parts: Iterable[Part]) -> list[tuple[int, int, int, int, int]]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.corpus import CORPUS, accounting, needs_corpus, needs_goldens, recoverable
+from tests.corpus import CASES, CORPUS, accounting, needs_cases, needs_corpus, needs_goldens, recoverable
 from tracelane.tui.cli.main import main
 
 VALID = sorted(name for name, entry in accounting().items() if "events" in entry)
@@ -102,3 +103,96 @@ def test_what_is_no_trace_is_refused(
     assert main(["info", str(CORPUS / name), "--index-dir", str(corpus_cache)]) == 2
     err = capsys.readouterr().err
     assert err.count("\n") == 1 and "Traceback" not in err
+
+
+CASE_FILES = sorted(path for path in CASES.rglob("*.json")) if CASES.is_dir() else []
+SMALL = 60_000
+"""Bytes of a file that is damaged many times."""
+VALUES = (
+    *('"ts":null', '"ts":true', '"ts":"12.5"', '"ts":"x"', '"ts":1e400', '"ts":NaN', '"ts":[1]', '"ts":{}'),
+    *('"ph":"B"', '"ph":"E"', '"ph":"C"', '"ph":"M"', '"ph":"s","id":1', '"ph":"b","id":2', '"ph":"i"'),
+    *('"ph":"Q"', '"ph":1', '"ph":""', '"ph":null', '"ph":"X","dur":-3', '"dur":null', '"args":null'),
+)
+ELEMENTS = (
+    "null",
+    "3",
+    '"x"',
+    "[]",
+    "{}",
+    '{"ph":"X"}',
+    "true",
+    '{"ph":"i","ts":1}',
+    '[1,{"ph":"X","ts":1}]',
+)
+
+
+def _events_of(text: str) -> int | None:
+    """Return how many elements Python's decoder finds, None where it finds no trace or several lists."""
+    try:
+        trace = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if isinstance(trace, dict):
+        trace = trace.get("traceEvents") if text.count('"traceEvents"') == 1 else None
+    return len(trace) if isinstance(trace, list) else None
+
+
+def _adds_up(path: Path, cache: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, Any] | None:
+    """Check the sum of a file's events, whose terms are whole numbers; None where it is refused in a line."""
+    code = main(["info", str(path), "--json", "--index-dir", str(cache)])
+    out = capsys.readouterr()
+    if code:
+        assert code == 2 and out.err.count("\n") == 1 and "Traceback" not in out.err
+        return None
+    got: dict[str, Any] = json.loads(out.out)
+    assert all(type(got[term]) is int and got[term] >= 0 for term in (*SUM, "events"))
+    assert sum(got[term] for term in SUM) == got["events"], {term: got[term] for term in SUM}
+    return got
+
+
+def _damaged(text: str, pick: random.Random) -> str:
+    """Return a text with keys replaced, elements put in, parts removed, or its end missing."""
+    kind = pick.randrange(4)
+    if kind == 0:
+        return text[: pick.randrange(len(text))]
+    for _ in range(pick.randrange(1, 9)):
+        at = pick.randrange(len(text))
+        if kind == 1:
+            text = text[:at] + text[at + pick.randrange(1, 30) :] or "["
+        elif kind == 2 and (at := text.find("},", at)) >= 0:
+            text = f"{text[: at + 2]}{pick.choice(ELEMENTS)},{text[at + 2 :]}"
+        elif kind == 3 and (at := text.find(pick.choice(('"ph"', '"ts"', '"dur"')), at)) >= 0:
+            end = min(to for to in (text.find(",", at), text.find("}", at), len(text)) if to >= 0)
+            text = text[:at] + pick.choice(VALUES) + text[end:]
+    return text
+
+
+@needs_cases
+@pytest.mark.parametrize("path", CASE_FILES, ids=lambda path: path.stem)
+def test_the_terms_of_a_case_add_up(
+    path: Path, corpus_cache: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every event of every small case is in one term."""
+    got = _adds_up(path, corpus_cache, capsys)
+    events = _events_of(path.read_text(encoding="utf-8", errors="replace"))
+    assert got is None or events in (None, got["events"])
+
+
+@pytest.mark.slow
+@needs_corpus
+@needs_cases
+@pytest.mark.parametrize("seed", range(20))
+def test_the_terms_of_damaged_files_add_up(
+    seed: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """So is every event of files that were damaged in odd places."""
+    pick = random.Random(seed)
+    files = [
+        path for path in (*CASE_FILES, *sorted(CORPUS.rglob("*.json"))) if 2 < path.stat().st_size < SMALL
+    ]
+    for number in range(15):
+        text = _damaged(pick.choice(files).read_text(encoding="utf-8", errors="replace"), pick)
+        path = tmp_path / f"{number}.json"
+        path.write_text(text, encoding="utf-8")
+        got = _adds_up(path, tmp_path / "index", capsys)
+        assert got is None or _events_of(text) in (None, got["events"]), (number, text[:2000])

@@ -32,18 +32,18 @@ SPANS = 2
 
 def on_device(path: Path) -> dict[str, Counter[str]]:
     """Return the names on each lane of pid 0 as the file has them, by tid."""
-    found: dict[str, Counter[str]] = {}
+    names: dict[str, Counter[str]] = {}
     for event in json.loads(path.read_bytes())["traceEvents"]:
         if event.get("ph") == "X" and event.get("pid") == 0:
-            found.setdefault(str(event["tid"]), Counter())[event["name"]] += 1
-    return found
+            names.setdefault(str(event["tid"]), Counter())[event["name"]] += 1
+    return names
 
 
 def names_of(trace: Trace, lane: Lane) -> Counter[str]:
-    found: Counter[str] = Counter()
+    names: Counter[str] = Counter()
     for row in trace.rows(lane):
-        found.update(trace.name(row, at) for at in range(row.count))
-    return found
+        names.update(trace.name(row, at) for at in range(row.count))
+    return names
 
 
 @needs_corpus
@@ -52,14 +52,14 @@ def test_lanes_of_the_samples(path: Path, corpus_cache: Path) -> None:
     """All of a sample's device lanes stand below the AIU, memory management first, with what the file has."""
     trace = open_trace(path, index_dir=corpus_cache)
     (device,) = [process for process in trace.processes if process.labels == "AIU 0"]
-    lanes = [trace.lanes[place] for place in device.lanes]
-    wanted = on_device(path)
-    assert {lane.tid: names_of(trace, lane) for lane in lanes} == wanted
+    lanes = [trace.lanes[number] for number in device.lanes]
+    expected = on_device(path)
+    assert {lane.tid: names_of(trace, lane) for lane in lanes} == expected
     titles = {lane.tid: lane.title for lane in lanes}
     for tid, title in titles.items():
         assert title == MEMORY_LANES.get(tid, title) and (tid in MEMORY_LANES or title.startswith("Stream "))
     assert list(titles) == sorted(titles, key=lambda tid: (tid not in MEMORY_LANES, tid))
-    managed = {name for tid in MEMORY_LANES for name in wanted.get(tid, ())}
+    managed = {name for tid in MEMORY_LANES for name in expected.get(tid, ())}
     assert managed <= {"Memset (Device)", "Memory (Release)"}
 
 
@@ -74,8 +74,8 @@ def test_memory_management_of_the_samples(path: Path, corpus_cache: Path) -> Non
     assert row["bandwidth"] is None and row["recorded_mean"] is None
     (index,) = trace.indexes
     for name, word in (("Memset (Device)", "allocated"), ("Memory (Release)", "freed")):
-        told = explain(name, index)
-        assert told is not None and word in told.line
+        explanation = explain(name, index)
+        assert explanation is not None and word in explanation.line
 
 
 @needs_corpus

@@ -26,12 +26,12 @@ KERNEL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096u
 
 def ends_of(index: Index, name: str) -> list[int]:
     """Return the ends of the kernels whose name has a word in it, in order of start, slice by slice."""
-    found = []
+    spans = []
     for position in range(len(index.column("slices.start"))):
         category = index.categories[int(index.column("slices.category")[position])]
         if category == "kernel" and name in index.string(int(index.column("slices.name")[position])):
-            found.append((index.start(position), index.end(position)))
-    return [end for _, end in sorted(found)]
+            spans.append((index.start(position), index.end(position)))
+    return [end for _, end in sorted(spans)]
 
 
 def write(folder: Path, rank: int, events: list[dict[str, Any]], **keys: Any) -> None:
@@ -62,8 +62,8 @@ def test_kernels_of_the_same_collective_lie_within_the_stated_residual(corpus_ca
         ends = np.array([ends_of(index, name) for index in left]) + np.array(offsets(trace))[:, None]
         for one in range(4):
             for other in range(4):
-                apart = np.abs(ends[one] - ends[other]).max()
-                assert apart <= min(clocks[one].residual_ns or 0, clocks[other].residual_ns or 0)
+                difference = np.abs(ends[one] - ends[other]).max()
+                assert difference <= min(clocks[one].residual_ns or 0, clocks[other].residual_ns or 0)
     assert max(clock.residual_ns or 0 for clock in clocks) < 10_000
 
 
@@ -164,8 +164,8 @@ def test_collectives_are_known_by_name(
 ) -> None:
     """Kernels of NCCL old and new, AIU's calls, HCOLL and gloo are collectives of the usual names."""
     write(tmp_path, 0, [reduce(1, 2, name, cat, **args), reduce(5, 2, "gemm"), reduce(9, 1, "memcpy")])
-    found, collectives = collectives_of(open_trace(tmp_path / "rank0.json").indexes[0])
-    assert (found, collectives.families, len(collectives)) == (level, (family,), 1)
+    actual_level, collectives = collectives_of(open_trace(tmp_path / "rank0.json").indexes[0])
+    assert (actual_level, collectives.families, len(collectives)) == (level, (family,), 1)
 
 
 @pytest.mark.parametrize("name", ["aiuCommsCollAllreduceSetup", "nccl:all_reduce", "aten::all"])

@@ -20,11 +20,11 @@ TORCH = {"profile": "/x/profiles/torch_minimal.json", "overlap": "warn"}
 
 def note(line: str = "", **settings: Any) -> str:
     """Return the note of a file with these settings, or with a command line alone."""
-    told: dict[str, Any] = {"Application": "Acelyzer: Trace Post-Processing Tool", "CmdLine": line}
+    other_data: dict[str, Any] = {"Application": "Acelyzer: Trace Post-Processing Tool", "CmdLine": line}
     if settings:
-        told["Settings"] = settings
-    (found,) = analyzer_notes({"envelope": {"otherData": told}})
-    return found
+        other_data["Settings"] = settings
+    (text,) = analyzer_notes({"envelope": {"otherData": other_data}})
+    return text
 
 
 @pytest.mark.parametrize("overlap", ["drop", "tid", "async", "shift"])
@@ -81,8 +81,8 @@ def test_no_change(settings: dict[str, Any]) -> None:
 
 def test_what_is_not_told() -> None:
     """Without settings and command line the note says so; of files by others nothing is said."""
-    assert "does not tell what it changed" in note()
-    assert "does not tell what it changed" in note("acelyzer 'unclosed")
+    assert "does not say what it changed" in note()
+    assert "does not say what it changed" in note("acelyzer 'unclosed")
     for envelope in (None, {}, {"otherData": 5}, {"otherData": {"Application": "x"}}):
         assert analyzer_notes({"envelope": envelope}) == ()
     assert analyzer_notes({}) == ()
@@ -90,9 +90,9 @@ def test_what_is_not_told() -> None:
 
 def test_on_opening(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The note is among the trace's, at first and from the kept index, in `info` and in what was read."""
-    told = {"Application": "Acelyzer", "Settings": TORCH | {"overlap": "drop"}}
+    other_data = {"Application": "Acelyzer", "Settings": TORCH | {"overlap": "drop"}}
     path = tmp_path / "t.json"
-    path.write_text(json.dumps({"traceEvents": [complete(0, 5)], "otherData": told}))
+    path.write_text(json.dumps({"traceEvents": [complete(0, 5)], "otherData": other_data}))
     for _ in range(2):
         trace = open_trace(path, index_dir=tmp_path / "index")
         assert [one for one in trace.sources[0].notes if OVERLAPS["drop"] in one]
@@ -106,5 +106,5 @@ def test_on_opening(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_sample(corpus_cache: Path) -> None:
     """The sample tells that overlaps went to further lanes and that names lost their numbers."""
     trace = open_trace(CORPUS / "aiu" / "acelyzer_spyre_mlp_tb.pt.trace.json", index_dir=corpus_cache)
-    (found,) = [one for one in trace.sources[0].notes if "aiu-trace-analyzer" in one]
-    assert OVERLAPS["tid"] in found and "taken out of names" in found and "FLEX" not in found
+    (text,) = [one for one in trace.sources[0].notes if "aiu-trace-analyzer" in one]
+    assert OVERLAPS["tid"] in text and "taken out of names" in text and "FLEX" not in text

@@ -64,9 +64,9 @@ def opened(folder: Path, raw: bytes, name: str = "trace.json") -> Trace:
 
 def check(trace: Trace) -> None:
     for ordinal in (0, 1, 1499, 2999):
-        found = trace.arguments(SliceId(0, ordinal))
-        assert (found.begin, found.problem) == ({"n": ordinal}, None)
-        assert found.event is not None and found.event["name"] == f"e{ordinal}"
+        arguments = trace.arguments(SliceId(0, ordinal))
+        assert (arguments.begin, arguments.problem) == ({"n": ordinal}, None)
+        assert arguments.event is not None and arguments.event["name"] == f"e{ordinal}"
     pair = trace.arguments(SliceId(0, 3000))
     assert pair.begin == {"from": "begin", "both": 1} and pair.end == {"to": "end", "both": 2}
     assert pair.merged == {"from": "begin", "to": "end", "both": 2}
@@ -144,9 +144,9 @@ def test_a_source_that_changed_or_went_is_told(tmp_path: Path, trouble: str) -> 
     trace = opened(tmp_path, TEXT.encode())
     act, words = TROUBLES[trouble]
     act(tmp_path / "trace.json")
-    found = trace.arguments(SliceId(0, 5))
-    assert found.begin == {} and found.problem is not None
-    assert words in found.problem and "\n" not in found.problem
+    arguments = trace.arguments(SliceId(0, 5))
+    assert arguments.begin == {} and arguments.problem is not None
+    assert words in arguments.problem and "\n" not in arguments.problem
 
 
 def test_unknown_ordinals_have_no_arguments(tmp_path: Path) -> None:

@@ -54,8 +54,8 @@ def test_taken_collectives_have_two_ranks_at_least(cells: dict[tuple[int, int], 
     """Entries that are left alone go with those that were left out."""
     who, values = table_of(cells)
     mask = np.array([at not in out for at in range(len(who))], np.bool_)
-    taken, left = who.take(mask)
-    assert all(taken.sizes > 1)
+    subset, left = who.take(mask)
+    assert all(subset.sizes > 1)
     by_row: dict[int, list[int]] = {}
     for at in np.flatnonzero(mask).tolist():
         by_row.setdefault(int(who.collective[at]), []).append(int(values[at]))
@@ -64,13 +64,13 @@ def test_taken_collectives_have_two_ranks_at_least(cells: dict[tuple[int, int], 
 
 def pipeline(ranks: int) -> list[Collectives]:
     """Return ranks in a row, each sharing ten collectives with the next, rank n's clock n µs ahead."""
-    found = []
+    by_rank = []
     for rank in range(ranks):
         groups = [(f"pp_{at}", "all_reduce") for at in (rank - 1, rank) if 0 <= at < ranks - 1]
         family = np.repeat(np.arange(len(groups), dtype=np.int64), 10)
         number = np.tile(np.arange(10, dtype=np.int64), len(groups))
         ends = 10**6 * (1 + number) + 1000 * rank
-        found.append(
+        by_rank.append(
             Collectives(
                 np.arange(len(ends), dtype=np.int64),
                 ends - 500,
@@ -81,7 +81,7 @@ def pipeline(ranks: int) -> list[Collectives]:
                 (True,) * len(groups),
             )
         )
-    return found
+    return by_rank
 
 
 @pytest.mark.parametrize("ranks", [2, 7, 1024])

@@ -30,26 +30,26 @@ HTA_TYPES = {"compute": "COMPUTATION", "communication": "COMMUNICATION", "memory
 @pytest.mark.parametrize(("name", "rank"), RANKS)
 def test_temporal_breakdown_is_exact(name: str, rank: str, rule: KindRule, corpus_cache: Path) -> None:
     """Every sum equals HTA's formula over exact stamps to 1 ns, with HTA's kernel types and with ours."""
-    wanted = golden(name)["per_rank"][rank][EXACT]
-    found = breakdown(Scope(opened(name, rank, corpus_cache), allocations=True), rule)
-    (device,) = found.devices
-    temporal = wanted["temporal"]
+    expected = golden(name)["per_rank"][rank][EXACT]
+    actual = breakdown(Scope(opened(name, rank, corpus_cache), allocations=True), rule)
+    (device,) = actual.devices
+    temporal = expected["temporal"]
     assert device.rank == int(rank)
-    assert device.slices == wanted["gpu_rows"]
+    assert device.slices == expected["gpu_rows"]
     assert device.kernel_time_ns == temporal["kernel_time"]
     assert device.busy_ns == temporal["busy"]
     assert device.idle_ns == temporal["idle"]
     assert device.compute_ns == temporal["compute"]
     assert device.non_compute_ns == temporal["non_compute"]
-    assert device.comm_ns == wanted["comm_comp_overlap"]["comm"]
-    assert device.comm_compute_overlap_ns == wanted["comm_comp_overlap"]["overlap"]
+    assert device.comm_ns == expected["comm_comp_overlap"]["comm"]
+    assert device.comm_compute_overlap_ns == expected["comm_comp_overlap"]["overlap"]
     types = {
         " overlapping ".join(HTA_TYPES[part] for part in key.split("+")): ns
         for key, ns in device.types.items()
     }
-    assert types == wanted["kernel_type_with_memory"]
+    assert types == expected["kernel_type_with_memory"]
     assert device.compute_ns == golden(name)["per_rank"][rank][HEAD]["temporal"]["compute"]
-    assert sum(stream.slices for stream in device.streams) == wanted["gpu_rows"]
+    assert sum(stream.slices for stream in device.streams) == expected["gpu_rows"]
 
 
 @needs_corpus
@@ -57,12 +57,12 @@ def test_temporal_breakdown_is_exact(name: str, rank: str, rule: KindRule, corpu
 @pytest.mark.parametrize("name", [name for name in NAMES if name.startswith("hta")])
 def test_object_has_what_the_command_promises(name: str, corpus_cache: Path) -> None:
     """JSON names rank and device of each device and adds up."""
-    told = analysed("breakdown", Scope(opened(name, "0", corpus_cache)))
-    (device,) = told["devices"]
+    answer = analysed("breakdown", Scope(opened(name, "0", corpus_cache)))
+    (device,) = answer["devices"]
     assert (device["rank"], type(device["device"])) == (0, int)
     assert device["kernel_time_ns"] == device["idle_ns"] + device["compute_ns"] + device["non_compute_ns"]
-    assert device["busy_ns"] == sum(row["ns"] for row in told["types"])
-    assert {row["device"] for row in told["streams"]} == {device["device"]}
+    assert device["busy_ns"] == sum(row["ns"] for row in answer["types"])
+    assert {row["device"] for row in answer["streams"]} == {device["device"]}
 
 
 @needs_corpus
@@ -102,9 +102,9 @@ def test_combinations_of_types_match_counting_every_ns() -> None:
             for a, b in zip(starts.tolist(), ends.tolist()):
                 seen[number, a:b] = True
         names = ("compute", "communication", "memory")
-        wanted: dict[str, int] = {}
+        expected: dict[str, int] = {}
         for column in seen.T:
             key = "+".join(name for name, on in zip(names, column) if on)
             if key:
-                wanted[key] = wanted.get(key, 0) + 1
-        assert exclusive(sets) == wanted
+                expected[key] = expected.get(key, 0) + 1
+        assert exclusive(sets) == expected

@@ -108,8 +108,8 @@ def test_pieces_make_no_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     cuts = [7, 100, 101, 300]
     index_of(events, tmp_path / "whole", cuts)
     monkeypatch.setattr(column_files.Scratch.__init__, "__defaults__", (0,))
-    for place, name in ((lane_writer, "PIECE"), (events_module, "GROUP"), (promoted, "PIECE")):
-        monkeypatch.setattr(place, name, 3)
+    for module, name in ((lane_writer, "PIECE"), (events_module, "GROUP"), (promoted, "PIECE")):
+        monkeypatch.setattr(module, name, 3)
     index_of(events, tmp_path / "pieces", cuts)
     assert files(tmp_path / "whole") == files(tmp_path / "pieces")
 
@@ -184,14 +184,14 @@ def test_promoted_arguments_follow_their_events(tmp_path: Path, seed: int) -> No
 
 def titles(index: Index) -> list[tuple[str, list[str]]]:
     """(pid, tids or names of its lanes) in display order."""
-    found = []
+    processes = []
     for process in index.processes:
         lanes = index.lanes[int(process["first_lane"]) : int(process["first_lane"] + process["lanes"])]
         texts = [
             index.string(lane["tid"] if lane["kind"] == LaneKind.THREAD else lane["name"]) for lane in lanes
         ]
-        found.append((index.string(process["pid"]), texts))
-    return found
+        processes.append((index.string(process["pid"]), texts))
+    return processes
 
 
 def test_display_order(tmp_path: Path) -> None:
@@ -210,10 +210,10 @@ def test_display_order(tmp_path: Path) -> None:
         metadata("thread_sort_index", 1, 10, sort_index=-3),
         metadata("thread_sort_index", 1, 7, sort_index="5"),
     ]  # fmt: skip
-    found = titles(index_of(events, tmp_path))
+    processes = titles(index_of(events, tmp_path))
     notes = ['"Spans"', '""', '"Traces"', "null"]
-    assert [pid for pid, _ in found] == ["10", "-1", "1", "2.5", "9", '"a"', '"b"', *notes]
-    assert found[2][1] == ["10", "9", '"x"', "7", "gc", "net", "alpha", "zeta"]
+    assert [pid for pid, _ in processes] == ["10", "-1", "1", "2.5", "9", '"a"', '"b"', *notes]
+    assert processes[2][1] == ["10", "9", '"x"', "7", "gc", "net", "alpha", "zeta"]
 
 
 def test_the_last_metadata_hold(tmp_path: Path) -> None:
@@ -283,9 +283,9 @@ def test_cancelled_and_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     parts = parts_of(every_phase())
     with pytest.raises(Cancelled):
         build_parts(parts, tmp_path, cancelled=lambda: True)
-    told: list[Progress] = []
-    build_parts(parts, tmp_path, told.append)
-    assert told[-1].done == told[-1].total
+    reports: list[Progress] = []
+    build_parts(parts, tmp_path, reports.append)
+    assert reports[-1].done == reports[-1].total
 
     def full(*_: object) -> int:
         raise OSError(28, "No space left on device")

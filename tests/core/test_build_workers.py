@@ -32,15 +32,15 @@ def sorts_for_ever(begun: threading.Event | None = None) -> BuildJob:
 def test_all_jobs_are_done(threads: int, native: bool) -> None:
     """Every job is done once, the first ones are begun first, and the end is told."""
     begun: list[int] = []
-    told: list[int] = []
+    counts: list[int] = []
 
     def job(number: int) -> BuildJob:
         return lambda worker: begun.append(number)
 
     Workers(threads, never, native).run(
-        [job(number) for number in range(30)], np.empty, lambda: told.append(len(begun))
+        [job(number) for number in range(30)], np.empty, lambda: counts.append(len(begun))
     )
-    assert sorted(begun) == list(range(30)) and told[-1] == 30
+    assert sorted(begun) == list(range(30)) and counts[-1] == 30
     assert threads > 1 or begun == list(range(30))
 
 

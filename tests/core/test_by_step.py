@@ -50,14 +50,14 @@ def test_ops_of_each_step(corpus_cache: Path) -> None:
     # PyTorch leaves out an op that is the only child of one of its own name.
     plain = {row["name"] for row in ops(scope).rows() if names[str(row["name"])] == row["calls"]}
     assert len(plain) > 50
-    wanted: Counter[tuple[str, str]] = Counter()
+    expected: Counter[tuple[str, str]] = Counter()
     for event in events:
         for step, (start, end) in spans.items():
             inside = event["ts"] < end and event["ts"] + event["dur"] > start
             if event["name"] in plain and event["cat"] == "cpu_op" and inside:
-                wanted[step, event["name"]] += 1
+                expected[step, event["name"]] += 1
     rows = list(table.rows())
-    assert {(row["step"], row["name"]): row["calls"] for row in rows if row["name"] in plain} == wanted
+    assert {(row["step"], row["name"]): row["calls"] for row in rows if row["name"] in plain} == expected
     steps = [row["step"] for row in rows]
     assert list(dict.fromkeys(steps)) == list(spans)
     assert steps == sorted(steps)
@@ -76,12 +76,12 @@ def test_kernels_by_step(corpus_cache: Path) -> None:
     events = _raw()
     spans = _steps(events)
     work = [event for event in events if event["cat"] in ("kernel", "gpu_memcpy", "gpu_memset")]
-    wanted: Counter[str] = Counter()
+    expected: Counter[str] = Counter()
     for event in work:
         at = [step for step, (start, end) in spans.items() if start <= event["ts"] < end]
-        wanted[f"step {at[0]}" if at else OUTSIDE] += 1
+        expected[f"step {at[0]}" if at else OUTSIDE] += 1
     table = kernels(Scope(open_trace(CORPUS / REAL, index_dir=corpus_cache)), "step")
-    assert {row["name"]: row["count"] for row in table.rows()} == wanted
+    assert {row["name"]: row["count"] for row in table.rows()} == expected
 
 
 def test_steps_of_several_sources(tmp_path: Path) -> None:

@@ -325,8 +325,8 @@ def test_the_cache_is_listed_and_cleared(tmp_path: Path, home: Path) -> None:
     assert clear_cache()[2] == 1
     assert traces[2].slice_at(traces[2].row(0, 0), 1) is not None
     traces[2].close()
-    removed, size, kept = clear_cache()
-    assert (removed, kept) == (1, 0) and size > 0 and nothing_left(home)
+    removed, size, remaining = clear_cache()
+    assert (removed, remaining) == (1, 0) and size > 0 and nothing_left(home)
 
 
 def test_clearing_by_age_and_of_other_formats(trace_file: Path) -> None:
@@ -490,9 +490,9 @@ def test_a_folder_is_never_swept_while_its_writer_comes(
     look = cache.in_use
 
     def writer_comes(path: Path) -> bool:
-        found = look(path)
+        is_used = look(path)
         (building / cache.WRITER).touch()
-        return found
+        return is_used
 
     monkeypatch.setattr(cache, "in_use", writer_comes)
     cache.sweep(tmp_path)

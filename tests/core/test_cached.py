@@ -69,11 +69,11 @@ def test_parts_are_not_kept(trace: Trace) -> None:
 
 def test_damage_and_other_code(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
     """A damaged file, or one of other code, is no table: it is counted anew and kept again."""
-    wanted = list(ops(Scope(trace)).rows())
+    expected = list(ops(Scope(trace)).rows())
     (path,) = _files(trace)
     for damage in ("", "{", '{"schema": "ops"}'):
         path.write_text(damage)
-        assert list(ops(Scope(trace)).rows()) == wanted
+        assert list(ops(Scope(trace)).rows()) == expected
         assert path.stat().st_size > 100
     monkeypatch.setattr(cached, "code_hash", lambda: "other")
     ops(Scope(trace))
@@ -85,12 +85,12 @@ def test_steps(marked: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     """Steps read back are those that were found, or none; under other clocks they are found anew."""
     events = [complete(100 * n, 90, f"ProfilerStep#{n}" if marked else f"{n}") for n in (3, 1, 2)]
     trace = Trace([index_of(events, tmp_path / "index")])
-    found = cached_step_spans(trace, trace.clocks)
+    spans = cached_step_spans(trace, trace.clocks)
     assert _files(trace) == []
     monkeypatch.setattr(cached, "LEAST_SLICES", 3)
     for _ in range(2):
         again = cached_step_spans(trace, trace.clocks)
-        assert _spans(again) == _spans(found)
+        assert _spans(again) == _spans(spans)
         (path,) = _files(trace)
         monkeypatch.setattr(cached, "step_spans", _refuse)
     monkeypatch.undo()
@@ -98,16 +98,16 @@ def test_steps(marked: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     path.write_text('{"labels": 1}')
     shifted = cached_step_spans(trace, trace.clocks.shifted((0, ""), 5))
     assert len(_files(trace)) == 1
-    assert _spans(cached_step_spans(trace, trace.clocks)) == _spans(found)
+    assert _spans(cached_step_spans(trace, trace.clocks)) == _spans(spans)
     if marked:
-        assert _spans(found) == [("1", 100_000, 190_000), ("2", 200_000, 290_000), ("3", 300_000, 390_000)]
-        assert _spans(shifted) == [(label, start + 5, end + 5) for label, start, end in _spans(found)]
+        assert _spans(spans) == [("1", 100_000, 190_000), ("2", 200_000, 290_000), ("3", 300_000, 390_000)]
+        assert _spans(shifted) == [(label, start + 5, end + 5) for label, start, end in _spans(spans)]
     else:
-        assert found is None and shifted is None
+        assert spans is None and shifted is None
 
 
-def _spans(found: StepSpans | None) -> list[tuple[str, int, int]]:
-    return [] if found is None else list(zip(found.labels, found.starts.tolist(), found.ends.tolist()))
+def _spans(spans: StepSpans | None) -> list[tuple[str, int, int]]:
+    return [] if spans is None else list(zip(spans.labels, spans.starts.tolist(), spans.ends.tolist()))
 
 
 def test_nowhere_to_keep(trace: Trace) -> None:

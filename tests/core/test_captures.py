@@ -23,6 +23,8 @@ from tracelane.core.index.file_names import name_facts
 from tracelane.core.index.options import IndexOptions
 from tracelane.core.index.several import index_several
 from tracelane.core.read import source as read_source
+from tracelane.core.tables.ranks import ranks
+from tracelane.core.tables.scope import Scope
 
 DLRM = CORPUS / "multirank" / "dlrm_8gpu_ranks0-3"
 GLOO = CORPUS / "multirank" / "torch213_ddp_gloo_2ranks"
@@ -67,8 +69,8 @@ def test_a_name_tells_rank_place_stamp_and_host(
     name: str, rank: int | None, axes: dict[str, int], stamp_ns: int | None, host: str
 ) -> None:
     """The names that torch, HTA, vLLM and SGLang give their files are understood, others tell nothing."""
-    found = name_facts(Path("/runs/x") / name)
-    assert (found.rank, dict(found.axes), found.stamp_ns, found.host) == (rank, axes, stamp_ns, host)
+    facts = name_facts(Path("/runs/x") / name)
+    assert (facts.rank, dict(facts.axes), facts.stamp_ns, facts.host) == (rank, axes, stamp_ns, host)
 
 
 def test_a_file_says_its_rank_before_or_behind_its_events(tmp_path: Path) -> None:
@@ -237,15 +239,15 @@ def test_files_indexed_side_by_side_get_the_same_indexes(tmp_path: Path) -> None
     (traces / "rank9.json.gz").write_bytes(b"<html>")
     (traces / "rank8.json.gz").write_bytes(gzip.compress(b'{"a": "x", "b": '))
     paths = sorted(traces.iterdir())
-    told: list[tuple[int, int | None]] = []
+    reports: list[tuple[int, int | None]] = []
     written = index_several(
         paths,
         IndexOptions(tmp_path / "cache", threads=2),
-        progress=lambda progress: told.append((progress.done, progress.total)),
+        progress=lambda progress: reports.append((progress.done, progress.total)),
     )
     assert len(written.paths) == 38 and list(written.refused) == [traces / "rank8.json.gz"]
     refused = (traces / "rank8.json.gz").stat().st_size
-    assert told[-1][0] == told[-1][1] == 38 * paths[0].stat().st_size + refused
+    assert reports[-1][0] == reports[-1][1] == 38 * paths[0].stat().st_size + refused
     together = open_trace(traces, index_dir=tmp_path / "cache")
     alone = open_trace(paths[0], index_dir=tmp_path / "other")
     assert len(together.sources) == 38
@@ -298,6 +300,36 @@ def test_processes_whose_spans_overlap_are_workers(tmp_path: Path) -> None:
     assert [trace.rank(source) for source in range(3)] == [0, 1, 2]
     assert [Path(s.path).name[7:11] for s in trace.sources] == ["3001", "3002", "3003"]
     assert len(trace.captures) == 1
+    trace.close()
+
+
+def collective_of(folder: Path, pid: int, start_us: float, stamp: int, late_us: float = 0) -> None:
+    """Write a worker's file whose base stands behind its events: three collectives that end together."""
+    events = [
+        complete(start_us + 1000 * n + late_us, 300 - late_us, "ncclDevKernel_AllReduce_f32", "kernel", pid=0)
+        for n in range(3)
+    ]
+    trace = {"traceEvents": events, "baseTimeNanoseconds": 1_757_000_000 * 10**9}
+    (folder / f"node-1_{pid}.{stamp}.pt.trace.json").write_text(json.dumps(trace))
+
+
+@pytest.mark.parametrize("minutes", [0, 7])
+def test_workers_are_compared_as_ranks(minutes: int, tmp_path: Path) -> None:
+    """Whoever comes last is named by pid; the files may be written long after each other, and their base may
+    stand behind the events.
+    """
+    folder = tmp_path / "run"
+    folder.mkdir()
+    written = 1_757_000_000 * 10**9 + 10**9
+    for number, pid in enumerate((303, 301, 302)):
+        collective_of(
+            folder, pid, 5000, written + number * minutes * 60 * 10**9, late_us=100 if pid == 302 else 0
+        )
+    trace = open_trace([folder], index_dir=tmp_path / "index")
+    assert len(trace.captures) == 1
+    (first, *_) = ranks(Scope(trace, clocks=trace.clocks)).worst_first
+    assert Path(trace.sources[first.source].path).name.startswith("node-1_302.")
+    assert first.kept_waiting_ns == 3 * 2 * 100_000 and first.rank == 1
     trace.close()
 
 

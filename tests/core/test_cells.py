@@ -167,13 +167,13 @@ def test_spans_merge_and_never_hide(tmp_path: Path) -> None:
     index = open_row(tmp_path, row)
     edges = list(range(0, 401, 10))
     cells = row_cells(index, 0, edges)
-    found = spans(index, 0, cells)
-    assert [(s.left, s.right, s.whole, s.slices) for s in found] == [
+    row_spans = spans(index, 0, cells)
+    assert [(s.left, s.right, s.whole, s.slices) for s in row_spans] == [
         (0, 10, True, 1),
         (20, 25, False, 10),
         (30, 31, True, 1),
     ]
-    covered = {cell for s in found for cell in range(s.left, s.right)}
+    covered = {cell for s in row_spans for cell in range(s.left, s.right)}
     assert covered == set(np.flatnonzero(cells.count).tolist())
 
 

@@ -43,22 +43,22 @@ OUTER = [("op", "aten::mm", "enclosing"), ("annotation", "outer", "enclosing")]
 def test_a_flow_is_followed(tmp_path: Path) -> None:
     """A flow into the kernel leads to its launch, whatever the correlation says."""
     kernel = S(100, 50, "k", "kernel", ordinal=9, promoted={"correlation": 6})
-    found = small(tmp_path, kernel, [(2, 9, "ac2g")])
-    assert found == [("kernel", "k", ""), ("launch", "cudaLaunchKernel", "flow"), *OUTER]
+    links = small(tmp_path, kernel, [(2, 9, "ac2g")])
+    assert links == [("kernel", "k", ""), ("launch", "cudaLaunchKernel", "flow"), *OUTER]
 
 
 def test_without_a_flow_the_correlation_is_used_and_said(tmp_path: Path) -> None:
     """A kernel with the correlation of a runtime slice is launched by it."""
     kernel = S(100, 50, "k", "kernel", ordinal=9, promoted={"correlation": 5})
-    found = small(tmp_path, kernel, [])
-    assert found == [("kernel", "k", ""), ("launch", "cudaLaunchKernel", "correlation"), *OUTER]
+    links = small(tmp_path, kernel, [])
+    assert links == [("kernel", "k", ""), ("launch", "cudaLaunchKernel", "correlation"), *OUTER]
 
 
 def test_the_external_id_is_the_last_resort(tmp_path: Path) -> None:
     """With neither flow nor correlation the op of the same External id is shown, and how it was found."""
     kernel = S(100, 50, "k", "kernel", ordinal=9, promoted={"correlation": 8, "external_id": 77})
-    found = small(tmp_path, kernel, [])
-    assert found == [
+    links = small(tmp_path, kernel, [])
+    assert links == [
         ("kernel", "k", ""),
         ("op", "aten::mm", "external id"),
         ("annotation", "outer", "enclosing"),

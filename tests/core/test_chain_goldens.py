@@ -28,7 +28,7 @@ def plain(entry: dict[str, Any] | None) -> dict[str, Any] | None:
     return {**same, "category": entry["cat"]}
 
 
-def wanted(chain: dict[str, Any]) -> dict[str, Any]:
+def golden_chain(chain: dict[str, Any]) -> dict[str, Any]:
     """Return what the command must say of a golden's chain, ancestors as "category:name"."""
     return {
         "kernel": plain(chain["kernel"]),
@@ -40,7 +40,7 @@ def wanted(chain: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def told(chain: dict[str, Any]) -> dict[str, Any]:
+def command_chain(chain: dict[str, Any]) -> dict[str, Any]:
     """Return what the command said, its ancestors reduced to those that the goldens name."""
     hosts = [f"{s['category']}:{s['name']}" for s in chain["ancestors"] if s["category"] in HOSTS]
     return {**chain, "ancestors": hosts}
@@ -61,7 +61,7 @@ def test_chains_are_the_goldens(golden: Path, corpus_cache: Path) -> None:
     for chain in expected["chains"]:
         position = named[chain["kernel"]["event_index"]]
         said = chain_json(index, chain_from(index, launches, position))
-        assert told(said) == wanted(chain)
+        assert command_chain(said) == golden_chain(chain)
         outer = chain["outermost_user_annotation"]
         annotations = [s for s in said["ancestors"] if s["category"] == "user_annotation"]
         assert annotations[:1] == ([] if outer is None else [plain(outer)])
@@ -98,11 +98,11 @@ def test_the_command_prints_the_goldens(corpus_cache: Path) -> None:
     path = str(CORPUS / expected["input"].removeprefix("share/"))
     done = tracelane("chain", path, "--name", "sdsc_", "--all", "--json", "--index-dir", str(corpus_cache))
     assert done.returncode == 0, done.stderr
-    said = [told(chain) for chain in json.loads(done.stdout)]
+    said = [command_chain(chain) for chain in json.loads(done.stdout)]
     assert len(said) == expected["kernels_in_file"]
     by_time = sorted(expected["chains"], key=lambda chain: int(chain["kernel"]["ts_ns"]))
-    assert said == [wanted(chain) for chain in by_time]
+    assert said == [golden_chain(chain) for chain in by_time]
     chain = expected["chains"][3]
     at = str(chain["kernel"]["ts_ns"])
     done = tracelane("chain", path, "--name", "sdsc_", "--at", at, "--json", "--index-dir", str(corpus_cache))
-    assert [told(entry) for entry in json.loads(done.stdout)] == [wanted(chain)]
+    assert [command_chain(entry) for entry in json.loads(done.stdout)] == [golden_chain(chain)]

@@ -29,26 +29,28 @@ from tracelane.core.read.coarse import (
 from tracelane.core.read.reader import SourceReading
 from tracelane.core.read.source import open_source
 
-Stretch = tuple[int, int]
+Interval = tuple[int, int]
 SMALL = 3 << 20
 
 
-def stretches(part: Part) -> dict[LaneName, list[Stretch]]:
+def intervals(part: Part) -> dict[LaneName, list[Interval]]:
     """Return (start, end) of everything that is drawn, by lane, in plain Python."""
-    found = defaultdict(list)
+    intervals_by_lane = defaultdict(list)
     timed = part.tables["timed"]
     columns = (timed[name].tolist() for name in ("track", "start", "duration"))
     for track, start, duration in zip(*columns):
-        found[LaneName(LaneKind.THREAD, *part.tracks[track])].append((start, start + duration))
+        intervals_by_lane[LaneName(LaneKind.THREAD, *part.tracks[track])].append((start, start + duration))
     for kind, table, column in ((1, "asyncs", "category"), (2, "counters", "name")):
         rows = zip(*(part.tables[table][name].tolist() for name in ("track", column, "start")))
         for track, text, start in rows:
-            found[LaneName(kind, part.tracks[track][0], "", part.strings[text])].append((start, start))
-    return found
+            intervals_by_lane[LaneName(kind, part.tracks[track][0], "", part.strings[text])].append(
+                (start, start)
+            )
+    return intervals_by_lane
 
 
-def union(pieces: Sequence[Stretch]) -> list[Stretch]:
-    done: list[Stretch] = []
+def union(pieces: Sequence[Interval]) -> list[Interval]:
+    done: list[Interval] = []
     for start, end in sorted(pieces):
         if done and start < done[-1][1]:
             done[-1] = (done[-1][0], max(end, done[-1][1]))
@@ -58,17 +60,17 @@ def union(pieces: Sequence[Stretch]) -> list[Stretch]:
 
 
 def by_lane(picture: Coarse) -> dict[LaneName, dict[int, int]]:
-    found: dict[LaneName, dict[int, int]] = defaultdict(dict)
+    buckets: dict[LaneName, dict[int, int]] = defaultdict(dict)
     for lane, bucket, busy in zip(picture.lane.tolist(), picture.bucket.tolist(), picture.busy.tolist()):
-        assert bucket not in found[picture.lanes[lane]]
-        found[picture.lanes[lane]][bucket] = busy
-    return found
+        assert bucket not in buckets[picture.lanes[lane]]
+        buckets[picture.lanes[lane]][bucket] = busy
+    return buckets
 
 
 def check(picture: Coarse, part: Part) -> None:
     """Hold a part's picture to its events, one by one."""
     lanes, width = by_lane(picture), picture.width
-    events = stretches(part)
+    events = intervals(part)
     assert set(lanes) == set(events)
     for track, pieces in events.items():
         buckets = lanes[track]
@@ -88,8 +90,8 @@ def test_kinds_are_those_of_the_index() -> None:
 
 
 def corpus_files() -> list[Path]:
-    found = [file for file in CORPUS.rglob("*.json*") if file.is_file() and file.stat().st_size < SMALL]
-    return sorted(found)[::3]
+    paths = [file for file in CORPUS.rglob("*.json*") if file.is_file() and file.stat().st_size < SMALL]
+    return sorted(paths)[::3]
 
 
 @needs_corpus
@@ -108,7 +110,7 @@ def test_every_slice_is_in_the_picture() -> None:
     assert seen > 10
 
 
-def made(folder: Path, events: Sequence[dict[str, object]], name: str = "t.json") -> Path:
+def trace_file(folder: Path, events: Sequence[dict[str, object]], name: str = "t.json") -> Path:
     path = folder / name
     path.write_text('{"traceEvents":[\n' + ",\n".join(map(json.dumps, events)) + "\n]}")
     return path
@@ -128,10 +130,10 @@ def test_pictures_add_up(tmp_path: Path) -> None:
     """Whatever the order and the cuts, the sum holds each lane and bucket, and the parts' busy times."""
     rng = np.random.default_rng(5)
     events = [slice_of(int(rng.integers(5)), float(t), float(rng.integers(9))) for t in range(0, 90_000, 30)]
-    pictures, parts = zip(*drawn(made(tmp_path, events), 20_000))
+    pictures, parts = zip(*drawn(trace_file(tmp_path, events), 20_000))
     assert len(pictures) > 5
     total = sum(int(picture.busy.sum()) for picture in pictures)
-    lanes = {track for part in parts for track in stretches(part)}
+    lanes = {track for part in parts for track in intervals(part)}
     for order in (pictures, pictures[::-1]):
         at_once, stepwise = merged(order), order[0]
         for picture in order[1:]:
@@ -139,7 +141,7 @@ def test_pictures_add_up(tmp_path: Path) -> None:
         assert by_lane(at_once) == by_lane(stepwise)
         assert int(at_once.busy.sum()) == total and set(by_lane(at_once)) == lanes
         for part in parts:
-            for track, pieces in stretches(part).items():
+            for track, pieces in intervals(part).items():
                 held = by_lane(at_once)[track]
                 assert all(time // at_once.width in held for piece in pieces for time in (piece[0],))
 
@@ -148,7 +150,7 @@ def test_far_outliers_cost_no_resolution(tmp_path: Path) -> None:
     """Kernels at 0 and the rest two months later still show milliseconds; only what is full is widened."""
     events = [slice_of(1, 0, 5), slice_of(2, 3, 0)]
     events += [slice_of(1, 5.5e12 + 1000 * n, 800) for n in range(3000)]
-    ((picture, part),) = drawn(made(tmp_path, events), 1 << 20)
+    ((picture, part),) = drawn(trace_file(tmp_path, events), 1 << 20)
     assert picture.width < 2_000_000
     check(picture, part)
 
@@ -159,7 +161,7 @@ def test_size_is_bounded(tmp_path: Path, lanes: int, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(coarse, "LANE_BUCKETS", 64)
     monkeypatch.setattr(coarse, "MOST_BUCKETS", 64 * 256)
     events = [slice_of(n % lanes, 10.0 * n, 4) for n in range(10_000)]
-    ((picture, part),) = drawn(made(tmp_path, events), 1 << 22)
+    ((picture, part),) = drawn(trace_file(tmp_path, events), 1 << 22)
     check(picture, part)
     counts = np.bincount(picture.lane)
     assert counts.max() <= {1: 64, 300: 54, 5000: 16}[lanes]
@@ -169,7 +171,7 @@ def test_size_is_bounded(tmp_path: Path, lanes: int, monkeypatch: pytest.MonkeyP
 
 def test_files_come_back(tmp_path: Path) -> None:
     """A picture and what belongs to it are read as they were written; a damaged file says so."""
-    ((picture, _),) = drawn(made(tmp_path, [slice_of(1, 5, 5)]), 1 << 20)
+    ((picture, _),) = drawn(trace_file(tmp_path, [slice_of(1, 5, 5)]), 1 << 20)
     write_coarse(tmp_path / "p", picture, {"lanes": [1, "ä\ud800"]})
     again, about = read_coarse(tmp_path / "p")
     assert by_lane(again) == by_lane(picture) and about == {"lanes": [1, "ä\ud800"]}
@@ -188,7 +190,7 @@ def test_at_a_quarter_nearly_all_is_touched(tmp_path: Path) -> None:
     threads = [slice_of(100 + n // 3000, 10.0 * n, 8) for n in range(20_000)]
     devices = [slice_of(n % 3, 30.0 * n, 20) for n in range(7_000)]
     names = [{"ph": "M", "name": "thread_name", "pid": 1, "tid": t, "args": {"name": "x"}} for t in range(99)]
-    path = made(tmp_path, [*threads, *devices, *names])
+    path = trace_file(tmp_path, [*threads, *devices, *names])
     pictures: list[Path] = []
     folder = tmp_path / "pictures"
     folder.mkdir()

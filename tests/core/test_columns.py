@@ -45,8 +45,10 @@ def rows(part: Part, table: str) -> list[dict[str, Any]]:
     assert {name: values.dtype for name, values in columns.items()} == {
         name: np.dtype(dtype) for name, dtype in TABLES[table].items()
     }
-    found = [dict(zip(columns, values)) for values in zip(*(values.tolist() for values in columns.values()))]
-    for row in found:
+    records = [
+        dict(zip(columns, values)) for values in zip(*(values.tolist() for values in columns.values()))
+    ]
+    for row in records:
         for name in ("category", "name", "series"):
             if name in row:
                 row[name] = part.strings[row[name]]
@@ -56,7 +58,7 @@ def rows(part: Part, table: str) -> list[dict[str, Any]]:
             row["phase"] = chr(row["phase"])
         if row.get("id_kind", 0) > IdKind.INTEGER:
             row["id_value"] = part.strings[row["id_value"]]
-    return found
+    return records
 
 
 def promoted(part: Part) -> dict[str, dict[int, Any]]:
@@ -138,8 +140,8 @@ def test_times_are_those_of_the_text(kind: str, nested: bool) -> None:
 def test_a_key_in_escaped_letters_is_still_ts() -> None:
     r"""`"\u0074s"` is the key ts: its decimals count like any other's."""
     block = ",".join(f'{{"ph":"X","\\u0074s":{2**42 + 1}.12{i:02d}51,"dur":1}}' for i in range(100))
-    meant = [nanoseconds(f"{2**42 + 1}.12{i:02d}51") for i in range(100)]
-    assert part_of(block).tables["timed"]["start"].tolist() == meant
+    expected = [nanoseconds(f"{2**42 + 1}.12{i:02d}51") for i in range(100)]
+    assert part_of(block).tables["timed"]["start"].tolist() == expected
 
 
 @pytest.mark.parametrize(
@@ -163,13 +165,13 @@ def test_a_key_in_escaped_letters_is_still_ts() -> None:
 def test_unusable_times(fields: str, usable: bool | None, count: dict[str, int], company: str) -> None:
     """A slice without usable ts is counted only; one with an unusable dur becomes an instant."""
     part = part_of(f'{{"ph":"X",{fields}}}{company}')
-    found = rows(part, "timed")
-    mine = [row for row in found if row["ordinal"] == 0]
+    timed = rows(part, "timed")
+    mine = [row for row in timed if row["ordinal"] == 0]
     assert [row["phase"] for row in mine] == {True: ["X"], False: ["?"], None: []}[usable]
     assert all(row["start"] == 1000 for row in mine)
     counts = {key: number for key, number in part.counts.items() if not key.startswith("phase.")}
     assert counts == count
-    assert len(found) - len(mine) == bool(company)
+    assert len(timed) - len(mine) == bool(company)
 
 
 def test_huge_times_are_clamped_and_their_bounds_kept() -> None:
@@ -209,9 +211,9 @@ def test_tracks_of_different_type_differ(exact: bool) -> None:
     events = [f'{{"ph":"i","ts":1,"pid":{pid},"tid":2}}' for pid in pids] + ['{"ph":"i","ts":1,"tid":2}'] * 2
     for order in (events, events[::-1]):
         part = part_of(",".join(order), exact=exact)
-        found = [row["track"] for row in rows(part, "timed")]
-        assert sorted(set(found)) == sorted({(pid.replace('\\"', '\\"'), "2") for pid in pids})
-        assert [json.loads(pid) for pid, _ in found] == [json.loads(event).get("pid") for event in order]
+        tracks = [row["track"] for row in rows(part, "timed")]
+        assert sorted(set(tracks)) == sorted({(pid.replace('\\"', '\\"'), "2") for pid in pids})
+        assert [json.loads(pid) for pid, _ in tracks] == [json.loads(event).get("pid") for event in order]
         assert len(part.tracks) == len(set(part.tracks))
 
 
@@ -247,7 +249,7 @@ def test_ids(fields: str, kind: IdKind, value: Any, phase: str) -> None:
 
 def oracle(events: list[Any]) -> dict[str, Any]:
     """Return what a part of these events must hold, by a loop that knows nothing of columns."""
-    found: dict[str, Any] = {
+    tables: dict[str, Any] = {
         "timed": [],
         "flows": [],
         "asyncs": [],
@@ -266,34 +268,34 @@ def oracle(events: list[Any]) -> dict[str, Any]:
             continue
         phase = event.get("ph")
         counts[f"phase.{phase}" if phase is not None else "phase.(missing)"] += 1
-        letter = phase if isinstance(phase, str) and len(phase) == 1 else "?"
+        phase_code = phase if isinstance(phase, str) and len(phase) == 1 else "?"
         track = (text(event.get("pid")), text(event.get("tid")))
         args = next((event[k] for k in ("args", "attr") if isinstance(event.get(k), dict)), {})
-        if letter == "M":
-            found["metadata"].pop((*track, event["name"]), None)
-            found["metadata"][(*track, event["name"])] = (ordinal, event["name"], *track, text(args))
+        if phase_code == "M":
+            tables["metadata"].pop((*track, event["name"]), None)
+            tables["metadata"][(*track, event["name"])] = (ordinal, event["name"], *track, text(args))
             continue
         if not isinstance(event.get("ts"), int | float) or isinstance(event["ts"], bool):
             counts["no_usable_time"] += 1
-            counts[f"no_usable_time.{letter}"] += 1
+            counts[f"no_usable_time.{phase_code}"] += 1
             continue
         start = nanoseconds(repr(event["ts"]))
-        base = (letter, ordinal, track, event.get("cat") or "", event.get("name") or "", start)
-        if letter in "stf":
-            found["flows"].append((*base, event.get("id", 0), event.get("bp") == "e"))
-        elif letter in "bneSTpF":
-            found["asyncs"].append((*base, event.get("id", 0), False))
-        elif letter == "C":
+        base = (phase_code, ordinal, track, event.get("cat") or "", event.get("name") or "", start)
+        if phase_code in "stf":
+            tables["flows"].append((*base, event.get("id", 0), event.get("bp") == "e"))
+        elif phase_code in "bneSTpF":
+            tables["asyncs"].append((*base, event.get("id", 0), False))
+        elif phase_code == "C":
             for key, value in args.items():
                 if isinstance(value, str) and DECIMAL.fullmatch(value):
                     value = float(value)
                 if isinstance(value, int | float) and not isinstance(value, bool):
-                    found["counters"].append((ordinal, track, event["name"], key, start, float(value)))
+                    tables["counters"].append((ordinal, track, event["name"], key, start, float(value)))
         else:
-            duration = nanoseconds(repr(event.get("dur", 0))) if letter == "X" else 0
-            counts["missing_dur"] += letter == "X" and "dur" not in event
+            duration = nanoseconds(repr(event.get("dur", 0))) if phase_code == "X" else 0
+            counts["missing_dur"] += phase_code == "X" and "dur" not in event
             counts["negative_dur"] += duration < 0
-            found["timed"].append((*base, max(0, duration)))
+            tables["timed"].append((*base, max(0, duration)))
             group = next((g for g, cats in GROUPS.items() if event.get("cat") in cats), "other")
             for one in PROMOTED:
                 value = next((args[key] for key in one.args if key in args), None)
@@ -311,9 +313,9 @@ def oracle(events: list[Any]) -> dict[str, Any]:
                     continue
                 else:
                     value = float(value)
-                found["promoted"].setdefault(one.key, {})[ordinal] = value
-    found["counts"] = {key: number for key, number in counts.items() if number}
-    return found
+                tables["promoted"].setdefault(one.key, {})[ordinal] = value
+    tables["counts"] = {key: number for key, number in counts.items() if number}
+    return tables
 
 
 VALUES = [
@@ -380,23 +382,23 @@ def test_columns_equal_a_plain_loop(seed: int, exact: bool) -> None:
     texts = [json.dumps(event, ensure_ascii=False) for event in events]
     size = rng.choice([1, 7, 200, 2000])
     part = part_of(*(",".join(texts[i : i + size]) for i in range(0, len(texts), size)), exact=exact)
-    meant = oracle(events)
+    expected = oracle(events)
     assert part.events == len(events)
-    assert part.counts == meant["counts"]
+    assert part.counts == expected["counts"]
     common = ("phase", "ordinal", "track", "category", "name", "start")
-    assert [(*(row[c] for c in common), row["duration"]) for row in rows(part, "timed")] == meant["timed"]
+    assert [(*(row[c] for c in common), row["duration"]) for row in rows(part, "timed")] == expected["timed"]
     for table in ("flows", "asyncs"):
-        found = [
+        actual = [
             (*(row[c] for c in common), row["id_value"], bool(row["flags"] & EventFlag.BIND_ENCLOSING))
             for row in rows(part, table)
         ]
-        assert found == meant[table]
+        assert actual == expected[table]
     fields = ("ordinal", "track", "name", "series", "start", "value")
-    assert [tuple(row[f] for f in fields) for row in rows(part, "counters")] == meant["counters"]
+    assert [tuple(row[f] for f in fields) for row in rows(part, "counters")] == expected["counters"]
     assert [(m.ordinal, m.name, m.pid, m.tid, m.args) for m in part.metadata] == list(
-        meant["metadata"].values()
+        expected["metadata"].values()
     )
-    assert promoted(part) == meant["promoted"]
+    assert promoted(part) == expected["promoted"]
 
 
 def test_scopes_of_instants() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.corpus import CORPUS, needs_corpus
-from tests.events import complete, metadata
+from tests.events import complete, metadata, open_events
 from tests.json_tables import analysed
 from tracelane.core.tables.compile import compiled
 from tracelane.core.tables.scope import Scope
@@ -36,8 +36,8 @@ def events_of(name: str) -> list[dict[str, Any]]:
     """Return the host's slices by (start, longest first), with integer ns."""
     path = CORPUS / name
     with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-        found = json.loads(file.read(), parse_float=Decimal)["traceEvents"]
-    host = [e for e in found if e.get("cat") in HOSTS and e.get("ph") == "X"]
+        events = json.loads(file.read(), parse_float=Decimal)["traceEvents"]
+    host = [e for e in events if e.get("cat") in HOSTS and e.get("ph") == "X"]
     for e in host:
         e["start"], e["end"] = (
             int(Decimal(e["ts"]) * 1000),
@@ -48,7 +48,7 @@ def events_of(name: str) -> list[dict[str, Any]]:
 
 def outer_of(events: list[dict[str, Any]]) -> list[int]:
     """Return of each event the innermost other one of its thread that holds it, -1: none."""
-    found = []
+    outer = []
     for at, e in enumerate(events):
         around = [
             other
@@ -57,15 +57,15 @@ def outer_of(events: list[dict[str, Any]]) -> list[int]:
             and o["start"] <= e["start"]
             and e["end"] <= o["end"]
         ]
-        found.append(min(around, key=lambda i: events[i]["end"] - events[i]["start"], default=-1))
-    return found
+        outer.append(min(around, key=lambda i: events[i]["end"] - events[i]["start"], default=-1))
+    return outer
 
 
 def of_name(name: str, pattern: str) -> list[dict[str, Any]]:
     return [e for e in events_of(name) if re.search(pattern, e["name"])]
 
 
-def told(name: str, cache_dir: Path, **scope: Any) -> dict[str, Any]:
+def compile_answer(name: str, cache_dir: Path, **scope: Any) -> dict[str, Any]:
     trace = open_trace(CORPUS / name, index_dir=cache_dir)
     return analysed("compile", Scope(trace, **scope))
 
@@ -87,27 +87,27 @@ def test_the_tree_of_regions_is_that_of_the_times(name: str, corpus_cache: Path)
         own[paths[at]] += e["end"] - e["start"]
         if outer[at] >= 0:
             own[paths[outer[at]]] -= e["end"] - e["start"]
-    found: dict[tuple[str, ...], list[int]] = {}
+    actual: dict[tuple[str, ...], list[int]] = {}
     above: list[str] = []
-    for row in told(name, corpus_cache)["regions"]:
+    for row in compile_answer(name, corpus_cache)["regions"]:
         above = [*above[: row["depth"]], row["name"].strip()]
-        found[tuple(above)] = [row["count"], row["total_ns"], row["self_ns"]]
+        actual[tuple(above)] = [row["count"], row["total_ns"], row["self_ns"]]
         assert ("graph break" in row["note"]) == (row["depth"] > 0)
-    assert found == {path: [count[path], total[path], own[path]] for path in count}
+    assert actual == {path: [count[path], total[path], own[path]] for path in count}
 
 
 @needs_corpus
 @pytest.mark.parametrize("name", FILES)
 def test_graphs_and_signs_are_counted(name: str, corpus_cache: Path) -> None:
     """Calls and times by hash are the file's, the device's twins of annotations are not counted again."""
-    wanted: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+    expected: dict[str, list[int]] = defaultdict(lambda: [0, 0])
     for e in of_name(name, "^## Call CompiledFxGraph"):
-        wanted[e["name"].split()[3]][0] += 1
-        wanted[e["name"].split()[3]][1] += e["end"] - e["start"]
-    found = told(name, corpus_cache)
-    assert found["applied"] is True
-    assert {row["name"]: [row["count"], row["total_ns"]] for row in found["graphs"]} == wanted
-    signs = {row["name"]: (row["count"], row["total_ns"]) for row in found["signs"]}
+        expected[e["name"].split()[3]][0] += 1
+        expected[e["name"].split()[3]][1] += e["end"] - e["start"]
+    answer = compile_answer(name, corpus_cache)
+    assert answer["applied"] is True
+    assert {row["name"]: [row["count"], row["total_ns"]] for row in answer["graphs"]} == expected
+    signs = {row["name"]: (row["count"], row["total_ns"]) for row in answer["signs"]}
     for sign, pattern in (
         ("Torch-Compiled Region", "^Torch-Compiled Region"),
         ("TorchDynamo Cache Lookup", "^TorchDynamo Cache Lookup$"),
@@ -126,13 +126,13 @@ def test_compile_time_adds_up(corpus_cache: Path) -> None:
     for at, outer in enumerate(outer_of(rows)):
         if outer >= 0:
             own[outer] -= rows[at]["end"] - rows[at]["start"]
-    wanted: Counter[str] = Counter()
+    expected: Counter[str] = Counter()
     for e, ns in zip(rows, own):
-        wanted[e["name"].removesuffix(" (dynamo_timed)")] += ns
-    found = told(FIRST_CALL, corpus_cache)
-    assert {row["name"]: row["self_ns"] for row in found["phases"]} == wanted
-    assert found["compile_ns"] == sum(wanted.values())
-    phase = {row["name"]: row["phase"] for row in found["phases"]}
+        expected[e["name"].removesuffix(" (dynamo_timed)")] += ns
+    answer = compile_answer(FIRST_CALL, corpus_cache)
+    assert {row["name"]: row["self_ns"] for row in answer["phases"]} == expected
+    assert answer["compile_ns"] == sum(expected.values())
+    phase = {row["name"]: row["phase"] for row in answer["phases"]}
     assert (phase["bytecode_tracing"], phase["aot_trace_joint_graph"]) == ("dynamo", "AOT")
     assert (phase["compile_file"], phase["Scheduler.codegen"]) == ("inductor", "inductor")
     assert "" not in phase.values()
@@ -141,7 +141,7 @@ def test_compile_time_adds_up(corpus_cache: Path) -> None:
 @needs_corpus
 def test_compilations_have_their_ids(corpus_cache: Path) -> None:
     """Two frames were compiled, then the backward graph of each; their phases add up to their times."""
-    rows = told(FIRST_CALL, corpus_cache)["compilations"]
+    rows = compile_answer(FIRST_CALL, corpus_cache)["compilations"]
     assert [(row["name"], row["of"]) for row in rows] == [
         ("0/0", "frame"),
         ("0/0", "backward graph"),
@@ -155,10 +155,10 @@ def test_compilations_have_their_ids(corpus_cache: Path) -> None:
 @needs_corpus
 def test_steps_have_their_lookups(corpus_cache: Path) -> None:
     """With the region as step the lookup right before it is the step's; each step calls the same graphs."""
-    found = told(BREAKS, corpus_cache)["steps"]
-    wanted = len(of_name(BREAKS, "^TorchDynamo Cache Lookup$"))
-    assert sum(row["lookups"] for row in found) == wanted == 12
-    assert [(row["regions"], row["nested"], row["new_graphs"]) for row in found] == [
+    rows = compile_answer(BREAKS, corpus_cache)["steps"]
+    lookups = len(of_name(BREAKS, "^TorchDynamo Cache Lookup$"))
+    assert sum(row["lookups"] for row in rows) == lookups == 12
+    assert [(row["regions"], row["nested"], row["new_graphs"]) for row in rows] == [
         (4, 3, 2),
         (4, 3, 0),
         (4, 3, 0),
@@ -168,25 +168,25 @@ def test_steps_have_their_lookups(corpus_cache: Path) -> None:
 @needs_corpus
 def test_device_time_by_code(corpus_cache: Path) -> None:
     """Kernels of Inductor, of libraries and of users are told apart, by where they were launched too."""
-    code = {row["name"]: row for row in told(TRITON, corpus_cache)["code"]}
+    code = {row["name"]: row for row in compile_answer(TRITON, corpus_cache)["code"]}
     assert {name: row["kernels"] for name, row in code.items()} == {"library": 8, "Inductor (Triton)": 4}
     assert all(row["compiled_ns"] == row["total_ns"] for row in code.values()), "all inside the one region"
-    graph = told(VLLM, corpus_cache)
+    graph = compile_answer(VLLM, corpus_cache)
     kinds = {row["name"]: row["kernels"] for row in graph["code"]}
     assert kinds["Inductor (Triton)"] == 48
     assert kinds["user Triton"] == 204
     assert "names of Inductor's kernels alone" in " ".join(graph["notes"])
-    aiu = {row["name"]: row["kernels"] for row in told(MLP, corpus_cache)["code"]}
+    aiu = {row["name"]: row["kernels"] for row in compile_answer(MLP, corpus_cache)["code"]}
     assert aiu == {"Inductor (Spyre)": 30}, "an AIU's Memset (Device) is an allocation"
 
 
 @needs_corpus
 def test_what_is_not_there_is_said(corpus_cache: Path) -> None:
     """An eager trace shows no sign; a compiled one of the CPU says that its kernels leave no events."""
-    eager = told(EAGER, corpus_cache)
+    eager = compile_answer(EAGER, corpus_cache)
     assert (eager["applied"], eager["signs"]) == (False, [])
     assert "nothing shows torch.compile" in eager["notes"][1]
-    assert any("leave no events" in note for note in told(BREAKS, corpus_cache)["notes"])
+    assert any("leave no events" in note for note in compile_answer(BREAKS, corpus_cache)["notes"])
 
 
 @needs_corpus
@@ -194,12 +194,12 @@ def test_a_range_counts_what_begins_in_it(corpus_cache: Path) -> None:
     """In the second half of the regions' time only those count that begin there."""
     regions = of_name(BREAKS, "^Torch-Compiled Region")
     span = (regions[len(regions) // 2]["start"], 1 << 60)
-    rows = told(BREAKS, corpus_cache, range=span)["regions"]
+    rows = compile_answer(BREAKS, corpus_cache, range=span)["regions"]
     assert sum(row["count"] for row in rows) == len(regions) - len(regions) // 2
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> Trace:
+def recompiled_trace(tmp_path: Path) -> Trace:
     """Frame 0 runs as compiled for the first, then for the third time; two kernels with plain names."""
     flow = {"cat": "ac2g", "name": "ac2g", "pid": 1, "tid": 1}
     events = [
@@ -213,20 +213,18 @@ def made(tmp_path: Path) -> Trace:
         complete(55, 3, "attn_fwd", "kernel", pid=0, tid=7),
         complete(85, 4, "my_kernel", "kernel", pid=0, tid=7),
     ]
-    path = tmp_path / "made.json"
-    path.write_text(json.dumps({"traceEvents": events}))
-    return open_trace(path, index_dir=tmp_path / "index")
+    return open_events(tmp_path, events)
 
 
-def test_recompilations(made: Trace) -> None:
+def test_recompilations(recompiled_trace: Trace) -> None:
     """A frame of which a later compilation ran was compiled again, at least as often as the id says."""
-    found = compiled(Scope(made))
-    assert [(one.frame, one.runs) for one in found.recompiled] == [(0, {0: 1, 2: 1})]
-    assert "frame 0 was compiled at least 3 times" in found.signs.notes[1]
-    assert [row["note"] for row in found.regions.rows()] == ["", "compiled again"]
+    summary = compiled(Scope(recompiled_trace))
+    assert [(one.frame, one.runs) for one in summary.recompiled] == [(0, {0: 1, 2: 1})]
+    assert "frame 0 was compiled at least 3 times" in summary.signs.notes[1]
+    assert [row["note"] for row in summary.regions.rows()] == ["", "compiled again"]
 
 
-def test_plain_names_are_judged_by_their_op(made: Trace) -> None:
+def test_plain_names_are_judged_by_their_op(recompiled_trace: Trace) -> None:
     """A plain kernel name under an aten op is a library's, under none the user's Triton."""
-    code = {row["name"]: row["total_ns"] for row in compiled(Scope(made)).code.rows()}
+    code = {row["name"]: row["total_ns"] for row in compiled(Scope(recompiled_trace)).code.rows()}
     assert code == {"user Triton": 4_000, "library": 3_000}

@@ -31,8 +31,8 @@ CATEGORIES = ("gpu_memcpy", "gpu_memset", "Memcpy", "Memset")
 def events_of(name: str) -> list[dict[str, Any]]:
     path = CORPUS / name
     with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-        found = json.loads(file.read(), parse_float=Decimal)["traceEvents"]
-    return [e for e in found if e.get("cat") in CATEGORIES and e.get("ph") == "X"]
+        events = json.loads(file.read(), parse_float=Decimal)["traceEvents"]
+    return [e for e in events if e.get("cat") in CATEGORIES and e.get("ph") == "X"]
 
 
 @needs_corpus
@@ -44,20 +44,20 @@ def test_sums_are_those_of_the_file(name: str, half: bool, corpus_cache: Path) -
     events = events_of(name)
     starts = sorted(int(e["ts"] * 1000) for e in events)
     span = (starts[len(starts) // 4], starts[3 * len(starts) // 4] + 1) if half else None
-    wanted: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0, 0, 0])
+    expected: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0, 0, 0])
     for e in events:
         if span is None or span[0] <= int(e["ts"] * 1000) < span[1]:
-            sums = wanted[kind_of(e["name"], name.startswith("aiu/"))]
+            sums = expected[kind_of(e["name"], name.startswith("aiu/"))]
             sums[0] += 1
             sums[1] += e["args"].get("bytes", 0)
             sums[2] += int(e["dur"] * 1000)
             sums[3] += int(e["dur"] * 1000) if "bytes" in e["args"] else 0
-    found = list(copies(Scope(trace, span)).rows())
-    assert {(row["name"], row["memory"]): [row["count"], row["bytes"], row["time_ns"]] for row in found} == {
-        key: sums[:3] for key, sums in wanted.items()
+    rows = list(copies(Scope(trace, span)).rows())
+    assert {(row["name"], row["memory"]): [row["count"], row["bytes"], row["time_ns"]] for row in rows} == {
+        key: sums[:3] for key, sums in expected.items()
     }
-    for row in found:
-        _, size, _, sized = wanted[str(row["name"]), str(row["memory"])]
+    for row in rows:
+        _, size, _, sized = expected[str(row["name"]), str(row["memory"])]
         moved = sized and row["name"] != "Allocation"
         assert row["bandwidth"] == (pytest.approx(size / sized * 1e9) if moved else None)
 

@@ -50,8 +50,8 @@ def test_means_are_over_time(tmp_path: Path) -> None:
         events.append({"ph": "C", "name": "Power", "pid": 1, "ts": at, "args": {"Watts": watts}})
     events.append({"ph": "C", "name": "late", "pid": 1, "ts": 100, "args": {"Percent": 7}})
     trace = Trace([index_of(events, tmp_path / "index")])
-    found = {row["counter"]: row for row in counters_table(trace).rows()}
-    power, late = found["Power"], found["late"]
+    rows = {row["counter"]: row for row in counters_table(trace).rows()}
+    power, late = rows["Power"], rows["late"]
     assert (power["unit"], power["samples"], power["min"], power["max"]) == ("W", 3, 10, 50)
     assert power["mean"] == pytest.approx(
         (10 * 10 + 20 * 50 + 70 * 20) / 100, rel=1e-5

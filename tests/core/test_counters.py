@@ -14,7 +14,7 @@ import pytest
 from tests.core.findings_traces import DEVICE
 from tests.core.test_device_clocks import shifted, trace_of
 from tests.corpus import CORPUS, needs_corpus
-from tests.events import complete, metadata
+from tests.events import complete, metadata, open_events
 from tracelane.core.base.clock import Clocks
 from tracelane.core.demo.trace import write_demo
 from tracelane.core.logs.counters import (
@@ -38,12 +38,12 @@ QWEN = "gpu/tl_h100_qwen_infer.json.gz"
 
 def lanes_of(trace: Trace) -> dict[str, Lane]:
     """Return the computed lanes by process and name."""
-    found: dict[str, Lane] = {}
+    lanes: dict[str, Lane] = {}
     for process in trace.processes:
         if trace.sources[process.source].form == FORM:
             for lane in trace.lanes[process.lanes.start : process.lanes.stop]:
-                found[f"{process.title}: {lane.name}"] = lane
-    return found
+                lanes[f"{process.title}: {lane.name}"] = lane
+    return lanes
 
 
 def samples_of(trace: Trace, lane: Lane) -> list[tuple[int, float]]:
@@ -61,8 +61,8 @@ def test_memory_lanes_hold_what_was_recorded(corpus_cache: Path) -> None:
     events = json.loads((CORPUS / JAMIE).read_bytes(), parse_float=Decimal)["traceEvents"]
     for name, kind in (("runtime MiB", 1), ("PyTorch MiB", 20)):
         records = [e for e in events if e["name"] == "[memory]" and e["args"]["Device Type"] == kind]
-        wanted = sorted((int(e["ts"] * 1000), e["args"]["Total Allocated"] / 2**20) for e in records)
-        assert sorted(samples_of(trace, lanes[f"AIU 0 · computed: {name}"])) == wanted
+        expected = sorted((int(e["ts"] * 1000), e["args"]["Total Allocated"] / 2**20) for e in records)
+        assert sorted(samples_of(trace, lanes[f"AIU 0 · computed: {name}"])) == expected
 
 
 @needs_corpus
@@ -70,13 +70,13 @@ def test_a_sample_has_the_arguments_of_its_record(corpus_cache: Path) -> None:
     """What stands in the file of a memory sample is the record that it was made of, under a log too."""
     trace = with_cheap_lanes(open_trace(CORPUS / JAMIE, index_dir=corpus_cache))
     log = CORPUS / "aiu_smi" / "PAIR1_jamie_mlp_upstream_utc_1s.txt"
-    for shown in (trace, open_overlay(trace, [log], LogOptions())):
-        lane = lanes_of(shown)["AIU 0 · computed: PyTorch MiB"]
-        row = shown.rows(lane)[0]
+    for view in (trace, open_overlay(trace, [log], LogOptions())):
+        lane = lanes_of(view)["AIU 0 · computed: PyTorch MiB"]
+        row = view.rows(lane)[0]
         for at in (0, 7, row.count - 1):
-            found = shown.event_arguments(row.source, shown.ordinal(row, at)).begin
-            value = shown.sample_detail(row, at).value
-            assert (found["Device Type"], found["Total Allocated"] / 2**20) == (20, value)
+            arguments = view.event_arguments(row.source, view.ordinal(row, at)).begin
+            value = view.sample_detail(row, at).value
+            assert (arguments["Device Type"], arguments["Total Allocated"] / 2**20) == (20, value)
 
 
 @needs_corpus
@@ -101,19 +101,19 @@ def test_queue_lanes_count_launches(corpus_cache: Path) -> None:
     trace = with_lanes(with_cheap_lanes(own), QUEUE)
     lanes = lanes_of(trace)
     assert [name for name in lanes if "stream" not in name], "the memory lanes are still there"
-    index, found = own.indexes[0], own.launches(0)
-    known = found.launch != 0xFFFF_FFFF
-    called = index.column("slices.start")[found.launch[known]].astype(np.int64)
-    starts = index.column("slices.start")[found.kernels[known]].astype(np.int64)
-    ends = starts + index.duration(found.kernels[known])
+    index, launches = own.indexes[0], own.launches(0)
+    known = launches.launch != 0xFFFF_FFFF
+    called = index.column("slices.start")[launches.launch[known]].astype(np.int64)
+    starts = index.column("slices.start")[launches.kernels[known]].astype(np.int64)
+    ends = starts + index.duration(launches.kernels[known])
     for word, until in (("waiting", starts), ("in flight", ends)):
         samples = samples_of(trace, lanes[f"GPU 0 · computed: stream 7 {word}"])
         times, values = [t for t, _ in samples], [v for _, v in samples]
         pick = random.Random(3)
         for time in (pick.randrange(times[0], times[-1]) for _ in range(200)):
             at = int(np.searchsorted(times, time, "right")) - 1
-            wanted = int((called <= time).sum() - (until <= time).sum())
-            assert values[at] == wanted
+            expected = int((called <= time).sum() - (until <= time).sum())
+            assert values[at] == expected
 
 
 def test_queues_of_a_made_trace(tmp_path: Path) -> None:
@@ -139,10 +139,10 @@ def test_queues_follow_the_clock_of_their_device(tmp_path: Path) -> None:
     moved, right = trace_of(shifted(-2000), tmp_path / "moved"), trace_of(shifted(0), tmp_path / "right")
     clocks = Clocks().shifted((0, str(DEVICE)), 2_000_000)
     trace = with_lanes(moved, QUEUE, clocks=clocks)
-    wanted = with_lanes(right, QUEUE)
+    expected = with_lanes(right, QUEUE)
     assert trace.device_clocks == clocks
-    for name, lane in lanes_of(wanted).items():
-        assert samples_of(trace, lanes_of(trace)[name]) == samples_of(wanted, lane)
+    for name, lane in lanes_of(expected).items():
+        assert samples_of(trace, lanes_of(trace)[name]) == samples_of(expected, lane)
     memory = with_lanes(trace, MEMORY)
     assert memory.device_clocks == clocks
     assert len(lanes_of(memory)) == len(lanes_of(trace)) == 2
@@ -150,9 +150,7 @@ def test_queues_follow_the_clock_of_their_device(tmp_path: Path) -> None:
 
 def test_a_trace_without_either_keeps_the_place(tmp_path: Path) -> None:
     """Nothing to compute gives no lanes, but the source's place, so that later lanes move nothing."""
-    path = tmp_path / "plain.json"
-    path.write_text(json.dumps({"traceEvents": [complete(0, 5)]}))
-    own = open_trace(path, index_dir=tmp_path / "index")
+    own = open_events(tmp_path, [complete(0, 5)])
     trace = with_cheap_lanes(own)
     assert lanes_of(trace) == {}
     assert len(trace.indexes) == 2
@@ -178,13 +176,13 @@ def test_thinning_keeps_the_extremes(count: int) -> None:
     """Of a long series the least and greatest of each stretch stay, in order, the last value too."""
     pick = random.Random(count)
     values = np.array([pick.randrange(1000) for _ in range(count)])
-    kept = thinned(values, 100)
-    assert len(kept) <= max(100, 1) + 25
-    assert (np.diff(kept) > 0).all()
-    assert kept[-1] == count - 1
+    positions = thinned(values, 100)
+    assert len(positions) <= max(100, 1) + 25
+    assert (np.diff(positions) > 0).all()
+    assert positions[-1] == count - 1
     size = 1 if count <= 100 else -(-count // 50)
     for begin in range(0, count, size):
-        stretch = values[begin : begin + size]
-        inside = values[kept[(kept >= begin) & (kept < begin + size)]]
-        assert inside.min() == stretch.min()
-        assert inside.max() == stretch.max()
+        group = values[begin : begin + size]
+        inside = values[positions[(positions >= begin) & (positions < begin + size)]]
+        assert inside.min() == group.min()
+        assert inside.max() == group.max()

@@ -39,7 +39,7 @@ FILES = (
 def slices(trace: Trace, window: tuple[int, int] | None = None) -> Counter[tuple[Any, ...]]:
     """Return every slice (of those that overlap a window) by lane, name, category, time; the slow way."""
     index = trace.indexes[0]
-    found: Counter[tuple[Any, ...]] = Counter()
+    counts: Counter[tuple[Any, ...]] = Counter()
     starts = index.column("slices.start").tolist()
     lengths = index.duration(range(len(starts))).tolist()
     names, categories = index.column("slices.name").tolist(), index.column("slices.category").tolist()
@@ -50,14 +50,14 @@ def slices(trace: Trace, window: tuple[int, int] | None = None) -> Counter[tuple
                 first = int(index.rows[row.number]["first"])
                 # An async id that several processes share is shown with whichever comes first.
                 pid = "" if lane.kind is LaneKind.ASYNC else lane.pid
-                place = (pid, lane.tid, lane.kind)
-                lane_of.update(dict.fromkeys(range(first, first + row.count), place))
+                track = (pid, lane.tid, lane.kind)
+                lane_of.update(dict.fromkeys(range(first, first + row.count), track))
     for position, (start, length) in enumerate(zip(starts, lengths)):
         if window is None or (start < window[1] and (start + length > window[0] or start >= window[0])):
             unclosed = bool(index.flag(position) & SliceFlag.UNCLOSED)
             key = (*lane_of[position], index.string(names[position]), index.categories[categories[position]])
-            found[(*key, start, None if unclosed else length)] += 1
-    return found
+            counts[(*key, start, None if unclosed else length)] += 1
+    return counts
 
 
 def window_of(trace: Trace, low: float, high: float) -> tuple[int, int]:
@@ -85,9 +85,9 @@ def test_a_cut_has_exactly_the_slices_of_its_window(
     assert done.events == len(value["traceEvents"])
     before, after = trace.sources[0], again.sources[0]
     assert after.base_time_ns == before.base_time_ns
-    kept = before.manifest["envelope"]
-    assert {key: value[key] for key in kept if key not in done.left_out} == {
-        key: entry for key, entry in kept.items() if key not in done.left_out
+    envelope = before.manifest["envelope"]
+    assert {key: value[key] for key in envelope if key not in done.left_out} == {
+        key: entry for key, entry in envelope.items() if key not in done.left_out
     }
     counts = (before.read_report["counts"].get("phase.M", 0), after.read_report["counts"].get("phase.M", 0))
     assert counts[0] == counts[1] == done.metadata
@@ -264,8 +264,8 @@ def test_devices_are_held_against_the_window_where_they_were_moved(tmp_path: Pat
         for who, pid in (("host", 1), ("card", 0))
         for n in range(6)
     ]
-    found = again(tmp_path, small(tmp_path, events), 10_000, 30_000, devices={"0": 20_000})
-    assert [(event["name"], event["ts"]) for event in found] == [
+    cut_events = again(tmp_path, small(tmp_path, events), 10_000, 30_000, devices={"0": 20_000})
+    assert [(event["name"], event["ts"]) for event in cut_events] == [
         ("host 1", 10),
         ("host 2", 20),
         ("card 0", 0),

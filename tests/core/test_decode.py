@@ -39,11 +39,11 @@ def test_decoding_agrees_with_the_standard_library(values: list[Any]) -> None:
     text = json.dumps(values)[1:-1].encode()
     assert decode_elements(text) == values
     exact = decode_deep(text)
-    for mine, meant in zip(exact, values, strict=True):
+    for mine, expected in zip(exact, values, strict=True):
         if isinstance(mine, dict):
             mine.update({k: float(mine[k]) for k in ("ts", "dur") if type(mine.get(k)) is Decimal})
-        assert mine == meant
-        assert json.dumps(mine) == json.dumps(meant)
+        assert mine == expected
+        assert json.dumps(mine) == json.dumps(expected)
 
 
 def test_exact_numbers() -> None:

@@ -42,16 +42,16 @@ PAST = _table(("b", "z", 8, 4.0, 0.5), ("c", "w", 8, 8.0, 0.5), scope="there")
 
 def test_rows_find_each_other() -> None:
     """Rows meet by their keys, equal ones in turn; what only one side has stays, the baseline's last."""
-    found = list(delta(NOW, PAST).rows())
-    assert [(row["name"], row["kind"], row["presence"]) for row in found] == [
+    rows = list(delta(NOW, PAST).rows())
+    assert [(row["name"], row["kind"], row["presence"]) for row in rows] == [
         ("a", "x", "new"), ("b", "x", "both"), ("b", "y", "new"), ("c", "w", "gone"),
     ]  # fmt: skip
-    assert [(row["total_ns"], row["total_ns_delta"], row["total_ns_relative"]) for row in found] == [
+    assert [(row["total_ns"], row["total_ns_delta"], row["total_ns_relative"]) for row in rows] == [
         (30, 30, None), (10, 2, 0.25), (1, 1, None), (0, -8, -1.0),
     ]  # fmt: skip
-    assert [row["mean_ns_delta"] for row in found] == [None, 6.0, None, None]
-    assert [row["share_delta"] for row in found] == [0.75, -0.25, 0.0, -0.5]
-    assert "share_relative" not in found[0]
+    assert [row["mean_ns_delta"] for row in rows] == [None, 6.0, None, None]
+    assert [row["share_delta"] for row in rows] == [0.75, -0.25, 0.0, -0.5]
+    assert "share_relative" not in rows[0]
 
 
 def test_scope_totals_and_jumps() -> None:
@@ -105,7 +105,7 @@ def trace(tmp_path: Path) -> Trace:
     return Trace([index_of(ops_ + work, tmp_path / "index")])
 
 
-def _made(trace: Trace, span: tuple[int, int]) -> list[Table]:
+def _tables(trace: Trace, span: tuple[int, int]) -> list[Table]:
     scope = Scope(trace, span)
     return [
         range_table(scope),
@@ -120,7 +120,7 @@ def test_every_table_against_itself_and_another_range(trace: Trace) -> None:
     """Of each table: nothing changed against itself; against another range each change is the difference
     that the two tables' own rows give, and there and back again are opposite.
     """
-    early, late = _made(trace, (0, 290_000)), _made(trace, (290_000, 600_000))
+    early, late = _tables(trace, (0, 290_000)), _tables(trace, (290_000, 600_000))
     for old, new in zip(early, late):
         same = delta(old, old)
         assert set(same.data["presence"]) == {"both"}

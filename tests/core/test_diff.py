@@ -54,10 +54,10 @@ def _side(folder: Path, title: str, kernels: dict[str, list[int]], step_us: int 
     return summarise(Scope(Trace([index_of(events, folder / title)])), title)
 
 
-def _kernel_rows(found: Difference) -> dict[str, tuple[Any, ...]]:
+def _kernel_rows(diff: Difference) -> dict[str, tuple[Any, ...]]:
     return {
         str(row["name"]): (row["presence"], row["count_delta"], row["total_ns_delta"])
-        for row in found.tables["kernels"].rows()
+        for row in diff.tables["kernels"].rows()
     }
 
 
@@ -67,31 +67,31 @@ def test_changes(tmp_path: Path) -> None:
     now = _side(
         tmp_path, "b", {f"graph {HASH[:-2]}zz": [10, 10], "same": [5], "new": [3], "grown": [40, 10]}, 1100
     )
-    found = difference(before, now)
-    assert _kernel_rows(found) == {
+    diff = difference(before, now)
+    assert _kernel_rows(diff) == {
         "grown": ("both", 1, 40_000),
         "gone": ("gone", -1, -7_000),
         "new": ("new", 1, 3_000),
     }
-    rows = list(found.tables["kernels"].rows())
+    rows = list(diff.tables["kernels"].rows())
     assert [row["name"] for row in rows] == ["grown", "new", "gone"]
     assert [row["contribution"] for row in rows] == pytest.approx([0.8, 0.06, -0.14])
-    wall = found.metrics["step.wall.median"]
+    wall = diff.metrics["step.wall.median"]
     assert (wall.before, wall.change, wall.relative) == (1_000_000, 100_000, pytest.approx(0.1))
     assert wall.exceeds(0.05)
     assert not wall.exceeds(0.2)
     assert not wall.exceeds(0.05, least_ns=200_000)
-    assert not found.metrics["ops.calls"].exceeds(0.0)
-    assert [row["wall_ns_delta"] for row in found.tables["steps"].rows()] == [100_000]
+    assert not diff.metrics["ops.calls"].exceeds(0.0)
+    assert [row["wall_ns_delta"] for row in diff.tables["steps"].rows()] == [100_000]
     assert list(difference(before, now, 5_000).tables["kernels"].data["name"]) == ["grown", "gone"]
 
 
 def test_against_itself(tmp_path: Path) -> None:
     """A trace has not changed from itself."""
     side = _side(tmp_path, "a", {"one": [1], "two": [2, 2]})
-    found = difference(side, side)
-    assert [len(found.tables[name]) for name in ("kernels", "ops", "categories")] == [0, 0, 0]
-    assert all(not change.change for change in found.metrics.values())
+    diff = difference(side, side)
+    assert [len(diff.tables[name]) for name in ("kernels", "ops", "categories")] == [0, 0, 0]
+    assert all(not change.change for change in diff.metrics.values())
 
 
 def test_shortened_side(tmp_path: Path) -> None:
@@ -99,8 +99,8 @@ def test_shortened_side(tmp_path: Path) -> None:
     names = {f"k{number}": [100 - 10 * number] for number in range(8)}
     before = _side(tmp_path, "a", names).shortened(3)
     now = _side(tmp_path, "b", {**names, "big": [90], "k7": [35]})
-    found = _kernel_rows(difference(before, now))
-    assert found == {"big": ("new", 1, 90_000), OTHERS: ("both", 0, 5_000)}
+    rows = _kernel_rows(difference(before, now))
+    assert rows == {"big": ("new", 1, 90_000), OTHERS: ("both", 0, 5_000)}
     again = _kernel_rows(difference(now, before))
     assert again == {"big": ("gone", -1, -90_000), OTHERS: ("both", 0, -5_000)}
 
@@ -110,18 +110,18 @@ def test_shortened_side(tmp_path: Path) -> None:
 def test_summary_file(name: str, tmp_path: Path, corpus_cache: Path) -> None:
     """A summary read back compares as the one that was written, is small, and no trace is taken for one."""
     scope = Scope(open_trace(CORPUS / name, index_dir=corpus_cache))
-    made = summarise(scope, name)
+    summary = summarise(scope, name)
     path = tmp_path / "baseline.json"
-    path.write_text(summary_json(made, 1000))
+    path.write_text(summary_json(summary, 1000))
     assert is_summary(path)
     assert not is_summary(CORPUS / name)
-    found = difference(read_summary(path), made)
-    assert all(len(found.tables[table]) == 0 for table in ("kernels", "ops", "categories"))
-    assert all(not change.change for change in found.metrics.values())
-    assert dict(made.metrics) == dict(read_summary(path).metrics) == metrics(scope)
-    path.write_text(summary_json(made))
+    diff = difference(read_summary(path), summary)
+    assert all(len(diff.tables[table]) == 0 for table in ("kernels", "ops", "categories"))
+    assert all(not change.change for change in diff.metrics.values())
+    assert dict(summary.metrics) == dict(read_summary(path).metrics) == metrics(scope)
+    path.write_text(summary_json(summary))
     assert path.stat().st_size < 32_000
-    short = difference(read_summary(path), made)
+    short = difference(read_summary(path), summary)
     assert all(row["total_ns_delta"] == 0 for row in short.tables["kernels"].rows())
 
 

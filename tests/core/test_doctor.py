@@ -283,7 +283,7 @@ def test_overlap_is_an_error_on_an_aiu(tmp_path: Path) -> None:
     assert rules_in(doctor(tmp_path / "gpu", events))["kernel-overlap"]["severity"] == "warning"
     row = rules_in(doctor(tmp_path / "aiu", aiu(events)))["kernel-overlap"]
     assert row["severity"] == "error" and row["count"] == 1
-    labels = [place["label"] for place in row["evidence"]]
+    labels = [entry["label"] for entry in row["evidence"]]
     assert labels == ["the one before: kernel99", "the one after: kernel100"]
     assert row["evidence"][1]["start_ns"] - row["evidence"][0]["start_ns"] == 5_000
 
@@ -383,6 +383,6 @@ def test_the_exit_code_is_for_ci(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert [code("warning"), code("none"), code("sound", "--lanes", "x")] == [1, 2, 64]
     capsys.readouterr()
     assert code("note", "--json", "--strict") == 1
-    found = flat(json.loads(capsys.readouterr().out))
-    assert [row["rule"] for row in found["doctor"]] == ["no-stacks"] and found["failed"]
-    assert {"rule", "severity", "count", "evidence", "distorts", "source"} <= found["doctor"][0].keys()
+    answer = flat(json.loads(capsys.readouterr().out))
+    assert [row["rule"] for row in answer["doctor"]] == ["no-stacks"] and answer["failed"]
+    assert {"rule", "severity", "count", "evidence", "distorts", "source"} <= answer["doctor"][0].keys()

@@ -63,30 +63,30 @@ def test_ranges_against_fractions(samples: list[Sample], ranges: list[tuple[int,
     series = series_of(samples)
     starts = np.array([a * 777_777_777 for a, _ in ranges], np.int64)
     ends = starts + np.array([d * 333_333_333 for _, d in ranges], np.int64)
-    found = energy(series, starts, ends)
+    sums = energy(series, starts, ends)
     for i in range(len(ranges)):
         joules, covered = exactly(samples, int(starts[i]), int(ends[i]))
-        assert abs(int(found.nanojoules[i]) - joules) <= len(samples) + 1
-        assert int(found.covered_ns[i]) == covered
-        told = statistics(series, int(starts[i]), int(ends[i]))
-        assert told.covered_ns == covered
-        assert bool(found.complete[i]) == (covered >= ends[i] - starts[i])
+        assert abs(int(sums.nanojoules[i]) - joules) <= len(samples) + 1
+        assert int(sums.covered_ns[i]) == covered
+        stats = statistics(series, int(starts[i]), int(ends[i]))
+        assert stats.covered_ns == covered
+        assert bool(sums.complete[i]) == (covered >= ends[i] - starts[i])
         if covered:
-            assert told.mean == pytest.approx(float(joules / covered), rel=1e-12)
-            assert told.joules == pytest.approx(float(joules) / SECOND, abs=1e-9 * (len(samples) + 1))
-            assert told.least is not None
-            assert told.greatest is not None
-            assert told.least - 1e-9 <= float(joules / covered) <= told.greatest + 1e-9
+            assert stats.mean == pytest.approx(float(joules / covered), rel=1e-12)
+            assert stats.joules == pytest.approx(float(joules) / SECOND, abs=1e-9 * (len(samples) + 1))
+            assert stats.least is not None
+            assert stats.greatest is not None
+            assert stats.least - 1e-9 <= float(joules / covered) <= stats.greatest + 1e-9
         else:
-            assert (told.mean, told.joules, told.samples) == (None, None, 0)
+            assert (stats.mean, stats.joules, stats.samples) == (None, None, 0)
 
 
 def test_missing_power_is_no_zero() -> None:
     """A missing sample lowers the coverage, not the mean."""
     series = series_of([(0, SECOND, 30.0), (SECOND, 2 * SECOND, None), (2 * SECOND, 3 * SECOND, 50.0)])
-    told = statistics(series, 0, 3 * SECOND)
-    assert (told.mean, told.joules, told.samples) == (40.0, 80.0, 2)
-    assert told.coverage == pytest.approx(2 / 3)
+    stats = statistics(series, 0, 3 * SECOND)
+    assert (stats.mean, stats.joules, stats.samples) == (40.0, 80.0, 2)
+    assert stats.coverage == pytest.approx(2 / 3)
 
 
 def test_milliwatts_and_other_metrics() -> None:
@@ -126,7 +126,7 @@ def test_attribution_adds_up(slices: list[tuple[int, int, int]], interval: int) 
     names = np.array([n for n, _, _ in slices], np.int64)
     starts = np.array([a * 1000 for _, a, _ in slices], np.int64)
     ends = np.array([(a + d) * 1000 for _, a, d in slices], np.int64)
-    found = attribute(series, names, starts, ends, (100_000, 950_000), interval * 1000)
+    shares = attribute(series, names, starts, ends, (100_000, 950_000), interval * 1000)
     expected: dict[int, float] = {}
     lasted: dict[int, int] = {}
     idle = 0.0
@@ -138,19 +138,21 @@ def test_attribution_adds_up(slices: list[tuple[int, int, int]], interval: int) 
             expected[n] = expected.get(n, 0.0) + watts / len(running)
             lasted[n] = lasted.get(n, 0) + 1
     long = {n for n in lasted if lasted[n] >= 10 * interval}
-    assert {entry.name for entry in found.names} == long
-    for entry in found.names:
+    assert {entry.name for entry in shares.names} == long
+    for entry in shares.names:
         assert entry.joules * 1e6 == pytest.approx(expected[entry.name], abs=1e-2)
         assert entry.duration_ns == lasted[entry.name] * 1000
-    assert set(found.too_short) == set(lasted) - long
-    assert found.none_joules * 1e6 == pytest.approx(idle, abs=1e-2)
-    listed = sum(entry.joules for entry in found.names)
-    assert listed + found.too_short_joules + found.none_joules == pytest.approx(found.total_joules, abs=1e-9)
+    assert set(shares.too_short) == set(lasted) - long
+    assert shares.none_joules * 1e6 == pytest.approx(idle, abs=1e-2)
+    listed = sum(entry.joules for entry in shares.names)
+    assert listed + shares.too_short_joules + shares.none_joules == pytest.approx(
+        shares.total_joules, abs=1e-9
+    )
 
 
 def test_a_slice_alone_has_the_power_of_its_samples() -> None:
     """A slice that is as long as twenty samples of 30 W has 30 W."""
-    found = attribute(
+    shares = attribute(
         series_of([(0, SECOND, 30.0)]),
         np.array([1]),
         np.array([0]),
@@ -158,5 +160,5 @@ def test_a_slice_alone_has_the_power_of_its_samples() -> None:
         (0, SECOND),
         SECOND // 20,
     )
-    assert found.names[0].watts == pytest.approx(30.0)
-    assert found.names[0].slices == 1
+    assert shares.names[0].watts == pytest.approx(30.0)
+    assert shares.names[0].slices == 1

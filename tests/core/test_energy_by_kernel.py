@@ -45,17 +45,17 @@ def overlay(tmp_path: Path) -> Overlay:
     lines += [f"{BASE_S + second + 1}.000,{watts}" for second, watts in enumerate(WATTS)]
     log = tmp_path / "power.csv"
     log.write_text("\n".join(lines) + "\n")
-    found = open_overlay(trace_of(tmp_path / "t"), [log], LogOptions("UTC", 0.0, {}))
-    assert found.placed[0].proposal.device_of
-    return found
+    trace_with_log = open_overlay(trace_of(tmp_path / "t"), [log], LogOptions("UTC", 0.0, {}))
+    assert trace_with_log.placed[0].proposal.device_of
+    return trace_with_log
 
 
 def test_energy_by_name(overlay: Overlay) -> None:
     """Names share the power of their time, evenly where they run at once; the rest adds up to all of it."""
     table = kernels_table(overlay)
     rows = {str(row["name"]): row for row in table.rows()}
-    wanted = {"long": 20 * 60 + 15 * 15, "other": 15 * 15, TOO_SHORT: 2 * 20, IDLE: 3 * 20}
-    assert {name: row["energy_j"] for name, row in rows.items()} == pytest.approx(wanted)
+    expected = {"long": 20 * 60 + 15 * 15, "other": 15 * 15, TOO_SHORT: 2 * 20, IDLE: 3 * 20}
+    assert {name: row["energy_j"] for name, row in rows.items()} == pytest.approx(expected)
     assert table.totals["energy_j"] == pytest.approx(sum(WATTS))
     assert (rows["long"]["count"], rows["long"]["total_ns"]) == (2, 35 * SECOND)
     assert rows["long"]["power_mean_w"] == pytest.approx((20 * 60 + 15 * 15) / 35)
@@ -77,11 +77,11 @@ def test_energy_of_a_part(overlay: Overlay) -> None:
 def test_a_metric_s_range(overlay: Overlay) -> None:
     """A metric of a log over a range: mean by time, extremes, energy, and how much of the range it covers."""
     row = next(overlay.row_number(s, 0) for s in overlay.log_sources)
-    found = statistics_of(overlay, row, (24 * SECOND, 27 * SECOND), NO_CLOCKS)
-    assert found is not None
-    column, told = found
-    assert column.unit == "W" and told.mean == pytest.approx(40) and told.joules == pytest.approx(120)
-    assert (told.least, told.greatest, told.coverage) == (30, 60, 1)
+    answer = statistics_of(overlay, row, (24 * SECOND, 27 * SECOND), NO_CLOCKS)
+    assert answer is not None
+    column, stats = answer
+    assert column.unit == "W" and stats.mean == pytest.approx(40) and stats.joules == pytest.approx(120)
+    assert (stats.least, stats.greatest, stats.coverage) == (30, 60, 1)
     later = statistics_of(overlay, row, (39 * SECOND, 41 * SECOND), NO_CLOCKS)
     assert later is not None and later[1].coverage == 0.5
 
@@ -94,10 +94,10 @@ def test_a_counter_s_range(tmp_path: Path) -> None:
     trace = trace_of(tmp_path, *power, *active)
     lanes = {lane.name: trace.row(lane, 0) for lane in trace.lanes if lane.samples}
     for name, joules in (("Power", 5 * 40 + 10 * 60), ("PT Active", None)):
-        found = statistics_of(trace, lanes[name], (15 * SECOND, 35 * SECOND), NO_CLOCKS)
-        assert found is not None
-        assert (found[1].mean, found[1].joules) == (40, joules) and found[1].coverage == 1
-        assert (found[1].least, found[1].greatest) == (0, 60)
+        answer = statistics_of(trace, lanes[name], (15 * SECOND, 35 * SECOND), NO_CLOCKS)
+        assert answer is not None
+        assert (answer[1].mean, answer[1].joules) == (40, joules) and answer[1].coverage == 1
+        assert (answer[1].least, answer[1].greatest) == (0, 60)
         early = statistics_of(trace, lanes[name], (0, 20 * SECOND), NO_CLOCKS)
         assert early is not None and (early[1].mean, early[1].coverage) == (40, 0.5)
         late = statistics_of(trace, lanes[name], (39 * SECOND, 40 * SECOND), NO_CLOCKS)

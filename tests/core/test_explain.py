@@ -65,9 +65,9 @@ def test_every_entry_is_a_plain_line_with_a_source() -> None:
 )
 def test_names_are_explained(cuda: Index, name: str, part: str) -> None:
     """The first entry that fits the whole name, case aside, is the one that is meant."""
-    found = explain(name, cuda)
-    assert found is not None
-    assert part in found.line
+    explanation = explain(name, cuda)
+    assert explanation is not None
+    assert part in explanation.line
 
 
 @pytest.mark.parametrize("name", ["my_function", "aten::mm_backward", "cudaLaunchKernel2", ""])
@@ -78,9 +78,9 @@ def test_other_names_are_left_alone(cuda: Index, name: str) -> None:
 
 def test_a_memset_allocates_on_an_aiu_only(cuda: Index, aiu: Index) -> None:
     """What a name means depends on the device: elsewhere a memset sets memory."""
-    found = explain("Memset (Device)", aiu)
-    assert found is not None
-    assert "allocated" in found.line
+    explanation = explain("Memset (Device)", aiu)
+    assert explanation is not None
+    assert "allocated" in explanation.line
     assert explain("Memset (Device)", cuda) is None
 
 

@@ -89,7 +89,7 @@ def check_perfetto(scope: Scope, out: Path) -> None:
     slices = slices_of(scope)
     assert done.slices == len(slices)
     lanes = {track.lane.process.title for track in tracks_of(scope)}
-    found, instants, flows, counters, errors, arguments_, processes = ask_perfetto(
+    rows, instants, flows, counters, errors, arguments_, processes = ask_perfetto(
         out,
         "select ts, dur, name from slice",
         "select count(*) from slice where dur = 0",
@@ -100,7 +100,7 @@ def check_perfetto(scope: Scope, out: Path) -> None:
         "select name from process where name is not null",
     )
     assert errors == []
-    got = Counter((ts, dur, name or "") for ts, dur, name in found)
+    got = Counter((ts, dur, name or "") for ts, dur, name in rows)
     expected = Counter(slices)
     missing = expected - got
     assert not missing, list(missing.items())[:3]

@@ -81,15 +81,15 @@ def _opened(name: str, cache: Path) -> Trace:
 @pytest.mark.parametrize("name", EXPECTED)
 def test_real_traces(name: str, corpus_cache: Path) -> None:
     """The losses of a real trace are those that one finds by hand, in that order."""
-    found = findings(Scope(_opened(name, corpus_cache)))
-    assert [finding.rule for finding in found.losses] == EXPECTED[name][0], EXPECTED[name][1]
+    report = findings(Scope(_opened(name, corpus_cache)))
+    assert [finding.rule for finding in report.losses] == EXPECTED[name][0], EXPECTED[name][1]
 
 
 @needs_corpus
 def test_numbers_of_a_real_trace(corpus_cache: Path) -> None:
     """What is claimed of the A100 trace is what HTA's reference says of it: host wait, busy and window."""
-    found = findings(Scope(_opened("gpu/hta_a100_resnet_ddp_nccl.json.gz", corpus_cache)))
-    gaps, bound = found.losses[:2]
+    report = findings(Scope(_opened("gpu/hta_a100_resnet_ddp_nccl.json.gz", corpus_cache)))
+    gaps, bound = report.losses[:2]
     assert "99.8 % of the streams' idle time" in gaps.text
     assert "157.5 ms of work" in bound.text
     assert (gaps.in_steps, gaps.of_steps) == (3, 3)
@@ -113,12 +113,12 @@ def test_no_rule_fails_on_any_file(corpus_cache: Path) -> None:
         except TracelaneError:
             continue
         opened += 1
-        found = findings(Scope(trace))
-        told = [finding.rule for finding in found.findings]
-        assert len(set(told)) == len(told), path
-        assert not set(told) & {rule for rule, _ in found.not_judged}, path
+        report = findings(Scope(trace))
+        rules = [finding.rule for finding in report.findings]
+        assert len(set(rules)) == len(rules), path
+        assert not set(rules) & {rule for rule, _ in report.not_judged}, path
         low, high = trace.span
-        for finding in found.findings:
+        for finding in report.findings:
             assert 0 <= finding.claimed_ns <= high - low, path
             assert 0 <= finding.in_steps <= finding.of_steps or not finding.of_steps, path
     assert opened > 100
@@ -126,10 +126,12 @@ def test_no_rule_fails_on_any_file(corpus_cache: Path) -> None:
 
 def test_order(tmp_path: Path) -> None:
     """Losses stand by the time they claim, notes after them."""
-    found = findings(Scope(trace_of([event for over, _, _ in CASES.values() for event in over], tmp_path)))
-    claims = [finding.claimed_ns for finding in found.losses]
+    report = findings(
+        Scope(trace_of([event for events, _, _ in CASES.values() for event in events], tmp_path))
+    )
+    claims = [finding.claimed_ns for finding in report.losses]
     assert claims == sorted(claims, reverse=True) and len(claims) > 8
-    notes = [finding.note for finding in found.findings]
+    notes = [finding.note for finding in report.findings]
     assert notes == sorted(notes) and any(notes)
 
 
@@ -138,9 +140,14 @@ def test_range(tmp_path: Path) -> None:
     events = [step(n, 1000 * n, 1000) for n in range(3)]
     events += [op(0, 1000, "aten::a"), op(1000, 300, "aten::a"), op(1300, 700, "aten::b")]
     trace = trace_of(events, tmp_path)
-    (found,) = findings(Scope(trace, (1_000_000, 2_000_000))).losses
-    assert (found.rule, found.claimed_ns, found.in_steps, found.of_steps) == ("host-hotspot", 700_000, 1, 1)
-    assert found.recurrence == "in the only step"
+    (finding,) = findings(Scope(trace, (1_000_000, 2_000_000))).losses
+    assert (finding.rule, finding.claimed_ns, finding.in_steps, finding.of_steps) == (
+        "host-hotspot",
+        700_000,
+        1,
+        1,
+    )
+    assert finding.recurrence == "in the only step"
 
 
 def test_clocks(tmp_path: Path) -> None:
@@ -158,18 +165,18 @@ def test_several_files_tell_once(tmp_path: Path) -> None:
     """A rule that holds in several files is told for the one with the greatest claim; none are added."""
     parts = [trace_of([kernel(0, ns)], tmp_path / str(ns)).indexes[0] for ns in (100, 300, 200)]
     parts[1].path = "runs/two.json"
-    (found,) = findings(Scope(Trace(parts))).losses
-    assert (found.rule, found.claimed_ns, found.sources) == ("device-bound", 300_000, (1, 0, 2))
-    assert claim_text(found).endswith("in 3 files, most in two.json")
+    (finding,) = findings(Scope(Trace(parts))).losses
+    assert (finding.rule, finding.claimed_ns, finding.sources) == ("device-bound", 300_000, (1, 0, 2))
+    assert claim_text(finding).endswith("in 3 files, most in two.json")
 
 
 def test_stray_device_work_is_not_judged(tmp_path: Path) -> None:
     """Where kernels lie absurdly far from the rest, the device is not said to be idle."""
     far = 5e12
     events = [kernel(0, 5), *(op(far + 10 * n, 10) for n in range(50)), kernel(far, 1), kernel(far + 400, 1)]
-    found = findings(Scope(trace_of(events, tmp_path)))
-    assert not [finding for finding in found.findings if "device" in finding.rule or "bound" in finding.rule]
-    assert ("overhead-bound", "device work (1 piece) has times far from all others") in found.not_judged
+    report = findings(Scope(trace_of(events, tmp_path)))
+    assert not [finding for finding in report.findings if "device" in finding.rule or "bound" in finding.rule]
+    assert ("overhead-bound", "device work (1 piece) has times far from all others") in report.not_judged
 
 
 def test_cancelled(tmp_path: Path) -> None:
@@ -183,14 +190,14 @@ def test_kept_beside_the_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     trace = trace_of([note(0, 100, "a"), *launched(0, 1, 10, 90)], tmp_path)
     scope = Scope(trace)
     assert stored_findings(scope) is None
-    found = saved_findings(scope)
-    assert stored_findings(scope) == found == findings(scope)
+    report = saved_findings(scope)
+    assert stored_findings(scope) == report == findings(scope)
     (file,) = (tmp_path / "derived").iterdir()
-    assert saved_findings(Scope(trace, (0, 50_000))) != found
+    assert saved_findings(Scope(trace, (0, 50_000))) != report
     assert list((tmp_path / "derived").iterdir()) == [file]
     file.write_text("{}")
     assert stored_findings(scope) is None
-    assert saved_findings(scope) == found == stored_findings(scope)
+    assert saved_findings(scope) == report == stored_findings(scope)
     monkeypatch.setattr(cached, "code_hash", lambda: "other")
     assert stored_findings(scope) is None
 
@@ -204,15 +211,17 @@ def test_not_kept_where_nothing_can_be_written(tmp_path: Path) -> None:
 
 def test_object_and_back(tmp_path: Path) -> None:
     """The JSON object holds all of a finding; read again, it is the same."""
-    found = findings(Scope(trace_of([event for over, _, _ in CASES.values() for event in over], tmp_path)))
-    told = json.loads(json.dumps(findings_object(found, 1234)))
-    assert told["schema"] == 1 and told["rows"][0]["rule"] == found.findings[0].rule
-    assert told["rows"][0]["evidence"][0]["start_ns"] == found.findings[0].evidence[0].start - 1234
-    assert findings_of(told, 1234) == found
+    report = findings(
+        Scope(trace_of([event for events, _, _ in CASES.values() for event in events], tmp_path))
+    )
+    answer = json.loads(json.dumps(findings_object(report, 1234)))
+    assert answer["schema"] == 1 and answer["rows"][0]["rule"] == report.findings[0].rule
+    assert answer["rows"][0]["evidence"][0]["start_ns"] == report.findings[0].evidence[0].start - 1234
+    assert findings_of(answer, 1234) == report
     with pytest.raises(ValueError, match="schema"):
-        findings_of({**told, "schema": 99}, 1234)
-    markdown = findings_markdown(found)
-    assert all(f"`{finding.rule}`" in markdown for finding in found.findings)
+        findings_of({**answer, "schema": 99}, 1234)
+    markdown = findings_markdown(report)
+    assert all(f"`{finding.rule}`" in markdown for finding in report.findings)
 
 
 def test_rules_read_well() -> None:

@@ -35,12 +35,12 @@ def _copied(copy: float, work: float) -> list[Event]:
 
 def _one_gap(length: float) -> list[Event]:
     """Four steps of 1000 µs whose work follows without a gap, but for one in the third."""
-    found = []
+    events = []
     for n in range(4):
         gap = length if n == 2 else 0
-        found += [step(n, 1000 * n, 1000), *launched(1000 * n + 1, 1, 1000 * n + 10, 500)]
-        found += launched(1000 * n + 3, 1, 1000 * n + 510 + gap, 500 - gap)
-    return found
+        events += [step(n, 1000 * n, 1000), *launched(1000 * n + 1, 1, 1000 * n + 10, 500)]
+        events += launched(1000 * n + 3, 1, 1000 * n + 510 + gap, 500 - gap)
+    return events
 
 
 def _gap(length: float, at: float) -> list[Event]:
@@ -88,11 +88,11 @@ def _steps(*walls: float) -> list[Event]:
 
 def _growing(*sizes: int) -> list[Event]:
     """Steps that each leave so many bytes more allocated than there were."""
-    found, total = [], 10_000
+    events, total = [], 10_000
     for number, size in enumerate(sizes):
         total += size
-        found += [step(number, 100 * number, 90), allocated(100 * number + 10, size, total)]
-    return found
+        events += [step(number, 100 * number, 90), allocated(100 * number + 10, size, total)]
+    return events
 
 
 def _compiled_steps(wall: float) -> list[Event]:
@@ -219,8 +219,8 @@ def test_every_rule_is_tried() -> None:
 
 def test_limits_belong_to_the_rule(tmp_path: Path) -> None:
     """A rule with another limit, and nothing else changed, judges by that one and says so."""
-    over, _, _ = CASES["device-hotspot"]
-    facts = SourceFacts(Scope(trace_of(over, tmp_path)), 0)
+    events, _, _ = CASES["device-hotspot"]
+    facts = SourceFacts(Scope(trace_of(events, tmp_path)), 0)
     rule = RULES["device-hotspot"]
     assert rule(facts) is not None
     strict = replace(rule, limits={**rule.limits, "share": 1.5})
@@ -241,18 +241,18 @@ def test_children_that_take_no_time(tmp_path: Path) -> None:
 @pytest.mark.parametrize("rule", CASES)
 def test_rule(rule: str, tmp_path: Path) -> None:
     """At its threshold a rule speaks once, claims the time stated, shows evidence; below it says nothing."""
-    over, claimed, below = CASES[rule]
-    trace = trace_of(over, tmp_path / "over")
-    (found,) = [finding for finding in findings(Scope(trace)).findings if finding.rule == rule]
-    assert found.claimed_ns == claimed * 1000
-    assert found.text and found.evidence and found.helps and found.threshold and found.origin
+    events, claimed, below = CASES[rule]
+    trace = trace_of(events, tmp_path / "over")
+    (finding,) = [finding for finding in findings(Scope(trace)).findings if finding.rule == rule]
+    assert finding.claimed_ns == claimed * 1000
+    assert finding.text and finding.evidence and finding.helps and finding.threshold and finding.origin
     low, high = trace.span
-    for evidence in found.evidence:
+    for evidence in finding.evidence:
         assert low <= evidence.start <= evidence.end <= high
         if evidence.slice is not None:
-            place = trace.find(evidence.slice)
-            assert place is not None
-            assert trace.bounds(*place) == (evidence.start, evidence.end)
+            location = trace.find(evidence.slice)
+            assert location is not None
+            assert trace.bounds(*location) == (evidence.start, evidence.end)
     silent = findings(Scope(trace_of(below, tmp_path / "below")))
     assert rule not in [finding.rule for finding in silent.findings]
 
@@ -298,6 +298,6 @@ def test_a_call_held_by_the_profiler_is_no_overhead(tmp_path: Path) -> None:
     held = [buffer, *launched(5, 2010, 2020, 40), *launched(2016, 3, 2060, 40)]
     rules = [row.rule for row in findings(Scope(trace_of(held, tmp_path / "held"))).findings]
     assert "overhead-bound" not in rules and "profiler" in rules
-    beside = [buffer, *launched(5, 5, 2020, 40), op(20, 900), op(920, 900)]
-    rules = [row.rule for row in findings(Scope(trace_of(beside, tmp_path / "beside"))).findings]
+    overlapping = [buffer, *launched(5, 5, 2020, 40), op(20, 900), op(920, 900)]
+    rules = [row.rule for row in findings(Scope(trace_of(overlapping, tmp_path / "beside"))).findings]
     assert "overhead-bound" in rules

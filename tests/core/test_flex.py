@@ -55,12 +55,12 @@ def test_work_is_told_by_names(tmp_path: Path) -> None:
     """Computing, data and exchanges are device work of the rank that their pid is; preparing is none."""
     trace = two_ranks(tmp_path)
     assert is_flex(trace.indexes[0])
-    found = breakdown(Scope(trace)).devices
-    assert [(device.rank, device.label, device.slices) for device in found] == [
+    devices = breakdown(Scope(trace)).devices
+    assert [(device.rank, device.label, device.slices) for device in devices] == [
         (0, "AIU 0", 15),
         (3, "AIU 3", 15),
     ]
-    for device in found:
+    for device in devices:
         assert (device.compute_ns, device.comm_ns, device.memory_ns) == (1_200_000, 240_000, 480_000)
     rows = {row["name"]: row for row in kernels(Scope(trace)).rows()}
     assert rows["addmm_MatMul Cmpt Exec"]["total_ns"] == 1_800_000

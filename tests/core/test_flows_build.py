@@ -66,9 +66,9 @@ GPU = {"pid": 0, "tid": 7}
 )
 def test_starts_bind(tmp_path: Path, events: list[Event], want: str | None) -> None:
     """A start belongs to the deepest slice of its track around its stamp."""
-    made = [e for e in events if e["ph"] == "s"]
+    starts = [e for e in events if e["ph"] == "s"]
     index = index_of(
-        [*events, complete(20, 1, "k", **GPU), flow("f", 20, made[0]["id"], bp="e", **GPU)],
+        [*events, complete(20, 1, "k", **GPU), flow("f", 20, starts[0]["id"], bp="e", **GPU)],
         tmp_path / "again",
     )
     assert arrows(index) == [(want, "k")]
@@ -153,11 +153,11 @@ def test_pairing_equals_the_definition(loops: str, ends: list[tuple[str, int, in
     source, target, counts = loops_of(loops).pair(table, pid, 1)
     want, paired = set(), 0
     order = sorted(range(n), key=lambda i: (ends[i][2], i))
-    for place, i in enumerate(order):
+    for at, i in enumerate(order):
         if ends[i][0] == "s":
             continue
         own = [j for j in order if ends[j][1] == ends[i][1] and (kind == 1 or pid[j] == pid[i])]
-        before = [j for j in own if order.index(j) < place and ends[j][0] in "st"]
+        before = [j for j in own if order.index(j) < at and ends[j][0] in "st"]
         starts = [j for j in own if ends[j][0] == "s"]
         paired += ends[i][0] == "f" and bool(starts)
         if before or starts:

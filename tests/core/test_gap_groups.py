@@ -24,10 +24,10 @@ from tracelane.core.tables.step_spans import step_spans
 def test_groups_are_those_of_a_plain_loop(name: str, corpus_cache: Path) -> None:
     """Number, sum, maximum, class and steps of each pair of names are what a loop over all gaps finds."""
     trace = opened(name, "0", corpus_cache)
-    found = idle(Scope(trace))
-    wanted: dict[tuple[str, str], list[tuple[int, int]]] = {}
+    idle_times = idle(Scope(trace))
+    expected: dict[tuple[str, str], list[tuple[int, int]]] = {}
     begun: dict[tuple[str, str], set[str]] = {}
-    for stream in found.streams:
+    for stream in idle_times.streams:
         index = stream.work.index
         names = index.column("slices.name")
         for at in range(len(stream.starts)):
@@ -35,14 +35,14 @@ def test_groups_are_those_of_a_plain_loop(name: str, corpus_cache: Path) -> None
                 short_name(index.string(int(names[int(p[at])]))) for p in (stream.before, stream.after)
             )
             ns = int(stream.ends[at] - stream.starts[at])
-            wanted.setdefault((before, after), []).append((ns, int(stream.kinds[at])))
+            expected.setdefault((before, after), []).append((ns, int(stream.kinds[at])))
             steps = begun.setdefault((before, after), set())
             steps |= {step.label for step in trace.steps if step.start <= stream.starts[at] < step.end}
-    table = recurring_gaps(found, step_spans(trace))
+    table = recurring_gaps(idle_times, step_spans(trace))
     assert table.totals["steps"] == len(trace.steps)
     rows = {(str(row["before"]), str(row["after"])): row for row in table.rows()}
-    assert rows.keys() == wanted.keys() and len(rows) == len(table)
-    for pair, gaps in wanted.items():
+    assert rows.keys() == expected.keys() and len(rows) == len(table)
+    for pair, gaps in expected.items():
         row, lengths = rows[pair], [ns for ns, _ in gaps]
         assert (row["gaps"], row["idle_ns"], row["max_ns"]) == (len(gaps), sum(lengths), max(lengths))
         times = [sum(ns for ns, kind in gaps if kind == number) for number in range(len(CLASSES))]
@@ -50,8 +50,8 @@ def test_groups_are_those_of_a_plain_loop(name: str, corpus_cache: Path) -> None
         assert row["class"] == CLASSES[times.index(max(times))]
     totals = [int(value) for value in table.data["idle_ns"]]
     assert totals == sorted(totals, reverse=True)
-    assert table.totals["idle_ns"] == sum(stream.idle_ns for stream in found.streams)
-    assert "steps" not in recurring_gaps(found).data
+    assert table.totals["idle_ns"] == sum(stream.idle_ns for stream in idle_times.streams)
+    assert "steps" not in recurring_gaps(idle_times).data
 
 
 @needs_corpus
@@ -70,17 +70,17 @@ def test_one_gap_through_the_steps(name: str, corpus_cache: Path) -> None:
     ]
     checked = 0
     for at in range(0, len(stream.starts), max(1, len(stream.starts) // 40)):
-        number, place = locate_slice(index, int(stream.after[at]))
+        number, slot = locate_slice(index, int(stream.after[at]))
         row = trace.row_number(stream.work.device.source, number)
-        gap = gap_of(trace, row, place)
+        gap = gap_of(trace, row, slot)
         assert gap is not None and gap.kind == CLASSES[int(stream.kinds[at])]
         assert (gap.start, gap.end) == (int(stream.starts[at]), int(stream.ends[at]))
         alike = [
             (int(stream.starts[n]), int(stream.ends[n])) for n in range(len(names)) if names[n] == names[at]
         ]
         inside = [any(low <= start < high for start, _ in alike) for low, high in steps]
-        found = recurrence(trace, row, place, steps)
-        assert (found.count, found.steps, found.of) == (len(alike), sum(inside), len(steps))
-        assert found.median_ns == statistics.median(end - start for start, end in alike)
+        repeats = recurrence(trace, row, slot, steps)
+        assert (repeats.count, repeats.steps, repeats.of) == (len(alike), sum(inside), len(steps))
+        assert repeats.median_ns == statistics.median(end - start for start, end in alike)
         checked += 1
     assert checked > 10

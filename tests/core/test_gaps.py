@@ -32,12 +32,12 @@ def index(tmp_path: Path) -> Index:
 def _walk(index: Index, row: int) -> list[tuple[int, int, int]]:
     """Return (index of the slice that ends it, start, end) of every gap of a row."""
     entry = index.rows[row]
-    places = range(int(entry["first"]), int(entry["first"]) + int(entry["count"]))
-    found = []
-    for one, other in pairwise(places):
+    positions = range(int(entry["first"]), int(entry["first"]) + int(entry["count"]))
+    bounds = []
+    for one, other in pairwise(positions):
         if index.end(one) < index.start(other):
-            found.append((other - int(entry["first"]), index.end(one), index.start(other)))
-    return found
+            bounds.append((other - int(entry["first"]), index.end(one), index.start(other)))
+    return bounds
 
 
 @pytest.mark.parametrize("chunk", [3, 1 << 20])
@@ -66,9 +66,9 @@ def test_gaps_are_those_of_a_walk(index: Index, chunk: int, monkeypatch: pytest.
 def test_a_gap_tells_host_and_launch(tmp_path: Path) -> None:
     """The gap between two kernels: its neighbours, the launch that ended it, what each thread did."""
     trace = small_trace(tmp_path / "index")
-    found = trace.find(SliceId(0, 14))
-    assert found is not None
-    gap = gap_of(trace, *found)
+    location = trace.find(SliceId(0, 14))
+    assert location is not None
+    gap = gap_of(trace, *location)
     assert gap is not None
     assert (gap.start, gap.end) == (START + 9 * MS, START + 16 * MS)
     assert (gap.before, gap.after) == (SliceId(0, 4), SliceId(0, 14))

@@ -14,7 +14,6 @@ from tests.waiting import children_of, is_alive, wait_until
 from tracelane.core.base import children as child
 from tracelane.core.base.children import ChildrenError
 from tracelane.core.base.errors import CacheError, TracelaneError, UnreadableError
-from tracelane.core.index import gathering
 from tracelane.core.index.cache import BUILDING
 from tracelane.core.index.choice import Choice
 from tracelane.core.index.gathering import Gathering, gather
@@ -30,33 +29,33 @@ WAIT_S = 0.1
 
 @pytest.fixture(autouse=True)
 def _worth_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gathering, "WORTH_IT", 1)
+    monkeypatch.setattr("tracelane.core.index.gathering.WORTH_IT", 1)
 
 
-def begun(*asked: Path, index_dir: Path, force: bool = False) -> Gathering | None:
-    return gather(resolve_files(asked, Choice(), index_dir), IndexOptions(index_dir, force=force))
+def begun(*paths: Path, index_dir: Path, force: bool = False) -> Gathering | None:
+    return gather(resolve_files(paths, Choice(), index_dir), IndexOptions(index_dir, force=force))
 
 
-def done(found: Gathering | None) -> Gathering:
+def done(gathering: Gathering | None) -> Gathering:
     """Wait until nothing else will come."""
-    assert found is not None
-    with found:
-        found.await_running()
-        while not found.poll(WAIT_S):
+    assert gathering is not None
+    with gathering:
+        gathering.await_running()
+        while not gathering.poll(WAIT_S):
             pass
-        assert not any(map(is_alive, found._several.pids))  # nobody waits for work that will not come
-    return found
+        assert not any(map(is_alive, gathering._several.pids))  # nobody waits for work that will not come
+    return gathering
 
 
 @pytest.mark.slow
 def test_all_come_and_make_the_trace_that_opening_makes(tmp_path: Path) -> None:
     """Indexes come from processes, and together they are what opening the folder gives."""
     folder = rank_files(tmp_path / "run", 5, late_us=30)
-    found = done(begun(folder, index_dir=tmp_path / "index"))
-    assert sorted(found.ready) == [0, 1, 2, 3, 4] and not found.failed
-    progress = found.progress
+    gathering = done(begun(folder, index_dir=tmp_path / "index"))
+    assert sorted(gathering.ready) == [0, 1, 2, 3, 4] and not gathering.failed
+    progress = gathering.progress
     assert progress.done == progress.total == sum(path.stat().st_size for path in folder.iterdir())
-    trace = trace_of_opened(found.opened())
+    trace = trace_of_opened(gathering.opened())
     direct = open_trace(folder, index_dir=tmp_path / "index")
     assert [index.folder for index in trace.indexes] == [index.folder for index in direct.indexes]
     assert trace.clocks == direct.clocks and trace.sources[0].notes == direct.sources[0].notes
@@ -68,9 +67,9 @@ def test_what_is_indexed_is_there_at_once(tmp_path: Path) -> None:
     """Only the files that have no index yet are waited for."""
     folder = rank_files(tmp_path / "run", 3)
     open_trace(folder / "rank1.json", index_dir=tmp_path / "index").close()
-    found = begun(folder, index_dir=tmp_path / "index")
-    assert found is not None and found.ready == [1]
-    assert sorted(done(found).ready) == [0, 1, 2] and found.ready[0] == 1
+    gathering = begun(folder, index_dir=tmp_path / "index")
+    assert gathering is not None and gathering.ready == [1]
+    assert sorted(done(gathering).ready) == [0, 1, 2] and gathering.ready[0] == 1
 
 
 @pytest.mark.parametrize(
@@ -85,11 +84,11 @@ def test_what_is_no_trace_is_passed_by(tmp_path: Path, text: str, why: str) -> N
     """In a folder a file that is no trace is named, and the others open."""
     folder = rank_files(tmp_path / "run", 3)
     (folder / "rank1.json").write_text(text)
-    found = done(begun(folder, index_dir=tmp_path / "index"))
-    assert [found.members[place].rank for place in sorted(found.ready)] == [0, 2]
-    ((place, error),) = found.failed.items()
-    assert found.members[place].path == folder / "rank1.json" and why in str(error)
-    trace = trace_of_opened(found.opened())
+    gathering = done(begun(folder, index_dir=tmp_path / "index"))
+    assert [gathering.members[number].rank for number in sorted(gathering.ready)] == [0, 2]
+    ((number, error),) = gathering.failed.items()
+    assert gathering.members[number].path == folder / "rank1.json" and why in str(error)
+    trace = trace_of_opened(gathering.opened())
     assert [member.rank for member in trace.members] == [0, 2]
     assert any(note.startswith("skipped ") and why in note for note in trace.sources[0].notes)
 
@@ -119,7 +118,7 @@ def test_what_is_left_to_the_one_who_asks(tmp_path: Path, monkeypatch: pytest.Mo
     folder = rank_files(tmp_path / "run", 2)
     (tmp_path / "file").write_text("")
     assert begun(folder, index_dir=tmp_path / "file") is None
-    monkeypatch.setattr(gathering, "WORTH_IT", 1 << 30)
+    monkeypatch.setattr("tracelane.core.index.gathering.WORTH_IT", 1 << 30)
     assert begun(folder, index_dir=tmp_path / "index") is None
 
 
@@ -137,42 +136,42 @@ def test_giving_up_leaves_nothing(tmp_path: Path) -> None:
     """Who does not wait for the end leaves neither a process nor half an index."""
     folder = slow_files(tmp_path / "run")
     index_dir = tmp_path / "index"
-    found = begun(folder, index_dir=index_dir)
-    assert found is not None
-    with found:
-        pids = found._several.pids
-        wait_until(lambda: found.poll() or bool(list(index_dir.rglob(f"{BUILDING}*"))))
+    gathering = begun(folder, index_dir=index_dir)
+    assert gathering is not None
+    with gathering:
+        pids = gathering._several.pids
+        wait_until(lambda: gathering.poll() or bool(list(index_dir.rglob(f"{BUILDING}*"))))
     assert not any(map(is_alive, pids))
     assert not list(index_dir.rglob(f"{BUILDING}*"))
 
 
 def test_where_a_process_is_ended(tmp_path: Path) -> None:
     """Where a process is killed one with one thread goes on; killed again, a plain sentence ends the wait."""
-    found = begun(slow_files(tmp_path / "run"), index_dir=tmp_path / "index")
-    assert found is not None
-    with found:
-        found.await_running()
-        first = found._several.pids
+    gathering = begun(slow_files(tmp_path / "run"), index_dir=tmp_path / "index")
+    assert gathering is not None
+    with gathering:
+        gathering.await_running()
+        first = gathering._several.pids
         os.kill(first[0], 9)
-        wait_until(lambda: found.poll() or found._several.pids != first)
-        assert len(found._several.pids) == 1
-        os.kill(found._several.pids[0], 9)
+        wait_until(lambda: gathering.poll() or gathering._several.pids != first)
+        assert len(gathering._several.pids) == 1
+        os.kill(gathering._several.pids[0], 9)
         with pytest.raises(CacheError, match="was ended, with one thread too"):
-            while not found.poll(WAIT_S):
+            while not gathering.poll(WAIT_S):
                 pass
 
 
 def test_a_killed_process_costs_no_index(tmp_path: Path) -> None:
     """All indexes come though a process was killed, and it is told."""
-    found = begun(slow_files(tmp_path / "run"), index_dir=tmp_path / "index")
-    assert found is not None
-    with found:
-        found.await_running()
-        os.kill(found._several.pids[0], 9)
-        while not found.poll(WAIT_S):
+    gathering = begun(slow_files(tmp_path / "run"), index_dir=tmp_path / "index")
+    assert gathering is not None
+    with gathering:
+        gathering.await_running()
+        os.kill(gathering._several.pids[0], 9)
+        while not gathering.poll(WAIT_S):
             pass
-        opened = found.opened()
-    assert len(opened.indexes) == len(found.members)
+        opened = gathering.opened()
+    assert len(opened.indexes) == len(gathering.members)
     assert any("was repeated with one thread" in event for event in opened.indexes[0].events)
 
 
@@ -183,30 +182,30 @@ def test_without_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exec
     monkeypatch.setattr(child.sys, "executable", executable)
 
     def begin() -> None:
-        found = begun(folder, index_dir=tmp_path / "index")
-        assert found is not None
-        with found:
-            found.await_running()
+        gathering = begun(folder, index_dir=tmp_path / "index")
+        assert gathering is not None
+        with gathering:
+            gathering.await_running()
 
     with pytest.raises(ChildrenError):
         begin()
 
 
-def partial(found: Gathering, first: int) -> PartialTrace:
-    missing = {place: "why" for place in range(len(found.members)) if place not in found.ready}
-    return PartialTrace(found.indexes, found.members, missing, first)
+def partial(gathering: Gathering, first: int) -> PartialTrace:
+    missing = {number: "why" for number in range(len(gathering.members)) if number not in gathering.ready}
+    return PartialTrace(gathering.indexes, gathering.members, missing, first)
 
 
 def test_sources_keep_their_numbers(tmp_path: Path) -> None:
     """A lane has the same source and is drawn the same whatever else has come by then."""
     folder = rank_files(tmp_path / "run", 3)
     open_trace(folder / "rank1.json", index_dir=tmp_path / "index").close()
-    found = begun(folder, index_dir=tmp_path / "index")
-    assert found is not None
-    before = partial(found, 1)  # a picture of what is there by now
+    gathering = begun(folder, index_dir=tmp_path / "index")
+    assert gathering is not None
+    before = partial(gathering, 1)  # a picture of what is there by now
     lanes = [(lane.source, lane.title, lane.slices) for lane in before.lanes]
     assert len(before.sources) == 3 and lanes and all(source == 1 for source, _, _ in lanes)
-    now = partial(done(found), 1)
+    now = partial(done(gathering), 1)
     assert [(lane.source, lane.title, lane.slices) for lane in now.lanes if lane.source == 1] == lanes
     assert {lane.source for lane in now.lanes} == {0, 1, 2}
     assert now.missing == {} and now.opening_span == open_trace(folder, index_dir=tmp_path / "index").span
@@ -220,8 +219,8 @@ def test_clocks_stand_as_stamped(tmp_path: Path, first: int) -> None:
     for rank, base in enumerate(bases):
         path = rank_file(folder, rank, 3, begin_us=100.0 + rank)
         path.write_text(json.dumps({**json.loads(path.read_text()), "baseTimeNanoseconds": base}))
-    found = done(begun(folder, index_dir=tmp_path / "index"))
-    clocks = partial(found, first).clocks
+    gathering = done(begun(folder, index_dir=tmp_path / "index"))
+    clocks = partial(gathering, first).clocks
     assert [clocks.offset(source) for source in range(3)] == [base - bases[first] for base in bases]
 
 
@@ -234,8 +233,8 @@ def test_the_first_window_grows_with_what_comes(tmp_path: Path) -> None:
     spans = []
     for rank in range(2):
         open_trace(folder / f"rank{rank}.json", index_dir=index_dir).close()
-        found = begun(folder, index_dir=index_dir)
-        assert found is not None
-        with found:
-            spans.append(partial(found, 0).opening_span)
+        gathering = begun(folder, index_dir=index_dir)
+        assert gathering is not None
+        with gathering:
+            spans.append(partial(gathering, 0).opening_span)
     assert spans == [(100_000, 20_000_000), (100_000, 40_000_000)]

@@ -51,7 +51,7 @@ def test_touched_cells_are_those_with_a_hit(trace: Trace, text: str, clocks: Clo
     for edges in (list(range(0, 5_400_000, 40_000)), list(range(1_000_000, 1_000_200, 7))):
         for lanes in ([trace.lanes[0]], list(trace.lanes)[2:5], list(trace.lanes)):
             spans = [(0, lane.rows.start, lane.rows.stop) for lane in lanes]
-            wanted = [brute(trace, hits, lane.rows, edges, clocks) for lane in lanes]
-            expected = [any(column) for column in zip(*wanted)]
+            touched = [brute(trace, hits, lane.rows, edges, clocks) for lane in lanes]
+            expected = [any(column) for column in zip(*touched)]
             for _ in range(2):
                 assert marks.touched(spans, edges).tolist() == expected

@@ -74,7 +74,7 @@ def events_of(path: Path) -> list[Any] | None:
 
 def facts_of(trace: Trace, events: list[Any]) -> dict[int, Facts]:
     """Return what is known of each slice by ordinal: times from the index, the rest from events."""
-    index, found = trace.indexes[0], {}
+    index, facts = trace.indexes[0], {}
     every = np.arange(len(index.column("slices.start")))
     durations, own = index.duration(every).tolist(), index.self_time(every).tolist()
     ordinals = index.column("slices.ordinal").tolist()
@@ -89,8 +89,8 @@ def facts_of(trace: Trace, events: list[Any]) -> dict[int, Facts]:
             name, cat = event.get("name", ""), event.get("cat", "")
             if isinstance(name, str) and isinstance(cat, str):
                 times = {"dur": durations[position], "self": own[position]}
-                found[ordinals[position]] = {"name": name, "cat": cat, "args": args, "lane": title, **times}
-    return found
+                facts[ordinals[position]] = {"name": name, "cat": cat, "args": args, "lane": title, **times}
+    return facts
 
 
 @pytest.mark.slow
@@ -176,14 +176,14 @@ def test_terms_on_a_small_trace(tmp_path: Path, text: str, expected: set[str]) -
 
 
 def walked(trace: Trace, hits: Hits, forward: bool) -> list[tuple[str, int]]:
-    index, found = trace.indexes[0], []
+    index, visited = trace.indexes[0], []
     hit = hits.next(-(1 << 60)) if forward else hits.previous(1 << 60)
-    while hit is not None and len(found) < 100:
-        found.append((index.string(int(index.column("slices.name")[hit.position])), hit.rank))
+    while hit is not None and len(visited) < 100:
+        visited.append((index.string(int(index.column("slices.name")[hit.position])), hit.rank))
         time = index.start(hit.position) + int(hits.offsets[0][index.row_of(hit.position)])
         step = hits.next if forward else hits.previous
         hit = step(time, hit.source, hit.position)
-    return found
+    return visited
 
 
 def test_hits_are_walked_in_time_order(tmp_path: Path) -> None:

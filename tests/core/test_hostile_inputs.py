@@ -227,13 +227,13 @@ def test_four_damaged_bytes_lose_two_events_at_most(layout: str, tmp_path: Path)
     low, high = data.index(b'"op0"'), data.rindex(b"op599")
     lost = []
     for _ in range(30):
-        place = rng.randrange(low, high)
+        offset = rng.randrange(low, high)
         token = rng.choice([*TOKENS, rng.randbytes(4)])
-        broken = data[:place] + token + data[place + 4 :]
+        broken = data[:offset] + token + data[offset + 4 :]
         names = names_of(read(written(tmp_path, broken), tmp_path))
         missing = EVENTS - len(set(names) & {f"op{i}" for i in range(EVENTS)})
         if missing > 2:
-            lost.append((place, token, missing))
+            lost.append((offset, token, missing))
     assert not lost
 
 
@@ -250,7 +250,7 @@ DIGITS = (
     "7" * 20_000,
 )
 EXPONENTS = ("1e400", "-1e400", "1e-400", "1e99999999999", "1.5E+309", "0." + "3" * 400, "1" * 400 + ".5")
-PLACES = (
+FIELDS = (
     '"ts":{0},"dur":1,"pid":1,"tid":1',
     '"ts":1,"dur":{0},"pid":1,"tid":1',
     '"ts":1,"dur":1,"pid":{0},"tid":1',
@@ -269,11 +269,11 @@ PLACES = (
 
 @pytest.mark.slow
 @pytest.mark.parametrize("decoder", DECODERS)
-@pytest.mark.parametrize("place", PLACES)
-def test_no_number_refuses_a_file(place: str, decoder: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("field", FIELDS)
+def test_no_number_refuses_a_file(field: str, decoder: str, tmp_path: Path) -> None:
     """However many digits a number has, wherever it stands: other events are read, and all are counted."""
     for number in (*DIGITS, *EXPONENTS):
-        text = place.format(number)
+        text = field.format(number)
         phase = "" if '"ph"' in text else '"ph":"X",'
         name = "" if '"name"' in text else '"name":"odd",'
         event = "{" + phase + name + text + "}"
@@ -322,12 +322,12 @@ def test_damaged_archives_are_read_or_refused_in_one_line(tmp_path: Path) -> Non
     whole = around(SLICE + b'"name":"other"}')
     for pack, ending in ((zipped, "zip"), (gzip.compress, "json.gz")):
         data = pack(whole)
-        for place in range(len(data)):
-            for value in (data[place] ^ 1, data[place] ^ 0xFF):
+        for offset in range(len(data)):
+            for value in (data[offset] ^ 1, data[offset] ^ 0xFF):
                 broken = bytearray(data)
-                broken[place] = value
+                broken[offset] = value
                 refused_or_read(written(tmp_path, bytes(broken), f"t.{ending}"), tmp_path)
-            refused_or_read(written(tmp_path, data[:place], f"t.{ending}"), tmp_path)
+            refused_or_read(written(tmp_path, data[:offset], f"t.{ending}"), tmp_path)
 
 
 def refused_or_read(path: Path, folder: Path) -> None:
@@ -377,7 +377,7 @@ def test_both_decoders_make_the_same_of_mutants(layout: str, tmp_path: Path) -> 
     for _ in range(60):
         broken = data
         for _ in range(rng.randrange(1, 4)):
-            place = rng.randrange(len(broken))
-            broken = broken[:place] + rng.choice(TOKENS) + broken[place + rng.randrange(5) :]
+            offset = rng.randrange(len(broken))
+            broken = broken[:offset] + rng.choice(TOKENS) + broken[offset + rng.randrange(5) :]
         path = written(tmp_path, broken)
         assert columns_of(path, tmp_path, "native") == columns_of(path, tmp_path, "python"), broken

@@ -68,7 +68,7 @@ def rounded(starts: I64, durations: I64) -> tuple[I64, I64]:
     return up(starts), np.array(ends, np.int64)
 
 
-def kept(trace: Trace, work: Work, last_step: bool, rounding: bool) -> AnyArray:
+def hta_mask(trace: Trace, work: Work, last_step: bool, rounding: bool) -> AnyArray:
     """Return which slices HTA keeps: those with a stream; with several steps also only those whose
     correlation a row of the host (or an annotation) has that starts before the cutoff.
     """
@@ -99,7 +99,7 @@ def their_work(trace: Trace, last_step: bool, rounding: bool) -> tuple[Work, Lau
     scope = Scope(trace, allocations=True)
     (work,) = work_of(scope)
     side = launch_sides(scope, work)
-    mask = kept(trace, work, last_step, rounding)
+    mask = hta_mask(trace, work, last_step, rounding)
     starts, ends = work.starts[mask], work.ends[mask]
     calls = side.starts[mask]
     if rounding:
@@ -145,26 +145,26 @@ def test_temporal_breakdown(
     name: str, rank: str, version: str, run: str, last_step: bool, rounding: bool, corpus_cache: Path
 ) -> None:
     """With HTA's rounding and dropped rows every µs of its temporal breakdown and the overlap is met."""
-    told = theirs(name, version)[run]
+    reference = theirs(name, version)[run]
     work, _ = their_work(opened(name, rank, corpus_cache), last_step, rounding)
-    assert len(work) == told["preprocessing"]["per_rank"][rank]["gpu_rows"]
+    assert len(work) == reference["preprocessing"]["per_rank"][rank]["gpu_rows"]
     if name == NEGATIVE:
-        assert "AssertionError" in told["temporal_breakdown"]["HTA_ERROR"]
+        assert "AssertionError" in reference["temporal_breakdown"]["HTA_ERROR"]
         assert int((work.durations < 0).sum()) == 22
         return
-    row = of_rank(told["temporal_breakdown"], rank)
-    found = device_times(work, RULES[version])
+    row = of_rank(reference["temporal_breakdown"], rank)
+    times = device_times(work, RULES[version])
     for ours, key in (
-        (found.kernel_time_ns, "kernel_time(us)"),
-        (found.idle_ns, "idle_time(us)"),
-        (found.compute_ns + reversed_ns(work, work.kinds(RULES[version])), "compute_time(us)"),
+        (times.kernel_time_ns, "kernel_time(us)"),
+        (times.idle_ns, "idle_time(us)"),
+        (times.compute_ns + reversed_ns(work, work.kinds(RULES[version])), "compute_time(us)"),
     ):
         assert ours == row[key] * 1000, key
-    overlap = of_rank(told["comm_comp_overlap"], rank)["comp_comm_overlap_pctg"]
+    overlap = of_rank(reference["comm_comp_overlap"], rank)["comp_comm_overlap_pctg"]
     if overlap is None:
-        assert found.comm_compute_overlap_share is None
+        assert times.comm_compute_overlap_share is None
     else:
-        assert found.comm_compute_overlap_share == pytest.approx(overlap / 100, abs=0.00006)
+        assert times.comm_compute_overlap_share == pytest.approx(overlap / 100, abs=0.00006)
 
 
 @pytest.mark.parametrize(("name", "rank"), RANKS)
@@ -173,13 +173,13 @@ def test_without_rounding(name: str, rank: str, corpus_cache: Path) -> None:
 
     The later version rounds whatever it is asked: this run of it tells what the one before told.
     """
-    told = theirs(name, "0.5.0")["hta_no_rounding_include_last_step"]
+    reference = theirs(name, "0.5.0")["hta_no_rounding_include_last_step"]
     work, _ = their_work(opened(name, rank, corpus_cache), True, False)
-    row = of_rank(told["temporal_breakdown"], rank)
-    found = device_times(work, rule_050)
-    assert found.kernel_time_ns == pytest.approx(row["kernel_time(us)"] * 1000, abs=1)
-    assert found.idle_ns == pytest.approx(row["idle_time(us)"] * 1000, abs=200)
-    assert found.compute_ns == pytest.approx(row["compute_time(us)"] * 1000, abs=200)
+    row = of_rank(reference["temporal_breakdown"], rank)
+    times = device_times(work, rule_050)
+    assert times.kernel_time_ns == pytest.approx(row["kernel_time(us)"] * 1000, abs=1)
+    assert times.idle_ns == pytest.approx(row["idle_time(us)"] * 1000, abs=200)
+    assert times.compute_ns == pytest.approx(row["compute_time(us)"] * 1000, abs=200)
 
 
 @pytest.mark.parametrize(("run", "last_step", "rounding"), RUNS, ids=[run[0] for run in RUNS])
@@ -189,39 +189,39 @@ def test_idle_breakdown(
     name: str, rank: str, version: str, run: str, last_step: bool, rounding: bool, corpus_cache: Path
 ) -> None:
     """Per stream and class the idle time is HTA's, its row 0 for kernels without a launch included."""
-    told = theirs(name, version)[run]["idle_time_breakdown"][rank]
-    wanted = {(str(row["stream"]), row["idle_category"]): row["idle_time"] for row in told}
+    rows = theirs(name, version)[run]["idle_time_breakdown"][rank]
+    expected = {(str(row["stream"]), row["idle_category"]): row["idle_time"] for row in rows}
     work, side = their_work(opened(name, rank, corpus_cache), last_step, rounding)
-    found: dict[tuple[str, str], float] = {}
-    for stream, places in work.by_stream():
-        gaps = stream_gaps(work, side, stream, places)
+    actual: dict[tuple[str, str], float] = {}
+    for stream, positions in work.by_stream():
+        gaps = stream_gaps(work, side, stream, positions)
         for number, kind in enumerate(CLASSES):
-            found[stream, kind] = gaps.of_class(number)[0] / 1000
-    for key in found.keys() | wanted.keys():
-        assert found.get(key, 0) == pytest.approx(wanted.get(key) or 0, abs=0.005), key
+            actual[stream, kind] = gaps.of_class(number)[0] / 1000
+    for key in actual.keys() | expected.keys():
+        assert actual.get(key, 0) == pytest.approx(expected.get(key) or 0, abs=0.005), key
 
 
 @pytest.mark.parametrize("version", RULES)
 @pytest.mark.parametrize(("name", "rank"), RANKS)
 def test_kernel_sums(name: str, rank: str, version: str, corpus_cache: Path) -> None:
     """The sum of each kernel's µs is HTA's."""
-    told = theirs(name, version)["hta_default"]["gpu_kernel_breakdown_all_kernels(num_kernels=1e6)"][
+    rows = theirs(name, version)["hta_default"]["gpu_kernel_breakdown_all_kernels(num_kernels=1e6)"][
         "kernels"
     ]
-    wanted = {row["name"]: row["sum (us)"] for row in told if row["rank"] == int(rank)}
+    expected = {row["name"]: row["sum (us)"] for row in rows if row["rank"] == int(rank)}
     work, _ = their_work(opened(name, rank, corpus_cache), False, True)
-    places, numbers = work.distinct_names
+    groups, numbers = work.distinct_names
     sums = np.zeros(len(numbers), np.int64)
-    np.add.at(sums, places, work.durations)
+    np.add.at(sums, groups, work.durations)
     ours = dict(zip(work.index.strings(numbers), (sums // 1000).tolist()))
-    assert {name: ours[name] for name in wanted} == wanted
+    assert {name: ours[name] for name in expected} == expected
 
 
 @pytest.mark.parametrize("version", RULES)
 @pytest.mark.parametrize(("name", "rank"), RANKS)
 def test_launch_statistics(name: str, rank: str, version: str, corpus_cache: Path) -> None:
     """Number, sums, short kernels and outliers of launches are HTA's, for the calls whose names it knows."""
-    wanted = theirs(name, version)["hta_default"]["cuda_kernel_launch_stats"][rank]
+    expected = theirs(name, version)["hta_default"]["cuda_kernel_launch_stats"][rank]
     known = LAUNCHES if version == "0.5.0" else LATER_LAUNCHES
     work, side = their_work(opened(name, rank, corpus_cache), False, True)
     index = work.index
@@ -233,10 +233,10 @@ def test_launch_statistics(name: str, rank: str, version: str, corpus_cache: Pat
     call = (call_ends - call_starts)[trace_side]
     kernel = work.durations[trace_side]
     delay = np.maximum(0, work.starts - call_ends)[trace_side]
-    assert len(call) == wanted["n"]
+    assert len(call) == expected["n"]
     if len(call):
         for ours, key in ((call, "cpu_duration"), (kernel, "gpu_duration"), (delay, "launch_delay")):
-            assert int(ours.sum()) == wanted[key]["sum"] * 1000, key
-        assert int((kernel < call).sum()) == wanted["short_gpu_kernels"]
-        assert int((call > 50_000).sum()) == wanted["runtime_outliers_gt50us"]
-        assert int((delay > 100_000).sum()) == wanted["launch_delay_outliers_gt100us"]
+            assert int(ours.sum()) == expected[key]["sum"] * 1000, key
+        assert int((kernel < call).sum()) == expected["short_gpu_kernels"]
+        assert int((call > 50_000).sum()) == expected["runtime_outliers_gt50us"]
+        assert int((delay > 100_000).sum()) == expected["launch_delay_outliers_gt100us"]

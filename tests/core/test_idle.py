@@ -19,11 +19,11 @@ from tracelane.core.tables.scope import Scope
 @pytest.mark.parametrize(("name", "rank"), RANKS)
 def test_classes_equal_the_exact_reference(name: str, rank: str, corpus_cache: Path) -> None:
     """Per stream the rows, the idle time, and ns and number of gaps of each class are exact."""
-    wanted = golden(name)["per_rank"][rank][EXACT]["idle_breakdown"]
-    found = idle(Scope(opened(name, rank, corpus_cache), allocations=True))
-    assert {stream.stream.replace(" ", "") for stream in found.streams} == wanted.keys()
-    for stream in found.streams:
-        theirs = wanted[stream.stream.replace(" ", "")]
+    expected = golden(name)["per_rank"][rank][EXACT]["idle_breakdown"]
+    idle_times = idle(Scope(opened(name, rank, corpus_cache), allocations=True))
+    assert {stream.stream.replace(" ", "") for stream in idle_times.streams} == expected.keys()
+    for stream in idle_times.streams:
+        theirs = expected[stream.stream.replace(" ", "")]
         assert stream.slices == theirs["rows"]
         assert stream.idle_ns == theirs["total_idle"]
         for number, kind in enumerate(CLASSES):
@@ -38,22 +38,22 @@ def test_longest_gaps_tell_what_ended_them(corpus_cache: Path) -> None:
     wait names a launch that began inside the gap.
     """
     trace = opened("hta_a100_resnet_ddp_nccl", "0", corpus_cache)
-    found = idle(Scope(trace))
-    lengths = np.sort(np.concatenate([stream.ends - stream.starts for stream in found.streams]))[::-1]
-    table = gap_table(found, 25)
+    idle_times = idle(Scope(trace))
+    lengths = np.sort(np.concatenate([stream.ends - stream.starts for stream in idle_times.streams]))[::-1]
+    table = gap_table(idle_times, 25)
     assert table.data["gap_ns"].tolist() == lengths[:25].tolist()  # type: ignore[union-attr]
     assert table.positions is not None
     index = trace.indexes[0]
     for row, position in zip(table.rows(), table.positions.tolist()):
-        assert index.start(position) - found.origin == row["start_ns"] + row["gap_ns"]  # type: ignore[operator]
+        assert index.start(position) - idle_times.origin == row["start_ns"] + row["gap_ns"]  # type: ignore[operator]
         assert row["class"] != "host_wait" or 0 < row["launch_after_ns"] <= row["gap_ns"]  # type: ignore[operator]
         assert row["launch"].startswith("cuda") and row["host"]  # type: ignore[union-attr]
-    for stream in found.streams:
+    for stream in idle_times.streams:
         columns = index.column("slices.start")
         assert (columns[stream.after] == stream.ends).all()
         assert (columns[stream.before] + index.duration(stream.before) == stream.starts).all()
         assert (stream.launches != NONE).all()
-    assert sum(table.data["gap_ns"].tolist()) <= idle_table(found).totals["idle_ns"]  # type: ignore[operator,union-attr]
+    assert sum(table.data["gap_ns"].tolist()) <= idle_table(idle_times).totals["idle_ns"]  # type: ignore[operator,union-attr]
 
 
 @needs_corpus

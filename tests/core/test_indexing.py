@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -35,7 +36,7 @@ def trace_file(folder: Path, count: int, padding: int = 0) -> Path:
     return path
 
 
-def wanted(path: Path, folder: Path) -> tuple[Source, IndexLocation]:
+def source_and_location(path: Path, folder: Path) -> tuple[Source, IndexLocation]:
     source = open_source(path)
     return source, locate(dict(source.fingerprint), folder)
 
@@ -47,14 +48,14 @@ def contents(folder: Path) -> dict[str, bytes]:
 def test_a_process_builds_what_is_built_here(tmp_path: Path) -> None:
     """The index that the process commits is, byte for byte, the one that this process would write."""
     path = trace_file(tmp_path, 3000)
-    source, location = wanted(path, tmp_path / "1")
+    source, location = source_and_location(path, tmp_path / "1")
     with Indexing(source, location) as running:
         running.await_running()
         while not running.poll(0.1):
             pass
     pid = running.pid
     theirs = opened_index(source, location)
-    ours = build_here(*wanted(path, tmp_path / "2"))
+    ours = build_here(*source_and_location(path, tmp_path / "2"))
     assert contents(theirs.folder) == contents(ours.folder)
     assert not is_alive(pid)
 
@@ -111,7 +112,9 @@ def test_failures_reach_the_caller(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     path.write_text('{"broken": ' + " " * 1000)
     with pytest.raises(UnreadableError, match=r"no\.json: no trace events"):
         ingest_index(path, IndexOptions(tmp_path))
-    with Indexing(*wanted(trace_file(tmp_path, 50_000), tmp_path), IndexOptions(decoder="python")) as running:
+    with Indexing(
+        *source_and_location(trace_file(tmp_path, 50_000), tmp_path), IndexOptions(decoder="python")
+    ) as running:
         running.await_running()
         for _ in range(2):  # the first time it is started again
             os.kill(running.pid, signal.SIGKILL)
@@ -126,7 +129,7 @@ def test_a_killed_process_is_started_again_with_one_thread(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Killed once, as for want of memory, indexing is repeated, gives the same index, and says so."""
-    source, location = wanted(trace_file(tmp_path, 50_000), tmp_path)
+    source, location = source_and_location(trace_file(tmp_path, 50_000), tmp_path)
     with Indexing(source, location) as running:
         running.await_running()
         os.kill(running.pid, signal.SIGKILL)
@@ -135,6 +138,24 @@ def test_a_killed_process_is_started_again_with_one_thread(
         index = opened_index(running.source, running.location)
     assert index.read_report["slices"] == 50_000
     assert "was repeated with one thread" in index.events[0] and index.events[0] in index.notes
+    assert not list(tmp_path.rglob(f"{BUILDING}*"))
+
+
+@pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="limits of other processes are Linux's")
+def test_want_of_memory_is_met_with_one_thread(tmp_path: Path) -> None:
+    """Where a process may take no more memory one with one thread goes on, and the index says so."""
+    source, location = source_and_location(trace_file(tmp_path, 200_000, padding=160), tmp_path)
+    with Indexing(source, location, IndexOptions(threads=2)) as running:
+        running.await_running()
+        limited = running.pid
+        pages = int(Path(f"/proc/{limited}/statm").read_text().split()[0])
+        resource.prlimit(limited, resource.RLIMIT_AS, (pages * resource.getpagesize(),) * 2)
+        while not running.poll(0.1):
+            pass
+        index = opened_index(running.source, running.location)
+        assert running.pid != limited
+    assert index.read_report["slices"] == 200_000
+    assert "was repeated with one thread" in index.events[0]
     assert not list(tmp_path.rglob(f"{BUILDING}*"))
 
 
@@ -197,7 +218,7 @@ def test_killing_the_starter_leaves_no_process_and_no_half_index(tmp_path: Path)
 
 def test_protocol(tmp_path: Path) -> None:
     """Each line is a JSON object; the first says ready, the last that the index is committed."""
-    source, location = wanted(trace_file(tmp_path, 3000), tmp_path)
+    source, location = source_and_location(trace_file(tmp_path, 3000), tmp_path)
     line = json.dumps(order(source, location, DEFAULT_OPTIONS, pictures=True))
     process = subprocess.Popen(
         [sys.executable, "-P", "-m", indexing.MODULE],
@@ -208,12 +229,12 @@ def test_protocol(tmp_path: Path) -> None:
     assert process.stdin is not None and process.stdout is not None
     process.stdin.write(line + "\n")
     process.stdin.flush()
-    told = [json.loads(line) for line in process.stdout]
+    messages = [json.loads(line) for line in process.stdout]
     assert process.wait(PATIENCE_S) == 0
     process.stdin.close()
     process.stdout.close()
-    assert told[0] == {"ready": True} and told[-1] == {"committed": True, "events": []}
-    kinds = {next(iter(message)) for message in told[1:-1]}
+    assert messages[0] == {"ready": True} and messages[-1] == {"committed": True, "events": []}
+    kinds = {next(iter(message)) for message in messages[1:-1]}
     assert kinds == {"progress", "picture"}
-    stages = {message["progress"][0] for message in told if "progress" in message}
+    stages = {message["progress"][0] for message in messages if "progress" in message}
     assert stages <= {"reading", "index"} and stages

@@ -32,12 +32,12 @@ def test_runs_of_one_kernel(order: str, corpus_cache: Path) -> None:
     slowest = max(
         (e for e in events if "AllReduce" in e["name"] and "grid" in e["args"]), key=lambda e: e["dur"]
     )
-    (told,) = [row for row in table.rows() if row["duration_ns"] == max(table.data["duration_ns"])]
+    (slowest_row,) = [row for row in table.rows() if row["duration_ns"] == max(table.data["duration_ns"])]
     for key, argument in (("grid", "grid"), ("block", "block")):
-        assert json.loads(str(told[key])) == slowest["args"][argument]
-    assert told["registers"] == slowest["args"]["registers per thread"]
-    assert told["shared_memory"] == slowest["args"]["shared memory"]
-    assert told["stream"] == str(slowest["args"]["stream"])
+        assert json.loads(str(slowest_row[key])) == slowest["args"][argument]
+    assert slowest_row["registers"] == slowest["args"]["registers per thread"]
+    assert slowest_row["shared_memory"] == slowest["args"]["shared memory"]
+    assert slowest_row["stream"] == str(slowest["args"]["stream"])
     assert table.positions is not None
     index = scope.trace.indexes[0]
     assert index.duration(table.positions).tolist() == list(table.data["duration_ns"])

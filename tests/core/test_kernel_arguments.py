@@ -34,8 +34,8 @@ def trace(corpus_cache: Path) -> Trace:
 
 def _events() -> list[dict[str, Any]]:
     with gzip.open(CORPUS / REAL) as stream:
-        found: list[dict[str, Any]] = json.load(stream)["traceEvents"]
-    return found
+        events: list[dict[str, Any]] = json.load(stream)["traceEvents"]
+    return events
 
 
 def _texts(value: Any) -> str | None:
@@ -56,11 +56,11 @@ def test_values(key: str, trace: Trace) -> None:
     index, events = trace.indexes[0], _events()
     kinds = [number for number, name in enumerate(index.categories) if name in WORK]
     positions = np.flatnonzero(np.isin(index.column("slices.category"), kinds))[::-7].astype(np.uint32)
-    found = argument_values(index, key, positions)
+    actual = argument_values(index, key, positions)
     ordinals = index.column("slices.ordinal")[positions].tolist()
-    wanted = [events[ordinal]["args"].get(key) for ordinal in ordinals]
-    assert [_texts(value) for value in found] == [_texts(value) for value in wanted]
-    assert any(value is not None for value in found) == (key != "nothing")
+    expected = [events[ordinal]["args"].get(key) for ordinal in ordinals]
+    assert [_texts(value) for value in actual] == [_texts(value) for value in expected]
+    assert any(value is not None for value in actual) == (key != "nothing")
 
 
 @needs_corpus
@@ -84,12 +84,12 @@ def test_columns(key: str, trace: Trace) -> None:
 @needs_corpus
 def test_groups(trace: Trace) -> None:
     """A group for each value, one for work without it, and nothing gets lost."""
-    wanted: dict[str, int] = defaultdict(int)
+    expected: dict[str, int] = defaultdict(int)
     for event in _events():
         if event.get("cat") in WORK:
-            wanted[str(event["args"].get("warps per SM", "(none)"))] += 1
+            expected[str(event["args"].get("warps per SM", "(none)"))] += 1
     table = kernels(Scope(trace), "arg:warps per SM")
-    assert {row["name"]: row["count"] for row in table.rows()} == wanted
+    assert {row["name"]: row["count"] for row in table.rows()} == expected
     runs, _ = instances(Scope(trace), "Memcpy", "time", 5, ["bytes"])
     assert all(str(text).isdigit() for text in runs.data["arg:bytes"])
 

@@ -26,11 +26,11 @@ WORDS = {"COMPUTATION": "compute", "COMMUNICATION": "communication", "MEMORY": "
 def test_rows_equal_the_exact_reference(name: str, rank: str, corpus_cache: Path) -> None:
     """Per name the count, sum, min, max are exact; mean and deviation to rounding; the type is HTA's."""
     table = kernels(Scope(opened(name, rank, corpus_cache), allocations=True), rule=rule_050)
-    wanted = {row["name"]: row for row in golden(name)["per_rank"][rank][EXACT]["kernels"]}
-    found = {str(row["name"]): row for row in table.rows()}
-    assert found.keys() == wanted.keys()
-    for label, row in found.items():
-        theirs = wanted[label]
+    expected = {row["name"]: row for row in golden(name)["per_rank"][rank][EXACT]["kernels"]}
+    rows = {str(row["name"]): row for row in table.rows()}
+    assert rows.keys() == expected.keys()
+    for label, row in rows.items():
+        theirs = expected[label]
         exact = (theirs["count"], theirs["sum"], theirs["min"], theirs["max"])
         assert (row["count"], row["total_ns"], row["min_ns"], row["max_ns"]) == exact
         assert row["mean_ns"] == pytest.approx(theirs["mean"], abs=1e-6)
@@ -70,19 +70,19 @@ def test_statistics_match_plain_python() -> None:
     for largest in (1, 50, 10**6, 1 << 61):
         group = [0, 1, 2, *(chance.randrange(3) for _ in range(40))]
         values = [chance.randrange(largest) // 50 for _ in group]
-        found = Groups(np.array(group), 3).statistics(np.array(values))
+        stats = Groups(np.array(group), 3).statistics(np.array(values))
         for number in range(3):
             mine = [v for g, v in zip(group, values) if g == number]
-            assert found["count"][number] == len(mine)
-            assert found["total_ns"][number] == sum(mine)
-            assert (found["min_ns"][number], found["max_ns"][number]) == (min(mine), max(mine))
-            assert found["median_ns"][number] == pytest.approx(plain.median(mine))
-            assert found["mean_ns"][number] == pytest.approx(plain.fmean(mine))
-            assert values[found["longest"][number]] == max(mine)
+            assert stats["count"][number] == len(mine)
+            assert stats["total_ns"][number] == sum(mine)
+            assert (stats["min_ns"][number], stats["max_ns"][number]) == (min(mine), max(mine))
+            assert stats["median_ns"][number] == pytest.approx(plain.median(mine))
+            assert stats["mean_ns"][number] == pytest.approx(plain.fmean(mine))
+            assert values[stats["longest"][number]] == max(mine)
             if len(mine) > 1:
-                assert found["stdev_ns"][number] == pytest.approx(plain.stdev(mine))
+                assert stats["stdev_ns"][number] == pytest.approx(plain.stdev(mine))
                 p95 = plain.quantiles(mine, n=20, method="inclusive")[-1]
-                assert found["p95_ns"][number] == pytest.approx(p95)
+                assert stats["p95_ns"][number] == pytest.approx(p95)
 
 
 def test_nothing_has_an_empty_table() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from tests.corpus import CORPUS, needs_corpus
 from tests.events import complete, index_of
-from tests.json_tables import flat
+from tests.json_tables import command_json
 from tracelane.core import open_trace
 from tracelane.core.base.errors import UsageError
 from tracelane.core.tables.breakdown import breakdown
@@ -202,8 +202,7 @@ def _kernel_file(folder: Path) -> str:
 
 
 def _rows(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, dict[str, Any]]:
-    assert main([*arguments, "--json"]) == 0
-    return {row["name"]: row for row in flat(json.loads(capsys.readouterr().out))["kernels"]}
+    return {row["name"]: row for row in command_json(capsys, *arguments)["kernels"]}
 
 
 def test_kinds_by_the_command(tmp_path: Path, settings: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -224,8 +223,7 @@ def test_kinds_by_the_command(tmp_path: Path, settings: Path, capsys: pytest.Cap
     rows = _rows(capsys, "kernels", path)
     assert (rows["my_ring_step"]["type"], rows["my_ring_step"]["kind"]) == ("communication", "collective")
     assert (rows["zz_thing"]["type"], rows["zz_thing"]["kind"]) == ("compute", "fft")
-    assert main(["breakdown", path, "--json"]) == 0
-    (device,) = flat(json.loads(capsys.readouterr().out))["devices"]
+    (device,) = command_json(capsys, "breakdown", path)["devices"]
     assert device["comm_ns"] == 30_000
 
 

@@ -28,10 +28,10 @@ MORE_STREAMS = {WITHOUT_CORRELATION: {"1"}, "tl_mi300_resnet_train_rank0of8": {"
 """Streams with launches by calls whose names the reference does not know."""
 
 
-def _totals(found: LaunchTimes) -> dict[str, Any]:
+def _totals(times: LaunchTimes) -> dict[str, Any]:
     """Return the sums over pairs of call and work, and what is said of each side of the pairs."""
-    (sums,) = pair_table(found).rows()
-    pairs = found.pairs
+    (sums,) = pair_table(times).rows()
+    pairs = times.pairs
     sides = {"call": pairs.call_ns, "kernel": pairs.kernel_ns, "delay": pairs.delay_ns}
     statistics = {
         side: {
@@ -45,7 +45,7 @@ def _totals(found: LaunchTimes) -> dict[str, Any]:
         if len(values)
     }
     assert [sums[f"{side}_ns"] for side in sides] == [int(values.sum()) for values in sides.values()]
-    return {**launch_table(found).totals, **sums, **statistics}
+    return {**launch_table(times).totals, **sums, **statistics}
 
 
 @needs_corpus
@@ -54,27 +54,31 @@ def _totals(found: LaunchTimes) -> dict[str, Any]:
 def test_statistics_are_exact(name: str, rank: str, corpus_cache: Path) -> None:
     """Number, sum, mean, median, extremes and outliers of calls, kernels and delays are the reference's."""
     part = golden(name)["per_rank"][rank]
-    wanted = part[EXACT]["launch_stats_any_runtime_or_driver_call_with_a_device_slice"]
-    told = _totals(launches(Scope(opened(name, rank, corpus_cache), allocations=True)))
-    assert told["count"] == wanted["n"]
-    assert told["without_launch"] == part["kernels_without_launch_in_trace"]
+    expected = part[EXACT]["launch_stats_any_runtime_or_driver_call_with_a_device_slice"]
+    totals = _totals(launches(Scope(opened(name, rank, corpus_cache), allocations=True)))
+    assert totals["count"] == expected["n"]
+    assert totals["without_launch"] == part["kernels_without_launch_in_trace"]
     for ours, theirs in KEYS.items():
         for key in ("sum", "min", "max"):
-            assert told[ours][{"sum": "total_ns"}.get(key, f"{key}_ns")] == wanted[theirs][key], (ours, key)
+            assert totals[ours][{"sum": "total_ns"}.get(key, f"{key}_ns")] == expected[theirs][key], (
+                ours,
+                key,
+            )
         for key in ("mean", "median"):
-            assert told[ours][f"{key}_ns"] == pytest.approx(wanted[theirs][key]), (ours, key)
-    assert {key: told[key] for key in COUNTS} == {key: wanted[theirs] for key, theirs in COUNTS.items()}
+            assert totals[ours][f"{key}_ns"] == pytest.approx(expected[theirs][key]), (ours, key)
+    assert {key: totals[key] for key in COUNTS} == {key: expected[theirs] for key, theirs in COUNTS.items()}
 
 
 @needs_corpus
 @needs_goldens
 def test_a_correlation_of_nothing_joins_nothing(corpus_cache: Path) -> None:
     """Where all correlations are 0 a kernel has the launch of its flow or none, not every call."""
-    wanted = golden(WITHOUT_CORRELATION)["per_rank"]["0"][EXACT]
-    told = _totals(launches(Scope(opened(WITHOUT_CORRELATION, "0", corpus_cache), allocations=True)))
-    assert told["count"] > 0 and told["count"] + told["without_launch"] == wanted["gpu_rows"]
+    expected = golden(WITHOUT_CORRELATION)["per_rank"]["0"][EXACT]
+    totals = _totals(launches(Scope(opened(WITHOUT_CORRELATION, "0", corpus_cache), allocations=True)))
+    assert totals["count"] > 0 and totals["count"] + totals["without_launch"] == expected["gpu_rows"]
     assert (
-        wanted["launch_stats_any_runtime_or_driver_call_with_a_device_slice"]["n"] > 100 * wanted["gpu_rows"]
+        expected["launch_stats_any_runtime_or_driver_call_with_a_device_slice"]["n"]
+        > 100 * expected["gpu_rows"]
     )
 
 
@@ -83,14 +87,14 @@ def test_a_correlation_of_nothing_joins_nothing(corpus_cache: Path) -> None:
 @pytest.mark.parametrize(("name", "rank"), RANKS)
 def test_queues_are_exact(name: str, rank: str, corpus_cache: Path) -> None:
     """Per stream the changes of the queue, their mean and their maximum are the reference's."""
-    wanted = golden(name)["per_rank"][rank][EXACT]["queue_length"]
+    expected = golden(name)["per_rank"][rank][EXACT]["queue_length"]
     rows: list[dict[str, Any]] = list(
         queue_table(launches(Scope(opened(name, rank, corpus_cache), allocations=True))).rows()
     )
-    found = {str(row["stream"]).removeprefix("stream "): row for row in rows}
-    assert found.keys() - wanted.keys() == MORE_STREAMS.get(name, set())
-    for stream, theirs in wanted.items():
-        row = found[stream]
+    by_stream = {str(row["stream"]).removeprefix("stream "): row for row in rows}
+    assert by_stream.keys() - expected.keys() == MORE_STREAMS.get(name, set())
+    for stream, theirs in expected.items():
+        row = by_stream[stream]
         assert (row["count"], row["max"]) == (theirs["count"], theirs["max"])
         assert row["mean"] == pytest.approx(theirs["mean"])
 
@@ -99,11 +103,11 @@ def test_queues_are_exact(name: str, rank: str, corpus_cache: Path) -> None:
 def test_a_launch_is_a_call(tmp_path: Path) -> None:
     """A graph launch that started four kernels is one launch of 1.000 ms, and four pairs."""
     trace = open_trace([CASES / "adversarial" / "graph.json"], index_dir=tmp_path)
-    found = launches(Scope(trace))
-    (row,) = launch_table(found).rows()
+    times = launches(Scope(trace))
+    (row,) = launch_table(times).rows()
     assert (row["count"], row["kernels"], row["call_ns"]) == (1, 4, 1_000_000)
     assert (row["delay_ns"], row["waiting_ns"], row["latency_ns"]) == (100_000, 0, 100_000)
-    (pairs,) = pair_table(found).rows()
+    (pairs,) = pair_table(times).rows()
     assert (pairs["count"], pairs["call_ns"]) == (4, 4_000_000)
     trace.close()
 

@@ -77,13 +77,13 @@ def test_kernels_under_a_slice(tmp_path: Path, seed: int) -> None:
     """They are those whose launch begins within the slice on its lane; sums and gaps are those of a sweep."""
     index = index_of(launched_at_random(seed), tmp_path)
     launches = launches_of(index)
-    found = {int(kernel): launches.launch_of(int(kernel))[0] for kernel in launches.kernels}
+    launch_by_kernel = {int(kernel): launches.launch_of(int(kernel))[0] for kernel in launches.kernels}
     lane = [int(index.rows[index.row_of(p)]["lane"]) for p in range(len(names(index)))]
     for position in range(0, len(lane), 3):
         start, end = index.start(position), index.end(position)
         expected = {
             kernel
-            for kernel, launch in found.items()
+            for kernel, launch in launch_by_kernel.items()
             if launch is not None
             and lane[launch] == lane[position]
             and (launch == position or start <= index.start(launch) < end)
@@ -91,7 +91,7 @@ def test_kernels_under_a_slice(tmp_path: Path, seed: int) -> None:
         }
         got = kernels_under(index, launches, position)
         assert set(got.kernels.tolist()) == expected
-        assert got.launches == len({found[kernel] for kernel in expected})
+        assert got.launches == len({launch_by_kernel[kernel] for kernel in expected})
         assert got.total == sum(index.end(kernel) - index.start(kernel) for kernel in expected)
         covered = {t for kernel in expected for t in range(index.start(kernel), index.end(kernel), 1000)}
         assert got.busy == 1000 * len(covered)
@@ -147,13 +147,13 @@ def test_replays_are_compared_by_position(tmp_path: Path) -> None:
     index = index_of(events, tmp_path)
     launches = launches_of(index)
     calls = [p for p, name in enumerate(names(index)) if name == "graphLaunch"]
-    found = replays_of(index, launches, calls[1])
-    assert found is not None
-    assert found.launches.tolist() == calls[:3]
-    assert found.this == 1
-    assert [names(index)[p] for p in found.kernels[0].tolist()] == ["k0", "k2", "k1"]
-    assert found.durations.tolist() == [[10000, 5000, 20000], [12000, 5000, 20000], [9000, 5000, 25000]]
-    assert found.spread.tolist() == [3000, 0, 5000]
+    replays = replays_of(index, launches, calls[1])
+    assert replays is not None
+    assert replays.launches.tolist() == calls[:3]
+    assert replays.this == 1
+    assert [names(index)[p] for p in replays.kernels[0].tolist()] == ["k0", "k2", "k1"]
+    assert replays.durations.tolist() == [[10000, 5000, 20000], [12000, 5000, 20000], [9000, 5000, 25000]]
+    assert replays.spread.tolist() == [3000, 0, 5000]
     other = replays_of(index, launches, calls[3])
     assert other is not None and other.launches.tolist() == [calls[3]]
     assert replays_of(index, launches, named(index, "k0")) is None

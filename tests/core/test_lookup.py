@@ -55,9 +55,9 @@ def test_moves_in_a_row_equal_brute_force(tmp_path_factory: pytest.TempPathFacto
         before = [i for i, (a, _) in enumerate(row) if a < time]
         assert next_after(index, number, time) == (after[0] if after else None)
         assert previous_before(index, number, time) == (before[-1] if before else None)
-        found = nearest(index, number, time)
+        closest = nearest(index, number, time)
         away = [0 if a <= time <= b else min(abs(a - time), abs(b - time)) for a, b in row]
-        assert found is not None and away[found] == min(away)
+        assert closest is not None and away[closest] == min(away)
 
 
 @pytest.mark.slow
@@ -72,8 +72,8 @@ def test_children_are_those_whose_parent_it_is(tmp_path_factory: pytest.TempPath
         assert sorted(children(index, position)) == own
         assert count_children(index, position) == len(own)
         for child in own:
-            found = child_at(index, position, index.start(child))
-            assert found is not None and parents[found] == position
+            inner = child_at(index, position, index.start(child))
+            assert inner is not None and parents[inner] == position
         if not own:
             assert child_at(index, position, index.start(position)) is None
         number, at = locate_slice(index, position)

@@ -57,8 +57,8 @@ def slices(index: Index) -> list[tuple[str, int, int]]:
 def flags(index: Index) -> dict[str, int]:
     """SliceFlag bits by slice name, where there are any."""
     names = index.strings(index.column("slices.name"))
-    found = zip(index.column("flags.position").tolist(), index.column("flags.value").tolist())
-    return {names[position]: value for position, value in found}
+    pairs = zip(index.column("flags.position").tolist(), index.column("flags.value").tolist())
+    return {names[position]: value for position, value in pairs}
 
 
 def test_ends_close_the_innermost_begin(tmp_path: Path) -> None:
@@ -139,8 +139,8 @@ PAIR = [("b", 1), ("e", 5)]
 )
 def test_async_keys(tmp_path: Path, first: Event, second: Event, together: bool) -> None:
     """Plain and local ids hold within a process and category, global and scoped ones everywhere."""
-    made = [async_event("b", 1, **first), async_event("e", 5, **second)]
-    index = index_of(made, tmp_path)
+    events = [async_event("b", 1, **first), async_event("e", 5, **second)]
+    index = index_of(events, tmp_path)
     assert index.read_report["async_spans"] == together
     assert len(lanes(index, LaneKind.ASYNC)) == (1 if together else 2)
     assert (
@@ -179,7 +179,7 @@ def test_many_ids_share_lanes(tmp_path: Path) -> None:
     for i in range(1500):
         events += [async_event("b", 10 * i, i, f"a{i}"), async_event("e", 10 * i + 15, i)]
     index = index_of(events, tmp_path)
-    found = [lane for lane in index.lanes if lane["kind"] == LaneKind.ASYNC]
-    assert [int(lane["ids"]) for lane in found] == [750, 750]
-    assert all(int(lane["depth"]) == 1 and not lane["overlapping"] for lane in found)
+    async_lanes = [lane for lane in index.lanes if lane["kind"] == LaneKind.ASYNC]
+    assert [int(lane["ids"]) for lane in async_lanes] == [750, 750]
+    assert all(int(lane["depth"]) == 1 and not lane["overlapping"] for lane in async_lanes)
     assert len(slices(index)) == 1500

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.corpus import CORPUS, needs_corpus
-from tests.events import complete, event, metadata
+from tests.events import complete, event, metadata, open_events
 from tests.json_tables import analysed
 from tracelane.core.tables.allocations import allocators
 from tracelane.core.tables.memory import (
@@ -64,13 +64,13 @@ def ns(value: Any) -> int:
 
 def walked(name: str, low: int = -(1 << 62), high: int = 1 << 62) -> dict[tuple[int, int], Walked]:
     """Walk through the records in [low, high) by time; `live` is what was allocated in it and stayed."""
-    found: dict[tuple[int, int], Walked] = {}
+    by_allocator: dict[tuple[int, int], Walked] = {}
     records = [e for e in events_of(name) if e.get("name") == "[memory]"]
     for record in sorted(records, key=lambda e: ns(e["ts"])):
         args, time = record["args"], ns(record["ts"])
         if not low <= time < high:
             continue
-        books = found.setdefault((args["Device Type"], args["Device Id"]), Walked())
+        books = by_allocator.setdefault((args["Device Type"], args["Device Id"]), Walked())
         if args["Bytes"] > 0:
             books.live[args["Addr"]] = (time, args["Bytes"])
         else:
@@ -82,7 +82,7 @@ def walked(name: str, low: int = -(1 << 62), high: int = 1 << 62) -> dict[tuple[
             books.peak = books.before
         if args["Total Allocated"] > books.peak:
             books.peak, books.at_peak = args["Total Allocated"], dict(books.live)
-    return found
+    return by_allocator
 
 
 def opened(name: str, cache_dir: Path) -> Trace:
@@ -171,12 +171,12 @@ def test_the_op_is_the_innermost_around_the_record(name: str, corpus_cache: Path
 @needs_corpus
 def test_the_allocators_of_an_aiu_are_kept_apart(corpus_cache: Path) -> None:
     """PyTorch's allocator and the runtime's stand in two rows; the runtime's totals are called no amounts."""
-    found = memory(Scope(opened(FILES[1], corpus_cache)))
-    rows = {row["name"]: row for row in allocator_table(found).rows()}
+    report = memory(Scope(opened(FILES[1], corpus_cache)))
+    rows = {row["name"]: row for row in allocator_table(report).rows()}
     assert rows.keys() == {"CPU", "AIU 0 PyTorch", "AIU 0 runtime"}
     assert rows["AIU 0 runtime"]["peak_bytes"] is None
     assert rows["AIU 0 runtime"]["last_bytes"] is None
-    assert any("only releases are recorded" in note for note in found.notes)
+    assert any("only releases are recorded" in note for note in report.notes)
 
 
 @pytest.mark.slow
@@ -203,7 +203,7 @@ def record(ts: float, change: int, address: int, **more: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> Trace:
+def unrecorded_trace(tmp_path: Path) -> Trace:
     """Totals are not recorded; address 1 is given twice, 2 was allocated before the trace, 3 stays."""
     events = [
         metadata("process_name", 1, name="python"),
@@ -216,41 +216,39 @@ def made(tmp_path: Path) -> Trace:
         record(60, -70, 2),
         record(200, -60, 1),
     ]
-    path = tmp_path / "made.json"
-    path.write_text(json.dumps({"traceEvents": events}))
-    return open_trace(path, index_dir=tmp_path / "index")
+    return open_events(tmp_path, events)
 
 
-def test_reused_earlier_and_kept_memory(made: Trace) -> None:
+def test_reused_earlier_and_kept_memory(unrecorded_trace: Trace) -> None:
     """An address given again is another allocation; a release alone tells of memory from before the trace."""
-    found = memory(Scope(made))
-    (use,) = found.uses
+    report = memory(Scope(unrecorded_trace))
+    (use,) = report.uses
     assert not use.allocator.recorded
     assert use.allocator.total.tolist() == [100, 0, 60, 90, 20, -40]
     assert (use.peak_bytes, use.peak_at) == (100, 15_000)
-    peak = list(peak_table(found).rows())
+    peak = list(peak_table(report).rows())
     assert [(row["bytes"], row["start_ns"], row["held_ns"], row["name"]) for row in peak] == [
         (100, 15_000, 5_000, "aten::empty"),
         (70, None, None, "before the trace"),
     ]
-    kept = unreleased_table(found)
-    assert [(row["bytes"], row["end_ns"], row["name"]) for row in kept.rows()] == [(30, None, "outer")]
-    positions = peak_table(found).positions
+    unreleased = unreleased_table(report)
+    assert [(row["bytes"], row["end_ns"], row["name"]) for row in unreleased.rows()] == [(30, None, "outer")]
+    positions = peak_table(report).positions
     assert positions is not None
     assert positions[0] >= 0 > positions[1], "what was there before has no slice to jump to"
 
 
-def test_what_a_limit_leaves_out_is_told(made: Trace) -> None:
+def test_what_a_limit_leaves_out_is_told(unrecorded_trace: Trace) -> None:
     """A list cut at one row says how many bytes are not in it."""
-    notes = peak_table(memory(Scope(made)), limit=1).notes
+    notes = peak_table(memory(Scope(unrecorded_trace)), limit=1).notes
     assert notes == ("CPU: 1 smaller ones, 70 B, are not listed",)
 
 
-def test_json_and_curve(made: Trace) -> None:
+def test_json_and_curve(unrecorded_trace: Trace) -> None:
     """JSON has plain values and the device's numbers; the curve has a row per record."""
-    found = memory(Scope(made))
-    assert analysed("memory", Scope(made))["allocators"][0]["device_type"] == 0
-    curve = list(curve_table(found).rows())
+    report = memory(Scope(unrecorded_trace))
+    assert analysed("memory", Scope(unrecorded_trace))["allocators"][0]["device_type"] == 0
+    curve = list(curve_table(report).rows())
     assert [(row["at_ns"], row["allocated"]) for row in curve][:2] == [(15_000, 100), (20_000, 0)]
 
 
@@ -258,7 +256,7 @@ def test_nothing_recorded_is_said(tmp_path: Path) -> None:
     """Without records the table is empty and says what would make the profiler write them."""
     path = tmp_path / "plain.json"
     path.write_text(json.dumps({"traceEvents": [complete(0, 5)]}))
-    found = memory(Scope(open_trace(path, index_dir=tmp_path / "index")))
-    assert not found.uses
-    assert "profile_memory=True" in found.notes[0]
-    assert len(allocator_table(found)) == len(curve_table(found)) == 0
+    report = memory(Scope(open_trace(path, index_dir=tmp_path / "index")))
+    assert not report.uses
+    assert "profile_memory=True" in report.notes[0]
+    assert len(allocator_table(report)) == len(curve_table(report)) == 0

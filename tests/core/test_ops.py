@@ -51,12 +51,12 @@ def test_rows_are_those_of_torch(name: str, by: str, corpus_cache: Path) -> None
     extra = {"": None, "shape": "input_shapes", "stack:5": "stack"}[by]
     rows, expected = list(table.rows()), golden[TABLES[by]]
 
-    def shown(row: dict[str, Any]) -> tuple[Any, ...]:
+    def label(row: dict[str, Any]) -> tuple[Any, ...]:
         more = row[extra] if extra else ""
         more = ";".join(more) if extra == "stack" and isinstance(more, list) else str(more)
         return row.get("name", row.get("key")), row.get("annotation", row.get("is_user_annotation")), more
 
-    assert [shown(row) for row in rows] == [shown(row) for row in expected]
+    assert [label(row) for row in rows] == [label(row) for row in expected]
     for row, want in zip(rows, expected):
         assert row["calls"] == want["count"], want["key"]
         assert row["cpu_mem"] == want["cpu_memory_usage"], want["key"]
@@ -208,8 +208,8 @@ def test_sort_keys_are_those_of_pytorch(tmp_path: Path) -> None:
         "cuda_time_total": "abc",
         "name": "abc",
     }.items():
-        found = "".join(str(names[i]) for i in table.order(*_sorting(key)))
-        assert found == expected, key
+        order = "".join(str(names[i]) for i in table.order(*_sorting(key)))
+        assert order == expected, key
     for key in SORTS:
         assert len(table.order(*_sorting(key))) == 3
     with pytest.raises(UsageError, match="no sort key"):
@@ -279,5 +279,5 @@ def test_trees_against_the_rules(seed: int, tmp_path: Path) -> None:
         for _ in range(120)
     ]
     rows = _rows(Scope(_trace(events, tmp_path)))
-    found = {name: (row["calls"], row["cpu_total_ns"], row["self_cpu_ns"]) for name, row in rows.items()}
-    assert found == _by_the_rules(events)
+    actual = {name: (row["calls"], row["cpu_total_ns"], row["self_cpu_ns"]) for name, row in rows.items()}
+    assert actual == _by_the_rules(events)

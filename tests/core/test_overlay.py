@@ -71,15 +71,15 @@ def index_of(samples: Samples) -> LogIndex:
 @st.composite
 def some_samples(draw: st.DrawFn) -> Samples:
     """Intervals in order that touch or leave gaps, some without a value, at least one with."""
-    at, found = draw(st.integers(-50, 50)), []
+    at, samples = draw(st.integers(-50, 50)), []
     for _ in range(draw(st.integers(1, 40))):
         at += draw(st.sampled_from((0, 0, 0, 3, 11)))
         length = draw(st.integers(0, 12))
         value = draw(st.sampled_from((math.nan, 0.0, 1.5, 7.0, 20.0)))
-        found.append((at, at + length, value))
+        samples.append((at, at + length, value))
         at += length
-    found.append((at, at + 5, 3.0))
-    return found
+    samples.append((at, at + 5, 3.0))
+    return samples
 
 
 @pytest.mark.slow
@@ -115,13 +115,13 @@ def test_drawn_range(least: float, most: float, expected: tuple[float, float]) -
 def test_lanes_stand_below_their_device(overlay: Overlay) -> None:
     """Each card's process follows its device's, and a lane's process is the one that lists it."""
     titles = [process.title for process in overlay.processes if len(process.lanes)]
-    places = [n for n, title in enumerate(titles) if "aiu-smi" in title]
-    assert [titles[n] for n in places] == ["AIU 0 · aiu-smi 0", "AIU 0 · aiu-smi 1"]
-    assert [titles[n - 1][-5:] for n in places] == ["AIU 0", "AIU 0"]
+    positions = [n for n, title in enumerate(titles) if "aiu-smi" in title]
+    assert [titles[n] for n in positions] == ["AIU 0 · aiu-smi 0", "AIU 0 · aiu-smi 1"]
+    assert [titles[n - 1][-5:] for n in positions] == ["AIU 0", "AIU 0"]
     for process in overlay.processes:
-        for place in process.lanes:
-            assert overlay.lanes[place].process == process
-            assert overlay.lanes[place].source == process.source
+        for number in process.lanes:
+            assert overlay.lanes[number].process == process
+            assert overlay.lanes[number].source == process.source
 
 
 def test_a_log_changes_nothing_of_the_trace(overlay: Overlay, trace: Trace) -> None:
@@ -134,7 +134,7 @@ def test_a_log_changes_nothing_of_the_trace(overlay: Overlay, trace: Trace) -> N
 def test_clocks_move_the_lanes(overlay: Overlay) -> None:
     """Under a clock the row shows what it showed so much earlier, and readings tell the moved interval."""
     source = overlay.log_sources[0]
-    row = overlay.row(next(place for _, place, _ in overlay.metrics()), 0)
+    row = overlay.row(next(lane for _, lane, _ in overlay.metrics()), 0)
     start, end = overlay.opening_span
     edges = np.linspace(start, end, 50).astype(np.int64)
     by = 37_000_000
@@ -152,15 +152,15 @@ def test_a_reading_is_the_logs_line(overlay: Overlay, demo: Path) -> None:
     """The value at a time is the one in the line whose interval holds it; the time lies in the interval."""
     lines = (demo / "aiu-smi.log").read_text().splitlines()
     start, end = overlay.opening_span
-    for _, place, metric in overlay.metrics():
+    for _, lane, metric in overlay.metrics():
         if metric.column.name != "pwr":
             continue
-        row = overlay.row(place, 0)
+        row = overlay.row(lane, 0)
         for time in range(start, end, (end - start) // 7):
-            found = overlay.reading(row, time)
-            assert found is not None and found.start <= time < found.end
-            assert found.text == lines[found.line - 1]
-            assert found.value is not None and f"{found.value:.1f}" in found.text.split()
+            reading = overlay.reading(row, time)
+            assert reading is not None and reading.start <= time < reading.end
+            assert reading.text == lines[reading.line - 1]
+            assert reading.value is not None and f"{reading.value:.1f}" in reading.text.split()
 
 
 def test_a_card_given_to_a_process(demo: Path, trace: Trace) -> None:

@@ -43,8 +43,8 @@ LITERALS = [
     "[^\\n]",
 ]
 CLASSES = [r".", r"\d", r"\D", r"\w", r"\W", r"\s", r"\S"]
-PLACES = [r"^", r"$", r"\A", r"\Z", r"\b", r"\B"]
-ATOMS = st.sampled_from([*LITERALS, " ", *CLASSES, *PLACES])
+ANCHORS = [r"^", r"$", r"\A", r"\Z", r"\b", r"\B"]
+ATOMS = st.sampled_from([*LITERALS, " ", *CLASSES, *ANCHORS])
 EXPRESSIONS = st.recursive(
     ATOMS,
     lambda inner: st.one_of(
@@ -179,11 +179,11 @@ def test_the_text_that_is_slow_is_named() -> None:
 
 def test_a_job_can_be_cancelled() -> None:
     """Whoever waits for an answer can give up at any moment."""
-    asked = []
+    calls = []
 
     def cancelled() -> bool:
-        asked.append(1)
-        return len(asked) > 2
+        calls.append(1)
+        return len(calls) > 2
 
     with pytest.raises(Cancelled):
         Pattern(f"{SLOW}(?=|a)").matches_in([LONG], cancelled)

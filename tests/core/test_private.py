@@ -49,9 +49,9 @@ def _umask(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 def root() -> Path:
-    found = cache_root()
-    assert found is not None
-    return found
+    folder = cache_root()
+    assert folder is not None
+    return folder
 
 
 def slices(trace: Trace) -> int:
@@ -67,8 +67,8 @@ def test_modes_do_not_depend_on_the_umask(trace_file: Path) -> None:
     paths = [root(), *root().rglob("*")]
     assert len(paths) > 30
     for path in paths:
-        wanted = 0o700 if path.is_dir() else 0o600
-        assert stat.S_IMODE(path.stat().st_mode) == wanted, path
+        mode = 0o700 if path.is_dir() else 0o600
+        assert stat.S_IMODE(path.stat().st_mode) == mode, path
 
 
 def test_a_cache_that_others_could_enter_is_closed(trace_file: Path) -> None:

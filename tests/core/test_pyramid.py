@@ -94,7 +94,7 @@ def test_overview(seed: int, n: int, scale: int) -> None:
     width = int(random.integers(1, 40))
     edges = [low + i * (high - low) // width for i in range(width + 1)]
     got = overview(start, duration, category, edges)
-    found = iter(zip(got.cell.tolist(), got.count.tolist(), got.category.tolist(), got.longest.tolist()))
+    actual = iter(zip(got.cell.tolist(), got.count.tolist(), got.category.tolist(), got.longest.tolist()))
     for cell, (a, b) in enumerate(pairwise(edges)):
         last = cell == width - 1
         touching = [
@@ -115,8 +115,8 @@ def test_overview(seed: int, n: int, scale: int) -> None:
         winners = sorted(c for c in spent if spent[c] == most)
         own = int(category[best])
         want = (cell, len(touching), own if own in winners else winners[0], best)
-        assert next(found) == want
-    assert next(found, None) is None
+        assert next(actual) == want
+    assert next(actual, None) is None
 
 
 def test_stored_for_long_rows(tmp_path: Path) -> None:

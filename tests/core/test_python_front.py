@@ -58,6 +58,21 @@ def test_all_names_are_there() -> None:
         tracelane.nothing  # noqa: B018
 
 
+def test_completion_offers_what_is_promised() -> None:
+    """What a shell or notebook completes after `tracelane.` is `__all__`, and nothing that is imported."""
+    assert {name for name in dir(tracelane) if not name.startswith("__")} | {"__version__"} == set(
+        tracelane.__all__
+    )
+
+
+def test_values_introduce_themselves_in_a_line(small: OpenedTrace) -> None:
+    """What a shell prints of a trace, a table, tables or a picture is short, and names the columns."""
+    kernels, idle = small.kernels(), small.tables("idle")
+    assert repr(kernels).startswith(f"<tracelane table kernels, whole trace: {len(kernels)} rows of name, ")
+    assert repr(idle) == "<tracelane tables, whole trace: streams, gaps>"
+    assert max(len(repr(value)) for value in (small, kernels, idle, small.plot())) < 300
+
+
 def test_methods_are_the_registry_s() -> None:
     """The methods are written for the registry as it is."""
     text = (ROOT / "core" / "python" / "analyses.py").read_text(encoding="utf-8")

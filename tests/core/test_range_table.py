@@ -44,7 +44,7 @@ def trace(tmp_path: Path) -> Trace:
 
 def _inside(trace: Trace, range_: tuple[int, int] | None) -> list[tuple[str, str, int, int, int, int]]:
     """Return (name, category, lane, start, end, position) of every slice, cut to the range."""
-    found = []
+    slices = []
     index = trace.indexes[0]
     for row in index.rows:
         for at in range(int(row["first"]), int(row["first"]) + int(row["count"])):
@@ -56,8 +56,8 @@ def _inside(trace: Trace, range_: tuple[int, int] | None) -> list[tuple[str, str
                 start, end = max(start, low), min(end, high)
             name = index.string(int(index.column("slices.name")[at]))
             kind = index.categories[int(index.column("slices.category")[at])]
-            found.append((name, kind, int(row["lane"]), start, end, at))
-    return found
+            slices.append((name, kind, int(row["lane"]), start, end, at))
+    return slices
 
 
 @pytest.mark.parametrize("range_", RANGES)
@@ -111,8 +111,8 @@ def test_busy_is_time_in_which_anything_runs(
             busy[lane] |= set(range(start, end))
     where = (lambda index, positions: positions % 2 == 1) if odd else None
     table = lane_table(Scope(trace, range_, where=where))
-    found = {int(str(row["lane"]).split()[-1]) - 1: row["busy_ns"] for row in table.rows()}
-    assert found == {lane: len(ns) for lane, ns in busy.items()}
+    actual = {int(str(row["lane"]).split()[-1]) - 1: row["busy_ns"] for row in table.rows()}
+    assert actual == {lane: len(ns) for lane, ns in busy.items()}
     low, high = range_ or trace.span
     for row in table.rows():
         assert row["share"] == pytest.approx(int(row["busy_ns"] or 0) / (high - low))

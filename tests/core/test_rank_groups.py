@@ -24,7 +24,11 @@ Groups = list[dict[str, Any]]
 
 
 def written(
-    folder: Path, groups: Groups | None = None, host_key: str = "", group: str = "0", place: bool = False
+    folder: Path,
+    groups: Groups | None = None,
+    host_key: str = "",
+    group: str = "0",
+    rank_in_name: bool = False,
 ) -> Scope:
     """Write two steps of eight ranks on four hosts; rank 5 comes 100 µs after all others, twice in a step."""
     for rank in range(RANKS):
@@ -42,13 +46,13 @@ def written(
                 events.append(call)
                 events.append(complete(end - wait, wait, REDUCE, "kernel", pid=0, tid=7, args=arguments))
         trace: dict[str, Any] = {"traceEvents": events}
-        if not place:
+        if not rank_in_name:
             trace["distributedInfo"] = {"rank": rank, "world_size": RANKS}
             if groups is not None:
                 trace["distributedInfo"]["pg_config"] = groups
         if host_key:
             trace[host_key] = f"pod-{rank // 2}"
-        name = f"run-TP-{rank % 2}-DP-{rank // 2}.json" if place else f"rank{rank}.json"
+        name = f"run-TP-{rank % 2}-DP-{rank // 2}.json" if rank_in_name else f"rank{rank}.json"
         (folder / name).write_text(json.dumps(trace))
     opened = open_trace([folder], index_dir=folder / "index")
     return Scope(opened, clocks=opened.clocks)
@@ -179,7 +183,7 @@ def test_groups_by_host(key: str, tmp_path: Path) -> None:
 
 def test_groups_by_the_names_of_files(tmp_path: Path) -> None:
     """Where files tell only their places, ranks that differ in the axis alone form a group."""
-    scope = written(tmp_path, place=True)
+    scope = written(tmp_path, rank_in_name=True)
     for axis, group in (("tp", "ranks 4-5"), ("dp", "ranks 1, 3, 5, 7")):
         rows = list(analyse_ranks(scope, group_by=axis)["groups"].rows())
         assert (rows[0]["group"], rows[0]["worst"]) == (group, LATE)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,8 +13,8 @@ from tests.corpus import CORPUS, needs_corpus
 from tests.events import complete
 from tracelane.core import open_trace
 from tracelane.core.tables.findings.judge import findings
-from tracelane.core.tables.rank_tables import ranks_table
-from tracelane.core.tables.ranks import ranks
+from tracelane.core.tables.rank_tables import heat_table, ranks_table
+from tracelane.core.tables.ranks import RankInStep, Ranks, ranks
 from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import Trace
 
@@ -54,6 +56,41 @@ def test_ranks_that_come_together_are_no_finding(tmp_path: Path) -> None:
     """Where ranks come within a few µs of each other nobody is blamed."""
     trace = written(tmp_path, None)
     assert RULE not in {one.rule for one in findings(Scope(trace)).findings}
+    trace.close()
+
+
+def with_steps(result: Ranks, numbers: int, steps: int, cost: Callable[[int, int], int]) -> Ranks:
+    """Return as many ranks with as many steps, in which the others wait for a rank as long as `cost` says."""
+    times = [replace(result.ranks[0], source=number, rank=number + 1000) for number in range(numbers)]
+    in_steps = [
+        RankInStep(number, str(step), 1, 900, 800, 100, cost(number, step), 10 * step)
+        for number in range(numbers)
+        for step in range(steps)
+    ]
+    return replace(result, ranks=tuple(times), in_steps=tuple(in_steps))
+
+
+def test_the_heat_map_shows_who_is_waited_for_when(tmp_path: Path) -> None:
+    """A character per rank and step; of many that share a place the worst, and which it is."""
+    trace = written(tmp_path, 3, 2)
+    result = ranks(Scope(trace))
+    few = heat_table(with_steps(result, 3, 4, lambda number, step: 90 * (number == 1 and step > 1) + number))
+    rows = list(few.rows())
+    assert [row["heat"] for row in rows] == ["....", "1199", "1111"] and few.is_drawn
+    assert [(row["ranks"], row["rank"], row["step"], row["kept_waiting_ns"]) for row in rows] == [
+        ("1000", 1000, "0", 0),
+        ("1001", 1001, "2", 91),
+        ("1002", 1002, "0", 2),
+    ]
+    assert few.jump(1) == (1, 20)
+    many = heat_table(with_steps(result, 1024, 100, lambda number, step: int((number, step) == (341, 60))))
+    lines = {row["ranks"]: row["heat"] for row in many.rows()}
+    assert len(lines) == 30 and {len(line) for line in lines.values()} == {48}
+    ((label, line),) = [(label, line) for label, line in lines.items() if "9" in line]
+    low, high = map(int, label.split("-"))
+    assert low <= 1341 <= high and line.index("9") == 60 * 48 // 100 and line.count(".") == 47
+    alone = replace(result, in_steps=())
+    assert len(heat_table(alone)) == 0 and not heat_table(alone).notes
     trace.close()
 
 

@@ -30,7 +30,7 @@ def kernel(start: float, us: float, name: str) -> dict[str, Any]:
     return complete(start, us, name, "kernel", pid=0, tid=7)
 
 
-def made(folder: Path, *of_rank: list[dict[str, Any]], world: int | None = None) -> Ranks:
+def ranks_of(folder: Path, *of_rank: list[dict[str, Any]], world: int | None = None) -> Ranks:
     for rank, events in enumerate(of_rank):
         info = {"rank": rank, "world_size": world or len(of_rank)}
         (folder / f"rank{rank}.json").write_text(
@@ -59,28 +59,30 @@ def two_steps(late: float) -> list[dict[str, Any]]:
 
 def test_who_waits_for_whom(tmp_path: Path) -> None:
     """The rank that computes longer comes last, is the slowest of each step and keeps the other waiting."""
-    found = made(tmp_path, two_steps(0), two_steps(150), world=3)
-    one, other = found.ranks
+    report = ranks_of(tmp_path, two_steps(0), two_steps(150), world=3)
+    one, other = report.ranks
     assert (one.rank, one.host, one.steps, one.step_ns, one.kernels) == (0, "pod-0", 2, 1000 * US, 4)
     assert (one.compute_ns, one.comm_ns, one.idle_ns) == (600 * US, 1000 * US, 200 * US)
     assert (other.compute_ns, other.comm_ns, other.idle_ns) == (900 * US, 700 * US, 200 * US)
     assert (one.last, one.waited_ns, one.kept_waiting_ns) == (0, 300 * US, 0)
     assert (other.last, other.waited_ns, other.kept_waiting_ns) == (2, 0, 300 * US)
-    assert [(step.label, step.slowest, step.slowest_own_ns, step.fastest_own_ns) for step in found.steps] == [
+    assert [
+        (step.label, step.slowest, step.slowest_own_ns, step.fastest_own_ns) for step in report.steps
+    ] == [
         ("0", 1, 1000 * US, 850 * US),
         ("1", 1, 1000 * US, 850 * US),
     ]
-    assert found.missing == (2,) and "missing: rank 2" in found.notes
+    assert report.missing == (2,) and "missing: rank 2" in report.notes
 
 
 def test_rows_lead_to_their_slices(tmp_path: Path) -> None:
     """A row leads to where a rank waited longest, to who came last, to the slowest rank's step."""
-    found = made(tmp_path, two_steps(0), two_steps(150))
+    report = ranks_of(tmp_path, two_steps(0), two_steps(150))
     trace = open_trace(tmp_path)
     for table, names, sources in (
-        (ranks_table(found), ["ProfilerStep#0", REDUCE], [1, 0]),
-        (collectives_table(found, 0), [REDUCE, REDUCE], [1, 1]),
-        (rank_steps_table(found), ["ProfilerStep#0", "ProfilerStep#1"], [1, 1]),
+        (ranks_table(report), ["ProfilerStep#0", REDUCE], [1, 0]),
+        (collectives_table(report, 0), [REDUCE, REDUCE], [1, 1]),
+        (rank_steps_table(report), ["ProfilerStep#0", "ProfilerStep#1"], [1, 1]),
     ):
         assert table.positions is not None and table.sources is not None
         assert table.sources.tolist() == sources
@@ -93,9 +95,9 @@ def test_rows_lead_to_their_slices(tmp_path: Path) -> None:
 
 def test_nobody_is_last_where_all_come_at_once(tmp_path: Path) -> None:
     """Ranks that begin together wait for nobody; a single file has a row without collectives."""
-    found = made(tmp_path, two_steps(0), two_steps(0))
-    assert [(rank.last, rank.waited_ns) for rank in found.ranks] == [(0, 0), (0, 0)]
-    assert [one["last_rank"] for one in collectives_table(found, 0).rows()] == [None, None]
+    report = ranks_of(tmp_path, two_steps(0), two_steps(0))
+    assert [(rank.last, rank.waited_ns) for rank in report.ranks] == [(0, 0), (0, 0)]
+    assert [one["last_rank"] for one in collectives_table(report, 0).rows()] == [None, None]
     alone = of_trace(tmp_path / "rank1.json")
     assert [(rank.rank, rank.collectives, rank.kernels) for rank in alone.ranks] == [(1, 0, 4)]
     assert len(alone.skew) == 0 and alone.missing == ()
@@ -103,17 +105,17 @@ def test_nobody_is_last_where_all_come_at_once(tmp_path: Path) -> None:
 
 def test_a_range_counts_what_begins_in_it(tmp_path: Path) -> None:
     """The second step's range has its collective and its step only."""
-    made(tmp_path, two_steps(0), two_steps(150))
+    ranks_of(tmp_path, two_steps(0), two_steps(150))
     trace = open_trace(tmp_path)
-    found = ranks(Scope(trace, (1000 * US, 2000 * US), clocks=trace.clocks))
-    assert len(found.skew) == 1 and [rank.steps for rank in found.ranks] == [1, 1]
-    assert [rank.compute_ns for rank in found.ranks] == [300 * US, 450 * US]
+    report = ranks(Scope(trace, (1000 * US, 2000 * US), clocks=trace.clocks))
+    assert len(report.skew) == 1 and [rank.steps for rank in report.ranks] == [1, 1]
+    assert [rank.compute_ns for rank in report.ranks] == [300 * US, 450 * US]
 
 
 def test_a_filter_and_lanes_choose_among_collectives(tmp_path: Path) -> None:
     """What a filter or the lanes leave out is in no row; a collective needs two ranks that still have it."""
     late = [kernel(2000, 50, "ncclDevKernel_AllGather(x)"), complete(2000, 50, "host")]
-    made(tmp_path, [*two_steps(0), *late], [*two_steps(150), *late])
+    ranks_of(tmp_path, [*two_steps(0), *late], [*two_steps(150), *late])
     trace = open_trace(tmp_path)
     whole = Scope(trace, clocks=trace.clocks)
     assert len(ranks(whole).skew) == 3
@@ -126,7 +128,7 @@ def test_a_filter_and_lanes_choose_among_collectives(tmp_path: Path) -> None:
 
 def test_collectives_follow_the_clock_of_their_device(tmp_path: Path) -> None:
     """A device moved by as much as its rank came early to the collectives keeps nobody waiting."""
-    made(tmp_path, two_steps(0), two_steps(150))
+    ranks_of(tmp_path, two_steps(0), two_steps(150))
     trace = open_trace(tmp_path)
     moved = ranks(Scope(trace, clocks=trace.clocks.shifted((0, "0"), 150 * US)))
     assert [(rank.last, rank.waited_ns) for rank in moved.ranks] == [(0, 0), (0, 0)]
@@ -136,8 +138,8 @@ def test_collectives_follow_the_clock_of_their_device(tmp_path: Path) -> None:
 @needs_corpus
 def test_skew_of_real_ranks_is_that_of_their_files(corpus_cache: Path) -> None:
     """Of the DLRM collectives the last rank and the spread of starts are those of the events in the files."""
-    found = of_trace(DLRM, index_dir=corpus_cache)
-    offsets = [rank.clock.offset_ns for rank in found.ranks]
+    report = of_trace(DLRM, index_dir=corpus_cache)
+    offsets = [rank.clock.offset_ns for rank in report.ranks]
     starts: dict[str, list[list[int]]] = {"all_reduce": [], "send_recv": []}
     for path, offset in zip(sorted(DLRM.iterdir()), offsets):
         events = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
@@ -148,10 +150,10 @@ def test_skew_of_real_ranks_is_that_of_their_files(corpus_cache: Path) -> None:
     for name, of_rank in starts.items():
         for number, began in enumerate(zip(*of_rank)):
             expected[name, number] = (max(began) - min(began), str(began.index(max(began))))
-    table = collectives_table(found, 0)
+    table = collectives_table(report, 0)
     rows = list(table.rows())
     assert {(row["name"], row["number"]): (row["spread_ns"], row["last"]) for row in rows} == expected
-    assert [rank.last for rank in found.ranks] == [
+    assert [rank.last for rank in report.ranks] == [
         sum(last == str(rank) for _, last in expected.values()) for rank in range(4)
     ]
 

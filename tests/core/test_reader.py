@@ -205,7 +205,7 @@ def test_threads_chunks_and_scanners_make_no_difference(tmp_path: Path, form: st
     path = write(tmp_path, FILES[form](events_text(1, 3000)))
     packed = write(tmp_path, path.read_text(), "t.json.gz")
     alone, parts = read_parts(path, chunk_size=1 << 26)
-    rows, places = whole(parts), blocks(parts)
+    rows, block_rows = whole(parts), blocks(parts)
     for options in (
         {"threads": 2, "chunk_size": 30_000},
         {"threads": 3, "chunk_size": 5_000, "pictured": lambda file: None},
@@ -221,7 +221,7 @@ def test_threads_chunks_and_scanners_make_no_difference(tmp_path: Path, form: st
             assert sum(row[3] for row in blocks(parts)) == result.events
     text = path.read_bytes()
     ends = 0
-    for offset, length, ordinal, count, repaired in places:
+    for offset, length, ordinal, count, repaired in block_rows:
         assert offset >= ends
         ends = offset + length
         if not repaired:
@@ -264,9 +264,9 @@ def test_reading_is_cancelled(tmp_path: Path, name: str) -> None:
     before = threading.active_count()
     with pytest.raises(Cancelled):
         read_parts(path, cancelled=lambda: True)
-    asked: list[int] = []
+    calls: list[int] = []
     with pytest.raises(Cancelled):
-        read_parts(path, chunk_size=5000, threads=2, cancelled=lambda: asked.append(1) or len(asked) > 5)
+        read_parts(path, chunk_size=5000, threads=2, cancelled=lambda: calls.append(1) or len(calls) > 5)
     assert threading.active_count() == before
 
 

@@ -89,12 +89,20 @@ def test_names_are_told_apart() -> None:
         assert len(set(names)) == len(names)
 
 
+@rows
+def test_no_two_columns_have_the_same_heading(row: Analysis, scope: Scope) -> None:
+    """Whoever reads a table can say which column is meant."""
+    for table in row.run(scope):
+        headings = [column.heading for column in table.drawn_columns]
+        assert len(headings) == len(set(headings)), table.name
+
+
 def test_metrics_begin_with_their_group(scope: Scope) -> None:
     """A metric of an analysis is found by what its name begins with."""
     for row in ANALYSES:
         if row.metrics:
-            found = metrics(scope, [row.metric_group])
-            assert found and all(name.startswith(f"{row.metric_group}.") for name in found)
+            group_metrics = metrics(scope, [row.metric_group])
+            assert group_metrics and all(name.startswith(f"{row.metric_group}.") for name in group_metrics)
 
 
 def test_rows_load_nothing(tmp_path: Path) -> None:

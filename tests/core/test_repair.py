@@ -132,12 +132,12 @@ def test_garbage_between_events_costs_none(garbage: bytes, layout: str) -> None:
     else:
         data = (kineto_new if layout == "new" else kineto_classic)(items)
     separator = b'"name":"n20"' if layout == "compact" else b'"name": "n20"'
-    place = data.rindex(b"{", 0, data.index(separator))
-    broken = data[:place] + garbage + data[place:]
+    offset = data.rindex(b"{", 0, data.index(separator))
+    broken = data[:offset] + garbage + data[offset:]
     got, problems = scan(broken)
     assert [e for e in got if e in items] == items
     assert problems
-    assert min(p.offset for p in problems if p.offset is not None) >= place - 20
+    assert min(p.offset for p in problems if p.offset is not None) >= offset - 20
 
 
 @pytest.mark.slow
@@ -207,8 +207,8 @@ def test_damage_to_one_event_leaves_the_others(
     name = b'"name":"n7"' if layout == "compact" else b'"name": "n7"'
     begin = data.rindex(b"{", 0, data.index(name))
     end = data.index(b"}", data.index(b"}", begin) + 1)
-    place = min(begin + 1 + int(where * (end - begin - 1)), end - 1)
-    broken = data[:place] + what + data[min(place + remove, end) :]
+    offset = min(begin + 1 + int(where * (end - begin - 1)), end - 1)
+    broken = data[:offset] + what + data[min(offset + remove, end) :]
     got, problems = scan(broken, size)
     others = items[:7] + items[8:]
     assert [e for e in got if e in others] == others
@@ -269,6 +269,6 @@ def test_names_with_stray_quotes_are_recovered_whole() -> None:
         "cpu/torch213_real_rf_quotes.json": 'a "quoted" name',
         "cpu/torch213_real_stack_quotes.json": '{"device": "cpu", "dtype": "float32"}(1): run',
     }
-    for name, wanted in expected.items():
+    for name, event_name in expected.items():
         for size in (600, 262_144):
-            assert wanted in [event["name"] for event in read_file(CORPUS / name, size).elements]
+            assert event_name in [event["name"] for event in read_file(CORPUS / name, size).elements]

@@ -20,12 +20,12 @@ def launches_by_kernel(index: Index) -> dict[str, tuple[str | None, bool]]:
     launches = launches_of(index)
     names = index.strings(index.column("slices.name"))
     result: dict[str, tuple[str | None, bool]] = {}
-    for place, kernel in enumerate(launches.kernels.tolist()):
+    for number, kernel in enumerate(launches.kernels.tolist()):
         launch, via = launches.launch_of(kernel)
         assert launch_of(index, kernel) == (launch, via)
         result[f"{names[kernel]}@{index.start(kernel) // 1000}"] = (
             None if launch is None else f"{names[launch]}@{index.start(launch) // 1000}",
-            bool(launches.ambiguous[place]),
+            bool(launches.ambiguous[number]),
         )
     return result
 
@@ -97,7 +97,7 @@ def test_the_join_is_the_definition(seed: int, tmp_path: Path) -> None:
     launches = launches_of(index)
     names = index.strings(index.column("slices.name"))
     starts = {name: index.start(position) // 1000 for position, name in enumerate(names)}
-    for place, kernel in enumerate(launches.kernels.tolist()):
+    for number, kernel in enumerate(launches.kernels.tolist()):
         correlation, time = work[int(names[kernel][1:])]
         times = sorted(ts for c, ts in calls if c == correlation)
         before = [ts for ts in times if ts <= time]
@@ -109,7 +109,7 @@ def test_the_join_is_the_definition(seed: int, tmp_path: Path) -> None:
         assert launch is not None
         chosen = before[-1] if before else times[0]
         assert starts[names[launch]] == chosen
-        assert bool(launches.ambiguous[place]) == (not before or times.count(chosen) > 1)
+        assert bool(launches.ambiguous[number]) == (not before or times.count(chosen) > 1)
 
 
 @pytest.mark.parametrize("shift", [0, 7, 400])
@@ -132,3 +132,44 @@ def test_arrows_of_ranks_with_one_numbering_do_not_cross(shift: int, tmp_path: P
     for kernel, (launch, doubtful) in by_kernel.items():
         name, at = kernel.split("@")
         assert launch == f"launch{name[1:]}@{int(at) - 450}" and not doubtful
+
+
+@pytest.mark.parametrize("by_flow", [False, True])
+@pytest.mark.parametrize("later_us", [0, 3, 37])
+@pytest.mark.parametrize("one_stream", [False, True])
+def test_merged_ranks_whose_devices_have_one_number(
+    by_flow: bool, later_us: int, one_stream: bool, tmp_path: Path
+) -> None:
+    """Each rank called its device 0: with a stream each its work is its own, on one stream in turn, said."""
+    events: list[dict[str, Any]] = []
+    for rank in range(2):
+        for number in range(1, 9):
+            at, stream = number * 100 + rank * later_us, 7 if one_stream else 7 + rank
+            ids = {"correlation": number}
+            events += [
+                complete(at, 5, f"launch{rank}", "cuda_runtime", pid=100 + rank, args=ids),
+                complete(at + 12 + rank, 4, f"k{rank}", "kernel", pid=0, tid=stream, args=ids),
+            ]
+            if by_flow:
+                events.append(flow("s", at, number, pid=100 + rank))
+                events.append(flow("f", at + 12 + rank, number, bp="e", pid=0, tid=stream))
+    launches = launches_by_kernel(index_of(events, tmp_path))
+    assert len(launches) == 16
+    for kernel, (launch, doubtful) in launches.items():
+        assert launch is not None and launch[6] == kernel[1] and doubtful == one_stream
+        assert int(kernel.split("@")[1]) - int(launch.split("@")[1]) == 12 + int(kernel[1])
+
+
+def test_a_graph_on_a_merged_device_is_no_second_process(tmp_path: Path) -> None:
+    """One launch of many kernels does not make its device one of several processes."""
+    events: list[dict[str, Any]] = []
+    for rank in range(2):
+        for number in range(1, 5):
+            at, ids = number * 100 + rank, {"correlation": number}
+            events.append(complete(at, 5, f"launch{rank}", "cuda_runtime", pid=100 + rank, args=ids))
+            events += [
+                complete(at + 10 + 3 * each, 2, f"k{rank}", "kernel", pid=rank, tid=7, args=ids)
+                for each in range(20)
+            ]
+    for kernel, (launch, doubtful) in launches_by_kernel(index_of(events, tmp_path)).items():
+        assert launch is not None and launch[6] == kernel[1] and not doubtful

@@ -12,7 +12,7 @@ from tracelane.core.base.safe_text import safe
 
 
 @pytest.mark.parametrize(
-    ("raw", "shown"),
+    ("raw", "escaped"),
     [
         ("plain", "plain"),
         ("größe 測試 é", "größe 測試 é"),
@@ -25,9 +25,9 @@ from tracelane.core.base.safe_text import safe
         ("\x00\x7f", "⟨U+0000⟩⟨U+007F⟩"),
     ],
 )
-def test_known_troublemakers(raw: str, shown: str) -> None:
+def test_known_troublemakers(raw: str, escaped: str) -> None:
     """Escapes, direction changers and invisible characters are written as their numbers, real text stays."""
-    assert safe(raw) == shown
+    assert safe(raw) == escaped
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=())))

@@ -29,7 +29,7 @@ EVENTS = 6000
 LARGEST = 20_000
 
 
-def made(folder: Path) -> Trace:
+def scan_trace(folder: Path) -> Trace:
     """Slices of two lanes in many blocks; `n` counts them, every 100th is `rare`."""
     events = [
         complete(
@@ -48,7 +48,7 @@ def made(folder: Path) -> Trace:
 
 @pytest.fixture(scope="module")
 def trace(tmp_path_factory: pytest.TempPathFactory) -> Trace:
-    return made(tmp_path_factory.mktemp("scan"))
+    return scan_trace(tmp_path_factory.mktemp("scan"))
 
 
 @pytest.fixture
@@ -72,14 +72,14 @@ def in_child(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_a_process_of_its_own_finds_the_same(trace: Trace, in_child: None, text: str, count: int) -> None:
     """What a child finds is what is found without one."""
-    found = matches(trace, parse(text))
-    assert found.count == count
+    hits = matches(trace, parse(text))
+    assert hits.count == count
     index = trace.indexes[0]
     job = scan_child.ScanJob(
         index, parse(text), tuple(lane.title for lane in trace.lanes), "", (0,) * 3, None
     )
     own = sorted(int(p) for step in scan_child.here(job) for p in step.positions)
-    assert found.positions[0].tolist() == own
+    assert hits.positions[0].tolist() == own
 
 
 def test_the_window_comes_first_and_hits_come_as_they_are_found(
@@ -109,9 +109,9 @@ def running() -> str:
 @pytest.mark.slow
 def test_a_child_ends_with_its_search(trace: Trace, in_child: None) -> None:
     """Stopped, given up half way or finished, a search leaves no process behind."""
-    asked = iter([False, False, True])
+    answers = iter([False, False, True])
     with pytest.raises(Cancelled):
-        matches(trace, parse("arg.n"), cancelled=lambda: next(asked))
+        matches(trace, parse("arg.n"), cancelled=lambda: next(answers))
     assert running() == ""
     steps = find(trace, parse("arg.n"), every=-1.0)
     next(steps)
@@ -130,7 +130,7 @@ def test_without_processes_the_search_is_done_here(
 
 def test_a_source_that_changed_is_told_by_the_child(tmp_path: Path, in_child: None) -> None:
     """The child's words on what is wrong with the source come out as they are."""
-    trace = made(tmp_path)
+    trace = scan_trace(tmp_path)
     (tmp_path / "t.json").write_text("[]")
     with pytest.raises(UnreadableError, match="changed"):
         matches(trace, parse("arg.n"))

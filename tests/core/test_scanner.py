@@ -68,10 +68,10 @@ def _event(**values: Any) -> bytes:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_every_trace_reads_the_same(path: Path) -> None:
     """Of each corpus file both scanners make the same batches, in one go and in chunks of 100,000 bytes."""
-    found = _array(path)
-    if found is None:
+    array = _array(path)
+    if array is None:
         pytest.skip("not a trace")
-    data, at = found
+    data, at = array
     assert compare(ScanText.of(data), at) == []
     scanners = native(), reference()
     text = ScanText.of(data)
@@ -89,9 +89,9 @@ def test_mutants_read_the_same() -> None:
     """Whatever is damaged in a trace, both scanners accept the same elements and refuse the same ones."""
     excerpts = []
     for path in FILES:
-        found = _array(path)
-        if found is not None:
-            data, at = found
+        array = _array(path)
+        if array is not None:
+            data, at = array
             middle = data.find(b"{", (at + len(data)) // 2)
             excerpts += [data[at : at + 3000], data[middle : middle + 2500]]
     count = MUTANTS // len(excerpts) // 2 + 1

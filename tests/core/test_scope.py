@@ -63,8 +63,8 @@ def test_a_range_holds_what_brute_force_finds(nested: Trace) -> None:
             for at, (a, b) in enumerate(zip(starts.tolist(), ends.tolist()))
             if a < high and (b > low or a == b >= low)
         }
-        found = [int(at) for chunk in Scope(nested, (low, high)).chunks() for at in chunk.positions]
-        assert sorted(found) == sorted(expected)
+        actual = [int(at) for chunk in Scope(nested, (low, high)).chunks() for at in chunk.positions]
+        assert sorted(actual) == sorted(expected)
         beyond = sum(starts[at] < low or ends[at] > high for at in expected)
         assert Scope(nested, (low, high)).cut == beyond
 
@@ -75,7 +75,7 @@ def test_chunks_are_bounded_and_filtered(nested: Trace, monkeypatch: pytest.Monk
     monkeypatch.setattr(scope_module, "CHUNK", 7)
     assert _sums(Scope(nested)) == whole
     assert max(len(chunk) for chunk in Scope(nested).chunks()) <= 7
-    lanes = [_sums(Scope(nested, lanes=[place])) for place in (0, 1)]
+    lanes = [_sums(Scope(nested, lanes=[lane])) for lane in (0, 1)]
     assert tuple(map(sum, zip(*lanes))) == whole
     odd = Scope(nested, where=lambda index, positions: positions % 2 == 1)
     assert _sums(odd)[0] == whole[0] // 2
@@ -116,8 +116,8 @@ def test_kernel_types(name: str, category: str, kind: int, tmp_path: Path) -> No
     """Collectives by name, copies by category or name, the rest computes; arrays say the same."""
     assert kernel_type(name, category) == KERNEL_TYPES[kind]
     index = index_of([complete(1, 1, name, category), complete(2, 1, "other", "kernel")], tmp_path / "i")
-    found = kernel_types(index, index.column("slices.name"), index.column("slices.category"))
-    assert found.tolist() == [kind, 0]
+    types = kernel_types(index, index.column("slices.name"), index.column("slices.category"))
+    assert types.tolist() == [kind, 0]
 
 
 @pytest.mark.parametrize("analysis", [range_table, lane_table, ops, kernels, breakdown, steps, idle])
@@ -127,15 +127,15 @@ def test_an_analysis_stops_wherever_it_is_told_to(
     """Asked at any of the points where it looks, it ends there; never asked, it comes to its end."""
     monkeypatch.setattr(scope_module, "CHUNK", 2)
     trace = open_trace(small_file(tmp_path), index_dir=tmp_path / "index")
-    asked: list[int] = []
+    calls: list[int] = []
 
     def counted() -> bool:
-        asked.append(0)
+        calls.append(0)
         return False
 
     analysis(Scope(trace, cancelled=counted))
-    assert asked
-    for last in range(len(asked)):
+    assert calls
+    for last in range(len(calls)):
         left = iter([False] * last + [True])
         with pytest.raises(Cancelled):
             analysis(Scope(trace, cancelled=lambda left=left: next(left)))  # type: ignore[misc]

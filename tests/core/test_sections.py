@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from pathlib import Path
 
@@ -34,13 +35,13 @@ def test_rows_are_those_of_the_report(trace: Trace) -> None:
 
 def test_calls_and_times(trace: Trace) -> None:
     """Each hyperfunction and hypersection has its calls, their times, and the longest of them to jump to."""
-    wanted = defaultdict(list)
+    durations = defaultdict(list)
     for _, name, part, _, length, _ in section_calls():
-        wanted[name, part].append(round(length * 1000))
+        durations[name, part].append(round(length * 1000))
     table = sections(Scope(trace))
     rows = {(row["hyperfunction"], row["hypersection"]): row for row in table.rows()}
     assert list(rows) == [*(("RUN", part) for part in CNAMES), *PAIRS]
-    for key, lengths in wanted.items():
+    for key, lengths in durations.items():
         row = rows[key]
         assert (row["count"], row["total_ns"]) == (RUNS, sum(lengths))
         assert (row["min_ns"], row["max_ns"]) == (min(lengths), max(lengths))
@@ -106,3 +107,17 @@ def test_other_traces(by: By, tmp_path: Path) -> None:
     (row,) = sections(Scope(trace), by).rows()
     assert (row["count"], row["total_ns"]) == (2, 15_000)
     assert not len(sections(Scope(trace, lanes=()), by))
+
+
+def test_whole_arguments_stay_whole(tmp_path: Path) -> None:
+    """Counts and stamps are whole numbers in JSON, however large; what no number is, is none."""
+    stamps = (1_780_611_618_134_227_201, 1_780_611_618_134_227_203)
+    events = [
+        complete(ts, 2, "call", args={"stamp": stamp, "count": 4, "part": 0.5, "wild": 1e308})
+        for ts, stamp in zip((1, 5), stamps)
+    ]
+    path = tmp_path / "t.json"
+    path.write_text(json.dumps({"traceEvents": events}).replace("1e+308", "1e400"), encoding="utf-8")
+    (row,) = sections(Scope(open_trace(path, index_dir=tmp_path / "index")), "both").rows()
+    assert repr(row["arg:stamp"]) == "1780611618134227202" and repr(row["arg:count"]) == "4"
+    assert row["arg:part"] == 0.5 and row["arg:wild"] is None

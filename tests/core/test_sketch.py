@@ -24,19 +24,25 @@ DAYS = 86_400_000_000
 
 def events() -> list[dict[str, object]]:
     rng = np.random.default_rng(3)
-    found: list[dict[str, object]] = []
+    trace_events: list[dict[str, object]] = []
     for n in range(3000):
         where = {"pid": int(rng.integers(3)), "tid": int(rng.integers(4))}
-        found.append({"ph": "X", "name": "a", "ts": 50.0 * n, "dur": float(rng.integers(90)), **where})
-    found.append({"ph": "i", "name": "late", "ts": 151_000.5, "pid": 9, "tid": 9, "s": "t"})
+        trace_events.append({"ph": "X", "name": "a", "ts": 50.0 * n, "dur": float(rng.integers(90)), **where})
+    trace_events.append({"ph": "i", "name": "late", "ts": 151_000.5, "pid": 9, "tid": 9, "s": "t"})
     for n in range(20):
-        found.append({"ph": "C", "name": f"power{n % 2}", "ts": 7000.0 * n, "pid": 1, "args": {"W": n}})
-        found.append({"ph": "be"[n % 2], "name": "req", "cat": "net", "id": 5, "ts": 7000.0 * n, "pid": 2})
+        trace_events.append(
+            {"ph": "C", "name": f"power{n % 2}", "ts": 7000.0 * n, "pid": 1, "args": {"W": n}}
+        )
+        trace_events.append(
+            {"ph": "be"[n % 2], "name": "req", "cat": "net", "id": 5, "ts": 7000.0 * n, "pid": 2}
+        )
     for pid in (9, 2, 1):
-        found.append({"ph": "M", "name": "process_sort_index", "pid": pid, "args": {"sort_index": -pid}})
-        found.append({"ph": "M", "name": "process_name", "pid": pid, "args": {"name": f"p{pid}"}})
-    found.append({"ph": "M", "name": "thread_name", "pid": 1, "tid": 3, "args": {"name": "worker"}})
-    return found
+        trace_events.append(
+            {"ph": "M", "name": "process_sort_index", "pid": pid, "args": {"sort_index": -pid}}
+        )
+        trace_events.append({"ph": "M", "name": "process_name", "pid": pid, "args": {"name": f"p{pid}"}})
+    trace_events.append({"ph": "M", "name": "thread_name", "pid": 1, "tid": 3, "args": {"name": "worker"}})
+    return trace_events
 
 
 def written(folder: Path, contents: list[dict[str, object]]) -> Path:
@@ -47,13 +53,13 @@ def written(folder: Path, contents: list[dict[str, object]]) -> Path:
 
 def sketches(path: Path, folder: Path) -> list[Sketch]:
     """Return the pictures that are passed on, parts being drawn last first."""
-    found: list[Sketch] = []
-    sketching = Sketching(folder, lambda file: found.append(Sketch.read(file)))
+    received: list[Sketch] = []
+    sketching = Sketching(folder, lambda file: received.append(Sketch.read(file)))
     pictures = [write_picture(batch, table, folder) for batch, table in batches_of_file(path, 40_000)]
     for picture in reversed(pictures):
         sketching.take(picture)
         sketching.pass_on()
-    return found
+    return received
 
 
 def test_lanes_are_those_of_the_trace(tmp_path: Path) -> None:
@@ -88,13 +94,15 @@ def test_shares_of_cells(tmp_path: Path) -> None:
             mine = coarse.lane == lane.number
             buckets = list(zip(coarse.bucket[mine].tolist(), coarse.busy[mine].tolist()))
             for left, right, share in zip(edges.tolist(), edges[1:].tolist(), shares.tolist()):
-                over = [
+                overlaps = [
                     (min(right, (bucket + 1) * width) - max(left, bucket * width), busy)
                     for bucket, busy in buckets
                     if bucket * width < right and (bucket + 1) * width > left
                 ]
-                wanted = sum(inside * min(busy, width) / width for inside, busy in over) / (right - left)
-                assert share == pytest.approx(wanted if over else -1.0, abs=1e-9)
+                expected = sum(inside * min(busy, width) / width for inside, busy in overlaps) / (
+                    right - left
+                )
+                assert share == pytest.approx(expected if overlaps else -1.0, abs=1e-9)
 
 
 def test_outliers_do_not_set_the_window(tmp_path: Path) -> None:

@@ -31,10 +31,10 @@ def chunk(tmp_path: Path) -> Chunk:
 def test_taken_slices_keep_their_columns(chunk: Chunk) -> None:
     """By mask and by place the same; what the range cuts stays cut; all of them are the same object."""
     mask = np.array([True, False, False, True])
-    taken = chunk.take(mask)
-    assert [taken.texts[at] for at in taken.name.tolist()] == ["step 1", "copy"]
-    assert taken.durations.tolist() == [85_000, 5_000] and taken.cut.tolist() == [0]
-    assert taken.self_times.tolist() == chunk.self_times[mask].tolist() == [35_000, 5_000]
+    subset = chunk.take(mask)
+    assert [subset.texts[at] for at in subset.name.tolist()] == ["step 1", "copy"]
+    assert subset.durations.tolist() == [85_000, 5_000] and subset.cut.tolist() == [0]
+    assert subset.self_times.tolist() == chunk.self_times[mask].tolist() == [35_000, 5_000]
     again = chunk.take(np.array([3, 0]))
     assert again.positions.tolist() == chunk.positions[[3, 0]].tolist()
     assert chunk.take(np.ones(4, np.bool_)).positions is chunk.positions

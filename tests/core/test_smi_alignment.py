@@ -51,12 +51,12 @@ def proposal_for(pair: dict[str, Any], log: TelemetryLog, **options: Any) -> Pro
 @pytest.mark.parametrize("categories", [DEVICE_CATEGORIES, ("kernel",)], ids=["all", "kernels"])
 def test_pairs_are_aligned(pair: dict[str, Any], categories: tuple[str, ...]) -> None:
     """Of each pair the time zone is exactly the true one and the lag within one sampling interval of it."""
-    found = proposal_for(pair, open_log(FOLDER / pair["smi_log"]), categories=categories)
-    assert found.utc_offset_s == pair["utc_offset_s"]
-    assert abs(found.lag_s - pair["clock_skew_s"]) <= pair["interval_s"]
-    assert found.confidence > 0.3
+    proposal = proposal_for(pair, open_log(FOLDER / pair["smi_log"]), categories=categories)
+    assert proposal.utc_offset_s == pair["utc_offset_s"]
+    assert abs(proposal.lag_s - pair["clock_skew_s"]) <= pair["interval_s"]
+    assert proposal.confidence > 0.3
     traced = [str(d["smi_id"]) for d in pair["devices"] if d["is_the_traced_AIU"]]
-    assert dict(found.device_of) == {traced[0]: "0"}
+    assert dict(proposal.device_of) == {traced[0]: "0"}
 
 
 @needs_corpus
@@ -64,10 +64,10 @@ def test_pairs_are_aligned(pair: dict[str, Any], categories: tuple[str, ...]) ->
 def test_rows_stand_where_they_were_printed(pair: dict[str, Any]) -> None:
     """With the proposed clock each row ends within one sampling interval of when it truly did."""
     log = open_log(FOLDER / pair["smi_log"])
-    found = proposal_for(pair, log)
+    proposal = proposal_for(pair, log)
     true = np.array(pair["row_true_utc_ns"])
-    for place, device in enumerate(log.devices.values()):
-        error = device.end_ns + found.shift_ns - true[place :: len(log.devices)]
+    for number, device in enumerate(log.devices.values()):
+        error = device.end_ns + proposal.shift_ns - true[number :: len(log.devices)]
         assert np.abs(error).max() <= pair["interval_s"] * SECOND
 
 
@@ -99,9 +99,9 @@ def restamped(pair: dict[str, Any], folder: Path, zone: int, skew: float) -> Tel
 def test_other_zones_and_skewed_clocks(pair: dict[str, Any], tmp_path: Path, zone: int, skew: float) -> None:
     """Half and three-quarter hours are found as well, and a clock that is off to within one interval."""
     log = restamped(pair, tmp_path, zone, skew)
-    found = proposal_for(pair, log)
-    assert found.utc_offset_s == zone
-    assert abs(found.lag_s - skew) <= pair["interval_s"]
+    proposal = proposal_for(pair, log)
+    assert proposal.utc_offset_s == zone
+    assert abs(proposal.lag_s - skew) <= pair["interval_s"]
 
 
 def log_with(
@@ -138,10 +138,10 @@ def test_long_logs_around_a_short_trace(tmp_path: Path, lag: float) -> None:
     log = log_with(tmp_path, [shares], 0.5, zone=7200, first=lag)
     window = (START + 80 * SECOND, START + 160 * SECOND)
     inside = (starts >= window[0]) & (ends <= window[1])
-    found = propose(log, {"p": (starts[inside], ends[inside])}, window)
-    assert found.utc_offset_s == 7200
-    assert abs(found.lag_s - lag) <= 0.5
-    assert found.confidence > 0.3
+    proposal = propose(log, {"p": (starts[inside], ends[inside])}, window)
+    assert proposal.utc_offset_s == 7200
+    assert abs(proposal.lag_s - lag) <= 0.5
+    assert proposal.confidence > 0.3
 
 
 def test_many_zones_overlap(tmp_path: Path) -> None:
@@ -150,20 +150,20 @@ def test_many_zones_overlap(tmp_path: Path) -> None:
     shares = np.zeros(6 * 3600)
     shares[10_000 : 10_000 + 60] = fine.reshape(-1, 1000).mean(axis=1)
     log = log_with(tmp_path, [shares.tolist()], 1.0, zone=-18000, first=-10_000)
-    found = propose(log, {"p": (starts, ends)}, (START, START + 60 * SECOND))
-    assert found.utc_offset_s == -18000
-    assert abs(found.lag_s) <= 1.0
-    assert "fits best" in found.reason
+    proposal = propose(log, {"p": (starts, ends)}, (START, START + 60 * SECOND))
+    assert proposal.utc_offset_s == -18000
+    assert abs(proposal.lag_s) <= 1.0
+    assert "fits best" in proposal.reason
 
 
 def test_cards_and_processes_are_matched(tmp_path: Path) -> None:
     """Four cards in another order than four processes are told apart by their activity."""
-    made = [steps(seed, 30) for seed in range(4)]
+    runs = [steps(seed, 30) for seed in range(4)]
     order = [2, 0, 3, 1]
-    log = log_with(tmp_path, [made[k][2].reshape(-1, 500).mean(axis=1).tolist() for k in order], 0.5)
-    found = propose(log, {f"rank{k}": made[k][:2] for k in range(4)}, (START, START + 30 * SECOND))
-    assert dict(found.device_of) == {str(card): f"rank{k}" for card, k in enumerate(order)}
-    assert found.lag_s == pytest.approx(0, abs=0.5)
+    log = log_with(tmp_path, [runs[k][2].reshape(-1, 500).mean(axis=1).tolist() for k in order], 0.5)
+    proposal = propose(log, {f"rank{k}": runs[k][:2] for k in range(4)}, (START, START + 30 * SECOND))
+    assert dict(proposal.device_of) == {str(card): f"rank{k}" for card, k in enumerate(order)}
+    assert proposal.lag_s == pytest.approx(0, abs=0.5)
 
 
 def test_alike_cards_are_taken_in_order(tmp_path: Path) -> None:
@@ -171,8 +171,8 @@ def test_alike_cards_are_taken_in_order(tmp_path: Path) -> None:
     starts, ends, fine = steps(1, 30)
     shares = fine.reshape(-1, 500).mean(axis=1).tolist()
     log = log_with(tmp_path, [shares] * 3, 0.5)
-    found = propose(log, dict.fromkeys(("a", "b", "c"), (starts, ends)), (START, START + 30 * SECOND))
-    assert dict(found.device_of) == {"0": "a", "1": "b", "2": "c"}
+    proposal = propose(log, dict.fromkeys(("a", "b", "c"), (starts, ends)), (START, START + 30 * SECOND))
+    assert dict(proposal.device_of) == {"0": "a", "1": "b", "2": "c"}
 
 
 def test_periodic_work_is_told_to_be_ambiguous(tmp_path: Path) -> None:
@@ -180,12 +180,12 @@ def test_periodic_work_is_told_to_be_ambiguous(tmp_path: Path) -> None:
     starts = START + np.arange(0, 60, 2) * SECOND
     log = log_with(tmp_path, [[1.0, 0.0] * 30], 1.0)
     inside = slice(10, 20)
-    found = propose(
+    proposal = propose(
         log, {"p": (starts[inside], starts[inside] + SECOND)}, (START + 20 * SECOND, START + 40 * SECOND)
     )
-    assert abs(found.lag_s) <= 1.0
-    assert found.confidence < 0.3
-    assert "ambiguous" in found.reason
+    assert abs(proposal.lag_s) <= 1.0
+    assert proposal.confidence < 0.3
+    assert "ambiguous" in proposal.reason
 
 
 @pytest.mark.parametrize(
@@ -200,10 +200,10 @@ def test_nothing_to_fit(tmp_path: Path, shares: list[float], first: float, words
     """An idle log, one of another day and an empty one give no confidence, and say why."""
     log = log_with(tmp_path, [shares], 1.0, first=first)
     starts, ends, _ = steps(1, 60)
-    found = propose(log, {"p": (starts, ends)}, (START, START + 60 * SECOND))
-    assert words in found.reason
-    assert found.confidence <= 0.1
-    assert found.lag_s == 0.0
+    proposal = propose(log, {"p": (starts, ends)}, (START, START + 60 * SECOND))
+    assert words in proposal.reason
+    assert proposal.confidence <= 0.1
+    assert proposal.lag_s == 0.0
 
 
 def test_a_trace_without_device_time(tmp_path: Path) -> None:
@@ -211,8 +211,8 @@ def test_a_trace_without_device_time(tmp_path: Path) -> None:
     log = log_with(tmp_path, [[0.5, 0.0] * 30], 1.0, zone=3600)
     none = np.empty(0, np.int64)
     for busy in ({}, {"p": (none, none)}):
-        found = propose(log, busy, (START + 10 * SECOND, START + 20 * SECOND))
-        assert (found.utc_offset_s, found.lag_s) == (3600, 0.0)
+        proposal = propose(log, busy, (START + 10 * SECOND, START + 20 * SECOND))
+        assert (proposal.utc_offset_s, proposal.lag_s) == (3600, 0.0)
 
 
 @pytest.mark.parametrize("since_1970", [True, False])
@@ -225,10 +225,10 @@ def test_stamps_that_are_utc_have_no_zone(tmp_path: Path, since_1970: bool) -> N
     )
     path = tmp_path / "log.csv"
     path.write_text("timestamp,gpu_util (%)\n" + rows)
-    found = propose(open_log(path), {"p": (starts, ends)}, (START, START + 30 * SECOND))
-    assert found.utc_offset_s == pytest.approx(0 if since_1970 else -START / SECOND)
-    assert abs(found.lag_s) <= 0.5
-    assert found.confidence > 0.3
+    proposal = propose(open_log(path), {"p": (starts, ends)}, (START, START + 30 * SECOND))
+    assert proposal.utc_offset_s == pytest.approx(0 if since_1970 else -START / SECOND)
+    assert abs(proposal.lag_s) <= 0.5
+    assert proposal.confidence > 0.3
 
 
 @given(
@@ -249,9 +249,13 @@ def test_description() -> None:
     """The description is JSON and has what the telemetry command promises."""
     pair = PAIRS[2]
     log = open_log(FOLDER / pair["smi_log"])
-    told = json.loads(json.dumps(describe(log, proposal_for(pair, log))))
-    assert (told["format"], told["utc_offset_s"], told["device_of"]) == ("text", 7200, {"1": "0"})
-    assert told["rows"] + told["missing"] + told["unparsed"] == pair["device_rows"]
-    assert {"name", "unit", "warning"} <= set(told["columns"][0])
+    description = json.loads(json.dumps(describe(log, proposal_for(pair, log))))
+    assert (description["format"], description["utc_offset_s"], description["device_of"]) == (
+        "text",
+        7200,
+        {"1": "0"},
+    )
+    assert description["rows"] + description["missing"] + description["unparsed"] == pair["device_rows"]
+    assert {"name", "unit", "warning"} <= set(description["columns"][0])
     for key in ("path", "devices", "interval_s", "lag_s", "confidence", "reason"):
-        assert key in told
+        assert key in description

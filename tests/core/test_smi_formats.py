@@ -91,9 +91,13 @@ def test_sample_facts() -> None:
         "aiusmi_131_GENERATED_csv.txt": (["0", "1"], 16, 4, 1.0),
     }
     for name, (devices, rows, missing, interval) in expected.items():
-        told = describe(open_log(FOLDER / name))
-        assert (told["devices"], told["rows"], told["missing"]) == (devices, rows, missing), name
-        assert told["interval_s"] == pytest.approx(interval, rel=0.02), name
+        description = describe(open_log(FOLDER / name))
+        assert (description["devices"], description["rows"], description["missing"]) == (
+            devices,
+            rows,
+            missing,
+        ), name
+        assert description["interval_s"] == pytest.approx(interval, rel=0.02), name
 
 
 def test_units_are_the_headers_own(tmp_path: Path) -> None:

@@ -19,8 +19,8 @@ from tracelane.core.base.errors import Cancelled, MissingPackageError, UsageErro
 from tracelane.core.demo.trace import write_demo
 from tracelane.core.sql.engines import has_duckdb
 from tracelane.core.sql.query import run_query
+from tracelane.core.sql.schema import VIEWS
 from tracelane.core.sql.tokens import query_words
-from tracelane.core.sql.views import VIEWS
 from tracelane.core.tables.scope import Scope
 from tracelane.core.tables.slice_table import NAMES, slice_table
 from tracelane.core.tables.work import work_of
@@ -269,10 +269,10 @@ def test_an_answer_is_a_table(engine: str, small: Trace) -> None:
         "ts": "ns",
         "half": "number",
     }
-    place = table.jump(1)
-    assert place is not None
-    index = small.indexes[place[0]]
-    assert index.start(place[1]) == table["ts"][1]
+    target = table.jump(1)
+    assert target is not None
+    index = small.indexes[target[0]]
+    assert index.start(target[1]) == table["ts"][1]
     with run_query(small, "select 1 as a, 2 as a, 3 as a_2 from steps limit 1", engine) as answer:  # type: ignore[arg-type]
         assert len(set(answer.columns)) == 3
     with run_query(small, "select name from slices order by ts", engine) as answer:  # type: ignore[arg-type]

@@ -81,9 +81,9 @@ def test_the_difference_to_tensorboard_is_all_to_all(corpus_cache: Path) -> None
     assert us(covered(named("nccl:all_to_all")).without(others).length) == 139.0
 
 
-def _found(tmp_path: Path, *events: dict[str, Any], name: str | None = None) -> tuple[str, str, list[str]]:
-    found = find_steps(Trace([index_of(list(events), tmp_path / "index")]), 0, name=name)
-    return ("", "", []) if found is None else (found.choice, found.reason, list(found.labels))
+def _choice(tmp_path: Path, *events: dict[str, Any], name: str | None = None) -> tuple[str, str, list[str]]:
+    spans = find_steps(Trace([index_of(list(events), tmp_path / "index")]), 0, name=name)
+    return ("", "", []) if spans is None else (spans.choice, spans.reason, list(spans.labels))
 
 
 def test_profiler_steps_come_first_and_once(tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_profiler_steps_come_first_and_once(tmp_path: Path) -> None:
     events = [complete(100 * i, 90, f"ProfilerStep#{i}", note) for i in range(3)]
     events += [complete(100 * i, 90, f"ProfilerStep#{i}", "gpu_user_annotation", tid=9) for i in range(3)]
     events += [complete(100 * i + 5, 10, f"iteration_{i}", note) for i in range(3)]
-    assert _found(tmp_path, *events)[::2] == ("ProfilerStep#N", ["0", "1", "2"])
+    assert _choice(tmp_path, *events)[::2] == ("ProfilerStep#N", ["0", "1", "2"])
 
 
 @pytest.mark.parametrize(
@@ -108,10 +108,10 @@ def test_profiler_steps_come_first_and_once(tmp_path: Path) -> None:
 def test_names_of_engines(name: str, label: str | None, group: str, tmp_path: Path) -> None:
     """Names that engines mark steps with are known, with their phase and batch size."""
     events = [complete(100 * i, 90, name.format(i), "user_annotation") for i in range(2)]
-    found = find_steps(Trace([index_of(events, tmp_path / "index")]), 0)
-    assert found is not None and len(found) == 2
-    assert found.groups == tuple(group.format(i) for i in range(2))
-    assert label is None or found.labels == tuple(label.format(i) for i in range(2))
+    spans = find_steps(Trace([index_of(events, tmp_path / "index")]), 0)
+    assert spans is not None and len(spans) == 2
+    assert spans.groups == tuple(group.format(i) for i in range(2))
+    assert label is None or spans.labels == tuple(label.format(i) for i in range(2))
 
 
 def test_else_the_outermost_that_repeats(tmp_path: Path) -> None:
@@ -122,11 +122,11 @@ def test_else_the_outermost_that_repeats(tmp_path: Path) -> None:
         events.append(complete(100 * i + 91, 8, "Torch-Compiled Region: 1/0"))
         events.append(complete(100 * i + 5, 50, f"launch_kernel:k{i}", "user_annotation"))
         events.append(complete(100 * i + 60, 20, "aten::mm"))
-    choice, reason, labels = _found(tmp_path, *events)
+    choice, reason, labels = _choice(tmp_path, *events)
     assert (choice, labels) == ("Torch-Compiled Region: 0/N", ["0", "1", "2"])
     assert "repeats" in reason
-    assert _found(tmp_path / "chosen", *events, name="launch_kernel:k7")[2] == ["0", "1", "2"]
-    assert _found(tmp_path / "none", complete(0, 9, "once", "user_annotation")) == ("", "", [])
+    assert _choice(tmp_path / "chosen", *events, name="launch_kernel:k7")[2] == ["0", "1", "2"]
+    assert _choice(tmp_path / "none", complete(0, 9, "once", "user_annotation")) == ("", "", [])
 
 
 def test_a_trace_without_steps_says_so(tmp_path: Path) -> None:
@@ -170,20 +170,20 @@ def test_lanes_and_filter_leave_the_rest_out(tmp_path: Path) -> None:
     index = trace.indexes[0]
     named = index.string_numbers("gemm") + index.string_numbers("aten::add")
 
-    def told(scope: Scope, key: str) -> list[int]:
+    def column_us(scope: Scope, key: str) -> list[int]:
         return [int(value) // 1000 for value in steps(scope).steps.data[key]]
 
     def where(index: Index, positions: Any) -> Any:
         return np.isin(index.column("slices.name")[positions], np.array(named, np.uint32))
 
     lanes = [lane.index for lane in trace.lanes if str(lane.tid) == "8"]
-    assert told(Scope(trace), "cpu_busy_ns") == [60, 0]
-    assert told(Scope(trace), "device_busy_ns") == [0, 40]
-    assert told(Scope(trace, where=where), "split_cpuop_ns") == [20, 0]
-    assert told(Scope(trace, where=where), "device_busy_ns") == [0, 30]
-    assert told(Scope(trace, lanes=lanes), "split_kernel_ns") == [0, 10]
-    assert told(Scope(trace, lanes=lanes), "cpu_busy_ns") == [0, 0]
-    assert told(Scope(trace, lanes=lanes), "wall_ns") == [90, 90]
+    assert column_us(Scope(trace), "cpu_busy_ns") == [60, 0]
+    assert column_us(Scope(trace), "device_busy_ns") == [0, 40]
+    assert column_us(Scope(trace, where=where), "split_cpuop_ns") == [20, 0]
+    assert column_us(Scope(trace, where=where), "device_busy_ns") == [0, 30]
+    assert column_us(Scope(trace, lanes=lanes), "split_kernel_ns") == [0, 10]
+    assert column_us(Scope(trace, lanes=lanes), "cpu_busy_ns") == [0, 0]
+    assert column_us(Scope(trace, lanes=lanes), "wall_ns") == [90, 90]
 
 
 def test_launch_to_work_and_groups(tmp_path: Path) -> None:
@@ -211,9 +211,9 @@ def test_a_source_without_slices_has_no_steps(tmp_path: Path) -> None:
         index_of(events, tmp_path / name)
         for name, events in (("trace", host), ("log", [counter(5, "watts", W=3)]), ("other", host))
     )
-    alone, beside, two = (
+    alone, with_log, two = (
         steps(Scope(Trace(indexes))).steps for indexes in ([trace], [trace, log], [trace, other])
     )
-    assert [column.key for column in beside.columns] == [column.key for column in alone.columns]
-    assert beside.keys == ("step",) and len(beside) == 2
+    assert [column.key for column in with_log.columns] == [column.key for column in alone.columns]
+    assert with_log.keys == ("step",) and len(with_log) == 2
     assert two.columns[0].key == "source" and len(two) == 4

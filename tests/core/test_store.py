@@ -67,8 +67,8 @@ def test_sparse_facts_are_found(index: Index) -> None:
 def test_rows_of_positions(index: Index) -> None:
     """Each position lies in the row whose range holds it."""
     for number, row in enumerate(index.rows):
-        for place in range(int(row["first"]), int(row["first"] + row["count"])):
-            assert index.row_of(place) == number
+        for position in range(int(row["first"]), int(row["first"] + row["count"])):
+            assert index.row_of(position) == number
 
 
 def test_strings_are_found_in_the_blob(index: Index) -> None:

@@ -50,6 +50,14 @@ def test_whole_numbers_are_written_as_such() -> None:
     assert repr(table.value(0, "ns")) == "5"
 
 
+def test_whole_values_of_any_number_are_whole() -> None:
+    """A number that happens to be whole is one in JSON, unless a float rounded it; infinities are none."""
+    table = Table.from_rows(
+        "t", "T", "", (Column("n", "n"),), [{"n": n} for n in (1.0, 2.5, 1e300, float("inf"), None)]
+    )
+    assert [repr(row["n"]) for row in table.rows()] == ["1", "2.5", "1e+300", "None", "None"]
+
+
 @given(ROWS)
 def test_take_keeps_rows_together(rows: list[tuple[str, int]]) -> None:
     """Rows are taken by number, by mask and by slice, each with its slice to jump to."""

@@ -79,7 +79,7 @@ def test_lanes_rows_and_processes_fit_together(tmp_path: Path) -> None:
     with pytest.raises(IndexError):
         trace.lanes[3]
     for process in trace.processes:
-        assert all(trace.lanes[place].process == process for place in process.lanes)
+        assert all(trace.lanes[number].process == process for number in process.lanes)
     kinds = [[row.kind for row in trace.rows(lane)] for lane in trace.lanes]
     slices, instants, samples = RowKind.SLICES, RowKind.INSTANTS, RowKind.SAMPLES
     assert kinds == [[slices, slices, instants], [slices], [samples, samples]]
@@ -109,8 +109,8 @@ def test_slices_are_found_by_identity_from_anywhere(tmp_path: Path) -> None:
     trace = traced(tmp_path, lanes)
     a, b, c, d = (SliceId(0, n) for n in range(4))
     for slice_id in (a, b, c, d):
-        found = trace.find(slice_id)
-        assert found is not None and trace.slice_id(*found) == slice_id
+        location = trace.find(slice_id)
+        assert location is not None and trace.slice_id(*location) == slice_id
     assert trace.parent(c) == b and trace.ancestors(c) == [b, a] and trace.parent(a) is None
     assert trace.child_at(a, 72) == d and trace.child_at(a, 15) == b and trace.child_at(d, 72) is None
     assert trace.children(a) == [b, d]
@@ -227,8 +227,8 @@ def test_importing_core_is_cheap() -> None:
 def corpus_files() -> list[Path]:
     if not CORPUS.is_dir():
         return []
-    found = (path for path in CORPUS.rglob("*") if path.is_file())
-    return sorted(path for path in found if ".json" in path.name and path.stat().st_size < 500_000)
+    paths = (path for path in CORPUS.rglob("*") if path.is_file())
+    return sorted(path for path in paths if ".json" in path.name and path.stat().st_size < 500_000)
 
 
 @pytest.fixture(scope="module")

@@ -40,7 +40,7 @@ def large(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> Trace:
     return trace
 
 
-def _kept(folder: Path) -> list[Path]:
+def _stored_files(folder: Path) -> list[Path]:
     return list(folder.rglob(f"{FOLDER}/*.json"))
 
 
@@ -55,13 +55,13 @@ def test_a_process_answers_the_same(
     """The answer is that of this process, which finds nothing itself; the next time it is read."""
     here = ask(Scope(trace))
     assert here.findings if question == "findings" else here.sentences
-    for path in _kept(tmp_path):
+    for path in _stored_files(tmp_path):
         path.unlink()
     monkeypatch.setattr(cached, "LEAST_SLICES", 1)
     monkeypatch.setattr(worker, "QUESTIONS", dict.fromkeys(QUESTIONS, _refuse))
     for damage in ("{", '{"schema": 0}', "[]"):
         assert ask(Scope(trace)) == here
-        (path,) = _kept(tmp_path)
+        (path,) = _stored_files(tmp_path)
         assert path.name.startswith(f"{question}-")
         path.write_text(damage)
     assert ask(Scope(trace)) == here
@@ -85,13 +85,13 @@ def test_without_a_process(executable: str, large: Trace, monkeypatch: pytest.Mo
 
 def test_a_damaged_index(large: Trace) -> None:
     """What the process cannot open is told by it, and the answer is found here, in what is open already."""
-    wanted = findings(Scope(large))
+    expected = findings(Scope(large))
     (large.indexes[0].folder / MANIFEST).write_text("{")
-    assert findings_by_worker(Scope(large)) == wanted
+    assert findings_by_worker(Scope(large)) == expected
 
 
 def test_giving_up(large: Trace, tmp_path: Path) -> None:
     """A question that nobody waits for any more ends with its process, and keeps nothing."""
     with pytest.raises(Cancelled):
         findings_by_worker(Scope(large, cancelled=lambda: True))
-    assert not _kept(tmp_path)
+    assert not _stored_files(tmp_path)

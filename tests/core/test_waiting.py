@@ -67,15 +67,15 @@ def test_a_zip_is_whole_or_not(tmp_path: Path) -> None:
 class Watched:
     """Looks at a folder under a clock of its own."""
 
-    def __init__(self, *asked: Path) -> None:
+    def __init__(self, *paths: Path) -> None:
         self.clock = 100.0
         # The files of a test were all written just now, as far as their own times go.
-        self.waiting = Waiting([str(path) for path in asked], lambda: self.clock, lambda: 0.0)
+        self.waiting = Waiting([str(path) for path in paths], lambda: self.clock, lambda: 0.0)
 
     def look(self, after: float = STABLE_S) -> str:
         self.clock += after
-        found = self.waiting.look()
-        return "" if found is None else f"{Path(found.path).name} {found.why}"
+        file = self.waiting.look()
+        return "" if file is None else f"{Path(file.path).name} {file.why}"
 
 
 def test_from_nothing_to_the_whole_file(tmp_path: Path) -> None:

@@ -124,8 +124,8 @@ def small_trace() -> dict[str, Any]:
             "Device Id": 0,
             "Device Type": 1,
         }
-        place = {"pid": 1, "tid": 1, "s": "t", "cat": "cpu_instant_event"}
-        events.append({"ph": "i", "name": "[memory]", "ts": at + 9, "args": memory, **place})
+        fields = {"pid": 1, "tid": 1, "s": "t", "cat": "cpu_instant_event"}
+        events.append({"ph": "i", "name": "[memory]", "ts": at + 9, "args": memory, **fields})
         events.append({"ph": "C", "name": "power", "pid": 0, "ts": at, "args": {"W": 40.5 + step, "V": 1}})
         events.append({"ph": "b", "cat": "net", "name": "request", "id": step, "pid": 1, "ts": at + 3})
         events.append({"ph": "e", "cat": "net", "name": "request", "id": step, "pid": 1, "ts": at + 50})

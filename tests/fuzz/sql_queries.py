@@ -138,7 +138,7 @@ def hostile_query(random_: random.Random, folder: Path) -> str:
         at = random_.randint(0, len(query))
         query = query[:at] + random_.choice(NOISE) + query[at:]
     if random_.random() < 0.3:
-        query = "".join(random_.choice((letter, letter.upper())) for letter in query)
+        query = "".join(random_.choice((character, character.upper())) for character in query)
     return query
 
 
@@ -160,16 +160,16 @@ def main(seconds: float, seed: int) -> int:
     """Ask hostile queries for a while; return how many were asked."""
     random_ = random.Random(seed)
     with tempfile.TemporaryDirectory() as name:
-        folder, asked = Path(name), 0
+        folder, count = Path(name), 0
         (folder / "inside").mkdir()
         (folder / "secret.txt").write_text(SECRET)
         trace = open_trace(small_file(folder / "inside"), index_dir=folder / "index")
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             check(trace, random_.choice(ENGINES), hostile_query(random_, folder), folder)
-            asked += 1
+            count += 1
         trace.close()
-    return asked
+    return count
 
 
 if __name__ == "__main__":

@@ -13,6 +13,8 @@ import re
 import sys
 import tempfile
 import time
+from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,17 +32,15 @@ KEYS_PER_S = 30
 MOST_GROWTH_MIB = 20.0
 LONGEST_PAUSE_S = 0.5
 PAUSE = re.compile(r"stood still for [0-9.]+ s, of which the processor worked ([0-9.]+) s")
+KEY = re.compile(r"\x1b\[[0-9;]*[A-Za-z~]|.", re.DOTALL)
+"""One key, as a terminal sends it."""
 KEYS = (
-    *"wsadWSADgfe0hljkKJbo[]FVyvriIc/nN*zmM'<>PxXp{}HuU123456789tYLTZR:?t +-=",
+    *"wsadWSADgfe0hljkKJbo[]FVyvriIc/nN*zmM'<>PxXp{}HuU123456789tYLTZR:t +-=",
     *("\r", "\r\r", "\x1b", "\x7f", "\t", " ", "\x0c"),
-    *(
-        "\x10\x1b\x1b",
-        "\x10zoom\r\r\x1b\x1b",
-        "\x10\x1b[5~\x1b\x1b",
-        "\x10dark\r\x1b\x1b",
-    ),  # the palette can quit
     *(f"\x1b[{end}" for end in ("A", "B", "C", "D", "H", "F", "5~", "6~", "1;2C", "1;2D")),
 )
+LISTS = ("\x10", "?", "\x10zoom\r\r", "?zoom\r", "\x10\x1b[5~", "\x10dark\r")
+"""The palette and the help can quit, so they are closed before anything else is typed."""
 LINES = (
     "only stream",
     "only",
@@ -70,7 +70,7 @@ class Endurance:
     """What a run of the viewer came to."""
 
     seconds: float
-    inputs: int
+    sent: Counter[str]  # how many keys, pastes, mouse actions and resizes
     growth_mib: float
     longest_pause_s: float  # of processor time: what other programs take is not the viewer's
     errors: str  # what the log tells of them
@@ -81,21 +81,22 @@ def endure(trace: Path, seconds: float, seed: int, warm_up_s: float = WARM_UP_S)
     choose = random.Random(seed)
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "viewer.log"
-        places = dict.fromkeys(("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"), folder)
+        environment = dict.fromkeys(("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"), folder)
         command = tracelane_command("view", str(trace), "--log", str(log))
-        with SlowLine(command, SIZES[0], environ=places, cwd=Path(folder)) as line:
+        with SlowLine(command, SIZES[0], environ=environment, cwd=Path(folder)) as line:
             line.wait_for("details")
             line.run(1.0)
             began = looked = time.monotonic()
             inputs, low, high = 0, 0.0, 0.0
+            sent: Counter[str] = Counter()
             while (now := time.monotonic()) - began < seconds:
                 inputs += 1
-                send(line, choose)
+                send(line, choose, sent)
                 line.run(choose.uniform(0, 2 / KEYS_PER_S))
                 if now - looked > LOOK_EVERY_S:
                     if line.has_ended():
                         raise EOFError(f"ended with {line.code} after {now - began:.0f} s: {_tail(log)}")
-                    line.wait_for_quiet(QUIET_S)  # on a loaded machine input would pile up, and be counted
+                    _rest(line, QUIET_S)  # on a loaded machine input would pile up, and be counted
                     looked = time.monotonic()
                     memory = private_mib(line.pid)
                     warm = now - began > warm_up_s and inputs > WARM_UP_INPUTS
@@ -106,27 +107,52 @@ def endure(trace: Path, seconds: float, seed: int, warm_up_s: float = WARM_UP_S)
             text = log.read_text(encoding="utf-8")
         pauses = [float(pause) for pause in PAUSE.findall(text)]
     errors = "\n".join(each for each in text.splitlines() if " error: " in each or each[20:22] == "  ")
-    return Endurance(time.monotonic() - began, inputs, high - low, max(pauses, default=0.0), errors)
+    return Endurance(time.monotonic() - began, sent, high - low, max(pauses, default=0.0), errors)
 
 
-def send(line: SlowLine, choose: random.Random) -> None:
-    """Do one thing that a person, or a cat, could do."""
+def send(line: SlowLine, choose: random.Random, sent: Counter[str]) -> None:
+    """Do one thing that a person, or a cat, could do, and count it."""
     kind = choose.random()
     columns, lines = line.size
-    if kind < 0.75:
-        line.type("".join(choose.choice(KEYS) for _ in range(choose.choice((1, 1, 1, 2, 5)))))
+    if kind < 0.72:
+        keys = "".join(choose.choice(KEYS) for _ in range(choose.choice((1, 1, 1, 2, 5))))
+        line.type(keys)
+        sent["keys"] += len(KEY.findall(keys))
+    elif kind < 0.75:
+        keys = choose.choice(LISTS)
+        line.type(keys)
+        _close_all(line)
+        sent["keys"] += 2 + len(KEY.findall(keys))
     elif kind < 0.82:
-        line.type("\x1b\x1b")
-        line.run(ESCAPE_S)
-        line.type(f":{choose.choice(LINES)}\r")
+        _close_all(line)
+        command = f":{choose.choice(LINES)}\r"
+        line.type(command)
+        sent["keys"] += 2 + len(command)
     elif kind < 0.86:
         line.type(f"\x1b[200~{choose.choice(PASTES)}\x1b[201~")
+        sent["pastes"] += 1
     elif kind < 0.98:
         button = choose.choice((0, 0, 2, 32, 35, 35, 64, 65, 68, 80, 81))
         x, y = choose.randint(1, columns), choose.randint(1, lines)
         line.type(f"\x1b[<{button};{x};{y}M\x1b[<{button & 3};{min(columns, x + 5)};{y}m")
+        sent["mouse actions"] += 1
     else:
         line.resize(*choose.choice(SIZES))
+        sent["resizes"] += 1
+
+
+def _rest(line: SlowLine, seconds: float) -> None:
+    """Wait until all input is dealt with, but not for ever: a lane that is looked through may go on."""
+    with suppress(TimeoutError):
+        line.wait_for_quiet(seconds)
+
+
+def _close_all(line: SlowLine) -> None:
+    """Close what is on top; each Esc is read before the next key, or it would belong to that."""
+    for _ in range(2):
+        _rest(line, QUIET_S)
+        line.type("\x1b")
+        _rest(line, ESCAPE_S)
 
 
 def _tail(log: Path) -> str:
@@ -146,8 +172,9 @@ def main(arguments: list[str]) -> int:
     with tempfile.TemporaryDirectory() as folder:
         trace = Path(arguments[2]) if len(arguments) > 2 else write_demo(Path(folder))[0]
         run = endure(trace.absolute(), seconds, seed)
+    counts = ", ".join(f"{count:,} {what}" for what, count in run.sent.most_common())
     print(
-        f"{run.inputs} inputs in {run.seconds:.0f} s, seed {seed}: memory grew by {run.growth_mib:.1f} MiB, "
+        f"{counts} in {run.seconds:.0f} s, seed {seed}: memory grew by {run.growth_mib:.1f} MiB, "
         f"the longest pause was {run.longest_pause_s:.2f} s"
     )
     if run.errors:

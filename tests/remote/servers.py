@@ -25,16 +25,16 @@ class RangeHandler(http.server.SimpleHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Send a file or a part of it."""
-        wanted = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", ""))
+        byte_range = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", ""))
         path = Path(self.translate_path(self.path))
         if not path.is_file():
             super().do_GET()
             return
         data = path.read_bytes()
         size, start = len(data), 0
-        if wanted and self.with_ranges:
-            start = int(wanted[1])
-            data = data[start : int(wanted[2]) + 1 if wanted[2] else None]
+        if byte_range and self.with_ranges:
+            start = int(byte_range[1])
+            data = data[start : int(byte_range[2]) + 1 if byte_range[2] else None]
             self.send_response(206)
             self.send_header("Content-Range", f"bytes {start}-{start + len(data) - 1}/{size}")
         else:

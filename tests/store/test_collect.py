@@ -17,6 +17,7 @@ from tests.rank_files import rank_file, rank_files
 from tests.remote.servers import bucket
 from tests.tui.cli_process import PROGRAM, tracelane
 from tests.waiting import PATIENCE_S
+from tracelane.core.store.collect import collect, one_after_another, planned
 
 RANKS = 5
 Files = dict[str, bytes]
@@ -138,6 +139,27 @@ def test_a_rank_that_cannot_be_read_is_named_until_it_can(traces: Path, tmp_path
     assert "1 ranks collected, 4 were there" in collected(traces, tmp_path / "store")
     collected(traces, tmp_path / "other")
     assert files_of(tmp_path / "store") == files_of(tmp_path / "other")
+
+
+@pytest.mark.parametrize("folder", ["groups", "ranks"])
+def test_running_again_mends_what_is_damaged(traces: Path, tmp_path: Path, folder: str) -> None:
+    """Wherever a group or a summary was changed: one that is needed and does not match is made anew."""
+    store = tmp_path / "store"
+    results = list(collect(planned([str(traces)], str(store)), str(store), one_after_another))
+    assert len(results) == RANKS
+    sound = files_of(store)
+    path = sorted((store / folder).iterdir())[-1]
+    data = path.read_bytes()
+    for at in range(30, len(data), max(1, len(data) // 12)):
+        path.write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
+        if folder == "ranks":
+            next((store / "groups").iterdir()).unlink()  # which had a copy of it
+        plan = planned([str(traces)], str(store))
+        results = list(collect(plan, str(store), one_after_another))
+        assert [result.name for result in results if result.is_new] == (
+            [] if folder == "groups" else ["rank4.json"]
+        )
+        assert files_of(store) == sound
 
 
 @pytest.mark.slow

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -13,8 +15,16 @@ from tests.store.test_store_tables import store_of
 from tests.tui.cli_process import on_terminal, tracelane
 from tracelane.core.base.errors import UnreadableError, UsageError
 from tracelane.core.store.collect import collect, one_after_another, planned
-from tracelane.core.store.opened import open_store
-from tracelane.core.store.picture import marked_ranks, opened_rank, picture_of_store, trace_path
+from tracelane.core.store.groups import IDLE, LINE_CELLS, OTHER
+from tracelane.core.store.opened import CaptureStore, open_store
+from tracelane.core.store.picture import (
+    WAITING,
+    Lines,
+    marked_ranks,
+    opened_rank,
+    picture_of_store,
+    trace_path,
+)
 from tracelane.core.store.tables import STORE_TABLES, store_tables
 from tracelane.core.tables.registry import BY_NAME
 from tracelane.core.tables.scope import Scope
@@ -81,6 +91,38 @@ def test_tables_of_a_picture_speak_of_all_ranks(traces: Path, tmp_path: Path) ->
     trace.close()
 
 
+def plain_runs(store: CaptureStore, number: int, cells: int) -> list[tuple[int, int, int, int]]:
+    """Return what `Lines.runs` gives for one rank, cell by cell."""
+    rank, offset = store.ranks[number], int(store.offsets[number])
+    start, end = rank.span
+    kinds, busy = rank.column("line.kind").tolist(), rank.column("line.busy").tolist()
+    waiting = store.skew.waiting(store.skew.columns[number])
+    runs: list[tuple[int, int, int, int]] = []
+    for cell in range(cells):
+        inside = range(-(-cell * LINE_CELLS // cells), -(-(cell + 1) * LINE_CELLS // cells))
+        held = Counter(min(kinds[at], OTHER) for at in inside if busy[at] and kinds[at])
+        kind = min(held, key=lambda kind: (-held[kind], kind)) if held else IDLE
+        low, high = ((start + (end - start) * edge // cells + offset) for edge in (cell, cell + 1))
+        waited = sum(
+            max(0, min(to, high) - max(begin, low)) for begin, to in zip(waiting.starts, waiting.ends)
+        )
+        kind = WAITING if 2 * waited > high - low else kind
+        if runs and runs[-1][1] == kind and runs[-1][3] == low:
+            runs[-1] = (number, kind, runs[-1][2], high)
+        elif kind != IDLE:
+            runs.append((number, kind, low, high))
+    return runs
+
+
+@pytest.mark.parametrize("cells", [512, 128, 100, 64])
+def test_lines_of_ranks_are_those_of_each_alone(traces: Path, tmp_path: Path, cells: int) -> None:
+    """Worked out for many ranks at once, as cell by cell: what runs longest, and where most is waiting."""
+    store = open_store(str(store_of(traces, tmp_path / "store")))
+    runs = list(Lines.of(store, range(4), cells).with_waiting(store.skew).runs())
+    assert runs == [run for number in range(4) for run in plain_runs(store, number, cells)]
+    assert {kind for _, kind, _, _ in runs} > {WAITING}
+
+
 @pytest.fixture
 def pairs(tmp_path: Path) -> Path:
     """A store of four ranks in two tensor parallel groups."""
@@ -133,6 +175,10 @@ def test_a_rank_opens_from_its_index_or_its_trace(traces: Path, tmp_path: Path) 
     moved = traces.rename(tmp_path / "moved")
     trace = opened_rank(store, 1, tmp_path / "unpacked")
     assert [lane.slices for lane in trace.lanes] == [10, 5]
+    assert "no such file" in str(trace.event_arguments(0, 3).problem)
+    trace.close()
+    trace = opened_rank(store, 1, tmp_path / "again", str(moved))
+    assert trace.event_arguments(0, 3).problem is None
     trace.close()
     for index in (folder / "indexes").iterdir():
         index.unlink()
@@ -143,7 +189,7 @@ def test_a_rank_opens_from_its_index_or_its_trace(traces: Path, tmp_path: Path) 
     trace.close()
 
 
-@pytest.mark.parametrize("name", ["../secret.json", "/etc/passwd", "a/../../b", "", "a\0b"])
+@pytest.mark.parametrize("name", ["../secret.json", "/etc/passwd", "a/../../b", "", "a\0b", "x" * 9999])
 def test_names_that_lead_elsewhere_are_refused(tmp_path: Path, name: str) -> None:
     """A store that came from somebody else names no file outside of the traces' folder."""
     store = open_store(str(store_of(rank_files(tmp_path / "traces", 2), tmp_path / "store")))
@@ -151,6 +197,29 @@ def test_names_that_lead_elsewhere_are_refused(tmp_path: Path, name: str) -> Non
     hostile = type(rank)(rank.record, rank.shelf, rank.member, {**rank.facts, "name": name})
     with pytest.raises(UnreadableError, match="no name that a trace may have"):
         trace_path(store, hostile)
+
+
+def test_the_path_in_a_stored_index_is_not_followed(traces: Path, tmp_path: Path) -> None:
+    """An index that came from somebody else may name any file or URL as its source: where a trace lies is
+    said by the store and by --traces alone. A damaged index is built anew from the trace.
+    """
+    folder = tmp_path / "store"
+    list(collect(planned([str(traces)], str(folder), with_index=True), str(folder), one_after_another))
+    for original in (traces, folder):
+        shutil.copytree(original, tmp_path / "other" / original.name)
+    copied = open_store(str(tmp_path / "other" / "store"))
+    trace = opened_rank(copied, 1, tmp_path / "unpacked")
+    assert Path(str(trace.sources[0].path)).resolve() == tmp_path / "other" / "traces" / "rank1.json"
+    assert trace.event_arguments(0, 3).problem is None
+    trace.close()
+    path = sorted((tmp_path / "other" / "store" / "indexes").iterdir())[1]
+    path.write_bytes(path.read_bytes().replace(str(traces).encode(), str(traces).upper().encode()))
+    trace = opened_rank(copied, 1, tmp_path / "damaged")
+    assert [lane.slices for lane in trace.lanes] == [10, 5]
+    trace.close()
+    shutil.rmtree(tmp_path / "other" / "traces")
+    with pytest.raises(UnreadableError, match="is damaged"):
+        opened_rank(copied, 1, tmp_path / "again")
 
 
 def test_archives_that_hold_anything_else_are_refused(traces: Path, tmp_path: Path) -> None:

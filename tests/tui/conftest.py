@@ -2,10 +2,38 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 from textual.app import App
 
+from tests.corpus import CORPUS, HOSTILE_MAKER
+from tests.tui.small_trace import small_trace
+from tracelane.core.base.errors import TracelaneError
+from tracelane.core.demo.trace import write_demo
+from tracelane.core.trace import Trace
 from tracelane.tui.terminal.boundary import BoundedApp
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Trace:
+    """Four steps of 10 ms, with an op, a launch and a kernel each."""
+    return small_trace(tmp_path / "index")
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The first rank of the demo."""
+    return write_demo(tmp_path_factory.mktemp("demo"))[0]
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """One index folder for the tests of a file."""
+    return str(tmp_path_factory.mktemp("indexes"))
 
 
 @pytest.fixture
@@ -15,5 +43,27 @@ def errors_are_shown() -> None:
 
 @pytest.fixture(autouse=True)
 def _errors_fail_the_test(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    if "errors_are_shown" not in request.fixturenames:
-        monkeypatch.setattr(BoundedApp, "report_error", App._handle_exception)
+    if "errors_are_shown" in request.fixturenames:
+        return
+    show = BoundedApp.report_error
+
+    def fail(app: BoundedApp, error: Exception) -> None:
+        if isinstance(error, TracelaneError):  # bad input, which users are told of
+            show(app, error)
+        else:
+            App._handle_exception(app, error)
+
+    monkeypatch.setattr(BoundedApp, "report_error", fail)
+
+
+@pytest.fixture(scope="session")
+def hostile_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder of real traces made hostile, made once."""
+    folder = tmp_path_factory.mktemp("hostile") / "made"
+    subprocess.run(
+        [sys.executable, str(HOSTILE_MAKER), str(folder), str(CORPUS)],
+        check=True,
+        stdout=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONIOENCODING": "utf-8"},
+    )
+    return folder

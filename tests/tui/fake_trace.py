@@ -60,16 +60,16 @@ def fake_trace(*processes: Sequence[LaneSpec], empty: int = 0, labels: Sequence[
             empty if number == 0 else 0,
         )
         made_processes.append(process)
-        for place, spec in enumerate(specs):
+        for position, spec in enumerate(specs):
             lanes.append(
                 Lane(
                     0,
                     process,
-                    first + place,
-                    first + place,
+                    first + position,
+                    first + position,
                     spec.kind,
                     str(number),
-                    str(place),
+                    str(position),
                     spec.title,
                     spec.title,
                     range(row, row + spec.rows),

@@ -11,7 +11,7 @@ LONG_NAME = "void at::native::vectorized_kernel<4, " + "at::native::Functor<floa
 
 def events() -> list[dict[str, Any]]:
     """Return two iterations of host thread and stream, a counter, an instant, an unclosed begin."""
-    found: list[dict[str, Any]] = [
+    trace_events: list[dict[str, Any]] = [
         {"ph": "M", "name": "process_name", "pid": 7, "tid": 0, "args": {"name": "python"}},
         {"ph": "M", "name": "process_name", "pid": 0, "tid": 0, "args": {"name": "aiu"}},
         {"ph": "M", "name": "process_labels", "pid": 0, "tid": 0, "args": {"labels": "AIU 0"}},
@@ -21,7 +21,7 @@ def events() -> list[dict[str, Any]]:
     for step in range(2):
         at = 1000 + 100 * step
         flow = {"cat": "ac2g", "name": "ac2g", "id": 5 + step}
-        found += [
+        trace_events += [
             {"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{step}", "pid": 7, "tid": 7}
             | {"ts": at, "dur": 100},
             {"ph": "X", "cat": "cpu_op", "name": "aten::linear", "pid": 7, "tid": 7, "ts": at + 10, "dur": 60}
@@ -34,11 +34,11 @@ def events() -> list[dict[str, Any]]:
             | {"ts": at + 60, "dur": 30.5, "args": {"stream": 1, "correlation": 5 + step}},
             {"ph": "C", "name": "power", "pid": 0, "tid": 0, "ts": at, "args": {"W": 20.5 + step}},
         ]
-    found.append(
+    trace_events.append(
         {"ph": "i", "name": "mark\x1b[31m", "pid": 7, "tid": 7, "ts": 1055, "s": "t", "args": {"why": "x"}}
     )
-    found.append({"ph": "B", "name": "open", "cat": "cpu_op", "pid": 7, "tid": 8, "ts": 1100})
-    return found
+    trace_events.append({"ph": "B", "name": "open", "cat": "cpu_op", "pid": 7, "tid": 8, "ts": 1100})
+    return trace_events
 
 
 LAUNCH = next(n for n, event in enumerate(events()) if event["name"] == "launch")

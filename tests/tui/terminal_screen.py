@@ -14,11 +14,14 @@ BEGUN = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|\][^\x07\x1b]*\x1b?|[()])?$")
 NOT_DRAWN = "\ufffd"
 PANEL = "1 Details"
 """What the panel begins with."""
+NOTICE = "Esc closes"
+"""What stands behind a notice, which lies over the panel's tabs."""
 
 
 def lanes_of(text: str) -> str:
     """Return a screen's lines between header and panel."""
-    return "\n".join(text[: text.rindex("\n", 0, text.index(PANEL))].split("\n")[1:])
+    panel = min(at for at in (text.find(PANEL), text.find(NOTICE), len(text)) if at >= 0)
+    return "\n".join(text[: text.rindex("\n", 0, panel)].split("\n")[1:])
 
 
 class TerminalScreen:
@@ -82,16 +85,16 @@ class TerminalScreen:
             self._cells[self._y][self._x : self._x + len(text)] = text
             self._x += len(text)
             return
-        for letter in text:
-            if letter == "\n":
+        for character in text:
+            if character == "\n":
                 self._y += 1
-            elif letter == "\r":
+            elif character == "\r":
                 self._x = 0
-            elif letter >= " ":
-                width = cell_len(letter)
+            elif character >= " ":
+                width = cell_len(character)
                 if 0 <= self._y < self.lines and 0 <= self._x < self.columns:
                     line = self._cells[self._y]
-                    line[self._x] = letter
+                    line[self._x] = character
                     line[self._x + 1 : self._x + width] = [""] * (
                         min(self.columns, self._x + width) - self._x - 1
                     )

@@ -124,3 +124,23 @@ async def test_a_list_that_is_answered_before_it_is_there(trace: Trace) -> None:
         screen.on_mount()
         await wait_until_idle(app, pilot)
         assert "Error" not in message(app)
+
+
+async def test_a_screen_behind_another_is_not_answered(trace: Trace) -> None:
+    """An answer that comes when a list has opened above the help leaves both; each is answered on its own."""
+    async with open_viewer(trace, (120, 36)) as (app, pilot):
+        await pilot.press("?")
+        await wait_until_idle(app, pilot)
+        behind = app.screen
+        assert isinstance(behind, HelpScreen)
+        app.push_screen(PickScreen("above", [ColumnView("Row", 0, str)], 3, hint=""))
+        await wait_until_idle(app, pilot)
+        behind.dismiss("zoom-in")
+        await wait_until_idle(app, pilot)
+        assert isinstance(app.screen, PickScreen)
+        await pilot.press("escape")
+        await wait_until_idle(app, pilot)
+        assert app.screen is behind
+        await pilot.press("escape")
+        await wait_until_idle(app, pilot)
+        assert app.screen is app.main and not app.messages

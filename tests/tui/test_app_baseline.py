@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from tests.tui.driver import message, open_viewer, screen_text, wait_until_idle
-from tests.tui.small_trace import MS, START, small_trace
+from tests.tui.small_trace import MS, START
 from tracelane.core.tables.range_table import range_table
 from tracelane.core.tables.registry import PANELS
 from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import Trace
 from tracelane.tui.panels.table import TablePane
-
-
-@pytest.fixture
-def trace(tmp_path: Path) -> Trace:
-    """Four steps of 10 ms, a kernel each."""
-    return small_trace(tmp_path / "index")
 
 
 async def test_kept_and_dropped(trace: Trace) -> None:

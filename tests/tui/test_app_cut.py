@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
 from textual.pilot import Pilot
 
-from tests.events import complete
+from tests.events import complete, open_events
 from tests.tui.driver import wait_until_idle
 from tracelane.core.base.clock import Clocks
 from tracelane.core.trace import open_trace
@@ -28,8 +27,7 @@ async def ordered(app: TracelaneApp, pilot: Pilot[None], line: str) -> str:
 async def test_cut_writes_the_range_and_never_over_a_file(tmp_path: Path) -> None:
     """What lies in the range is written, clocks taken back; without a range or over a file it is refused."""
     events = [complete(100 * n, 50, f"s{n}") for n in range(10)]
-    (tmp_path / "t.json").write_text(json.dumps({"traceEvents": events}))
-    trace = open_trace(tmp_path / "t.json", index_dir=tmp_path / "index")
+    trace = open_events(tmp_path, events)
     app = TracelaneApp(trace, config=Config())
     async with app.run_test(size=(120, 30)) as pilot:
         await pilot.pause()

@@ -68,13 +68,13 @@ async def test_a_panel_tells_where_the_arrows_are(trace: Trace, key: str, keys: 
     async with open_viewer(trace, (120, 40)) as (app, pilot):
         await pilot.press(key)
         await wait_until_idle(app, pilot)
-        for told, other in (
+        for hint, other in (
             ("Tab: arrows here", keys),
             (keys, "whole trace  Tab"),
             ("Tab: arrows here", keys),
         ):
             text = screen_text(app)
-            assert told in text and other not in text
+            assert hint in text and other not in text
             await pilot.press("tab")
             await wait_until_idle(app, pilot)
 
@@ -141,11 +141,11 @@ async def test_a_range_is_judged_by_itself(trace: Trace) -> None:
         app.store.session = replace(app.session, range=(500_000, 610_000))
         await wait_until_idle(app, pilot)
         pane = app.main.query_one(FindingsPane)
-        assert pane.shown is not None and pane.shown.scope.startswith("range +500 µs")
-        assert "launch-gaps" not in [finding.rule for finding in pane.shown.findings]
+        assert pane.findings is not None and pane.findings.scope.startswith("range +500 µs")
+        assert "launch-gaps" not in [finding.rule for finding in pane.findings.findings]
         app.store.session = replace(app.session, range=None)
         await wait_until_idle(app, pilot)
-        assert pane.shown.scope == "whole trace"
+        assert pane.findings.scope == "whole trace"
 
 
 async def test_looked_for_away_from_the_screen(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,14 +192,14 @@ async def test_closing_stops_the_search(trace: Trace, monkeypatch: pytest.Monkey
 
 def test_banner(trace: Trace) -> None:
     """No loss, no line; no line is longer than there is room."""
-    found = saved.saved_findings(saved.Scope(trace))
+    report = saved.saved_findings(saved.Scope(trace))
     for width in (10, 40, 200):
         for lines in (1, 3, 30):
-            told = banner(found, width, lines)
-            assert told is not None
-            assert all(line.cell_len <= width for line in told.split("\n"))
-            assert len(told.split("\n")) <= lines
-    assert banner(replace(found, findings=()), 80, 1) is None
+            text = banner(report, width, lines)
+            assert text is not None
+            assert all(line.cell_len <= width for line in text.split("\n"))
+            assert len(text.split("\n")) <= lines
+    assert banner(replace(report, findings=()), 80, 1) is None
 
 
 @needs_corpus
@@ -207,8 +207,8 @@ async def test_logs_are_no_part_of_it(corpus_cache: Path) -> None:
     """With a log over the trace, and its clock moved, the findings stay those of the trace."""
     own = open_trace(CORPUS / AIU / JAMIE, index_dir=corpus_cache)
     log = CORPUS / "aiu_smi" / "PAIR1_jamie_mlp_upstream_utc_1s.txt"
-    over = open_overlay(own, [str(log)], log_options("UTC", None, ()))
-    async with open_viewer(over, SMALL) as (app, pilot):
+    overlay = open_overlay(own, [str(log)], log_options("UTC", None, ()))
+    async with open_viewer(overlay, SMALL) as (app, pilot):
         await pilot.press("escape")  # the log's notice lies over the banner
         await wait_until_idle(app, pilot)
         assert "2: Bound by copies that block the host" in screen_text(app)
@@ -216,7 +216,7 @@ async def test_logs_are_no_part_of_it(corpus_cache: Path) -> None:
         app.store.session = replace(app.session, clocks=clocks, panel="findings")
         await wait_until_idle(app, pilot)
         pane = app.main.query_one(FindingsPane)
-        assert pane.shown is not None and pane.shown == saved.saved_findings(saved.Scope(own))
+        assert pane.findings is not None and pane.findings == saved.saved_findings(saved.Scope(own))
 
 
 async def test_nothing_to_find(tmp_path: Path) -> None:

@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import pytest
-
 from tests.tui.driver import message, open_viewer, screen_text, wait_until_idle
-from tests.tui.small_trace import MS, START, small_trace
+from tests.tui.small_trace import MS, START
 from tracelane.core.base.ids import SliceId
 from tracelane.core.trace import Trace
 from tracelane.tui.lanes.canvas import LaneCanvas
 from tracelane.tui.session import GapId
-
-
-@pytest.fixture
-def trace(tmp_path: Path) -> Trace:
-    """Four steps, a kernel each."""
-    return small_trace(tmp_path / "index")
 
 
 async def test_from_gap_to_gap(trace: Trace) -> None:

@@ -59,7 +59,7 @@ async def test_walk_and_read_details(trace: Trace) -> None:
         assert app.session.selection == SliceId(0, LAUNCH)
         await pilot.press("u", "u", "u")
         assert app.session.selection is None
-        await pilot.press("U")
+        app.run_command("forward")
         assert app.session.selection == SliceId(0, LAUNCH)
 
 
@@ -242,19 +242,19 @@ async def test_any_size(trace: Trace, size: tuple[int, int]) -> None:
     async with open_viewer(trace, size) as (app, pilot):
         app.action_jump(0, LAUNCH)
         app.run_command("focus")
-        place = app.session
+        before = app.session
         for other in ((100, 40), (30, 8), size):
             await pilot.resize_terminal(*other)
             await pilot.pause()
             view = app.session.viewport
-            assert view.start == place.viewport.start
+            assert view.start == before.viewport.start
             assert view.start <= app.session.cursor < view.end
-            assert app.session.selection == place.selection
+            assert app.session.selection == before.selection
             for key in ("w", "s", "down", "up", "T", "T"):
                 app.run_command({"T": "maximise", "w": "zoom-in", "s": "zoom-out"}.get(key, key))
-            app.store.session = place if other == size else app.session
+            app.store.session = before if other == size else app.session
             app.run_command("reset")
-            app.store.session = place
+            app.store.session = before
 
 
 async def test_no_colour_and_ascii(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -120,7 +120,7 @@ async def test_no_log_to_move(trace: Trace) -> None:
 async def test_the_read_out_follows_the_cursor(overlay: Overlay) -> None:
     """On a log's lane the details show value, meaning and line of the log at the cursor, nothing selected."""
     app = TracelaneApp(overlay, config=Config())
-    row = overlay.row(next(place for _, place, metric in overlay.metrics() if metric.column.name == "pwr"), 0)
+    row = overlay.row(next(lane for _, lane, metric in overlay.metrics() if metric.column.name == "pwr"), 0)
     start, end = overlay.opening_span
     lines = set()
     async with app.run_test(size=(140, 50)) as pilot:
@@ -142,7 +142,7 @@ async def test_a_range_on_a_log_s_lane(overlay: Overlay) -> None:
     """With a range the details of a power lane tell its mean, extremes and energy, as the log has it."""
     start, _ = overlay.opening_span
     span = (start + 400_000_000, start + 600_000_000)
-    row = overlay.row(next(place for _, place, metric in overlay.metrics() if metric.column.name == "pwr"), 0)
+    row = overlay.row(next(lane for _, lane, metric in overlay.metrics() if metric.column.name == "pwr"), 0)
     series = overlay.series(row.source, row.number)
     assert series is not None
     pieces = [

@@ -20,7 +20,7 @@ from tracelane.core.export.marks import Mark, read_marks, read_object, shelf, wr
 from tracelane.core.index.options import IndexOptions
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.actions.refusal import Refusal
-from tracelane.tui.cli.view import Asked, asked_session
+from tracelane.tui.cli.view import ViewOptions, session_of_options
 from tracelane.tui.clock import time_frame
 from tracelane.tui.screens.copied_text import CopiedText
 from tracelane.tui.screens.pick import PickScreen
@@ -177,8 +177,8 @@ async def test_the_view_as_a_command_line(trace: Trace) -> None:
         assert words[:2] == ["tracelane", "view"] and Path(words[2]).is_file()
         options = dict(zip(words[3::2], words[4::2]))
         names = {"from": "begin", "to": "end", "range": "span"}
-        asked = Asked(**{names.get(key[2:], key[2:]): text for key, text in options.items()})
-        again = asked_session(trace, asked, 100 + 24)
+        view_options = ViewOptions(**{names.get(key[2:], key[2:]): text for key, text in options.items()})
+        again = session_of_options(trace, view_options, 100 + 24)
         seen = app.session.viewport
         assert (again.viewport.start, again.viewport.end, again.only) == (seen.start, seen.end, "stream")
         assert again.range is not None and again.range == app.session.range
@@ -207,16 +207,16 @@ async def test_marks_go_from_one_to_another(trace: Trace, tmp_path: Path) -> Non
         await pilot.press(*"late", "enter")
         app.saving.save(f"marks {file}")
         assert "saved" in message(app)
-        kept = app.marking.marks
+        marks = app.marking.marks
         app.marking.add_marks(str(file))
-        assert app.marking.marks == kept and "0 new" in message(app)
+        assert app.marking.marks == marks and "0 new" in message(app)
         with pytest.raises(Refusal):
             app.marking.add_marks(str(tmp_path / "nothing"))
     _file(trace, "marks").unlink()
-    assert import_marks(trace, file) == 2 and read_marks(_file(trace, "marks")) == kept
+    assert import_marks(trace, file) == 2 and read_marks(_file(trace, "marks")) == marks
     assert import_marks(trace, file) == 0
     async with open_viewer(trace) as (app, _):
-        assert app.marking.marks == kept
+        assert app.marking.marks == marks
     with pytest.raises(TracelaneError):
         import_marks(trace, tmp_path / "nothing")
 
@@ -250,8 +250,8 @@ async def test_places_by_name_and_number(trace: Trace) -> None:
         for name, kind in (("launch", SliceId), ("mark\x1b[31m", InstantId)):
             await pilot.press("g", *f"#{slices[name]}", "enter")
             assert app.session.selection == kind(0, slices[name])
-    found = time_frame(trace).marks
-    assert [text for text, _, _ in found] == ["start"]
+    named_ranges = time_frame(trace).marks
+    assert [text for text, _, _ in named_ranges] == ["start"]
     assert parse_span("mark:start", time_frame(trace)) == (first.start, first.end)
 
 

@@ -82,10 +82,10 @@ async def test_wheel_and_drag(trace: Trace) -> None:
 
 def turn(app: TracelaneApp, widget: str, x: int, event: type[events.MouseEvent], **keys: bool) -> None:
     """Turn the wheel over a cell of the second line of a widget, or of its only one."""
-    over = app.main.query_one(widget)
-    y = min(1, over.size.height - 1)
+    target = app.main.query_one(widget)
+    y = min(1, target.size.height - 1)
     held = {"shift": False, "meta": False, "ctrl": False} | keys
-    over.post_message(event(over, x, y, 0, 0, 0, **held))
+    target.post_message(event(target, x, y, 0, 0, 0, **held))
 
 
 @pytest.mark.parametrize(

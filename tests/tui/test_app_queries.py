@@ -9,7 +9,7 @@ import pytest
 from textual.pilot import Pilot
 
 from tests.tui.driver import message, open_viewer, screen_text, wait_until_idle
-from tests.tui.small_trace import STEPS, small_trace
+from tests.tui.small_trace import STEPS
 from tracelane.core.base.ids import SliceId
 from tracelane.core.logs.counters import WithCounters
 from tracelane.core.trace import Trace
@@ -19,12 +19,6 @@ from tracelane.tui.config import Config, read_config
 from tracelane.tui.panels.table import TablePane
 
 KERNELS = "select id, name, ts, dur from kernels order by ts"
-
-
-@pytest.fixture
-def trace(tmp_path: Path) -> Trace:
-    """Four steps of 10 ms, a kernel each."""
-    return small_trace(tmp_path / "index")
 
 
 async def ask(app: TracelaneApp, pilot: Pilot[None], text: str) -> None:

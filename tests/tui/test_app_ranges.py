@@ -34,9 +34,9 @@ async def test_a_range_follows_the_cursor_until_it_ends(trace: Trace) -> None:
         await pilot.press(*["left"] * 5)
         assert app.session.range == (app.session.cursor, begin)
         await pilot.press("v")
-        kept = app.session.range
+        final = app.session.range
         await pilot.press("left")
-        assert app.session.range == kept
+        assert app.session.range == final
         await pilot.press("escape")
         assert app.session.range is None
         await pilot.press("v", "right", "escape", "right")

@@ -54,11 +54,11 @@ def lines(trace: Trace, **session: Any) -> list[tuple[LineKind, str, bool]]:
 def test_many_ranks_start_as_a_line_each(tmp_path: Path, ranks: int, folded: bool) -> None:
     """Two ranks open with their processes, more as one line per rank; all in order."""
     trace = write(tmp_path, ranks)
-    found = lines(trace)
-    heads = [(title, is_folded) for kind, title, is_folded in found if title.startswith("rank ")]
+    all_lines = lines(trace)
+    heads = [(title, is_folded) for kind, title, is_folded in all_lines if title.startswith("rank ")]
     more = " · 2 lanes" if folded else ""
     assert heads == [(f"rank {n} · pod-{n}{more}", folded) for n in range(ranks)]
-    assert len(found) == (ranks if folded else 5 * ranks)
+    assert len(all_lines) == (ranks if folded else 5 * ranks)
     one = lines(trace, unfolded=frozenset({(1, "")}), folded=frozenset({(0, "")}))
     assert [is_folded for _, title, is_folded in one if title.startswith(("rank 0", "rank 1"))] == [
         True,
@@ -79,11 +79,13 @@ def test_many_ranks_start_as_a_line_each(tmp_path: Path, ranks: int, folded: boo
 def test_only_knows_the_title_of_a_rank(tmp_path: Path, only: str, ranks: list[int]) -> None:
     """A rank's title, whole words of it, keeps all its lanes, and no rank whose number only begins alike."""
     trace = write(tmp_path, 11)
-    found = [int(title.split()[1]) for kind, title, _ in lines(trace, only=only) if title.startswith("rank ")]
+    numbers = [
+        int(title.split()[1]) for kind, title, _ in lines(trace, only=only) if title.startswith("rank ")
+    ]
     threads = [title for kind, title, _ in lines(trace, only=only) if title == "thread 1"]
-    assert (found, len(threads)) == (ranks, len(ranks))
-    kept = matches(trace, parse(f"lane:/{only}/i"), trace.clocks)
-    assert [len(positions) for positions in kept.positions] == [4 * (rank in ranks) for rank in range(11)]
+    assert (numbers, len(threads)) == (ranks, len(ranks))
+    hits = matches(trace, parse(f"lane:/{only}/i"), trace.clocks)
+    assert [len(positions) for positions in hits.positions] == [4 * (rank in ranks) for rank in range(11)]
 
 
 def test_a_rank_is_hidden_by_its_title(tmp_path: Path) -> None:
@@ -100,7 +102,11 @@ def test_a_rank_is_hidden_by_its_title(tmp_path: Path) -> None:
 def test_a_part_of_a_word_is_no_rank(tmp_path: Path) -> None:
     """A number that is in titles of streams and in those of ranks means the streams."""
     trace = write(tmp_path, 3)
-    assert [len(found) for found in matches(trace, parse("lane:7"), trace.clocks).positions] == [2, 2, 2]
+    assert [len(positions) for positions in matches(trace, parse("lane:7"), trace.clocks).positions] == [
+        2,
+        2,
+        2,
+    ]
     assert not matches(trace, parse("lane:0"), trace.clocks).count
 
 
@@ -109,14 +115,14 @@ def test_tables_and_filters_know_the_title_of_a_rank(
 ) -> None:
     """`--lanes`, `lane:` and its opposite keep or leave out a rank as a whole."""
     write(tmp_path, 3)
-    for option, kept in (
+    for option, expected in (
         (("--lanes", "rank 1"), {"rank1.json"}),
         (("--where", "lane:'rank 1'"), {"rank1.json"}),
         (("--where", "-lane:'Rank 1' cat:kernel"), {"rank0.json", "rank2.json"}),
     ):
         assert main(["slices", str(tmp_path), "--format", "json", *option]) == 0
         rows = json.loads(capsys.readouterr().out)["tables"]["slices"]["rows"]
-        assert {Path(row["source"]).name for row in rows} == kept
+        assert {Path(row["source"]).name for row in rows} == expected
         assert {row["category"] for row in rows} >= {"kernel"}
 
 

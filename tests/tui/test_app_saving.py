@@ -59,7 +59,7 @@ async def test_table(trace: Trace, tmp_path: Path) -> None:
 async def test_slices(trace: Trace, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What range, :only and :filter leave is written as the command prints it; nothing is written over."""
     start = trace.span[0]
-    asked = ("--lanes", "main", "--where", "-launch", "--from", "+20us", "--to", "+90us")
+    options = ("--lanes", "main", "--where", "-launch", "--from", "+20us", "--to", "+90us")
     async with open_viewer(with_cheap_lanes(trace), (120, 50)) as (app, pilot):
         app.store.session = replace(
             app.session, only="main", filter="-launch", range=(start + 20_000, start + 90_000)
@@ -77,7 +77,7 @@ async def test_slices(trace: Trace, tmp_path: Path, capsys: pytest.CaptureFixtur
         await wait_until_idle(app, pilot)
         assert "No such file" in message(app)
     for form in ("csv", "json"):
-        printed = main(["slices", trace.sources[0].path, "--format", form, *asked])
+        printed = main(["slices", trace.sources[0].path, "--format", form, *options])
         assert (printed, capsys.readouterr().out) == (0, (tmp_path / f"slices.{form}").read_text())
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from time import sleep
@@ -12,14 +11,14 @@ from textual import events
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from tests.events import complete
+from tests.events import complete, open_events
 from tests.tui.driver import wait_until, wait_until_idle
 from tracelane.core.base.errors import Cancelled
 from tracelane.core.base.ids import SliceId
 from tracelane.core.query.filter import Filter, parse
 from tracelane.core.query.hits import SearchProgress, find, matches
 from tracelane.core.tables.hit_table import hit_table
-from tracelane.core.trace import Trace, open_trace
+from tracelane.core.trace import Trace
 from tracelane.tui.app import TracelaneApp
 from tracelane.tui.config import Config
 from tracelane.tui.controllers import searching
@@ -43,8 +42,7 @@ EVENTS = [
 @pytest.fixture(scope="module")
 def trace(tmp_path_factory: pytest.TempPathFactory) -> Trace:
     folder = tmp_path_factory.mktemp("search")
-    (folder / "t.json").write_text(json.dumps({"traceEvents": EVENTS}))
-    return open_trace(folder / "t.json", index_dir=folder / "index")
+    return open_events(folder, EVENTS)
 
 
 def app_of(trace: Trace) -> TracelaneApp:
@@ -53,8 +51,8 @@ def app_of(trace: Trace) -> TracelaneApp:
 
 async def typed(app: TracelaneApp, pilot: Pilot[None], key: str, text: str) -> None:
     await pilot.press(key)
-    for letter in text:
-        await pilot.press({" ": "space", ":": "colon", ">": "greater_than_sign"}.get(letter, letter))
+    for character in text:
+        await pilot.press({" ": "space", ":": "colon", ">": "greater_than_sign"}.get(character, character))
     await pilot.press("enter")
     await wait_until_idle(app, pilot)
 
@@ -67,9 +65,9 @@ def runs_of(app: TracelaneApp, lane: int) -> list[tuple[str, bool]]:
     row = reader.row(app.trace.lanes[lane], 0, session.viewport, session.clocks, session.colour_by)
     assert isinstance(row, SliceRow)
     return [
-        (app.trace.name(app.trace.row(lane, 0), run.place), bool(run.flags & HIT))
+        (app.trace.name(app.trace.row(lane, 0), run.at), bool(run.flags & HIT))
         for run in row.runs
-        if run.place >= 0
+        if run.at >= 0
     ]
 
 
@@ -155,8 +153,7 @@ async def test_up_and_down_pass_over_what_a_filter_hides(tmp_path: Path) -> None
     events += [complete(12, 9, "hidden", "cpu_op", tid=1), complete(13, 5, "wanted", "cpu_op", tid=1)]
     events += [complete(0, 90, "hidden", "cpu_op", tid=2), complete(20, 9, "hidden", "cpu_op", tid=3)]
     events += [complete(60, 9, "wanted", "cpu_op", tid=3), complete(10, 5, "wanted", "kernel", tid=4)]
-    (tmp_path / "t.json").write_text(json.dumps({"traceEvents": events}))
-    trace = open_trace(tmp_path / "t.json", index_dir=tmp_path / "index")
+    trace = open_events(tmp_path, events)
     app = app_of(trace)
     async with app.run_test(size=(100, 30)) as pilot:
         await typed(app, pilot, "colon", "filter wanted")
@@ -166,9 +163,9 @@ async def test_up_and_down_pass_over_what_a_filter_hides(tmp_path: Path) -> None
         for keys in (["down"] * 8, ["up"] * 8, ["shift+up"] * 4, ["shift+down"] * 4):
             for key in keys:
                 await pilot.press(key)
-                found = app.session.selection
-                assert isinstance(found, SliceId)
-                row, index = trace.find(found) or pytest.fail("no such slice")
+                selection = app.session.selection
+                assert isinstance(selection, SliceId)
+                row, index = trace.find(selection) or pytest.fail("no such slice")
                 assert trace.name(row, index) == "wanted", key
                 reached[trace.lanes[row.lane].tid, row.depth] = True
         assert len({depth for tid, depth in reached if tid == "1"}) > 1, "nested ones of a lane are reached"
@@ -240,7 +237,7 @@ async def test_esc_stops_a_search_and_keeps_what_it_has_found(
 ) -> None:
     """While a search goes on its hits show with the share looked through; Esc stops it, Esc again ends it."""
 
-    def endless(trace: Trace, wanted: Filter, *_: object) -> Iterator[SearchProgress]:
+    def endless(trace: Trace, search: Filter, *_: object) -> Iterator[SearchProgress]:
         cancelled = _[-1]
         assert callable(cancelled)
         yield SearchProgress(matches(trace, parse("add")), 0.25)
@@ -276,9 +273,9 @@ async def test_what_was_found_comes_in_while_the_viewer_closes(trace: Trace) -> 
         app.searching.search_for("add")
         await pilot.press("z")
         await wait_until_idle(app, pilot)
-        found = hit_table(trace, app.searching.hits, lambda: False)
+        table = hit_table(trace, app.searching.hits, lambda: False)
         await app.main.query_one("#hits", TablePane).table.remove()
-        app.hit_list._have_listed(app.searching.hits, found)
+        app.hit_list._have_listed(app.searching.hits, table)
         assert not app.panels.shows_panel
 
 
@@ -305,3 +302,22 @@ async def test_keys_that_come_together_are_typed(trace: Trace) -> None:
             app.post_message(events.Key(key, "/" if key == "slash" else key))
         await wait_until_idle(app, pilot)
         assert app.is_running and app.main.query_one(Prompt).query_one(Input).value == "mmQw"
+
+
+async def test_keys_that_come_together_with_enter_follow_it(trace: Trace) -> None:
+    """Keys of one read are carried out in their order: Backspace before what is typed after it, and what
+    follows Enter is no part of the line but a key of the lanes, or of a line that opens then.
+    """
+    app = app_of(trace)
+    async with app.run_test(size=(100, 30)) as pilot:
+        await wait_until_idle(app, pilot)
+        for key in ("slash", *"gexmz", *["left"] * 2, "backspace", "m", "end", "backspace", "enter", "n"):
+            app.post_message(events.Key(key, "/" if key == "slash" else key if len(key) == 1 else None))
+        await wait_until_idle(app, pilot)
+        assert app.session.search == "gemm" and app.session.selection is not None
+        for key in ("colon", *"search mm", "enter", "slash", *"relu"):
+            name = {"slash": "/", "colon": ":"}.get(key, key)
+            app.post_message(events.Key("space" if key == " " else key, name if len(name) == 1 else None))
+        await wait_until_idle(app, pilot)
+        line = app.main.query_one(Prompt)
+        assert line.is_open and line.query_one(Input).value == "relu"

@@ -41,13 +41,13 @@ async def test_colours(trace: Trace) -> None:
     app = TracelaneApp(trace, config=Config())
     async with app.run_test(size=(120, 40)) as pilot:
         await pilot.pause()
-        for line, found in (
+        for line, expected in (
             ("colour by name", "name"),
             ("colour by arg:PMUs", "arg:PMUs"),
             ("colour", "category"),
         ):
             await typed(pilot, line)
-            assert app.session.colour_by == found
+            assert app.session.colour_by == expected
         await typed(pilot, "colour by shape")
         assert "category, name or arg:KEY" in message(app)
 

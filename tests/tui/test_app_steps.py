@@ -10,7 +10,6 @@ import pytest
 from tests.corpus import CORPUS, needs_corpus
 from tests.events import complete, index_of
 from tests.tui.driver import message, open_viewer, screen_text, wait_until_idle
-from tests.tui.small_trace import small_trace
 from tracelane.core.tables.step_choice import find_steps
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui import steps as module
@@ -18,12 +17,6 @@ from tracelane.tui.clock import time_frame
 from tracelane.tui.panels.table import TablePane
 from tracelane.tui.steps import step_at, step_marks
 from tracelane.tui.times import parse_span
-
-
-@pytest.fixture
-def trace(tmp_path: Path) -> Trace:
-    """Four steps, an op in each."""
-    return small_trace(tmp_path / "index")
 
 
 async def test_a_name_becomes_the_step(trace: Trace) -> None:
@@ -63,13 +56,13 @@ async def test_a_name_becomes_the_step(trace: Trace) -> None:
 def test_what_is_found_is_what_is_typed(name: str, corpus_cache: Path) -> None:
     """The steps that the analyses find are those of the ruler, of `step:` and of `step:nth:`."""
     trace = open_trace(CORPUS / name, index_dir=corpus_cache)
-    found = find_steps(trace, 0)
-    assert found is not None
+    steps = find_steps(trace, 0)
+    assert steps is not None
     marks = step_marks(trace, trace.clocks)
-    assert [(mark.start, mark.end) for mark in marks] == list(zip(found.starts.tolist(), found.ends.tolist()))
+    assert [(mark.start, mark.end) for mark in marks] == list(zip(steps.starts.tolist(), steps.ends.tolist()))
     frame = time_frame(trace)
-    for place in (0, -1):
-        assert parse_span(f"step:nth:{place}", frame) == marks[place][1:]
+    for number in (0, -1):
+        assert parse_span(f"step:nth:{number}", frame) == marks[number][1:]
     assert parse_span(f"step:{marks[0].label}", frame) == marks[0][1:]
     assert step_at(marks, marks[-1].start) == marks[-1] and step_at(marks, marks[-1].end) is None
 

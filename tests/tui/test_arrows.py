@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -10,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from tests.events import open_events
 from tests.tui.driver import message, open_viewer, screen_text, wait_until_idle
 from tracelane.core.base.ids import SliceId
-from tracelane.core.trace import Trace, open_trace
+from tracelane.core.trace import Trace
 from tracelane.tui.arrow_ends import MOST, arrows_in_view, arrows_of
 from tracelane.tui.draw.glyphs import ASCII, UNICODE, Glyphs
 from tracelane.tui.draw.layout import Layout
@@ -41,13 +41,11 @@ def _flow(number: int, source: tuple[int, int], target: tuple[int, int]) -> list
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> Callable[[list[dict[str, Any]]], Trace]:
+def make_trace(tmp_path: Path) -> Callable[[list[dict[str, Any]]], Trace]:
     """Return how to make a trace of events."""
 
     def make(events: list[dict[str, Any]]) -> Trace:
-        path = tmp_path / "arrows.json"
-        path.write_text(json.dumps({"traceEvents": events}))
-        return open_trace(path, index_dir=tmp_path / "index")
+        return open_events(tmp_path, events)
 
     return make
 
@@ -78,9 +76,9 @@ TWO = [
 ]
 
 
-def test_round_one_corner(made: Callable[[list[dict[str, Any]]], Trace]) -> None:
+def test_round_one_corner(make_trace: Callable[[list[dict[str, Any]]], Trace]) -> None:
     """From a launch to a kernel later on another lane: down from the launch's end, across to the head."""
-    trace = made(TWO)
+    trace = make_trace(TWO)
     for selected in (SliceId(0, 0), SliceId(0, 2)):
         lines = _lines(trace, _seen(selected))
         assert lines[2][14] == "│"
@@ -88,17 +86,17 @@ def test_round_one_corner(made: Callable[[list[dict[str, Any]]], Trace]) -> None
     assert lines != _lines(trace, _seen(None))
 
 
-def test_straight(made: Callable[[list[dict[str, Any]]], Trace]) -> None:
+def test_straight(make_trace: Callable[[list[dict[str, Any]]], Trace]) -> None:
     """Where one stands over the other the line is straight, its head beside the target."""
-    over = made(
+    trace = make_trace(
         [_slice("a", 1, 10, 30), _slice("x", 2, 0, 5), _slice("b", 3, 30, 40), *_flow(1, (1, 10), (3, 30))]
     )
-    assert _lines(over, _seen(SliceId(0, 0)))[2][30] == "▾"
+    assert _lines(trace, _seen(SliceId(0, 0)))[2][30] == "▾"
 
 
-def test_back(made: Callable[[list[dict[str, Any]]], Trace]) -> None:
+def test_back(make_trace: Callable[[list[dict[str, Any]]], Trace]) -> None:
     """A target that clocks put before its source is pointed at from its right."""
-    trace = made(
+    trace = make_trace(
         [_slice("a", 1, 60, 10), _slice("x", 2, 0, 5), _slice("b", 3, 30, 10), *_flow(1, (1, 60), (3, 30))]
     )
     assert _lines(trace, _seen(SliceId(0, 0)))[3][40:61] == "◂" + "─" * 19 + "┘"
@@ -106,34 +104,34 @@ def test_back(made: Callable[[list[dict[str, Any]]], Trace]) -> None:
 
 @pytest.mark.parametrize(("start", "span", "part"), [(0, 30, "kernel ▸"), (30, 60, "◂ launch")])
 def test_out_of_sight(
-    made: Callable[[list[dict[str, Any]]], Trace], start: int, span: int, part: str
+    make_trace: Callable[[list[dict[str, Any]]], Trace], start: int, span: int, part: str
 ) -> None:
     """An end before or after what is seen is named at the edge of its line, with its direction."""
-    lines = _lines(made(TWO), _seen(SliceId(0, 0), start, span))
+    lines = _lines(make_trace(TWO), _seen(SliceId(0, 0), start, span))
     assert any(line.strip().startswith(part) or line.strip().endswith(part) for line in lines), lines
 
 
-def test_above_and_below(made: Callable[[list[dict[str, Any]]], Trace]) -> None:
+def test_above_and_below(make_trace: Callable[[list[dict[str, Any]]], Trace]) -> None:
     """An end on a lane out of sight is named on the last or first line, with its direction."""
-    trace = made(TWO)
+    trace = make_trace(TWO)
     assert "▾ kernel" in _lines(trace, _seen(SliceId(0, 0)), height=3)[2]
     assert "▴ launch" in _lines(trace, _seen(SliceId(0, 0), scroll=2), height=2)[0]
 
 
-def test_below_what_is_counted(made: Callable[[list[dict[str, Any]]], Trace]) -> None:
+def test_below_what_is_counted(make_trace: Callable[[list[dict[str, Any]]], Trace]) -> None:
     """An end on the lane in whose place the last line counts the lanes below is out of sight too."""
-    last = _lines(made([*TWO, _slice("after", 4, 80, 5)]), _seen(SliceId(0, 0)), height=4)[3]
+    last = _lines(make_trace([*TWO, _slice("after", 4, 80, 5)]), _seen(SliceId(0, 0)), height=4)[3]
     assert "▾ kernel" in last
 
 
-def test_never_over_anything(made: Callable[[list[dict[str, Any]]], Trace]) -> None:
+def test_never_over_anything(make_trace: Callable[[list[dict[str, Any]]], Trace]) -> None:
     """Every cell that shows something without arrows shows the same with them; ASCII stays ASCII."""
     events: list[dict[str, Any]] = []
     for n in range(12):
         events += [_slice(f"launch {n}", 1, n * 8, 3, "cuda_runtime"), _slice(f"op {n}", 2, n * 8 + n % 5, 4)]
         events += [_slice(f"kernel {n}", 3, n * 8 + (n * 7) % 5, 3, "kernel")]
         events += _flow(n, (1, n * 8), (3, n * 8 + (n * 7) % 5))
-    trace = made(events)
+    trace = make_trace(events)
     for glyphs in (UNICODE, ASCII):
         for start, span in ((0, 100), (20, 30), (50, 10)):
             for selected in (None, SliceId(0, 0), SliceId(0, 37)):
@@ -146,9 +144,9 @@ def test_never_over_anything(made: Callable[[list[dict[str, Any]]], Trace]) -> N
                 assert glyphs is UNICODE or "".join(drawn).isascii()
 
 
-def test_correlation_draws_too(made: Callable[[list[dict[str, Any]]], Trace]) -> None:
+def test_correlation_draws_too(make_trace: Callable[[list[dict[str, Any]]], Trace]) -> None:
     """Without a flow the link by correlation is drawn, from either end; never from kernel to kernel."""
-    trace = made(
+    trace = make_trace(
         [
             _slice("launch", 1, 10, 5, "cuda_runtime", correlation=7),
             _slice("kernel", 3, 40, 20, "kernel", correlation=7),
@@ -161,7 +159,7 @@ def test_correlation_draws_too(made: Callable[[list[dict[str, Any]]], Trace]) ->
 
 
 @pytest.mark.parametrize("count", [3, 200])
-def test_all_in_view_are_bounded(made: Callable[[list[dict[str, Any]]], Trace], count: int) -> None:
+def test_all_in_view_are_bounded(make_trace: Callable[[list[dict[str, Any]]], Trace], count: int) -> None:
     """All flows with an end in view are counted, each once; at most MOST of them are drawn."""
     events: list[dict[str, Any]] = []
     for n in range(count):
@@ -170,21 +168,21 @@ def test_all_in_view_are_bounded(made: Callable[[list[dict[str, Any]]], Trace], 
             _slice("k", 2, n * 10 + 5, 3),
             *_flow(n, (1, n * 10), (2, n * 10 + 5)),
         ]
-    trace = made(events)
+    trace = make_trace(events)
     rows = [trace.row(lane, 0) for lane in trace.lanes]
     for start, end in ((0, count * 10), (0, 7), (4, 12), (13, 14)):
-        wanted = sum(
+        expected = sum(
             (n * 10 < end and n * 10 + 3 > start) or (n * 10 + 5 < end and n * 10 + 8 > start)
             for n in range(count)
         )
-        found = arrows_in_view(trace, [(row, start * US, end * US) for row in rows])
-        assert len(found.drawn) + found.more == wanted
-        assert len(found.drawn) == min(MOST, wanted) == len(set(found.drawn))
+        in_view = arrows_in_view(trace, [(row, start * US, end * US) for row in rows])
+        assert len(in_view.drawn) + in_view.more == expected
+        assert len(in_view.drawn) == min(MOST, expected) == len(set(in_view.drawn))
 
 
-async def test_key(made: Callable[[list[dict[str, Any]]], Trace]) -> None:
+async def test_key(make_trace: Callable[[list[dict[str, Any]]], Trace]) -> None:
     """F draws all flows in view and says how many; again, none but the selection's."""
-    trace = made(TWO)
+    trace = make_trace(TWO)
     async with open_viewer(trace, (120, 40)) as (app, pilot):
         assert "▸" not in screen_text(app).split("kernel")[0][-80:]
         app.run_command("flows")

@@ -25,7 +25,7 @@ from tracelane.tui.widgets.bars import Bar
 from tracelane.tui.widgets.table import VirtualTable
 
 ODD = "odd\nnumbers \x1b]0;title\x07"
-SHOWN = "this should not have happened: ValueError: odd numbers"
+MESSAGE = "this should not have happened: ValueError: odd numbers"
 pytestmark = pytest.mark.usefixtures("errors_are_shown")
 
 
@@ -48,7 +48,7 @@ def log_of() -> Path:
 
 
 Break = Callable[[TracelaneApp, pytest.MonkeyPatch], None]
-PLACES: dict[str, tuple[Break, str]] = {
+FAULTS: dict[str, tuple[Break, str]] = {
     "table": (lambda _, patch: patch.setattr(ops, "ops", fail), "tttt"),
     "move": (lambda _, patch: patch.setitem(MOVES, "zoom-in", fail), "w"),  # type: ignore[call-overload]
     "command": (lambda app, patch: patch.setitem(app.handlers, "theme", fail), ""),
@@ -73,16 +73,16 @@ def void(_: object) -> None:
     """Return nothing."""
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("fault", FAULTS)
 async def test_the_session_goes_on(
-    trace: Trace, monkeypatch: pytest.MonkeyPatch, place: str, capsys: pytest.CaptureFixture[str]
+    trace: Trace, monkeypatch: pytest.MonkeyPatch, fault: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """An error anywhere is said in the footer and logged; other keys work, and Q quits in order."""
-    breaks, key = PLACES[place]
+    breaks, key = FAULTS[fault]
     async with open_viewer(trace) as (app, pilot):
         with monkeypatch.context() as patch:
             breaks(app, patch)
-            if place == "command":
+            if fault == "command":
                 app.run_command("theme")
             elif key:
                 await pilot.press(*key)
@@ -105,6 +105,8 @@ async def goes_on(app: TracelaneApp, pilot: Pilot[None]) -> None:
         await pilot.pause()
     app.maximised = False
     app.refresh(layout=True)
+    while app.has_notice:  # a long one lies over the panel
+        app.dismiss_message()
     app.main.set_focus(app.main.query_one(LaneCanvas))
     before = app.session
     await pilot.press("w", "w", "w")
@@ -123,7 +125,7 @@ async def test_what_is_said(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> No
         monkeypatch.setattr(ops, "ops", fail)
         await pilot.press("w", *"tttt")
         await wait_until_idle(app, pilot)
-        assert message(app).startswith(SHOWN)
+        assert message(app).startswith(MESSAGE)
         assert str(log_of()) in message(app)
         assert "\x1b" not in message(app) and "\n" not in message(app)
     assert "command zoom-in" in log_of().read_text(encoding="utf-8")

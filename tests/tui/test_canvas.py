@@ -14,7 +14,7 @@ from textual.geometry import Offset
 from textual.message import Message
 
 from tests.small_index import L, S, write_index
-from tests.tui.small_trace import MS, START, small_trace
+from tests.tui.small_trace import MS, START
 from tracelane.core.base.ids import SliceId
 from tracelane.core.base.short_names import short_name
 from tracelane.core.index.format import LaneKind, SliceFlag
@@ -35,11 +35,6 @@ from tracelane.tui.session import InstantId, RowKey, Session, Viewport
 
 KERNEL = "/tmp/x/inductor-spyre/sdsc_fused_mm_0_434jgp19/bundle.mlir"
 LOOK = LineContext(Palette(Depth.NONE), UNICODE, 16, 64)
-
-
-@pytest.fixture
-def trace(tmp_path: Path) -> Trace:
-    return small_trace(tmp_path / "index")
 
 
 def session_of(trace: Trace, width: int = 64) -> Session:
@@ -73,7 +68,7 @@ def test_the_first_screen_says_what_is_there(trace: Trace) -> None:
     """Lane titles, labelled slices, the counter's value and instants are on the first screen."""
     wide = LineContext(Palette(Depth.NONE), UNICODE, 20, 180)
     text = "\n".join(frame(trace, session_of(trace, 180), RowReader(trace), wide))
-    for wanted in (
+    for part in (
         "main",
         "worker 0",
         "power",
@@ -83,7 +78,7 @@ def test_the_first_screen_says_what_is_there(trace: Trace) -> None:
         short_name(KERNEL)[:9],
         "▾",
     ):
-        assert wanted in text, wanted
+        assert part in text, part
     assert "(no name)"[:6] in text
 
 
@@ -92,11 +87,11 @@ def test_moving_the_selection_asks_nothing(trace: Trace) -> None:
     reader = RowReader(trace)
     session = session_of(trace)
     frame(trace, session, reader)
-    asked = reader.queries
+    queries = reader.queries
     for ordinal in (0, 1, 2, 14):
         moved = replace(session, selection=SliceId(0, ordinal), cursor=START + ordinal, scroll=ordinal % 3)
         frame(trace, moved, reader)
-    assert reader.queries == asked
+    assert reader.queries == queries
 
 
 def test_a_frame_asks_only_for_visible_rows(tmp_path: Path) -> None:
@@ -194,11 +189,14 @@ def test_selected_instants_and_samples_are_found(trace: Trace) -> None:
     index = trace.indexes[0]
     instant = int(index.column("instants.ordinal")[0])
     sample = int(index.column("samples.ordinal")[3])
-    found = [
+    selected = [
         reader.selected(thing) for thing in (SliceId(0, 11), InstantId(0, instant), InstantId(0, sample))
     ]
-    assert all(found)
-    assert found[0] is not None and (found[0].start, found[0].end) == (START + 11 * MS, START + 17 * MS)
+    assert all(selected)
+    assert selected[0] is not None and (selected[0].start, selected[0].end) == (
+        START + 11 * MS,
+        START + 17 * MS,
+    )
     assert reader.selected(SliceId(0, 10**6)) is None and reader.selected(SliceId(9, 0)) is None
 
 
@@ -260,7 +258,7 @@ async def test_clicks(trace: Trace) -> None:
         (pressed,) = _of(app, messages.SlicePressed)
         assert isinstance(pressed, messages.SlicePressed)
         assert pressed.row == RowKey(lane_key(trace.lanes[0]), 0)
-        assert (pressed.cell, pressed.place, pressed.chain) == (4, 0, 1)
+        assert (pressed.cell, pressed.index, pressed.chain) == (4, 0, 1)
         view = session_of(trace).viewport
         assert pressed.at == view.edge(4)
         await pilot.click(LaneCanvas, offset=Offset(3, 2))
@@ -269,7 +267,7 @@ async def test_clicks(trace: Trace) -> None:
         assert folded.line.lane == trace.lanes[0]
         await pilot.click(LaneCanvas, offset=Offset(16, 2))
         *_, gap = _of(app, messages.SlicePressed)
-        assert isinstance(gap, messages.SlicePressed) and gap.place == -1
+        assert isinstance(gap, messages.SlicePressed) and gap.index == -1
 
 
 async def test_a_drag_is_a_range_and_no_click(trace: Trace) -> None:

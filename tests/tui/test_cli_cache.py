@@ -7,17 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tracelane.core.demo.trace import write_demo
 from tracelane.core.index.cached import list_cache
 from tracelane.tui.cli.main import main
 
 from .cli_process import on_terminal, tracelane
-
-
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The first rank of the demo."""
-    return write_demo(tmp_path_factory.mktemp("demo"))[0]
 
 
 def test_indexes_are_listed_and_cleared(demo: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -89,7 +89,7 @@ def test_replays_as_text(tmp_path: Path) -> None:
     assert entry["replay"] == {"number": 2, "of": 2, "kernels": 2, "device_ns": device}
     entries = json.loads(said(str(file), "--name", "k1", "--all", "--json"))
     last = {"this": 14_000, "mean": 12_000, "min": 10_000, "max": 14_000}
-    assert [found["replay"]["number"] for found in entries] == [1, 2]
+    assert [each["replay"]["number"] for each in entries] == [1, 2]
     assert (entries[1]["replay"]["position"], entries[1]["replay"]["kernel_ns"]) == (2, last)
 
 

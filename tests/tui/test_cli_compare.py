@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.corpus import CASES, CORPUS, needs_cases, needs_corpus
-from tests.json_tables import flat
+from tests.json_tables import command_json, flat
 from tests.tui.small_file import small_file
 from tracelane.tui.cli.limits import parse_value
 from tracelane.tui.cli.main import EXIT_USAGE, main
@@ -26,14 +26,13 @@ def trace(tmp_path: Path) -> str:
 
 def test_diff_of_steps(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Two steps of one trace are compared: the kernel of the one is gone, that of the other new."""
-    assert main(["diff", f"{trace}:step=0", f"{trace}:step=nth:-1", "--format", "json"]) == 0
-    told = flat(json.loads(capsys.readouterr().out))
-    assert (told["command"], told["failed"]) == ("diff", [])
-    assert {row["presence"]: row["total_ns_delta"] for row in told["kernels"]} == {
+    answer = command_json(capsys, "diff", f"{trace}:step=0", f"{trace}:step=nth:-1")
+    assert (answer["command"], answer["failed"]) == ("diff", [])
+    assert {row["presence"]: row["total_ns_delta"] for row in answer["kernels"]} == {
         "new": 30_500,
         "gone": -30_500,
     }
-    (wall,) = [metric for metric in told["metrics"] if metric["name"] == "step.wall.median"]
+    (wall,) = [metric for metric in answer["metrics"] if metric["name"] == "step.wall.median"]
     assert (wall["a"], wall["b"], wall["change"]) == (100_000, 100_000, 0)
     assert main(["diff", f"{trace}:+0us..+50us", f"{trace}:+0us..+100us"]) == 0
     out = capsys.readouterr().out
@@ -82,9 +81,9 @@ def test_check(
 def test_check_as_json(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
     """JSON tells each limit, the value and whether it is kept."""
     assert main(["check", trace, "--max", "kernels.calls=1", "--json"]) == 1
-    told = flat(json.loads(capsys.readouterr().out))
-    assert not told["kept"]
-    assert told["limits"] == [{"metric": "kernels.calls", "value": 2, "max": 1.0, "kept": False}]
+    answer = flat(json.loads(capsys.readouterr().out))
+    assert not answer["kept"]
+    assert answer["limits"] == [{"metric": "kernels.calls", "value": 2, "max": 1.0, "kept": False}]
 
 
 @pytest.mark.parametrize("command", [["check", "{}", "--max", "kernels.calls=1"], ["diff", "{}", "{}"]])
@@ -174,10 +173,15 @@ def test_limits_stand_in_a_file(trace: str, tmp_path: Path, capsys: Capture) -> 
     assert main(["check", trace, "--limits", str(limits), "--index-dir", str(tmp_path)]) == 1
     out = capsys.readouterr().out
     assert [line.split()[0] for line in out.splitlines()] == ["ok", "ok", "EXCEEDED"]
+    limits.write_text('[max]\nkernels.calls = 1\nstep.wall.median = "1ms"\n')
+    assert main(["check", trace, "--limits", str(limits), "--index-dir", str(tmp_path)]) == 1
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["EXCEEDED", "ok"]
     for text, message in [
         ("[most]\na = 1\n", "'most' is not understood"),
         ("[max]\na = true\n", "needs a number"),
-        ("[max]\na = 'long'\n", "is no value"),
+        ("[max]\na = 'long'\n", "limits.toml: a in [max]: 'long' is no value"),
+        ("[max]\nkernels.cals = 2\n", "no metric 'kernels.cals'"),
+        ("[max]\n" + ".".join("a" * 5000) + " = 2\n", "needs a number"),
         ("[max\n", "limits.toml"),
         ("", "holds no limits"),
         ("a = " + "[" * 5000 + "]" * 5000, "limits.toml"),

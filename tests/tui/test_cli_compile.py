@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from pathlib import Path
 
 import pytest
 
 from tests.corpus import CORPUS, needs_corpus
-from tests.json_tables import flat
+from tests.json_tables import command_json
 from tests.tui.driver import open_viewer, wait_until_idle
 from tests.tui.small_file import small_file
 from tracelane.core.trace import open_trace
@@ -26,9 +25,8 @@ def test_a_trace_without_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     path = str(small_file(tmp_path))
     assert main(["compile", path]) == 0
     assert "torch.compile is not applied, as far as the trace shows" in capsys.readouterr().out
-    assert main(["compile", path, "--format", "json"]) == 0
-    told = flat(json.loads(capsys.readouterr().out))
-    assert (told["applied"], told["regions"]) == (False, [])
+    answer = command_json(capsys, "compile", path)
+    assert (answer["applied"], answer["regions"]) == (False, [])
 
 
 @needs_corpus
@@ -37,8 +35,8 @@ def test_the_tree_as_text_and_csv(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compile", str(BREAKS), "--first", "regions"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("Compiled regions")
-    places = [line.index(f"{frame}/0") for frame, line in zip("2345", lines[2:6])]
-    assert [place - places[0] for place in places] == [0, 2, 4, 6]
+    columns = [line.index(f"{frame}/0") for frame, line in zip("2345", lines[2:6])]
+    assert [column - columns[0] for column in columns] == [0, 2, 4, 6]
     assert main(["compile", str(BREAKS), "--first", "graphs", "--format", "csv"]) == 0
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     assert sum(int(row["count"]) for row in rows) == 24

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.json_tables import flat
+from tests.json_tables import command_json, flat
 from tests.tui.small_file import small_file
 from tracelane.tui.cli.main import EXIT_USAGE, main
 
@@ -20,20 +20,16 @@ def trace(tmp_path: Path) -> str:
     return str(small_file(tmp_path))
 
 
-def _told(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict:  # type: ignore[type-arg]
-    assert main(["findings", *arguments]) == 0
-    return flat(json.loads(capsys.readouterr().out))
-
-
 def test_json(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
     """JSON carries its schema, times since the start, and everything that the text says."""
-    told = _told(capsys, trace, "--json")
-    assert told == _told(capsys, trace, "--format", "json")
-    gaps = next(row for row in told["findings"] if row["rule"] == "launch-gaps")
+    answer = command_json(capsys, "findings", trace)
+    assert main(["findings", trace, "--format", "json"]) == 0
+    assert answer == flat(json.loads(capsys.readouterr().out))
+    gaps = next(row for row in answer["findings"] if row["rule"] == "launch-gaps")
     # The second kernel was launched at 140 µs, after the first was done at 90.5; it started at 160.
     assert gaps["claimed_ns"] == 69_500
     assert (gaps["evidence"][0]["start_ns"], gaps["evidence"][0]["end_ns"]) == (90_500, 160_000)
-    assert {"rule", "reason"} == set(told["not_judged"][0])
+    assert {"rule", "reason"} == set(answer["not_judged"][0])
 
 
 def test_text(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -42,14 +38,14 @@ def test_text(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
     text = capsys.readouterr().out
     assert "Gaps while the host launches: 69.5 µs" in text
     assert "look at +90.5 µs, 69.5 µs long: longest wait" in text
-    assert "helps: Launch ahead" in text and "not judged, as " in text
+    assert "helps: Launch ahead" in text and "not checked, as " in text
     assert main(["findings", trace, "--limit", "1"]) == 0
     assert "\n2. " not in capsys.readouterr().out
 
 
 def test_csv_and_markdown(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
     """CSV has a row per finding, Markdown a numbered list."""
-    rows = _told(capsys, trace, "--json")["findings"]
+    rows = command_json(capsys, "findings", trace)["findings"]
     assert main(["findings", trace, "--format", "csv"]) == 0
     read = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     assert [(row["rule"], int(row["claimed_ns"])) for row in read] == [
@@ -61,15 +57,15 @@ def test_csv_and_markdown(trace: str, capsys: pytest.CaptureFixture[str]) -> Non
 
 def test_range(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
     """A range is what is judged; a wrong one is told in a line."""
-    told = _told(capsys, trace, "--json", "--from", "+60us", "--to", "+90us")
-    assert "launch-gaps" not in [row["rule"] for row in told["findings"]]
+    answer = command_json(capsys, "findings", trace, "--from", "+60us", "--to", "+90us")
+    assert "launch-gaps" not in [row["rule"] for row in answer["findings"]]
     assert main(["findings", trace, "--from", "nonsense"]) == EXIT_USAGE
     assert main(["findings", trace, "--lanes", "Stream"]) == EXIT_USAGE
 
 
 def test_sort(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Any column sorts, before the limit is applied."""
-    rules = sorted(row["rule"] for row in _told(capsys, trace, "--json")["findings"])
+    rules = sorted(row["rule"] for row in command_json(capsys, "findings", trace)["findings"])
     assert len(rules) > 1
-    (first,) = _told(capsys, trace, "--json", "--sort", "-rule", "--limit", "1")["findings"]
+    (first,) = command_json(capsys, "findings", trace, "--sort", "-rule", "--limit", "1")["findings"]
     assert first["rule"] == rules[0]

@@ -30,15 +30,15 @@ EVENTS = 15_000
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    found = tmp_path_factory.mktemp("large") / "run"
-    found.mkdir()
+    run = tmp_path_factory.mktemp("large") / "run"
+    run.mkdir()
     events = [complete(7 * n, 3, f"op{n % 50}", args={"padding": " " * 200}) for n in range(EVENTS)]
     for rank in range(RANKS):
         info = {"rank": rank, "world_size": RANKS}
-        path = found / f"rank{rank}.json"
+        path = run / f"rank{rank}.json"
         path.write_text(json.dumps({"distributedInfo": info, "traceEvents": events}))
-    assert sum(path.stat().st_size for path in found.iterdir()) > WORTH_IT
-    return found
+    assert sum(path.stat().st_size for path in run.iterdir()) > WORTH_IT
+    return run
 
 
 @pytest.mark.parametrize(

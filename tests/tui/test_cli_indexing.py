@@ -27,16 +27,16 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def processes_of(folder: Path) -> list[bytes]:
     """Return the command lines of processes that have to do with a folder's trace."""
-    found = []
+    commands = []
     for entry in Path("/proc").iterdir():
         try:
             if entry.name.isdigit() and b"tracelane.core" in (line := (entry / "cmdline").read_bytes()):
                 opened = [str(file.readlink()) for file in (entry / "fd").iterdir()]
                 if any(str(folder) in name for name in opened):
-                    found.append(line)
+                    commands.append(line)
         except OSError:
             continue
-    return found
+    return commands
 
 
 @pytest.mark.parametrize(

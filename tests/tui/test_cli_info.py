@@ -11,7 +11,6 @@ import pytest
 from tests.corpus import CASES, needs_cases
 from tests.events import complete
 from tracelane.core import open_trace
-from tracelane.core.demo.trace import write_demo
 from tracelane.core.native.library import native_library
 from tracelane.tui.cli.main import main
 from tracelane.tui.read_report import read_report_state
@@ -39,18 +38,6 @@ FIELDS = [
     *("start_ns", "end_ns", "base_time_ns", "processes", "scanner"),
 ]
 FLOWS = {"starts", "steps", "ends", "paired", "orphan_starts", "orphan_ends"}
-
-
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The first rank of the demo."""
-    return write_demo(tmp_path_factory.mktemp("demo"))[0]
-
-
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """One index folder for this file's tests."""
-    return str(tmp_path_factory.mktemp("indexes"))
 
 
 def test_object_has_exactly_these_fields(demo: Path, cache: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -133,14 +120,14 @@ def test_index_is_made_once(demo: Path, tmp_path: Path) -> None:
         facts = json.loads(done.stdout)
         return facts, (Path(facts["index"]) / "manifest.json").stat().st_ino
 
-    first, made = index()
+    first, inode = index()
     assert (first["schema"], first["path"], first["events"]) == (1, str(demo), 3481)
     assert first["index_bytes"] == sum(
         file.stat().st_size for file in Path(str(first["index"])).rglob("*") if file.is_file()
     )
-    assert index()[1] == made
-    again, remade = index("--force")
-    assert remade != made and again["slices"] == first["slices"]
+    assert index()[1] == inode
+    again, new_inode = index("--force")
+    assert new_inode != inode and again["slices"] == first["slices"]
 
 
 @pytest.mark.parametrize("command", ["index", "info"])
@@ -154,11 +141,11 @@ def test_viewer_is_not_loaded(demo: Path, cache: str, command: str) -> None:
 @pytest.mark.slow
 def test_decoders_agree(demo: Path, tmp_path: Path) -> None:
     """Both decoders print the same object."""
-    told = [
+    outputs = [
         tracelane("info", str(demo), "--json", "--decoder", name, "--index-dir", str(tmp_path / name)).stdout
         for name in ("orjson", "ijson")
     ]
-    assert told[0] == told[1] != ""
+    assert outputs[0] == outputs[1] != ""
 
 
 @needs_cases

@@ -13,7 +13,7 @@ import pytest
 from tests.waiting import PATIENCE_S
 from tracelane.core.base.errors import CacheError, UnreadableError, UsageError
 from tracelane.tui.cli import main as entry
-from tracelane.tui.cli.main import command_names, main, with_command
+from tracelane.tui.cli.main import MEMORY_HINT, command_names, main, with_command
 
 from .cli_process import tracelane
 
@@ -76,6 +76,7 @@ def test_usage_errors_exit_64(arguments: list[str], capsys: pytest.CaptureFixtur
         (UsageError("no such step"), 64, "tracelane: no such step\n"),
         (CacheError("no room"), 1, "tracelane: no room\n"),
         (PermissionError(13, "Permission denied", "out"), 1, "tracelane: out: Permission denied\n"),
+        (MemoryError(), 1, f"tracelane: {MEMORY_HINT}\n"),
         (KeyboardInterrupt(), 130, ""),
         (BrokenPipeError(), 141, ""),
         (

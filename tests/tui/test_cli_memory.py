@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.json_tables import flat
+from tests.json_tables import command_json
 from tests.tui.driver import open_viewer, wait_until_idle
 from tracelane.core.demo.trace import write_demo
 from tracelane.core.trace import open_trace
@@ -26,25 +24,23 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return sorted(folder.glob("*.json"))[0]
 
 
-def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
-    assert main(["memory", *arguments, "--format", "json"]) == 0
-    return flat(json.loads(capsys.readouterr().out))
-
-
 def test_json_holds_allocators_peaks_and_copies(demo: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The object has a schema; what was live at the peak is no more than the peak; limits hold."""
-    found = told(capsys, str(demo), "--limit", "3")
-    assert found["command"] == "memory"
-    (row,) = [row for row in found["allocators"] if row["device_type"] != 0]
-    live = [one for one in found["at_peak"] if one["allocator"] == row["name"]]
+    answer = command_json(capsys, "memory", str(demo), "--limit", "3")
+    assert answer["command"] == "memory"
+    (row,) = [row for row in answer["allocators"] if row["device_type"] != 0]
+    live = [one for one in answer["at_peak"] if one["allocator"] == row["name"]]
     assert 0 < len(live) <= 3
     assert 0 < sum(one["bytes"] for one in live) <= row["peak_bytes"]
-    assert {"HtoD", "DtoH"} & {one["name"] for one in found["copies"]}
+    assert {"HtoD", "DtoH"} & {one["name"] for one in answer["copies"]}
 
 
 def test_a_step_has_fewer_records(demo: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A step counts its own allocations, and begins at the level before it."""
-    whole, step = told(capsys, str(demo)), told(capsys, str(demo), "--step", "nth:1")
+    whole, step = (
+        command_json(capsys, "memory", str(demo)),
+        command_json(capsys, "memory", str(demo), "--step", "nth:1"),
+    )
     for one in step["allocators"]:
         same = next(row for row in whole["allocators"] if row["name"] == one["name"])
         assert 0 < one["allocations"] < same["allocations"]
@@ -55,7 +51,7 @@ def test_the_curve_as_csv(demo: Path, capsys: pytest.CaptureFixture[str]) -> Non
     """The curve has a row per record, and each allocator's greatest value is the peak of its row."""
     assert main(["memory", str(demo), "--first", "curve", "--format", "csv"]) == 0
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
-    for one in told(capsys, str(demo))["allocators"]:
+    for one in command_json(capsys, "memory", str(demo))["allocators"]:
         curve = [int(row["allocated"]) for row in rows if row["allocator"] == one["name"]]
         assert len(curve) == one["allocations"] + one["releases"]
         assert max(curve) == one["peak_bytes"]

@@ -40,7 +40,7 @@ PARTS = {
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two steps with an op, a launch, a kernel and an allocation each."""
-    found = events()
+    trace_events = events()
     for step in range(2):
         args = {
             "Device Type": 0,
@@ -50,22 +50,22 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "Total Allocated": 8 + 8 * step,
         }
         at = {"pid": 7, "tid": 7, "ts": 1020 + 100 * step, "s": "t"}
-        found.append({"ph": "i", "cat": "cpu_instant_event", "name": "[memory]", **at, "args": args})
+        trace_events.append({"ph": "i", "cat": "cpu_instant_event", "name": "[memory]", **at, "args": args})
         region = {"pid": 7, "tid": 7, "ts": 1002 + 100 * step, "dur": 5}
-        found.append({"ph": "X", "cat": "cpu_op", "name": "Torch-Compiled Region: 0/0", **region})
+        trace_events.append({"ph": "X", "cat": "cpu_op", "name": "Torch-Compiled Region: 0/0", **region})
     file = tmp_path_factory.mktemp("options") / "small.json"
-    file.write_text(json.dumps({"traceEvents": found}))
+    file.write_text(json.dumps({"traceEvents": trace_events}))
     return file
 
 
 def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
     """Return exit code, what was printed without its scope line, and what was said."""
     code = main(list(arguments))
-    shown = capsys.readouterr()
-    told = json.loads(shown.out) if shown.out else None
-    if isinstance(told, dict):
-        told.pop("scope", None)
-    return code, json.dumps(told), shown.err
+    output = capsys.readouterr()
+    answer = json.loads(output.out) if output.out else None
+    if isinstance(answer, dict):
+        answer.pop("scope", None)
+    return code, json.dumps(answer), output.err
 
 
 @pytest.mark.parametrize("option", PARTS)
@@ -102,20 +102,22 @@ def test_a_filter_is_not_for_allocations(path: Path, capsys: pytest.CaptureFixtu
     start = ("memory", str(path), "--index-dir", str(path.parent / "index"), "--where", "cat:kernel")
     for form in ("table", "json", "md", "csv"):
         assert main([*start, "--format", form]) == 0
-        shown = capsys.readouterr()
-        assert "records are no slices" in (shown.err if form == "csv" else shown.out)
+        output = capsys.readouterr()
+        assert "records are no slices" in (output.err if form == "csv" else output.out)
 
 
 def test_findings_of_a_report_look_at_all_slices(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Findings need what lanes and filters leave out: a report's are of all slices, and say so."""
     start = ("report", str(path), "--index-dir", str(path.parent / "index"))
-    found = []
+    sections = []
     for more in ((), ("--lanes", "thread 8"), ("--where", "cat:none")):
         assert main([*start, *more]) == 0
         text = capsys.readouterr().out
         assert (ALL_SLICES in text) == bool(more)
-        found.append(text.partition("## Findings")[2].partition("## Ops")[0].replace(f"{ALL_SLICES}\n\n", ""))
-    assert found[0] == found[1] == found[2]
+        sections.append(
+            text.partition("## Findings")[2].partition("## Ops")[0].replace(f"{ALL_SLICES}\n\n", "")
+        )
+    assert sections[0] == sections[1] == sections[2]
 
 
 def test_options_for_logs_need_a_log(path: Path, capsys: pytest.CaptureFixture[str]) -> None:

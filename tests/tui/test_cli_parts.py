@@ -13,7 +13,7 @@ import pytest
 
 from tests.corpus import CORPUS, needs_corpus
 from tests.events import complete
-from tests.json_tables import flat
+from tests.json_tables import command_json
 from tracelane.tui.cli.main import command_names, main, tracelane
 
 GLOO = CORPUS / "multirank" / "torch213_ddp_gloo_2ranks"
@@ -72,9 +72,9 @@ def test_a_rank_is_cut_and_compared(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert folder.read_bytes() == alone.read_bytes()
     assert main(["cut", str(GLOO), *where, str(tmp_path / "both.json")]) == 64
     assert "--rank N" in capsys.readouterr().err
-    told = flat(json.loads(printed(capsys, "diff", GLOO, GLOO, "--rank", "0", "--format", "json")))
-    one = {metric["name"]: metric["a"] for metric in told["metrics"]}
-    assert one["step.count"] == 3 and {metric["change"] for metric in told["metrics"]} <= {0, None}
+    answer = command_json(capsys, "diff", GLOO, GLOO, "--rank", "0")
+    one = {metric["name"]: metric["a"] for metric in answer["metrics"]}
+    assert one["step.count"] == 3 and {metric["change"] for metric in answer["metrics"]} <= {0, None}
 
 
 @pytest.fixture
@@ -118,9 +118,9 @@ def test_steps_of_a_name_bound_what_is_listed(
 
 
 def _rows(
-    capsys: pytest.CaptureFixture[str], command: str, *arguments: object, table: str = ""
+    capsys: pytest.CaptureFixture[str], command: str, *arguments: str | Path, table: str = ""
 ) -> list[dict[str, Any]]:
-    whole = flat(json.loads(printed(capsys, command, *arguments, "--json")))
+    whole = command_json(capsys, command, *arguments)
     return list(whole[table or command])
 
 
@@ -132,8 +132,8 @@ def test_steps_of_a_name_cut_every_table(path: Path, capsys: pytest.CaptureFixtu
     summary = {row["name"]: row for row in _rows(capsys, "summary", path, *named, table="metrics")}
     wall = summary["step.wall.max"]
     assert wall["value"] == 6_000_000
-    told = flat(json.loads(printed(capsys, "diff", f"{path}:step=0", path, *named, "--format", "json")))
-    counts = next(metric for metric in told["metrics"] if metric["name"] == "step.count")
+    answer = command_json(capsys, "diff", f"{path}:step=0", path, *named)
+    counts = next(metric for metric in answer["metrics"] if metric["name"] == "step.count")
     assert (counts["a"], counts["b"]) == (1, 3)
     printed(capsys, "check", path, *named, "--max", "step.wall.median=5ms", "--min", "step.count=3")
     gaps = _rows(capsys, "idle", path, "--recurring", *named)

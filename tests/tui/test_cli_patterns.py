@@ -13,7 +13,7 @@ import pytest
 import tracelane
 from tests.corpus import CORPUS, needs_corpus
 from tests.events import Event, complete, flow, metadata
-from tests.json_tables import flat
+from tests.json_tables import command_json
 from tracelane.tui.cli.main import main
 
 CASES = CORPUS.parent / "cases" / "cheat"
@@ -323,8 +323,8 @@ FORMS = {
 
 
 def _findings(path: Path, capsys: pytest.CaptureFixture[str], *more: str) -> dict[str, dict[str, Any]]:
-    assert main(["findings", str(path), "--json", "--index-dir", str(path.parent / "index"), *more]) == 0
-    return {row["rule"]: row for row in flat(json.loads(capsys.readouterr().out))["findings"]}
+    answer = command_json(capsys, "findings", path, "--index-dir", path.parent / "index", *more)
+    return {row["rule"]: row for row in answer["findings"]}
 
 
 def _written(tape: Recording, path: Path) -> Path:

@@ -33,7 +33,7 @@ class Clock:
 
 
 @pytest.mark.parametrize(
-    ("progress", "elapsed", "shown", "absent"),
+    ("progress", "elapsed", "present", "absent"),
     [
         (Progress("reading", 0, 200_000_000), 0.0, ["reading t.json", "0 %"], ["MB/s", "left"]),
         (Progress("reading", 50_000_000, 200_000_000), 2.0, ["25 %", "25 MB/s", "6 s left"], []),
@@ -43,10 +43,10 @@ class Clock:
         (Progress("reading", 5_000_000, None, 1234), 1.0, ["5 MB/s", "1,234 events"], ["%", "left"]),
     ],
 )
-def test_line_says_how_far(progress: Progress, elapsed: float, shown: list[str], absent: list[str]) -> None:
+def test_line_says_how_far(progress: Progress, elapsed: float, present: list[str], absent: list[str]) -> None:
     """Percent, rate and time left are right, and left out where they are not known."""
     line = ProgressBar("t.json", Terminal()).line(progress, elapsed)
-    assert all(part in line for part in shown), line
+    assert all(part in line for part in present), line
     assert not any(part in line for part in absent), line
 
 

@@ -9,27 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.json_tables import flat
-from tracelane.core.demo.trace import write_demo
+from tests.json_tables import command_json
 from tracelane.tui.cli.main import EXIT_USAGE, main
-
-
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The first rank of the demo."""
-    return write_demo(tmp_path_factory.mktemp("demo"))[0]
-
-
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """One index folder for this file's tests."""
-    return str(tmp_path_factory.mktemp("indexes"))
 
 
 def test_whole_trace_counts_every_slice(demo: Path, cache: str, capsys: pytest.CaptureFixture[str]) -> None:
     """The JSON's counts add up to the slices of the file but for whole-window spans, sorted as asked for."""
-    assert main(["range", str(demo), "--format", "json", "--sort", "count", "--index-dir", cache]) == 0
-    got = flat(json.loads(capsys.readouterr().out))
+    got = command_json(capsys, "range", demo, "--sort", "count", "--index-dir", cache)
     events = json.loads(demo.read_bytes())["traceEvents"]
     kinds = [event["cat"] for event in events if event["ph"] == "X"]
     assert sum(row["count"] for row in got["range"]) == len(kinds) - kinds.count("Trace") < len(kinds)
@@ -52,12 +38,10 @@ def test_a_step_and_lanes(demo: Path, cache: str, capsys: pytest.CaptureFixture[
 
 def test_what_matches_only(demo: Path, cache: str, capsys: pytest.CaptureFixture[str]) -> None:
     """--where counts what matches, --step one step."""
-    arguments = ["range", str(demo), "--format", "json", "--index-dir", cache]
-    assert main([*arguments, "--where", "cat:kernel"]) == 0
-    every = flat(json.loads(capsys.readouterr().out))
+    arguments = ("range", demo, "--index-dir", cache, "--where", "cat:kernel")
+    every = command_json(capsys, *arguments)
     assert {row["category"] for row in every["range"]} == {"kernel"} and "filtered" in every["scope"]
-    assert main([*arguments, "--where", "cat:kernel", "--step", "11"]) == 0
-    step = flat(json.loads(capsys.readouterr().out))
+    step = command_json(capsys, *arguments, "--step", "11")
     assert 0 < step["slices"] < every["slices"]
 
 

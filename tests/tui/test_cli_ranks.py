@@ -10,7 +10,7 @@ import pytest
 
 from tests.corpus import CORPUS, needs_corpus
 from tests.events import complete
-from tests.json_tables import flat
+from tests.json_tables import command_json, flat
 from tracelane.tui.cli.main import main
 
 DLRM = CORPUS / "multirank" / "dlrm_8gpu_ranks0-3"
@@ -37,8 +37,7 @@ def test_ranks_as_table_and_object(capsys: pytest.CaptureFixture[str]) -> None:
 @needs_corpus
 def test_tables_tell_ranks_apart(capsys: pytest.CaptureFixture[str]) -> None:
     """The devices of several ranks stand in one table, by rank."""
-    assert main(["breakdown", str(DLRM), "--format", "json"]) == 0
-    devices = flat(json.loads(capsys.readouterr().out))["devices"]
+    devices = command_json(capsys, "breakdown", DLRM)["devices"]
     assert [device["rank"] for device in devices] == [0, 1, 2, 3]
 
 
@@ -50,8 +49,8 @@ def test_what_is_left_out_is_said_and_chosen(tmp_path: Path, capsys: pytest.Capt
             path.write_text(json.dumps({"traceEvents": [complete(1, 2, capture, "kernel", pid=0)]}))
             os.utime(path, (second, second))
     assert main(["kernels", str(tmp_path), "--format", "csv"]) == 0
-    shown = capsys.readouterr()
-    assert "left out: 1 other capture" in shown.err and "new" in shown.out and "old" not in shown.out
+    output = capsys.readouterr()
+    assert "left out: 1 other capture" in output.err and "new" in output.out and "old" not in output.out
     assert main(["kernels", str(tmp_path), "--capture", "2", "--format", "csv"]) == 0
     assert "old" in capsys.readouterr().out
     assert main(["kernels", str(tmp_path), "--capture", "9"]) == 64

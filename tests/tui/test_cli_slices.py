@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.events import begin, complete
-from tests.json_tables import flat
+from tests.json_tables import command_json
 from tracelane.tui.cli.main import main
 
 EVENTS = [
@@ -30,8 +30,7 @@ def path(tmp_path: Path) -> str:
 
 def test_json_and_csv_hold_exact_values(path: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Both list the same slices in order of time, with ids and times as in the file."""
-    assert main(["slices", path, "--format", "json"]) == 0
-    rows = flat(json.loads(capsys.readouterr().out))["slices"]
+    rows = command_json(capsys, "slices", path)["slices"]
     assert [row["name"] for row in rows] == ["outer", "inner", "late", "last"]
     assert rows[1] == {
         "name": "inner",
@@ -65,8 +64,7 @@ def test_filter_range_and_limit(
     path: str, options: list[str], names: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A filter, a stretch of time and a limit leave what they say."""
-    assert main(["slices", path, "--format", "json", *options]) == 0
-    assert [row["name"] for row in flat(json.loads(capsys.readouterr().out))["slices"]] == names
+    assert [row["name"] for row in command_json(capsys, "slices", path, *options)["slices"]] == names
 
 
 def test_a_table_says_how_many_there_are(path: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -91,6 +89,5 @@ def test_unclosed_slices_are_flagged(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert main(["slices", str(path), "--format", "csv", "--index-dir", str(tmp_path / "i")]) == 0
     rows = {row["name"]: row["unclosed"] for row in csv.DictReader(io.StringIO(capsys.readouterr().out))}
     assert rows == {"left open": "1", "done": "0"}
-    assert main(["slices", str(path), "--format", "json", "--index-dir", str(tmp_path / "i")]) == 0
-    told = flat(json.loads(capsys.readouterr().out))["slices"]
-    assert {row["name"]: row["unclosed"] for row in told} == {"left open": 1, "done": 0}
+    slices = command_json(capsys, "slices", path, "--index-dir", str(tmp_path / "i"))["slices"]
+    assert {row["name"]: row["unclosed"] for row in slices} == {"left open": 1, "done": 0}

@@ -18,12 +18,12 @@ def test_the_command_prints_every_format(tmp_path: Path) -> None:
     path, more = str(small_file(tmp_path)), ("--index-dir", str(tmp_path / "cache"))
     table = tracelane("steps", path, *more).stdout
     assert "steps are ProfilerStep#N: the profiler marked them" in table and "first step" in table
-    made = flat(json.loads(tracelane("steps", path, "--format", "json", *more).stdout))
-    assert [(row["step"], row["wall_ns"], row["device_busy_ns"]) for row in made["steps"]] == [
+    answer = flat(json.loads(tracelane("steps", path, "--format", "json", *more).stdout))
+    assert [(row["step"], row["wall_ns"], row["device_busy_ns"]) for row in answer["steps"]] == [
         ("0", 100_000, 30_500),
         ("1", 100_000, 30_500),
     ]
-    assert made["groups"][0]["count"] == 2 and made["choice"] == "ProfilerStep#N"
+    assert answer["groups"][0]["count"] == 2 and answer["choice"] == "ProfilerStep#N"
     linear = tracelane("steps", path, "--step-name", "aten::linear", "--format", "json", *more).stdout
     other = flat(json.loads(linear))
     assert [row["wall_ns"] for row in other["steps"]] == [60_000, 60_000]

@@ -57,3 +57,26 @@ def test_tables_of_real_traces_fit_80_columns(command: str, name: str, tmp_path:
     done = tracelane(command, str(path), "--index-dir", str(tmp_path / "index"), COLUMNS="80")
     assert done.returncode == 0
     assert [line for line in done.stdout.splitlines() if len(line) > 80] == []
+
+
+@needs_corpus
+@pytest.mark.parametrize("command", ["ops", "kernels", "slices", "range"])
+def test_generated_kernels_are_told_apart_at_80_columns(command: str, tmp_path: Path) -> None:
+    """Kernels of an AIU that are named by long paths stand there by what differs, whole."""
+    path = CORPUS / "aiu" / "mlp_trace.json"
+    done = tracelane(command, str(path), "--index-dir", str(tmp_path / "index"), COLUMNS="80")
+    for name in ("sdsc_fused_mm_mul_silu_0", "sdsc_fused_mm_1", "sdsc_fused_sum_0"):
+        assert f"{name} " in done.stdout
+    assert "/tmp/" not in done.stdout
+
+
+@needs_corpus
+def test_what_ended_a_gap_fits_80_columns(tmp_path: Path) -> None:
+    """The longest gaps say what ended each, also where the terminal is narrow; no heading comes twice."""
+    path = CORPUS / "gpu" / "hta_a100_resnet_ddp_nccl.json.gz"
+    done = tracelane("idle", str(path), "--index-dir", str(tmp_path / "index"), COLUMNS="80")
+    gaps = done.stdout.split("Longest gaps", 1)[1]
+    assert "Ended by" in gaps and "ncclKernel" in gaps
+    wide = tracelane("idle", str(path), "--index-dir", str(tmp_path / "index"), COLUMNS="300")
+    headings = [heading for heading in wide.stdout.splitlines()[1].split("  ") if heading.strip()]
+    assert len(set(headings)) == len(headings) == 15

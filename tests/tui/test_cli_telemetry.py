@@ -10,7 +10,7 @@ import pytest
 
 from tests.corpus import CORPUS, needs_corpus
 from tests.events import complete
-from tests.json_tables import flat
+from tests.json_tables import command_json
 from tracelane.core.demo.trace import write_demo
 from tracelane.tui.cli.main import main
 
@@ -42,21 +42,14 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
-    """Run the command and return its JSON object."""
-    assert main(["telemetry", *arguments, "--json"]) == 0
-    found = flat(json.loads(capsys.readouterr().out))
-    return found
-
-
 @needs_corpus
 @pairs
 def test_pairs(pair: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The proposed zone is exactly the true one, the lag within an interval, the traced card found."""
     trace = CORPUS / "aiu" / "spyre_torch_profiler" / pair["trace"]
     log = FOLDER / pair["smi_log"]
-    found = told(capsys, str(trace), "--smi", str(log), "--index-dir", str(tmp_path))
-    (entry,) = found["logs"]
+    answer = command_json(capsys, "telemetry", str(trace), "--smi", str(log), "--index-dir", str(tmp_path))
+    (entry,) = answer["logs"]
     assert [key for key in FIELDS if key not in entry] == []
     assert entry["path"] == str(log)
     assert entry["utc_offset_s"] == pair["utc_offset_s"]
@@ -85,8 +78,8 @@ def test_what_is_given_holds(
 ) -> None:
     """Zone, lag and card are those given, whatever would fit better."""
     trace = str(demo / "rank0.pt.trace.json")
-    found = told(capsys, trace, *options, "--index-dir", str(tmp_path))
-    assert found["logs"][0][key] == value
+    answer = command_json(capsys, "telemetry", trace, *options, "--index-dir", str(tmp_path))
+    assert answer["logs"][0][key] == value
 
 
 @pytest.mark.parametrize(
@@ -114,18 +107,20 @@ def test_a_trace_without_wall_time(demo: Path, tmp_path: Path, capsys: pytest.Ca
     trace = tmp_path / "bare.json"
     trace.write_text('{"traceEvents": [{"ph": "X", "ts": 1, "dur": 2, "pid": 0, "tid": 0, "name": "a"}]}')
     log = str(demo / "aiu-smi.log")
-    (entry,) = told(capsys, str(trace), "--smi", log, "--index-dir", str(tmp_path / "i"))["logs"]
+    (entry,) = command_json(
+        capsys, "telemetry", str(trace), "--smi", log, "--index-dir", str(tmp_path / "i")
+    )["logs"]
     assert entry["utc_offset_s"] is None and "has no wall time" in entry["reason"]
     assert entry["rows"] > 0
 
 
 def test_energy_by_step(demo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Each step of each rank has an energy that is its mean power times its duration, where it is covered."""
-    found = told(capsys, str(demo), "--by", "step", "--index-dir", str(tmp_path))
-    assert [(row["step"], row["device"][:5]) for row in found["steps"]] == [
+    answer = command_json(capsys, "telemetry", str(demo), "--by", "step", "--index-dir", str(tmp_path))
+    assert [(row["step"], row["device"][:5]) for row in answer["steps"]] == [
         (step, "AIU 0") for step in ("10", "10", "11", "11", "12", "12")
     ]
-    for row in found["steps"]:
+    for row in answer["steps"]:
         assert row["coverage"] == 1.0
         assert row["energy_j"] == pytest.approx(row["power_mean_w"] * row["duration_ns"] / 1e9, rel=1e-6)
         assert 20 < row["power_mean_w"] <= row["power_max_w"] < 80
@@ -135,12 +130,12 @@ def test_energy_of_a_range(demo: Path, tmp_path: Path, capsys: pytest.CaptureFix
     """The energies of the parts of a stretch add up to that of the whole, and steps in it are told alone."""
     trace = (str(demo / "rank0.pt.trace.json"), "--index-dir", str(tmp_path))
     ranges = [("+100ms", "+1s"), ("+100ms", "+437ms"), ("+437ms", "+1s")]
-    found = [told(capsys, *trace, "--from", a, "--to", b)["range"] for a, b in ranges]
-    (whole,), (first,), (second,) = found
+    tables = [command_json(capsys, "telemetry", *trace, "--from", a, "--to", b)["range"] for a, b in ranges]
+    (whole,), (first,), (second,) = tables
     assert whole["step"] == "range" and whole["duration_ns"] == 900_000_000
     assert whole["energy_j"] == pytest.approx(first["energy_j"] + second["energy_j"], abs=1e-6)
     assert whole["power_max_w"] == max(first["power_max_w"], second["power_max_w"])
-    steps = told(capsys, *trace, "--by", "step", "--from", "step:11")["steps"]
+    steps = command_json(capsys, "telemetry", *trace, "--by", "step", "--from", "step:11")["steps"]
     assert [row["step"] for row in steps] == ["11"]
 
 
@@ -148,10 +143,10 @@ def test_energy_by_kernel(demo: Path, tmp_path: Path, capsys: pytest.CaptureFixt
     """By kernel the energies of each card add up to those of its steps, and say that they are attributed."""
     trace = (str(demo / "rank0.pt.trace.json"), "--index-dir", str(tmp_path))
     part = ("--from", "+100ms", "--to", "+1s")
-    found = told(capsys, *trace, *part, "--by", "kernel")
-    (whole,) = told(capsys, *trace, *part)["range"]
-    assert sum(row["energy_j"] for row in found["kernels"]) == pytest.approx(whole["energy_j"], rel=1e-6)
-    assert "an estimate" in found["notes"][0]
+    answer = command_json(capsys, "telemetry", *trace, *part, "--by", "kernel")
+    (whole,) = command_json(capsys, "telemetry", *trace, *part)["range"]
+    assert sum(row["energy_j"] for row in answer["kernels"]) == pytest.approx(whole["energy_j"], rel=1e-6)
+    assert "an estimate" in answer["notes"][0]
     assert main(["telemetry", *trace, "--by", "kernel"]) == 0
     assert "(while none ran)" in capsys.readouterr().out
 
@@ -161,8 +156,7 @@ def test_steps_that_no_profiler_marked(capsys: pytest.CaptureFixture[str]) -> No
     """A step is what `tracelane steps` finds: here the compiled region that repeats."""
     (trace,) = CORPUS.glob("aiu/spyre_torch_profiler/decode_bmm__upstream-main*.json")
     log = CORPUS / "aiu_smi/PAIR2_decode_bmm_upstream_newyork_100ms.csv"
-    assert main(["telemetry", str(trace), "--smi", str(log), "--by", "step", "--json"]) == 0
-    rows = flat(json.loads(capsys.readouterr().out))["steps"]
+    rows = command_json(capsys, "telemetry", trace, "--smi", log, "--by", "step")["steps"]
     assert [row["step"] for row in rows] == ["0", "1", "2", "3"]
     assert all(row["energy_j"] > 0 and row["coverage"] == 1 for row in rows)
 
@@ -177,9 +171,9 @@ def test_counters_of_the_trace_are_told_without_a_log(
     ]
     path = tmp_path / "counted.json"
     path.write_text(json.dumps({"traceEvents": events}))
-    found = told(capsys, str(path))
-    assert found["logs"] == []
-    (row,) = found["counters"]
+    answer = command_json(capsys, "telemetry", str(path))
+    assert answer["logs"] == []
+    (row,) = answer["counters"]
     assert (row["counter"], row["unit"], row["samples"], row["mean"]) == ("Power", "W", 1, 31.5)
     assert main(["telemetry", str(path)]) == 0
     assert "Power" in capsys.readouterr().out

@@ -13,25 +13,12 @@ from pathlib import Path
 import pytest
 
 from tests.waiting import PATIENCE_S, wait_until
-from tracelane.core.demo.trace import write_demo
 from tracelane.tui.cli.main import main
 
 from .cli_process import on_terminal, start_tracelane, tracelane
 
 NO_TEXTUAL = "sys.modules['textual'] = None"
 ALTERNATE_SCREEN = "\x1b[?1049h"
-
-
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The first rank of the demo."""
-    return write_demo(tmp_path_factory.mktemp("demo"))[0]
-
-
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """One index folder for this file's tests."""
-    return str(tmp_path_factory.mktemp("indexes"))
 
 
 def test_picture_without_a_terminal(demo: Path, cache: str) -> None:

@@ -39,12 +39,12 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Trace:
     return open_trace(small_file(folder), index_dir=folder / "index")
 
 
-def found(trace: Trace, name: str, number: int = 0) -> tuple[Thing, Details]:
+def thing_and_details(trace: Trace, name: str, number: int = 0) -> tuple[Thing, Details]:
     session = view.first_session(trace, 80)
     raw = json.loads(Path(trace.sources[0].path).read_text())["traceEvents"]
-    ordinal = [place for place, event in enumerate(raw) if event["name"] == name and event["ph"] != "M"][
-        number
-    ]
+    ordinal = [
+        position for position, event in enumerate(raw) if event["name"] == name and event["ph"] != "M"
+    ][number]
     thing = thing_by_id(trace, session.clocks, SliceId(0, ordinal))
     thing = thing or thing_by_id(trace, session.clocks, InstantId(0, ordinal))
     assert thing is not None
@@ -57,18 +57,18 @@ def values(details: Details) -> dict[str, str]:
 
 def test_a_slice_in_full(trace: Trace) -> None:
     """A slice has its times three ways, its duration, self time, parent and children."""
-    thing, details = found(trace, "aten::linear", 1)
-    shown = values(details)
+    thing, details = thing_and_details(trace, "aten::linear", 1)
+    texts = values(details)
     assert details.title == "aten::linear"
-    assert shown["duration"] == "60 µs"
-    assert shown["self"] == "50 µs · 83.3%"
-    assert shown["start"] == "+110 µs"
-    assert shown["in the file"] == "1110.000 µs"
-    assert ":20.001110000 UTC" in shown["wall clock"]
-    assert shown["parent"] == "ProfilerStep#1"
-    assert shown["children"] == "1"
-    assert shown["category"] == "cpu_op"
-    assert (shown["lane"], shown["process"]) == (thing.lane.title, thing.lane.process.title)
+    assert texts["duration"] == "60 µs"
+    assert texts["self"] == "50 µs · 83.3%"
+    assert texts["start"] == "+110 µs"
+    assert texts["in the file"] == "1110.000 µs"
+    assert ":20.001110000 UTC" in texts["wall clock"]
+    assert texts["parent"] == "ProfilerStep#1"
+    assert texts["children"] == "1"
+    assert texts["category"] == "cpu_op"
+    assert (texts["lane"], texts["process"]) == (thing.lane.title, thing.lane.process.title)
     parent = next(field for field in details.fields if field.label == "parent")
     step = next(s for s in trace.steps if s.label == "1")
     assert parent.jump == f"jump(0, {step.id.ordinal})"
@@ -76,7 +76,7 @@ def test_a_slice_in_full(trace: Trace) -> None:
 
 def test_a_kernel_has_its_chain(trace: Trace) -> None:
     """A kernel shows kernel ← launch ← op ← annotation, and the flow it came by."""
-    _, details = found(trace, LONG_NAME)
+    _, details = thing_and_details(trace, LONG_NAME)
     assert [(part.role, part.via) for part in details.chain][:3] == [
         ("kernel", ""),
         ("launch", "flow"),
@@ -90,8 +90,8 @@ def test_a_kernel_has_its_chain(trace: Trace) -> None:
 
 def test_ancestors_are_listed_with_their_times(trace: Trace) -> None:
     """A launch lists what is around it, innermost first, with total and self; a kernel its launch's."""
-    _, launch = found(trace, "launch")
-    _, kernel = found(trace, LONG_NAME)
+    _, launch = thing_and_details(trace, "launch")
+    _, kernel = thing_and_details(trace, LONG_NAME)
     for details, step, what in ((launch, 0, "around it"), (kernel, 1, "around its launch")):
         assert details.around.what == what
         assert [(entry.name, entry.total, entry.self_time) for entry in details.around.entries] == [
@@ -103,7 +103,7 @@ def test_ancestors_are_listed_with_their_times(trace: Trace) -> None:
     at = next(number for number, line in enumerate(lines) if line.startswith("around it"))
     assert lines[at].split()[-2:] == ["total", "self"]
     assert lines[at + 1].split() == ["aten::linear", "60", "µs", "50", "µs"]
-    thing, _ = found(trace, "launch")
+    thing, _ = thing_and_details(trace, "launch")
     copied = json.loads(details_json(launch, thing, None))
     assert copied["around_it"][1] == {"name": "ProfilerStep#0", "duration_ns": 100_000, "self_ns": 40_000}
 
@@ -126,32 +126,32 @@ def test_a_deep_stack_is_bounded(tmp_path: Path, width: int) -> None:
 
 def test_long_and_blank_names(trace: Trace) -> None:
     """A long name is short in the title and whole below; a blank one is said to be blank."""
-    _, long = found(trace, LONG_NAME)
+    _, long = thing_and_details(trace, LONG_NAME)
     assert len(long.title) < len(LONG_NAME)
     text = details_text(long, None, 80, LOOK).plain
     assert LONG_NAME.replace(" ", "") in text.replace("\n", "").replace(" ", "")
-    _, blank = found(trace, "  ")
+    _, blank = thing_and_details(trace, "  ")
     assert "blank name" in details_text(blank, None, 80, LOOK).plain
 
 
 def test_instants_and_samples(trace: Trace) -> None:
     """Instants say what they are, samples their value."""
-    _, instant = found(trace, "mark\x1b[31m")
+    _, instant = thing_and_details(trace, "mark\x1b[31m")
     assert values(instant)["what"] == "instant"
-    _, sample = found(trace, "power", 1)
+    _, sample = thing_and_details(trace, "power", 1)
     assert values(sample)["value"] == "21.5"
     assert values(sample)["start"] == "+100 µs"
 
 
 def test_what_is_odd_is_remarked(trace: Trace) -> None:
     """An unclosed begin is marked as such."""
-    _, details = found(trace, "open")
+    _, details = thing_and_details(trace, "open")
     assert any("never ends" in remark for remark in details.remarks)
 
 
 def test_arguments_come_from_the_file(trace: Trace) -> None:
     """Arguments are those of the event, nested ones as JSON, and the copy holds them as they are."""
-    thing, details = found(trace, "aten::linear")
+    thing, details = thing_and_details(trace, "aten::linear")
     assert thing.slice is not None
     arguments = trace.arguments(thing.slice)
     text = details_text(details, arguments, 80, LOOK).plain
@@ -175,7 +175,7 @@ def test_arguments_come_from_the_file(trace: Trace) -> None:
 )
 def test_the_state_of_arguments_is_said(trace: Trace, arguments: Arguments | None, said: str) -> None:
     """While they are read, when there are none, when they were slow or cannot be read: it is said."""
-    _, details = found(trace, "launch")
+    _, details = thing_and_details(trace, "launch")
     assert said in details_text(details, arguments, 80, LOOK).plain
 
 
@@ -191,7 +191,7 @@ def test_no_control_character_and_no_long_line(trace: Trace, width: int) -> None
         "long" * 20: 1,
     }
     for name in ("mark\x1b[31m", LONG_NAME):
-        _, details = found(trace, name)
+        _, details = thing_and_details(trace, name)
         details = replace(details, fields=(*details.fields, Field("x\x1b", "y\x9b")))
         text = details_text(details, Arguments(hostile), width, LOOK)
         assert not [c for c in text.plain if c != "\n" and not c.isprintable()]

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
 
 from tests.tui.driver import open_viewer, screen_text, wait_until_idle
-from tests.tui.small_trace import small_trace
 from tracelane.core.tables.registry import PANELS
 from tracelane.core.tables.tree import ROOT
 from tracelane.core.trace import Trace
@@ -20,12 +18,6 @@ from tracelane.tui.commands.table import COMMANDS
 from tracelane.tui.panels.panel import TREE_SLICES, TREES
 from tracelane.tui.panels.tree import TreePane
 from tracelane.tui.screens.help import help_rows, listed
-
-
-@pytest.fixture
-def trace(tmp_path: Path) -> Trace:
-    """Four steps of 10 ms, a kernel each."""
-    return small_trace(tmp_path / "index")
 
 
 @asynccontextmanager

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
-from tests.events import complete, flow
-from tracelane.core import open_trace
+from tests.events import complete, flow, open_events
 from tracelane.core.base.ids import SliceId
 from tracelane.core.trace import Trace
 from tracelane.tui.actions.follow import Target, back_from, on_from
@@ -25,9 +23,7 @@ def trace_of(tmp_path: Path) -> Trace:
         flow("s", 0, 1, "fwdbwd"),
         flow("f", 200, 1, "fwdbwd", bp="e", tid=2),
     ]
-    path = tmp_path / "trace.json"
-    path.write_text(json.dumps({"traceEvents": events}))
-    return open_trace([path], index_dir=tmp_path / "index")
+    return open_events(tmp_path, events)
 
 
 def test_on_from_an_op_leads_to_all_its_kernels(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def _over_ssh(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TRACELANE_EIGHTHS", raising=False)
 
 
-def made(tmp_path: Path, copies: int) -> Trace:
+def trace_of_copies(tmp_path: Path, copies: int) -> Trace:
     path = write_made_trace(tmp_path / f"{copies}.json", copies)
     return open_trace(path, index_dir=tmp_path / "index")
 
@@ -61,7 +61,7 @@ def assert_within_budgets(frames: list[Frame]) -> None:
 
 async def test_frames_of_a_larger_trace_cost_no_more(tmp_path: Path) -> None:
     """The same walk over fifty times the slices asks, computes and writes at most twice as much a frame."""
-    small, large = made(tmp_path, 1), made(tmp_path, TIMES_LARGER)
+    small, large = trace_of_copies(tmp_path, 1), trace_of_copies(tmp_path, TIMES_LARGER)
     slices = [trace.sources[0].read_report["slices"] for trace in (small, large)]
     assert slices[1] > TIMES_LARGER * slices[0] * 0.99
     costs = [await walk(trace, keys_of(trace, fine=False)) for trace in (small, large)]
@@ -88,7 +88,7 @@ async def test_bytes_over_a_slow_line(corpus_cache: Path, monkeypatch: pytest.Mo
 
 async def test_what_is_painted_is_counted(tmp_path: Path) -> None:
     """The counts are no zeros: a walk asks for rows, calls numpy, and writes what it paints."""
-    trace = made(tmp_path, 1)
+    trace = trace_of_copies(tmp_path, 1)
     frames = await walk(trace, ["w", "d"])
     assert [frame.key for frame in frames] == ["w", "d"]
     for frame in frames:

@@ -16,7 +16,6 @@ from textual.pilot import Pilot
 from tests.rank_files import Scripted, rank_file, rank_files
 from tests.tui.driver import message, running, screen_text, wait_until
 from tracelane.core.base.errors import CacheError, UnreadableError
-from tracelane.core.index import gathering
 from tracelane.core.index.choice import Choice
 from tracelane.core.index.gathering import Gathering, gather
 from tracelane.core.index.opening import resolve_files
@@ -36,32 +35,32 @@ US = 1000
 
 @pytest.fixture(autouse=True)
 def _scripted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gathering, "SeveralIndexing", Scripted)
-    monkeypatch.setattr(gathering, "WORTH_IT", 1)
+    monkeypatch.setattr("tracelane.core.index.gathering.SeveralIndexing", Scripted)
+    monkeypatch.setattr("tracelane.core.index.gathering.WORTH_IT", 1)
     monkeypatch.setattr("tracelane.tui.controllers.gathering.INTERVAL_S", 0.0)
 
 
 def gathered(folder: Path) -> tuple[Gathering, Scripted]:
     """Begin with the traces of a folder."""
     index_dir = folder.parent / "index"
-    found = gather(resolve_files([folder], Choice(), index_dir), IndexOptions(index_dir))
-    assert found is not None
-    return found, cast(Scripted, found._several)
+    gathering = gather(resolve_files([folder], Choice(), index_dir), IndexOptions(index_dir))
+    assert gathering is not None
+    return gathering, cast(Scripted, gathering._several)
 
 
-def paths_of(found: Gathering) -> list[Path]:
-    return [Path(member.path) for member in found.members]
+def paths_of(gathering: Gathering) -> list[Path]:
+    return [Path(member.path) for member in gathering.members]
 
 
 @asynccontextmanager
-async def shown(
-    found: Gathering, before: Carried | None = None, size: tuple[int, int] = (100, 30)
+async def viewer_of(
+    gathering: Gathering, before: Carried | None = None, size: tuple[int, int] = (100, 30)
 ) -> AsyncIterator[tuple[TracelaneApp, Pilot[None]]]:
     def prepare() -> Prepared:
-        trace = trace_of_opened(found.opened())
+        trace = trace_of_opened(gathering.opened())
         return Prepared(trace, None if before is None else session_over(before, trace), ("a note",))
 
-    app = TracelaneApp(SeveralFiles(found, "run", prepare, before), config=Config())
+    app = TracelaneApp(SeveralFiles(gathering, "run", prepare, before), config=Config())
     async with running(app, size) as pilot:
         yield app, pilot
 
@@ -93,10 +92,10 @@ def line_of(app: TracelaneApp, key: RowKey) -> int:
 
 async def test_the_files_before_the_first_is_there(tmp_path: Path) -> None:
     """How many there are, how far each is that is being read, and which wait."""
-    found, script = gathered(rank_files(tmp_path / "run", 6))
-    async with shown(found) as (app, pilot):
-        script.read(paths_of(found)[0])
-        script.read(paths_of(found)[1], "index")
+    gathering, script = gathered(rank_files(tmp_path / "run", 6))
+    async with viewer_of(gathering) as (app, pilot):
+        script.read(paths_of(gathering)[0])
+        script.read(paths_of(gathering)[1], "index")
         await wait_until(pilot, lambda: "building" in screen_text(app))
         text = screen_text(app)
         for part in ("run", "0 of 6 ranks", "indexing", "25 %", "100 events", "4 wait: ranks 2-5"):
@@ -114,9 +113,9 @@ async def test_the_files_before_the_first_is_there(tmp_path: Path) -> None:
 
 async def test_lanes_before_the_last_file_is_there(tmp_path: Path) -> None:
     """The first file's lanes are drawn at once, the others have their places; tables wait for all."""
-    found, script = gathered(rank_files(tmp_path / "run", 6))
-    async with shown(found) as (app, pilot):
-        script.finish(paths_of(found)[2])
+    gathering, script = gathered(rank_files(tmp_path / "run", 6))
+    async with viewer_of(gathering) as (app, pilot):
+        script.finish(paths_of(gathering)[2])
         await until_there(app, pilot, 1)
         lanes = titles(app)
         ranks = [title for title in lanes if "rank" in title]
@@ -129,7 +128,6 @@ async def test_lanes_before_the_last_file_is_there(tmp_path: Path) -> None:
             ("slash", "Search"),
             ("m", "Mark"),
             ("9", "Ranks"),
-            ("R", "Reload"),
         ):
             await pilot.press(key)
             assert message(app) == f"{title}: when all files are there"
@@ -145,9 +143,9 @@ async def test_lanes_before_the_last_file_is_there(tmp_path: Path) -> None:
 
 async def test_how_far_the_others_are(tmp_path: Path) -> None:
     """Below the lanes stands how far each of the others is, in a line, or a line each where there is room."""
-    found, script = gathered(rank_files(tmp_path / "run", 6))
-    paths = paths_of(found)
-    async with shown(found) as (app, pilot):
+    gathering, script = gathered(rank_files(tmp_path / "run", 6))
+    paths = paths_of(gathering)
+    async with viewer_of(gathering) as (app, pilot):
         script.finish(paths[0])
         script.read(paths[1])
         await until_there(app, pilot, 1)
@@ -162,9 +160,9 @@ async def test_how_far_the_others_are(tmp_path: Path) -> None:
 @pytest.mark.parametrize("size", [(80, 24), (20, 5), (5, 2), (1, 1), (300, 100)])
 async def test_any_size(tmp_path: Path, size: tuple[int, int]) -> None:
     """Any size of terminal shows what it can, before and after there are lanes."""
-    found, script = gathered(rank_files(tmp_path / "run", 3))
-    paths = paths_of(found)
-    async with shown(found, size=size) as (app, pilot):
+    gathering, script = gathered(rank_files(tmp_path / "run", 3))
+    paths = paths_of(gathering)
+    async with viewer_of(gathering, size=size) as (app, pilot):
         script.finish(paths[1])
         await until_there(app, pilot, 1)
         await pilot.press("shift+down", "w", "enter")
@@ -174,9 +172,9 @@ async def test_any_size(tmp_path: Path, size: tuple[int, int]) -> None:
 
 async def test_nothing_moves_when_others_come(tmp_path: Path) -> None:
     """Time window, cursor, lane and its line on the screen, folds stay as files come above and below."""
-    found, script = gathered(rank_files(tmp_path / "run", 4))
-    paths = paths_of(found)
-    async with shown(found, size=(100, 14)) as (app, pilot):
+    gathering, script = gathered(rank_files(tmp_path / "run", 4))
+    paths = paths_of(gathering)
+    async with viewer_of(gathering, size=(100, 14)) as (app, pilot):
         script.finish(paths[2])
         await until_there(app, pilot, 1)
         await pilot.press("w", "w", "d", "left", "shift+down", "shift+down")
@@ -196,9 +194,9 @@ async def test_nothing_moves_when_others_come(tmp_path: Path) -> None:
 @pytest.mark.parametrize("rank", [0, 1, 3])
 async def test_settling_keeps_the_place(tmp_path: Path, rank: int) -> None:
     """When all are there collectives set the clocks; the lane looked at stays where it was."""
-    found, script = gathered(rank_files(tmp_path / "run", 4, late_us=30))
-    paths = paths_of(found)
-    async with shown(found, size=(100, 14)) as (app, pilot):
+    gathering, script = gathered(rank_files(tmp_path / "run", 4, late_us=30))
+    paths = paths_of(gathering)
+    async with viewer_of(gathering, size=(100, 14)) as (app, pilot):
         script.finish(paths[rank])
         await until_there(app, pilot, 1)
         await pilot.press("W", "shift+down", "shift+down")
@@ -215,7 +213,7 @@ async def test_settling_keeps_the_place(tmp_path: Path, rank: int) -> None:
         assert now.cursor == before.cursor + offset
         assert line_of(app, now.focus) == line
         assert "4 ranks" in screen_text(app) and "a note" in message(app)
-        app.dismiss_messages()
+        app.dismiss_message()
         await pilot.pause()
         assert drawn[above + line] == screen_text(app).splitlines()[above + line]
         await pilot.press("9")
@@ -225,9 +223,9 @@ async def test_settling_keeps_the_place(tmp_path: Path, rank: int) -> None:
 async def test_untouched_it_opens_as_ever(tmp_path: Path) -> None:
     """Who only looked sees in the end what the trace opens with that was indexed before."""
     folder = rank_files(tmp_path / "run", 3, late_us=30)
-    found, script = gathered(folder)
-    paths = paths_of(found)
-    async with shown(found) as (app, pilot):
+    gathering, script = gathered(folder)
+    paths = paths_of(gathering)
+    async with viewer_of(gathering) as (app, pilot):
         script.finish(paths[1])
         await until_there(app, pilot, 1)
         script.finish(paths[0], paths[2])
@@ -241,9 +239,9 @@ async def test_untouched_it_opens_as_ever(tmp_path: Path) -> None:
 
 async def test_what_fails_is_named_and_the_rest_opens(tmp_path: Path) -> None:
     """A file that is no trace is told of meanwhile and in the end; lanes of later ranks stay focused."""
-    found, script = gathered(rank_files(tmp_path / "run", 3))
-    paths = paths_of(found)
-    async with shown(found) as (app, pilot):
+    gathering, script = gathered(rank_files(tmp_path / "run", 3))
+    paths = paths_of(gathering)
+    async with viewer_of(gathering) as (app, pilot):
         script.finish(paths[2])
         await until_there(app, pilot, 1)
         await pilot.press("shift+down", "shift+down", "shift+down", "w")
@@ -261,9 +259,9 @@ async def test_what_fails_is_named_and_the_rest_opens(tmp_path: Path) -> None:
 
 async def test_where_all_fail(tmp_path: Path) -> None:
     """Where no file is a trace the viewer ends and hands the reason on."""
-    found, script = gathered(rank_files(tmp_path / "run", 2))
-    async with shown(found) as (app, pilot):
-        for path in paths_of(found):
+    gathering, script = gathered(rank_files(tmp_path / "run", 2))
+    async with viewer_of(gathering) as (app, pilot):
+        for path in paths_of(gathering):
             script.fail(path)
         await wait_until(pilot, lambda: app.return_code is not None)
         assert isinstance(app.trouble, UnreadableError) and not app.store.is_ready
@@ -271,8 +269,8 @@ async def test_where_all_fail(tmp_path: Path) -> None:
 
 async def test_where_the_processes_are_ended(tmp_path: Path) -> None:
     """What goes wrong with the processes ends the viewer, which hands it on."""
-    found, script = gathered(rank_files(tmp_path / "run", 2))
-    async with shown(found) as (app, pilot):
+    gathering, script = gathered(rank_files(tmp_path / "run", 2))
+    async with viewer_of(gathering) as (app, pilot):
         script.error = CacheError("no space left")
         await wait_until(pilot, lambda: app.return_code is not None)
         assert app.trouble is script.error
@@ -282,9 +280,9 @@ async def test_where_the_processes_are_ended(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("answer", "stops"), [("y", True), ("n", False)])
 async def test_ctrl_c_asks_first(tmp_path: Path, some: bool, answer: str, stops: bool) -> None:
     """Ctrl+C asks, before and after there are lanes; while it asks nothing below it changes."""
-    found, script = gathered(rank_files(tmp_path / "run", 2))
-    paths = paths_of(found)
-    async with shown(found) as (app, pilot):
+    gathering, script = gathered(rank_files(tmp_path / "run", 2))
+    paths = paths_of(gathering)
+    async with viewer_of(gathering) as (app, pilot):
         if some:
             script.finish(paths[0])
             await until_there(app, pilot, 1)
@@ -306,10 +304,10 @@ async def test_ctrl_c_asks_first(tmp_path: Path, some: bool, answer: str, stops:
 @pytest.mark.parametrize("key", ["q", "Q"])
 async def test_quitting(tmp_path: Path, some: bool, key: str) -> None:
     """q and Q leave at once."""
-    found, script = gathered(rank_files(tmp_path / "run", 2))
-    async with shown(found) as (app, pilot):
+    gathering, script = gathered(rank_files(tmp_path / "run", 2))
+    async with viewer_of(gathering) as (app, pilot):
         if some:
-            script.finish(paths_of(found)[1])
+            script.finish(paths_of(gathering)[1])
             await until_there(app, pilot, 1)
         await pilot.press(key)
         assert app.return_code == 0 and app.trouble is None and not app.store.is_ready
@@ -317,9 +315,9 @@ async def test_quitting(tmp_path: Path, some: bool, key: str) -> None:
 
 async def test_a_list_on_top_is_left_alone(tmp_path: Path) -> None:
     """While help is open files come, and all is shown once it is closed."""
-    found, script = gathered(rank_files(tmp_path / "run", 2))
-    paths = paths_of(found)
-    async with shown(found) as (app, pilot):
+    gathering, script = gathered(rank_files(tmp_path / "run", 2))
+    paths = paths_of(gathering)
+    async with viewer_of(gathering) as (app, pilot):
         script.finish(paths[0])
         await until_there(app, pilot, 1)
         await pilot.press("question_mark")
@@ -336,9 +334,9 @@ async def test_a_file_that_begins_much_later(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     for rank, begin_us in ((0, 100.0), (1, 30_000.0), (2, 60_000.0), (3, 90_000.0)):
         rank_file(folder, rank, 4, begin_us=begin_us)
-    found, script = gathered(folder)
-    paths = paths_of(found)
-    async with shown(found) as (app, pilot):
+    gathering, script = gathered(folder)
+    paths = paths_of(gathering)
+    async with viewer_of(gathering) as (app, pilot):
         script.finish(paths[0])
         await until_there(app, pilot, 1)
         assert app.session.viewport.end == 20_000 * US
@@ -366,9 +364,9 @@ async def test_read_again_it_begins_where_it_was(tmp_path: Path) -> None:
         folded=frozenset({LaneKey(0, "50", "50")}),
         panel="ops",
     )
-    found, script = gathered(folder)
-    paths = paths_of(found)
-    async with shown(found, carried(trace, before, "")) as (app, pilot):
+    gathering, script = gathered(folder)
+    paths = paths_of(gathering)
+    async with viewer_of(gathering, carried(trace, before, "")) as (app, pilot):
         script.finish(paths[1])
         await until_there(app, pilot, 1)
         assert app.session.panel == "details"

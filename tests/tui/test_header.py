@@ -121,3 +121,23 @@ def test_the_slowest_rank_is_marked(titles: int, glyphs, mark: str, corpus_cache
         mark in "".join(segment.text for segment in line_segments(line, reader, session, look))
         for line in layout.visible(0, layout.height)
     )
+
+
+@needs_corpus
+@pytest.mark.parametrize(
+    "path",
+    [
+        "gpu/hta_a100_resnet_ddp_nccl.json.gz",
+        "gpu/tl_h100_qwen_infer.json.gz",
+        "gpu/tl_mi300_resnet_train_rank0of8.json.gz",
+        "gpu/tl_vllm_decode_cudagraph_exec.json.gz",
+    ],
+)
+def test_shares_of_very_many_slices_are_close_estimates(path: str, corpus_cache: Path) -> None:
+    """Where a device has too many slices to count them exactly, prefix sums tell its share to half a percent,
+    and the header says that it is an estimate.
+    """
+    scope = Scope(opened(path, corpus_cache))
+    exact, estimated = device_shares(scope), device_shares(scope, most_slices=1)
+    assert [one.share for one in exact] == pytest.approx([one.share for one in estimated], abs=0.005)
+    assert busy_texts(estimated)[0].count("≈") == len(exact) and "≈" not in busy_texts(exact)[0]

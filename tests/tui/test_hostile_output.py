@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.corpus import needs_hostile_maker
 from tests.tui.cli_process import on_terminal
 from tests.tui.driver import open_viewer, wait_until_idle
 from tests.tui.hostile_traces import COLOUR, FILE_NAME, HOSTILE, write_log, write_ranks, write_small
@@ -25,10 +26,6 @@ from tracelane.core.base.safe_text import safe_lines
 from tracelane.core.trace import open_trace
 from tracelane.tui.widgets.prompt import Prompt
 
-CASES = Path(
-    os.environ.get("TRACELANE_CASES", Path(__file__).resolve().parents[2].parent / "shared" / "cases")
-)
-MAKER = CASES / "trust" / "hostile.py"
 FORMS = ("--format table", "--format csv", "--format md", "--format json")
 COMMANDS: dict[str, Sequence[str]] = {
     "info": ("", "--json"),
@@ -270,7 +267,7 @@ async def test_what_the_viewer_saves(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not MAKER.is_file(), reason=f"no maker of hostile traces at {MAKER}")
+@needs_hostile_maker
 @pytest.mark.parametrize(
     ("name", "commands"),
     [
@@ -287,16 +284,3 @@ def test_hostile_twins_of_real_traces(
     """No command, in any format, lets what stands in a real trace made hostile act on the terminal."""
     path = hostile_folder / (name if name == "ddp" else f"{name}.json")
     assert_harmless(printed(_lines(str(path), commands), tmp_path))
-
-
-@pytest.fixture(scope="session")
-def hostile_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder of the hostile twins, made once."""
-    folder = tmp_path_factory.mktemp("hostile") / "made"
-    subprocess.run(
-        [sys.executable, str(MAKER), str(folder), str(CASES.parent / "traces")],
-        check=True,
-        stdout=subprocess.DEVNULL,
-        env={**os.environ, "PYTHONIOENCODING": "utf-8"},
-    )
-    return folder

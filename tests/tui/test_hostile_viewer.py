@@ -5,16 +5,13 @@ Panels, commands and what may be typed come from the viewer's own tables, so tha
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
 import pytest
 
-from tests.corpus import CASES
+from tests.corpus import needs_hostile_maker
 from tests.tui.hostile_traces import HOSTILE, write_log, write_ranks, write_small
 from tests.tui.slow_line import SlowLine, tracelane_command
 from tests.tui.terminal_judge import active_in, assert_only_draws, kinds_of
@@ -25,7 +22,6 @@ from tracelane.tui.panels.panel import SUB_TAB
 
 pytestmark = pytest.mark.slow
 
-MAKER = CASES / "trust" / "hostile.py"
 ENDING = ("suspend", "stop-indexing", "close-or-quit", "quit")
 """Commands after which there is no viewer to look at."""
 ARROWS = {"up": "A", "down": "B", "right": "C", "left": "D"}
@@ -137,19 +133,6 @@ def harmless(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], set[tu
     return kinds
 
 
-@pytest.fixture(scope="module")
-def twins(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder of real traces made hostile."""
-    folder = tmp_path_factory.mktemp("hostile") / "made"
-    subprocess.run(
-        [sys.executable, str(MAKER), str(folder), str(CASES.parent / "traces")],
-        check=True,
-        stdout=subprocess.DEVNULL,
-        env={**os.environ, "PYTHONIOENCODING": "utf-8"},
-    )
-    return folder
-
-
 @pytest.mark.parametrize("part", PARTS)
 def test_a_small_trace(part: str, harmless: Callable[[str], set[tuple[str, ...]]], tmp_path: Path) -> None:
     """Every panel and command on a trace whose every text is hostile; what is saved or copied is harmless."""
@@ -174,7 +157,7 @@ def test_ranks_with_a_log(part: str, harmless: Callable[[str], set[tuple[str, ..
     assert_only_draws(data, harmless(part))
 
 
-@pytest.mark.skipif(not MAKER.is_file(), reason=f"no maker of hostile traces at {MAKER}")
+@needs_hostile_maker
 @pytest.mark.parametrize(
     ("name", "part"),
     [
@@ -183,8 +166,12 @@ def test_ranks_with_a_log(part: str, harmless: Callable[[str], set[tuple[str, ..
     ],
 )
 def test_hostile_twins_of_real_traces(
-    name: str, part: str, twins: Path, harmless: Callable[[str], set[tuple[str, ...]]], tmp_path: Path
+    name: str,
+    part: str,
+    hostile_folder: Path,
+    harmless: Callable[[str], set[tuple[str, ...]]],
+    tmp_path: Path,
 ) -> None:
     """The same for real traces made hostile."""
-    data = walk(twins / (name if name == "ddp" else f"{name}.json"), tmp_path, part)
+    data = walk(hostile_folder / (name if name == "ddp" else f"{name}.json"), tmp_path, part)
     assert_only_draws(data, harmless(part))

@@ -23,7 +23,8 @@ from tests.fuzz.index_damage import (
 from tests.tui.small_file import small_file
 from tests.waiting import wait_until
 from tracelane.core.base.errors import CacheError, DamagedIndexError
-from tracelane.core.index.store import Index
+from tracelane.core.index.format import TABLES
+from tracelane.core.index.store import Index, table_file
 from tracelane.core.index.verification import Verification
 from tracelane.core.index.version import MANIFEST
 from tracelane.core.trace import open_trace
@@ -128,6 +129,7 @@ def test_an_index_of_another_trace_is_not_taken(folder: Path) -> None:
         ("overview.cell.u2", 2000),
         ("row_categories.u4", 99),
         ("blocks.count.u4", 10**9),
+        ("blocks.ordinal.u4", 10**6),
         ("strings.offset.i8", -5),
         ("promoted.correlation.position.u4", 10**7),
     ],
@@ -214,12 +216,12 @@ def test_waiting_for_a_verification(tmp_path: Path) -> None:
     """Whoever waits hears of damage; a sound index is passed in silence."""
     path = small_file(tmp_path)
     index = open_trace(path, index_dir=tmp_path / "index").indexes[0]
-    told: list[int] = []
-    verification = Verification(lambda: told.append(1), least_bytes=1)
+    reports: list[int] = []
+    verification = Verification(lambda: reports.append(1), least_bytes=1)
     verification.attach([index])
     index.column("slices.ordinal")
     verification.wait()
-    wait_until(lambda: bool(told), "the end of the check")
+    wait_until(lambda: bool(reports), "the end of the check")
     flip(index.folder / "slices.self.u4", 0, 1)
     index.column("slices.self")
     with pytest.raises(DamagedIndexError):
@@ -230,11 +232,11 @@ def test_waiting_for_a_verification(tmp_path: Path) -> None:
 
 def test_a_count_that_is_none_is_damage(folder: Path) -> None:
     """A crafted index whose report holds an object in place of a number is built anew."""
-    place = index_folder(folder / "index")
-    manifest = json.loads((place / MANIFEST).read_text())
+    path = index_folder(folder / "index")
+    manifest = json.loads((path / MANIFEST).read_text())
     manifest["read_report"]["instant_events"] = {"a": 1}
-    (place / MANIFEST).write_text(json.dumps(manifest))
-    sealed_again(place)
+    (path / MANIFEST).write_text(json.dumps(manifest))
+    sealed_again(path)
     now = answer(PICTURE, folder)
     assert now.code == 0 and "built anew" in now.out + now.err
 
@@ -256,9 +258,26 @@ def test_a_count_that_is_missing_is_damage(names: tuple[str, ...], folder: Path)
 
 def test_categories_that_a_row_does_not_list_are_drawn(folder: Path) -> None:
     """A crafted index whose slices have categories that their rows do not list is drawn without an error."""
-    place = index_folder(folder / "index")
-    (column,) = place.glob("slices.category.*")
+    path = index_folder(folder / "index")
+    (column,) = path.glob("slices.category.*")
     column.write_bytes(column.read_bytes()[::-1])
-    sealed_again(place)
+    sealed_again(path)
     now = answer(PICTURE, folder)
     assert now.code == 0 and UNEXPECTED not in now.err
+
+
+def test_rows_that_share_a_list_are_damage(folder: Path) -> None:
+    """Where a row's part of a list reaches over the end of another's, its numbers do not ascend."""
+    import numpy as np
+
+    index = index_folder(folder / "index")
+    values = np.fromfile(index / "row_categories.u4", np.uint32)
+    rows = np.fromfile(index / table_file("rows"), TABLES["rows"])
+    several = rows[rows["category_count"] > 1]
+    falls = np.flatnonzero(values[1:] <= values[:-1])
+    several["categories"][0] = falls[falls + several["category_count"][0] <= len(values)][0]
+    rows[rows["category_count"] > 1] = several
+    rows.tofile(index / table_file("rows"))
+    sealed_again(index)
+    with pytest.raises(DamagedIndexError, match="row_categories"):
+        Index.open(index).column("row_categories")

@@ -38,15 +38,15 @@ WIDTH = 150
 def shares(trace: Trace, lane: Lane, depth: int, view: Viewport) -> list[float]:
     """Return how much of each cell the row's slices cover, added up one by one; -1 where none lies."""
     index, row = trace.indexes[lane.source], trace.indexes[lane.source].rows[lane.rows[depth]]
-    places = np.arange(int(row["first"]), int(row["first"]) + int(row["count"]))
-    starts = index.column("slices.start")[places] + trace.clocks.offset(lane.source, lane.pid)
-    ends = starts + index.duration(places)
-    found = []
+    positions = np.arange(int(row["first"]), int(row["first"]) + int(row["count"]))
+    starts = index.column("slices.start")[positions] + trace.clocks.offset(lane.source, lane.pid)
+    ends = starts + index.duration(positions)
+    cells = []
     for left, right in zip(view.edges(), view.edges()[1:]):
         inside = np.minimum(ends, right) - np.maximum(starts, left)
         touches = (inside > 0) | ((starts == ends) & (starts >= left) & (starts < right))
-        found.append(float(inside[inside > 0].sum()) / (right - left) if touches.any() else -1.0)
-    return found
+        cells.append(float(inside[inside > 0].sum()) / (right - left) if touches.any() else -1.0)
+    return cells
 
 
 def ink(row: SliceRow, palette: Palette) -> list[float]:
@@ -58,19 +58,19 @@ def ink(row: SliceRow, palette: Palette) -> list[float]:
             levels |= {style: level / 8 for style, level in zip(tier[1:], palette.steps[1:])}
         edges.add(palette.style(key, Look.EDGE))
         bars.add(palette.style(key, Look.BAR))
-    found = []
+    amounts = []
     for segment in slice_segments(row.runs, WIDTH, palette, UNICODE, has_bars=row.has_bars):
         style = segment.style
         assert style is not None
         for character in segment.text:
             if style in edges and character in UNICODE.lefts[1:]:
-                found.append(1 - UNICODE.lefts.index(character) / 8)
+                amounts.append(1 - UNICODE.lefts.index(character) / 8)
             elif style in bars:
                 glyphs = UNICODE.bars if character in UNICODE.bars else UNICODE.lefts
-                found.append(glyphs.index(character) / 8)
+                amounts.append(glyphs.index(character) / 8)
             else:
-                found.append(levels[style])
-    return found
+                amounts.append(levels[style])
+    return amounts
 
 
 def rows_of(trace: Trace, chance: random.Random) -> Iterator[tuple[Lane, int]]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from tests.events import complete, index_of
 from tests.tui.fake_trace import LaneSpec, fake_trace
 from tracelane.core.index.format import LaneKind
 from tracelane.core.trace import Trace
@@ -165,13 +167,13 @@ def test_pinned_lanes_stay_above() -> None:
     trace = fake_trace([LaneSpec(f"t{i}") for i in range(40)])
     session = replace(SESSION, pinned=(lane_key(trace.lanes[30]),), scroll=10)
     layout = Layout(trace, session)
-    shown = layout.visible(session.scroll, 20)
-    assert len(shown) == 20
-    first, rule, third = shown[:3]
+    lines = layout.visible(session.scroll, 20)
+    assert len(lines) == 20
+    first, rule, third = lines[:3]
     assert first is not None and first.title == "t30 · process 0" and first.pinned
     assert rule is not None and rule.kind is LineKind.RULE
     assert third == layout.line(10)
-    assert [layout.line_at(y, 10, 20) for y in range(20)] == shown
+    assert [layout.line_at(y, 10, 20) for y in range(20)] == lines
 
 
 @pytest.mark.parametrize("height", [1, 2, 3, 10, 200])
@@ -182,9 +184,9 @@ def test_any_height(height: int, pinned: int) -> None:
     session = replace(SESSION, pinned=tuple(lane_key(lane) for lane in trace.lanes[:pinned]))
     layout = Layout(trace, session)
     for scroll in (-5, 0, 7, 10**6):
-        shown = layout.visible(scroll, height)
-        assert len(shown) == height
-        assert [layout.line_at(y, scroll, height) for y in range(height)] == shown
+        lines = layout.visible(scroll, height)
+        assert len(lines) == height
+        assert [layout.line_at(y, scroll, height) for y in range(height)] == lines
     if height <= 10:
         assert layout.visible(10**6, height)[-1] == layout.line(layout.height - 1)
 
@@ -212,21 +214,21 @@ def test_a_layout_is_kept_while_moving() -> None:
 
 def test_a_frame_does_not_depend_on_the_trace() -> None:
     """With 5,000 lanes and 100,000 rows a frame makes its own lines only."""
-    made = 0
+    reads = 0
 
     class Counted(list):  # type: ignore[type-arg]
-        def __getitem__(self, place: int) -> object:  # type: ignore[override]
-            nonlocal made
-            made += 1
-            return super().__getitem__(place)
+        def __getitem__(self, index: int) -> object:  # type: ignore[override]
+            nonlocal reads
+            reads += 1
+            return super().__getitem__(index)
 
     trace = fake_trace(*([LaneSpec(f"t{i}", rows=20) for i in range(50)] for _ in range(100)))
     trace.lanes = Counted(trace.lanes)  # type: ignore[assignment]
     layout = Layout(trace, SESSION)
     assert layout.height == 100 + 100_000
-    made = 0
+    reads = 0
     assert len(layout.lines(60_000, 50)) == 50
-    assert made <= 50
+    assert reads <= 50
 
 
 def test_what_is_below_is_counted_and_the_bar_shows_where_one_is() -> None:
@@ -235,8 +237,8 @@ def test_what_is_below_is_counted_and_the_bar_shows_where_one_is() -> None:
     """
     trace = fake_trace([LaneSpec(f"t{n}", rows=3) for n in range(10)])
     layout = Layout(trace, SESSION)
-    shown = layout.visible(0, 11)
-    assert shown[-1] is not None and shown[-1].title == "7 more lanes below"
+    lines = layout.visible(0, 11)
+    assert lines[-1] is not None and lines[-1].title == "7 more lanes below"
     assert layout.thumb(0, 11).start == 0
     scrolled = layout.visible(2, 11)
     assert scrolled[0] is not None and scrolled[0].title == "t0" and scrolled[0].depth == 1
@@ -258,3 +260,24 @@ def test_the_focus_is_never_under_the_line_that_counts() -> None:
             assert any(
                 one is not None and one.holds(line.row_key) for one in layout.visible(session.scroll, 11)
             )
+
+
+def test_frames_that_fill_little_fold_with_those_above_them(tmp_path: Path) -> None:
+    """Frames that span a thread, and rows of frames below them that fill less than a tenth, are one line; a
+    row that fills more, or holds anything else, is drawn.
+    """
+    spanning = [complete(at, 1000 - at, f"f{at}.py({at}): f", "python_function") for at in range(2)]
+    little = [complete(at, 10, f"short.py({at}): g", "python_function") for at in (10, 900)]
+    nested = [complete(at + 2, 5, f"inner.py({at}): h", "python_function") for at in (10, 900)]
+    op = complete(14, 1, "aten::mm", "cpu_op")
+    trace = Trace([index_of([*spanning, *little, *nested, op], tmp_path / "few")])
+    layout = Layout(trace, SESSION)
+    rows = [line for line in layout.lines(0, layout.height) if line.kind is LineKind.ROW]
+    assert [(line.depth, line.frames) for line in rows] == [(1, range(4)), (4, range(0))]
+    key = lane_key(trace.lanes[0])
+    assert [layout.y_of(RowKey(key, depth)) for depth in range(5)] == [1, 1, 1, 1, 2]
+    wide = complete(300, 200, "wide.py(1): g", "python_function")
+    trace = Trace([index_of([*spanning, *little, *nested, op, wide], tmp_path / "wide")])
+    layout = Layout(trace, SESSION)
+    rows = [line for line in layout.lines(0, layout.height) if line.kind is LineKind.ROW]
+    assert [line.depth for line in rows] == [0, 1, 2, 3, 4]

@@ -12,7 +12,7 @@ from textual.app import App, ComposeResult
 from textual.geometry import Offset
 
 from tests.small_index import L, S, write_index
-from tests.tui.small_trace import MS, START, small_trace
+from tests.tui.small_trace import MS, START
 from tracelane.core.index.store import Index
 from tracelane.core.trace import Trace
 from tracelane.tui.draw.glyphs import UNICODE
@@ -24,11 +24,6 @@ from tracelane.tui.lanes.minimap import Minimap
 from tracelane.tui.session import Session, Viewport
 
 LOOK = LineContext(Palette(Depth.NONE), UNICODE, 16, 40)
-
-
-@pytest.fixture
-def trace(tmp_path: Path) -> Trace:
-    return small_trace(tmp_path / "index")
 
 
 def session_of(trace: Trace) -> Session:

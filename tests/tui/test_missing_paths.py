@@ -69,7 +69,7 @@ def test_a_pattern_that_matches_is_there(tmp_path: Path, capsys: pytest.CaptureF
 
 
 @pytest.mark.parametrize(
-    ("word", "meant"),
+    ("word", "suggestion"),
     [
         ("kernel", "kernels"),
         ("Kernels", "kernels"),
@@ -85,7 +85,11 @@ def test_a_pattern_that_matches_is_there(tmp_path: Path, capsys: pytest.CaptureF
     ],
 )
 def test_a_misspelt_command(
-    word: str, meant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    word: str,
+    suggestion: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """A first word that is no file and near a command's name gets one line with it, and exit code 64; as the
     name of a file it is opened.
@@ -93,7 +97,7 @@ def test_a_misspelt_command(
     monkeypatch.chdir(tmp_path)
     assert main([word, "trace.json"]) == 64
     error = capsys.readouterr().err
-    assert error.count("\n") == 1 and f"did you mean `tracelane {meant}`?" in error
+    assert error.count("\n") == 1 and f"did you mean `tracelane {suggestion}`?" in error
     small_file(tmp_path).rename(tmp_path / word)
     assert main([word]) == 0
 
@@ -146,4 +150,18 @@ def test_what_is_no_trace_is_not_analysed(
     other.write_text('{"some": "configuration"}')
     line = words.replace("HERE", str(small_file(tmp_path))).replace("OTHER", str(other))
     assert main(line.split()) == 2
+    assert capsys.readouterr().err == f"tracelane: {other}: no trace events in it\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["# Notes\n\n[a link](notes.md), {a set}\n", "def main():\n    return [1, {2: x}]\n", "(c) [2026] {}"],
+)
+def test_prose_and_source_code_are_no_traces(
+    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A text with brackets in which no event can be read ends a command with exit code 2."""
+    other = tmp_path / "notes.md"
+    other.write_text(text)
+    assert main(["kernels", str(other)]) == 2
     assert capsys.readouterr().err == f"tracelane: {other}: no trace events in it\n"

@@ -120,8 +120,8 @@ def test_lane_moves_keep_the_time(trace: Trace, first: Session) -> None:
 def test_enter_selects_what_is_at_the_cursor(trace: Trace, first: Session) -> None:
     """Without a selection the slice at the cursor, else the nearest in view, is selected; instants too."""
     session = replace(first, focus=key(trace, "main", 2), cursor=START + 14 * MS + 1)
-    found = select.at_cursor(trace, session, Layout(trace, session), HEIGHT)
-    assert found.selection == SliceId(0, 13)
+    moved = select.at_cursor(trace, session, Layout(trace, session), HEIGHT)
+    assert moved.selection == SliceId(0, 13)
     stream = next(lane for lane in trace.lanes if lane.instants)
     session = replace(first, focus=RowKey(lane_key(stream), len(stream.rows) - 1))
     assert isinstance(select.at_cursor(trace, session, Layout(trace, session), HEIGHT).selection, InstantId)
@@ -141,11 +141,11 @@ def test_enter_in_a_gap(trace: Trace, first: Session) -> None:
     ]
     for start, end, cursor, ordinal in cases:
         session = replace(first, focus=row, cursor=cursor, viewport=view.view_of(start, end, 80))
-        found = select.at_cursor(trace, session, Layout(trace, session), HEIGHT)
-        assert found.selection == SliceId(0, ordinal)
-        assert found.viewport.span == session.viewport.span
+        moved = select.at_cursor(trace, session, Layout(trace, session), HEIGHT)
+        assert moved.selection == SliceId(0, ordinal)
+        assert moved.viewport.span == session.viewport.span
         thing = before if ordinal == 3 else after
-        assert thing.start < found.viewport.end and found.viewport.start <= thing.end
+        assert thing.start < moved.viewport.end and moved.viewport.start <= thing.end
 
 
 def test_focus_then_all(trace: Trace, first: Session) -> None:
@@ -209,8 +209,8 @@ def test_what_is_hidden_is_listed_and_comes_back(trace: Trace, first: Session) -
         ("alike", 3),
         ("lane", 1),
     ]
-    shown = lanes.shown_again(trace, session, things, HEIGHT)
-    assert titles(trace, shown) == titles(trace, first)
+    restored = lanes.shown_again(trace, session, things, HEIGHT)
+    assert titles(trace, restored) == titles(trace, first)
     assert lanes.hidden_things(trace, lanes.show_all(trace, session, HEIGHT)) == []
 
 

@@ -13,8 +13,8 @@ import pytest
 from textual.pilot import Pilot
 
 from tests.reading import batches_of_file
+from tests.tui.driver import message, screen_text, wait_until, wait_until_idle
 from tests.tui.driver import running as run_app
-from tests.tui.driver import screen_text, wait_until, wait_until_idle
 from tracelane.core.base.errors import UnreadableError
 from tracelane.core.base.progress import Progress
 from tracelane.core.index.cache import IndexLocation, locate
@@ -33,17 +33,17 @@ from tracelane.tui.session import RowKey, Session, Viewport
 
 
 def events() -> list[dict[str, object]]:
-    found: list[dict[str, object]] = []
+    trace_events: list[dict[str, object]] = []
     for n in range(400):
         common = {"ph": "X", "ts": 100 * n, "dur": 60 + n % 7}
-        found.append({"cat": "cpu_op", "name": "aten::mm", "pid": 7, "tid": n % 3, **common})
-        found.append({"cat": "kernel", "name": "gemm", "pid": 0, "tid": 8, **common})
-    found += [
+        trace_events.append({"cat": "cpu_op", "name": "aten::mm", "pid": 7, "tid": n % 3, **common})
+        trace_events.append({"cat": "kernel", "name": "gemm", "pid": 0, "tid": 8, **common})
+    trace_events += [
         {"ph": "M", "name": "process_name", "pid": 7, "tid": 0, "args": {"name": "python"}},
         {"ph": "M", "name": "thread_name", "pid": 7, "tid": 2, "args": {"name": "autograd"}},
         {"ph": "M", "name": "thread_name", "pid": 0, "tid": 8, "args": {"name": "stream 8"}},
     ]
-    return found
+    return trace_events
 
 
 class Scripted:
@@ -83,7 +83,7 @@ def drawn(running: Scripted, folder: Path) -> None:
 
 
 @asynccontextmanager
-async def shown(
+async def viewer_of(
     running: Scripted, before: Session | None = None
 ) -> AsyncIterator[tuple[TracelaneApp, Pilot[None]]]:
     def prepare() -> Prepared:
@@ -111,14 +111,10 @@ async def until_opened(app: TracelaneApp, pilot: Pilot[None]) -> None:
     await wait_until_idle(app, pilot)
 
 
-def told(app: TracelaneApp) -> str:
-    return app.message
-
-
 @pytest.mark.slow
 async def test_a_provisional_picture(running: Scripted, tmp_path: Path) -> None:
     """Lanes appear as they are read, with names and busy time, without labels, called provisional."""
-    async with shown(running) as (app, pilot):
+    async with viewer_of(running) as (app, pilot):
         assert "provisional" in screen_text(app) and "t.json" in screen_text(app)
         drawn(running, tmp_path)
         await until_drawn(app, pilot)
@@ -130,7 +126,7 @@ async def test_a_provisional_picture(running: Scripted, tmp_path: Path) -> None:
 
 async def test_settling_keeps_the_place(running: Scripted, tmp_path: Path) -> None:
     """Lane, time window and cursor stay where they were when the trace takes the picture's location."""
-    async with shown(running) as (app, pilot):
+    async with viewer_of(running) as (app, pilot):
         drawn(running, tmp_path)
         await until_drawn(app, pilot)
         await pilot.press("w", "w", "w", "d", "left", "left", "j", "j", "j")
@@ -144,14 +140,14 @@ async def test_settling_keeps_the_place(running: Scripted, tmp_path: Path) -> No
         now = [line.split("│")[0].strip(" ▌▾") for line in screen_text(app).splitlines()]
         assert lanes.index("thread 1") == now.index("thread 1")
         assert "39.96 ms" in screen_text(app) and "provisional" not in screen_text(app)
-        assert told(app) == "a note"
+        assert message(app) == "a note"
         await pilot.press("enter")
         assert app.session.selection is not None
 
 
 async def test_untouched_it_opens_as_ever(running: Scripted, tmp_path: Path) -> None:
     """Who only looked sees the first view that the trace always opens with."""
-    async with shown(running) as (app, pilot):
+    async with viewer_of(running) as (app, pilot):
         drawn(running, tmp_path)
         await until_drawn(app, pilot)
         running.committed = True
@@ -165,7 +161,7 @@ async def test_read_again_it_begins_where_it_was(running: Scripted, tmp_path: Pa
     trace = trace_of(running.source.path, opened_index(running.source, running.location))
     lane = lane_key(trace.lanes[2])
     before = Session(Viewport(9_000_000, 2_000_000, 70), 9_500_000, RowKey(lane, 0), folded=frozenset({lane}))
-    async with shown(running, before) as (app, pilot):
+    async with viewer_of(running, before) as (app, pilot):
         drawn(running, tmp_path)
         await until_drawn(app, pilot)
         seen = provisional(app).session
@@ -180,16 +176,16 @@ async def test_read_again_it_begins_where_it_was(running: Scripted, tmp_path: Pa
 
 async def test_escape_never_cancels(running: Scripted, tmp_path: Path) -> None:
     """Esc says that indexing goes on, as often as it is pressed."""
-    async with shown(running) as (app, pilot):
+    async with viewer_of(running) as (app, pilot):
         await pilot.press("escape", "escape", "escape")
         assert app.is_running and app.return_code is None
-        assert "indexing goes on" in told(app)
+        assert "indexing goes on" in message(app)
 
 
 @pytest.mark.parametrize(("answer", "stops"), [("y", True), ("n", False), ("escape", False), ("w", False)])
 async def test_ctrl_c_asks_first(running: Scripted, tmp_path: Path, answer: str, stops: bool) -> None:
     """Ctrl+C asks; only y stops, and while it asks the picture stays."""
-    async with shown(running) as (app, pilot):
+    async with viewer_of(running) as (app, pilot):
         drawn(running, tmp_path)
         await until_drawn(app, pilot)
         await pilot.press("ctrl+c")
@@ -207,7 +203,7 @@ async def test_ctrl_c_asks_first(running: Scripted, tmp_path: Path, answer: str,
 
 async def test_the_palette_stops_too(running: Scripted) -> None:
     """The command of the palette asks as well; when nothing is indexed any more it says so."""
-    async with shown(running) as (app, pilot):
+    async with viewer_of(running) as (app, pilot):
         app.run_command("stop-indexing")
         await pilot.pause()
         assert isinstance(app.screen, StopQuestion)
@@ -215,34 +211,34 @@ async def test_the_palette_stops_too(running: Scripted) -> None:
         running.committed = True
         await until_opened(app, pilot)
         await pilot.press("ctrl+c")
-        assert "nothing is being indexed" in told(app) and app.is_running
+        assert "nothing is being indexed" in message(app) and app.is_running
 
 
 @pytest.mark.parametrize("key", ["q", "Q"])
 async def test_quitting(running: Scripted, key: str) -> None:
     """q and Q leave at once."""
-    async with shown(running) as (app, pilot):
+    async with viewer_of(running) as (app, pilot):
         await pilot.press(key)
         assert app.return_code == 0 and app.trouble is None
 
 
 async def test_what_needs_the_index_says_so(running: Scripted, tmp_path: Path) -> None:
     """Commands on slices, tables and searches wait for the index, and say it; moves wait for lanes."""
-    async with shown(running) as (app, pilot):
+    async with viewer_of(running) as (app, pilot):
         await pilot.press("w")
-        assert "nothing has been read yet" in told(app)
+        assert "nothing has been read yet" in message(app)
         drawn(running, tmp_path)
         await until_drawn(app, pilot)
         for key, title in (("slash", "Search"), ("enter", "Select, details"), ("3", "Call tree, flame")):
             await pilot.press(key)
-            assert told(app).startswith(title) and "when the index is there" in told(app)
+            assert message(app).startswith(title) and "when the index is there" in message(app)
         await pilot.press("ö")
-        assert "no key here" in told(app) or "does nothing" in told(app)
+        assert "no key here" in message(app) or "does nothing" in message(app)
 
 
 async def test_failing_is_told_after_leaving(running: Scripted) -> None:
     """What is no trace ends the viewer, which hands the reason on."""
-    async with shown(running) as (app, pilot):
+    async with viewer_of(running) as (app, pilot):
         running.error = UnreadableError("t.json: no trace events in it")
         await wait_until(pilot, lambda: app.return_code is not None, "the end")
         assert app.return_code == 0

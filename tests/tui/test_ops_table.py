@@ -35,8 +35,8 @@ def test_text_is_that_of_torch(name: str, corpus_cache: Path) -> None:
         expected = golden["tables"][title].splitlines()
         if "with_flops" in golden["profile_options"]:
             expected = [FLOPS.sub("", line) for line in expected]
-        found = ops_text(table, table.order(sort_column(key)), 20).splitlines()
-        assert found == expected
+        lines = ops_text(table, table.order(sort_column(key)), 20).splitlines()
+        assert lines == expected
 
 
 @pytest.mark.parametrize(
@@ -67,8 +67,8 @@ def test_a_step_is_one_of_those_found(tmp_path: Path) -> None:
     ]
     path.write_text(json.dumps(events))
     more = ("--format", "json", "--index-dir", str(tmp_path / "cache"))
-    made = flat(json.loads(tracelane("ops", str(path), "--step", "2", *more).stdout))
-    assert [(row["name"], row["cpu_total_ns"]) for row in made["ops"]] == [
+    answer = flat(json.loads(tracelane("ops", str(path), "--step", "2", *more).stdout))
+    assert [(row["name"], row["cpu_total_ns"]) for row in answer["ops"]] == [
         (names[0], 90_000),
         (names[1], 12_000),
     ]
@@ -82,9 +82,9 @@ def test_the_command_prints_every_format(tmp_path: Path) -> None:
     path, more = str(small_file(tmp_path)), ("--index-dir", str(tmp_path / "cache"))
     table = tracelane("ops", path, *more).stdout
     assert "Self AIU" in table and "Self AIU time total: 61.000us" in table
-    made = flat(json.loads(tracelane("ops", path, "--format", "json", "--step", "1", *more).stdout))
-    assert made["scope"].startswith("step 1")
-    (step, linear, *_) = made["ops"]
+    answer = flat(json.loads(tracelane("ops", path, "--format", "json", "--step", "1", *more).stdout))
+    assert answer["scope"].startswith("step 1")
+    (step, linear, *_) = answer["ops"]
     assert (step["name"], step["annotation"], linear["name"]) == ("ProfilerStep*", True, "aten::linear")
     assert (linear["calls"], linear["cpu_total_ns"], linear["device_total_ns"]) == (1, 60_000, 30_500)
     assert tracelane("ops", path, "--format", "csv", *more).stdout.startswith("name,calls,cpu_total_ns")

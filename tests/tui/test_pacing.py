@@ -12,7 +12,6 @@ import pytest
 from tests.corpus import CORPUS, needs_corpus
 from tests.tui.slow_line import SlowLine, tracelane_command
 from tests.tui.terminal_screen import NOT_DRAWN
-from tracelane.core.demo.trace import write_demo
 from tracelane.tui.terminal.pace import (
     MOST_UNANSWERED,
     PATIENCE_S,
@@ -29,11 +28,6 @@ OVER_SSH = {"SSH_CONNECTION": "192.0.2.1 1 192.0.2.2 22"}
 BITS_PER_S, DELAY_S = 2e6, 0.08
 LAG_S = 0.8
 A_MOMENT_S = 0.3
-
-
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_demo(tmp_path_factory.mktemp("demo"))[0]
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +76,7 @@ def test_a_held_key_stops_with_its_release(index: Path) -> None:
 def test_what_is_shown_at_last_is_the_last_state(demo: Path, index: Path) -> None:
     """Keys typed faster than the line draws end in the picture that they end in when typed slowly."""
     keys = "wwwwdddddaass"
-    shown = []
+    screens = []
     for bits_per_s, pause in ((BITS_PER_S / 4, 0.0), (0.0, 0.05)):
         with line_to(demo, index, (120, 40), bits_per_s) as line:
             line.wait_for("details")
@@ -91,8 +85,8 @@ def test_what_is_shown_at_last_is_the_last_state(demo: Path, index: Path) -> Non
                 line.type(key)
                 line.run(pause)
             line.wait_for_quiet(2 * A_MOMENT_S)
-            shown.append(line.screen.lanes)
-    assert shown[0] == shown[1]
+            screens.append(line.screen.lanes)
+    assert screens[0] == screens[1]
 
 
 def test_nothing_is_lost_when_resized_while_held_back(demo: Path, index: Path) -> None:
@@ -147,16 +141,16 @@ def test_the_pace() -> None:
     assert not pace.full and pace.patience == PATIENCE_S
     for _ in range(UNANSWERED):
         assert not pace.full
-        pace.asked()
+        pace.count_question()
     assert pace.full
-    pace.answered()
+    pace.count_answer()
     assert not pace.full and pace.patience == PATIENCE_WITH_KNOWN_S
-    pace.asked()
+    pace.count_question()
     pace.lost()
     assert pace.asks and not pace.full and pace.patience == PATIENCE_S  # it has answered before: once more
     pace.lost()
     assert not pace.asks
-    pace.answered()
+    pace.count_answer()
     assert pace.asks and not pace.full
 
 
@@ -171,21 +165,21 @@ def test_more_frames_on_a_long_line(monkeypatch: pytest.MonkeyPatch) -> None:
     def under_way() -> int:
         count = 0
         while not pace.full:
-            pace.asked()
+            pace.count_question()
             count += 1
         return count
 
     assert under_way() == UNANSWERED
     now += 0.16
-    pace.answered()
+    pace.count_answer()
     assert under_way() == MOST_UNANSWERED - UNANSWERED + 1
     now += 0.16 * (UNHINDERED - 1) / 2
-    pace.answered()
+    pace.count_answer()
     assert not pace.full
     now += 0.16 * UNHINDERED
-    pace.answered()
+    pace.count_answer()
     assert pace.full  # two are under way still
-    pace.answered()
+    pace.count_answer()
     assert under_way() == 1
     pace.lost()
     assert under_way() == UNANSWERED
@@ -195,7 +189,7 @@ def test_settling() -> None:
     """Leaving waits for the answers that are due, no longer than it may, and for none that are not."""
     pace = Pace()
     pace.settle(patience_s=3600)
-    pace.asked()
+    pace.count_question()
     began = time.monotonic()
     pace.settle(patience_s=0.05)
     assert time.monotonic() - began >= 0.05

@@ -10,7 +10,9 @@ from rich.color import Color, ColorSystem, ColorType
 
 from tracelane.core.base.arrays import F64
 from tracelane.tui.draw.colour import ANSI, RGB, contrast, luminance, shown_as
+from tracelane.tui.draw.glyphs import UNICODE
 from tracelane.tui.draw.palette import CNAMES, FAMILIES, HASHED, Depth, Look, Palette, depth_of, key_of
+from tracelane.tui.draw.segments import band_segments
 
 KEYS = [*FAMILIES, *(f"~{n}" for n in range(HASHED)), *(f"={name}" for name in CNAMES)]
 CHIEF = (
@@ -162,6 +164,20 @@ def test_families_differ_in_sixteen_colours(dark: bool) -> None:
     palette = Palette(Depth.STANDARD, dark)
     assert len({palette.ground(key, 8) for key in CHIEF}) == len(CHIEF)
     assert len({palette.style(key, Look.FAINT).color for key in CHIEF}) == len(CHIEF)
+
+
+@pytest.mark.parametrize("dark", [True, False])
+def test_counters_and_minimap_are_quiet_in_sixteen_colours(dark: bool) -> None:
+    """In 16 colours all counters have one colour, which is no bright one, and the minimap no ground."""
+    palette = Palette(Depth.STANDARD, dark)
+    levels = [(3, 3), (2, 5), (0, 8), (8, 8), (-1, -1)]
+    drawn = [part.style for key in KEYS for part in band_segments(levels, key, palette, UNICODE)]
+    colours = {style.color for style in drawn if style is not None} - {None}
+    assert colours == {palette.view.color} == {palette.style("counter", Look.FAINT).color}
+    assert not colours & {
+        Color.from_rgb(*rgb) for name, rgb in ANSI.items() if "bright" in name or name == "white"
+    }
+    assert palette.view.bgcolor == palette.minimap.bgcolor == palette.blank.bgcolor
 
 
 def test_the_number_of_styles_is_bounded() -> None:

@@ -13,11 +13,11 @@ from tests.tui.driver import message, open_viewer, screen_text, wait_until_idle
 from tracelane.core.tables.registry import PANELS
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.controllers.panels import NO_ROOM
-from tracelane.tui.panels.panel import GROUPS, panel_names, tabs
+from tracelane.tui.panels.panel import GROUPS, Panel, panel_names, tabs
 from tracelane.tui.panels.problems import read_report_columns
 from tracelane.tui.panels.table import TablePane
 from tracelane.tui.read_report import ReadReportRow
-from tracelane.tui.widgets.bars import fit_pieces
+from tracelane.tui.widgets.bars import Bar, fit_pieces
 
 
 @pytest.fixture
@@ -114,3 +114,39 @@ async def test_paging_through_a_palette_without_matches(trace: Trace) -> None:
         await pilot.press("pagedown", "pageup", "escape")
         await wait_until_idle(app, pilot)
         assert app.is_running and len(app.screen_stack) == 1
+
+
+async def test_keys_that_come_while_the_viewer_closes_change_nothing(trace: Trace) -> None:
+    """A panel that is taken away makes no more panes."""
+    async with open_viewer(trace, (120, 36)) as (app, _pilot):
+        panel = app.main.query_one(Panel)
+        await panel.remove()
+        panel.choose("steps")
+
+
+async def test_tabs_that_lead_to_nothing_are_dim(trace: Trace) -> None:
+    """Without steps, devices, hits or a query their tabs are dim; that of a panel whose rows were counted and
+    are none becomes so, one with rows stays as it is.
+    """
+    async with open_viewer(trace, (160, 36)) as (app, pilot):
+        for key in ("7", "7", "7", "t", "1"):
+            await pilot.press(key)
+            await wait_until_idle(app, pilot)
+        line = fit_pieces(app.main.query_one("#tabs", Bar).pieces, 160)
+        dim = {line.plain[span.start] for span in line.spans if span.style == "dim"}
+        assert set("4567z") <= dim and not dim & set("123t")
+
+
+async def test_counting_is_never_beside_that_there_is_nothing(trace: Trace) -> None:
+    """While rows are counted nothing is said of there being none."""
+    async with open_viewer(trace, (120, 36)) as (app, pilot):
+        app.run_command("panel-kernels")
+        await wait_until_idle(app, pilot)
+        pane, empty = app.main.query_one("#kernels", TablePane), PANELS["kernels"][1].empty
+        assert empty in screen_text(app)
+        pane.count()
+        await pilot.pause()
+        assert "counting…" in screen_text(app) and empty not in screen_text(app)
+        app.tables.fill()
+        await wait_until_idle(app, pilot)
+        assert empty in screen_text(app) and "counting…" not in screen_text(app)

@@ -10,7 +10,7 @@ from rich.cells import cell_len
 
 from tests.corpus import CORPUS, needs_corpus
 from tests.small_index import L, S, write_index
-from tests.tui.small_trace import MS, START, small_trace
+from tests.tui.small_trace import MS, START
 from tracelane.core.index.store import Index
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.draw.glyphs import ASCII
@@ -29,11 +29,6 @@ HARMLESS = set("\n")
 def session_of(trace: Trace) -> Session:
     start, end = trace.opening_span
     return Session(Viewport(start, max(1, end - start), 1).resized(100), start)
-
-
-@pytest.fixture
-def trace(tmp_path: Path) -> Trace:
-    return small_trace(tmp_path / "index")
 
 
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (120, 40), (200, 50), (20, 4), (0, 0), (1000, 5)])

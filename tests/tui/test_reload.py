@@ -1,4 +1,4 @@
-"""A trace that is being written: the viewer notices, and R opens it anew with the view as it was."""
+"""A trace that is being written: the viewer notices, and :reload opens it anew with the view as it was."""
 
 from __future__ import annotations
 
@@ -32,12 +32,14 @@ TICK_S = 0.05
 
 
 def more(path: Path, count: int = 50, at: float = 1300.0) -> None:
-    """Write the trace again, longer."""
+    """Write the trace again, longer, in one step: a watch must not see it half written."""
     later = {"ph": "X", "cat": "cpu_op", "name": "aten::later", "pid": 7, "tid": 7, "dur": 1}
     added = [later | {"ts": at + 2 * n} for n in range(count)]
-    path.write_text(
+    longer = path.with_suffix(".longer")
+    longer.write_text(
         json.dumps({"baseTimeNanoseconds": 1_700_000_000_000_000_000, "traceEvents": events() + added})
     )
+    longer.replace(path)
 
 
 def opened(path: Path) -> Trace:
@@ -54,7 +56,7 @@ async def until_noticed(app: TracelaneApp, pilot: Pilot[None]) -> None:
 
 
 async def test_growing_is_noticed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Header and footer tell that the file grew, and by how much; R leaves to open it anew."""
+    """Header and footer tell that the file grew, and by how much; leaving opens it anew."""
     monkeypatch.setattr(ReloadController, "watch_period_s", TICK_S)
     async with open_viewer(opened(path), (120, 30)) as (app, pilot):
         before = path.stat().st_size
@@ -63,35 +65,35 @@ async def test_growing_is_noticed(path: Path, monkeypatch: pytest.MonkeyPatch) -
         await pilot.pause()
         grown = path.stat().st_size - before
         assert 80_000 < grown < 95_000  # 900 events
-        assert message(app) == f"file grew by {grown / 1024:.1f} KiB; R reloads"
+        assert message(app) == f"file grew by {grown / 1024:.1f} KiB: type :reload"
         more(path, 950)
         grown = path.stat().st_size - before
         await wait_until(pilot, lambda: f"{grown / 1024:.1f}" in message(app))
-        assert message(app) == f"file grew by {grown / 1024:.1f} KiB; R reloads"
+        assert message(app) == f"file grew by {grown / 1024:.1f} KiB: type :reload"
         await pilot.press("w")
         assert f"grew by {grown / 1024:.1f} KiB" in screen_text(app).splitlines()[0]
         assert app.is_running and not app.wants_reload
-        await pilot.press("R")
+        app.run_command("reload")
         await wait_until_idle(app, pilot)
         assert app.wants_reload and app.return_code == 0
 
 
 async def test_a_change_that_was_not_noticed_yet(path: Path) -> None:
-    """R looks for itself, whenever the last look was; where nothing has changed it says so and stays."""
+    """:reload looks for itself, whenever the last look was, and stays where nothing has changed."""
     async with open_viewer(opened(path)) as (app, pilot):
-        await pilot.press("R")
+        app.run_command("reload")
         await wait_until_idle(app, pilot)
         assert message(app) == "nothing has changed since the trace was read"
         assert app.is_running and not app.wants_reload
         more(path)
-        await pilot.press("R")
+        app.run_command("reload")
         await wait_until_idle(app, pilot)
         assert app.wants_reload
 
 
 async def test_a_deleted_file_is_noticed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Header and footer tell that the file is gone, and R stays, as there is nothing to read; R opens it once
-    it is back.
+    """Header and footer tell that the file is gone, and :reload stays, as there is nothing to read; it opens
+    the file once it is back.
     """
     monkeypatch.setattr(ReloadController, "watch_period_s", TICK_S)
     async with open_viewer(opened(path), (120, 30)) as (app, pilot):
@@ -100,22 +102,22 @@ async def test_a_deleted_file_is_noticed(path: Path, monkeypatch: pytest.MonkeyP
         await pilot.pause()
         assert message(app) == "file was deleted"
         assert "file was deleted" in screen_text(app).splitlines()[0]
-        await pilot.press("R")
+        app.run_command("reload")
         await wait_until(pilot, lambda: message(app) == "file was deleted: there is nothing to read again")
         assert app.is_running and not app.wants_reload
         more(path)
         await wait_until(pilot, lambda: "deleted" not in screen_text(app).splitlines()[0])
-        await pilot.press("R")
+        app.run_command("reload")
         await wait_until_idle(app, pilot)
         assert app.wants_reload
 
 
 async def test_what_came_through_a_pipe(path: Path) -> None:
-    """It cannot be read again, and R says so."""
+    """It cannot be read again, and :reload says so."""
     trace = opened(path)
     del trace.indexes[0].manifest["source"]["mtime_ns"]  # as of a pipe, known by the hash of all of it
     async with open_viewer(trace) as (app, pilot):
-        await pilot.press("R")
+        app.run_command("reload")
         await wait_until_idle(app, pilot)
         assert message(app) == "what came through a pipe cannot be read again"
 
@@ -126,9 +128,9 @@ def test_the_view_stays(path: Path) -> None:
     low, _ = trace.span
     lane = next(lane for lane in trace.lanes if lane.title.startswith("main"))
     selected = SliceId(0, LAUNCH)
-    kept = read_marks_at(trace)
-    kept.parent.mkdir(exist_ok=True)
-    kept.write_text(json.dumps({"marks": [{"start_ns": 5, "end_ns": 5, "text": "here"}]}))
+    marks_path = read_marks_at(trace)
+    marks_path.parent.mkdir(exist_ok=True)
+    marks_path.write_text(json.dumps({"marks": [{"start_ns": 5, "end_ns": 5, "text": "here"}]}))
     before = replace(
         first_session(trace, 90),
         viewport=Viewport(low + 20 * US, 60 * US, 90),
@@ -151,9 +153,9 @@ def test_the_view_stays(path: Path) -> None:
 
 
 def read_marks_at(trace: Trace) -> Path:
-    found = shelf(trace.indexes, "marks")
-    assert found is not None
-    return found
+    marks_path = shelf(trace.indexes, "marks")
+    assert marks_path is not None
+    return marks_path
 
 
 def test_the_views_before_stay(path: Path) -> None:
@@ -166,9 +168,9 @@ def test_the_views_before_stay(path: Path) -> None:
     later = replace(first, cursor=low + 5)
     stays = carried(trace, first, "", History((chosen, far), (later,)))
     more(path)
-    kept = history_over(stays, opened(path))
-    assert (kept.past[0], kept.future) == (chosen, (later,))
-    assert len(kept.past) == 2, "what lay behind the end is in the file now"
+    history = history_over(stays, opened(path))
+    assert (history.past[0], history.future) == (chosen, (later,))
+    assert len(history.past) == 2, "what lay behind the end is in the file now"
     moved = [event | {"ts": event["ts"] + 10} if "ts" in event else event for event in events()]
     path.write_text(json.dumps({"traceEvents": moved}))
     gone = history_over(stays, opened(path))
@@ -227,7 +229,7 @@ def test_files_that_came_or_went(path: Path) -> None:
 
 @pytest.mark.slow
 def test_on_a_terminal(path: Path) -> None:
-    """The whole way: R shows what was written since, a mark set before is there, a `.tmp` may be renamed."""
+    """The whole way: :reload shows what was written since, with the marks, a `.tmp` may be renamed."""
     path = path.rename(path.with_name("small.json.tmp"))
     command = tracelane_command("view", str(path), "--index-dir", str(path.parent / "index"), "--fresh")
     with SlowLine(command, (120, 40)) as line:
@@ -235,11 +237,11 @@ def test_on_a_terminal(path: Path) -> None:
         line.wait_for_quiet(0.3)
         line.type("m")
         line.wait_for("marked")
-        line.type("R")
+        line.type(":reload\r")
         line.wait_for("nothing has changed")
         more(path)
         path.rename(path.with_name("small.json"))
-        line.type("R")
+        line.type(":reload\r")
         line.wait_for_quiet(1.0)
         line.type("22")
         line.wait_for("71")

@@ -51,10 +51,10 @@ def test_steps_are_one_two_five(span: int, width: int) -> None:
 def test_ticks_lie_on_multiples_inside_the_view(start: int, span: int, width: int, origin: int) -> None:
     """Every tick is a multiple of the step away from the origin, in the view, and none is missing."""
     view = Viewport(start, max(span, width), width)
-    found = ticks(view, origin)
+    times = ticks(view, origin)
     step = tick_step(view.span, view.width)
-    assert all(view.start <= time < view.end and (time - origin) % step == 0 for time in found)
-    assert len(found) in (view.span // step, view.span // step + 1)
+    assert all(view.start <= time < view.end and (time - origin) % step == 0 for time in times)
+    assert len(times) in (view.span // step, view.span // step + 1)
 
 
 @pytest.mark.parametrize(
@@ -119,9 +119,9 @@ def test_the_cursor_covers_no_digit(ruler: str, span: int) -> None:
     labels = lower(-1).replace(UNICODE.tick, " ").split()
     assert len(labels) >= 3
     for cell in range(60):  # behind it stands the zone
-        shown = lower(view.edge(cell))
-        assert shown[cell] == UNICODE.cursor
-        plain = shown.replace(UNICODE.tick, " ").replace(UNICODE.cursor, "")
+        line = lower(view.edge(cell))
+        assert line[cell] == UNICODE.cursor
+        plain = line.replace(UNICODE.tick, " ").replace(UNICODE.cursor, "")
         assert "".join(plain.split()) == "".join(labels)
 
 

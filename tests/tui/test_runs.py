@@ -109,5 +109,5 @@ def test_each_run_has_its_own_edges() -> None:
 def test_run_at() -> None:
     """The run of a cell is found, and none in a gap."""
     runs = slice_runs([whole(0, 2, 7), whole(4, 6, 8)], [fact(100, 120), fact(140, 160)], EDGES)
-    assert [getattr(run_at(runs, cell), "place", None) for cell in range(7)] == [7, 7, None, None, 8, 8, None]
+    assert [getattr(run_at(runs, cell), "at", None) for cell in range(7)] == [7, 7, None, None, 8, 8, None]
     assert isinstance(runs[0], Run)

@@ -26,7 +26,7 @@ class Screen:
     def __init__(self) -> None:
         self.cells: dict[tuple[int, int], tuple[str, ...]] = {}
         self._x = self._y = 0
-        self._pen: dict[str, str] = {}
+        self._style: dict[str, str] = {}
 
     def show(self, text: str) -> None:
         at = 0
@@ -49,25 +49,25 @@ class Screen:
             first = numbers.pop(0)
             if first in ("38", "48"):
                 rest = [numbers.pop(0) for _ in range(2 if numbers[0] == "5" else 4)]
-                self._pen["letter" if first == "38" else "cell"] = ";".join((first, *rest))
+                self._style["letter" if first == "38" else "cell"] = ";".join((first, *rest))
             elif first == "0":
-                self._pen.clear()
+                self._style.clear()
             elif first in ("39", "49"):
-                self._pen.pop("letter" if first == "39" else "cell", "")
+                self._style.pop("letter" if first == "39" else "cell", "")
             elif len(first) > 1:
-                self._pen["letter" if first[-2] in "39" else "cell"] = first
+                self._style["letter" if first[-2] in "39" else "cell"] = first
             else:
-                self._pen[first] = first
+                self._style[first] = first
 
-    def _write(self, letter: str) -> None:
-        width = cell_len(letter)
+    def _write(self, character: str) -> None:
+        width = cell_len(character)
         for x in range(self._x - 1, self._x + width):  # half of a wide letter goes with the other half
             if cell_len(self.cells.get((self._y, x), (" ",))[0]) > 1 and x != self._x + width - 1:
                 self.cells.pop((self._y, x))
-        pen = self._pen
-        if letter == " " and not set(pen) - {"letter", "cell"}:
-            pen = {key: value for key, value in pen.items() if key == "cell"}
-        self.cells[self._y, self._x] = (letter, *sorted(f"{key} {value}" for key, value in pen.items()))
+        style = self._style
+        if character == " " and not set(style) - {"letter", "cell"}:
+            style = {key: value for key, value in style.items() if key == "cell"}
+        self.cells[self._y, self._x] = (character, *sorted(f"{key} {value}" for key, value in style.items()))
         self._x += width
 
 
@@ -83,14 +83,14 @@ def frame(*lines: str) -> str:
     return "".join(lines).removesuffix("\n") + "\x1b[1;1H"
 
 
-def random_line(chance: random.Random, y: int, letters: str) -> str:
+def random_line(chance: random.Random, y: int, alphabet: str) -> str:
     x, pieces, left = 0, [], SIZE[0]
     if chance.random() < 0.3:
         x = chance.randrange(SIZE[0])
         left -= x
     while left > 0:
         count = min(left, chance.randrange(1, 9))
-        text = "".join(chance.choice(letters) for _ in range(count))
+        text = "".join(chance.choice(alphabet) for _ in range(count))
         while cell_len(text) > left:
             text = text[:-1]
         if not text:
@@ -100,14 +100,14 @@ def random_line(chance: random.Random, y: int, letters: str) -> str:
     return line(y, *pieces, x=x)
 
 
-@pytest.mark.parametrize("letters", ["ab  ░│", "ab  ░│" + "語", "a  e\u0301"])
-def test_what_is_sent_shows_the_same(letters: str) -> None:
+@pytest.mark.parametrize("alphabet", ["ab  ░│", "ab  ░│" + "語", "a  e\u0301"])
+def test_what_is_sent_shows_the_same(alphabet: str) -> None:
     """Frame after frame the screen looks as if all had been sent, wide and combining letters included."""
     chance = random.Random(SEED)
     drawn, seen, diff = Screen(), Screen(), ScreenDiff()
     for _ in range(300):
         lines = sorted(chance.sample(range(SIZE[1]), chance.randrange(1, SIZE[1] + 1)))
-        text = frame(*(random_line(chance, y, letters) for y in lines))
+        text = frame(*(random_line(chance, y, alphabet) for y in lines))
         drawn.show(text)
         seen.show(diff.update_for(text, SIZE))
         assert seen.cells == drawn.cells
@@ -151,7 +151,7 @@ def test_what_stays_is_not_sent() -> None:
 
 def test_a_colour_that_comes_again_and_again() -> None:
     """A line that two colours share is drawn colour by colour: each is named once."""
-    pieces = [piece(letter, colour) for letter, colour in (("x", "48;5;233"), ("y", "48;5;240")) * 8]
+    pieces = [piece(character, colour) for character, colour in (("x", "48;5;233"), ("y", "48;5;240")) * 8]
     sent = ScreenDiff().update_for(frame(line(2, *pieces)), SIZE)
     assert sent.count("48;5;233") == sent.count("48;5;240") == 1
     assert len(sent) < len(frame(line(2, *pieces))) / 2

@@ -60,8 +60,8 @@ def test_a_row_has_exactly_its_width(
     """Whatever names, flags and selection a row has, its segments fill exactly its cells."""
     runs, width = row
     left = data.draw(st.integers(0, width - 1))
-    place = data.draw(st.integers(0, len(runs)))
-    chosen = data.draw(st.sampled_from([None, SelectedCells(place, left, min(width, left + 3))]))
+    number = data.draw(st.integers(0, len(runs)))
+    chosen = data.draw(st.sampled_from([None, SelectedCells(number, left, min(width, left + 3))]))
     segments = slice_segments(runs, width, palette, glyphs, chosen, data.draw(st.booleans()))
     assert sum(segment.cell_length for segment in segments) == width
     assert cell_len(text_of(segments)) == width

@@ -15,21 +15,21 @@ VIEW = Viewport(0, 1_000_000, 100)
 
 def test_files_with_other_numbers() -> None:
     """All that names a file by its number names it by the new one; what is said of those gone is dropped."""
-    kept, gone = LaneKey(2, "7", "1"), LaneKey(1, "7", "1")
+    staying, gone = LaneKey(2, "7", "1"), LaneKey(1, "7", "1")
     now = LaneKey(1, "7", "1")
     session = Session(
         VIEW,
         5,
-        focus=RowKey(kept, 3),
+        focus=RowKey(staying, 3),
         selection=SliceId(2, 40),
-        folded=frozenset({kept, gone, (2, "7"), (1, "")}),
+        folded=frozenset({staying, gone, (2, "7"), (1, "")}),
         unfolded=frozenset({(2, ""), (0, "")}),
-        pinned=(gone, kept),
+        pinned=(gone, staying),
         hidden_lanes=frozenset({gone}),
         hidden_processes=frozenset({(2, "8"), (1, "8")}),
     )
-    found = numbered_anew(session, {0: 0, 2: 1})
-    assert found == Session(
+    renumbered = numbered_anew(session, {0: 0, 2: 1})
+    assert renumbered == Session(
         VIEW,
         5,
         focus=RowKey(now, 3),

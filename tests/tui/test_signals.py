@@ -30,8 +30,8 @@ LEFT_AS_FOUND = {"7", "25"}
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A trace with no log beside it, which the viewer would offer."""
-    made = write_demo(tmp_path_factory.mktemp("demo"))[0]
-    return made.rename(tmp_path_factory.mktemp("alone") / made.name)
+    file = write_demo(tmp_path_factory.mktemp("demo"))[0]
+    return file.rename(tmp_path_factory.mktemp("alone") / file.name)
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +48,7 @@ def viewer(demo: Path, index: Path, *options: str) -> Iterator[SlowLine]:
         yield line
 
 
-def shown(line: SlowLine) -> str:
+def drawn_lanes(line: SlowLine) -> str:
     line.wait_until(lambda: NOT_DRAWN not in line.screen.text, "all of the screen")
     line.wait_for_quiet(A_MOMENT_S)
     assert NOT_DRAWN not in line.screen.text
@@ -59,16 +59,16 @@ def test_stopped_and_continued(demo: Path, index: Path) -> None:
     """Ctrl+Z gives the terminal back as it was; going on draws the same picture whole, and keys work."""
     with viewer(demo, index, "--fresh") as line:
         line.type("ww")
-        before = shown(line)
+        before = drawn_lanes(line)
         for _ in range(2):
             line.type("\x1a")
             line.wait_for_stop()
             assert line.screen.modes == LEFT_AS_FOUND
             os.kill(line.pid, signal.SIGCONT)
             line.wait_for("lanes")
-            assert shown(line) == before
+            assert drawn_lanes(line) == before
         line.type("s")
-        assert shown(line) != before
+        assert drawn_lanes(line) != before
         line.type("Q")
         assert line.wait_for_end() == 0
         assert line.screen.modes == LEFT_AS_FOUND
@@ -78,25 +78,26 @@ def test_stopped_without_a_word(demo: Path, index: Path) -> None:
     """After SIGSTOP, which no program hears of, the picture comes back too, and each key counts once."""
     with viewer(demo, index, "--fresh") as line:
         line.type("ww")
-        before = shown(line)
+        before = drawn_lanes(line)
         os.kill(line.pid, signal.SIGSTOP)
         line.wait_for_stop()
         line.resize(*SIZE)  # the shell has written over it
         os.kill(line.pid, signal.SIGCONT)
-        assert shown(line) == before
+        assert drawn_lanes(line) == before
         line.type("T")  # twice would be never
-        assert shown(line) != before
+        assert drawn_lanes(line) != before
         line.type("T")
-        assert shown(line) == before
+        assert drawn_lanes(line) == before
 
 
 def test_drawn_anew(demo: Path, index: Path) -> None:
     """Ctrl+L draws all that another program has written over, on an open trace."""
     with viewer(demo, index, "--fresh") as line:
-        before = shown(line)
+        before = drawn_lanes(line)
         line.resize(*SIZE)  # as large as it was: only the picture is gone
         line.type("\x0c")
         line.wait_for("drawn anew")
+        line.type("\x1b")  # that lies over the panel's tabs
         line.wait_until(lambda: line.screen.lanes == before, "the picture")
 
 
@@ -108,7 +109,7 @@ def test_stopped_from_outside(demo: Path, index: Path) -> None:
         line.wait_for_stop()
         assert line.screen.modes == LEFT_AS_FOUND
         os.kill(line.pid, signal.SIGCONT)
-        assert shown(line)
+        assert drawn_lanes(line)
 
 
 @pytest.mark.parametrize("how", ["SIGHUP", "hang up", "SIGTERM"])
@@ -132,7 +133,7 @@ def test_a_broken_connection(demo: Path, index: Path, how: str) -> None:
         assert processes_of(line.pid) == []
     if how != "hang up":
         with viewer(demo, index) as line:
-            assert shown(line) == before
+            assert drawn_lanes(line) == before
 
 
 def test_a_terminal_that_goes_without_a_word(demo: Path, index: Path) -> None:
@@ -151,10 +152,10 @@ def test_a_terminal_that_goes_without_a_word(demo: Path, index: Path) -> None:
 
 def processes_of(group: int) -> list[str]:
     """Return the processes of a session that are left."""
-    found = subprocess.run(
+    listing = subprocess.run(
         ["ps", "-s", str(group), "-o", "args="], capture_output=True, text=True, check=False
     )
-    return [line for line in found.stdout.splitlines() if "defunct" not in line]
+    return [line for line in listing.stdout.splitlines() if "defunct" not in line]
 
 
 @pytest.mark.skipif(shutil.which("tmux") is None, reason="no tmux here")
@@ -167,7 +168,7 @@ def test_detached_and_attached(demo: Path, index: Path, tmp_path: Path) -> None:
             [*tmux, "capture-pane", "-p"], capture_output=True, text=True, check=True
         ).stdout
 
-    def settled(text: str = "lanes") -> str:
+    def steady_pane(text: str = "lanes") -> str:
         last: list[str] = ["", "", ""]
 
         def stays() -> bool:
@@ -187,16 +188,16 @@ def test_detached_and_attached(demo: Path, index: Path, tmp_path: Path) -> None:
         subprocess.run([*tmux, "set", "-g", "status", "off"], check=True)
         with attached(SIZE) as line:
             line.wait_for("lanes")
-            first = settled()
+            first = steady_pane()
             subprocess.run([*tmux, "detach-client"], check=True)
             line.wait_for_end()
         subprocess.run([*tmux, "send-keys", "w", "u"], check=True)
         with attached(SIZE) as line:
             line.wait_for("lanes")
-            assert lanes_of(settled()) == lanes_of(first)
+            assert lanes_of(steady_pane()) == lanes_of(first)
         with attached((80, 24)) as line:
             line.wait_for("lanes")
-            small = settled()
+            small = steady_pane()
             assert max(map(len, small.split("\n"))) <= 80 and small != first
             line.type("ww")
             line.wait_until(lambda: lanes_of(pane()) != lanes_of(small), "the keys' picture")

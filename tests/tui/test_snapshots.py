@@ -24,8 +24,8 @@ PYTHON = (3, 11)
 
 def _pinned() -> str:
     path = ROOT / "constraints.txt"
-    found = re.search(r"^textual==(\S+)", path.read_text(), re.MULTILINE) if path.is_file() else None
-    return found[1] if found else ""
+    match = re.search(r"^textual==(\S+)", path.read_text(), re.MULTILINE) if path.is_file() else None
+    return match[1] if match else ""
 
 
 pytestmark = pytest.mark.skipif(

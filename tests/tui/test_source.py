@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.events import open_events
 from tests.tui.driver import message, open_viewer, wait_until_idle
 from tracelane.core.base.errors import UnreadableError
 from tracelane.core.base.ids import SliceId
-from tracelane.core.trace import Trace, open_trace
+from tracelane.core.trace import Trace
 from tracelane.tui.screens.source import SourceScreen
 from tracelane.tui.source_lines import LARGEST, SourceLine, existing, lines_of, source_lines_in
 from tracelane.tui.widgets.table import VirtualTable
 
 
 @pytest.mark.parametrize(
-    ("text", "place"),
+    ("text", "expected"),
     [
         ("torch/nn/module.py(14): forward", SourceLine("torch/nn/module.py", 14)),
         ("/a b/c.py(7): <lambda>", SourceLine("/a b/c.py", 7)),
@@ -31,23 +31,23 @@ from tracelane.tui.widgets.table import VirtualTable
         ("<built-in method run of object at 0x7f>", None),
     ],
 )
-def test_what_names_a_place(text: str, place: SourceLine | None) -> None:
+def test_what_names_a_place(text: str, expected: SourceLine | None) -> None:
     """Frames, tracebacks, file:line and whole paths are places; names of ops and kernels are none."""
-    assert (source_lines_in([text]) or [None])[0] == place
+    assert (source_lines_in([text]) or [None])[0] == expected
 
 
 def test_only_what_is_there(tmp_path: Path) -> None:
     """The first place whose file is there is taken, relative ones from the folders; folders are no files."""
     (tmp_path / "model.py").write_text("a\nb\n")
     (tmp_path / "folder.py").mkdir()
-    places = [
+    candidates = [
         SourceLine("folder.py", 1),
         SourceLine("gone.py", 2),
         SourceLine("x" * 5000, 1),
         SourceLine("model.py", 3),
     ]
-    assert existing(places, [tmp_path / "none", tmp_path]) == (tmp_path / "model.py", 3)
-    assert existing(places[:3], [tmp_path]) is None
+    assert existing(candidates, [tmp_path / "none", tmp_path]) == (tmp_path / "model.py", 3)
+    assert existing(candidates[:3], [tmp_path]) is None
 
 
 def test_what_cannot_be_shown(tmp_path: Path) -> None:
@@ -77,8 +77,7 @@ def trace(tmp_path: Path) -> Trace:
         event("plain", 3, 0, 10),
         event("gone.py(3): f", 4, 0, 10),
     ]
-    (tmp_path / "t.json").write_text(json.dumps({"traceEvents": events}))
-    return open_trace(tmp_path / "t.json", index_dir=tmp_path / "index")
+    return open_events(tmp_path, events)
 
 
 @pytest.mark.parametrize(

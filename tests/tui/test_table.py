@@ -19,7 +19,7 @@ class Host(App[None]):
     def __init__(self, rows: int = ROWS) -> None:
         super().__init__()
         self.rows = rows
-        self.asked: set[int] = set()
+        self.fetched: set[int] = set()
         self.chosen: list[int] = []
 
     def compose(self) -> ComposeResult:
@@ -29,7 +29,7 @@ class Host(App[None]):
         keys = np.arange(self.rows) % 1000
 
         def text(row: int) -> str:
-            self.asked.add(row)
+            self.fetched.add(row)
             return f"row {row}\x1b[31m"
 
         columns = [
@@ -51,7 +51,7 @@ async def test_only_visible_rows_are_asked_for() -> None:
         await pilot.pause()
         table = app.query_one(VirtualTable)
         assert table.row == ROWS - 1
-        assert len(app.asked) <= 60
+        assert len(app.fetched) <= 60
         last = "".join(segment.text for segment in table.render_line(19))
         assert f"row {ROWS - 1}" in last
         assert "\x1b" not in last
@@ -135,8 +135,8 @@ async def test_sorting_brings_columns_into_view(presses: int, seen: list[str], m
         table.focus()
         await pilot.press(*["right"] * presses)
         heading = table.render_line(0).text
-        shown = [word for word in heading.split() if word.startswith("c")]
-        assert shown == seen
+        columns = [word for word in heading.split() if word.startswith("c")]
+        assert columns == seen
         assert heading.rstrip().endswith(more)
         assert [word.split(":")[0] for word in table.render_line(1).text.split()] == [n[1:] for n in seen]
 

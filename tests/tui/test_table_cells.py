@@ -34,9 +34,9 @@ def test_decimals_of_durations_align() -> None:
     """
     table = table_of("ns", LENGTHS)
     texts = [written_in(table, table.columns[1], value) for value in LENGTHS]
-    places = {len(text) - text.index(".") for text in texts if "." in text}
+    point_offsets = {len(text) - text.index(".") for text in texts if "." in text}
     units = {len(text) - re.search(r"[nµm]?s *$", text).start() for text in texts}
-    assert len(places) == 1 and units == {2}
+    assert len(point_offsets) == 1 and units == {2}
     assert [text.split() for text in texts[3:5]] == [["37.097", "µs"], ["28.160", "ms"]]
 
 

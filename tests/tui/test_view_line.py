@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.events import complete
+from tests.events import complete, open_events
 from tracelane.core.demo.trace import write_demo
 from tracelane.core.index.choice import Choice
 from tracelane.core.logs.opening import open_overlay
@@ -28,8 +28,7 @@ from tracelane.tui.view_line import view_line
 def trace(tmp_path_factory: pytest.TempPathFactory) -> Trace:
     folder = tmp_path_factory.mktemp("line")
     events = [complete(100 * n, 50, f"{'mm' if n % 2 else 'add'}{n}") for n in range(10)]
-    (folder / "t.json").write_text(json.dumps({"traceEvents": events}))
-    return open_trace(folder / "t.json", index_dir=folder / "index")
+    return open_events(folder, events)
 
 
 @pytest.mark.parametrize(
@@ -79,8 +78,8 @@ def test_all_captures_come_back(tmp_path: Path) -> None:
         trace = open_trace(tmp_path, choice=choice, index_dir=tmp_path / "index")
         words = shlex.split(view_line(trace, first_session(trace, 80)))
         params = view.make_context("view", words[2:]).params
-        asked = Choice(capture=params["capture"] or "")
-        again = open_trace(params["traces"], choice=asked, index_dir=tmp_path / "index")
+        parsed = Choice(capture=params["capture"] or "")
+        again = open_trace(params["traces"], choice=parsed, index_dir=tmp_path / "index")
         assert [source.path for source in again.sources] == [source.path for source in trace.sources]
 
 
@@ -89,7 +88,7 @@ def test_a_picture_tells_what_was_found_and_hidden(trace: Trace) -> None:
     session = replace(first_session(trace, 80), search="mm", filter="dur>1us -mm1")
     lines = plain_picture(trace, session, 80, 12).split("\n")
     assert len(lines) <= 12
-    found = next(line for line in lines if line.startswith("4 found"))
-    assert len(re.findall("▾+|v+", found.split("│")[-1])) == 4
+    hit_line = next(line for line in lines if line.startswith("4 found"))
+    assert len(re.findall("▾+|v+", hit_line.split("│")[-1])) == 4
     assert "dur>1us -mm1: 1 of 10 slices hidden" in lines
     assert "mm1" not in "".join(line for line in lines if "[" in line)

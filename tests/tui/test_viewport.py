@@ -72,9 +72,9 @@ def test_resizing_keeps_the_window(view: Viewport, width: int) -> None:
 def test_the_view_stays_within_limits(view: Viewport, low: int, length: int) -> None:
     """Kept within limits, a view lies inside them, or around them where it is longer."""
     high = low + length
-    kept = view.kept_within((low, high))
-    assert kept.span == view.span
+    limited = view.kept_within((low, high))
+    assert limited.span == view.span
     if view.span <= length:
-        assert low <= kept.start and kept.end <= high
+        assert low <= limited.start and limited.end <= high
     else:
-        assert kept.start <= low and high <= kept.end
+        assert limited.start <= low and high <= limited.end

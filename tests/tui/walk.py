@@ -55,7 +55,7 @@ class Recorder(HeadlessDriver):
         super().__init__(*arguments, **options)
         self.drawn: list[str] = []
         self.written: list[str] = []
-        self._shown = ScreenDiff()
+        self._diff = ScreenDiff()
 
     @property
     def is_headless(self) -> bool:
@@ -65,7 +65,7 @@ class Recorder(HeadlessDriver):
     def write(self, data: str) -> None:
         """Keep what is drawn, and what is sent of it."""
         self.drawn.append(data)
-        self.written.append(self._shown.update_for(data, SIZE))
+        self.written.append(self._diff.update_for(data, SIZE))
 
 
 class RecordedApp(TracelaneApp):
@@ -82,13 +82,13 @@ class RecordedApp(TracelaneApp):
         super().post_display_hook()
         self.painted += 1
 
-    def taken(self) -> tuple[str, str]:
+    def take_output(self) -> tuple[str, str]:
         """Return what was sent since the last time, and what was drawn."""
         driver = self._driver
         assert isinstance(driver, Recorder)
-        found = "".join(driver.written), "".join(driver.drawn)
+        output = "".join(driver.written), "".join(driver.drawn)
         driver.written, driver.drawn = [], []
-        return found
+        return output
 
 
 def keys_of(trace: Trace, fine: bool = True) -> list[str]:
@@ -117,7 +117,7 @@ async def walk(trace: Trace, keys: Sequence[str], counting: bool = True) -> list
     async with app.run_test(headless=False, size=SIZE):
         await _quiet(app, START_S)
         for key in keys:
-            app.taken()
+            app.take_output()
             painted = app.painted
             with counted(counting) as count:
                 began, cpu = time.perf_counter(), time.process_time()
@@ -128,7 +128,7 @@ async def walk(trace: Trace, keys: Sequence[str], counting: bool = True) -> list
                 seconds = time.perf_counter() - began
                 cpu = time.process_time() - cpu
                 await _quiet(app, QUIET_S)
-            sent, drawn = app.taken()
+            sent, drawn = app.take_output()
             size, segments = (len(sent.encode()), len(drawn.encode())), drawn.count(RESET)
             frames.append(Frame(key, *size, segments, count.rows, count.numpy_calls, seconds, cpu))
     return frames
@@ -144,7 +144,7 @@ async def first_picture(trace: Trace, seen: Callable[[], object] = lambda: None)
         while not {glyphs().unfolded, glyphs().folded} & set(written):  # only titles of lanes have them
             assert time.perf_counter() - began < PATIENCE_S, "no picture"
             await asyncio.sleep(0.0005)
-            written += app.taken()[0]
+            written += app.take_output()[0]
         seen()
 
 

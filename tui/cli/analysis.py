@@ -66,10 +66,14 @@ def analysis_command(row: Analysis) -> click.Command:
             options["limit"] = request.limit
         tables = request.store_tables(row.name, options)
         if tables is None:
+            sides = [option.name for option in row.options if option.is_side and option.name in options]
+            if sides:
+                from .sides import keep_sides
+
+                keep_sides([options[name] for name in sides], request.index_options, request.choice)
             scope = request.scope()
-            for option in row.options:
-                if option.is_side and option.name in options:
-                    options[option.name] = _side(options[option.name], request)
+            for name in sides:
+                options[name] = _side(options[name], request)
             tables = row.run(scope, **options)
         _print(row, tables, request)
         if row.exit_code:
@@ -78,7 +82,7 @@ def analysis_command(row: Analysis) -> click.Command:
     command.__doc__ = row.help
     command.__name__ = row.name
     limit = click.option(
-        "--limit", type=click.IntRange(1), help=f"Rows; of a printed table {row.rows}, else all."
+        "--limit", type=click.IntRange(1), help=f"The number of rows; a printed table has {row.rows}."
     )
     form = format_option(*(name for name, _ in row.formats))
     wrapped = with_options(command, Request, "request", (OUT, JSON, form, limit, SORT))

@@ -38,9 +38,11 @@ def cache(ctx: click.Context) -> None:
         ctx.invoke(list_)
 
 
-@cache.command("list")
+@cache.command(
+    "list", short_help="List the indexes: size, last opened, folder, trace; and which were removed lately."
+)
 def list_() -> None:
-    """List the indexes: size, when last opened, folder, trace; and what had to make room lately."""
+    """List the indexes: size, when last opened, folder, trace; and which were removed lately."""
     from tracelane.core.base.safe_text import safe
     from tracelane.core.base.settings import config_path
     from tracelane.core.base.units import format_bytes

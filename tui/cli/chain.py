@@ -29,9 +29,11 @@ MOST_DIGITS = 18
 
 @click.command()
 @TRACE
-@click.option("--name", required=True, metavar="REGEX", help="Slices whose name this finds.")
+@click.option("--name", required=True, metavar="REGEX", help="Slices whose name matches.")
 @click.option(
-    "--at", metavar="TIME", help="The one there: +12.5ms, @µs or a whole number of ns as in the file, step:4."
+    "--at",
+    metavar="TIME",
+    help="The slice at this time: +12.5ms, @µs or a whole number of ns as in the file, step:4.",
 )
 @click.option("--all", "every", is_flag=True, help="All that match, not only the first.")
 @STEP_NAME
@@ -48,9 +50,9 @@ def chain(
     index_options: IndexOptions,
     choice: Choice,
 ) -> None:
-    """Say what launched a kernel: annotation, op, launch, kernel, with the time between them.
+    """Show what launched a kernel: annotation, op, launch, kernel, with the time between them.
 
-    Where the name is that of an op or annotation, say which kernels were launched under it.
+    For an op or annotation, list the kernels that were launched under it.
     """
     pattern = Pattern(name)
     pattern.check("--name")

@@ -16,7 +16,7 @@ from .limits import Limit, parse_limit, read_limits
 from .opened import TraceOptions, opened_options
 from .options import completed
 from .regression import FAIL_ABOVE, METRIC, MIN_TIME, Threshold
-from .sides import read_side, split_side
+from .sides import keep_sides, read_side, split_side
 
 if TYPE_CHECKING:
     from tracelane.core.tables.summary import Summary
@@ -72,10 +72,10 @@ def check(
     junit: str | None,
     github: bool,
 ) -> None:
-    """Hold a trace to limits and to earlier runs: exit code 0 if all is kept, 1 if not, 2 if unreadable.
+    """Check a trace against limits and earlier runs: exit code 0 if all hold, 1 if not, 2 if unreadable.
 
-    `tracelane summary TRACE` lists the metrics. Values take units: 250ms, 1.5GiB, 80%. A metric of which the
-    trace has nothing keeps no limit. With --baseline, --fail-above 5% fails where the time of kernels (or
+    `tracelane summary TRACE` lists the metrics. Values take units: 250ms, 1.5GiB, 80%. A limit fails if the
+    trace lacks its metric. With --baseline, --fail-above 5% fails where the time of kernels (or
     what --metric names) rose by more than that, and by more than its noise: that of three and more baselines,
     else of the steps.
     """
@@ -102,6 +102,7 @@ def check(
         )
     groups = dict.fromkeys(metric_group_of(limit.metric) for limit in limits)
     check_there((*opened.traces, *(split_side(text)[0] for text in baselines)))
+    keep_sides((*opened.traces, *baselines), opened.index_options, opened.choice)
     earlier = _earlier(opened, baselines)
     scope = opened.scope()
     values = metrics(scope, groups)

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 @click.command()
 @TRACES
 @click.option("-o", "--out", "store", metavar="STORE", required=True, help="The folder or URL to write to.")
-@click.option("--shard", metavar="I/N", help="Take the I-th (from 0) of N shares, for arrays of jobs.")
+@click.option("--shard", metavar="I/N", help="Do the I-th (from 0) of N parts, for job arrays.")
 @click.option(
     "--cluster",
     metavar="WHERE",
-    help="Let others work: local:N processes, or a dask scheduler's address as tcp://host:8786.",
+    help="Use local:N processes, or a dask scheduler such as tcp://host:8786.",
 )
 @click.option("--with-index", is_flag=True, help="Keep each rank's index in the store, too.")
 @choice_options
@@ -42,8 +42,8 @@ def collect(
 ) -> None:
     """Summarise each rank's trace into a store, which then opens as a trace does: `tracelane STORE`.
 
-    Traces and store may be folders or URLs. What the store has already is not read again, so that running it
-    anew does what is missing. Exit code 1 where a trace could not be read; each is named.
+    Traces and store may be folders or URLs. Running it again reads only what the store lacks. The exit code
+    is 1 if a trace could not be read; each is named.
     """
     from tracelane.core.base.collector import collect_often
     from tracelane.core.store.collect import Shard, one_after_another, planned
@@ -67,14 +67,15 @@ def collect(
     )
     for note in plan.notes:
         print_text(f"tracelane: {safe(note)}", error=True)
-    results = []
+    by_name = {}
     collect_often()  # what one rank leaves is garbage before the next
     with ProgressBar("collecting") as progress:
         from tracelane.core.base.progress import Progress
 
         for result in collected_of(plan, store, engine):
-            results.append(result)
-            progress(Progress("collecting", len(results), len(plan.jobs)))
+            by_name[result.name] = result
+            progress(Progress("collecting", len(by_name), len(plan.jobs)))
+    results = by_name.values()
     unreadable = [result for result in results if result.unreadable]
     for result in sorted(unreadable, key=lambda result: result.name):
         print_text(f"tracelane: {safe(result.name)}: {safe(result.unreadable)}", error=True)

@@ -28,7 +28,8 @@ MOST = 200
 @click.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish", "man"]))
 def completion(shell: str) -> None:
-    """Print what makes a shell complete commands, options, lanes, steps and metrics; man: the manual page.
+    """Print a script with which a shell completes commands, options, lanes, steps and metrics; man: the
+    manual page.
 
     Lanes and steps are those of the first trace on the line, once it has an index.
     """

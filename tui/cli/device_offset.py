@@ -9,5 +9,5 @@ DEVICE_OFFSET = click.option(
     "device_offsets",
     metavar="PID=TIME",
     multiple=True,
-    help="Move a device's times: 0=-250ms; PID=auto: as its launches tell; auto: all that are wrong.",
+    help="Shift a device's times: 0=-250ms; PID=auto: by what its launches show; auto: all wrong clocks.",
 )

@@ -14,7 +14,7 @@ from .ci_reports import GITHUB, JUNIT, report_results
 from .options import FORMAT, JSON, OUT, choice_options, completed, with_index_options
 from .regression import FAIL_ABOVE, METRIC, MIN_TIME, Threshold
 from .scoped import ATTRIBUTE, STEP_NAME, WHERE, table_style
-from .sides import read_side, split_side
+from .sides import keep_sides, read_side, split_side
 
 if TYPE_CHECKING:
     from tracelane.core.index.choice import Choice
@@ -63,11 +63,11 @@ def diff(
 ) -> None:
     """Say what changed from A to B: metrics, steps, categories, ops, modules and kernels, the worst first.
 
-    --fail-above holds the time of kernels to a share (no copies, no memsets) or what --metric names. A rise
-    within the noise does not fail: that of the steps, of three and more earlier runs (A A A B) theirs. Where
-    nothing repeats, the share alone decides.
+    --fail-above checks the time of kernels (without copies and memsets), or what --metric names. A rise
+    within the noise does not fail; the noise is that of the steps, or of three or more earlier runs (A A A
+    B). Where nothing repeats, only the share decides.
 
-    A side is a trace, a step of it (A:step=4, A:step=nth:-1), a stretch (A:+10ms..+20ms), or a file that
+    A side is a trace, a step of it (A:step=4, A:step=nth:-1), a range (A:+10ms..+20ms), or a file that
     `tracelane summary --json` wrote. Names are compared without generated hashes and step numbers.
     --run, --capture, --rank and --step-name are for all sides.
     """
@@ -79,6 +79,7 @@ def diff(
     if len(sides) < 2:
         raise UsageError("diff compares two sides or more: A B, or several earlier runs and B")
     check_there(split_side(side)[0] for side in sides)
+    keep_sides(sides, index_options, choice)
     *before, now = (read_side(side, index_options, choice, step_name, where, attribute) for side in sides)
     result = difference(median_of_runs(before), now, threshold.least_ns)
     gated = threshold.gated(result)

@@ -31,7 +31,7 @@ _DIGITS = re.compile(r"(\d+)")
     "names",
     multiple=True,
     metavar="METRIC",
-    help="Which, as kernels.time; else the first of it, step.wall.median, ops.self_cpu that there is.",
+    help="Which metric; else the first of kernels.time, step.wall.median, ops.self_cpu that exists.",
     shell_complete=completed("metrics"),
 )
 @click.option("--limit", type=click.IntRange(1), help="Only the last N runs; all count for the noise.")
@@ -49,8 +49,9 @@ def history(
 ) -> None:
     """Show metrics over many summaries, as a table and a plot: each against the median of those before it.
 
-    DIR holds files that `tracelane summary TRACE --json` wrote, or names some. They stand in order of their
-    names, numbers in them by size. Whether a change is more than noise is told from the fourth run on.
+    DIR is a folder of files that `tracelane summary TRACE --json` wrote; you can also name files. They are
+    ordered by name, with numbers by value. From the fourth run on it says whether a change is more than
+    noise.
     """
     from tracelane.core.tables.metrics import metric_group_of
 

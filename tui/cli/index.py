@@ -36,7 +36,7 @@ def index(
 ) -> None:
     """Read a trace and keep its index, so that it opens at once later.
 
-    Of a folder all captures are read, unless --capture says which.
+    Of a folder, all captures are read, unless --capture chooses one.
     """
     from tracelane.core.index.choice import ALL
     from tracelane.core.index.opening import open_indexes

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 def info(trace: str, as_json: bool, index_options: IndexOptions, choice: Choice) -> None:
     """Say what a trace holds: events by kind, flows, processes and lanes, and every problem met.
 
-    Of a folder all captures are told of, unless --capture says which. The scanner is the one that reads here:
-    the native core or plain Python, which make the same index.
+    Of a folder it describes all captures, unless --capture chooses one. `scanner` is what reads here: the
+    native core or plain Python; both make the same index.
     """
     from tracelane.core.index.choice import ALL
     from tracelane.core.read.reader import scanner_name

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tracelane.core.base.errors import UnreadableError, UsageError
 from tracelane.core.base.private import read_regular, reason_of
@@ -34,6 +35,8 @@ UNITS = {
 }
 MOST_BYTES = 1 << 20
 """No file of limits is longer."""
+DEEPEST = 8
+"""No name of a metric has more dots."""
 _VALUE = re.compile(r"([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d{1,3})?)\s*([a-zµ%]*)", re.IGNORECASE)
 
 
@@ -89,14 +92,26 @@ def read_limits(path: Path) -> list[Limit]:
     for name, table in tables.items():
         if name not in ("max", "min") or not isinstance(table, dict):
             raise UsageError(f"{path}: {name!r} is not understood: write limits in [max] and [min]")
-        for metric, value in table.items():
+        for metric, value in _named_values(table):
             if isinstance(value, bool) or not isinstance(value, int | float | str):
                 raise UsageError(f"{path}: {metric!r} in [{name}] needs a number, or a text as '250ms'")
-            number = parse_value(value if isinstance(value, str) else str(value))
+            try:
+                number = parse_value(str(value))
+            except UsageError as error:
+                raise UsageError(f"{path}: {metric} in [{name}]: {error}") from None
             limits.append(Limit(metric, number, name == "max"))
     if not limits:
         raise UsageError(f"{path} holds no limits")
     return limits
+
+
+def _named_values(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield names and values: `kernels.time = 1` without quotes is a table `kernels` in TOML."""
+    for name, value in table.items():
+        if isinstance(value, dict) and value and prefix.count(".") < DEEPEST:
+            yield from _named_values(value, f"{prefix}{name}.")
+        else:
+            yield prefix + name, value
 
 
 def parse_value(text: str) -> float:

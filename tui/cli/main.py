@@ -48,6 +48,7 @@ NUMPY_HINT = (
     "numpy is missing. Where the image brings one (IBM Z, Power) make the environment with "
     "`python3 -m venv --system-site-packages`; elsewhere `pip install numpy`."
 )
+MEMORY_HINT = "there is not enough memory: close other programs, take a smaller part, or a machine with more"
 
 
 class CommandGroup(click.Group):
@@ -239,6 +240,8 @@ def _run(arguments: list[str]) -> int:
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         return _fail(f"{where}{error.strerror or error}", EXIT_FAILED)
+    except MemoryError:
+        return _fail(MEMORY_HINT, EXIT_FAILED)
     except Exception as error:
         return _unexpected(error)
 

@@ -32,6 +32,8 @@ TraceFactory: TypeAlias = "Callable[[str, Index], Trace]"
 """What makes a trace of a file and its index."""
 MOMENT_S = 0.3
 """An index that is there within this time is waited for: a picture that goes at once only flickers."""
+MOMENT_BYTES = 64 << 20
+"""Larger files are never indexed in a moment."""
 
 
 def is_alone(traces: Sequence[str], choice: Choice) -> bool:
@@ -78,7 +80,7 @@ def trace_alone(path: str, index: Index) -> Trace:
 def _after_a_moment(indexing: Indexing, new_trace: TraceFactory) -> Trace | Indexing:
     from tracelane.core.index.ingest import opened_index
 
-    until = time.monotonic() + MOMENT_S
+    until = time.monotonic() + (MOMENT_S if indexing.source.size < MOMENT_BYTES else 0.0)
     try:
         import tracelane.tui.app
         import tracelane.tui.controllers.opening  # noqa: F401 - while the process starts

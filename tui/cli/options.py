@@ -165,9 +165,9 @@ CACHE_LIMIT = click.option(
     "--cache-limit",
     type=Size(),
     metavar="SIZE",
-    help="All indexes may take so much: 500M, 20G, none. Those opened longest ago make room for new ones.",
+    help="How much all indexes may take: 500M, 20G, none. Those opened longest ago are removed first.",
 )
-FORCE = click.option("--force", is_flag=True, help="Read the trace again even if its index is there.")
+FORCE = click.option("--force", is_flag=True, help="Read the trace again even if it has an index.")
 
 
 @contextmanager
@@ -200,7 +200,7 @@ OUT = click.option(
     type=click.Path(path_type=Path, dir_okay=False),
     expose_value=False,
     callback=_print_to_file,
-    help="Write to this file, which must not be there yet, instead of printing.",
+    help="Write to this file, which must not exist yet, instead of printing.",
 )
 JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 RUN = click.option("--run", metavar="NAME", help="Of several folders' captures, those of this folder.")
@@ -215,7 +215,7 @@ DECODER = click.option(
     type=DecoderChoice(["native", "python"]),
     default="native",
     show_default=True,
-    help="What reads events; both give the same index, python slowly. It reads where native is missing, too.",
+    help="What reads events. Both give the same index; python is slow, and reads where native is missing.",
 )
 
 

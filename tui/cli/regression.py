@@ -27,7 +27,7 @@ METRIC = click.option(
     "names",
     multiple=True,
     metavar="METRIC",
-    help="What --fail-above holds to, as step.wall.median.",
+    help="The metric that --fail-above checks, such as step.wall.median.",
     shell_complete=completed("metrics"),
 )
 FAIL_ABOVE = click.option(

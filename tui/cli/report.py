@@ -34,7 +34,7 @@ BUNDLE_ENDS = ".zip"
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write a zip file: the report, a cut of one iteration, the summary, the logs' lines.",
 )
-@click.option("--baseline", metavar="A", help="An earlier trace, or its summary, to tell the change from.")
+@click.option("--baseline", metavar="A", help="An earlier trace, or its summary, to compare with.")
 @click.option("--redact", is_flag=True, help="Hide hosts, users, addresses and the folders of paths.")
 @smi_options
 def report(
@@ -50,8 +50,8 @@ def report(
 ) -> None:
     """Write what a performance issue needs: environment, iterations, steps, device time, findings, tables.
 
-    It has a picture of the iteration of median length, a summary of the aiu-smi logs beside the trace or
-    named, and a list of what is to be added by hand. Without --out and --bundle it is printed.
+    It has a picture of the iteration of median length, a summary of the aiu-smi logs (those beside the
+    trace, or --smi), and a list of what you should add by hand. Without --out and --bundle it is printed.
     """
     from tracelane.core.export import bundle as bundles
     from tracelane.core.export.redact import Redaction
@@ -64,13 +64,14 @@ def report(
     from tracelane.core.tables.findings.saved import saved_findings
     from tracelane.core.tables.summary import summarise
 
-    from .sides import split_side
+    from .sides import keep_sides, split_side
 
     for path in (out, bundle):
         if path is not None and path.exists():
             raise UsageError(f"{path} is there already: choose another name, or remove it")
     earlier = () if baseline is None else (split_side(baseline)[0],)
     check_there((*opened.traces, *logs, *earlier))
+    keep_sides(() if baseline is None else (baseline,), opened.index_options, opened.choice)
     scope = opened.scope()
     overlay = _overlay(scope, logs, log_zone, lag, cards)
     example = example_of(scope)

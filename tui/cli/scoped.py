@@ -30,7 +30,7 @@ FROM = click.option(
 )
 TO = click.option("--to", "end", metavar="TIME", help="Count up to here; of a step, up to its end.")
 STEP_NAME = click.option(
-    "--step-name", metavar="NAME", help="Take the slices of this name (numbers aside) for steps."
+    "--step-name", metavar="NAME", help="Use the slices of this name as steps, whatever numbers it holds."
 )
 STEP = click.option(
     "--step",

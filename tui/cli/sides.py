@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,6 +35,17 @@ def split_side(text: str) -> tuple[str, str]:
             return text[:at], text[at + 1 :]
         at = text.find(":", at + 1)
     return text, ""
+
+
+def keep_sides(sides: Iterable[str], index_options: IndexOptions, choice: Choice) -> None:
+    """Have the cache keep the indexes of all sides while one after another is opened."""
+    from tracelane.core.export.summary_file import is_summary
+    from tracelane.core.index.opening import keep_cached
+
+    for side in sides:
+        path = split_side(side)[0]
+        if not is_summary(Path(path)) and not is_store_path(path):
+            keep_cached([path], choice, index_options)
 
 
 def read_side(

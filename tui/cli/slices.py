@@ -44,7 +44,7 @@ DRAWN: Sequence[tuple[str, str, Unit]] = (
 @JSON
 @OUT
 def slices(opened: TraceOptions, limit: int | None, form: str, as_json: bool) -> None:
-    """List slices in order of time: all, or those that a filter matches and a stretch of time touches.
+    """List slices in order of time: all of them, or those that match a filter and overlap a range.
 
     A filter's terms must all hold: words, 'quoted text' and /regex/ for names; name=, cat:, lane:; dur>1ms
     and self>1ms; arg.KEY>1, =, : (contains); -term for its opposite. Times are ns as in the file.

@@ -39,7 +39,7 @@ LONGEST_QUERY = 1 << 20
     show_default=True,
     help="What answers; auto: DuckDB where it is installed, else SQLite.",
 )
-@click.option("--limit", type=click.IntRange(1), help=f"Rows; of a printed table {ROWS}, else all.")
+@click.option("--limit", type=click.IntRange(1), help=f"The number of rows; a printed table has {ROWS}.")
 @STEP_NAME
 @FORMAT
 @JSON

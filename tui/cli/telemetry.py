@@ -49,10 +49,10 @@ def telemetry(
     index_options: IndexOptions,
     choice: Choice,
 ) -> None:
-    """Say what was understood of telemetry logs and how their clocks fit a trace, and what counters it has.
+    """Report what telemetry logs hold, how their clocks fit a trace, and the trace's own counters.
 
-    Without --smi the aiu-smi logs beside the trace are taken. With --by step: power, energy, busy time and
-    temperature of each step; with --from and --to: of that stretch of time, or of its steps. With --by
+    Without --smi it reads the aiu-smi logs beside the trace. With --by step: power, energy, busy time and
+    temperature of each step; with --from and --to: of that range, or of its steps. With --by
     kernel: the energy by name of the kernels and copies that ran for many sampling intervals in all.
     """
     from tracelane.core.export.formats import json_pieces, json_rows, json_table

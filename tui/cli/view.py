@@ -36,7 +36,7 @@ TITLE_CELLS = 24
 """Roughly what titles take of the width; the viewer fits the window to its real width."""
 
 
-class Asked(NamedTuple):
+class ViewOptions(NamedTuple):
     """The view that options ask for."""
 
     begin: str | None = None
@@ -56,7 +56,7 @@ class Asked(NamedTuple):
 @click.option("--from", "begin", metavar="TIME", help="Show from here: +12.5ms, @µs, 09:28:06.1 or step:4.")
 @click.option("--to", "end", metavar="TIME", help="Show up to here; of a step, up to its end.")
 @click.option("--range", "span", metavar="FROM..TO", help="Take this as the range; or step:4, mark:NAME.")
-@click.option("--baseline", metavar="FROM..TO", help="Hold the tables against this range or step.")
+@click.option("--baseline", metavar="FROM..TO", help="Compare the tables with this range or step.")
 @click.option(
     "--steps",
     "--step-name",
@@ -70,12 +70,12 @@ class Asked(NamedTuple):
 @click.option("--width", type=click.IntRange(20, 1000), help="Columns of the printed picture.")
 @click.option("--height", type=click.IntRange(4, 1000), help="Lines of the printed picture.")
 @click.option("--tz", metavar="ZONE", help="Zone of wall times: Europe/Zurich, +02:00, UTC; else local.")
-@click.option("--fresh", is_flag=True, help="Begin as at first, not with the view of the last time.")
+@click.option("--fresh", is_flag=True, help="Start with a fresh view, not with that of the last time.")
 @click.option("--log", "log_file", metavar="FILE", help="Write what the viewer does, and errors, to a file.")
 @click.option(
     "--traces", "traces_of_store", metavar="WHERE", default="", help="Where the traces of a store lie."
 )
-@click.option("--wait", "waits", is_flag=True, help="Open traces once they are complete, wait until then.")
+@click.option("--wait", "waits", is_flag=True, help="Wait until the traces are complete, then open them.")
 @choice_options
 @smi_options
 @DEVICE_OFFSET
@@ -128,7 +128,7 @@ def view(
         traces = wait_for(traces)
     check_there((*traces, *logs, *([marks] if marks else [])))
 
-    asked = Asked(
+    view_options = ViewOptions(
         begin, end, span, baseline, lanes, tz, _parsed(search), _parsed(where), steps, device_offsets
     )
 
@@ -142,7 +142,7 @@ def view(
             import_marks(trace, Path(marks))
         if before is None:
             offer = "" if logs else offered_log(trace, "type :smi and Enter to lay it over")
-            return Prepared(trace, _first_view(trace, asked, fresh), (offer,) if offer else ())
+            return Prepared(trace, _first_view(trace, view_options, fresh), (offer,) if offer else ())
         from tracelane.core.export.marks import read_marks
         from tracelane.tui.carried import history_over, session_over, with_logs_of
 
@@ -161,7 +161,7 @@ def view(
         if isinstance(opened, Indexing | Gathering) or (can_draw() and take_keyboard()):
             viewing.show(opened, host)
             return
-    _print(_with_logs(opened, logs, options), asked, width, height)
+    _print(_with_logs(opened, logs, options), view_options, width, height)
     if not logs and (offer := offered_log(opened, "--smi {path} lays it over")):
         print_text(offer)
 
@@ -181,29 +181,29 @@ def offered_log(trace: Trace, how: str) -> str:
     """
     from tracelane.core.logs.nearby import nearby_logs
 
-    beside = nearby_logs(trace)
-    if not beside:
+    logs = nearby_logs(trace)
+    if not logs:
         return ""
-    more = f" (and {len(beside) - 1} more)" if len(beside) > 1 else ""
-    return f"{safe(beside[0].name)}{more} lies beside the trace: {how.format(path=safe(str(beside[0])))}"
+    more = f" (and {len(logs) - 1} more)" if len(logs) > 1 else ""
+    return f"{safe(logs[0].name)}{more} lies beside the trace: {how.format(path=safe(str(logs[0])))}"
 
 
-def _first_view(trace: Trace, asked: Asked, fresh: bool) -> Session | None:
+def _first_view(trace: Trace, view_options: ViewOptions, fresh: bool) -> Session | None:
     """Return the view that options ask for, else the one of the last time, None for the trace's own."""
     from tracelane.tui.view_state import saved_session
 
-    if any(asked):
-        return asked_session(trace, asked, shutil.get_terminal_size((80, 24)).columns)
+    if any(view_options):
+        return session_of_options(trace, view_options, shutil.get_terminal_size((80, 24)).columns)
     return None if fresh else saved_session(trace)
 
 
-def _print(trace: Trace, asked: Asked, width: int | None, height: int | None) -> None:
+def _print(trace: Trace, view_options: ViewOptions, width: int | None, height: int | None) -> None:
     from tracelane.tui.text.picture import picture, plain_picture
     from tracelane.tui.text.summary import summary, writable
 
     size = shutil.get_terminal_size((PICTURE_WIDTH, PICTURE_HEIGHT))
     width, height = width or size.columns, height or size.lines
-    session = asked_session(trace, asked, width)
+    session = session_of_options(trace, view_options, width)
     if wants_colour():
         from rich.console import Console
 
@@ -216,7 +216,7 @@ def _print(trace: Trace, asked: Asked, width: int | None, height: int | None) ->
     print_text(writable(summary(trace, lanes=False)))
 
 
-def asked_session(trace: Trace, asked: Asked, width: int) -> Session:
+def session_of_options(trace: Trace, view_options: ViewOptions, width: int) -> Session:
     """Return the view that the options ask for; where they leave something open, the trace's first view."""
     from tracelane.core.tables.device_clocks import with_device_clocks
     from tracelane.tui.actions.clocks import with_clocks
@@ -227,22 +227,24 @@ def asked_session(trace: Trace, asked: Asked, width: int) -> Session:
     from tracelane.tui.times import parse_range, parse_span
 
     cells = max(1, width - TITLE_CELLS)
-    session = replace(first_session(trace, cells), only=asked.lanes or "", zone=asked.tz or "")
-    session = replace(session, search=asked.search or "", filter=asked.where or "")
+    session = replace(first_session(trace, cells), only=view_options.lanes or "", zone=view_options.tz or "")
+    session = replace(session, search=view_options.search or "", filter=view_options.where or "")
     if session.only:
         only_lanes(trace, session.only)  # an expression that takes too long is said now
-    if asked.device_offsets:
-        session = with_clocks(trace, session, with_device_clocks(trace, session.clocks, asked.device_offsets))
-    begin, end = asked.begin, asked.end
-    if asked.steps:
-        if not step_marks(trace, session.clocks, asked.steps):
-            raise UsageError(f"--steps: no slice is called {asked.steps}")
-        session = replace(session, steps=asked.steps)
+    if view_options.device_offsets:
+        session = with_clocks(
+            trace, session, with_device_clocks(trace, session.clocks, view_options.device_offsets)
+        )
+    begin, end = view_options.begin, view_options.end
+    if view_options.steps:
+        if not step_marks(trace, session.clocks, view_options.steps):
+            raise UsageError(f"--steps: no slice is called {view_options.steps}")
+        session = replace(session, steps=view_options.steps)
     frame = time_frame(trace, session.clocks, session.zone, steps=session.steps)
-    if asked.span is not None:
-        session = replace(session, range=parse_range(asked.span, frame))
-    if asked.baseline is not None:
-        session = replace(session, baseline=parse_range(asked.baseline, frame))
+    if view_options.span is not None:
+        session = replace(session, range=parse_range(view_options.span, frame))
+    if view_options.baseline is not None:
+        session = replace(session, baseline=parse_range(view_options.baseline, frame))
     if begin is None and end is None:
         return session
     start, stop = trace.opening_span

@@ -81,6 +81,7 @@ class Viewing:
         from tracelane.core.index.changes import finished_name
         from tracelane.core.index.gathering import Gathering
         from tracelane.core.index.indexing import Indexing
+        from tracelane.core.index.verification import Verification
 
         before: Carried | None = None
         while True:
@@ -89,6 +90,7 @@ class Viewing:
             elif isinstance(opened, Gathering):
                 app = show_while_gathering(opened, self._title, self._prepared, before, host)
             else:
+                Verification.of(opened.indexes)  # or the first picture would wait for checksums
                 app = show(self._prepared(opened, before), "" if before is None else before.theme, host)
             if app.wanted_rank is not None:
                 self._show_rank(app.wanted_rank, app.theme, host)
@@ -100,6 +102,7 @@ class Viewing:
             elif app.wanted_capture is not None:
                 self._choice, before = replace(self._choice, capture=str(app.wanted_capture)), None
             elif app.wants_reload:
+                self._store = None  # of which there may be more by now
                 if app.damage is not None:
                     self._note_damage(app.damage)
                 from tracelane.tui.carried import carried

@@ -329,9 +329,7 @@ SHOWING: Final = (
                 "Go back to the view before",
                 words="history",
             ),
-            Command(
-                "forward", "Redo: next view", ("U",), "Go forward again after going back", words="history"
-            ),
+            Command("forward", "Redo: next view", (), "Go forward again after going back", words="history"),
             Command(
                 "help",
                 "Help",
@@ -354,7 +352,7 @@ SHOWING: Final = (
                 words="log notes errors warnings",
             ),
             Command("captures", "Captures", (), "List the captures that lie together; Enter opens another"),
-            Command("reload", "Reload", ("R",), "Read the trace again if a file of it has changed"),
+            Command("reload", "Reload", (), "Read the trace again if a file of it has changed"),
             Command(
                 "theme",
                 "Dark or light",

@@ -38,6 +38,8 @@ FORMER_KEYS: Final[dict[str, str]] = {
     "left_curly_bracket": "log-earlier",
     "right_curly_bracket": "log-later",
     "apostrophe": "marks",
+    "R": "reload",
+    "U": "forward",
 }
 """Keys that commands had once, as Textual calls them: pressing one says where the command is now."""
 

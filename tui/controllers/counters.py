@@ -8,7 +8,6 @@ from dataclasses import replace
 from textual.worker import get_current_worker
 
 from tracelane.core.base.clock import Clocks
-from tracelane.core.base.errors import Cancelled, TracelaneError
 from tracelane.core.logs.counters import MEMORY, QUEUE, WithCounters, of_devices, with_lanes
 
 from ..actions.counters import NO_LANES, base_of, computed_lanes, toggle_computed_lanes, with_base
@@ -72,13 +71,7 @@ class CounterController:
     def _compute(self, kind: str, clocks: Clocks, again: bool = False) -> None:
         """Make lanes away from the screen."""
         worker = get_current_worker()
-        try:
-            base = with_lanes(base_of(self.store.trace), kind, lambda: worker.is_cancelled, clocks)
-        except Cancelled:
-            return
-        except TracelaneError as error:
-            self.app.call_from_thread(self.app.say, str(error))
-            return
+        base = with_lanes(base_of(self.store.trace), kind, lambda: worker.is_cancelled, clocks)
         if not worker.is_cancelled:
             self.app.call_from_thread(self._computed_anew if again else self._computed, base, kind)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from textual.worker import get_current_worker
 
-from tracelane.core.base.errors import Cancelled, TracelaneError, UsageError
+from tracelane.core.base.errors import UsageError
 from tracelane.core.base.units import format_count
 
 from ..actions.refusal import Refusal
@@ -60,22 +60,15 @@ class CutController:
     def _cut(self, source: int, window: tuple[int, int], devices: Mapping[str, int], path: Path) -> None:
         """Read the blocks of the window and write its events."""
         worker = get_current_worker()
-        try:
-            from tracelane.core.export.cut import cut  # only here: nothing of it is needed at the start
+        from tracelane.core.export.cut import cut  # only here: nothing of it is needed at the start
 
-            done = cut(
-                self.store.trace.indexes[source],
-                *window,
-                path,
-                devices=devices,
-                cancelled=lambda: worker.is_cancelled,
-            )
-        except Cancelled:
-            return
-        except (TracelaneError, OSError) as error:
-            if not worker.is_cancelled:
-                self.app.call_from_thread(self.app.say, str(error))
-            return
+        done = cut(
+            self.store.trace.indexes[source],
+            *window,
+            path,
+            devices=devices,
+            cancelled=lambda: worker.is_cancelled,
+        )
         if not worker.is_cancelled:
-            told = f"{format_count(done.slices)} slice{'' if done.slices == 1 else 's'}"
-            self.app.call_from_thread(self.app.say, f"saved {path.absolute()}: {told}")
+            count = f"{format_count(done.slices)} slice{'' if done.slices == 1 else 's'}"
+            self.app.call_from_thread(self.app.say, f"saved {path.absolute()}: {count}")

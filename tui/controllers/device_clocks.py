@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 
 from textual.worker import get_current_worker
 
-from tracelane.core.base.errors import Cancelled
 from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import Trace
 from tracelane.core.trace.worker import clock_troubles
@@ -57,13 +56,10 @@ class DeviceClockController:
         scope = Scope(
             self.store.own_trace, clocks=self.store.own_clocks, cancelled=lambda: worker.is_cancelled
         )
-        try:
-            told, movable = clock_troubles(scope)
-        except Cancelled:
-            return
-        if told and not worker.is_cancelled:
-            self.app.call_from_thread(self._told, trace, [*told, HINT] if movable else told)
+        texts, movable = clock_troubles(scope)
+        if texts and not worker.is_cancelled:
+            self.app.call_from_thread(self._say_texts, trace, [*texts, HINT] if movable else texts)
 
-    def _told(self, trace: Trace, told: Sequence[str]) -> None:
+    def _say_texts(self, trace: Trace, texts: Sequence[str]) -> None:
         if self.app.composed and self.store.trace is trace:
-            self.app.say("; ".join(told), stays=True)
+            self.app.say("; ".join(texts), stays=True)

@@ -10,7 +10,7 @@ from textual.geometry import Size
 from textual.widget import Widget
 from textual.worker import get_current_worker
 
-from tracelane.core.base.errors import Cancelled
+from tracelane.core.tables.registry import ANALYSES
 from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import Trace
 
@@ -20,6 +20,7 @@ from ..device_shares import device_shares, slowest_rank
 from ..draw.header import PIECE_STYLES, DeviceShare, HeaderPiece, busy_texts, far_off_text, header_of
 from ..draw.layout import layout_of
 from ..draw.opening import with_devices_in_view
+from ..draw.presets import device_lanes
 from ..fitting import fit_to_screen, ruler_height
 from ..jobs import background
 from ..keys import FocusedPart, clashes, footer_keys, state_keys
@@ -34,13 +35,11 @@ from ..screens.main import MainScreen
 from ..session import Session
 from ..session_store import SessionStore
 from ..stage import Stage
+from ..steps import step_marks
 from ..widgets.bars import Bar, Footer
 from ..widgets.table import VirtualTable
 from .marks import MarkController
 from .panels import PanelController
-
-MOST_SLICES = 3_000_000
-"""Busy shares of larger traces are not counted beside the keys."""
 
 
 class DrawingController:
@@ -93,18 +92,29 @@ class DrawingController:
         if self.store.session.panel not in self.panels.fillers:  # of a query that is saved no more
             self.store.set_session(replace(self.store.session, panel="details"))
         main.query_one(Panel).choose(self.store.session.panel)
+        main.query_one(Panel).dim_absent(self._absent_panels())
         main.query_one(LaneCanvas).eighths = config.eighths
         complaints = [*config.complaints, *(clashes(config.keys) if config.keys else [])]
-        notes = [*self.notes, *(note for source in trace.sources for note in source.notes)]
-        for text in (*complaints, *notes):
+        notes = [*self.notes, *complaints, *(note for source in trace.sources for note in source.notes)]
+        if not notes and trace.has_outliers:
+            notes.append(far_off_text(trace))
+        for text in reversed(notes):  # the first of them is to be read first
             self.app.say(text, stays=True)
-        if not complaints and not notes and trace.has_outliers:
-            self.app.say(far_off_text(trace), stays=True)
         self.share_room()
         self.fill_footer()
         self.app.show_frames()
         self.store.search_changed()
         self.look_into_trace()
+
+    def _absent_panels(self) -> set[str]:
+        """Return the panels that the trace has nothing for, as far as that is known without counting."""
+        trace, session = self.store.trace, self.store.session
+        tabs: set[str] = set()
+        if not step_marks(trace, session.clocks, session.steps):
+            tabs.add("steps")
+        if not device_lanes(trace):
+            tabs.add("time")
+        return {panel.name for row in ANALYSES if row.tab in tabs for panel in row.panels}
 
     def look_into_trace(self) -> None:
         """Begin what goes on beside the timeline, once all of the trace is there."""
@@ -157,15 +167,10 @@ class DrawingController:
     def look_at_busy_shares(self) -> None:
         """Say, after the first picture, how busy each device is, and mark the slowest rank."""
         trace, worker = self.store.trace, get_current_worker()
-        if sum(lane.slices for lane in trace.lanes) > MOST_SLICES:
-            return  # too many for a thread beside the keys: the table of device time tells it
         scope = Scope(
             self.store.own_trace, clocks=self.store.own_clocks, cancelled=lambda: worker.is_cancelled
         )
-        try:
-            devices, slowest = device_shares(scope), slowest_rank(scope)
-        except Cancelled:
-            return
+        devices, slowest = device_shares(scope), slowest_rank(scope)
         if not worker.is_cancelled:
             self.app.call_from_thread(self._have_busy_shares, trace, devices, slowest)
 

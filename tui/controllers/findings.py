@@ -8,7 +8,6 @@ from rich.text import Text
 from textual.worker import get_current_worker
 
 from tracelane.core.base.clock import Clocks
-from tracelane.core.base.errors import Cancelled, TracelaneError
 from tracelane.core.base.progress import CancelledCallback, never
 from tracelane.core.base.units import format_ns
 from tracelane.core.tables.findings.finding import Evidence, Findings
@@ -20,6 +19,7 @@ from ..actions import view
 from ..jobs import background
 from ..panels.findings import FindingsPane
 from ..panels.findings import banner as banner_text
+from ..recent import Recent
 from ..session import Viewport
 from ..session_store import SessionStore
 from ..stage import Stage
@@ -28,8 +28,8 @@ from ..widgets.text_pane import TextPane
 from .panels import PanelController, nothing_selected
 from .selection import SelectionController
 
-KEPT = 8
-"""Findings of ranges that are kept."""
+MOST_RANGES = 8
+"""Ranges whose findings are held."""
 ROOM = 3
 """A window of evidence takes one part in so many of the view."""
 
@@ -43,22 +43,22 @@ class FindingsController:
     def __init__(
         self, app: Stage, store: SessionStore, panels: PanelController, selection: SelectionController
     ) -> None:
-        """Hold what was found."""
+        """Hold the findings of the last ranges."""
         self.app = app
         self.store = store
         self.panels = panels
         self.selection = selection
-        self._found: dict[Key, Findings] = {}
+        self._by_range: Recent[Key, Findings] = Recent(MOST_RANGES)
         panels.fillers["findings"] = self.fill
         panels.hint = self.banner
         self._looked_at: tuple[Findings, int, int] | None = None  # findings, row, evidence shown last
 
     def look_for_findings(self) -> None:
-        """Begin with the whole trace: those kept beside the index at once, else away from the screen."""
+        """Begin with the whole trace: those stored beside the index at once, else away from the screen."""
         key = self._whole
-        kept = stored_findings(self._scope(key)) if self.store.trace.answers is None else None
-        if kept is not None:
-            self._have_findings(key, kept)
+        stored = stored_findings(self._scope(key)) if self.store.trace.answers is None else None
+        if stored is not None:
+            self._have_findings(key, stored)
         else:
             self._find(key)
 
@@ -74,22 +74,13 @@ class FindingsController:
     def _find(self, key: Key) -> None:
         worker = get_current_worker()
         scope = self._scope(key, lambda: worker.is_cancelled)
-        try:
-            answers = scope.trace.answers
-            found = findings_by_worker(scope) if answers is None else answers.findings()
-        except Cancelled:
-            return
-        except (TracelaneError, OSError) as error:
-            if not worker.is_cancelled:
-                self.app.call_from_thread(self.app.say, str(error))
-            return
+        answers = scope.trace.answers
+        findings = findings_by_worker(scope) if answers is None else answers.findings()
         if not worker.is_cancelled:
-            self.app.call_from_thread(self._have_findings, key, found)
+            self.app.call_from_thread(self._have_findings, key, findings)
 
-    def _have_findings(self, key: Key, found: Findings) -> None:
-        while len(self._found) >= KEPT:
-            self._found.pop(next(iter(self._found)))
-        self._found[key] = found
+    def _have_findings(self, key: Key, findings: Findings) -> None:
+        self._by_range.put(key, findings)
         waiting = self.store.session.panel == "findings" or (
             self.store.session.panel == "details" and self.store.session.selection is None
         )
@@ -99,34 +90,34 @@ class FindingsController:
     def fill(self) -> None:
         pane = self.app.main.query_one(FindingsPane)
         key = (self.store.session.range, *self._whole[1:])
-        found = self._found.get(key)
-        if found is None:
+        findings = self._by_range.get(key)
+        if findings is None:
             pane.say("looking…")
             self._find(key)
         else:
-            pane.show(found, self.store.trace.span_at(self.store.session.clocks)[0])
+            pane.show(findings, self.store.trace.span_at(self.store.session.clocks)[0])
 
     def banner(self) -> Text:
         """Return what the details say where nothing is selected: the findings, if there are any."""
-        found = self._found.get(self._whole)
+        findings = self._by_range.get(self._whole)
         pane = self.app.main.query_one("#details", TextPane)
         hint, height = nothing_selected(), pane.size.height
         # Of a single line the findings are worth more than what can be pressed.
-        told = None if found is None else banner_text(found, pane.text_width, max(1, height - 2))
-        if told is None:
+        banner = None if findings is None else banner_text(findings, pane.text_width, max(1, height - 2))
+        if banner is None:
             return hint
-        return told if height < 2 else hint.append("\n\n").append(told)
+        return banner if height < 2 else hint.append("\n\n").append(banner)
 
     def chosen(self, message: VirtualTable.RowChosen) -> None:
         """Go to a finding's evidence; again: to its next."""
-        found = self.app.main.query_one(FindingsPane).shown
-        if found is None:
+        findings = self.app.main.query_one(FindingsPane).findings
+        if findings is None:
             return
-        evidence = found.findings[message.row].evidence
+        evidence = findings.findings[message.row].evidence
         last = self._looked_at
-        again = last is not None and last[0] is found and last[1] == message.row
+        again = last is not None and last[0] is findings and last[1] == message.row
         number = (last[2] + 1) % len(evidence) if last is not None and again else 0
-        self._looked_at = found, message.row, number
+        self._looked_at = findings, message.row, number
         if self.app.maximised:
             self.app.maximised = False
             self.app.main.set_focus(message.table)
@@ -143,7 +134,7 @@ class FindingsController:
         span = max(ROOM * (evidence.end - evidence.start), session.viewport.width)
         start = evidence.start - (span - (evidence.end - evidence.start)) // 2
         limits = view.limits(self.store.trace, session.clocks)
-        shown = Viewport(start, span, session.viewport.width).kept_within(limits)
+        viewport = Viewport(start, span, session.viewport.width).kept_within(limits)
         if evidence.slice is None:
             session = replace(session, selection=None)
-        self.store.go(replace(session, viewport=shown, cursor=evidence.start))
+        self.store.go(replace(session, viewport=viewport, cursor=evidence.start))

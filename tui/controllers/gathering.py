@@ -77,15 +77,15 @@ class GatheringController:
         self._title = files.title
         self._prepare = files.prepare
         self._prepared: Prepared | None = None
-        self._over = False
+        self._is_complete = False
         self._before = files.before
         self._pace = StagePace()
-        self._shown = 0  # files of which the trace on show knows what has become
+        self._drawn_files = 0  # files of which the trace on show knows what has become
         self._grown_at: float | None = None  # thread time when files joined those on show, not yet drawn
         self._next = 0.0
         self._has_own_view = files.before is not None
-        self._work_told = Text()
-        self._next_told = 0.0
+        self._work_text = Text()
+        self._next_text_at = 0.0
 
     def first_screen(self) -> Screen[None]:
         """Return the screen that lists the files."""
@@ -108,19 +108,19 @@ class GatheringController:
         leaving = self.app.return_code is not None or not self.app.screen_stack
         if self.store.is_ready or leaving:
             return
-        if not self._over:
+        if not self._is_complete:
             try:
-                self._over = self._gathering.poll()
+                self._is_complete = self._gathering.poll()
             except Exception as error:
                 self._fail(error)
                 return
-            if self._over:
+            if self._is_complete:
                 self._put_together()
         # A list or a question on top is answered first: what is below it must not change.
         if self.app.screen is self.app.main:
             if self._prepared is not None:
                 await self._settle(self._prepared)
-            elif self._may_grow and self._has_news and not self._over:
+            elif self._may_grow and self._has_news and not self._is_complete:
                 self._grown_at = thread_time()
                 await self._grow()
         self._tell()
@@ -128,7 +128,7 @@ class GatheringController:
     @property
     def _has_news(self) -> bool:
         gathering = self._gathering
-        return bool(gathering.ready) and len(gathering.ready) + len(gathering.failed) > self._shown
+        return bool(gathering.ready) and len(gathering.ready) + len(gathering.failed) > self._drawn_files
 
     @property
     def _may_grow(self) -> bool:
@@ -163,11 +163,11 @@ class GatheringController:
         """Show what has come."""
         gathering = self._gathering
         ready = list(gathering.ready)
-        ranks = (place for place in ready if gathering.members[place].rank is not None)
+        ranks = (number for number in ready if gathering.members[number].rank is not None)
         missing = {
-            place: failure_of(gathering, place) or "not indexed yet"
-            for place in range(len(gathering.members))
-            if place not in ready
+            number: failure_of(gathering, number) or "not indexed yet"
+            for number in range(len(gathering.members))
+            if number not in ready
         }
         first = next(ranks, ready[0])
         before = self.store.trace if isinstance(self.store.trace, PartialTrace) else None
@@ -187,15 +187,15 @@ class GatheringController:
                     session, scroll=scroll_kept(layout, session, self.store.layout_now, self.store.lane_lines)
                 )
             )
-        self._shown = len(ready) + len(gathering.failed)
+        self._drawn_files = len(ready) + len(gathering.failed)
 
     def _first_view(self, trace: PartialTrace) -> Session:
-        found = None if self._before is None else session_over(self._before, trace)
-        if found is None:
+        session = None if self._before is None else session_over(self._before, trace)
+        if session is None:
             self._has_own_view = False
             return view.first_session(trace, self.app.size.width)
         # Tables and searches wait for the other files.
-        return replace(found, panel="details", search="", filter="", only="")
+        return replace(session, panel="details", search="", filter="", only="")
 
     async def _settle(self, prepared: Prepared) -> None:
         """Show the trace of all files in place of what was there of it."""
@@ -216,8 +216,10 @@ class GatheringController:
             session = session_for(session, seen, partial, trace)
         self.store.open(prepared, session)
         if self._moved:
-            places = sources_in(partial, trace)
-            session = replace(session, scroll=scroll_kept(before, seen, self.store.layout_now, lines, places))
+            sources = sources_in(partial, trace)
+            session = replace(
+                session, scroll=scroll_kept(before, seen, self.store.layout_now, lines, sources)
+            )
         else:
             self.drawing.forget_room()  # it opens as it would have without any waiting
         self.panels.arguments.clear()
@@ -241,21 +243,21 @@ class GatheringController:
 
     def _tell(self) -> None:
         now = monotonic()
-        if self.store.is_ready or now < self._next_told:
+        if self.store.is_ready or now < self._next_text_at:
             return
-        self._next_told = now + TELL_S
+        self._next_text_at = now + TELL_S
         files = self._files
         if files is not None:
             if files.is_mounted:
                 files.show(self._header(), file_lines(self._gathering))
         elif self.app.composed:
             self.drawing.fill_header()
-            if self._work_told != self._work:
+            if self._work_text != self._work:
                 self.panels.panel_soon()
 
     def _header(self) -> tuple[Text, ...]:
         width = self.app.size.width
-        return header_pieces(self._gathering, self._pace, monotonic(), self._title, width, self._over)
+        return header_pieces(self._gathering, self._pace, monotonic(), self._title, width, self._is_complete)
 
     @property
     def _work(self) -> Text:
@@ -266,8 +268,8 @@ class GatheringController:
 
     def _hint(self) -> Text:
         """Return what the details say where nothing is selected: how far the other files are."""
-        self._work_told = self._work
-        return self._work_told
+        self._work_text = self._work
+        return self._work_text
 
     # -- commands -------------------------------------------------------------------------------------------
 

@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from textual.worker import get_current_worker
 
-from tracelane.core.base.errors import Cancelled
-from tracelane.core.base.units import format_ns
+from tracelane.core.base.units import format_moment
 from tracelane.core.export.formats import text_in_unit
 from tracelane.core.query.args import Arguments
 from tracelane.core.query.filter import quoted
@@ -89,18 +88,15 @@ class HitsController:
     def _list_found(self, hits: Hits) -> None:
         """Put the hits in order away from the screen."""
         worker = get_current_worker()
-        try:
-            found = hit_table(self.store.trace, hits, lambda: worker.is_cancelled)
-        except Cancelled:
-            return
+        table = hit_table(self.store.trace, hits, lambda: worker.is_cancelled)
         if not worker.is_cancelled:
-            self.app.call_from_thread(self._have_listed, hits, found)
+            self.app.call_from_thread(self._have_listed, hits, table)
 
-    def _have_listed(self, hits: Hits, found: HitTable) -> None:
+    def _have_listed(self, hits: Hits, hit_rows: HitTable) -> None:
         if self.panels.shows_panel and self.store.session.panel == PANEL:
             self._listed = hits
             pane = self.app.main.query_one(f"#{PANEL}", TablePane)
-            pane.show(found.table, hit_columns(found), "")
+            pane.show(hit_rows.table, hit_columns(hit_rows), "")
 
     # -- all that is like the selection ---------------------------------------------------------------------
 
@@ -131,12 +127,12 @@ class HitsController:
             self.app.call_from_thread(self._pick_alike, thing, arguments)
 
     def _pick_alike(self, thing: Thing, arguments: Arguments) -> None:
-        found = self.store.trace.detail(thing.slice) if thing.slice is not None else None
-        if found is None:
+        detail = self.store.trace.detail(thing.slice) if thing.slice is not None else None
+        if detail is None:
             return
-        choices = [("name", found.name, "name=" + quoted(found.name))]
-        if found.category:
-            choices.append(("category", found.category, "cat:" + quoted(found.category)))
+        choices = [("name", detail.name, "name=" + quoted(detail.name))]
+        if detail.category:
+            choices.append(("category", detail.category, "cat:" + quoted(detail.category)))
         choices.append(("lane", thing.lane.title, "lane:" + quoted(thing.lane.title)))
         for key, value in arguments.merged.items():
             term = term_for(key, value)
@@ -156,20 +152,19 @@ class HitsController:
         )
 
 
-def hit_columns(found: HitTable) -> list[ColumnView]:
+def hit_columns(hit_rows: HitTable) -> list[ColumnView]:
     """Return the columns of a list of slices; starts count from the start of the trace."""
-    table = found.table
+    table = hit_rows.table
     columns = []
     for column in table.columns:
         text = column.unit == "text"
 
         def written(row: int, key: str = column.key) -> str:
             if key == "start_ns":
-                start = int(table.data[key][row])
-                return ("-" if start < 0 else "+") + format_ns(abs(start), 9)
+                return format_moment(int(table.data[key][row]))
             return text_in_unit(table.column(key), table.value(row, key))
 
-        keys = found.ranks[column.key] if text else np.asarray(table.data[column.key])
+        keys = hit_rows.ranks[column.key] if text else np.asarray(table.data[column.key])
         columns.append(
             ColumnView(column.heading, WIDTHS.get(column.key, 0), written, right=not text, keys=keys)
         )

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from tracelane.core.base.errors import TracelaneError
 from tracelane.core.logs.nearby import nearby_logs
 from tracelane.core.logs.overlay import Overlay
 
@@ -62,9 +61,9 @@ class LogController:
             if isinstance(self.store.trace, Overlay)
             else set()
         )
-        beside = [str(path) for path in nearby_logs(self.store.trace) if str(path) not in there]
+        nearby = [str(path) for path in nearby_logs(self.store.trace) if str(path) not in there]
         hint = "an aiu-smi log, or any CSV with a header and times"
-        self.app.main.query_one(Prompt).ask("smi", "log ", hint, beside, beside[0] if beside else "")
+        self.app.main.query_one(Prompt).ask("smi", "log ", hint, nearby, nearby[0] if nearby else "")
 
     @background("log")
     def open_log(self, path: str) -> None:
@@ -73,11 +72,7 @@ class LogController:
         from tracelane.core.logs.overlay import LogOptions
 
         self.app.call_from_thread(self.app.say, f"reading {path} …")
-        try:
-            overlay = with_log(self.store.trace, Path(path).expanduser(), LogOptions())
-        except TracelaneError as error:
-            self.app.call_from_thread(self.app.say, str(error))
-            return
+        overlay = with_log(self.store.trace, Path(path).expanduser(), LogOptions())
         self.app.call_from_thread(self._laid_over, overlay)
 
     def _laid_over(self, overlay: Overlay) -> None:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from textual.worker import get_current_worker
 
-from tracelane.core.base.errors import Cancelled
 from tracelane.core.base.units import format_count, format_ns
 
 from ..actions.refusal import Refusal
@@ -36,7 +35,7 @@ class LongestController:
         self.selection = selection
         self._longest: Sequence[LongWork] = ()
         self._of: tuple[object, ...] | None = None  # what they are the longest of
-        self._place = 0
+        self._number = 0
 
     def commands(self) -> Mapping[str, Callable[[], object]]:
         """Return what carries out each of its commands."""
@@ -49,9 +48,9 @@ class LongestController:
             self._find(session, self._key(session))
             return
         selected = session.selection
-        last = self._longest[self._place] if self._longest else None
+        last = self._longest[self._number] if self._longest else None
         again = last is not None and selected is not None and selected == last.id
-        self._go_to(self._place + 1 if again else 0)
+        self._go_to(self._number + 1 if again else 0)
 
     def _key(self, session: Session) -> tuple[object, ...]:
         return session.range, session.only, session.filter, session.clocks, len(self.store.trace.sources)
@@ -62,10 +61,7 @@ class LongestController:
 
         worker = get_current_worker()
         scope = scope_of(self.store.trace, session, lambda: worker.is_cancelled, self.store.whole_left)
-        try:
-            longest = longest_work(scope, MOST)
-        except Cancelled:
-            return
+        longest = longest_work(scope, MOST)
         if not worker.is_cancelled:
             self.app.call_from_thread(self._have_longest, key, longest)
 
@@ -73,14 +69,14 @@ class LongestController:
         self._of, self._longest = key, longest
         self.app.attempt(lambda: self._go_to(0))
 
-    def _go_to(self, place: int) -> None:
+    def _go_to(self, number: int) -> None:
         if not self._longest:
             raise Refusal("no device work here")
-        if place >= len(self._longest):
+        if number >= len(self._longest):
             raise Refusal(f"these were the {format_count(len(self._longest))} longest")
-        self._place, work = place, self._longest[place]
+        self._number, work = number, self._longest[number]
         self.store.session = replace(self.store.session, panel="details")
         self.selection.jump(work.id.source, work.id.ordinal)
-        which = "longest" if place == 0 else f"{format_count(place + 1)}. longest"
+        which = "longest" if number == 0 else f"{format_count(number + 1)}. longest"
         where = "in the range" if self.store.session.range is not None else "of all"
         self.app.say(f"{which} {where}: {format_ns(work.duration)}; b: its launch, K: the next longest")

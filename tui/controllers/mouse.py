@@ -26,7 +26,7 @@ class MouseController:
         self.app.say("")
         session = replace(self.store.session, focus=message.row, cursor=message.at)
         row = row_of(self.store.layout_now, message.row)
-        thing = None if row is None else thing_in(self.store.trace, session.clocks, row, message.place)
+        thing = None if row is None else thing_in(self.store.trace, session.clocks, row, message.index)
         if thing is None and row is not None:
             thing = gap_thing_at(self.store.trace, session.clocks, row, message.at)
         if thing is None:

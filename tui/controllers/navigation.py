@@ -51,17 +51,17 @@ class NavigationController:
 
     def do_back(self) -> None:
         """Go to the view before."""
-        found = self.store.history.back(self.store.session)
-        if found is None:
+        previous = self.store.history.back(self.store.session)
+        if previous is None:
             raise Refusal("this is the first view")
-        self._walk(*found)
+        self._walk(*previous)
 
     def do_forward(self) -> None:
         """Go to the view that was gone back from."""
-        found = self.store.history.forward(self.store.session)
-        if found is None:
+        following = self.store.history.forward(self.store.session)
+        if following is None:
             raise Refusal("this is the last view")
-        self._walk(*found)
+        self._walk(*following)
 
     def _walk(self, session: Session, history: History) -> None:
         self.store.history = history
@@ -77,7 +77,7 @@ class NavigationController:
         canvas = main.query_one(LaneCanvas)
         in_panel = main.focused is not None and main.focused is not canvas
         steps: list[tuple[bool, str, Callable[[], object]]] = [
-            (self.app.has_notice, "message", self.app.dismiss_messages),
+            (self.app.has_notice, "message", self.app.dismiss_message),
             *((bool(holds), what, close) for holds, what, close in self._top(canvas, in_panel)),
             (self.searching.looked_through is not None, "stop search", self.searching.stop_search),
             (self.searching.asks_titles, "stop", self.searching.stop_titles),

@@ -86,7 +86,7 @@ class OpeningController:
             return
         session = prepared.session or view.first_session(prepared.trace, self.screen.session.viewport.width)
         self.drawing.notes = tuple(prepared.notes)
-        self.store.open(prepared, self._settled(prepared.trace, session))
+        self.store.open(prepared, self._with_opening_view(prepared.trace, session))
         self.store.state = SourceState.READY
         self.app.opening = None
         # The first screen of a stack cannot be exchanged: the viewer gets a stack of its own.
@@ -94,7 +94,7 @@ class OpeningController:
         await self.app.switch_mode(LANES)
         self.screen.let_go()
 
-    def _settled(self, trace: Trace, session: Session) -> Session:
+    def _with_opening_view(self, trace: Trace, session: Session) -> Session:
         """Return the session with lane, time window and cursor as they were on the provisional screen."""
         opening = self.screen
         before = opening.session

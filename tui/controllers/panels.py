@@ -26,6 +26,7 @@ from ..lanes.look import glyphs, palette_of
 from ..panels.panel import Panel, groups_with, next_panel
 from ..panels.problems import read_report_columns
 from ..read_report import ReadReportRow, read_report_rows
+from ..recent import Recent
 from ..session import Selectable
 from ..session_store import SessionStore
 from ..stage import Stage
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
 PANEL_DELAY = 0.1
 """Seconds without a move after which the side panels follow."""
-ARGUMENTS_KEPT = 64
+MOST_ARGUMENTS = 64
 NO_ROOM = "there is no room for the panel: T gives it the screen"
 
 
@@ -59,7 +60,7 @@ class PanelController:
         """Returns what the details say where nothing is selected."""
         self._panel_timer: Timer | None = None
         self._detailed: tuple[Thing, Details] | None = None
-        self.arguments: dict[Selectable, Arguments] = {}
+        self.arguments: Recent[Selectable, Arguments] = Recent(MOST_ARGUMENTS)
         self._panel_before = "details"
         self._read_report: list[ReadReportRow] = []
 
@@ -80,18 +81,13 @@ class PanelController:
         if isinstance(self.app.main.focused, VirtualTable) and self.store.session.panel in PANELS:
             self.app.run_command("copy-table")
         else:
-            self._copy_selection()
+            self._copy_details(self.store.selected)
 
     @background("copy")
-    def _copy_selection(self) -> None:
+    def _copy_details(self, thing: Thing) -> None:
         """Copy the selection as JSON, arguments included, and show the text."""
         from ..panels.details import details_json, details_of
 
-        try:
-            thing = self.store.selected
-        except Refusal as refusal:
-            self.app.call_from_thread(self.app.say, str(refusal))
-            return
         details = details_of(
             self.store.trace, stamps_of(self.store.trace, self.store.session), thing, self.store.session.range
         )
@@ -129,13 +125,13 @@ class PanelController:
         """Whether the panel is there: while the App closes, timers and workers may still come in."""
         if not self.app.composed:
             return False
-        found = [
+        panes = [
             pane for pane in self.app.main.query(f"#{self.store.session.panel}").results() if pane.is_mounted
         ]
         # A pane's table goes before the pane does.
-        return any(not isinstance(pane, Vertical) or pane.query(VirtualTable) for pane in found)
+        return any(not isinstance(pane, Vertical) or pane.query(VirtualTable) for pane in panes)
 
-    def made(self) -> None:
+    def fill_new(self) -> None:
         if self._panel_timer is not None:
             self._panel_timer.stop()
         self._fill_now()
@@ -179,7 +175,7 @@ class PanelController:
             ),
         )
         self._show_details()
-        if self._detailed[1].has_arguments and thing.id not in self.arguments:
+        if self._detailed[1].has_arguments and self.arguments.get(thing.id) is None:
             self._fetch_arguments(thing)
 
     def _show_details(self, top: bool = True) -> None:
@@ -211,10 +207,9 @@ class PanelController:
             self.app.call_from_thread(self._have_arguments, thing.id, arguments)
 
     def _have_arguments(self, identity: Selectable, arguments: Arguments) -> None:
-        while len(self.arguments) >= ARGUMENTS_KEPT:
-            self.arguments.pop(next(iter(self.arguments)))
-        self.arguments[identity] = arguments
-        if self.app.composed and self._detailed is not None and self._detailed[0].id == identity:
+        self.arguments.put(identity, arguments)
+        shows_details = self.shows_panel and self.store.session.panel == "details"
+        if shows_details and self._detailed is not None and self._detailed[0].id == identity:
             self._show_details(top=False)
 
     def pane_resized(self) -> None:

@@ -132,8 +132,8 @@ class PromptController:
         """Select what the event with this number is drawn as."""
         clocks = self.store.session.clocks
         kinds = (SliceId, InstantId)
-        found = (thing_by_id(self.store.trace, clocks, kind(source, ordinal)) for kind in kinds)
-        thing = next((thing for thing in found if thing is not None), None)
+        drawn = (thing_by_id(self.store.trace, clocks, kind(source, ordinal)) for kind in kinds)
+        thing = next((thing for thing in drawn if thing is not None), None)
         if thing is None:
             raise Refusal(
                 f"event {format_count(ordinal)} is not drawn: no slice, instant or sample begins in it"

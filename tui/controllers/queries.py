@@ -9,7 +9,7 @@ from functools import partial
 from textual.worker import get_current_worker
 
 from tracelane.core.base.errors import Cancelled, TracelaneError
-from tracelane.core.base.units import format_count, format_ns
+from tracelane.core.base.units import format_count, format_moment
 from tracelane.core.logs.counters import WithCounters
 from tracelane.core.logs.query_lanes import QUERY_LANE, with_query_lane, without_query_lane
 from tracelane.core.tables.table import Table
@@ -169,11 +169,7 @@ class QueryController:
     def _make_lane(self, table: Table, title: str) -> None:
         """Count how many rows run at a time, away from the screen."""
         worker = get_current_worker()
-        try:
-            base = with_query_lane(base_of(self.store.trace), table, title)
-        except TracelaneError as error:
-            self.app.call_from_thread(self.app.say, str(error))
-            return
+        base = with_query_lane(base_of(self.store.trace), table, title)
         if not worker.is_cancelled:
             self.app.call_from_thread(self._have_lane, base, table, title)
 
@@ -216,8 +212,7 @@ def _columns(table: Table, origin: int) -> list[ColumnView]:
         value = table.value(row, "ts")
         if not isinstance(value, int | float) or value != value:
             return ""
-        ns = int(value) - origin
-        return ("-" if ns < 0 else "+") + format_ns(abs(ns), 9)
+        return format_moment(int(value) - origin)
 
     number = keys.index("ts")
     columns[number] = replace(columns[number], text=since_origin, width=TIME_WIDTH)

@@ -57,9 +57,9 @@ class RankController:
         captures = self.store.trace.captures
         if len(captures) < 2:
             raise Refusal("no other capture lies beside this one")
-        shown = self.store.trace.open_capture
+        open_capture = self.store.trace.open_capture
         columns = [
-            ColumnView("", 1, lambda row: "*" if row == shown else ""),
+            ColumnView("", 1, lambda row: "*" if row == open_capture else ""),
             ColumnView("When", 24, lambda row: captures[row].when),
             ColumnView("Ranks", 12, lambda row: ranks_text(captures[row].ranks) or "none"),
             ColumnView("Files", 6, lambda row: f"{len(captures[row].members):,}", right=True),
@@ -68,7 +68,7 @@ class RankController:
         ]
 
         def chosen(row: int | None) -> None:
-            if row is not None and row != shown:
+            if row is not None and row != open_capture:
                 self.app.wanted_capture = row + 1
                 self.app.exit()
 

@@ -34,7 +34,9 @@ class ReloadController:
         self.store = store
         self.listeners: list[Callable[[], None]] = []
         """Called when files have changed or columns were checked."""
-        self.verification = Verification(self._verified)
+        # Columns that the first picture was drawn of, before there was an App, are being checked already.
+        self.verification = Verification.of(store.trace.indexes)
+        self.verification.tell(self._verified)
         self._attach()
         store.subscribe_sources(self._attach)
         self._watch: Watch | None = None
@@ -115,7 +117,8 @@ class ReloadController:
         news = changes_text(self._changes_seen)
         if any(change.deleted for change in self._changes_seen):
             return news  # what is not there cannot be read again
-        return f"{news}; {self.app.keys_text_of(command('reload')) or 'reload'} reloads"
+        keys = self.app.keys_text_of(command("reload"))
+        return f"{news}; {keys} reloads" if keys else f"{news}: type :reload"
 
     def do_reload(self) -> None:
         """Leave to open the trace anew, if a file of it has changed since it was read."""
@@ -124,6 +127,10 @@ class ReloadController:
     async def _reload(self) -> None:
         """Leave to open the trace anew, if a file of it has changed since it was read."""
         watch = self._watch
+        if self.store.trace.answers is not None:  # a capture store, to which others may have written
+            self.app.wants_reload = True
+            self.app.exit()
+            return
         if watch is None or not watch.watches:
             self.app.say("what came through a pipe cannot be read again")
             return

@@ -87,8 +87,8 @@ class SaveController:
             raise UsageError("a table can be written to FILE.csv, FILE.json or FILE.md")
         table, order = self._table_on_show()
         if suffix == ".json":
-            shown = PANELS.get(self.store.session.panel)
-            command = self.store.session.panel if shown is None else shown[0].name
+            panel = PANELS.get(self.store.session.panel)
+            command = self.store.session.panel if panel is None else panel[0].name
             text = as_json(Tables.of(table), command, order)
         else:
             text = as_csv(table, order) if suffix == ".csv" else as_markdown(table, order)

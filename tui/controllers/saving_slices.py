@@ -46,15 +46,15 @@ class SliceSaver:
         from tracelane.core.tables.scope import Scope
 
         worker = get_current_worker()
-        wanted = parse(session.filter) if session.filter else Filter("", ())
+        pattern = parse(session.filter) if session.filter else Filter("", ())
         lanes = only_lanes(trace, session.only) if session.only else None
         try:
-            hits = matches(trace, wanted, session.clocks, lambda: worker.is_cancelled)
-            found = SliceRows(trace, hits, session.range, lanes)
+            hits = matches(trace, pattern, session.clocks, lambda: worker.is_cancelled)
+            slices = SliceRows(trace, hits, session.range, lanes)
             scope = Scope(trace, session.range, lanes, clocks=session.clocks).text
             if session.filter:
                 scope += ", filtered"
-            write_rows(found, path, scope, lambda: worker.is_cancelled)
+            write_rows(slices, path, scope, lambda: worker.is_cancelled)
         except Cancelled:
             return
         except (TracelaneError, OSError) as error:
@@ -63,5 +63,5 @@ class SliceSaver:
                 self.app.call_from_thread(self.app.say, f"cannot write {path}: {reason}")
             return
         if not worker.is_cancelled:
-            told = f"{format_count(len(found))} slice{'' if len(found) == 1 else 's'}"
-            self.app.call_from_thread(self.app.say, f"saved {path.absolute()}: {told}")
+            count = f"{format_count(len(slices))} slice{'' if len(slices) == 1 else 's'}"
+            self.app.call_from_thread(self.app.say, f"saved {path.absolute()}: {count}")

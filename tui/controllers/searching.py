@@ -63,6 +63,7 @@ class SearchController:
         self._before: Session | None = None  # what was seen before a line was opened
         self._typing: Timer | None = None
         self._shows_first = False  # whether the first hit is to be brought into view
+        self._waiting_walk: tuple[int, Session] | None = None  # by how many hits to go once they are known
         store.subscribe_search(self.search_again)
 
     def commands(self) -> Mapping[str, Callable[[], object]]:
@@ -119,8 +120,8 @@ class SearchController:
         before, self._before = self._before, None
         if self._typing is not None:
             self._typing.stop()
-        wanted = parse(text).text
-        if before is not None and wanted == self.store.session.search:
+        search = parse(text).text
+        if before is not None and search == self.store.session.search:
             # It was found while it was typed: only the place in the history is missing.
             seen = self.store.session
             self.store.set_session(before)
@@ -128,11 +129,11 @@ class SearchController:
             self._say_found()
             return
         self._shows_first = True
-        if wanted == self.store.session.search and self.stopped_at is not None:
+        if search == self.store.session.search and self.stopped_at is not None:
             self.search_again()
-        elif wanted == self.store.session.search and self.hits is not None:
+        elif search == self.store.session.search and self.hits is not None:
             self._say_found()
-        self.store.go(replace(self.store.session, search=wanted))
+        self.store.go(replace(self.store.session, search=search))
 
     def filter_by(self, text: str) -> None:
         """Draw only what matches; all again where the text is empty."""
@@ -151,8 +152,11 @@ class SearchController:
             raise Refusal("nothing is searched for: / asks what")
         hits = self.hits
         if hits is None:
-            stopped = self.stopped_at is not None
-            raise Refusal("stopped before anything was found" if stopped else "still searching")
+            if self.stopped_at is not None:
+                raise Refusal("stopped before anything was found")
+            self._waiting_walk = direction, self.store.session
+            self.app.say("still searching")
+            return
         if not hits.count:
             raise Refusal(f"no slice matches {self.store.session.search}")
         step = hits.next if direction > 0 else hits.previous
@@ -161,14 +165,14 @@ class SearchController:
             None if identity is None else thing_by_id(self.store.trace, self.store.session.clocks, identity)
         )
         if thing is not None and isinstance(identity, SliceId):
-            place = self.store.trace.position(thing.row, thing.index)
-            found = step(thing.start, identity.source, place)
+            position = self.store.trace.position(thing.row, thing.index)
+            hit = step(thing.start, identity.source, position)
         else:
-            found = step(self.store.session.cursor)
-        if found is None:
+            hit = step(self.store.session.cursor)
+        if hit is None:
             which = "last" if direction > 0 else "first"
             raise Refusal(f"the {which} of {format_count(hits.count)} hits")
-        self._show_hit(found, hits)
+        self._show_hit(hit, hits)
 
     def _show_hit(self, hit: Hit, hits: Hits) -> None:
         identity = self.store.trace.slice_id_of(hit.source, hit.position)
@@ -275,14 +279,14 @@ class SearchController:
         parts = bool(session.filter) + bool(session.search)
         try:
             if session.filter:
-                for found in self._searching(session.filter, session, window, worker):
-                    left = found.hits
-                    self._tell_found(worker, session, None, left, found.share / parts)
+                for progress in self._searching(session.filter, session, window, worker):
+                    left = progress.hits
+                    self._tell_found(worker, session, None, left, progress.share / parts)
             if session.search:
-                for found in self._searching(session.search, session, window, worker):
-                    hits = found.hits if left is None else found.hits.within(left)
+                for progress in self._searching(session.search, session, window, worker):
+                    hits = progress.hits if left is None else progress.hits.within(left)
                     hit_cells(self.store.trace, hits, look_of(self.app.main.query_one(Minimap)).area)
-                    self._tell_found(worker, session, hits, left, (found.share + parts - 1) / parts)
+                    self._tell_found(worker, session, hits, left, (progress.share + parts - 1) / parts)
         except Cancelled:
             return
         except (TracelaneError, OSError) as error:
@@ -307,17 +311,22 @@ class SearchController:
             return
         if self.looked_through is None:  # stopped while this was on its way
             return
-        told = self.looked_through > 0
+        has_said = self.looked_through > 0
         self.hits, self.store.left = hits, left
         self.store.whole_left = left if hits is not None or share >= 1 else None
         self.looked_through = share if share < 1 else None
         self._show_found()
         if self.looked_through is None:
+            waiting, self._waiting_walk = self._waiting_walk, None
+            if waiting is not None and waiting[1] == now and hits is not None and hits.count:
+                self._shows_first = False
+                self.app.attempt(partial(self._walk_hits, waiting[0]))
+                return
             if self._shows_first and hits is not None and hits.count:
                 self._shows_first = False
                 self._show_first(hits)
             self._say_found()
-        elif not told:
+        elif not has_said:
             self.app.say("looking through the file: Esc stops")
 
     def _not_found(self, error: Exception) -> None:

@@ -93,12 +93,12 @@ class SelectionController:
             return known[row]
 
         def text(row: int, what: str) -> str:
-            found = thing(row)
-            if found is None:
+            target = thing(row)
+            if target is None:
                 return ""
             if what == "start":
-                return stamps.relative(found.start)
-            return format_ns(found.end - found.start) if what == "duration" else found.lane.title
+                return stamps.relative(target.start)
+            return format_ns(target.end - target.start) if what == "duration" else target.lane.title
 
         columns = [
             ColumnView(

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from textual.worker import get_current_worker
 
-from tracelane.core.base.errors import UnreadableError
 from tracelane.core.base.ids import SliceId
 
 from ..jobs import background
@@ -47,22 +46,18 @@ class SourceController:
         arguments = trace.event_arguments(source, ordinal) if slice_id is None else trace.arguments(slice_id)
         texts = [name, *texts_in(arguments.merged)]
         for frame in [] if slice_id is None else trace.ancestors(slice_id, MOST_FRAMES):
-            if (found := trace.find(frame)) is not None:
-                texts.append(trace.name(*found))
-        places = source_lines_in(texts)
+            if (at := trace.find(frame)) is not None:
+                texts.append(trace.name(*at))
+        files = source_lines_in(texts)
         folders = (Path(trace.sources[source].path).absolute().parent, Path.cwd())
-        place = existing(places, folders)
+        file = existing(files, folders)
         if get_current_worker().is_cancelled:
             return
-        if place is None:
-            said = f"{places[0].path} is not on this machine" if places else "this names no source file"
+        if file is None:
+            said = f"{files[0].path} is not on this machine" if files else "this names no source file"
             self.app.call_from_thread(self.app.say, said)
             return
-        try:
-            lines = lines_of(place[0])
-        except UnreadableError as error:
-            self.app.call_from_thread(self.app.say, str(error))
-            return
+        lines = lines_of(file[0])
         self.app.call_from_thread(
-            self.app.push_screen, SourceScreen(place[0], lines, max(1, min(place[1], len(lines))))
+            self.app.push_screen, SourceScreen(file[0], lines, max(1, min(file[1], len(lines))))
         )

@@ -42,12 +42,12 @@ class StepController:
 
     def take_for_steps(self, name: str) -> None:
         """Take the slices of a name (numbers in it aside) for steps; no name: those that are found."""
-        found = self._steps(name)
-        if name and not found:
+        steps = self._steps(name)
+        if name and not steps:
             raise Refusal(f"no slice is called {safe(name)}")
         self.store.go(replace(self.store.session, steps=name))
         what = f"slices called {safe(name)}" if name else "as they are found in the trace"
-        self.app.say(f"{format_count(len(found))} step{'s' if len(found) != 1 else ''}: {what}")
+        self.app.say(f"{format_count(len(steps))} step{'s' if len(steps) != 1 else ''}: {what}")
 
     def _steps(self, name: str) -> list[tuple[int, int]]:
         steps = step_marks(self.store.trace, self.store.session.clocks, name)

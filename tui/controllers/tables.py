@@ -8,7 +8,6 @@ from functools import partial
 
 from textual.worker import get_current_worker
 
-from tracelane.core.base.errors import Cancelled, TracelaneError
 from tracelane.core.base.progress import CancelledCallback, never
 from tracelane.core.query.hits import Hits
 from tracelane.core.tables.delta import delta, delta_to_first
@@ -23,6 +22,7 @@ from ..jobs import background
 from ..lanes.look import palette_of
 from ..panels.panel import TREES
 from ..panels.table import TablePane, columns_of, with_swatches
+from ..recent import Recent
 from ..session import Session
 from ..session_store import SessionStore
 from ..stage import Stage
@@ -33,8 +33,8 @@ from .selection import SelectionController
 
 OPS = ("ops", "ops-shape", "ops-module")
 """The panels that are tables of ops."""
-KEPT = 8
-"""Tables that are kept, so that going back to a range shows it at once."""
+MOST_TABLES = 8
+"""Tables that are held, so that going back to a range shows it at once."""
 
 
 Key = tuple[object, ...]
@@ -89,7 +89,7 @@ class TableController:
         self.store = store
         self.panels = panels
         self.selection = selection
-        self._tables: dict[Key, tuple[Table, list[ColumnView]]] = {}
+        self._tables: Recent[Key, tuple[Table, list[ColumnView]]] = Recent(MOST_TABLES)
         panels.fillers.update((name, self.fill) for name in PANELS if name not in TREES)
 
     def commands(self) -> Mapping[str, Callable[[], object]]:
@@ -114,30 +114,23 @@ class TableController:
         """Show the table of the panel on show, or make it."""
         name = self.store.session.panel
         pane = self.app.main.query_one(f"#{name}", TablePane)
-        found = self._tables.get(self._key())
-        if found is not None:
-            if pane.shown_table is not found[0]:
-                pane.show(*found, PANELS[name][1].sort)
+        counted = self._tables.get(self._key())
+        if counted is not None:
+            if pane.shown_table is not counted[0]:
+                pane.show(*counted, PANELS[name][1].sort)
             else:
                 pane.tell()
             return
-        pane.say("counting…")
+        pane.count()
         self._make_table(name, self._key(), self.store.session)
 
     @background("table")
     def _make_table(self, name: str, key: Key, session: Session) -> None:
         """Make a table away from the screen."""
         worker = get_current_worker()
-        try:
-            table = self._table(name, session, lambda: worker.is_cancelled)
-            colours = partial(palette_of, self.app.main)
-            columns = with_swatches(columns_of(table, PANELS[name][1].sort), table, self.store.trace, colours)
-        except Cancelled:
-            return
-        except (TracelaneError, OSError) as error:
-            if not worker.is_cancelled:
-                self.app.call_from_thread(self.app.say, str(error))
-            return
+        table = self._table(name, session, lambda: worker.is_cancelled)
+        colours = partial(palette_of, self.app.main)
+        columns = with_swatches(columns_of(table, PANELS[name][1].sort), table, self.store.trace, colours)
         if not worker.is_cancelled:
             self.app.call_from_thread(self._have_table, key, table, columns)
 
@@ -148,17 +141,15 @@ class TableController:
         scope = scope_of(self.store.trace, session, cancelled, self.store.whole_left)
         if self._key(session)[-1] is None:
             return row.run(scope, **options)[panel.table]
-        kept = replace(session, range=session.baseline, baseline=None)
-        found = self._tables.get(self._key(kept))
-        against = scope_of(self.store.trace, kept, cancelled, self.store.whole_left)
-        past = row.run(against, **options)[panel.table] if found is None else found[0]
+        baseline = replace(session, range=session.baseline, baseline=None)
+        counted = self._tables.get(self._key(baseline))
+        against = scope_of(self.store.trace, baseline, cancelled, self.store.whole_left)
+        past = row.run(against, **options)[panel.table] if counted is None else counted[0]
         now = row.run(replace(scope, against=against.when), **options)[panel.table]
         return (delta_to_first if panel.to_first else delta)(now, past, now.scope)
 
     def _have_table(self, key: Key, table: Table, columns: list[ColumnView]) -> None:
-        while len(self._tables) >= KEPT:
-            self._tables.pop(next(iter(self._tables)))
-        self._tables[key] = table, columns
+        self._tables.put(key, (table, columns))
         if self.panels.shows_panel and key == self._key():
             self.fill()
 
@@ -189,9 +180,9 @@ class TableController:
     def _turn_table(self, names: Sequence[str]) -> None:
         """Show the first of these panels, or the next of them; after going to a step, of that step."""
         self.take_step()
-        shown = self.store.session.panel
-        place = names.index(shown) + 1 if shown in names else 0
-        self.panels.show_or_say(names[place % len(names)])
+        panel = self.store.session.panel
+        position = names.index(panel) + 1 if panel in names else 0
+        self.panels.show_or_say(names[position % len(names)])
 
     def take_step(self) -> None:
         """Take the step that was gone to last as the range."""

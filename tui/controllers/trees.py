@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 
 from textual.worker import get_current_worker
 
-from tracelane.core.base.errors import Cancelled, TracelaneError
 from tracelane.core.tables.hit_table import HitTable, hit_table
 from tracelane.core.tables.registry import PANELS
 from tracelane.core.tables.tree_slices import slices_of_node
@@ -16,6 +15,7 @@ from ..panels.flame import DrawnTree
 from ..panels.panel import TREE_SLICES, TREES
 from ..panels.table import TablePane
 from ..panels.tree import TreePane
+from ..recent import Recent
 from ..session import Session
 from ..session_store import SessionStore
 from ..stage import Stage
@@ -23,7 +23,7 @@ from .hits import hit_columns
 from .panels import PanelController
 from .tables import Key, TableController, scope_of
 
-CACHED = 4
+MOST_TREES = 4
 """Trees that are held, so that going back to a range shows its tree at once."""
 
 
@@ -38,7 +38,7 @@ class TreeController:
         self.store = store
         self.panels = panels
         self.tables = tables
-        self._trees: dict[Key, DrawnTree] = {}
+        self._trees: Recent[Key, DrawnTree] = Recent(MOST_TREES)
         self._slices: HitTable | None = None
         self._takes_arrows = False  # whether the slices are to have the arrows once they are listed
         panels.fillers.update((name, self.fill) for name in TREES)
@@ -72,22 +72,13 @@ class TreeController:
         """Count a tree away from the screen, and lay it out."""
         worker = get_current_worker()
         row, panel = PANELS[session.panel]
-        try:
-            scope = scope_of(self.store.trace, session, lambda: worker.is_cancelled, self.store.whole_left)
-            tree = DrawnTree.of(scope.trace, row.run(scope, **dict(panel.options))[panel.table])
-        except Cancelled:
-            return
-        except (TracelaneError, OSError) as error:
-            if not worker.is_cancelled:
-                self.app.call_from_thread(self.app.say, str(error))
-            return
+        scope = scope_of(self.store.trace, session, lambda: worker.is_cancelled, self.store.whole_left)
+        tree = DrawnTree.of(scope.trace, row.run(scope, **dict(panel.options))[panel.table])
         if not worker.is_cancelled:
             self.app.call_from_thread(self._have_tree, key, tree)
 
     def _have_tree(self, key: Key, tree: DrawnTree) -> None:
-        while len(self._trees) >= CACHED:
-            self._trees.pop(next(iter(self._trees)))
-        self._trees[key] = tree
+        self._trees.put(key, tree)
         if self.panels.shows_panel and key == self._key():
             self.fill()
 
@@ -104,14 +95,9 @@ class TreeController:
         """Look for the slices of a call away from the screen."""
         worker = get_current_worker()
         options = dict(PANELS[session.panel][1].options)
-        try:
-            scope = scope_of(self.store.trace, session, lambda: worker.is_cancelled, self.store.whole_left)
-            slices = slices_of_node(
-                scope, path, options.get("by", "all"), bool(options.get("bottom_up", False))
-            )
-            table = hit_table(scope.trace, slices, lambda: worker.is_cancelled)
-        except Cancelled:
-            return
+        scope = scope_of(self.store.trace, session, lambda: worker.is_cancelled, self.store.whole_left)
+        slices = slices_of_node(scope, path, options.get("by", "all"), bool(options.get("bottom_up", False)))
+        table = hit_table(scope.trace, slices, lambda: worker.is_cancelled)
         if not worker.is_cancelled:
             self.app.call_from_thread(self._have_slices, table)
 

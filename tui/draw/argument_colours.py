@@ -12,7 +12,7 @@ from .palette import key_of_value
 BY_ARGUMENT = "arg:"
 WITHOUT = "quiet"
 """Colour of slices that have no such argument."""
-KEPT = 1 << 18
+MOST_KNOWN = 1 << 18
 
 
 class ArgumentColours:
@@ -28,12 +28,12 @@ class ArgumentColours:
         from tracelane.core.query.scan import json_value_text  # few views are coloured so
 
         name = colour_by.removeprefix(BY_ARGUMENT)
-        wanted = positions.tolist()
-        missing = [at for at in wanted if (source, name, at) not in self._known]
+        asked_positions = positions.tolist()
+        missing = [at for at in asked_positions if (source, name, at) not in self._known]
         if missing:
-            if len(self._known) + len(missing) > KEPT:
+            if len(self._known) + len(missing) > MOST_KNOWN:
                 self._known.clear()
-                missing = wanted
+                missing = asked_positions
             try:
                 values = argument_values(index, name, np.array(missing, np.int64))
             except (TracelaneError, OSError):
@@ -41,4 +41,4 @@ class ArgumentColours:
             for at, value in zip(missing, values):
                 key = WITHOUT if value is None else key_of_value(json_value_text(value))
                 self._known[source, name, at] = key
-        return [self._known[source, name, at] for at in wanted]
+        return [self._known[source, name, at] for at in asked_positions]

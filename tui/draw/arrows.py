@@ -63,12 +63,12 @@ def arrow_overlays(
     width = len(free[0]) if free else 0
     view = session.viewport if session.viewport.width == width else session.viewport.resized(max(1, width))
     board = _Board(free, width)
-    places = {line.row_key: y for y, line in reversed(list(enumerate(lines))) if line and line.row_key}
+    lines_by_row = {line.row_key: y for y, line in reversed(list(enumerate(lines))) if line and line.row_key}
     known: dict[SliceId, End | None] = {}
     for arrow in arrows.drawn:
         for identity in (arrow.source, arrow.target):
             if identity not in known:
-                known[identity] = _end(trace, session, view, layout, places, len(lines), identity)
+                known[identity] = _end(trace, session, view, layout, lines_by_row, len(lines), identity)
         source, target = known[arrow.source], known[arrow.target]
         if source is not None and target is not None:
             _draw(board, source, target)
@@ -82,14 +82,14 @@ def _end(
     session: Session,
     view: Viewport,
     layout: Layout,
-    places: Mapping[RowKey, int],
+    lines_by_row: Mapping[RowKey, int],
     height: int,
     identity: SliceId,
 ) -> End | None:
     thing = thing_by_id(trace, session.clocks, identity)
     if thing is None:
         return None
-    y = places.get(thing.key)
+    y = lines_by_row.get(thing.key)
     if y is None:
         line = layout.y_of(thing.key)
         if line is None:
@@ -154,12 +154,12 @@ class _Board:
                 return
 
     def overlays(self) -> list[Overlay]:
-        found: list[Overlay] = [{} for _ in range(self.height)]
+        overlays: list[Overlay] = [{} for _ in range(self.height)]
         for (y, x), sides in self._sides.items():
-            found[y][x] = GLYPHS[sides]
+            overlays[y][x] = GLYPHS[sides]
         for (y, x), text in self._texts.items():
-            found[y][x] = text
-        return found
+            overlays[y][x] = text
+        return overlays
 
 
 def _draw(board: _Board, source: End, target: End) -> None:
@@ -267,14 +267,14 @@ def _named(end: End) -> str:
 
 def free_cells(segments: Sequence[Segment], look: LineContext) -> list[bool]:
     """Return for each cell of the time area whether nothing is drawn there."""
-    found: list[bool] = []
+    free: list[bool] = []
     blank, rule = look.palette.blank, look.palette.process_rest
     for segment in segments:
         text, style = segment.text, segment.style
         if style is rule:
             text = text.replace(look.glyphs.rule, " ")
-        found.extend([(style is blank or style is rule) and text.isspace()] * segment.cell_length)
-    return found[look.titles :]
+        free.extend([(style is blank or style is rule) and text.isspace()] * segment.cell_length)
+    return free[look.titles :]
 
 
 def with_arrows(
@@ -284,7 +284,7 @@ def with_arrows(
     if not overlay:
         return list(segments)
     ink = Style(color=(look.palette.dim if faint else look.palette.accent_plain).color)
-    found: list[Segment] = []
+    written: list[Segment] = []
     at = -look.titles
     for segment in segments:
         width = segment.cell_length
@@ -294,11 +294,11 @@ def with_arrows(
             _, left = rest.split_cells(cell_len(text))
             style = (segment.style or look.palette.blank) + ink
             text = ascii_text(text) if look.glyphs.ascii else text
-            found.extend(part for part in (before, Segment(text, style)) if part.text)
+            written.extend(part for part in (before, Segment(text, style)) if part.text)
         if left.text:
-            found.append(left)
+            written.append(left)
         at += width
-    return found
+    return written
 
 
 def _strokes(overlay: Overlay, left: int, right: int) -> Iterable[tuple[int, str]]:

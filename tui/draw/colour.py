@@ -106,8 +106,8 @@ def shown_as(colour: RGB, system: ColorSystem) -> RGB:
     """Return what a terminal of a colour system shows for a colour, as RGB."""
     if system in (ColorSystem.TRUECOLOR, ColorSystem.WINDOWS):
         return colour
-    shown = Color.from_triplet(ColorTriplet(*colour)).downgrade(system)
+    colour_there = Color.from_triplet(ColorTriplet(*colour)).downgrade(system)
     if system is ColorSystem.STANDARD:
-        return list(ANSI.values())[shown.number or 0]
-    triplet = shown.get_truecolor()
+        return list(ANSI.values())[colour_there.number or 0]
+    triplet = colour_there.get_truecolor()
     return (triplet.red, triplet.green, triplet.blue)

@@ -142,7 +142,7 @@ def eighths(wish: bool | None, environment: Mapping[str, str]) -> bool:
     """Tell whether slice edges are drawn in eighths: as TRACELANE_EIGHTHS (0 or 1) says, else as the settings
     wish, else unless over SSH, where they cost 1.6 times the bytes.
     """
-    asked = environment.get("TRACELANE_EIGHTHS", "")
-    if asked:
-        return asked == "1"
+    setting = environment.get("TRACELANE_EIGHTHS", "")
+    if setting:
+        return setting == "1"
     return not (environment.get("SSH_CONNECTION") or environment.get("SSH_TTY")) if wish is None else wish

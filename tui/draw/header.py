@@ -49,6 +49,7 @@ class DeviceShare:
     device: str  # "GPU 0"
     rank: int | None  # None where the trace has no two ranks
     share: float | None
+    is_estimate: bool = False
 
 
 def header_of(
@@ -136,12 +137,12 @@ def busy_texts(devices: Sequence[DeviceShare]) -> list[str]:
     is_each = len(ranks) == len(known)  # a rank says which device it is
     if len(known) <= FEW_DEVICES:
         listed = [one for one in devices if one.share is not None]
-        shares = [f"{_name(one, is_each)} {_percent(one.share)}" for one in listed]
-        texts = [f"{_name(one, is_each)} busy {_percent(one.share)}" for one in listed]
+        shares = [f"{_name(one, is_each)} {_percent(one)}" for one in listed]
+        texts = [f"{_name(one, is_each)} busy {_percent(one)}" for one in listed]
         return ["  ".join(texts), "busy: " + ", ".join(shares)] if len(known) > 1 else texts
     low, high = known[0], known[-1]
     what = "ranks" if is_each else "devices"
-    least, most = _percent(low.share, 0), _percent(high.share, 0)
+    least, most = _percent(low, 0), _percent(high, 0)
     if least == most:
         return [f"{len(known)} {what} busy {least}", f"busy {least}"]
     return [
@@ -157,5 +158,5 @@ def _name(one: DeviceShare, is_each: bool) -> str:
     return f"rank {one.rank}" if is_each else f"rank {one.rank} {one.device}"
 
 
-def _percent(share: float | None, digits: int = 1) -> str:
-    return f"{100 * (share or 0.0):.{digits}f} %"
+def _percent(one: DeviceShare, digits: int = 1) -> str:
+    return f"{'≈' if one.is_estimate else ''}{100 * (one.share or 0.0):.{digits}f} %"

@@ -57,10 +57,10 @@ def fit_middle(text: str, width: int, ellipsis: str = "…") -> str:
         return fit(text, width, ellipsis)
     tail = (width - 1) // 2
     head = set_cell_size(text, width - 1 - tail)
-    end = text
-    while cell_len(end) > tail:
-        end = end[1:]
-    return fit(head + ellipsis + end, width, "")
+    at, room = len(text), tail
+    while at and (cells := cell_len(text[at - 1])) <= room:
+        at, room = at - 1, room - cells
+    return fit(head + ellipsis + text[at:], width, "")
 
 
 @lru_cache(maxsize=8192)

@@ -15,7 +15,7 @@ from tracelane.core.trace import Lane, Process, Trace
 
 from ..session import LaneKey, RowKey, Session
 from .folds import is_outside, rows_shown
-from .frames import folded_frames
+from .frames import NOTHING_FOLDED, folded_frames
 from .line import Line, LineKind, alike, has_overlaps, holders, lane_key, process_key
 from .only import only_lanes
 from .presets import is_left_out, lanes_in_order, ordered
@@ -48,10 +48,10 @@ class _Block:
     text: str = ""
     members: tuple[int, ...] = ()
     depths: Sequence[int] = ()  # of a lane's lines, ascending; without that of "+n rows"
-    frames: range = range(0)  # depths that one line stands for: the one with the last of them
+    frames: range = range(0)  # depths that one line stands for, which draws one of them
 
 
-_Shown: TypeAlias = tuple[Process, list[int], list[int]]
+_ProcessLanes: TypeAlias = tuple[Process, list[int], list[int]]
 """A process, its lanes that are shown, and those that are quiet."""
 
 
@@ -91,32 +91,33 @@ class Layout:
         first, last = max(0, top), min(self.height, top + count)
         if first >= last:
             return []
-        found: list[Line] = []
+        lines: list[Line] = []
         number = bisect_right(self._tops, first) - 1
         while first < last:
             block, block_top = self._blocks[number], self._tops[number]
             for offset in range(first - block_top, min(block.height, last - block_top)):
-                found.append(self._line(block, offset))
+                lines.append(self._line(block, offset))
             number += 1
             first = self._tops[number]
-        return found
+        return lines
 
     def y_of(self, key: RowKey) -> int | None:
         """Return the line that shows a row, the nearest drawn one if it is folded away; None if hidden."""
         number = self.lane_number(key.lane)
         if number is None or number not in self._block_of_lane:
             return None
-        place = self._block_of_lane[number]
-        block = self._blocks[place]
+        number_of_block = self._block_of_lane[number]
+        block = self._blocks[number_of_block]
         if block.lane < 0:
-            return self._tops[place]
-        return self._tops[place] + min(bisect_left(block.depths, key.depth), block.height - 1)
+            return self._tops[number_of_block]
+        row = block.frames.start if key.depth in block.frames else bisect_left(block.depths, key.depth)
+        return self._tops[number_of_block] + min(row, block.height - 1)
 
     def y_of_process(self, process: Process) -> int | None:
         """Return the line of a process's title, None if it is hidden."""
-        for place, block in enumerate(self._blocks):
+        for number, block in enumerate(self._blocks):
             if block.kind is LineKind.PROCESS and block.process == process:
-                return self._tops[place]
+                return self._tops[number]
         return None
 
     def lane_number(self, key: LaneKey) -> int | None:
@@ -146,15 +147,15 @@ class Layout:
         lane's title.
         """
         above = self.pinned_height(height)
-        shown: list[Line | None] = [*self.pinned[: above - 1], self.pinned[-1]] if above else []
+        lines: list[Line | None] = [*self.pinned[: above - 1], self.pinned[-1]] if above else []
         first = self.scrolled(scroll, height)
-        shown.extend(self.lines(first, height - above))
-        if len(shown) > above and (top := shown[above]) and top.lane is not None and not top.title:
-            shown[above] = replace(top, title=top.lane.title)
+        lines.extend(self.lines(first, height - above))
+        if len(lines) > above and (top := lines[above]) and top.lane is not None and not top.title:
+            lines[above] = replace(top, title=top.lane.title)
         if self.says_more(scroll, height):
-            shown[-1] = Line(LineKind.NOTE, self._below(first + height - above - 1))
-        shown.extend([None] * (height - len(shown)))
-        return shown
+            lines[-1] = Line(LineKind.NOTE, self._below(first + height - above - 1))
+        lines.extend([None] * (height - len(lines)))
+        return lines
 
     def says_more(self, scroll: int, height: int) -> bool:
         """Tell whether the last line of a lane area says how many lanes there are below it."""
@@ -176,8 +177,8 @@ class Layout:
         if self.height <= room or room < 2:
             return range(0)
         length = max(1, room * room // self.height)
-        place = self.scrolled(scroll, height) * (room - length) // (self.height - room)
-        return range(above + place, above + place + length)
+        offset = self.scrolled(scroll, height) * (room - length) // (self.height - room)
+        return range(above + offset, above + offset + length)
 
     # -- making ---------------------------------------------------------------------------------------------
 
@@ -189,7 +190,7 @@ class Layout:
             if rank is not None and rank.source in self.trace.missing:
                 self._add(_Block(LineKind.MISSING, 1, rank, text=self.trace.missing[rank.source]))
                 continue
-            found: list[_Shown] = []
+            content: list[_ProcessLanes] = []
             for process in ordered(self.trace, processes, session):
                 self.empty_lanes += process.empty
                 if not len(process.lanes):
@@ -198,7 +199,7 @@ class Layout:
                 if holders(self.trace, process) & session.hidden_processes:
                     self.hidden_lanes += len(process.lanes)
                     continue
-                shown: list[int] = []
+                drawn: list[int] = []
                 silent: list[int] = []
                 for number in lanes_in_order(self.trace, process, session):
                     lane = lanes[number]
@@ -207,21 +208,21 @@ class Layout:
                     elif number in quiet:
                         silent.append(number)
                     else:
-                        shown.append(number)
-                if shown or silent:
-                    found.append((process, shown, silent))
-            if rank is None or not found or not self._add_rank(rank, found, session):
-                self._add_processes(found, session)
+                        drawn.append(number)
+                if drawn or silent:
+                    content.append((process, drawn, silent))
+            if rank is None or not content or not self._add_rank(rank, content, session):
+                self._add_processes(content, session)
         self._add_note()
 
-    def _add_rank(self, rank: Process, found: Sequence[_Shown], session: Session) -> bool:
+    def _add_rank(self, rank: Process, content: Sequence[_ProcessLanes], session: Session) -> bool:
         """Add the line that heads a rank, and tell whether it stands for all of it."""
         key = process_key(rank)
         unasked = not session.only and key not in session.unfolded and opens_folded(self.trace)
         folded = key in session.folded or unasked
-        members = [number for _, lanes, silent in found for number in (*lanes, *silent)]
+        members = [number for _, lanes, silent in content for number in (*lanes, *silent)]
         # What an accelerator does tells the ranks apart; their hosts are always busy.
-        shown = [number for number in members if is_device(self.trace.lanes[number])]
+        devices = [number for number in members if is_device(self.trace.lanes[number])]
         if folded:
             for number in members:
                 self._block_of_lane[number] = len(self._blocks)
@@ -233,30 +234,30 @@ class Layout:
                 rank,
                 folded=folded,
                 text=text,
-                members=tuple(shown or members) if folded else (),
+                members=tuple(devices or members) if folded else (),
             )
         )
         return folded
 
-    def _add_processes(self, found: Sequence[_Shown], session: Session) -> None:
+    def _add_processes(self, content: Sequence[_ProcessLanes], session: Session) -> None:
         lanes, pattern = self.trace.lanes, session.only or None
-        for process, shown, silent in found:
+        for process, drawn, silent in content:
             key = process_key(process)
             folded = key in session.folded or (
                 key not in session.unfolded
                 and pattern is None
-                and self._opens_folded(process, (*shown, *silent), session)
+                and self._opens_folded(process, (*drawn, *silent), session)
             )
-            count = len(shown) + len(silent)
+            count = len(drawn) + len(silent)
             header = _Block(
-                LineKind.PROCESS, 1, process, folded=folded, members=tuple(shown if folded else ())
+                LineKind.PROCESS, 1, process, folded=folded, members=tuple(drawn if folded else ())
             )
             self._add(replace(header, text=f"{count:,} lanes" if folded and count > 1 else ""))
             if folded:
-                for number in (*shown, *silent):
+                for number in (*drawn, *silent):
                     self._block_of_lane[number] = len(self._blocks) - 1
                 continue
-            for number in shown:
+            for number in drawn:
                 self._add_lane(number, lanes[number], process, session)
             if silent:
                 self.quiet_lanes += len(silent)
@@ -289,9 +290,10 @@ class Layout:
         if key in session.folded or outside:
             self._add(_Block(LineKind.LANE, 1, process, number, folded=True, depths=(0,)))
             return
-        frames = range(0) if is_open or self.left is not None else folded_frames(self.trace, lane)
+        is_whole = is_open or self.left is not None
+        frames, drawn = NOTHING_FOLDED if is_whole else folded_frames(self.trace, lane)
         if frames:
-            depths = (*range(frames.start), *range(frames.stop - 1, rows))
+            depths = (*range(frames.start), drawn, *range(frames.stop, rows))
         most = len(depths) if is_open else rows_shown(lane, session, len(depths))
         if len(depths) > most:
             more = len(depths) - most
@@ -310,8 +312,8 @@ class Layout:
         first = entries["first"].astype(np.int64)
         edges = np.stack((first, first + entries["count"])).astype(positions.dtype)
         low, high = np.searchsorted(positions, edges)
-        kept: list[int] = np.flatnonzero((high > low) | (entries["kind"] != RowKind.SLICES)).tolist()
-        return kept
+        depths: list[int] = np.flatnonzero((high > low) | (entries["kind"] != RowKind.SLICES)).tolist()
+        return depths
 
     def _is_emptied(self, lane: Lane) -> bool:
         return self.left is not None and bool(lane.slices) and not len(self._depths(lane))
@@ -351,19 +353,19 @@ class Layout:
         return Line(LineKind.ROW, title, block.process, lane, depth, overlap=overlap, frames=frames)
 
     def _pinned(self, session: Session) -> tuple[Line, ...]:
-        found: list[Line] = []
+        pinned: list[Line] = []
         for key in session.pinned:
             number = self.lane_number(key)
             if number is None:
                 continue
             lane = self.trace.lanes[number]
-            for depth in range(min(len(lane.rows), PINNED_LINES - len(found))):
+            for depth in range(min(len(lane.rows), PINNED_LINES - len(pinned))):
                 title = f"{lane.title} · {lane.process.title}" if depth == 0 else ""
                 overlap = has_overlaps(lane, depth)
-                found.append(
+                pinned.append(
                     Line(LineKind.ROW, title, lane.process, lane, depth, overlap=overlap, pinned=True)
                 )
-        return (*found, Line(LineKind.RULE, "")) if found else ()
+        return (*pinned, Line(LineKind.RULE, "")) if pinned else ()
 
 
 def _counted(count: int, one: str, many: str = "") -> str:

@@ -86,18 +86,18 @@ def with_extent(segments: list[Segment], row: SampleRow, look: LineContext) -> l
     text = " " + "–".join(map(compact_value, row.extent))
     if cell_len(text) > look.area // EXTENT_SHARE:
         return segments
-    left, found, at = look.area - cell_len(text), [], 0
+    left, segments_out, at = look.area - cell_len(text), [], 0
     for segment in segments:
         before, _ = segment.split_cells(max(0, min(left - at, segment.cell_length)))
         at += segment.cell_length
         if before.text:
-            found.append(before)
-    return [*found, Segment(text, look.palette.dim)]
+            segments_out.append(before)
+    return [*segments_out, Segment(text, look.palette.dim)]
 
 
 def with_range(segments: Sequence[Segment], left: int, right: int, look: LineContext) -> list[Segment]:
     """Return the segments of a time area with the blank cells in [left, right), the range, shaded."""
-    found: list[Segment] = []
+    segments_out: list[Segment] = []
     at = 0
     blank, shade = look.palette.blank, look.palette.in_range
     for segment in segments:
@@ -106,11 +106,11 @@ def with_range(segments: Sequence[Segment], left: int, right: int, look: LineCon
         if segment.style is blank and low < high:
             text = segment.text
             parts = ((text[:low], blank), (text[low:high], shade), (text[high:], blank))
-            found.extend(Segment(part, style) for part, style in parts if part)
+            segments_out.extend(Segment(part, style) for part, style in parts if part)
         else:
-            found.append(segment)
+            segments_out.append(segment)
         at += width
-    return found
+    return segments_out
 
 
 def line_segments(line: Line | None, reader: RowReader, session: Session, look: LineContext) -> list[Segment]:
@@ -147,24 +147,32 @@ def _line_segments(
         hidden = _hidden_rows(line)
         hits = reader.hits_in(hidden, view) if hidden else ()
         return [*_gutter(title, look, "dim"), *with_hits([Segment(rest, palette.hint)], hits)]
-    focused = line.holds(session.focus)
     if line.kind is LineKind.LANE:
+        focused = line.holds(session.focus)
         title = _title(line, look, glyphs.folded + " ", focused, "")
         return [
             *_gutter(title, look, "focus" if focused else "title"),
             *_busy(line, reader, session, view, look),
         ]
+    return _row(line, line.lane, reader, session, view, look)
+
+
+def _row(
+    line: Line, lane: Lane, reader: RowReader, session: Session, view: Viewport, look: LineContext
+) -> list[Segment]:
+    """Return a row of a lane with its title: what is drawn of it, then the range and the cursor over it."""
+    palette, glyphs = look.palette, look.glyphs
     depth, selected = line.depth, reader.selected(session.selection)
-    if line.frames and selected is not None and selected.source == line.lane.source:
-        inside = selected.row - line.lane.rows.start
+    if line.frames and selected is not None and selected.source == lane.source:
+        inside = selected.row - lane.rows.start
         depth = inside if inside in line.frames else depth
-    row = reader.row(line.lane, depth, view, session.clocks, session.colour_by)
-    chosen = _chosen(selected, line.lane, depth, view, session)
+    row = reader.row(lane, depth, view, session.clocks, session.colour_by)
+    chosen = _chosen(selected, lane, depth, view, session)
     value = ""
     if isinstance(row, SliceRow):
         if line.frames:
             row = replace(row, runs=tuple(_of_frames(run, len(line.frames), look) for run in row.runs))
-        gap = chosen is not None and chosen.place == GAP
+        gap = chosen is not None and chosen.at == GAP
         area = slice_segments(row.runs, look.area, palette, glyphs, None if gap else chosen, row.has_bars)
         if gap and chosen is not None:
             area = with_gap(area, chosen.left, chosen.right, look)
@@ -175,6 +183,7 @@ def _line_segments(
         value = _value_at(row, session, view)
     else:
         area = busy_segments(row.levels, row.keys, palette, glyphs, row.hits)
+    focused = line.holds(session.focus)
     if session.range is not None:
         area = with_range(area, *range_cells(view, session.range), look)
     if focused:
@@ -319,7 +328,7 @@ def _chosen(
 
 def with_gap(segments: Sequence[Segment], left: int, right: int, look: LineContext) -> list[Segment]:
     """Return the segments with the blank cells in [left, right) filled: the selected gap."""
-    found: list[Segment] = []
+    segments_out: list[Segment] = []
     at = 0
     for segment in segments:
         width = segment.cell_length
@@ -328,18 +337,18 @@ def with_gap(segments: Sequence[Segment], left: int, right: int, look: LineConte
             before, rest = segment.split_cells(low)
             under, after = rest.split_cells(high - low)
             filled = Segment(look.glyphs.range_fill * under.cell_length, look.palette.range_edge)
-            found.extend(part for part in (before, filled, after) if part.text)
+            segments_out.extend(part for part in (before, filled, after) if part.text)
         else:
-            found.append(segment)
+            segments_out.append(segment)
         at += width
-    return found
+    return segments_out
 
 
 def with_cursor(segments: Sequence[Segment], cell: int, look: LineContext) -> list[Segment]:
     """Return the segments with a thin mark in one cell, or the letter there set off; nothing is covered."""
     glyphs = look.glyphs
     drawn = {" ", glyphs.filler, *glyphs.shades, *glyphs.bars, *glyphs.lefts}
-    found: list[Segment] = []
+    segments_out: list[Segment] = []
     at = 0
     for segment in segments:
         width = segment.cell_length
@@ -351,14 +360,14 @@ def with_cursor(segments: Sequence[Segment], cell: int, look: LineContext) -> li
                 under, after = rest.split_cells(2)
             elif under.text + after.text != rest.text:  # its left half
                 under, after = rest.split_cells(2)
-            found.extend(part for part in (before,) if part.text)
+            segments_out.extend(part for part in (before,) if part.text)
             style = under.style or look.palette.blank
             if under.text in drawn:
-                found.append(Segment(glyphs.single, style + look.palette.cursor_on))
+                segments_out.append(Segment(glyphs.single, style + look.palette.cursor_on))
             else:
-                found.append(Segment(under.text, look.palette.cursor_letter(style)))
-            found.extend(part for part in (after,) if part.text)
+                segments_out.append(Segment(under.text, look.palette.cursor_letter(style)))
+            segments_out.extend(part for part in (after,) if part.text)
         else:
-            found.append(segment)
+            segments_out.append(segment)
         at += width
-    return found
+    return segments_out

@@ -20,17 +20,17 @@ def only_lanes(trace: Trace, only: str) -> frozenset[int]:
     SlowPatternError.
     """
     pattern = pattern_of(only)
-    found: list[int] = []
+    matching: list[int] = []
     titles = titles_of(trace)
     hits = dict(zip(titles, pattern.matches_in(titles)))
     for rank, processes in by_rank(trace):
         whole = rank is not None and names_rank(pattern, rank.title)
         for process in processes:
             if whole or hits[process.title]:
-                found += process.lanes
+                matching += process.lanes
             else:
-                found += [place for place in process.lanes if hits[trace.lanes[place].title]]
-    return frozenset(found)
+                matching += [number for number in process.lanes if hits[trace.lanes[number].title]]
+    return frozenset(matching)
 
 
 def pattern_of(only: str) -> Pattern:

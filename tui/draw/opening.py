@@ -33,15 +33,15 @@ def with_devices_in_view(trace: Trace, session: Session, height: int) -> Session
     if Layout(trace, session).height <= height:
         return session
     session = replace(session, devices_first=True)
-    devices = sorted(place for place in device_lanes(trace) if trace.lanes[place].slices)
+    devices = sorted(number for number in device_lanes(trace) if trace.lanes[number].slices)
     threads = sorted(launching_lanes(trace).items(), key=lambda pair: -pair[1])
-    first = [place for place, _ in threads[:1]]
+    first = [number for number, _ in threads[:1]]
 
-    def seen(session: Session, places: Sequence[int]) -> bool:
+    def seen(session: Session, numbers: Sequence[int]) -> bool:
         layout = Layout(trace, session)
         says_more = layout.says_more(0, height)
-        for place in places:
-            lane = trace.lanes[place]
+        for number in numbers:
+            lane = trace.lanes[number]
             top = layout.y_of(RowKey(lane_key(lane), 0))
             if top is not None and top + min(LEAST_HOST_ROWS, lane.depth) > height - says_more:
                 return False
@@ -51,7 +51,7 @@ def with_devices_in_view(trace: Trace, session: Session, height: int) -> Session
     chief = [*devices, *first]
     rows = _most(LEAST_DEVICE_ROWS, lambda rows: seen(replace(shallow, device_rows=rows), chief))
     session = replace(session, device_rows=rows)
-    every = [place for place, _ in threads]
+    every = [number for number, _ in threads]
     rows = _most(LEAST_HOST_ROWS, lambda rows: seen(replace(session, host_rows=rows), every))
     return replace(session, host_rows=rows)
 

@@ -52,19 +52,19 @@ def _busy_levels(trace: Trace, width: int, offsets: frozenset[tuple[ClockKey, in
     view = minimap_view(trace, width)
     edges = view.edges()
     room = np.array([max(1, right - left) for left, right in pairwise(edges)], np.float64)
-    found = []
+    levels_of_kinds = []
     device: list[Lane] = []
     host: list[Lane] = []
     for lane in trace.lanes:
         if lane.slices or lane.unclosed:
             (device if is_device(lane) else host).append(lane)
     for lanes in (device, host):
-        asked = sorted(lanes, key=lambda lane: -lane.slices)[:LANES_ASKED]
-        if not asked:
-            found.append((-1,) * width)
+        fullest = sorted(lanes, key=lambda lane: -lane.slices)[:LANES_ASKED]
+        if not fullest:
+            levels_of_kinds.append((-1,) * width)
             continue
         best = np.full(width, -1, np.int64)
-        for lane in asked:
+        for lane in fullest:
             index, offset = trace.indexes[lane.source], clocks.offset(lane.source, lane.pid)
             if lanes is device:
                 cells = work_cells(index, lane.number, edges, offset, no_work(index))
@@ -72,8 +72,8 @@ def _busy_levels(trace: Trace, width: int, offsets: frozenset[tuple[ClockKey, in
                 cells = row_cells(index, _fullest_row(trace, lane), edges, offset)
             level = np.maximum(1, np.rint(8 * np.minimum(1.0, cells.busy / room)))
             best = np.maximum(best, np.where(cells.count > 0, level, -1).astype(np.int64))
-        found.append(tuple(best.tolist()))
-    return found[0], found[1]
+        levels_of_kinds.append(tuple(best.tolist()))
+    return levels_of_kinds[0], levels_of_kinds[1]
 
 
 def _fullest_row(trace: Trace, lane: Lane) -> int:
@@ -110,16 +110,16 @@ def minimap_lines(
 
 def _with_hits(line: list[Segment], marked: Sequence[bool], look: LineContext) -> list[Segment]:
     style = Style(color=look.palette.accent_plain.color, bold=True, underline=True)
-    found, cell = [], -look.titles
+    marked_line, cell = [], -look.titles
     for segment in line:
         begin, cell = cell, cell + segment.cell_length
         if begin < 0:
-            found.append(segment)
+            marked_line.append(segment)
             continue
-        for hit, letters in groupby(zip(marked[begin:cell], segment.text), itemgetter(0)):
-            text, own = "".join(letter for _, letter in letters), segment.style or look.palette.blank
-            found.append(Segment(text, own + style if hit else own))
-    return found
+        for hit, cells in groupby(zip(marked[begin:cell], segment.text), itemgetter(0)):
+            text, own = "".join(cell_text for _, cell_text in cells), segment.style or look.palette.blank
+            marked_line.append(Segment(text, own + style if hit else own))
+    return marked_line
 
 
 def _busy_lines(trace: Trace, session: Session, look: LineContext, height: int) -> list[list[Segment]]:
@@ -167,7 +167,7 @@ def overview_line(
     palette, glyphs = look.palette, look.glyphs
     bars = [glyphs.bars[max(0, level)] for level in levels]
     inside = bars[left:right]
-    if not palette.coloured:
+    if not palette.coloured or (not palette.shaded and len(inside) < len(bars)):
         inside[0] = glyphs.bracket_left
         inside[-1] = glyphs.bracket_right
     parts = [

@@ -85,7 +85,7 @@ FAMILIES: dict[str, Hue] = {
     "sync": Hue(30, 0.05, -0.018, (95, 132, 138, 174), (181, 174, 138, 95), ("bright_white", "black")),
     "trace": Hue(260, 0.015, -0.17, (236, 238, 240, 242), (254, 251, 248, 245), ("bright_black", "white")),
     "async": Hue(184, 0.06, 0.048, (29, 36, 43, 79), (158, 122, 79, 73), ("bright_green", "cyan")),
-    "counter": Hue(236, 0.06, -0.08, (24, 31, 67, 67), (153, 110, 74, 67), ("cyan", "cyan")),
+    "counter": Hue(236, 0.06, -0.08, (24, 31, 67, 67), (153, 110, 74, 67), ("blue", "cyan")),
     "quiet": Hue(265, 0.015, -0.2, (235, 237, 239, 241), (254, 252, 250, 246), ("bright_black", "white")),
 }
 """Hue, chroma and lightness were searched for so that what stands side by side in a trace differs for
@@ -294,11 +294,11 @@ class Palette:
             color=self.accent.color, bgcolor=self.range.bgcolor, underline=self.range.underline
         )
         self.step = self.style("annotation", Look.FAINT) if dark else self.title
-        faint = self._base("counter") if self.shaded else middle
-        self.minimap = self._style(blend(faint, self.surface, 0.6) if self.shaded else middle, background)
+        faint = self._base("counter")
+        self.minimap = self._style(blend(faint, self.surface, 0.6) if self.shaded else near, background)
         self.view = self._style(
-            blend(faint, self.surface, 0.3) if self.shaded else far,
-            blend(self.surface, strong, 0.1) if self.shaded else near,
+            blend(faint, self.surface, 0.3) if self.shaded else faint,
+            blend(self.surface, strong, 0.1) if self.shaded else background,
             bold=not self.coloured,
         )
 
@@ -310,37 +310,37 @@ class Palette:
 
     def style(self, key: str, look: Look = Look.WHOLE) -> Style:
         """Return the cached style of a colour key in a look."""
-        found = self._styles.get((key, look))
-        if found is None:
-            found = self._styles[key, look] = self._made(key, look)
-        return found
+        style = self._styles.get((key, look))
+        if style is None:
+            style = self._styles[key, look] = self._new_style(key, look)
+        return style
 
     def inks(self, key: str) -> tuple[Style, ...]:
         """Return the styles of cells with text of which slices cover 0..8 eighths: the more, the brighter.
 
         Levels that look alike have the same style object.
         """
-        found = self._inks.get(key)
-        if found is None:
-            found = self._inks[key] = self._by_level(key, has_text=True)
-        return found
+        inks = self._inks.get(key)
+        if inks is None:
+            inks = self._inks[key] = self._by_level(key, has_text=True)
+        return inks
 
     def fills(self, key: str) -> tuple[Style, ...]:
         """Return the same for cells without text."""
-        found = self._fills.get(key)
-        if found is None:
-            found = self._fills[key] = self._by_level(key, has_text=False)
-        return found
+        fills = self._fills.get(key)
+        if fills is None:
+            fills = self._fills[key] = self._by_level(key, has_text=False)
+        return fills
 
     def _by_level(self, key: str, has_text: bool) -> tuple[Style, ...]:
         if self.depth is Depth.NONE:
             return (self.blank,) * (FULL + 1)
-        made = {0: self.blank}
+        styles = {0: self.blank}
         for level in self.steps:
-            if level not in made:
+            if level not in styles:
                 ground = self.ground(key, level)
-                made[level] = self._style(text_on(ground) if has_text else None, ground)
-        return tuple(made[level] for level in self.steps)
+                styles[level] = self._style(text_on(ground) if has_text else None, ground)
+        return tuple(styles[level] for level in self.steps)
 
     def ground(self, key: str, level: int) -> RGB:
         """Return the colour, as this terminal shows it, of a cell of which slices cover so many eighths."""
@@ -385,7 +385,7 @@ class Palette:
     def _lightness(self) -> float:
         return 0.72 if self.dark else 0.66
 
-    def _made(self, key: str, look: Look) -> Style:
+    def _new_style(self, key: str, look: Look) -> Style:
         if self.depth is Depth.NONE:
             return Style(reverse=True, bold=True) if look is Look.CHOSEN else Style()
         base = self._base(key)

@@ -8,8 +8,9 @@ from types import MappingProxyType
 
 import numpy as np
 
-from tracelane.core.index.format import BLOCK, NO_SUMS, RowKind
+from tracelane.core.index.format import NO_SUMS, RowKind
 from tracelane.core.index.store import Index
+from tracelane.core.query.lookup import totals_of_rows
 from tracelane.core.query.ranges import ragged
 from tracelane.core.trace import Lane, Process, Trace
 
@@ -43,12 +44,12 @@ def preset_of(session: Session) -> str:
 def device_lanes(trace: Trace) -> frozenset[int]:
     """Return the places of the lanes of devices, and of what is measured of them."""
     host = {source: set(_families(index, HOST)) for source, index in enumerate(trace.indexes)}
-    found = set()
-    for place, lane in enumerate(trace.lanes):
+    devices = set()
+    for number, lane in enumerate(trace.lanes):
         works = is_device(lane) and not _begins_with(trace, lane, host.get(lane.source, set()))
         if works or _is_measured(trace, lane.process):
-            found.add(place)
-    return frozenset(found)
+            devices.add(number)
+    return frozenset(devices)
 
 
 def _is_measured(trace: Trace, process: Process) -> bool:
@@ -68,12 +69,12 @@ def _begins_with(trace: Trace, lane: Lane, categories: Collection[int]) -> bool:
 @lru_cache(maxsize=4)
 def launching_lanes(trace: Trace) -> MappingProxyType[int, int]:
     """Return the places of the threads that call a device's runtime or driver, and for how many ns."""
-    found: dict[int, int] = {}
+    ns_by_lane: dict[int, int] = {}
     spent = {source: _launching_ns(index) for source, index in enumerate(trace.indexes)}
-    for place, lane in enumerate(trace.lanes):
+    for number, lane in enumerate(trace.lanes):
         if lane.slices and not is_device(lane) and (ns := spent.get(lane.source, {}).get(lane.number, 0)):
-            found[place] = ns
-    return MappingProxyType(found)
+            ns_by_lane[number] = ns
+    return MappingProxyType(ns_by_lane)
 
 
 def _launching_ns(index: Index) -> dict[int, int]:
@@ -86,18 +87,17 @@ def _launching_ns(index: Index) -> dict[int, int]:
         return {}
     kinds = rows["category_count"][some].astype(np.int64)
     first = rows["categories"][some].astype(np.int64)
-    places, begins = ragged(first, first + kinds)
+    positions, begins = ragged(first, first + kinds)
     of_row = np.repeat(np.arange(len(some)), kinds)
-    wanted = np.isin(index.column("row_categories")[places], calls)
-    blocks = -(-rows["count"][some].astype(np.int64) // BLOCK)
-    totals = rows["sums"][some].astype(np.int64) + blocks * kinds
-    local = np.arange(len(places)) - begins[of_row]
-    ns = index.column("category_sums")[(totals[of_row] + local)[wanted]]
-    lanes = rows["lane"][some][of_row[wanted]]
-    found: dict[int, int] = {}
+    is_call = np.isin(index.column("row_categories")[positions], calls)
+    totals = totals_of_rows(rows[some])
+    local = np.arange(len(positions)) - begins[of_row]
+    ns = index.column("category_sums")[(totals[of_row] + local)[is_call]]
+    lanes = rows["lane"][some][of_row[is_call]]
+    ns_by_lane: dict[int, int] = {}
     for lane, value in zip(lanes.tolist(), ns.tolist()):
-        found[lane] = found.get(lane, 0) + value
-    return found
+        ns_by_lane[lane] = ns_by_lane.get(lane, 0) + value
+    return ns_by_lane
 
 
 def _families(index: Index, families: Sequence[str]) -> list[int]:
@@ -116,10 +116,10 @@ def ordered(trace: Trace, processes: Sequence[Process], session: Session) -> Seq
             keys.append(keys[-1])
         elif process.aside:
             keys.append((3, 0))
-        elif any(place in devices for place in process.lanes):
+        elif any(number in devices for number in process.lanes):
             keys.append((0, 0))
         else:
-            busiest = max((launching.get(place, 0) for place in process.lanes), default=0)
+            busiest = max((launching.get(number, 0) for number in process.lanes), default=0)
             keys.append((1, -busiest) if busiest else (2, 0))
     return [process for _, process in sorted(zip(keys, processes), key=lambda pair: pair[0])]
 
@@ -129,12 +129,12 @@ def lanes_in_order(trace: Trace, process: Process, session: Session) -> Sequence
     if preset_of(session) == "file":
         return process.lanes
     devices, launching = device_lanes(trace), launching_lanes(trace)
-    return sorted(process.lanes, key=lambda place: (place not in devices, -launching.get(place, 0)))
+    return sorted(process.lanes, key=lambda number: (number not in devices, -launching.get(number, 0)))
 
 
-def is_left_out(trace: Trace, place: int, session: Session) -> bool:
+def is_left_out(trace: Trace, number: int, session: Session) -> bool:
     """Tell whether a preset leaves a lane out."""
     preset = preset_of(session)
-    if preset not in ("devices", "launching") or place in device_lanes(trace):
+    if preset not in ("devices", "launching") or number in device_lanes(trace):
         return False
-    return preset == "devices" or place not in launching_lanes(trace)
+    return preset == "devices" or number not in launching_lanes(trace)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from tracelane.core.index.format import BLOCK, LaneKind, RowKind
+from tracelane.core.index.format import NO_SUMS, LaneKind, RowKind
 from tracelane.core.index.store import Index
+from tracelane.core.query.lookup import totals_of_rows
 from tracelane.core.trace import Lane, Trace
 
 from .palette import key_of
@@ -50,14 +51,14 @@ def quiet_lanes(trace: Trace) -> frozenset[int]:
     """
     start, end = trace.opening_span
     limit = max(1, round((end - start) * QUIET_SHARE))
-    found: set[int] = set()
+    folded: set[int] = set()
     loud = 0
     for process in trace.processes:
         quiet = [number for number in process.lanes if _is_quiet(trace, trace.lanes[number], limit)]
         loud += len(process.lanes) - len(quiet)
         if len(quiet) >= LEAST_FOLDED:
-            found.update(quiet)
-    return frozenset(found) if loud else frozenset()
+            folded.update(quiet)
+    return frozenset(folded) if loud else frozenset()
 
 
 def _is_quiet(trace: Trace, lane: Lane, limit: int) -> bool:
@@ -71,8 +72,7 @@ def _is_quiet(trace: Trace, lane: Lane, limit: int) -> bool:
 def _top_row_busy(index: Index, number: int) -> int:
     """Return the ns that a row's slices take, from its stored sums."""
     row = index.rows[number]
-    if int(row["kind"]) != RowKind.SLICES:
+    if int(row["kind"]) != RowKind.SLICES or int(row["sums"]) == NO_SUMS:
         return 0
-    kinds, blocks = int(row["category_count"]), -(-int(row["count"]) // BLOCK)
-    totals = int(row["sums"]) + blocks * kinds
-    return int(index.column("category_sums")[totals : totals + kinds].sum())
+    totals = int(totals_of_rows(row))
+    return int(index.column("category_sums")[totals : totals + int(row["category_count"])].sum())

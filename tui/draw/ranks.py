@@ -21,11 +21,11 @@ Group: TypeAlias = tuple[Process | None, list[Process]]
 def rank_heads(trace: Trace) -> MappingProxyType[int, Process]:
     """Return by source what stands for all processes of a rank; nothing where there are not two ranks."""
     titles = rank_titles(trace.members)
-    found = {
+    heads = {
         source: Process(source, NO_PROCESS, "", "", "", title, range(0), 0)
         for source, title in titles.items()
     }
-    return MappingProxyType(found)
+    return MappingProxyType(heads)
 
 
 def is_rank(process: Process) -> bool:

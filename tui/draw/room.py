@@ -42,7 +42,7 @@ def room_of(lines: int, panel_wanted: int, maximised: bool, empty: bool) -> Room
     return Room(header, minimap, lines > FOOTER_FROM and not maximised, panel, footer)
 
 
-def panel_height(lines: int, wanted: int, maximised: bool, empty: bool = False) -> int:
+def panel_height(lines: int, asked_lines: int, maximised: bool, empty: bool = False) -> int:
     """Return how many lines the panel takes of what header and footer leave of the screen, 0: none.
 
     But on a roomy screen an empty panel takes no more than its tabs and one line that says how to fill it.
@@ -52,8 +52,8 @@ def panel_height(lines: int, wanted: int, maximised: bool, empty: bool = False) 
     if empty and lines < ROOMY_SCREEN:
         height = EMPTY_PANEL
     elif lines < SMALL_SCREEN:
-        height = min(wanted, SMALL_PANEL)
+        height = min(asked_lines, SMALL_PANEL)
     else:
-        height = max(wanted, lines // 4)
+        height = max(asked_lines, lines // 4)
     height = min(height, lines - LEAST_LANES)
     return height if height >= 2 else 0

@@ -127,21 +127,21 @@ class RowReader:
         number = lane.rows[depth]
         offset = clocks.offset(lane.source, lane.pid)
         key = (lane.source, number, view, offset, colour_by, *self._sought)
-        found = self._rows.get(key)
-        if found is None:
+        row = self._rows.get(key)
+        if row is None:
             self.queries += 1
-            found = self._keep(key, self._draw(lane, number, view, offset, colour_by))
+            row = self._keep(key, self._draw(lane, number, view, offset, colour_by))
         else:
             self._rows.move_to_end(key)
-        return found
+        return row
 
     def busy(self, lanes: tuple[int, ...], view: Viewport, clocks: Clocks) -> BusyRow:
         """Return the busy time of what stands for some lanes (of the BUSY_LANES with most slices)."""
         key = ("busy", lanes, view, frozenset(clocks.offsets.items()), *self._sought)
-        found = self._rows.get(key)
-        if isinstance(found, BusyRow):
+        row = self._rows.get(key)
+        if isinstance(row, BusyRow):
             self._rows.move_to_end(key)
-            return found
+            return row
         busiest = [self.trace.lanes[number] for number in lanes]
         if len(busiest) > BUSY_LANES:
             busiest = sorted(busiest, key=lambda lane: -lane.slices)[:BUSY_LANES]
@@ -149,9 +149,9 @@ class RowReader:
             (lane.source, lane.rows.start, lane.rows.stop)
             for lane in map(self.trace.lanes.__getitem__, lanes)
         ]
-        made = replace(self._busy(busiest, view, clocks), hits=self.hits_in(rows, view))
-        self._keep(key, made)
-        return made
+        busy_row = replace(self._busy(busiest, view, clocks), hits=self.hits_in(rows, view))
+        self._keep(key, busy_row)
+        return busy_row
 
     def hits_in(self, rows: Sequence[RowSpan], view: Viewport) -> tuple[bool, ...]:
         """Return in which cells of a window hits of these rows lie; empty where none does."""
@@ -207,22 +207,22 @@ class RowReader:
     def _slices(self, lane: Lane, index: Index, number: int, edges: LaneEdges, colour_by: str) -> SliceRow:
         source = lane.source
         cells = self._cells(source, index, number, edges.array)
-        found = spans(index, number, cells)
-        if not found:
+        drawn = spans(index, number, cells)
+        if not drawn:
             return SliceRow(())
         first = int(index.rows[number]["first"])
-        positions = np.array([span.at for span in found], np.int64) + first
-        facts = self._facts(source, index, positions, found, colour_by)
-        names = self._many_names(source, index, number, found, edges)
+        positions = np.array([span.at for span in drawn], np.int64) + first
+        facts = self._facts(source, index, positions, drawn, colour_by)
+        names = self._many_names(source, index, number, drawn, edges)
         levels: list[int] = covered_levels(cells, edges.per_eighth).tolist()
-        runs = slice_runs(found, facts, edges.times, names, self.eighths, levels)
+        runs = slice_runs(drawn, facts, edges.times, names, self.eighths, levels)
         return SliceRow(self._with_hits(runs, source, number, edges), is_device(lane))
 
     def _many_names(
-        self, source: int, index: Index, number: int, found: list[Span], edges: LaneEdges
+        self, source: int, index: Index, number: int, drawn: list[Span], edges: LaneEdges
     ) -> dict[int, ManyNames]:
         """Return what the spans of several slices are called that have room for it."""
-        wide = [i for i, span in enumerate(found) if not span.whole and span.right - span.left >= COUNT_FROM]
+        wide = [i for i, span in enumerate(drawn) if not span.whole and span.right - span.left >= COUNT_FROM]
         if not wide:
             return {}
         row, left = index.rows[number], self._view(self._left, source, number)
@@ -230,13 +230,13 @@ class RowReader:
         starts = index.column("slices.start")[first : first + count] if left is None else left.starts
         slices = RowSlices(index, first, starts, None if left is None else left.indices)
         leads = leading_names(
-            slices, [edges.array[found[i].left] for i in wide], [edges.array[found[i].right] for i in wide]
+            slices, [edges.array[drawn[i].left] for i in wide], [edges.array[drawn[i].right] for i in wide]
         )
         names = {}
         for i, lead in zip(wide, leads):
             name = lead.name
             if name < 0:
-                name = int(index.column("slices.name")[first + found[i].at])
+                name = int(index.column("slices.name")[first + drawn[i].at])
             share = (
                 ""
                 if lead.share in (0.0, 1.0)
@@ -268,8 +268,8 @@ class RowReader:
         touched = None if view is None or not view.count else view.cells(edges.array).count > 0
         if view is None or touched is None or not touched.any():
             return tuple(run._replace(key=DIMMED) for run in runs)
-        places = np.array([run.place for run in runs], np.int64)
-        is_hit = np.isin(places, view.indices).tolist()
+        indices = np.array([run.at for run in runs], np.int64)
+        is_hit = np.isin(indices, view.indices).tolist()
         return tuple(
             run._replace(flags=run.flags | HIT)
             if (hit if run.flags & WHOLE else bool(touched[run.left : run.right].any()))
@@ -278,7 +278,7 @@ class RowReader:
         )
 
     def _facts(
-        self, source: int, index: Index, positions: np.ndarray, found: list[Span], colour_by: str
+        self, source: int, index: Index, positions: np.ndarray, drawn: list[Span], colour_by: str
     ) -> list[Facts]:
         names = index.column("slices.name")[positions].tolist()
         starts = index.column("slices.start")[positions].tolist()
@@ -287,7 +287,7 @@ class RowReader:
         cnames = _sparse(index, "promoted.cname", positions, -1)
         known = self._names
         facts: list[Facts] = []
-        for span, name, start, duration, flag, cname in zip(found, names, starts, durations, flags, cnames):
+        for span, name, start, duration, flag, cname in zip(drawn, names, starts, durations, flags, cnames):
             looked_up = known.get((source, name, span.category, cname, colour_by))
             if looked_up is None:
                 looked_up = self._look_up(source, index, name, span.category, cname, colour_by)
@@ -322,13 +322,17 @@ class RowReader:
         self, source: int, index: Index, number: int, edges: LaneEdges, colour_by: str
     ) -> InstantRow:
         cells = instant_cells(index, number, edges.array)
-        places = np.flatnonzero(cells.count)
-        at = cells.first[places] + int(index.rows[number]["first"])
+        occupied = np.flatnonzero(cells.count)
+        at = cells.first[occupied] + int(index.rows[number]["first"])
         names = index.column("instants.name")[at].tolist()
         categories = index.column("instants.category")[at].tolist()
         marks = []
         for cell, count, first, name, category in zip(
-            places.tolist(), cells.count[places].tolist(), cells.first[places].tolist(), names, categories
+            occupied.tolist(),
+            cells.count[occupied].tolist(),
+            cells.first[occupied].tolist(),
+            names,
+            categories,
         ):
             looked_up = self._names.get((source, name, category, -1, colour_by))
             if looked_up is None:
@@ -353,20 +357,20 @@ class RowReader:
 
         A log's series has a scale of its own: temperatures are never near zero.
         """
-        found = self._scales.get((source, number))
-        if found is None:
+        scale = self._scales.get((source, number))
+        if scale is None:
             if isinstance(index, LogIndex):
                 self._extents[source, number] = _extent(*(index.metrics[number].series.bounds or (0.0, 0.0)))
-                found = self._scales[source, number] = index.scale(number)
-                return found
+                scale = self._scales[source, number] = index.scale(number)
+                return scale
             row = index.rows[number]
             whole = [int(row["start"]), int(row["end"]) + 1]
             cells = sample_cells(index, number, whole)
             low, high = float(cells.low[0]), float(cells.high[0])
             self._extents[source, number] = _extent(low, high)
             finite = [value for value in (low, high, 0.0) if np.isfinite(value)]
-            found = self._scales[source, number] = (min(finite), max(finite))
-        return found
+            scale = self._scales[source, number] = (min(finite), max(finite))
+        return scale
 
     # -- folded lines ---------------------------------------------------------------------------------------
 
@@ -444,20 +448,20 @@ class RowReader:
             return Selected(
                 selection.source, row, position - first, start, index.end(position), RowKind.SLICES
             )
-        for place, kind, column in (
+        for item, kind, column in (
             (index.instant_of(selection.ordinal), RowKind.INSTANTS, "instants.start"),
             (index.sample_of(selection.ordinal), RowKind.SAMPLES, "samples.start"),
         ):
-            if place is None:
+            if item is None:
                 continue
             rows = index.rows
             hit = np.flatnonzero(
-                (rows["kind"] == kind) & (rows["first"] <= place) & (place < rows["first"] + rows["count"])
+                (rows["kind"] == kind) & (rows["first"] <= item) & (item < rows["first"] + rows["count"])
             )
             if len(hit):
                 row = int(hit[0])
-                start = int(index.column(column)[place])
-                return Selected(selection.source, row, place - int(rows[row]["first"]), start, start, kind)
+                start = int(index.column(column)[item])
+                return Selected(selection.source, row, item - int(rows[row]["first"]), start, start, kind)
         return None
 
 
@@ -470,9 +474,9 @@ def _sparse(index: Index, column: str, positions: I64, missing: int) -> list[int
     low, high = stored.searchsorted(ends).tolist()
     if low == high:
         return [missing] * len(positions)
-    places = np.minimum(stored.searchsorted(positions.astype(stored.dtype)), len(stored) - 1)
-    values = index.column(f"{column}.value")[places].astype(np.int64)
-    at: list[int] = np.where(stored[places] == positions, values, missing).tolist()
+    nearest = np.minimum(stored.searchsorted(positions.astype(stored.dtype)), len(stored) - 1)
+    values = index.column(f"{column}.value")[nearest].astype(np.int64)
+    at: list[int] = np.where(stored[nearest] == positions, values, missing).tolist()
     return at
 
 

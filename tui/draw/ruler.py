@@ -141,13 +141,13 @@ class _Canvas:
 
     def segments(self) -> list[Segment]:
         """Return the line, one segment per stretch of a style."""
-        found: list[Segment] = []
+        segments: list[Segment] = []
         begin = 0
         for cell in range(1, self.width + 1):
             if cell == self.width or self.styles[cell] is not self.styles[begin]:
-                found.append(Segment("".join(self.text[begin:cell]), self.styles[begin]))
+                segments.append(Segment("".join(self.text[begin:cell]), self.styles[begin]))
                 begin = cell
-        return found
+        return segments
 
 
 def ruler_lines(
@@ -179,8 +179,8 @@ def ruler_lines(
 
 def _fitted_time(text: str, look: LineContext) -> str:
     """Return a time without its leading digits where there is no room: the last ones tell places apart."""
-    over = cell_len(text) - max(1, look.titles - 3)  # beside the cursor's mark, a blank and the separator
-    return text if over <= 0 else look.glyphs.ellipsis + text[over + 1 :]
+    excess = cell_len(text) - max(1, look.titles - 3)  # beside the cursor's mark, a blank and the separator
+    return text if excess <= 0 else look.glyphs.ellipsis + text[excess + 1 :]
 
 
 def _corner(text: str, look: LineContext, accent: bool = False) -> list[Segment]:
@@ -216,14 +216,14 @@ def _ticks(
     times = ticks(view, zero, least)
     cells = [view.cell(time) for time in times]
     free = 0
-    taken = _taken_cells(view, session, marks)
+    occupied = _occupied_cells(view, session, marks)
     for time, cell, end in zip(times, cells, [*cells[1:], room]):
         label = time_text(time, session, origin, step)
         if cell < room:
             canvas.put(cell, glyphs.tick, palette.line)
-        at, label = _beside(cursor, cell, label, (free, min(end, room)))
+        at, label = _label_at(cursor, cell, label, (free, min(end, room)))
         cells_of_label = range(at, at + cell_len(label))
-        if free <= at and at + cell_len(label) <= room and taken.isdisjoint(cells_of_label):
+        if free <= at and at + cell_len(label) <= room and occupied.isdisjoint(cells_of_label):
             canvas.put(at, label, palette.ruler)
             free = max(cell, at + cell_len(label)) + 1
     if session.baseline is not None:
@@ -246,29 +246,29 @@ def _ticks(
     return canvas.segments()
 
 
-def _taken_cells(view: Viewport, session: Session, marks: Sequence[Mark]) -> frozenset[int]:
+def _occupied_cells(view: Viewport, session: Session, marks: Sequence[Mark]) -> frozenset[int]:
     """Return the cells in which marks and the ends of range and baseline stand: tick labels keep off."""
-    found = {view.cell(time) for mark in marks for time in (mark.start, mark.end)}
+    cells = {view.cell(time) for mark in marks for time in (mark.start, mark.end)}
     for span in (session.range, session.baseline):
         if span is not None:
             left, right = range_cells(view, span)
-            found |= {left, right - 1}
-    return frozenset(found)
+            cells |= {left, right - 1}
+    return frozenset(cells)
 
 
-def _beside(cursor: int, tick: int, label: str, room: tuple[int, int]) -> tuple[int, str]:
+def _label_at(cursor: int, tick: int, label: str, room: tuple[int, int]) -> tuple[int, str]:
     """Return where a tick's label is written, and how: behind the tick; where the cursor would stand in it,
     before the tick if there is room there, else around the cursor, over the tick if it must be.
     """
     at, length = tick + 1, cell_len(label)
-    place = cursor - at
-    if not 0 <= place < length:
+    within = cursor - at
+    if not 0 <= within < length:
         return at, label
     if tick - length >= room[0]:
         return tick - length, label
     if at + length >= room[1]:
-        at, place = at - 1, place + 1
-    return at, label[:place] + " " + label[place:]
+        at, within = at - 1, within + 1
+    return at, label[:within] + " " + label[within:]
 
 
 def _steps(
@@ -300,11 +300,11 @@ def _steps(
                 canvas.put(left + 1, fit_middle(label, room, glyphs.ellipsis), palette.step)
         free = max(free, min(right, left + 1))
     if session.baseline is not None:
-        taken = (0, 0)
+        occupied = (0, 0)
         if session.range is not None:
             (left, right), (at, text) = range_cells(view, session.range), _length(view, session.range, look)
-            taken = min(left, at), max(right, at + cell_len(text))
-        _baseline(canvas, view, session.baseline, look, taken)
+            occupied = min(left, at), max(right, at + cell_len(text))
+        _baseline(canvas, view, session.baseline, look, occupied)
     if session.range is not None:
         left, right = range_cells(view, session.range)
         if right - left > 1:
@@ -332,7 +332,7 @@ def _length(view: Viewport, range_: tuple[int, int], look: LineContext) -> tuple
 
 
 def _baseline(
-    canvas: _Canvas, view: Viewport, baseline: tuple[int, int], look: LineContext, taken: tuple[int, int]
+    canvas: _Canvas, view: Viewport, baseline: tuple[int, int], look: LineContext, occupied: tuple[int, int]
 ) -> None:
     """Draw the baseline as a double line from end to end, with its length where there is room beside the
     cells that are taken.
@@ -349,7 +349,7 @@ def _baseline(
         canvas.put(right - 1, glyphs.baseline[2], style)
     text = f" baseline {format_ns(baseline[1] - baseline[0])} "
     for at in ((low + high - len(text)) // 2, low + 1, high - 1 - len(text)):
-        free = at + len(text) <= taken[0] or taken[1] <= at
+        free = at + len(text) <= occupied[0] or occupied[1] <= at
         if low < at and at + len(text) < high and free:
             canvas.put(at, text, style)
             return
@@ -371,6 +371,6 @@ def steps_in(steps: Sequence[StepMark], view: Viewport) -> list[StepMark]:
     """Return the steps that touch the view (they are in time order), at most two per cell."""
     first = bisect.bisect_right(steps, view.start, key=lambda step: step.end)
     last = bisect.bisect_left(steps, view.end, key=lambda step: step.start)
-    found = steps[first:last]
-    stride = max(1, len(found) // (2 * view.width))
-    return list(found[::stride])
+    touching = steps[first:last]
+    stride = max(1, len(touching) // (2 * view.width))
+    return list(touching[::stride])

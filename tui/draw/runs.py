@@ -30,7 +30,7 @@ class Run(NamedTuple):
     right: int
     key: str  # colour key
     label: str  # safe to print; empty where the run is too narrow
-    place: int  # index within the row of the slice, or of the longest it stands for
+    at: int  # index within the row of the slice, or of the longest it stands for
     slices: int  # how many it stands for
     flags: int
     left_eighths: int = 0  # eighths of the first cell that are empty, 0..7
@@ -45,7 +45,7 @@ class InstantCell(NamedTuple):
     cell: int
     key: str
     instants: int
-    place: int  # index within the row of the first one
+    at: int  # index within the row of the first one
 
 
 class Facts(NamedTuple):

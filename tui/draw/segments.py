@@ -36,7 +36,7 @@ _SHARED = re.compile(
 class SelectedCells:
     """The selected slice as a row shows it: its index in the row and the cells it touches, [left, right)."""
 
-    place: int
+    at: int
     left: int
     right: int
 
@@ -242,7 +242,7 @@ def _chosen_run(
     style = palette.style(run.key, Look.CHOSEN)
     width = run.right - run.left
     if run.flags & WHOLE:
-        if run.place != chosen.place:
+        if run.at != chosen.at:
             # A neighbour that shares the cell's time but not the slice (a zero-length one at its edge).
             _run(segments, run, palette, glyphs, has_bars)
         else:
@@ -304,6 +304,8 @@ def band_segments(
     below its least value in full and the band up to the greatest paler, as far as one glyph can say it.
     """
     segments: list[Segment] = []
+    if not palette.shaded:
+        key = "counter"  # full hues would be the loudest thing on the screen
     steady, pale, both = (
         palette.style(key, Look.FAINT),
         palette.style(key, Look.DIM),
@@ -347,17 +349,17 @@ def with_hits(segments: Sequence[Segment], hits: Sequence[bool]) -> list[Segment
     """Return segments with the cells marked in which hits lie; `hits` may be empty."""
     if not any(hits):
         return list(segments)
-    found: list[Segment] = []
+    marked_segments: list[Segment] = []
     at = 0
     for segment in segments:
         rest, width = segment, segment.cell_length
         for hit, cells in groupby(hits[at : at + width]):
             part, rest = rest.split_cells(sum(1 for _ in cells))
-            found.append(Segment(part.text, (part.style or Style()) + HIT_STYLE) if hit else part)
+            marked_segments.append(Segment(part.text, (part.style or Style()) + HIT_STYLE) if hit else part)
         if rest.text:
-            found.append(rest)
+            marked_segments.append(rest)
         at += width
-    return found
+    return marked_segments
 
 
 def levels_of(

@@ -46,11 +46,11 @@ class SketchLine:
 
 def sketch_lines(sketch: Sketch) -> tuple[SketchLine, ...]:
     """Return all lines in display order."""
-    found: list[SketchLine] = []
+    lines: list[SketchLine] = []
     for process in sketch.processes:
-        found.append(SketchLine(process))
-        found.extend(SketchLine(process, lane) for lane in process.lanes)
-    return tuple(found)
+        lines.append(SketchLine(process))
+        lines.extend(SketchLine(process, lane) for lane in process.lanes)
+    return tuple(lines)
 
 
 def line_of(lines: Sequence[SketchLine], key: RowKey | None) -> int | None:
@@ -60,12 +60,12 @@ def line_of(lines: Sequence[SketchLine], key: RowKey | None) -> int | None:
 
 def moved_focus(lines: Sequence[SketchLine], key: RowKey | None, by: int) -> RowKey | None:
     """Return the lane so many lanes further down from a lane, the first where none is focused."""
-    places = [y for y, line in enumerate(lines) if line.lane is not None]
-    if not places:
+    lanes = [y for y, line in enumerate(lines) if line.lane is not None]
+    if not lanes:
         return None
     at = line_of(lines, key)
-    place = 0 if at is None else bisect_left(places, at) + by
-    return lines[places[min(max(0, place), len(places) - 1)]].row_key
+    number = 0 if at is None else bisect_left(lanes, at) + by
+    return lines[lanes[min(max(0, number), len(lanes) - 1)]].row_key
 
 
 def scroll_within(lines: Sequence[SketchLine], scroll: int, height: int) -> int:

@@ -44,16 +44,16 @@ class Weaver:
         for arrows, faint in layers:
             if arrows.drawn:
                 overlays = arrow_overlays(self.reader.trace, session, layout, lines, free, arrows)
-                drawn = [with_arrows(line, over, look, faint) for line, over in zip(drawn, overlays)]
+                drawn = [with_arrows(line, overlay, look, faint) for line, overlay in zip(drawn, overlays)]
         return drawn
 
     def selected(self, selection: Selectable | None) -> Arrows:
         """Return the arrows of a selection."""
         if selection != self._of[0]:
-            trace, found = self.reader.trace, Arrows()
+            trace, arrows = self.reader.trace, Arrows()
             if isinstance(selection, SliceId) and 0 <= selection.source < len(trace.indexes):
-                found = arrows_of(trace, selection)
-            self._of = selection, found
+                arrows = arrows_of(trace, selection)
+            self._of = selection, arrows
         return self._of[1]
 
     def in_view(self, lines: Sequence[Line | None], session: Session, look: LineContext) -> Arrows:

@@ -61,7 +61,7 @@ class LaneCanvas(Widget, can_focus=True):
         self._lines: list[Line | None] = []
         self._thumb = range(0)
         self._weaver: Weaver | None = None
-        self._woven: list[list[Segment]] | None = None  # the lines with arrows; None: not drawn yet
+        self._segments: list[list[Segment]] | None = None  # the lines with arrows; None: not drawn yet
         self._drag_from: int | None = None
         self._dragged = False
 
@@ -70,7 +70,7 @@ class LaneCanvas(Widget, can_focus=True):
         self._sought = search, left
         if self._reader is not None:
             self._reader.look_for(search, left)
-        self._woven = None
+        self._segments = None
         self.refresh()
 
     def mark_slowest(self, source: int) -> None:
@@ -106,7 +106,7 @@ class LaneCanvas(Widget, can_focus=True):
     # -- drawing --------------------------------------------------------------------------------------------
 
     def _prepare(self) -> None:
-        self._woven = None
+        self._segments = None
         if self._session is None or self._layout_lines is None or self.size.width < 1:
             return
         self._look = replace(look_of(self), slowest=self._slowest)
@@ -122,13 +122,17 @@ class LaneCanvas(Widget, can_focus=True):
         if not self._has_arrows(session):
             line = line_segments(self._lines[y], self._reader, session, look)
             return Strip(framed(line, y in self._thumb, look), width)
-        if self._woven is None and self._weaver is not None and self._layout_lines is not None:
-            self._woven = self._weaver.lines(self._lines, self._layout_lines, session, look)
-        return Strip(self._woven[y] if self._woven else [], width)
+        if self._segments is None and self._weaver is not None and self._layout_lines is not None:
+            self._segments = self._weaver.lines(self._lines, self._layout_lines, session, look)
+        return Strip(self._segments[y] if self._segments else [], width)
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         """Leave out the filter for the terminal's own colours: the palette has none of them."""
-        return [found for found in super().get_line_filters() if not isinstance(found, ANSIToTruecolor)]
+        return [
+            line_filter
+            for line_filter in super().get_line_filters()
+            if not isinstance(line_filter, ANSIToTruecolor)
+        ]
 
     def _has_arrows(self, session: Session) -> bool:
         weaver = self._weaver
@@ -206,19 +210,19 @@ class LaneCanvas(Widget, can_focus=True):
             self.post_message(LanePressed(line))
             return
         self.post_message(
-            SlicePressed(key, self._time(event.x), cell, self._place_at(line, cell), event.chain)
+            SlicePressed(key, self._time(event.x), cell, self._index_at(line, cell), event.chain)
         )
 
-    def _place_at(self, line: Line, cell: int) -> int:
+    def _index_at(self, line: Line, cell: int) -> int:
         view, reader, session = self._view, self._reader, self._session
         if line.lane is None or view is None or reader is None or session is None:
             return -1
         row = reader.row(line.lane, max(0, line.depth), view, session.clocks, session.colour_by)
         if isinstance(row, SliceRow):
             run = run_at(row.runs, cell)
-            return -1 if run is None else run.place
+            return -1 if run is None else run.at
         marks = getattr(row, "marks", ())
-        return next((mark.place for mark in marks if mark.cell == cell), -1)
+        return next((mark.at for mark in marks if mark.cell == cell), -1)
 
     def row_at(self, y: int) -> RowKey | None:
         """Return the row shown at a line of the widget."""

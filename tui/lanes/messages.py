@@ -17,14 +17,14 @@ from ..session import RowKey
 class SlicePressed(Message):
     """A cell of a row was clicked.
 
-    `place` is the index within the row of what is drawn there (the longest of several), -1 for an empty cell;
+    `index` is the place within the row of what is drawn there (the longest of several), -1 for an empty cell;
     `chain` is 2 for a double click.
     """
 
     row: RowKey
     at: int
     cell: int
-    place: int = -1
+    index: int = -1
     chain: int = 1
 
 

@@ -85,8 +85,8 @@ class SketchCanvas(Widget, can_focus=True):
                     Strip(ruler_segments(self._sketch, session, look), width),
                 ]
             return self._heads[y]
-        place = scroll_within(self.lines, session.scroll, self.lane_lines) + y - HEAD
-        line = self.lines[place] if place < len(self.lines) else None
+        number = scroll_within(self.lines, session.scroll, self.lane_lines) + y - HEAD
+        line = self.lines[number] if number < len(self.lines) else None
         return Strip(sketch_segments(line, self._sketch, session, look), width)
 
     def on_resize(self, event: events.Resize) -> None:

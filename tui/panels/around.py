@@ -47,21 +47,21 @@ class Around:
 NOTHING_AROUND = Around()
 
 
-def around_of(trace: Trace, found: SliceDetail, links: list[Link]) -> Around:
+def around_of(trace: Trace, detail: SliceDetail, links: list[Link]) -> Around:
     """Return the slices around one; around the launch of device work, where `links`, its chain, know it."""
-    index, position, what = trace.indexes[found.id.source], found.position, "around it"
+    index, position, what = trace.indexes[detail.id.source], detail.position, "around it"
     if len(links) > 1 and links[0].role == "kernel" and (launch := trace.find(links[1].id)) is not None:
         row, at = launch
         position, what = int(index.rows[row.number]["first"]) + at, f"around its {links[1].role}"
     positions = enclosing(index, position)
-    shown = positions[:MOST]
-    columns = (index.column(name)[shown].tolist() for name in ("slices.name", "slices.ordinal"))
-    times = index.duration(shown).tolist(), index.self_time(shown).tolist()
+    nearest = positions[:MOST]
+    columns = (index.column(name)[nearest].tolist() for name in ("slices.name", "slices.ordinal"))
+    times = index.duration(nearest).tolist(), index.self_time(nearest).tolist()
     entries = tuple(
-        Entry(short_name(index.string(name)), total, own, jump_to(SliceId(found.id.source, ordinal)))
+        Entry(short_name(index.string(name)), total, own, jump_to(SliceId(detail.id.source, ordinal)))
         for name, ordinal, total, own in zip(*columns, *times)
     )
-    return Around(what, entries, len(positions) - len(shown))
+    return Around(what, entries, len(positions) - len(nearest))
 
 
 def around_lines(around: Around, width: int, label: Style, jump: Style) -> list[Text]:

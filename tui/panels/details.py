@@ -86,16 +86,16 @@ def details_of(
 
     Of a lane of values it is told what it says of a range `span` too.
     """
-    if thing.slice is not None and (found := trace.detail(thing.slice)) is not None:
-        return _slice(trace, stamps, thing, found)
+    if thing.slice is not None and (detail := trace.detail(thing.slice)) is not None:
+        return _slice(trace, stamps, thing, detail)
     if thing.is_gap:
-        told = (*gap_fields(trace, stamps, thing), *_lane_fields(thing), *_start_fields(stamps, thing))
-        return Details(gap_title(thing), gap_title(thing), told, has_arguments=False)
+        all_fields = (*gap_fields(trace, stamps, thing), *_lane_fields(thing), *_start_fields(stamps, thing))
+        return Details(gap_title(thing), gap_title(thing), all_fields, has_arguments=False)
     if isinstance(trace, Overlay) and (reading := reading_of(trace, thing)) is not None:
         title, warning = reading_title(reading), reading.metric.column.warning
         fields = reading_fields(trace, stamps, thing, reading)
-        told = (fields[0], *range_fields(trace, stamps, thing, span), *fields[1:])
-        return Details(title, title, told, (), (warning,) if warning else (), has_arguments=False)
+        all_fields = (fields[0], *range_fields(trace, stamps, thing, span), *fields[1:])
+        return Details(title, title, all_fields, (), (warning,) if warning else (), has_arguments=False)
     if thing.row.kind is RowKind.INSTANTS:
         instant = trace.instant_detail(thing.row, thing.index)
         fields = [
@@ -120,53 +120,55 @@ def details_of(
     return Details(short_name(title), title, tuple(fields))
 
 
-def _slice(trace: Trace, stamps: TimeWriter, thing: Thing, found: SliceDetail) -> Details:
-    share = f" · {found.self_time / found.duration:.1%}" if found.duration else ""
-    end_event = "" if found.end_ordinal is None else f", its end {format_count(found.end_ordinal)}"
+def _slice(trace: Trace, stamps: TimeWriter, thing: Thing, detail: SliceDetail) -> Details:
+    share = f" · {detail.self_time / detail.duration:.1%}" if detail.duration else ""
+    end_event = "" if detail.end_ordinal is None else f", its end {format_count(detail.end_ordinal)}"
     lead = [
-        Field("duration", format_ns(found.duration, 9)),
+        Field("duration", format_ns(detail.duration, 9)),
         *_step_fields(trace, stamps, thing),
-        *_launch_fields(trace, stamps, found.id, found.category),
+        *_launch_fields(trace, stamps, detail.id, detail.category),
         *_telemetry_fields(trace, stamps, thing),
     ]
-    own = [Field("self", format_ns(found.self_time, 9) + share)] if found.self_time != found.duration else []
+    own = (
+        [Field("self", format_ns(detail.self_time, 9) + share)] if detail.self_time != detail.duration else []
+    )
     fields = [
         *lead,
         *own,
-        Field("category", found.category or NONE),
+        Field("category", detail.category or NONE),
         *_lane_fields(thing),
         *_rank_fields(trace, thing),
         *_start_fields(stamps, thing),
-        _parent(trace, found.id),
-        *([Field("children", format_count(found.children))] if found.children else []),
-        *_flow_fields(trace, found.id),
-        Field("event", format_count(found.id.ordinal) + end_event),
+        _parent(trace, detail.id),
+        *([Field("children", format_count(detail.children))] if detail.children else []),
+        *_flow_fields(trace, detail.id),
+        Field("event", format_count(detail.id.ordinal) + end_event),
     ]
-    links = trace.chain(found.id)
+    links = trace.chain(detail.id)
     return Details(
-        found.short_name,
-        found.name,
+        detail.short_name,
+        detail.name,
         tuple(fields),
-        _chain(links, found.id),
-        _remarks(found),
-        around=around_of(trace, found, links),
-        means=_means(trace, found),
+        _chain(links, detail.id),
+        _remarks(detail),
+        around=around_of(trace, detail, links),
+        means=_means(trace, detail),
         lead=len(lead),
     )
 
 
-def _means(trace: Trace, found: SliceDetail) -> str:
-    entry = explain(found.name, trace.indexes[found.id.source])
+def _means(trace: Trace, detail: SliceDetail) -> str:
+    entry = explain(detail.name, trace.indexes[detail.id.source])
     return "" if entry is None else f"{entry.line} ({entry.source})"
 
 
-def _remarks(found: SliceDetail) -> tuple[str, ...]:
+def _remarks(detail: SliceDetail) -> tuple[str, ...]:
     remarks = []
-    if found.overlap:
+    if detail.overlap:
         remarks.append("overlaps another slice of its lane without nesting in it: drawn on a row of its own")
-    if found.unclosed:
+    if detail.unclosed:
         remarks.append("begins but never ends in the file: drawn to the end of its lane")
-    if found.clamped:
+    if detail.clamped:
         remarks.append("its time is beyond what can be drawn and was cut")
     return tuple(remarks)
 
@@ -183,9 +185,9 @@ def _rank_fields(trace: Trace, thing: Thing) -> list[Field]:
 
 def _launch_fields(trace: Trace, stamps: TimeWriter, identity: SliceId, category: str | None) -> list[Field]:
     """Return how long device work waited for after its launch, and how long of it behind other work."""
-    if category not in WORK or (told := trace.launch_delay(identity, stamps.clocks)) is None:
+    if category not in WORK or (delays := trace.launch_delay(identity, stamps.clocks)) is None:
         return []
-    delay, wait = told
+    delay, wait = delays
     fields = [Field("launch delay", format_ns(delay) + (" · clocks disagree" if delay < 0 else ""))]
     return fields if wait is None else [*fields, Field("behind others", format_ns(wait))]
 
@@ -258,8 +260,8 @@ def _chain(links: list[Link], identity: SliceId) -> tuple[ChainPart, ...]:
 
 def name_of(trace: Trace, identity: SliceId) -> str:
     """Return the short name of a slice."""
-    found = trace.find(identity)
-    return "" if found is None else trace.label(*found)
+    row = trace.find(identity)
+    return "" if row is None else trace.label(*row)
 
 
 # -- laying out ---------------------------------------------------------------------------------------------
@@ -321,13 +323,13 @@ def _chain_text(chain: tuple[ChainPart, ...], width: int, look: DetailsStyles) -
     return text
 
 
-def shares(wanted: Sequence[int], room: int) -> list[int]:
+def shares(widths: Sequence[int], room: int) -> list[int]:
     """Return how many cells each of several texts gets of `room`: the short ones all, the long ones alike."""
-    sizes = [0] * len(wanted)
-    left = len(wanted)
-    for size, place in sorted((size, place) for place, size in enumerate(wanted)):
-        sizes[place] = min(size, room // left)
-        room -= sizes[place]
+    sizes = [0] * len(widths)
+    left = len(widths)
+    for size, number in sorted((size, number) for number, size in enumerate(widths)):
+        sizes[number] = min(size, room // left)
+        room -= sizes[number]
         left -= 1
     return sizes
 
@@ -359,11 +361,11 @@ def details_json(details: Details, thing: Thing, arguments: Arguments | None) ->
         "start_ns": thing.start,
         "duration_ns": thing.end - thing.start,
     }
-    taken = {"start", "in the file", "duration", "event"}
+    own_keys = {"start", "in the file", "duration", "event"}
     if details.means:
         value["means"] = details.means
     value |= {
-        field.label.replace(" ", "_"): field.value for field in details.fields if field.label not in taken
+        field.label.replace(" ", "_"): field.value for field in details.fields if field.label not in own_keys
     }
     if arguments is not None:
         value["args"] = arguments.begin

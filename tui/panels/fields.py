@@ -103,9 +103,9 @@ def _side_by_side(fields: Sequence[Field], width: int, label_style: Style, jump_
 def _long(field: Field, room: int, width: int, label_style: Style) -> list[Text]:
     """Return a value that takes several lines, its label before the first."""
     label = safe(field.label)
-    beside = cell_len(label) <= room and width - room > COLUMN // 2
-    indent = room + 1 if beside else 2
-    heads = [] if beside else wrap(label, width)
+    on_line = cell_len(label) <= room and width - room > COLUMN // 2
+    indent = room + 1 if on_line else 2
+    heads = [] if on_line else wrap(label, width)
     lines = [Text(head, label_style, no_wrap=True, end="") for head in heads]
     wrapped: list[str] = []
     for part in field.value.split("\n"):
@@ -114,7 +114,7 @@ def _long(field: Field, room: int, width: int, label_style: Style) -> list[Text]
             break
     for number, part in enumerate(wrapped[:LONGEST_LINES]):
         text = Text(no_wrap=True, end="")
-        text.append((label if beside and number == 0 else "").ljust(indent), label_style)
+        text.append((label if on_line and number == 0 else "").ljust(indent), label_style)
         text.append(part)
         lines.append(text)
     if len(wrapped) > LONGEST_LINES:

@@ -8,7 +8,7 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 
 from tracelane.core.base.safe_text import safe
-from tracelane.core.base.units import format_ns, format_share
+from tracelane.core.base.units import count_of, format_ns, format_share
 from tracelane.core.tables.findings.finding import Finding, Findings
 from tracelane.core.tables.findings.forms import claim_text
 
@@ -36,8 +36,8 @@ class FindingsPane(Vertical):
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         """Make an empty pane."""
         super().__init__(id=id, classes=classes)
-        self._told = False  # whether the line speaks of what is shown
-        self.shown: Findings | None = None
+        self._says_scope = False  # whether the line speaks of what is shown
+        self.findings: Findings | None = None
         self.table = VirtualTable(id="findings-rows", empty="nothing stands out")
         """The list."""
         self._origin = 0
@@ -56,23 +56,23 @@ class FindingsPane(Vertical):
     def finding(self) -> Finding | None:
         """The finding under the cursor."""
         row = self.table.row
-        return None if row is None or self.shown is None else self.shown.findings[row]
+        return None if row is None or self.findings is None else self.findings.findings[row]
 
     def say(self, *texts: str) -> None:
         """Show a line above the list."""
-        self._told = False
+        self._says_scope = False
         self._put(*texts)
 
     def _put(self, *texts: str) -> None:
         self.query_one(Bar).pieces = tuple(Text(safe(text)) for text in texts if text)
 
-    def show(self, found: Findings, origin: int) -> None:
+    def show(self, findings: Findings, origin: int) -> None:
         """Show findings; evidence is told by the time since the origin."""
         self._origin = origin
-        if found is not self.shown:
-            self.shown = found
-            self.table.show(finding_columns(found), len(found.findings))
-        self._told = True
+        if findings is not self.findings:
+            self.findings = findings
+            self.table.show(finding_columns(findings), len(findings.findings))
+        self._says_scope = True
         self._say_all()
         self._fit()
 
@@ -85,20 +85,20 @@ class FindingsPane(Vertical):
         self._say_all()
 
     def _say_all(self) -> None:
-        found = self.shown
-        if found is None or not self._told:
+        findings = self.findings
+        if findings is None or not self._says_scope:
             return
-        rules = len(found.not_judged)
-        missing = f"{rules} rule{'s' if rules != 1 else ''} not judged" if rules else ""
+        rules = len(findings.not_judged)
+        missing = f"{count_of(rules, 'rule')} not checked for lack of data" if rules else ""
         enter = "Enter: evidence, again: the next" if self.has_focus_within else "Tab: arrows here"
-        self._put(found.scope, enter, "T: in full", missing)
+        self._put(findings.scope, enter, "T: in full", missing)
 
     def on_resize(self) -> None:
         """Show or hide the text as there is room."""
         self._fit()
 
     def _fit(self) -> None:
-        roomy = self.size.height >= ROOMY and self.shown is not None and bool(self.shown.findings)
+        roomy = self.size.height >= ROOMY and self.findings is not None and bool(self.findings.findings)
         text = self.query_one(TextPane)
         text.set_class(not roomy, "-hidden")
         rows = self.table.row_count + 1
@@ -107,19 +107,19 @@ class FindingsPane(Vertical):
 
     def _show_text(self) -> None:
         finding, pane = self.finding, self.query_one(TextPane)
-        if finding is None or self.shown is None or pane.has_class("-hidden"):
+        if finding is None or self.findings is None or pane.has_class("-hidden"):
             return
         width = max(20, self.size.width - 6)
         lines = list(finding_lines(finding, width, self._origin, threshold=True))
-        told = Text(f"\n{finding.title}: {claim_text(finding)}\n", "bold")
-        told.append("\n".join(lines), "not bold")
-        missing = "\n".join(missing_lines(self.shown, width))
-        pane.show(told.append(f"\n\n{missing}" if missing else "", "not bold dim"))
+        text = Text(f"\n{finding.title}: {claim_text(finding)}\n", "bold")
+        text.append("\n".join(lines), "not bold")
+        missing = "\n".join(missing_lines(self.findings, width))
+        pane.show(text.append(f"\n\n{missing}" if missing else "", "not bold dim"))
 
 
-def finding_columns(found: Findings) -> list[ColumnView]:
+def finding_columns(findings: Findings) -> list[ColumnView]:
     """Return the columns of the list."""
-    rows = found.findings
+    rows = findings.findings
     claims = np.array([0 if finding.note else finding.claimed_ns for finding in rows], np.int64)
     return [
         ColumnView("Claims", 11, lambda row: _claim(rows[row]), right=True, keys=claims),
@@ -129,12 +129,12 @@ def finding_columns(found: Findings) -> list[ColumnView]:
     ]
 
 
-def banner(found: Findings, width: int, lines: int) -> Text | None:
+def banner(findings: Findings, width: int, lines: int) -> Text | None:
     """Return what the empty panel tells of the findings in so many lines, None where nothing is found.
 
     One line tells of the first and how many more there are; of more lines each tells of one.
     """
-    losses = found.losses
+    losses = findings.losses
     if not losses:
         return None
     if lines == 1:
@@ -142,10 +142,12 @@ def banner(found: Findings, width: int, lines: int) -> Text | None:
         cost = f", {format_share(first.share)} of the time" if first.claimed_ns else ""
         more = f" ({len(losses) - 1} more)" if len(losses) > 1 else ""
         return _line([(f"{KEY}: {first.title}{cost}{more}: ", "bold"), (first.text, "")], width)
-    told = [_line([(f"{KEY} Findings, by the time that they claim", "bold")], width)]
+    text_lines = [_line([(f"{KEY} Findings, by the time that they claim", "bold")], width)]
     for finding in losses[: lines - 1]:
-        told.append(_line([(f"{_claim(finding):>11}  {finding.title}: ", ""), (finding.text, "dim")], width))
-    return Text("\n").join(told)
+        text_lines.append(
+            _line([(f"{_claim(finding):>11}  {finding.title}: ", ""), (finding.text, "dim")], width)
+        )
+    return Text("\n").join(text_lines)
 
 
 def _line(parts: list[tuple[str, str]], width: int) -> Text:

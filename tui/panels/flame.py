@@ -135,8 +135,8 @@ class Flame(Widget, can_focus=True):
         runs = self._folded_run(line) if line.folded else self._runs(line)
         chosen = None
         if self.row != ROOT and line.first <= int(self.drawn.icicle.depths[self.row]) <= line.last:
-            own = [run for run in runs if run.place == self.row or line.folded]
-            chosen = SelectedCells(own[0].place, own[0].left, own[0].right) if own else None
+            own = [run for run in runs if run.at == self.row or line.folded]
+            chosen = SelectedCells(own[0].at, own[0].left, own[0].right) if own else None
         return Strip(slice_segments(runs, width, palette_of(self), glyphs(), chosen))
 
     def _runs(self, line: IcicleLine) -> list[Run]:
@@ -225,7 +225,7 @@ class Flame(Widget, can_focus=True):
             return ROOT
         line = self._lines[number]
         runs = self._folded_run(line) if line.folded else self._runs(line)
-        return next((run.place for run in runs if run.left <= x < run.right), ROOT)
+        return next((run.at for run in runs if run.left <= x < run.right), ROOT)
 
     def on_click(self, event: events.Click) -> None:
         """Choose the call clicked; the chosen one is zoomed into."""

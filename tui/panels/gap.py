@@ -60,14 +60,14 @@ def _class_text(gap: Gap) -> str:
 def _recurrence_text(trace: Trace, stamps: TimeWriter, thing: Thing) -> str:
     """Return how often the gap is met between the same names."""
     steps = [(step.start, step.end) for step in step_marks(trace, stamps.clocks, stamps.steps)]
-    found = recurrence(trace, thing.row, thing.index, steps, stamps.clocks)
-    if found.count < 2:
+    again = recurrence(trace, thing.row, thing.index, steps, stamps.clocks)
+    if again.count < 2:
         return "no: the only one between these two"
-    times = f"{format_count(found.count)} times"
-    if found.of:
-        once_each = found.count == found.steps
-        times = f"in {found.steps} of {found.of} steps" + ("" if once_each else f", {times}")
-    return f"{times}, {format_ns(round(found.median_ns))} median"
+    times = f"{format_count(again.count)} times"
+    if again.of:
+        once_each = again.count == again.steps
+        times = f"in {again.steps} of {again.of} steps" + ("" if once_each else f", {times}")
+    return f"{times}, {format_ns(round(again.median_ns))} median"
 
 
 def _thread_fields(gap: Gap) -> list[Field]:
@@ -84,5 +84,5 @@ def _thread_fields(gap: Gap) -> list[Field]:
 
 
 def _name(trace: Trace, identity: SliceId) -> str:
-    found = trace.find(identity)
-    return "" if found is None else safe(trace.label(*found))
+    row = trace.find(identity)
+    return "" if row is None else safe(trace.label(*row))

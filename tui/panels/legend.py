@@ -22,13 +22,13 @@ GAP = 2
 
 def categories_of(trace: Trace) -> list[str]:
     """Return the categories of all files in order of their first file, each once; "" for none at all."""
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for index in trace.indexes:
         # Flows have categories too, but no colour.
         drawn = set(np.unique(index.column("row_categories")).tolist())
         drawn.update(np.unique(index.column("instants.category")[:MOST_INSTANTS]).tolist())
-        found |= dict.fromkeys(index.categories[number] for number in sorted(drawn))
-    return list(found)[:MOST_CATEGORIES]
+        names |= dict.fromkeys(index.categories[number] for number in sorted(drawn))
+    return list(names)[:MOST_CATEGORIES]
 
 
 def legend_text(trace: Trace, palette: Palette, glyphs: Glyphs, width: int) -> Text:
@@ -92,8 +92,8 @@ def _columns(entries: list[Text], size: int, width: int) -> list[Text]:
     lines = []
     for row in range(height):
         line = Text(no_wrap=True, end="")
-        for place, entry in enumerate(entries[row::height]):
-            line.append(" " * (place * (size + GAP) - line.cell_len))
+        for column, entry in enumerate(entries[row::height]):
+            line.append(" " * (column * (size + GAP) - line.cell_len))
             entry.truncate(size if columns > 1 else width, overflow="ellipsis")
             line.append_text(entry)
         lines.append(line)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from rich.text import Text
@@ -80,13 +80,15 @@ def next_panel(key: str, panel: str, groups: Sequence[TabGroup] = GROUPS) -> str
     return names[(names.index(panel) + 1) % len(names)] if panel in names else names[0]
 
 
-def tabs(chosen: str, width: int, all_groups: Sequence[TabGroup] = GROUPS) -> tuple[Text, ...]:
+def tabs(
+    chosen: str, width: int, all_groups: Sequence[TabGroup] = GROUPS, empty: Collection[str] = ()
+) -> tuple[Text, ...]:
     """Return the tabs, those of the chosen one's key beside it; where there is little room by short names or
-    by their keys alone.
+    by their keys alone. Those of which all panels are `empty` are dim.
     """
     for short in range(SHORTEST + 1):
         groups = [group for group in all_groups if group.key or chosen in dict(group.panels)]
-        line = [_tab(group, chosen, short) for group in groups]
+        line = [_tab(group, chosen, short, empty) for group in groups]
         if sum(len(tab) + len(GAP) for tab in line) <= width or short == SHORTEST:
             break
     own = line[[chosen in dict(group.panels) for group in groups].index(True)]
@@ -103,16 +105,17 @@ then only one of them is named.
 """
 
 
-def _tab(group: TabGroup, chosen: str, short: int) -> Text:
+def _tab(group: TabGroup, chosen: str, short: int, empty: Collection[str]) -> Text:
     titles = dict(group.panels)
     first, first_title = group.panels[0]
     if chosen not in titles:
         name = (TITLES.get(group.key, first_title), group.short, "", "", "")[short]
-        return _link(f"{group.key} {name}".rstrip(), first)
+        style = "dim" if all(panel in empty for panel in titles) else ""
+        return _link(f"{group.key} {name}".rstrip(), first, style)
     line = Text(f"{group.key} ", "bold")
     if short == SHORTEST and len(titles) > 1:
-        place = f" {list(titles).index(chosen) + 1}/{len(titles)}"
-        return line.append_text(_link(titles[chosen] + place, chosen, "reverse bold"))
+        position = f" {list(titles).index(chosen) + 1}/{len(titles)}"
+        return line.append_text(_link(titles[chosen] + position, chosen, "reverse bold"))
     for number, (name, title) in enumerate(titles.items()):
         if number:
             line.append("·", "dim")
@@ -125,7 +128,7 @@ def _link(text: str, name: str, style: str = "") -> Text:
     return Text(text, style).on(click=f"app.panel('{name}')")
 
 
-def made_pane(name: str) -> Widget:
+def new_pane(name: str) -> Widget:
     """Return a new, empty pane for a panel."""
     if name == "findings":
         return FindingsPane(id=name)
@@ -151,35 +154,55 @@ class Panel(Vertical):
         """Make the pane; `queries` are the names of saved queries, a panel each."""
         super().__init__(id=id)
         self.groups = groups_with(queries)
+        self.absent: frozenset[str] = frozenset()
+        """Panels that the trace has nothing for."""
 
-    class Made(Message):
+    class PaneAdded(Message):
         """A panel that is shown for the first time can be filled."""
 
     def compose(self) -> ComposeResult:
         """Make the tabs, and the panel that is shown first."""
         yield Bar(id="tabs")
-        yield made_pane(self._chosen)
+        yield new_pane(self._chosen)
 
     def choose(self, name: str) -> None:
         """Show a panel by its name."""
         self._chosen = name
+        if not self.is_attached:  # the viewer closes
+            return
         panes = {pane.id: pane for pane in self.children if pane.id != "tabs"}
         for each, pane in panes.items():
             pane.set_class(each != name, "-hidden")
         if name not in panes:
-            self.call_next(self._tell_when, self.mount(made_pane(name)))
+            self.call_next(self._tell_when, self.mount(new_pane(name)))
         self._show_tabs()
 
     async def _tell_when(self, mounted: AwaitMount) -> None:
         await mounted
-        self.post_message(self.Made())
+        self.post_message(self.PaneAdded())
+
+    def on_table_pane_rows_changed(self) -> None:
+        """Dim the tabs that lead to nothing."""
+        self._show_tabs()
+
+    def dim_absent(self, names: Collection[str]) -> None:
+        """Dim the tabs of panels that the trace has nothing for."""
+        self.absent = frozenset(names)
+        self._show_tabs()
 
     def on_resize(self) -> None:
         """Fit the tabs into the new width."""
         self._show_tabs()
 
     def _show_tabs(self) -> None:
-        self.query_one("#tabs", Bar).pieces = tabs(self._chosen, self.size.width, self.groups)
+        self.query_one("#tabs", Bar).pieces = tabs(self._chosen, self.size.width, self.groups, self._empty())
+
+    def _empty(self) -> set[str]:
+        """Return the panels that are known to show nothing: of those not seen yet hits and queries."""
+        panes = {pane.id: pane for pane in self.query(TablePane)}
+        tables = {name: pane.shown_table for name, pane in panes.items() if name is not None}
+        known = {name for name, table in tables.items() if table is not None and not len(table)}
+        return known | self.absent | ({QUERY, "hits"} - tables.keys())
 
     def body(self, name: str) -> Widget:
         """Return the widget of a panel."""

@@ -49,18 +49,18 @@ def reading_fields(trace: Overlay, stamps: TimeWriter, thing: Thing, reading: Re
 
 def range_fields(trace: Trace, stamps: TimeWriter, thing: Thing, span: tuple[int, int] | None) -> list[Field]:
     """Return what a lane of values says of the range, nothing without one."""
-    found = None if span is None else statistics_of(trace, thing.row, span, stamps.clocks)
-    if found is None:
+    of_range = None if span is None else statistics_of(trace, thing.row, span, stamps.clocks)
+    if of_range is None:
         return []
-    column, told = found
-    if told.mean is None or told.least is None or told.greatest is None:
+    column, statistics = of_range
+    if statistics.mean is None or statistics.least is None or statistics.greatest is None:
         return [Field("in the range", "no value")]
     unit = f" {column.unit}".rstrip()
-    words = f"mean {told.mean:.6g}{unit}, {told.least:.6g} .. {told.greatest:.6g}{unit}"
-    if told.joules is not None:
-        words += f", {told.joules:.6g} J"
-    if told.coverage < 1:
-        words += f"; {format_share(told.coverage)} of it have values"
+    words = f"mean {statistics.mean:.6g}{unit}, {statistics.least:.6g} .. {statistics.greatest:.6g}{unit}"
+    if statistics.joules is not None:
+        words += f", {statistics.joules:.6g} J"
+    if statistics.coverage < 1:
+        words += f"; {format_share(statistics.coverage)} of it have values"
     return [Field("in the range", words)]
 
 

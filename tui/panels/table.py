@@ -11,6 +11,7 @@ from rich.style import Style
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.containers import Vertical
+from textual.message import Message
 from textual.widget import Widget
 
 from tracelane.core.base.arrays import I64, AnyArray
@@ -27,7 +28,7 @@ from ..widgets.bars import Bar
 from ..widgets.table import ColumnView, VirtualTable
 
 WIDTHS = {"ns": 12, "count": 10, "share": 8, "bytes": 10, "bytes/s": 12, "number": 12}
-WIDE = ("name", "lane")
+WIDE = ("name", "lane", "heat")
 """Columns that take what the others leave."""
 COLOURED = ("name", "category", "op", "kernel")
 """Columns before whose values the colour of the row's slice stands."""
@@ -58,7 +59,7 @@ class TablePane(Vertical):
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         """Make an empty pane."""
         super().__init__(id=id, classes=classes)
-        self._told = False  # whether the line speaks of what is shown
+        self._says_scope = False  # whether the line speaks of what is shown
         self.shown_table: Table | None = None
         empty = PANELS[id][1].empty if id in PANELS else NO_HITS
         self.table = VirtualTable(id=f"{id}-rows", empty=empty)
@@ -78,9 +79,18 @@ class TablePane(Vertical):
         yield Bar()
         yield self.table
 
+    class RowsChanged(Message):
+        """Other rows are shown, or none."""
+
+    def count(self) -> None:
+        """Say that rows are being counted."""
+        self.table.is_counting = True
+        self.table.refresh()
+        self.say("counting…")
+
     def say(self, *texts: str) -> None:
         """Show a line above the rows."""
-        self._told = False
+        self._says_scope = False
         self._put(*texts)
 
     def _put(self, *texts: str) -> None:
@@ -91,26 +101,30 @@ class TablePane(Vertical):
         that is compared at first by how much that changed.
         """
         rows = self.table
-        order, kept = rows.sorted_by, self.shown_table
-        if PRESENCE in table.data and (kept is None or PRESENCE not in kept.data):
+        rows.is_counting = False
+        order, before = rows.sorted_by, self.shown_table
+        if PRESENCE in table.data and (before is None or PRESENCE not in before.data):
             changes = [column.key for column in shown_columns(table) if column.change]
             order, sort = None, delta_key(sort) if delta_key(sort) in changes else next(iter(changes), sort)
         rows.show(columns, len(table))
         keys = [column.key for column in shown_columns(table)]
         descending = True
-        if order is not None and kept is not None:
-            key = shown_columns(kept)[order[0]].key
+        if order is not None and before is not None:
+            key = shown_columns(before)[order[0]].key
             if key in keys:
                 sort, descending = key, order[1]
         if sort in keys:
             rows.sort(keys.index(sort), descending)
         rows.cursor = 0
         self.shown_table = table
+        self.post_message(self.RowsChanged())
         self.tell()
 
     def tell(self) -> None:
         """Say again what the table shown speaks of."""
-        self._told = True
+        self._says_scope = True
+        self.table.is_counting = False
+        self.table.refresh()
         self._say_all()
 
     def on_descendant_focus(self) -> None:
@@ -123,12 +137,12 @@ class TablePane(Vertical):
 
     def _say_all(self) -> None:
         table = self.shown_table
-        if table is None or not self._told:
+        if table is None or not self._says_scope:
             return
         number = f"{len(table):,} row{'s' if len(table) != 1 else ''}"
         jump = f" · Enter: {table.jumps_to}" if table.positions is not None else ""
         keys = f"← → sort{jump}" if self.has_focus_within else "Tab: arrows here"
-        self._put(table.scope, number, keys, *table.notes)
+        self._put(table.scope, number, keys, *table.drawn_notes)
 
 
 def columns_of(table: Table, read_by: str = "") -> list[ColumnView]:
@@ -190,10 +204,11 @@ def written_in(table: Table, column: TableColumn, value: Value) -> str:
     """Return a value as a cell shows it: below one another decimals and units of durations align."""
     text = text_in_cell(table, column, value)
     match = DURATION.fullmatch(text) if column.unit == "ns" else None
+    digits = table.moment_digits.get(column.key, 3)
     if match is None:
         return text
     whole, fraction, unit = match[1], match[2], match[3]
-    decimals = " " * 4 if unit == "ns" else f".{fraction or '':0<3}"
+    decimals = " " * (digits + 1) if unit == "ns" else f".{fraction or '':0<{digits}}"
     return f"{whole}{decimals} {unit:<2}"
 
 

@@ -132,7 +132,7 @@ class TreePane(TablePane):
 
     def _say_all(self) -> None:
         tree, row = self.flame.drawn, self.flame.row
-        if tree is None or not self._told:
+        if tree is None or not self._says_scope:
             return
         table = tree.table
         if row == ROOT:

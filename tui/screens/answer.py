@@ -21,6 +21,6 @@ class AnswerScreen(ModalScreen[T]):
 
 def answer_once(screen: Screen[T], dismiss: Callable[[], AwaitComplete]) -> AwaitComplete:
     """Dismiss a screen if it is the one on top: textual takes away whatever is on top, or ends the program
-    where nothing is.
+    where nothing is. Its `is_current` is true of a screen behind another one too.
     """
-    return dismiss() if screen.is_current else AwaitComplete()
+    return dismiss() if screen.app.screen is screen else AwaitComplete()

@@ -73,17 +73,21 @@ def listed(rows: Sequence[HelpRow], query: str, used: Sequence[str] = ()) -> lis
     """
     if query.strip():
         scored = [(score(row, query), row) for row in rows]
-        kept = [pair for pair in scored if pair[0] >= FLOOR]
-        return [row for _, row in sorted(kept, key=lambda pair: (-pair[0], not _is_used(pair[1], used)))]
-    found: list[HelpRow] = []
+        fitting = [pair for pair in scored if pair[0] >= FLOOR]
+        return [row for _, row in sorted(fitting, key=lambda pair: (-pair[0], not _is_used(pair[1], used)))]
+    listing: list[HelpRow] = []
     often = [next((row for row in rows if row.command_id == one), None) for one in used[:USED_SHOWN]]
     if any(often):
-        found += [HelpRow("", "Used most"), *(row for row in often if row is not None)]
+        listing += [HelpRow("", "Used most"), *(row for row in often if row is not None)]
     for row in rows:
-        if not found or found[-1].task != row.task or (found[-1].is_heading and found[-1].title != row.task):
-            found.append(HelpRow(row.task, row.task))
-        found.append(row)
-    return found
+        if (
+            not listing
+            or listing[-1].task != row.task
+            or (listing[-1].is_heading and listing[-1].title != row.task)
+        ):
+            listing.append(HelpRow(row.task, row.task))
+        listing.append(row)
+    return listing
 
 
 def _is_used(row: HelpRow, used: Sequence[str]) -> bool:
@@ -93,10 +97,10 @@ def _is_used(row: HelpRow, used: Sequence[str]) -> bool:
 def score(row: HelpRow, query: str) -> float:
     """Return how well a row fits: every word of the query must stand in it somewhere, else 0."""
     total = 0.0
-    places = ((row.title, IN_TITLE), (row.keys, IN_TITLE), (row.words, IN_WORDS), (row.help, IN_HELP))
+    texts = ((row.title, IN_TITLE), (row.keys, IN_TITLE), (row.words, IN_WORDS), (row.help, IN_HELP))
     for word in query.lower().split():
         best = 0.0
-        for text, weight in places:
+        for text, weight in texts:
             text = text.lower()
             if word in text:
                 at_start = any(part.startswith(word) for part in text.replace("-", " ").split())

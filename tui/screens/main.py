@@ -12,7 +12,7 @@ from textual.message import Message
 from textual.screen import Screen
 
 from ..commands.table import COMMANDS
-from ..draw.room import EMPTY_PANEL, Room, room_of
+from ..draw.room import Room, room_of
 from ..fitting import Fitted
 from ..lanes.canvas import LaneCanvas
 from ..lanes.minimap import Minimap
@@ -91,31 +91,29 @@ class MainScreen(Screen[None]):
         self._give(self._fit.room, maximised=False)
         self.post_message(self.Composed())
 
-    def give_room(self, wanted: int, maximised: bool, empty: bool, ruler: int, lanes: int) -> None:
+    def give_room(self, panel_lines: int, maximised: bool, empty: bool, ruler: int, lanes: int) -> None:
         """Share the height out among the parts: a panel that is not empty gets what ruler and lanes, of so
         many lines, leave.
         """
         lines = self.size.height
-        room = room_of(lines, wanted, maximised, empty)
+        room = room_of(lines, panel_lines, maximised, empty)
         self._give(room if empty or maximised else room.with_spare(lines, ruler, lanes), maximised)
 
     def _give(self, room: Room, maximised: bool) -> None:
-        for name, shown in (
+        for name, visible in (
             ("#header", room.header),
             ("#footer", room.footer),
             ("#minimap", room.minimap),
             ("#ruler", room.has_ruler),
             ("#lanes", not maximised),
         ):
-            self.query_one(name).display = bool(shown)
+            self.query_one(name).display = bool(visible)
         self.query_one("#minimap").styles.height = max(1, room.minimap)
         panel = self.query_one(Panel)
         panel.display = room.panel > 0
         panel.styles.height = max(1, room.panel)
-        # What is said lies over the tabs, never over the lanes as long as it is one line; over all of a panel
-        # that has nothing to show, or the whole screen.
-        below = room.footer + (0 if maximised or room.panel <= EMPTY_PANEL else room.panel - 1)
-        self.query_one(MessageLine).styles.margin = (0, 0, below, 0)
+        panel_lines = 0 if maximised else room.panel
+        self.query_one(MessageLine).lie_over(footer_lines=room.footer, panel_lines=panel_lines)
 
     def on_descendant_focus(self) -> None:
         """Tell the App that keys do something else now."""

@@ -37,6 +37,8 @@ from .answer import AnswerScreen
 from .main import bindings
 
 TICK_S = 0.1
+FIRST_TICK_S = 0.02
+"""Until there is something to see."""
 BAR_CELLS = 16
 INTERRUPTED = 130
 """The exit code of a shell's Ctrl+C."""
@@ -137,8 +139,8 @@ class OpeningScreen(Screen[None]):
 
     def on_mount(self) -> None:
         """Begin to watch."""
+        self._timer = self.set_interval(FIRST_TICK_S, self._watch)
         self._watch()
-        self._timer = self.set_interval(TICK_S, self._watch)
 
     def let_go(self) -> None:
         """Hold nothing any more: the trace is shown elsewhere."""
@@ -169,6 +171,9 @@ class OpeningScreen(Screen[None]):
                 self._end(None)
             return
         if self._indexing.picture != self._picture:
+            if self._picture is None:
+                self._timer.stop()
+                self._timer = self.set_interval(TICK_S, self._watch)
             self._picture = self._indexing.picture
             self._draw()
         self._fill_header()
@@ -186,8 +191,8 @@ class OpeningScreen(Screen[None]):
 
     def _fit(self) -> None:
         """Show all that is known, the cursor in the middle."""
-        shown = view.view_of(*self.sketch.opening_span, self.session.viewport.width)
-        self.session = replace(self.session, viewport=shown, cursor=shown.edge(shown.width // 2))
+        viewport = view.view_of(*self.sketch.opening_span, self.session.viewport.width)
+        self.session = replace(self.session, viewport=viewport, cursor=viewport.edge(viewport.width // 2))
 
     def _show(self) -> None:
         self.canvas.show(self.sketch, self.session)

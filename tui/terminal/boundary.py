@@ -78,12 +78,12 @@ class BoundedApp(App[None]):
         if isinstance(error, TracelaneError):
             self.host.log.note(f"failed: {error}")
             return str(error)
-        place = self.host.log.error(error)
+        log_path = self.host.log.error(error)
         if isinstance(error, OSError) and error.strerror:
             where = f"{error.filename}: " if error.filename else ""
             return f"{where}{error.strerror}"
         what = " ".join(f"{type(error).__name__}: {error}".split())
-        return f"this should not have happened: {what}{f' (more in {place})' if place else ''}"
+        return f"this should not have happened: {what}{f' (more in {log_path})' if log_path else ''}"
 
     # -- pauses ---------------------------------------------------------------------------------------------
 
@@ -113,11 +113,11 @@ class BoundedApp(App[None]):
         except Exception as error:
             self.report_error(error)
 
-    def _register(self, parent: DOMNode, *widgets: Widget, **places: Any) -> list[Widget]:
+    def _register(self, parent: DOMNode, *widgets: Widget, **position: Any) -> list[Widget]:
         for widget in widgets:
             if widget not in self._registry:
                 guard_widget(widget, self.report_error)
-        return super()._register(parent, *widgets, **places)
+        return super()._register(parent, *widgets, **position)
 
     def _start_widget(self, parent: Widget, widget: Widget) -> None:
         guard_widget(widget, self.report_error)

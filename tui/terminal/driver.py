@@ -91,14 +91,14 @@ class TerminalDriver(LinuxDriver):
     def ask(self) -> None:
         """Ask the terminal whether it has drawn what was written since the last time, if anything was."""
         if self._unasked and self.pace.asks:
-            self.pace.asked()
+            self.pace.count_question()
             self.write(QUESTION)
         self._unasked = 0
 
     def process_message(self, message: Message) -> None:
         """Count an answer where it comes in; the App hears of it as of everything."""
         if isinstance(message, events.CursorPosition):
-            self.pace.answered()
+            self.pace.count_answer()
         super().process_message(message)
 
     def disable_input(self) -> None:

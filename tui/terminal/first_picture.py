@@ -18,12 +18,13 @@ from rich.style import Style
 
 from tracelane.core.base.errors import TracelaneError
 from tracelane.core.export.marks import Mark, moved, nearest_mark, read_marks, shelf
+from tracelane.core.index.verification import Verification
 from tracelane.core.trace import Trace
 
 from ..actions.view import first_session
 from ..config import Config
 from ..draw.glyphs import Glyphs, eighths, glyphs_for
-from ..draw.header import GAP, PIECE_STYLES, header_of
+from ..draw.header import GAP, PIECE_STYLES, HeaderPiece, header_of
 from ..draw.layout import Layout
 from ..draw.lines import LineContext, title_cells
 from ..draw.overview import minimap_lines
@@ -100,7 +101,7 @@ def first_picture(trace: Trace, session: Session | None, screen: Screen) -> str:
     marks, look = _marks(trace, session), screen.look
     fit = fit_to_screen(trace, session, screen.width, screen.height, bool(marks))
     session, room = fit.session, fit.room
-    lines = [_header(trace, session, screen)] if room.header else []
+    lines: list[list[Segment]] = []
     if room.minimap:
         lines += minimap_lines(trace, session, look, room.minimap)
     if fit.ruler:
@@ -111,13 +112,17 @@ def first_picture(trace: Trace, session: Session | None, screen: Screen) -> str:
     scroll = layout.scrolled(session.scroll, fit.lanes)
     weaver = Weaver(RowReader(trace, screen.eighths))
     lines += weaver.lines(layout.visible(scroll, fit.lanes), layout, session, look)
+    if room.header:  # last: it says whether columns that are drawn have not been checked yet
+        lines.insert(0, _header(trace, session, screen))
     return _written(lines, screen, room)
 
 
 def _header(trace: Trace, session: Session, screen: Screen) -> list[Segment]:
     panel = Style(bgcolor=screen.surface.panel)
     line: list[Segment] = []
-    for piece in header_of(trace, session, screen.width, screen.glyphs.ellipsis):
+    pending = Verification.of(trace.indexes).pending
+    notes = [HeaderPiece("unverified", "warning")] if pending else []
+    for piece in header_of(trace, session, screen.width, screen.glyphs.ellipsis, notes=notes):
         line += [Segment(" " * GAP, panel)] if line else []
         line.append(Segment(piece.text, panel + Style.parse(PIECE_STYLES[piece.look])))
     used = sum(segment.cell_length for segment in line)
@@ -187,14 +192,14 @@ def first_sight(
     trace: Trace, session: Session | None, config: Config, guard: TerminalGuard | None
 ) -> Iterator[TakenScreen]:
     """Show a trace at once where that is possible; after an error the terminal is as it was before."""
-    taken = TakenScreen(guard)
+    screen_taken = TakenScreen(guard)
     screen = screen_of(TERMINAL, config, os.environ)
     try:
         if screen is not None and not (session and (session.search or session.filter)):
-            taken.show(first_picture(trace, session, screen))
-        yield taken
+            screen_taken.show(first_picture(trace, session, screen))
+        yield screen_taken
     finally:
-        taken.give_back()
+        screen_taken.give_back()
 
 
 def _write(text: str) -> None:

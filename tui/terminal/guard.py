@@ -179,13 +179,13 @@ def _restore(terminal: int, held: Sequence[int]) -> None:
             termios.tcsetattr(terminal, termios.TCSANOW, attributes)
 
 
-def _close_all_but(*kept: int) -> None:
+def _close_all_but(*open_descriptors: int) -> None:
     """Close what the viewer has open: nobody who waits for the end of it is to wait for this process."""
     nothing = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1, 2):
         os.dup2(nothing, standard)
     first = 3
-    for descriptor in sorted(kept):
+    for descriptor in sorted(open_descriptors):
         os.closerange(first, descriptor)
         first = descriptor + 1
     os.closerange(first, os.sysconf("SC_OPEN_MAX"))

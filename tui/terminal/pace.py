@@ -26,7 +26,7 @@ class Pace:
     def __init__(self) -> None:
         """Begin with nothing asked."""
         self._changed = threading.Condition()
-        self._asked: deque[float] = deque()  # when, of the questions without an answer
+        self._questions: deque[float] = deque()  # when, of the questions without an answer
         self._shortest = inf  # from a question to its answer
         self._allowed = UNANSWERED
         self._answers = False  # whether the terminal answered when it was last waited for
@@ -40,23 +40,23 @@ class Pace:
     @property
     def full(self) -> bool:
         """Whether the next frame has to wait."""
-        return len(self._asked) >= self._allowed
+        return len(self._questions) >= self._allowed
 
     @property
     def patience(self) -> float:
         """How many seconds a frame may wait."""
         return PATIENCE_WITH_KNOWN_S if self._answers else PATIENCE_S
 
-    def asked(self) -> None:
+    def count_question(self) -> None:
         """Count a question."""
         with self._changed:
-            self._asked.append(monotonic())
+            self._questions.append(monotonic())
 
-    def answered(self) -> None:
+    def count_answer(self) -> None:
         """Count an answer; a late one shows that the terminal does answer."""
         with self._changed:
-            if self._asked:
-                took = monotonic() - self._asked.popleft()
+            if self._questions:
+                took = monotonic() - self._questions.popleft()
                 self._shortest = min(self._shortest, took)
                 unhindered = took <= UNHINDERED * self._shortest
                 self._allowed = MOST_UNANSWERED if unhindered else UNANSWERED
@@ -67,13 +67,13 @@ class Pace:
         """Expect no more answers to what was asked; of a terminal that was silent before too, none at all."""
         with self._changed:
             self._given_up = not self._answers
-            self._asked.clear()
+            self._questions.clear()
             self._answers, self._allowed = False, UNANSWERED
 
     def settle(self, patience_s: float = PATIENCE_S) -> None:
         """Wait until all is answered, no longer than a frame would of an unknown terminal; expect no more."""
         deadline = monotonic() + patience_s
         with self._changed:
-            while self._asked and (left := deadline - monotonic()) > 0:
+            while self._questions and (left := deadline - monotonic()) > 0:
                 self._changed.wait(left)
-            self._asked.clear()
+            self._questions.clear()

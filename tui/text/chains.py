@@ -8,7 +8,7 @@ from tracelane.core.base.arrays import I64
 from tracelane.core.base.kineto import ANNOTATIONS, OPS, RUNTIME, STEP
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.short_names import short_name
-from tracelane.core.base.units import format_count, format_ns
+from tracelane.core.base.units import format_count, format_moment, format_ns
 from tracelane.core.export.chains import chain_from
 from tracelane.core.index.store import Index
 from tracelane.core.query.chain import replays_of
@@ -28,27 +28,27 @@ NOT_SAID = "the trace does not say what launched this: no flow, no correlation, 
 def chain_text(trace: Trace, source: int, launches: Launches, position: int) -> str:
     """Return a kernel's chain, outermost first, a slice a line: start, duration, what it is, its name."""
     index = trace.indexes[source]
-    found = chain_from(index, launches, position)
-    launch = [] if found.launch is None else [found.launch]
+    chain = chain_from(index, launches, position)
+    launch = [] if chain.launch is None else [chain.launch]
     zero = trace.opening_span[0]
     lines = []
-    for depth, at in enumerate((*found.ancestors, *launch, position)):
+    for depth, at in enumerate((*chain.ancestors, *launch, position)):
         lines.append(_line(index, at, zero, depth, "kernel" if at == position else ""))
-    if not found.via:
+    if not chain.via:
         return "\n".join([*lines, NOT_SAID])
-    lines.append(f"known by {found.via}")
-    if found.launch_delay is not None:
-        delay = f"launch delay {format_ns(found.launch_delay)} (end of the launch to start of the kernel)"
-        if found.launch_delay < 0:
+    lines.append(f"known by {chain.via}")
+    if chain.launch_delay is not None:
+        delay = f"launch delay {format_ns(chain.launch_delay)} (end of the launch to start of the kernel)"
+        if chain.launch_delay < 0:
             delay += ": their clocks disagree"
-        elif found.queue_wait:
-            delay += f", of it {format_ns(found.queue_wait)} behind other work of its lane"
+        elif chain.queue_wait:
+            delay += f", of it {format_ns(chain.queue_wait)} behind other work of its lane"
         lines.append(delay)
-    if found.launch is not None:
-        unit = kernels_under(index, launches, found.launch)
+    if chain.launch is not None:
+        unit = kernels_under(index, launches, chain.launch)
         if len(unit.kernels) > 1:
             lines.append(f"this launch started {_amount(unit)}, {_shape(unit)}")
-            lines += _replays(index, launches, found.launch)
+            lines += _replays(index, launches, chain.launch)
     return "\n".join(lines)
 
 
@@ -56,39 +56,43 @@ def launched_text(trace: Trace, source: int, launches: Launches, position: int) 
     """Return what was launched under a slice: count, device time, and the kernels by name."""
     index = trace.indexes[source]
     line = _line(index, position, trace.opening_span[0], 0)
-    found = kernels_under(index, launches, position)
-    if not len(found.kernels):
+    launched = kernels_under(index, launches, position)
+    if not len(launched.kernels):
         return f"{line}\nlaunches no device work that the trace tells of"
     by_name: Counter[int] = Counter()
     times: Counter[int] = Counter()
     names = index.column("slices.name")
-    for kernel, duration in zip(found.kernels.tolist(), index.duration(found.kernels).tolist()):
+    for kernel, duration in zip(launched.kernels.tolist(), index.duration(launched.kernels).tolist()):
         by_name[int(names[kernel])] += 1
         times[int(names[kernel])] += duration
-    told = [
+    names_text = [
         f"{by_name[name]} × {_short(index.string(name))} {format_ns(time)}"
         for name, time in times.most_common(MOST_NAMES)
     ]
     if len(times) > MOST_NAMES:
-        told.append(f"{format_count(len(times) - MOST_NAMES)} more names")
-    calls = "one launch" if found.launches == 1 else f"{format_count(found.launches)} launches"
-    lines = [line, f"launches {_amount(found)}: {', '.join(told)}", f"by {calls}, {_shape(found)}"]
+        names_text.append(f"{format_count(len(times) - MOST_NAMES)} more names")
+    calls = "one launch" if launched.launches == 1 else f"{format_count(launched.launches)} launches"
+    lines = [
+        line,
+        f"launches {_amount(launched)}: {', '.join(names_text)}",
+        f"by {calls}, {_shape(launched)}",
+    ]
     return "\n".join([*lines, *_replays(index, launches, position)])
 
 
 def _replays(index: Index, launches: Launches, launch: int) -> list[str]:
     """Compare a graph's replays: their kernel time, and the positions whose durations differ most."""
-    found = replays_of(index, launches, launch)
-    if found is None or len(found.launches) < 2:
+    replays = replays_of(index, launches, launch)
+    if replays is None or len(replays.launches) < 2:
         return []
-    totals = found.durations.sum(axis=1)
-    place = f"{format_count(found.this + 1)} of {format_count(len(totals))}"
-    lines = [f"replay {place} of the same kernels: {_range(totals, found.this)}"]
-    spread = found.spread
+    totals = replays.durations.sum(axis=1)
+    position = f"{format_count(replays.this + 1)} of {format_count(len(totals))}"
+    lines = [f"replay {position} of the same kernels: {_range(totals, replays.this)}"]
+    spread = replays.spread
     for column in sorted(range(len(spread)), key=lambda at: (-int(spread[at]), at))[:MOST_POSITIONS]:
         if spread[column]:
-            name = index.string(int(index.column("slices.name")[found.kernels[found.this, column]]))
-            times = _range(found.durations[:, column], found.this)
+            name = index.string(int(index.column("slices.name")[replays.kernels[replays.this, column]]))
+            times = _range(replays.durations[:, column], replays.this)
             lines.append(f"  kernel {column + 1:>4} {times}  {_short(name)}")
     return lines
 
@@ -107,24 +111,23 @@ def _short(name: str) -> str:
     return text if len(text) <= LONGEST_NAME else text[: LONGEST_NAME - 1] + "…"
 
 
-def _amount(found: Launched) -> str:
-    count = len(found.kernels)
-    return f"{format_count(count)} kernel{'s' if count != 1 else ''}, {format_ns(found.total)}"
+def _amount(launched: Launched) -> str:
+    count = len(launched.kernels)
+    return f"{format_count(count)} kernel{'s' if count != 1 else ''}, {format_ns(launched.total)}"
 
 
-def _shape(found: Launched) -> str:
-    text = f"busy {format_ns(found.busy)} of {format_ns(found.end - found.start)}"
-    if found.gaps:
-        gaps = f"{format_count(found.gaps)} gap{'s' if found.gaps != 1 else ''}"
-        text += f", {gaps} inside: {format_ns(found.idle)}, the longest {format_ns(found.longest_gap)}"
+def _shape(launched: Launched) -> str:
+    text = f"busy {format_ns(launched.busy)} of {format_ns(launched.end - launched.start)}"
+    if launched.gaps:
+        gaps = f"{format_count(launched.gaps)} gap{'s' if launched.gaps != 1 else ''}"
+        text += f", {gaps} inside: {format_ns(launched.idle)}, the longest {format_ns(launched.longest_gap)}"
     return text
 
 
 def _line(index: Index, position: int, zero: int, depth: int, role: str = "") -> str:
     name = index.string(int(index.column("slices.name")[position]))
     category = index.categories[int(index.column("slices.category")[position])]
-    start = index.start(position) - zero
-    stamp = ("-" if start < 0 else "+") + format_ns(abs(start), 9)
+    stamp = format_moment(index.start(position) - zero)
     duration = format_ns(int(index.duration([position])[0]))
     what = role or _role(name, category)
     return f"{stamp:>20} {duration:>12}  {what:<10} {' ' * min(depth, 40)}{safe(short_name(name))}"

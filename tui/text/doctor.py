@@ -7,9 +7,11 @@ from textwrap import wrap
 from typing import Any
 
 from tracelane.core.base.arrays import I64
+from tracelane.core.base.moments import origin_text
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.units import format_count, format_ns
 from tracelane.core.tables.table import Tables
+from tracelane.tui.text.findings import place_text
 from tracelane.tui.text.table import TableStyle, table_text
 
 INDENT = "   "
@@ -22,36 +24,39 @@ def doctor_text(tables: Tables, width: int, order: I64 | None = None, limit: int
     table = tables.main
     lines = [safe(f"Doctor: {tables.scope}")]
     for row in table.rows(order, limit):
-        lines += ["", *_row_lines(row, width)]
+        lines += ["", *_row_lines(row, width, tables.origin_ns)]
     if not len(table):
         lines.append("nothing is wrong")
     if limit is not None and len(table) > limit:
         lines += ["", f"… {len(table) - limit} more"]
+    if any("start_ns" in evidence for row in table.rows(order, limit) for evidence in row["evidence"]):
+        lines += ["", *wrap(origin_text(tables.origin_ns), width)]
     lines += ["", *wrap(_sum_text(tables), width, subsequent_indent=INDENT)]
     if len(tables["clocks"]):
         lines += ["", table_text(tables["clocks"], TableStyle(width))]
     return "\n".join(lines)
 
 
-def _row_lines(row: Mapping[str, Any], width: int) -> Iterator[str]:
+def _row_lines(row: Mapping[str, Any], width: int, origin: int) -> Iterator[str]:
     yield from wrap(
         safe(f"{row['severity']}: {row['text']} ({row['rule']})"), width, subsequent_indent=INDENT
     )
     texts = [f"distorts {row['distorts']}"]
-    texts += [f"look at {_place_text(place)}" for place in row["evidence"]]
+    texts += [f"look at {_place_text(evidence, origin)}" for evidence in row["evidence"]]
     texts.append(f"speaks when {row['threshold']}; from: {row['source']}")
     for text in texts:
         yield from wrap(safe(text), width, initial_indent=INDENT, subsequent_indent=INDENT + "  ")
 
 
-def _place_text(place: Mapping[str, Any]) -> str:
-    parts = [str(place["label"])]
-    if "start_ns" in place:
-        parts.append(f"at +{format_ns(place['start_ns'])}, {format_ns(place['end_ns'] - place['start_ns'])}")
-    if "ordinal" in place:
-        parts.append(f"event {place['ordinal']}")
-    if "offset" in place:
-        parts.append(f"byte {format_count(place['offset'])}")
+def _place_text(evidence: Mapping[str, Any], origin: int) -> str:
+    parts = [str(evidence["label"])]
+    if "start_ns" in evidence:
+        length = format_ns(evidence["end_ns"] - evidence["start_ns"])
+        parts.append(f"at {place_text(evidence['start_ns'], origin)}, {length} long")
+    if "ordinal" in evidence:
+        parts.append(f"event {evidence['ordinal']}")
+    if "offset" in evidence:
+        parts.append(f"byte {format_count(evidence['offset'])}")
     return ", ".join(parts)
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from textwrap import wrap
 
+from tracelane.core.base.moments import origin_text, ts_text
 from tracelane.core.base.safe_text import safe
-from tracelane.core.base.units import format_ns
+from tracelane.core.base.units import format_moment, format_ns
 from tracelane.core.tables.findings.finding import Evidence, Finding, Findings
 from tracelane.core.tables.findings.forms import claim_text
 
@@ -15,28 +16,30 @@ LEAST_WIDTH = 40
 FAR_NS = 3600 * 10**9
 
 
-def findings_text(found: Findings, width: int, origin: int, limit: int | None = None) -> str:
+def findings_text(findings: Findings, width: int, origin: int, limit: int | None = None) -> str:
     """Return all findings as text of at most `width` columns; evidence stands at +time since the origin."""
     width = max(width, LEAST_WIDTH)
-    lines = [safe(f"Findings: {found.scope}")]
-    if not found.findings:
+    lines = [safe(f"Findings: {findings.scope}")]
+    if not findings.findings:
         lines.append("nothing found")
-    for number, finding in enumerate(found.findings[:limit], 1):
+    for number, finding in enumerate(findings.findings[:limit], 1):
         lines += ["", safe(f"{number}. {finding.title}: {claim_text(finding)}")]
         lines += [INDENT + line for line in finding_lines(finding, width - len(INDENT), origin)]
-    if limit is not None and len(found.findings) > limit:
-        lines += ["", f"… {len(found.findings) - limit} more"]
-    if found.not_judged:
-        lines += ["", *missing_lines(found, width)]
+    if limit is not None and len(findings.findings) > limit:
+        lines += ["", f"… {len(findings.findings) - limit} more"]
+    if findings.not_judged:
+        lines += ["", *missing_lines(findings, width)]
+    if any(finding.evidence for finding in findings.findings[:limit]):
+        lines += ["", *wrap(origin_text(origin), width)]
     return "\n".join(lines)
 
 
-def missing_lines(found: Findings, width: int) -> list[str]:
+def missing_lines(findings: Findings, width: int) -> list[str]:
     """Return which rules could not be judged, by the reason."""
     why: dict[str, list[str]] = {}
-    for rule, reason in found.not_judged:
+    for rule, reason in findings.not_judged:
         why.setdefault(reason, []).append(rule)
-    texts = (safe(f"not judged, as {reason}: {', '.join(rules)}") for reason, rules in why.items())
+    texts = (safe(f"not checked, as {reason}: {', '.join(rules)}") for reason, rules in why.items())
     return [line for text in texts for line in wrap(text, width, subsequent_indent=INDENT)]
 
 
@@ -51,15 +54,15 @@ def finding_lines(finding: Finding, width: int, origin: int, threshold: bool = F
         yield from wrap(f"from: {finding.origin}", width, subsequent_indent="  ")
 
 
+def place_text(start: int, origin: int) -> str:
+    """Return where evidence stands that starts so long after the origin; far off the time of the file."""
+    return ts_text(start + origin) if abs(start) >= FAR_NS else format_moment(start)
+
+
 def evidence_text(evidence: Evidence, origin: int) -> str:
     """Return where a piece of evidence stands: "+12.5 ms, 3.2 ms long: longest idle gap".
 
     Far from the origin that would be days and hours: then the time as it stands in the file.
     """
-    far = abs(evidence.start - origin) >= FAR_NS
-    at = (
-        f"@{evidence.start // 1000}.{evidence.start % 1000:03d}"
-        if far
-        else f"+{format_ns(evidence.start - origin)}"
-    )
-    return f"{at}, {format_ns(evidence.end - evidence.start)} long: {safe(evidence.label)}"
+    start, length = evidence.start - origin, evidence.end - evidence.start
+    return f"{place_text(start, origin)}, {format_ns(length)} long: {safe(evidence.label)}"

@@ -66,8 +66,8 @@ def picture(
         session = with_devices_in_view(trace, session, room)
     layout = Layout(trace, session, reader.left)
     total = layout.height + len(layout.pinned)
-    shown = min(total, room)
-    lines += Weaver(reader).lines(layout.visible(session.scroll, shown), layout, session, look)
+    drawn_height = min(total, room)
+    lines += Weaver(reader).lines(layout.visible(session.scroll, drawn_height), layout, session, look)
     text = Text(no_wrap=True, overflow="crop", end="")
     for number, line in enumerate(lines):
         if number:

@@ -154,11 +154,11 @@ def _processes(trace: Trace, source: int) -> Iterator[str]:
             continue
         empty = f" · {_many(process.empty, 'empty lane')}" if process.empty else ""
         yield f"  {safe(process.title)}{empty}"
-        shown = process.lanes[:LANES_SHOWN]
-        for lane in (trace.lanes[number] for number in shown):
+        lanes = process.lanes[:LANES_SHOWN]
+        for lane in (trace.lanes[number] for number in lanes):
             yield f"    {safe(lane.title).rstrip(': ')}: {_content(lane)}"
-        if len(process.lanes) > len(shown):
-            yield f"    … {_many(len(process.lanes) - len(shown), 'more lane')}"
+        if len(process.lanes) > len(lanes):
+            yield f"    … {_many(len(process.lanes) - len(lanes), 'more lane')}"
 
 
 def _content(lane: Lane) -> str:

@@ -72,7 +72,7 @@ def table_text(
         [sizes[position] for position in positions],
     )
     lines = [style.painted(BOLD, safe(f"{table.title}: {table.scope}"))]
-    notes = [safe(note) for note in table.notes]
+    notes = [safe(note) for note in table.drawn_notes]
     if rows:
         heading = _line([safe(column.heading) for column in columns], columns, sizes)
         lines.append(style.painted(BOLD, heading))

@@ -69,9 +69,11 @@ class Footer(Widget):
 
 
 class MessageLine(Widget):
-    """What is said, over the tabs of the panel, or over a panel that has nothing to show; never cut.
+    """What is said: over the first lines of the panel, so that no lane is hidden, or above the footer where
+    the panel has not so many; never cut.
 
-    An answer to a key goes with the next command; a notice stays until it is dismissed.
+    An answer to a key goes with the next command. Notices stay until they are dismissed one by one: the
+    newest is shown, with how many there are.
     """
 
     DEFAULT_CSS = """
@@ -83,20 +85,41 @@ class MessageLine(Widget):
     answer: reactive[str] = reactive("", layout=True)
     notices: reactive[tuple[str, ...]] = reactive((), layout=True)
 
+    def __init__(self) -> None:
+        """Say nothing, above a footer of one line."""
+        super().__init__()
+        self._footer_lines, self._panel_lines = 1, 0
+
     @property
     def text(self) -> str:
         """What is to be read."""
-        return self.answer or "\n".join(self.notices)
+        return self.answer or (self.notices[-1] if self.notices else "")
 
     def watch_answer(self) -> None:
         """Show the line, or nothing."""
-        self.display = bool(self.text)
+        self._show()
 
     def watch_notices(self) -> None:
         """Show the line, or nothing."""
+        self._show()
+
+    def lie_over(self, footer_lines: int, panel_lines: int) -> None:
+        """Lie over a panel of so many lines, which stands on a footer."""
+        self._footer_lines, self._panel_lines = footer_lines, panel_lines
+        self._show()
+
+    def _show(self) -> None:
         self.display = bool(self.text)
+        if not self.text:
+            return
+        lines = len(self.render().wrap(self.app.console, max(1, self.app.size.width), overflow="fold"))
+        free = max(0, self._panel_lines - lines)
+        self.styles.margin = (0, 0, self._footer_lines + free, 0)
 
     def render(self) -> Text:
         """Draw all of it, on as many lines as it takes."""
         text = Text(self.text, overflow="fold")
-        return text if self.answer else text.append("  Esc closes", "dim")
+        if self.answer:
+            return text
+        count = len(self.notices)
+        return text.append("  Esc closes" if count < 2 else f"  Esc closes, {count - 1} more", "dim")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textual import events
 from textual.widgets import Input
 
 from tracelane.core.base.safe_text import safe
@@ -9,6 +10,16 @@ from tracelane.core.base.safe_text import safe
 
 class LineInput(Input):
     """An input in which characters that could act on the terminal become visible marks."""
+
+    async def on_key(self, event: events.Key) -> None:
+        """Carry out a key of its own at once: found by its binding it would come after the letters that
+        arrived together with it.
+        """
+        bindings = self._bindings.key_to_bindings.get(event.key)
+        if bindings and not event.is_printable:
+            event.stop()
+            event.prevent_default()
+            await self.run_action(bindings[0].action)
 
     def insert(self, text: str, index: int) -> None:
         """Insert a text at a place."""

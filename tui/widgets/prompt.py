@@ -35,17 +35,34 @@ class _Line(LineInput):
     def __init__(self) -> None:
         super().__init__(compact=True, select_on_focus=False)
         self.before: list[str] = []
-        self.place = 0
+        self.recalled = 0
+        self.is_done = False
+        """Whether it was answered or left: keys that come until somebody else takes them are not for it."""
+        self.later: list[events.Key] = []
+        """Those keys."""
+
+    async def on_key(self, event: events.Key) -> None:
+        """Keep keys that arrived together with Enter or Escape, which come after it."""
+        if self.is_done:
+            event.stop()
+            event.prevent_default()
+            self.later.append(event)
+
+    async def action_submit(self) -> None:
+        """Hand over what was typed."""
+        self.is_done = True
+        await super().action_submit()
 
     def action_recall(self, by: int) -> None:
         """Show what was typed before (-1) or after (1)."""
         if self.before:
-            self.place = max(0, min(self.place + by, len(self.before)))
-            self.value = self.before[self.place] if self.place < len(self.before) else ""
+            self.recalled = max(0, min(self.recalled + by, len(self.before)))
+            self.value = self.before[self.recalled] if self.recalled < len(self.before) else ""
             self.cursor_position = len(self.value)
 
     def action_give_up(self) -> None:
         """Leave without doing anything."""
+        self.is_done = True
         self.post_message(self.GivenUp())
 
     def action_delete_left(self) -> None:
@@ -110,7 +127,8 @@ class Prompt(Horizontal):
         line.placeholder = hint
         line.suggester = SuggestFromList(words, case_sensitive=True) if words else None
         line.before = self._before.setdefault(purpose, [])
-        line.place = len(line.before)
+        line.recalled = len(line.before)
+        line.is_done = False
         self.display = True
         self.screen.set_class(True, "-asking")
         self.screen.set_focus(line)
@@ -119,6 +137,13 @@ class Prompt(Horizontal):
         """Hide the line."""
         self.display = False
         self.screen.set_class(False, "-asking")
+
+    def pass_on(self) -> None:
+        """Give the keys that came after the answer to what takes keys now."""
+        line = self.query_one(_Line)
+        later, line.later = line.later, []
+        for key in later:
+            self.app.post_message(events.Key(key.key, key.character))
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Tell what is typed."""

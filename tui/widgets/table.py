@@ -126,6 +126,8 @@ class VirtualTable(ScrollView, can_focus=True):
         self._order: I64 = np.zeros(0, dtype=np.int64)
         self._sorted_by: tuple[int, bool] | None = None
         self._empty = empty
+        self.is_counting = False
+        """Whether rows may still come: until then nothing is said of there being none."""
         self._least = least
         self.listing = 0
         """Counts the lists that were shown."""
@@ -198,17 +200,17 @@ class VirtualTable(ScrollView, can_focus=True):
         if y == 0:
             style = self.get_component_rich_style("table--heading")
             return self._strip(self._heading, width, style, self._more(width))
-        place = y - 1 + self.scroll_offset.y
-        if place >= len(self._order):
-            text = self._empty if place == 0 else ""
+        position = y - 1 + self.scroll_offset.y
+        if position >= len(self._order):
+            text = self._empty if position == 0 and not self.is_counting else ""
             return Strip([Segment(text, self.rich_style)]).adjust_cell_length(width, self.rich_style)
-        name = "table--cursor" if place == self.cursor else "table--row"
-        row = int(self._order[place])
+        name = "table--cursor" if position == self.cursor else "table--row"
+        row = int(self._order[position])
         return self._strip(
             lambda number: safe(self._columns[number].text(row)),
             width,
             self.get_component_rich_style(name),
-            style_of=None if place == self.cursor else lambda number: self._style_of(number, row),
+            style_of=None if position == self.cursor else lambda number: self._style_of(number, row),
             row=row,
         )
 
@@ -242,9 +244,11 @@ class VirtualTable(ScrollView, can_focus=True):
             return [(at, column.width or max(least[at], left)) for at, column in enumerate(columns)]
         width -= MARKS
         placed = [(0, max(0, min(width, least[0])))]
-        wanted = self._sorted_by[0] if self._sorted_by else 0
+        sorted_column = self._sorted_by[0] if self._sorted_by else 0
         skipped, room = 1, width - least[0]
-        while skipped < wanted and sum(size + GAP for size in least[skipped : wanted + 1]) > room:
+        while (
+            skipped < sorted_column and sum(size + GAP for size in least[skipped : sorted_column + 1]) > room
+        ):
             skipped += 1
         for number in range(skipped, len(least)):
             if room < least[number] + GAP:
@@ -252,9 +256,9 @@ class VirtualTable(ScrollView, can_focus=True):
             room -= least[number] + GAP
             placed.append((number, least[number]))
         # What is over goes to the first column that takes it.
-        for place, (number, size) in enumerate(placed):
+        for position, (number, size) in enumerate(placed):
             if room > 0 and not columns[number].width:
-                placed[place] = (number, size + room)
+                placed[position] = (number, size + room)
                 break
         return placed
 
@@ -332,12 +336,12 @@ class VirtualTable(ScrollView, can_focus=True):
         if event.y == 0:
             self._sort_at(event.x)
             return
-        place = event.y - 1 + self.scroll_offset.y
-        if place >= len(self._order):
+        position = event.y - 1 + self.scroll_offset.y
+        if position >= len(self._order):
             return
-        if place == self.cursor:
+        if position == self.cursor:
             self.action_choose()
-        self.cursor = place
+        self.cursor = position
 
     def _sort_at(self, x: int) -> None:
         left = 0

@@ -98,7 +98,7 @@ def _several_functions(facts: SourceFacts) -> Outcome:
         functions, turn, at = functions[at >= 0], turn[at >= 0], at[at >= 0]
         turn = turn * (len(facts.steps) + 1) + at
     elif not len(backwards):
-        return NotJudged("without steps or backward passes nothing tells how many graphs one pass has")
+        return NotJudged("without steps or backward passes it is not known how many graphs one pass has")
     passes, which, count = np.unique(turn, return_inverse=True, return_counts=True)
     several = np.flatnonzero(count > 1)
     if not len(several):

@@ -11,7 +11,7 @@ from ...base.intervals import merge
 from ...base.units import count_of, format_ns, format_share
 from ..kinds import KERNEL_TYPES, KernelType
 from ..op_events import OP
-from ..steps import COLLECTIVE_OPS
+from ..step_sets import COLLECTIVE_OPS
 from .facts import SourceFacts, of_kind, share, union_of
 from .finding import Observation, Outcome
 from .rule import GUIDE, OWN, TENSORBOARD, Limits, rule

@@ -59,7 +59,7 @@ def findings_markdown(findings: Findings) -> str:
         lines.append(f"   (`{finding.rule}`: {finding.threshold}; from: {finding.origin})")
     if findings.not_judged:
         missing = [f"`{rule}`: {markdown_words(why)}" for rule, why in findings.not_judged]
-        lines += ["", "Not judged: " + "; ".join(missing) + "."]
+        lines += ["", "Not checked: " + "; ".join(missing) + "."]
     return "\n".join(lines) + "\n"
 
 

@@ -24,7 +24,8 @@ BLOCKING_COPIES = re.compile(
 )
 """Calls that copy and return when the copy is done."""
 WAITS = re.compile(
-    r"^(cuda|hip|cu|xpu|ze|mtia|syn|acl)\w*Synchronize(_\w+)?$|^synchronize(Stream|Device|Event)?$"
+    r"^(cuda|hip|cu|xpu|ze|mtia|syn|musa|acl)\w*Synchronize(_\w+)?$|^aclrtSynchronize\w+$"
+    r"|^synchronize(Stream|Device|Event)?$"
     r"|^(ur|pi)(Events?Wait|QueueFinish)$|^aiu(Roundtrip|ScheduleWait|WaitForQueueCapacity)$|"
     + BLOCKING_COPIES.pattern
 )

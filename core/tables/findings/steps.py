@@ -19,6 +19,10 @@ from .rule import GUIDE, OWN, Limits, rule
 NO_STEPS = NotJudged("the trace has no steps")
 FEW_STEPS = NotJudged("the trace has less than three steps of a kind")
 
+UNNAMED = ("", "unknown")
+"""What PyTorch writes for a name that it cannot write, of more than ASCII characters."""
+NAMELESS = "an annotation whose name was not recorded"
+
 
 @rule(
     "cold-start",
@@ -93,8 +97,10 @@ def late_first_op(facts: SourceFacts, limits: Limits) -> Outcome:
     row = int(rows[worst])
     gap, whole = int(firsts[worst] - host.starts[row]), int(host.ends[row] - host.starts[row])
     name = host.label(int(host.name[row]))
+    name = NAMELESS if name.strip() in UNNAMED else name
+    spans = np.unique(np.stack([host.lanes[rows], host.starts[rows], host.ends[rows]]), axis=1)
     text = (
-        f"In {count_of(len(rows), 'annotation')} the first operator comes late; in {name} "
+        f"In {count_of(spans.shape[1], 'annotation')} the first operator comes late; in {name} "
         f"after {format_ns(gap)}, {format_share(share(gap, whole))} of it"
     )
     return Observation(text, (facts.on_host(name, row),), claim)

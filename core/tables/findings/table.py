@@ -53,7 +53,7 @@ def analyse_findings(scope: Scope, baseline: Summary | None = None) -> Tables:
     tables = {
         "findings": lambda: findings_table(verdicts, scope.origin),
         "not_judged": lambda: Table.from_rows(
-            "not_judged", "Not judged", verdicts.scope, NOT_JUDGED, missing
+            "not_judged", "Not checked", verdicts.scope, NOT_JUDGED, missing
         ),
     }
     return Tables(verdicts.scope, scope.origin, tables)

@@ -58,23 +58,23 @@ def same(got: Any, want: Any) -> None:
 @given(lanes=LANES, seed=st.integers(0, 9), by=st.sampled_from(["start", "duration", "kind"]))
 def test_order(kind: str, lanes: list[Events], seed: int, by: str) -> None:
     """Events stand by kind, start, falling duration and ordinal, in each lane for itself."""
-    made = Lanes(lanes, seed)
-    duration = None if by == "start" else made.duration
-    kinds = made.kind if by == "kind" else None
-    order, sizes = loops_of(kind).order(made.bounds, made.start, duration, made.ordinal, kinds)
-    got = list(range(len(made.start))) if order is None else order.tolist()
+    batch = Lanes(lanes, seed)
+    duration = None if by == "start" else batch.duration
+    kinds = batch.kind if by == "kind" else None
+    order, sizes = loops_of(kind).order(batch.bounds, batch.start, duration, batch.ordinal, kinds)
+    got = list(range(len(batch.start))) if order is None else order.tolist()
 
     def key(i: int) -> tuple[int, ...]:
-        kind_of = int(made.kind[i]) if kinds is not None else 0
-        length = -int(made.duration[i]) if duration is not None else 0
-        return (kind_of, int(made.start[i]), length, int(made.ordinal[i]))
+        kind_of = int(batch.kind[i]) if kinds is not None else 0
+        length = -int(batch.duration[i]) if duration is not None else 0
+        return (kind_of, int(batch.start[i]), length, int(batch.ordinal[i]))
 
     want: list[int] = []
-    for number, (a, b) in enumerate(zip(made.bounds[:-1].tolist(), made.bounds[1:].tolist())):
+    for number, (a, b) in enumerate(zip(batch.bounds[:-1].tolist(), batch.bounds[1:].tolist())):
         want += sorted(range(a, b), key=key)
         own = [key(i)[0] for i in range(a, b)]
         assert sizes[number].tolist() == [own.count(0), own.count(1)]
-    is_sorted = [kinds is None or made.kind[i] != CLOSING for i in want]  # ends of slices in any order
+    is_sorted = [kinds is None or batch.kind[i] != CLOSING for i in want]  # ends of slices in any order
     assert [i for i, keep in zip(got, is_sorted) if keep] == [i for i, keep in zip(want, is_sorted) if keep]
     assert sorted(got) == sorted(want)
     assert order is None or got != list(range(len(got)))
@@ -85,16 +85,16 @@ def test_order(kind: str, lanes: list[Events], seed: int, by: str) -> None:
 @given(lanes=LANES, seed=st.integers(0, 9), data=st.data())
 def test_columns_of_slices(lanes: list[Events], seed: int, data: st.DataObject) -> None:
     """Rows, parents, self times and the stored columns agree, also of a piece and of long times."""
-    made = Lanes(lanes, seed)
-    count = made.sort()
+    batch = Lanes(lanes, seed)
+    count = batch.sort()
     placed = int(count.sum())
     end = data.draw(st.integers(0, placed))
     begin = data.draw(st.integers(0, end))
     results = []
     for loops in both():
-        rows = loops.rows(made.bounds, count, made.start, made.duration)
-        slot_of = np.full(len(made.start), NONE, np.uint32)
-        columns = loops.slices(rows, begin, end, 70, made.start, made.duration, made.ordinal, slot_of)
+        rows = loops.rows(batch.bounds, count, batch.start, batch.duration)
+        slot_of = np.full(len(batch.start), NONE, np.uint32)
+        columns = loops.slices(rows, begin, end, 70, batch.start, batch.duration, batch.ordinal, slot_of)
         results.append((rows, columns, slot_of))
     (got, got_columns, got_slots), (want, want_columns, want_slots) = results
     for name in ("order", "row_sizes", "lane_rows", "lane_depth", "lane_overlaps"):
@@ -124,8 +124,8 @@ def test_flows_bind_alike(
     lanes: list[tuple[Events, list[tuple[str, bool, int, int, int]]]], known: list[int], seed: int
 ) -> None:
     """Every flow event finds the same slice, where several begin at its stamp too."""
-    made = Lanes([events for events, _ in lanes], seed)
-    count = made.sort()
+    batch = Lanes([events for events, _ in lanes], seed)
+    count = batch.sort()
     ends = [flow for _, flows in lanes for flow in flows]
     flow_bounds = np.cumsum([0, *(len(flows) for _, flows in lanes)]).astype(np.uint64)
     pick = np.random.default_rng(seed)
@@ -135,18 +135,18 @@ def test_flows_bind_alike(
         "start": np.array([flow[2] for flow in ends], np.int64),
         "id_value": np.array([flow[3] for flow in ends], np.int64),
         "id_kind": np.array([flow[4] for flow in ends], np.uint8),
-        "ordinal": pick.integers(0, len(made.start) + 2, len(ends)).astype(np.uint32),
+        "ordinal": pick.integers(0, len(batch.start) + 2, len(ends)).astype(np.uint32),
     }
-    ordinals = np.sort(pick.permutation(len(made.start))[: len(known)]).astype(np.uint32)
+    ordinals = np.sort(pick.permutation(len(batch.start))[: len(known)]).astype(np.uint32)
     correlations = Correlations(ordinals, np.array(known[: len(ordinals)], np.int64))
-    slices: dict[str, Any] = {"start": made.start, "duration": made.duration, "ordinal": made.ordinal}
-    found = []
+    slices: dict[str, Any] = {"start": batch.start, "duration": batch.duration, "ordinal": batch.ordinal}
+    bindings = []
     for loops in both():
         bound = np.full(len(ends), 5, np.uint32)
-        rows = loops.rows(made.bounds, count, made.start, made.duration)
-        loops.bind(rows, made.bounds, count, 30, slices, flow_bounds, flows, correlations, bound)
-        found.append(bound)
-    same(*found)
+        rows = loops.rows(batch.bounds, count, batch.start, batch.duration)
+        loops.bind(rows, batch.bounds, count, 30, slices, flow_bounds, flows, correlations, bound)
+        bindings.append(bound)
+    same(*bindings)
 
 
 @settings(max_examples=200, deadline=None)
@@ -174,9 +174,9 @@ def test_promoted_values(
         numbers = [value for _, value in placed]
         assert limits == ((min(numbers), max(numbers)) if numbers and dtype == "i8" else None)
     for begin, end in ((0, cut), (cut, 151)):
-        places, values = loops.compact(dense, present, begin, end, begin)
+        positions, values = loops.compact(dense, present, begin, end, begin)
         own = sorted((slot - begin, value) for slot, value in want.items() if begin <= slot < end)
-        assert list(zip(places.tolist(), values.tolist())) == own and values.dtype == dtype
+        assert list(zip(positions.tolist(), values.tolist())) == own and values.dtype == dtype
 
 
 @settings(max_examples=100, deadline=None)
@@ -187,14 +187,14 @@ def test_places(kind: str, tracks: list[int]) -> None:
     loops = loops_of(kind)
     sizes = np.bincount(np.array(tracks, np.int64), minlength=4)
     following = (np.cumsum(sizes) - sizes).astype(np.uint64)
-    place = loops.slots(np.array(tracks, np.uint32), following)
-    assert place.tolist() == np.argsort(np.argsort(tracks, kind="stable")).tolist()
+    positions = loops.slots(np.array(tracks, np.uint32), following)
+    assert positions.tolist() == np.argsort(np.argsort(tracks, kind="stable")).tolist()
     assert following.tolist() == np.cumsum(sizes).tolist()
     for dtype in ("u1", "u2", "u4", "i8", "f8"):
         values, out = np.arange(len(tracks)).astype(dtype), np.empty(len(tracks), dtype)
-        loops.put(values, place, out)
-        assert loops.take(out, place).tolist() == values.tolist()
-        loops.reorder(out, place)
+        loops.put(values, positions, out)
+        assert loops.take(out, positions).tolist() == values.tolist()
+        loops.reorder(out, positions)
         assert out.tolist() == values.tolist()
 
 

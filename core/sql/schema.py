@@ -1,0 +1,60 @@
+"""The views that queries see: their columns, what these are computed from, and the tables that they need.
+
+In the expressions `b` is a table of the index's own numbers, one per source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+SLICE_VIEW = {
+    "id": ("CAST(b.ordinal AS BIGINT) + {base}", ()),
+    "name": ("n.text", ("names",)),
+    "short_name": ("n.short", ("names",)),
+    "category": ("c.text", ("categories",)),
+    "ts": ("b.start + r.clock", ("rows",)),
+    "dur": ("CAST(b.duration AS BIGINT)", ()),
+    "self": ("CAST(b.self AS BIGINT)", ()),
+    "depth": ("r.depth", ("rows",)),
+    "lane": ("r.lane", ("rows",)),
+    "process": ("r.process", ("rows",)),
+    "pid": ("r.pid", ("rows",)),
+    "tid": ("r.tid", ("rows",)),
+    "step": ("s.label", ("steps",)),
+    "rank": ("{rank}", ()),
+}
+"""Of each column of `slices` its expression, and the small tables that it needs."""
+JOINS = {
+    "names": "LEFT JOIN names_{source} n ON n.number = b.name",
+    "categories": "LEFT JOIN categories_{source} c ON c.number = b.category",
+    "rows": "LEFT JOIN rows_{source} r ON r.number = b.row",
+    "steps": "LEFT JOIN step_labels s ON s.number = b.step",
+}
+USES = {
+    "id": ("ordinal",),
+    "name": ("name",),
+    "short_name": ("name",),
+    "category": ("category",),
+    "ts": ("start", "row"),
+    "dur": ("duration",),
+    "self": ("self",),
+    **dict.fromkeys(("depth", "lane", "process", "pid", "tid"), ("row",)),
+    "step": ("step",),
+    "rank": (),
+}
+"""Of each column of `slices` the arrays that it is computed from."""
+KERNEL_VIEW = {"device": "d.text", "stream": "t.text", "type": "k.text"}
+LAUNCH_VIEW = {"kernel": "CAST(b.kernel AS BIGINT) + {base}", "delay": "b.delay", "via": "v.text"}
+VIEWS: Mapping[str, tuple[str, ...]] = {
+    "slices": tuple(SLICE_VIEW),
+    "ops": tuple(SLICE_VIEW),
+    "kernels": (*SLICE_VIEW, *KERNEL_VIEW),
+    "launches": (*SLICE_VIEW, *LAUNCH_VIEW),
+    "flows": ("category", "source", "target"),
+    "counters": ("id", "name", "series", "ts", "value", "process", "pid", "rank"),
+    "steps": ("number", "step", "ts", "dur"),
+}
+"""The views and their columns; besides there is args('key') with the columns of ARGUMENT_VIEW."""
+ARGUMENT_VIEW = ("id", "value")
+BY_NUMBER = ("names", "categories", "rows", "step_labels", "devices", "streams", "types", "vias")
+"""Tables that are looked up by their column `number` begin with these."""

@@ -1,0 +1,138 @@
+"""Times that count from an origin: they name it, and different ones differ as they are written."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.core.findings_traces import call, kernel, launched, step
+from tests.events import Event
+from tracelane.core.base.moments import moment_digits, origin_text
+from tracelane.core.base.units import format_moment, format_ns
+from tracelane.tui.cli.main import main
+
+DAY_US = 86_400 * 10**6
+EPOCH_US = 1_780_611_618_134_227
+
+
+@pytest.mark.parametrize(
+    ("ns", "text"),
+    [
+        (0, "+0 ns"),
+        (-5, "-5 ns"),
+        (1_234_567_891, "+1.234567891 s"),
+        (123_000_000_004, "+2 min 03.000000004 s"),
+        (3_660_000_000_000, "+1 h 01 min 00 s"),
+        (64 * DAY_US * 1000 + 3_661_500_000_000, "+64 d 01 h 01 min 01.5 s"),
+    ],
+)
+def test_moments_are_exact(ns: int, text: str) -> None:
+    """A moment has its sign, and loses nothing however long it is."""
+    assert format_moment(ns) == text
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_digits_tell_moments_apart(seed: int) -> None:
+    """As many digits as are needed, and no more, at every size."""
+    pick = random.Random(seed)
+    base = 10 ** pick.randrange(16)
+    moments = {base + pick.randrange(10 ** pick.randrange(1, 12)) for _ in range(pick.randrange(1, 9))}
+    digits = moment_digits(np.array(sorted(moments)))
+
+    def differ(digits: int) -> bool:
+        return len({format_ns(moment, digits) for moment in moments}) == len(moments)
+
+    assert differ(digits)
+    assert digits == 3 or not differ(digits - 3)
+
+
+def test_origin_is_named_as_in_the_file() -> None:
+    """In µs, exact, also before zero."""
+    assert origin_text(5_533_068_084_941_022) == "times count from where the trace begins: @5533068084941.022"
+    assert "@-0.001" in origin_text(-1)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder in which commands run."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def _path(folder: Path, events: list[Event]) -> str:
+    path = folder / "t.json"
+    path.write_text(json.dumps({"traceEvents": events}), encoding="utf-8")
+    return str(path)
+
+
+def _printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert main([*arguments, "--index-dir", "cache"]) == 0
+    return capsys.readouterr().out
+
+
+def _steps(at: float, device_at: float, spacing: float = 1000) -> list[Event]:
+    """Four steps with a launch each; what they launched stands `device_at` from its step."""
+    events: list[Event] = []
+    for number in range(4):
+        start = at + number * spacing
+        events += [step(number, start, spacing * 0.9), call(start + 1, 3, "cudaMalloc")]
+        events += launched(start + 10, 5, start + device_at, 20, f"k{number}")
+    return events
+
+
+@pytest.mark.parametrize(
+    ("at", "spacing"), [(EPOCH_US, 1000), (5, 1000), (-2500, 1000), (EPOCH_US, 30), (3600e6, 1000)]
+)
+def test_starts_of_steps_count_from_where_the_trace_begins(
+    at: float, spacing: float, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Stamps since 1970, small ones, negative ones: each step has a start of its own, from a named origin."""
+    path = _path(folder, _steps(at, 50, spacing))
+    text = _printed(capsys, "steps", path)
+    starts = re.findall(r"^\d +(\S+ \w+)", text, re.MULTILINE)
+    assert len(set(starts)) == 4 and all(start[0] == "+" for start in starts)
+    answer = json.loads(_printed(capsys, "steps", path, "--json"))
+    assert origin_text(answer["origin_ns"]) in text
+    rows = answer["tables"]["steps"]["rows"]
+    assert [row["start_ns"] for row in rows] == [round(number * spacing * 1000) for number in range(4)]
+    assert [format_moment(row["start_ns"]) for row in rows] == starts
+
+
+def test_lost_device_times_do_not_move_the_origin(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Work at 0 in the file, days before its launches: steps count from the host's begin, and what would be
+    days to the launch is not known.
+    """
+    path = _path(folder, [*_steps(64 * DAY_US, -64 * DAY_US), *(call(64 * DAY_US - 3, 1, "cudaFree"),)])
+    text = _printed(capsys, "steps", path)
+    assert " d 0" not in text and "launch to work are not known" in text
+    answer = json.loads(_printed(capsys, "steps", path, "--json"))
+    assert answer["origin_ns"] == (64 * DAY_US - 3) * 1000
+    rows = answer["tables"]["steps"]["rows"]
+    assert [row["start_ns"] for row in rows] == [3000, 1_003_000, 2_003_000, 3_003_000]
+    assert {row["launch_offset_ns"] for row in rows} == {None} and {row["by_launch"] for row in rows} == {1}
+    ranged = _printed(capsys, "steps", path, "--from", "+1.0ms", "--to", "+2.5ms", "--json")
+    assert [row["step"] for row in json.loads(ranged)["tables"]["steps"]["rows"]] == ["1"]
+
+
+@pytest.mark.parametrize("command", ["steps", "idle", "launches", "findings", "doctor", "slices"])
+def test_what_has_moments_says_from_where(
+    command: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Text and Markdown name the origin; times before it have a minus."""
+    events = [*_steps(EPOCH_US, 200), kernel(EPOCH_US - 70 * DAY_US, 5, "stray")]
+    path = _path(folder, events)
+    main([command, path, "--index-dir", "cache"])
+    text = capsys.readouterr().out
+    if command == "slices":  # as in the file
+        assert "Start (ns)" in text
+        return
+    origin = origin_text(EPOCH_US * 1000)
+    assert "+-" not in text and (origin in text or "nothing found" in text)
+    if command in ("steps", "idle", "launches"):
+        main([command, path, "--format", "md", "--index-dir", "cache"])
+        assert origin in capsys.readouterr().out.replace("`", "")
