@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 GROUPS: dict[str, frozenset[str]] = {
     "op": frozenset({"cpu_op", "user_annotation", "Operator", "operator"}),
     "python": frozenset({"python_function"}),
@@ -52,9 +54,39 @@ def group_of(category: object) -> str:
     return _GROUP_OF.get(category, "other") if type(category) is str else "other"
 
 
+@dataclass(frozen=True)
+class Categories:
+    """A set of categories: those named, and with `vendors` every other `<vendor>_runtime`, `<vendor>_driver`.
+
+    Backends of their own name the calls of their runtime like that (`npu_runtime`, `musa_driver`).
+    """
+
+    names: frozenset[str]
+    vendors: bool = False
+
+    def __contains__(self, category: object) -> bool:
+        """Tell whether a category is one of the set."""
+        if category in self.names or not isinstance(category, str):
+            return category in self.names
+        return self.vendors and category not in _GROUP_OF and vendor_of(category) != ""
+
+    def __or__(self, others: frozenset[str]) -> Categories:
+        """Return the set with others in it."""
+        return Categories(self.names | others, self.vendors)
+
+    __ror__ = __or__
+
+
+def vendor_of(category: str) -> str:
+    """Return whose runtime or driver a category is of, by its name: "cuda", "npu"; "" for all others."""
+    vendor, _, kind = category.rpartition("_")
+    return vendor if kind.lower() in ("runtime", "driver") else ""
+
+
 LAUNCH_FLOWS = frozenset({"ac2g", "async_cpu_to_gpu", "async"})
 DEVICE = GROUPS["device"] | {"privateuse1_driver"}
-RUNTIME = GROUPS["runtime"] - {"overhead", "privateuse1_driver"}
+RUNTIME = Categories(GROUPS["runtime"] - {"overhead", "privateuse1_driver"}, vendors=True)
+"""Calls into the runtime or driver of a device."""
 OPS = frozenset({"cpu_op", "Operator", "operator"})
 ANNOTATIONS = frozenset({"user_annotation"})
 DEVICE_ANNOTATION = "gpu_user_annotation"

@@ -19,7 +19,7 @@ before the work; two begin together; the process is a guess) is marked in `ambig
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -156,7 +156,9 @@ def launch_of(index: Index, kernel: int) -> tuple[int | None, str]:
     if sources:
         same = [p for p in sources if correlation and index.promoted("correlation", p) == correlation]
         return (same or sources)[0], "flow"
-    for via, on_host in (("correlation", RUNTIME), ("external id", OPS | ANNOTATIONS)):
+    hosts: tuple[tuple[str, Container[str]], ...]
+    hosts = (("correlation", RUNTIME), ("external id", OPS | ANNOTATIONS))
+    for via, on_host in hosts:
         key = via.replace(" ", "_")
         number = index.promoted(key, kernel)
         if not number:  # 0 is what devices write for "none"
@@ -359,7 +361,7 @@ def _is_shared(index: Index, correlation: int) -> bool:
     return len(np.unique(processes_of(index, calls))) > 1
 
 
-def _processes_with(index: Index, categories: frozenset[str]) -> set[int]:
+def _processes_with(index: Index, categories: Container[str]) -> set[int]:
     """Return the numbers of the processes that have slices of these categories."""
     numbers = np.flatnonzero(_mask(index, categories))
     kinds = index.column("row_categories")
@@ -380,7 +382,7 @@ def _values(index: Index, key: str, positions: U32) -> tuple[I64, AnyArray]:
     return index.column(f"promoted.{key}.value")[at].astype(np.int64), known[at] == positions
 
 
-def _mask(index: Index, names: frozenset[str]) -> AnyArray:
+def _mask(index: Index, names: Container[str]) -> AnyArray:
     return np.array([category in names for category in index.categories], np.bool_)
 
 

@@ -38,7 +38,7 @@ def _p(key: str, args: str, kind: Kind, groups: str, used_by: str) -> Promoted:
 
 _I, _F, _T = Kind.INTEGER, Kind.FLOAT, Kind.TEXT
 PROMOTED: tuple[Promoted, ...] = (
-    _p("external_id", "External id|external id", _I, "op runtime device", "links, ops"),
+    _p("external_id", "External id|external id", _I, "op runtime device other", "links, ops"),
     _p("correlation", "correlation", _I, "runtime device other", "links, launches"),
     _p("stream", "stream", _I, "device runtime other", "kernels, idle"),
     _p("device", "device", _I, "device runtime other", "kernels, breakdown"),
@@ -63,7 +63,7 @@ PROMOTED: tuple[Promoted, ...] = (
     _p("shared_memory", "shared memory", _I, "device", "kernels"),
     _p("blocks_per_sm", "blocks per SM", _F, "device", "kernels"),
     _p("occupancy", "est. achieved occupancy %", _F, "device", "kernels"),
-    _p("collective", "Collective name", _T, "op device runtime", "ranks"),
+    _p("collective", "Collective name", _T, "op device runtime other", "ranks"),
     _p("collective_in", "In msg nelems", _I, "op device", "ranks"),
     _p("collective_out", "Out msg nelems", _I, "op device", "ranks"),
     _p("collective_group", "Process Group Name", _T, "op device", "ranks"),

@@ -10,7 +10,7 @@ import numpy as np
 from ..base.arrays import I64
 from .groups import category_mask
 from .host import trace_starts
-from .op_events import KINDS
+from .op_events import HOST
 from .scope import Scope
 from .slices import Slices
 from .work import rank_of
@@ -57,7 +57,7 @@ def _positions(scope: Scope, source: int, numbers: I64) -> I64:
     if len(numbers):
         is_name = np.zeros(len(index.column("strings.offset")), np.bool_)
         is_name[numbers] = True
-        host = category_mask(index, KINDS)
+        host = category_mask(index, HOST)
         names, categories = index.column("slices.name"), index.column("slices.category")
         for part in scope.parts:
             scope.check()

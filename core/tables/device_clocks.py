@@ -290,7 +290,7 @@ def _host_span(
         if process.source == source and process.number not in device_processes:
             for at in process.lanes:
                 lane = trace.lanes[at]
-                if lane.slices and lane_categories(index, lane.rows) & HOST:
+                if lane.slices and any(category in HOST for category in lane_categories(index, lane.rows)):
                     offset = clocks.offset(source, process.pid)
                     spans.append((lane.start + offset, lane.end + offset))
     return (min(start for start, _ in spans), max(end for _, end in spans)) if spans else None

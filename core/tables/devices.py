@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..base.arrays import AnyArray
+from ..base.kineto import RUNTIME, vendor_of
 from ..index.format import RowKind
 from ..index.store import Index
 from ..query.lookup import lanes_of
@@ -36,13 +37,8 @@ WORK = KERNEL_CATEGORIES | COPY_CATEGORIES
 LABEL = re.compile(r"^\s*(GPU|AIU|SPYRE|CUDA|XPU|MTIA|HPU|NPU|TPU|MPS)\b[ :#]*(\d+)?", re.IGNORECASE)
 ALLOCATION_NAMES = ("Memset (Device)", "Memory (Allocation)")
 """What AIU profilers call an allocation of the device's memory."""
-WORDS_BY_RUNTIME = (
-    ("cuda_", "CUDA"),  # also ROCm: torch calls both so
-    ("xpu_", "XPU"),
-    ("mtia_", "MTIA"),
-    ("privateuse1_", "PRIVATEUSEONE"),
-)
-"""A process labelled "GPU n" says not whose; the runtime's categories do."""
+KNOWN_VENDORS = {"cuda": "CUDA", "xpu": "XPU", "mtia": "MTIA", "privateuse1": "PRIVATEUSEONE"}
+"""How categories begin -> what torch calls the devices; also those of ROCm begin with "cuda"."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +62,7 @@ def devices(trace: Trace) -> tuple[Device, ...]:
         lanes = [trace.lanes[at] for at in process.lanes]
         lanes = [lane for lane in lanes if lane.slices + lane.unclosed]
         index = trace.indexes[process.source]
-        labelled = LABEL.match(process.labels)
+        labelled = LABEL.match(process.labels) or _vendor_label(index, process.labels)
         flex = labelled is None and is_flex(index)
         if flex:
             own = flex_lanes.setdefault(process.source, _flex_lanes(index))
@@ -83,6 +79,12 @@ def devices(trace: Trace) -> tuple[Device, ...]:
             word = _word(index, "AIU" if flex else labelled[1].upper() if labelled else "")
             result.append(Device(process.source, process.number, process.pid, label, word, number, rows))
     return tuple(result)
+
+
+def _vendor_label(index: Index, labels: str) -> re.Match[str] | None:
+    """Return a label such as "MUSA 1", in a file whose runtime is that vendor's, as LABEL matches others."""
+    words = "|".join(re.escape(word) for word in _vendors(index))
+    return re.match(rf"^\s*({words})\b[ :#]*(\d+)?", labels, re.IGNORECASE) if words and labels else None
 
 
 def _flex_lanes(index: Index) -> set[int]:
@@ -135,10 +137,19 @@ def device_word(trace: Trace) -> str:
 def _word(index: Index, word: str) -> str:
     if word not in ("", "GPU"):
         return word
-    for prefix, name in WORDS_BY_RUNTIME:
-        if any(category.startswith(prefix) for category in index.categories):
-            return name
-    return "CUDA" if word else "Device"
+    # A process labelled "GPU n" says not whose; the categories do.
+    return next(iter(_vendors(index)), "CUDA" if word else "Device")
+
+
+def _vendors(index: Index) -> tuple[str, ...]:
+    """Return what the devices are called whose runtimes a file has calls of, as its categories tell."""
+    known = [
+        word
+        for vendor, word in KNOWN_VENDORS.items()
+        if any(category.startswith(f"{vendor}_") for category in index.categories)
+    ]
+    others = [vendor_of(category).upper() for category in index.categories if category in RUNTIME]
+    return tuple(dict.fromkeys([*known, *filter(None, others)]))
 
 
 def is_aiu(index: Index) -> bool:

@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..base.arrays import I64, AnyArray
-from ..base.kineto import GROUPS
+from ..base.kineto import ANNOTATIONS, GROUPS, OPS
+from ..base.kineto import RUNTIME as RUNTIME_CALLS
 from ..index.format import NONE, RowKind, SliceFlag
 from ..index.store import Index
 from .scope import Scope
@@ -23,12 +24,8 @@ I32: TypeAlias = npt.NDArray[np.int32]
 
 OP, ANNOTATION, PYTHON, RUNTIME = range(4)
 """Kinds of host events; those of the runtime are the launches, waits and copies that an op calls."""
-KINDS: dict[str, int] = (
-    dict.fromkeys(("cpu_op", "Operator", "operator"), OP)
-    | {"user_annotation": ANNOTATION}
-    | dict.fromkeys(GROUPS["python"], PYTHON)
-    | dict.fromkeys(GROUPS["runtime"], RUNTIME)
-)
+HOST = RUNTIME_CALLS | GROUPS["runtime"] | GROUPS["python"] | OPS | ANNOTATIONS
+"""Categories of host events."""
 NO_KIND = 255
 EXTERNAL_ID = "external_id"
 MANY = 16
@@ -106,6 +103,18 @@ class OpEvents:
         return ~gone, climbed(parent, gone)
 
 
+def host_kinds(index: Index) -> npt.NDArray[np.uint8]:
+    """Return the kind of host event that slices of each category are, by its number; NO_KIND for others."""
+    kinds = (
+        (OPS, OP),
+        (ANNOTATIONS, ANNOTATION),
+        (GROUPS["python"], PYTHON),
+        (RUNTIME_CALLS | GROUPS["runtime"], RUNTIME),
+    )
+    of = [next((kind for names, kind in kinds if name in names), NO_KIND) for name in index.categories]
+    return np.array(of, np.uint8)
+
+
 def climbed(parent: I32, skipped: npt.NDArray[np.bool_]) -> I32:
     """Return the nearest ancestors that are not skipped, -1 where there is none."""
     ancestor = parent.copy()
@@ -121,7 +130,7 @@ def climbed(parent: I32, skipped: npt.NDArray[np.bool_]) -> I32:
 def op_events(scope: Scope, source: int) -> OpEvents:
     """Return the host events of one source that lie in or reach into the scope, with torch's tree."""
     index = scope.trace.indexes[source]
-    kinds = np.array([KINDS.get(name, NO_KIND) for name in index.categories], np.uint8)
+    kinds = host_kinds(index)
     positions = positions_of(scope, source, kinds != NO_KIND)
     dropped = np.array(sorted({n for name in DROPPED for n in index.string_numbers(name)}), np.uint32)
     if len(dropped):

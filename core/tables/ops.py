@@ -7,6 +7,7 @@ thread have no self time in torch, here they are ops like others; FLOPs are not 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -56,7 +57,8 @@ SORTS = {
     "self_device_memory_usage": "self_device_mem",
 }
 """PyTorch's sort keys -> our columns; its names of devices (cuda_time_total …) mean "device"."""
-DEVICE_SORTS = ("cuda", "xpu", "privateuse1", "mtia", "hpu", "aiu", "spyre")
+DEVICE_SORT = re.compile(r"^(self_)?(?!cpu_|self_)[a-z0-9]+(?=_(time|memory))")
+"""How a key of a device begins, by whatever name it goes: self_cuda_time_total, npu_time."""
 
 
 @dataclass
@@ -121,8 +123,7 @@ def sort_column(key: str) -> str:
     name; UsageError for others.
     """
     column = key.removeprefix("-")
-    for device in DEVICE_SORTS:
-        column = column.replace(device, "device")
+    column = DEVICE_SORT.sub(r"\1device", column)
     column = SORTS.get(column, column)
     if column not in ("name", "calls", *SUMS, *MEMORY_SUMS, *AVERAGES):
         raise UsageError(f"no sort key {key!r}; there are {', '.join(SORTS)}")

@@ -17,7 +17,7 @@ from ..index.store import SCAN_CHUNK, Index
 from ..query.steps import STEP_NAME, steps_of
 from .flex import is_flex, round_trips
 from .groups import category_mask
-from .op_events import KINDS, slice_lanes
+from .op_events import HOST, slice_lanes
 
 if TYPE_CHECKING:
     from ..trace import Trace
@@ -178,7 +178,7 @@ def _repeating(index: Index, texts: Mapping[int, str]) -> I64:
     each process those on the lane where it takes most.
     """
     names, categories = index.column("slices.name"), index.column("slices.category")
-    notes, hosts = category_mask(index, {"user_annotation"}), category_mask(index, KINDS)
+    notes, hosts = category_mask(index, {"user_annotation"}), category_mask(index, HOST)
     graphs = [number for number, text in texts.items() if GRAPHS.match(text)]
     jobs = round_trips(index) if is_flex(index) else np.empty(0, np.uint32)
     pieces = []

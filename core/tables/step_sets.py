@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
@@ -11,7 +11,7 @@ import numpy as np
 
 from ..base.arrays import I64, AnyArray
 from ..base.intervals import Intervals, merge
-from ..base.kineto import RUNTIME
+from ..base.kineto import OPS, RUNTIME
 from ..index.format import NONE, RowKind
 from ..index.store import Index
 from ..query.lookup import processes_of
@@ -20,7 +20,7 @@ from .attribution import StepsOfWork, steps_of_work
 from .devices import KERNEL_CATEGORIES, kernel_types
 from .groups import category_mask, concatenated
 from .kinds import KERNEL_TYPES
-from .op_events import KINDS, OP, promoted_of, slice_lanes
+from .op_events import promoted_of, slice_lanes
 from .scope import Scope
 from .step_choice import Steps
 from .work import work_of
@@ -67,7 +67,7 @@ class StepSets:
             name: merge(self.work_start[kind == number], self.work_end[kind == number])
             for number, name in enumerate(KERNEL_TYPES)
         }
-        ops = self.positions(frozenset(c for c, kind in KINDS.items() if kind == OP))
+        ops = self.positions(OPS)
         # What marks a step is no op in it; profilers of 2021 write their steps as ops.
         ops = ops[~(self.starting(ops, (STEP_NAME,)) | np.isin(ops, chosen.positions))]
         notes = self.positions(frozenset({"user_annotation"}))
@@ -142,7 +142,7 @@ class StepSets:
         """The step of all device work, by launch."""
         return steps_of_work(self.scope, self.chosen, self.work)
 
-    def positions(self, categories: frozenset[str]) -> I64:
+    def positions(self, categories: Container[str]) -> I64:
         """Return the positions of all slices of these categories."""
         mask = category_mask(self.index, categories)
         return self.left(np.flatnonzero(mask[self.index.column("slices.category")]).astype(np.int64))

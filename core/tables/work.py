@@ -9,7 +9,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 from ..base.arrays import I64, AnyArray
-from ..base.kineto import GROUPS, NOT_LAUNCHED
+from ..base.kineto import GROUPS, NOT_LAUNCHED, RUNTIME
 from ..index.store import Index
 from .devices import WORK, Device, allocations_of, devices, flex_rank, kernel_types, lane_categories
 from .flex import flex_work, is_flex
@@ -26,6 +26,7 @@ NOT_WORK = (
     | GROUPS["op"]
     | GROUPS["python"]
     | GROUPS["runtime"]
+    | RUNTIME
 )
 """On a device whose slices have categories of their own everything counts as work but these: what happens on
 the host stands there too where a process of it has a device's label.
@@ -98,7 +99,7 @@ def work_of(scope: Scope) -> tuple[Work, ...]:
 def _gather(scope: Scope, device: Device) -> Work:
     index = scope.trace.indexes[device.source]
     present = set().union(*(lane_categories(index, scope.trace.lanes[at].rows) for at in device.lanes))
-    counted = (present & WORK) or (present - NOT_WORK)
+    counted = (present & WORK) or {category for category in present if category not in NOT_WORK}
     is_work = category_mask(index, counted)
     no_work = np.empty(0, np.uint32) if scope.allocations else allocations_of(index)
     only = flex_work(index) if is_flex(index) else None

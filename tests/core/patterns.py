@@ -54,9 +54,14 @@ XPU = Dialect(
 NPU = Dialect(
     *("NPU 0", "aclrtLaunchKernel", "aclrtSynchronizeStream", "aclrtMemcpy"),
     *("Memcpy DtoD (Device -> Device)", "MatMulV2"),
-    runtime="privateuse1_runtime",
+    runtime="npu_runtime",
 )
-DIALECTS = {"cuda": CUDA, "hip": HIP, "driver": DRIVER, "xpu": XPU, "npu": NPU}
+MUSA = Dialect(
+    *("MUSA 0", "muLaunchKernel", "musaDeviceSynchronize", "musaMemcpy"),
+    *("Memcpy DtoD (Device -> Device)", "mublas_gemm_kernel"),
+    runtime="musa_driver",
+)
+DIALECTS = {"cuda": CUDA, "hip": HIP, "driver": DRIVER, "xpu": XPU, "npu": NPU, "musa": MUSA}
 
 
 @dataclass

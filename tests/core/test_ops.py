@@ -13,7 +13,7 @@ import pytest
 from tests.corpus import CORPUS, GOLDENS, needs_corpus, needs_goldens
 from tests.events import complete, event, flow, index_of
 from tracelane.core.base.errors import UsageError
-from tracelane.core.tables.op_events import KINDS
+from tracelane.core.tables.op_events import HOST
 from tracelane.core.tables.op_groups import parse_grouping
 from tracelane.core.tables.ops import SORTS, ops, sort_column
 from tracelane.core.tables.scope import Scope
@@ -227,7 +227,7 @@ def _by_the_rules(events: list[dict[str, Any]]) -> dict[str, tuple[int, int, int
     for tid in {e["tid"] for e in events}:
         stack: list[int] = []
         order = sorted(
-            (i for i, e in enumerate(events) if e["tid"] == tid and e["cat"] in KINDS),
+            (i for i, e in enumerate(events) if e["tid"] == tid and e["cat"] in HOST),
             key=lambda i: (events[i]["ts"], -(events[i]["ts"] + events[i]["dur"]), i),
         )
         for i in order:

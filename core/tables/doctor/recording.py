@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -127,7 +127,7 @@ class Recording:
         positions: I64 = np.flatnonzero(np.isin(self.index.column("slices.name"), numbers))
         return positions
 
-    def of_categories(self, *categories: str) -> I64:
+    def of_categories(self, categories: Container[str]) -> I64:
         """Return the positions of the slices of these categories."""
         mask = np.array([category in categories for category in self.index.categories], np.bool_)
         column = self.index.column("slices.category")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from ...base.arrays import I64, AnyArray
-from ...base.kineto import LAUNCH_FLOWS, RUNTIME
+from ...base.kineto import ANNOTATIONS, GROUPS, LAUNCH_FLOWS, OPS, RUNTIME
 from ...base.units import count_of, format_count, format_ns
 from ...index.format import NONE
 from .recording import Exhibit, Recording, Stream
@@ -204,7 +204,7 @@ def clock_offset(recording: Recording, limits: Mapping[str, float]) -> Diagnosis
 )
 def ends_late(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
     """Durations of device work are too long."""
-    calls = recording.of_categories(*RUNTIME, "cpu_op", "user_annotation", "python_function")
+    calls = recording.of_categories(OPS | ANNOTATIONS | RUNTIME | GROUPS["python"])
     if not len(calls) or any(clock.trouble for clock in recording.clocks):
         return None
     last = int(recording.ends(calls).max())

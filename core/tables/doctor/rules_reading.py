@@ -14,10 +14,13 @@ from ...index.store import Index
 from ...query.lookup import slice_at
 from ...query.views import Lane
 from ..devices import lane_categories
+from ..groups import category_mask
 from .recording import Exhibit, Recording
 from .rule import FORMAT, KINETO, OWN, SPYRE, Diagnosis, doctor_rule
 from .terms import event_terms, event_total, read_report_count
 
+CALLS = OPS | RUNTIME
+"""Categories of ops, and of calls into a device's runtime."""
 FIRST = 3
 """So many places are named as evidence."""
 
@@ -103,7 +106,8 @@ def merged_captures(recording: Recording, limits: Mapping[str, float]) -> Diagno
     processes = {
         lane.pid
         for lane in lanes
-        if lane.source == recording.source and (OPS | RUNTIME) & lane_categories(index, lane.rows)
+        if lane.source == recording.source
+        and any(category in CALLS for category in lane_categories(index, lane.rows))
     }
     if len(processes) > 1:
         return Diagnosis(len(processes), f"ops and calls of {len(processes)} processes stand in one file")
@@ -353,8 +357,7 @@ def _reach_ns(index: Index, lane: Lane, position: int) -> int:
 
 def _is_call(index: Index, positions: AnyArray) -> AnyArray:
     """Tell which slices are ops, or calls into a device's runtime."""
-    nests = np.array([category in OPS | RUNTIME for category in index.categories], np.bool_)
-    mask: AnyArray = nests[index.column("slices.category")[positions]]
+    mask: AnyArray = category_mask(index, CALLS)[index.column("slices.category")[positions]]
     return mask
 
 

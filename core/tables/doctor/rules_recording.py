@@ -57,7 +57,7 @@ def steps_overlap(recording: Recording, limits: Mapping[str, float]) -> Diagnosi
 )
 def profiler_overhead(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
     """What is measured is partly the measuring."""
-    own = recording.of_categories(OVERHEAD)
+    own = recording.of_categories({OVERHEAD})
     start, end = recording.span
     if not len(own) or end <= start:
         return None
@@ -142,7 +142,7 @@ def no_shapes(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | 
 )
 def no_stacks(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
     """Stacks were not recorded."""
-    if not recording.is_pytorch or len(recording.of_categories("python_function")):
+    if not recording.is_pytorch or len(recording.of_categories({"python_function"})):
         return None
     if recording.envelope.get("with_stack") == 1:
         return None

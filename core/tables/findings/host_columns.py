@@ -12,19 +12,16 @@ from ...base.arrays import I64, AnyArray
 from ...base.safe_text import safe
 from ...base.short_names import short_name
 from ..groups import Groups
-from ..op_events import KINDS, PYTHON
+from ..op_events import NO_KIND, PYTHON, host_kinds
 from ..scope import Scope
 from ..slices import Slices
 
-OTHER = 255
 LONG_NAME = 80
 """Of a longer name a sentence has the short form."""
-BLOCKING_COPIES = re.compile(
-    r"^((cuda|hip)Memcpy(WithStream|HtoD|DtoH|DtoD|2D|3D|Peer)?(_ptsz)?|cuMemcpy(HtoD|DtoH|DtoD)?(_v2)?)$"
-)
-"""Calls that copy and return when the copy is done."""
+BLOCKING_COPIES = re.compile(r"^[a-z]{2,12}Memcpy(WithStream|HtoD|DtoH|DtoD|2D|3D|Peer)?(_ptsz|_v2)?$")
+"""Calls that copy and return when the copy is done, in the words of any vendor: cudaMemcpy, musaMemcpy."""
 WAITS = re.compile(
-    r"^(cuda|hip|cu|xpu|ze|mtia|syn|musa|acl)\w*Synchronize(_\w+)?$|^aclrtSynchronize\w+$"
+    r"^[a-z]\w*Sync(hronize(Stream|Device|Event|Context|Queue)?)?(WithTimeout)?(_\w+)?$"
     r"|^synchronize(Stream|Device|Event)?$"
     r"|^(ur|pi)(Events?Wait|QueueFinish)$|^aiu(Roundtrip|ScheduleWait|WaitForQueueCapacity)$|"
     + BLOCKING_COPIES.pattern
@@ -87,12 +84,12 @@ class HostSlices(Slices):
 def host_of(scope: Scope) -> HostSlices:
     """Return the host's slices of a scope of one source."""
     index = scope.trace.indexes[scope.source or 0]
-    kinds = np.array([KINDS.get(name, OTHER) for name in index.categories], np.uint8)
-    kinds[kinds == PYTHON] = OTHER
+    kinds = host_kinds(index)
+    kinds[kinds == PYTHON] = NO_KIND
     parts: list[tuple[AnyArray, ...]] = []
     for chunk in scope.chunks():
         kind = kinds[chunk.categories]
-        keep = kind != OTHER
+        keep = kind != NO_KIND
         if keep.any():
             columns = (chunk.positions, chunk.starts, chunk.ends, chunk.names, chunk.categories)
             more = (chunk.self_times, kind, chunk.lanes)
