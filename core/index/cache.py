@@ -14,6 +14,7 @@ import errno
 import fcntl
 import hashlib
 import json
+import math
 import os
 import pwd
 import secrets
@@ -44,6 +45,7 @@ LOCK = ".lock-"
 WRITER = ".writer"
 POLL_S = 0.1
 READERS_WAIT_S, TURN_S = 2.0, 0.01
+CLOCK_SKEW_S = 3600.0
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
@@ -369,6 +371,16 @@ def _is_abandoned(building: Path) -> bool:
 def _old(folder: Path, seconds: float = 60.0) -> bool:
     """Tell whether a folder is past the moment between its making and its writer's lock."""
     try:
-        return time.time() - folder.stat().st_mtime > seconds
+        return seconds_since(folder.stat().st_mtime) > seconds
     except OSError:
         return False
+
+
+def seconds_since(moment: float) -> float:
+    """Return how long ago a moment was (seconds since the epoch).
+
+    Infinite where it lies more than an hour ahead: the clock was set back since, and what counts from that
+    moment would otherwise stay new until it comes again. Clocks of other hosts may be ahead by less.
+    """
+    elapsed = time.time() - moment
+    return max(elapsed, 0.0) if elapsed >= -CLOCK_SKEW_S else math.inf

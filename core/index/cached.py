@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from .cache import LOCK, cache_root, discard, in_use, sweep, unread
+from .cache import LOCK, cache_root, discard, in_use, seconds_since, sweep, unread
 from .version import FORMAT_VERSION, MANIFEST
 
 
@@ -102,9 +101,8 @@ def clear_cache(index_dir: Path | None = None, older_than: float | None = None) 
     """
     root = index_dir if index_dir is not None else cache_root()
     removed = size = in_use_count = 0
-    now = time.time()
     for entry in list_cache(index_dir):
-        if older_than is not None and now - entry.used < older_than:
+        if older_than is not None and seconds_since(entry.used) < older_than:
             continue
         if entry.in_use or not remove_entry(entry):
             in_use_count += 1

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..base.units import format_bytes
+from .cache import seconds_since
 from .inputs import UNFINISHED
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def unfinished_note(path: str) -> tuple[str, ...]:
         return ()
     name = Path(path).name
     try:
-        live = time.time() - os.stat(path).st_mtime < LIVE_S
+        live = seconds_since(os.stat(path).st_mtime) < LIVE_S
     except OSError:
         return ()
     if live:

@@ -21,7 +21,7 @@ from ..base.errors import CacheError, UsageError
 from ..base.private import read_private, write_private
 from ..base.settings import settings_table
 from ..base.units import format_bytes
-from .cache import cache_root
+from .cache import cache_root, seconds_since
 from .cached import CacheEntry, list_cache, remove_entry
 
 LIMIT = "TRACELANE_CACHE_LIMIT"
@@ -156,7 +156,7 @@ def keep_within(limit: int, root: Path, sparing: str) -> tuple[str, ...]:
 
 def _stays(entry: CacheEntry) -> bool:
     """Tell whether an index must not be removed."""
-    return time.time() - entry.used < FRESH_S or entry.in_use
+    return seconds_since(entry.used) < FRESH_S or entry.in_use
 
 
 def evicted(root: Path | None = None) -> tuple[Evicted, ...]:

@@ -218,6 +218,36 @@ def test_the_end_of_an_event_that_became_a_brace_loses_two_events(
     assert trace.indexes[0].read_report["repaired"] + trace.indexes[0].read_report["unreadable"] > 0
 
 
+PACKINGS: dict[str, tuple[Callable[[bytes], bytes], str]] = {
+    "gzip": (gzip.compress, "json.gz"),
+    "gzip in two members": (lambda data: gzip.compress(data[:9000]) + gzip.compress(data[9000:]), "json.gz"),
+    "zstd": (lambda data: pytest.importorskip("zstandard").compress(data), "json.zst"),
+}
+OTHER = json.dumps({"traceEvents": [event | {"pid": 2} for event in numbered(EVENTS)]}).encode()
+OTHER = OTHER.replace(b'"op', b'"other')
+DOCUMENTS: dict[str, Callable[[bytes], bytes]] = {
+    "one": lambda data: data,
+    "first of two": lambda data: data + b"\n" + OTHER,
+    "second of two": lambda data: OTHER + b"\n" + data,
+}
+
+
+@pytest.mark.parametrize("documents", DOCUMENTS)
+@pytest.mark.parametrize("packing", PACKINGS)
+def test_packing_and_further_documents_lose_no_more(packing: str, documents: str, tmp_path: Path) -> None:
+    """The same damage in packed files and beside a sound document costs no more than two events."""
+    data = LAYOUTS["one a line"](numbered(EVENTS))
+    end = data.index(b"]]}}", data.index(b'"op100"'))
+    pack, ending = PACKINGS[packing]
+    broken = pack(DOCUMENTS[documents](data[:end] + b"{" + data[end + 4 :]))
+    trace = read(written(tmp_path, broken, f"t.{ending}"), tmp_path)
+    names = set(names_of(trace))
+    assert len(names & {f"op{i}" for i in range(EVENTS)}) >= EVENTS - 2
+    if documents != "one":
+        assert names >= {f"other{i}" for i in range(EVENTS)}
+    assert trace.indexes[0].read_report["repaired"] + trace.indexes[0].read_report["unreadable"] > 0
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_four_damaged_bytes_lose_two_events_at_most(layout: str, tmp_path: Path) -> None:
