@@ -19,13 +19,16 @@ if TYPE_CHECKING:
 
 MOST_SLICES = 3_000_000
 """Of more slices it would take seconds of processor time to count exactly what a device does."""
+MOST_OF_SPAN = 0.9
+"""Of a device that works in less of the time it is said what its share is a share of."""
 ESTIMATE_CELLS = 4096
 """In so many parts of the time the work of a device's lanes is added up instead."""
 
 
 def device_shares(scope: Scope, most_slices: int = MOST_SLICES) -> list[DeviceShare]:
-    """Return the share of its time that each device works; where something lies absurdly far from the rest,
-    of what is shown at first. A device that works only far off has no share that means anything.
+    """Return the share of its time that each device works, from its first work to its last; where something
+    lies absurdly far from the rest, of what is shown at first. Of a device that works only far off, as where
+    all its work stands at 0, the share is an estimate: what the work of its fullest stream takes, added up.
 
     Where devices have more slices than `most_slices`, shares are estimates from the index's prefix sums.
     """
@@ -37,19 +40,23 @@ def device_shares(scope: Scope, most_slices: int = MOST_SLICES) -> list[DeviceSh
     if sum(trace.lanes[lane].slices for one in all_devices for lane in one.lanes) > most_slices:
         return [_estimated(scope, one) for one in all_devices]
     devices = breakdown(scope).devices
-    shares = {(one.source, one.device): one.busy_share for one in devices}
-    if trace.has_outliers:
-        near = breakdown(replace(scope, range=trace.opening_span)).devices
-        shares = {(one.source, one.device): one.busy_share for one in near}
+    near = breakdown(replace(scope, range=trace.opening_span)).devices if trace.has_outliers else devices
+    by_device = {(one.source, one.device): one for one in near if one.kernel_time_ns}
     has_ranks = bool(rank_titles(trace.members))
-    return [
-        DeviceShare(
-            f"{one.label} {one.device}" if one.label == "device" else one.label,
-            one.rank if has_ranks else None,
-            shares.get((one.source, one.device)),
-        )
-        for one in devices
-    ]
+    start, end = trace.opening_span
+    shares = []
+    for one in devices:
+        name = f"{one.label} {one.device}" if one.label == "device" else one.label
+        rank = one.rank if has_ranks else None
+        times = by_device.get((one.source, one.device))
+        if times is not None:
+            span = times.kernel_time_ns
+            of_ns = span if span < MOST_OF_SPAN * (end - start) else None
+            shares.append(DeviceShare(name, rank, times.busy_share, of_ns=of_ns))
+        else:
+            added = max(stream.sum_ns for stream in one.streams) / max(1, end - start)
+            shares.append(DeviceShare(name, rank, added if added <= 1 else None, is_estimate=True))
+    return shares
 
 
 def _estimated(scope: Scope, device: Device) -> DeviceShare:
@@ -66,13 +73,14 @@ def _estimated(scope: Scope, device: Device) -> DeviceShare:
         offset = scope.clocks.offset(lane.source, lane.pid)
         busy += work_cells(index, lane.number, edges, offset, no_work(index)).busy
     works = np.flatnonzero(busy)
-    share = None
+    share, of_ns = None, None
     if len(works):
-        first, last = int(works[0]), int(works[-1]) + 1
-        share = float(np.minimum(busy, np.diff(edges)).sum() / (edges[last] - edges[first]))
+        span = int(edges[int(works[-1]) + 1] - edges[int(works[0])])
+        share = float(np.minimum(busy, np.diff(edges)).sum() / span)
+        of_ns = span if span < MOST_OF_SPAN * (end - start) else None
     rank = trace.rank(device.source) if rank_titles(trace.members) else None
     name = f"{device.label} {device.pid}" if device.label == "device" else device.label
-    return DeviceShare(name, rank, share, is_estimate=True)
+    return DeviceShare(name, rank, share, is_estimate=True, of_ns=of_ns)
 
 
 def slowest_rank(scope: Scope) -> int | None:

@@ -51,6 +51,7 @@ def ranks(count: int, devices: int = 1) -> list[DeviceShare]:
     [
         ([], []),
         ([DeviceShare("GPU 0", None, 0.2381)], ["GPU 0 busy 23.8 %"]),
+        ([DeviceShare("GPU 0", None, 0.5, of_ns=20_000_000)], ["GPU 0 busy 50.0 % of 20 ms", "busy 50.0 %"]),
         ([DeviceShare("AIU 0", None, None)], ["AIU 0 busy ?"]),
         (ranks(2), ["rank 0 busy 33.3 %  rank 1 busy 66.7 %", "busy: rank 0 33.3 %, rank 1 66.7 %"]),
         (ranks(1, 2), ["rank 0 AIU 0 busy 33.3 %  rank 0 AIU 1 busy 66.7 %"]),
@@ -73,7 +74,9 @@ def test_busy_shares_name_their_device(devices: list[DeviceShare], text: list[st
     [
         ("gpu/hta_a100_resnet_ddp_nccl.json.gz", "GPU 0 busy 23.8 %"),
         ("gpu/tl_vllm_capture_python_functions.pt.trace.json.gz", "GPU 2 busy 1.5 %"),
-        (LOST, "+ 30 events far off  10 steps  AIU 0 busy ?"),
+        (LOST, "+ 30 events far off  10 steps  AIU 0 busy ≈96.2 %"),
+        ("gpu/tl_vllm_decode_cudagraph_exec.json.gz", "device 2 busy 99.8 %"),
+        ("gpu/tl_h100_qwen_infer.json.gz", "GPU 0 busy 91.9 % of 49.652 ms"),
         (DLRM, "busy 38 % (rank 2) to 66 %"),
     ],
 )
@@ -89,14 +92,19 @@ def test_the_header_fits(path: str, at_80: str, width: int, corpus_cache: Path) 
 
 @needs_corpus
 def test_far_off_slices_are_counted(corpus_cache: Path) -> None:
-    """What lies outside the opening span is counted as slice by slice, and no share is made of it."""
+    """What lies outside the opening span is counted as slice by slice; of kernels that all stand at 0 the
+    share is what they take, added up, as an estimate.
+    """
     trace = opened(LOST, corpus_cache)
     index, (low, high) = trace.indexes[0], trace.opening_span
     starts = np.asarray(index.column("slices.start"), np.int64)
     ends = starts + index.duration(np.arange(len(starts)))
     for left, right in ((low, high), (low + 10**7, high - 10**7), (high + 1, high + 2)):
         assert slices_outside([(index, 0)], (left, right)) == int(((ends < left) | (starts > right)).sum())
-    assert [one.share for one in device_shares(Scope(trace, clocks=trace.clocks))] == [None]
+    (share,) = device_shares(Scope(trace, clocks=trace.clocks))
+    kernels = [number for number, start in enumerate(starts.tolist()) if start < low]
+    added_ns = sum(int(index.duration(np.array([number]))[0]) for number in kernels)
+    assert len(kernels) == 30 and share.is_estimate and share.share == pytest.approx(added_ns / (high - low))
 
 
 @needs_corpus

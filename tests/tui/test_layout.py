@@ -169,10 +169,11 @@ def test_pinned_lanes_stay_above() -> None:
     layout = Layout(trace, session)
     lines = layout.visible(session.scroll, 20)
     assert len(lines) == 20
-    first, rule, third = lines[:3]
+    first, rule, title, third = lines[:4]
     assert first is not None and first.title == "t30 · process 0" and first.pinned
     assert rule is not None and rule.kind is LineKind.RULE
-    assert third == layout.line(10)
+    assert title == layout.line(0)
+    assert third is not None and third.lane == trace.lanes[10]
     assert [layout.line_at(y, 10, 20) for y in range(20)] == lines
 
 
@@ -232,33 +233,54 @@ def test_a_frame_does_not_depend_on_the_trace() -> None:
 
 
 def test_what_is_below_is_counted_and_the_bar_shows_where_one_is() -> None:
-    """The last line says how many lanes are below it, the thumb goes from top to end, a row that has scrolled
-    to the top has its lane's title; where all is seen there is none of it.
+    """The last line says how many lanes are below it, the thumb goes from top to end; where all is seen there
+    is none of it.
     """
     trace = fake_trace([LaneSpec(f"t{n}", rows=3) for n in range(10)])
     layout = Layout(trace, SESSION)
     lines = layout.visible(0, 11)
     assert lines[-1] is not None and lines[-1].title == "7 more lanes below"
     assert layout.thumb(0, 11).start == 0
-    scrolled = layout.visible(2, 11)
-    assert scrolled[0] is not None and scrolled[0].title == "t0" and scrolled[0].depth == 1
     end = layout.height - 11
     assert layout.visible(end, 11)[-1] == layout.line(layout.height - 1)
     assert layout.thumb(end, 11).stop == 11
     assert not layout.says_more(0, layout.height) and not layout.thumb(0, layout.height)
 
 
-def test_the_focus_is_never_under_the_line_that_counts() -> None:
-    """Whatever row is focused, scrolling to it shows it and not the line that says what is below."""
-    trace = fake_trace([LaneSpec(f"t{n}", rows=3) for n in range(10)])
+def test_titles_stay_at_the_top() -> None:
+    """Wherever lines begin, the first is the title of their process, and the next row has its lane's title;
+    the last line of a process leaves its place to no title.
+    """
+    trace = fake_trace(*([LaneSpec(f"{process}{n}", rows=4) for n in range(3)] for process in "ab"))
+    layout = Layout(trace, SESSION)
+    for scroll in range(layout.height - 8):
+        first, second = layout.visible(scroll, 8)[:2]
+        beginning = layout.line(scroll)
+        assert first is not None and second is not None and beginning is not None
+        if (following := layout.line(scroll + 1)) and following.process != beginning.process:
+            assert first.lane is not None and first.title == first.lane.title
+        else:
+            assert first.kind is LineKind.PROCESS and first.process == beginning.process
+            assert second.lane is not None and second.title == second.lane.title
+            assert (second.lane, second.depth) == (following.lane, following.depth)
+    assert layout.visible(3, 4)[0] != layout.line(0)  # too few lines for a title
+
+
+@pytest.mark.parametrize("height", [1, 3, 5, 11])
+@pytest.mark.parametrize("begin", [0, 20, 10**6])
+def test_the_focus_is_never_under_a_line_that_says_something_else(height: int, begin: int) -> None:
+    """Whatever row is focused, scrolling to it from anywhere shows it, and no title in its place or the line
+    that says what is below.
+    """
+    trace = fake_trace(*([LaneSpec(f"t{n}", rows=3) for n in range(5)] for _ in range(3)))
     layout = Layout(trace, SESSION)
     for y in range(layout.height):
         line = layout.line(y)
         assert line is not None
         if line.row_key is not None:
-            session = in_view(replace(SESSION, focus=line.row_key), layout, 11)
+            session = in_view(replace(SESSION, focus=line.row_key, scroll=begin), layout, height)
             assert any(
-                one is not None and one.holds(line.row_key) for one in layout.visible(session.scroll, 11)
+                one is not None and one.holds(line.row_key) for one in layout.visible(session.scroll, height)
             )
 
 

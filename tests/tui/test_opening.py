@@ -79,6 +79,14 @@ def test_devices_and_their_launching_thread_are_seen_at_80x24(path: str, corpus_
         assert y is not None and y < fit.lanes, trace.lanes[number].title
 
 
+@needs_corpus
+def test_lanes_that_begin_with_kernels_are_devices(corpus_cache: Path) -> None:
+    """Without names of processes and threads, lanes of kernels are told apart by what they hold."""
+    trace = open_trace(CORPUS / "gpu/tl_vllm_decode_cudagraph_exec.json.gz", index_dir=corpus_cache)
+    devices = device_lanes(trace)
+    assert {trace.lanes[number].process.title for number in devices} == {"process 2"}
+
+
 def test_without_devices_nothing_gives_way() -> None:
     """Host lanes alone open as deep as ever."""
     trace = fake_trace([LaneSpec("main", rows=20)], [LaneSpec("worker", rows=20)])

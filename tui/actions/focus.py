@@ -42,6 +42,8 @@ def in_view(session: Session, layout: Layout, height: int) -> Session:
     elif y >= scroll + room - layout.says_more(scroll, height):
         scroll = y - room + 1
         scroll += layout.says_more(scroll, height)
+    if y == scroll and layout.title_above(scroll, height) is not None:
+        scroll -= 1  # the title of its process would stand in its place
     scroll = layout.scrolled(scroll, height)
     return session if scroll == session.scroll else replace(session, scroll=scroll)
 

@@ -96,7 +96,8 @@ def _end(
             return None
         above = layout.pinned_height(height)
         scroll = layout.scrolled(session.scroll, height)
-        y = -1 if line < scroll else line - scroll + above
+        first = scroll + (layout.title_above(session.scroll, height) is not None)
+        y = -1 if line < first else line - scroll + above
         if y >= height - layout.says_more(session.scroll, height):
             y = height  # the last line tells of those below it
     left = view.cell(thing.start)

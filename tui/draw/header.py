@@ -50,6 +50,7 @@ class DeviceShare:
     rank: int | None  # None where the trace has no two ranks
     share: float | None
     is_estimate: bool = False
+    of_ns: int | None = None  # from its first work to its last, where that is well below what is shown
 
 
 def header_of(
@@ -138,8 +139,9 @@ def busy_texts(devices: Sequence[DeviceShare]) -> list[str]:
     if len(known) <= FEW_DEVICES:
         listed = [one for one in devices if one.share is not None]
         shares = [f"{_name(one, is_each)} {_percent(one)}" for one in listed]
-        texts = [f"{_name(one, is_each)} busy {_percent(one)}" for one in listed]
-        return ["  ".join(texts), "busy: " + ", ".join(shares)] if len(known) > 1 else texts
+        texts = [f"{_name(one, is_each)} busy {_percent(one)}{_of_time(one)}" for one in listed]
+        shorter = "busy: " + ", ".join(shares) if len(known) > 1 else f"busy {_percent(listed[0])}"
+        return ["  ".join(texts), shorter]
     low, high = known[0], known[-1]
     what = "ranks" if is_each else "devices"
     least, most = _percent(low, 0), _percent(high, 0)
@@ -160,3 +162,7 @@ def _name(one: DeviceShare, is_each: bool) -> str:
 
 def _percent(one: DeviceShare, digits: int = 1) -> str:
     return f"{'≈' if one.is_estimate else ''}{100 * (one.share or 0.0):.{digits}f} %"
+
+
+def _of_time(one: DeviceShare) -> str:
+    return "" if one.of_ns is None else f" of {format_ns(one.of_ns)}"

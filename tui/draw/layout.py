@@ -31,8 +31,12 @@ PINNED_LINES = 12
 """Rows that pinned lanes may take above the others."""
 LEAST_SAYING = 3
 """Lane areas with fewer lines do not say what is below them."""
+LEAST_TITLED = 5
+"""Lane areas with fewer lines do not keep the title of a process that has scrolled away."""
 PINNED_FROM = 4
 """Lane areas with fewer lines show no pinned ones."""
+
+_BELOW_TITLES = (LineKind.ROW, LineKind.LANE, LineKind.QUIET)
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,7 @@ class Layout:
         self.left = left
         self.made_for = _facts(session)
         self._blocks: list[_Block] = []
+        self._heads: list[int] = []  # of each block: that of its process's title, -1 where there is none
         self._block_of_lane: dict[int, int] = {}
         self._lane_of_key: dict[LaneKey, int] | None = None
         self.empty_lanes = 0
@@ -143,17 +148,21 @@ class Layout:
     def visible(self, scroll: int, height: int) -> list[Line | None]:
         """Return the lines that a lane area of this height shows; None below the last.
 
-        Where there are more, the last one says how many lanes; a row that has scrolled to the top has its
-        lane's title.
+        Where there are more, the last one says how many lanes; the title of a process that has scrolled
+        away stays on the first one, and a row that has scrolled to the top has its lane's title.
         """
         above = self.pinned_height(height)
         lines: list[Line | None] = [*self.pinned[: above - 1], self.pinned[-1]] if above else []
         first = self.scrolled(scroll, height)
         lines.extend(self.lines(first, height - above))
+        if (title := self.title_above(scroll, height)) is not None:
+            lines[above] = title
+            above += 1
         if len(lines) > above and (top := lines[above]) and top.lane is not None and not top.title:
             lines[above] = replace(top, title=top.lane.title)
         if self.says_more(scroll, height):
-            lines[-1] = Line(LineKind.NOTE, self._below(first + height - above - 1))
+            room = height - self.pinned_height(height)
+            lines[-1] = Line(LineKind.NOTE, self._below(first + room - 1))
         lines.extend([None] * (height - len(lines)))
         return lines
 
@@ -161,6 +170,18 @@ class Layout:
         """Tell whether the last line of a lane area says how many lanes there are below it."""
         room = height - self.pinned_height(height)
         return height >= LEAST_SAYING and self.scrolled(scroll, height) + room < self.height
+
+    def title_above(self, scroll: int, height: int) -> Line | None:
+        """Return the title of the process that a lane area begins within: it takes the place of the first
+        line. None where that line is a title itself, or the last of its process.
+        """
+        first, room = self.scrolled(scroll, height), height - self.pinned_height(height)
+        if room < LEAST_TITLED or first >= self.height:
+            return None
+        number = bisect_right(self._tops, first) - 1
+        head = self._heads[number]
+        is_last = first + 1 == self._tops[number + 1] and head not in self._heads[number + 1 : number + 2]
+        return None if head in (-1, number) or is_last else self._line(self._blocks[head], 0)
 
     def _below(self, y: int) -> str:
         """Return what there is from a line on: lanes, or where it is one lane's, rows."""
@@ -278,6 +299,8 @@ class Layout:
         return is_left_out(self.trace, number, session) or self._is_emptied(lane)
 
     def _add(self, block: _Block) -> None:
+        below = self._heads[-1] if self._heads and block.kind in _BELOW_TITLES else -1
+        self._heads.append(len(self._blocks) if block.kind is LineKind.PROCESS else below)
         self._blocks.append(block)
 
     def _add_lane(self, number: int, lane: Lane, process: Process, session: Session) -> None:

@@ -12,7 +12,6 @@ from ..session import FOLD_ROWS, RowKey, Session
 from .layout import Layout
 from .line import lane_key
 from .presets import device_lanes, launching_lanes
-from .quiet import is_device
 
 LEAST_HOST_ROWS = 3
 """Threads that launch show at least so many rows."""
@@ -65,4 +64,4 @@ def _most(least: int, fits: Callable[[int], bool]) -> int:
 
 
 def _has_devices(trace: Trace, process: Process) -> bool:
-    return not process.aside and any(is_device(trace.lanes[number]) for number in process.lanes)
+    return not process.aside and not device_lanes(trace).isdisjoint(process.lanes)

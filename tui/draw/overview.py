@@ -23,7 +23,8 @@ from tracelane.core.trace import Lane, Trace
 from ..session import Session, Viewport
 from .labels import fit
 from .lines import LineContext
-from .quiet import is_device, no_work
+from .presets import device_lanes
+from .quiet import no_work
 from .segments import ascii_segments
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def _busy_levels(trace: Trace, width: int, offsets: frozenset[tuple[ClockKey, in
     host: list[Lane] = []
     for lane in trace.lanes:
         if lane.slices or lane.unclosed:
-            (device if is_device(lane) else host).append(lane)
+            (device if lane.index in device_lanes(trace) else host).append(lane)
     for lanes in (device, host):
         fullest = sorted(lanes, key=lambda lane: -lane.slices)[:LANES_ASKED]
         if not fullest:

@@ -31,6 +31,8 @@ PRESETS = MappingProxyType(
 
 HOST = ("cpu_op", "python", "runtime", "driver")
 """What happens on the host: profilers let it stand in a process with a device's label too."""
+WORK = ("kernel", "memcpy", "memset")
+"""What happens on devices, also where their lanes and processes have no names that say so."""
 
 
 def preset_of(session: Session) -> str:
@@ -44,9 +46,14 @@ def preset_of(session: Session) -> str:
 def device_lanes(trace: Trace) -> frozenset[int]:
     """Return the places of the lanes of devices, and of what is measured of them."""
     host = {source: set(_families(index, HOST)) for source, index in enumerate(trace.indexes)}
+    work = {source: set(_families(index, WORK)) for source, index in enumerate(trace.indexes)}
     devices = set()
     for number, lane in enumerate(trace.lanes):
-        works = is_device(lane) and not _begins_with(trace, lane, host.get(lane.source, set()))
+        works = (
+            not _begins_with(trace, lane, host.get(lane.source, set()))
+            if is_device(lane)
+            else _begins_with(trace, lane, work.get(lane.source, set()))
+        )
         if works or _is_measured(trace, lane.process):
             devices.add(number)
     return frozenset(devices)

@@ -29,7 +29,8 @@ from ..session import GapId, Selectable, Viewport
 from .argument_colours import BY_ARGUMENT, ArgumentColours
 from .drawn_rows import BusyRow, DrawnRow, InstantRow, SampleRow, SliceRow
 from .palette import key_of, key_of_name
-from .quiet import is_device, no_work
+from .presets import device_lanes
+from .quiet import no_work
 from .runs import FULL, HIT, OVERLAP, RAGGED, WHOLE, Facts, InstantCell, ManyNames, Run, slice_runs
 from .segments import COUNT_FROM, levels_of
 
@@ -216,7 +217,7 @@ class RowReader:
         names = self._many_names(source, index, number, drawn, edges)
         levels: list[int] = covered_levels(cells, edges.per_eighth).tolist()
         runs = slice_runs(drawn, facts, edges.times, names, self.eighths, levels)
-        return SliceRow(self._with_hits(runs, source, number, edges), is_device(lane))
+        return SliceRow(self._with_hits(runs, source, number, edges), lane.index in device_lanes(self.trace))
 
     def _many_names(
         self, source: int, index: Index, number: int, drawn: list[Span], edges: LaneEdges
@@ -400,7 +401,7 @@ class RowReader:
     def _lane_cells(self, lane: Lane, index: Index, edges: Sequence[int]) -> Cells:
         """Return a folded lane's cells; under a filter of what is left: the busiest row of each cell."""
         if self._left is None or not (lane.slices or lane.unclosed):
-            if lane.slices and is_device(lane):
+            if lane.slices and lane.index in device_lanes(self.trace):
                 return work_cells(index, lane.number, edges, leaving_out=no_work(index))
             return lane_cells(index, lane.number, edges)
         width = len(edges) - 1
