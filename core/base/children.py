@@ -7,12 +7,14 @@ import json
 import os
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import Any, TypeAlias
+
+from .threads import BackgroundThread
 
 MESSAGE_SECONDS = 0.1
 """So long to wait for a message before the caller may look at other things."""
@@ -76,12 +78,13 @@ class Children:
             for number, process in enumerate(self._processes):
                 if behind:
                     stand_back(process.pid)
-                threading.Thread(target=self._listen, args=(number, process), daemon=True).start()
+                BackgroundThread(partial(self._listen, number, process))
                 if greeting is not None:
                     self.send(number, greeting)
-        except OSError as error:
+        except (OSError, MemoryError) as error:
             self.close()
-            raise ChildrenError(f"no worker process can be started: {error.strerror}") from error
+            why = error.strerror if isinstance(error, OSError) else "no memory"
+            raise ChildrenError(f"no worker process can be started: {why}") from error
 
     def __len__(self) -> int:
         """Return how many were started."""

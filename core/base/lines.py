@@ -7,10 +7,11 @@ from __future__ import annotations
 import json
 import os
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from queue import SimpleQueue
 from typing import Any
+
+from .threads import BackgroundThread
 
 ENDED = 3
 """Exit status when the starter went away."""
@@ -41,6 +42,6 @@ def lines(ended: Callable[[], None] = _end) -> Iterator[dict[str, Any]]:
         waiting.put(None)
         ended()
 
-    threading.Thread(target=listen, daemon=True).start()
+    BackgroundThread(listen)
     while (message := waiting.get()) is not None:
         yield message

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..base.threads import BackgroundThread
 from ..base.units import format_bytes
 from .cache import seconds_since
 from .inputs import UNFINISHED
@@ -120,7 +121,7 @@ class Watch:
         self._wake = threading.Event()
         self._ended = False
         if states:
-            threading.Thread(target=self._run, name="tracelane-watch", daemon=True).start()
+            BackgroundThread(self._run)
 
     @property
     def watches(self) -> bool:

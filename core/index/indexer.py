@@ -28,6 +28,7 @@ from ..base.collector import collect_rarely
 from ..base.errors import Cancelled, TracelaneError
 from ..base.lines import ENDED, tell
 from ..base.progress import Progress
+from ..base.threads import BackgroundThread
 
 if TYPE_CHECKING:
     from .sketching import Sketching
@@ -54,7 +55,10 @@ class _Indexer:
             order = json.loads(sys.stdin.readline())
         except ValueError:
             return ENDED
-        threading.Thread(target=self._listen, daemon=True).start()
+        try:
+            BackgroundThread(self._listen)
+        except MemoryError:
+            return ENDED
         return self._build(order)
 
     def _build(self, order: dict[str, Any]) -> int:
@@ -75,12 +79,16 @@ class _Indexer:
                 begun=self._begun,
                 pictured=self._draw if order["pictures"] else None,
             )
-        except (Cancelled, MemoryError, ImportError):  # without memory not even numpy can be imported
+        except (Cancelled, MemoryError):
             return ENDED  # whoever waits starts a process with one thread, as where this one is killed
         except TracelaneError as error:
             tell({"failed": type(error).__name__, "message": str(error)})
             return 1
         except Exception as error:
+            if isinstance(error, ImportError) and options.threads != 1:
+                return (
+                    ENDED  # without memory not even numpy can be imported: the next process tells what it is
+                )
             what = "".join(traceback.format_exception_only(error)).strip()
             tell({"failed": "", "message": what, "trace": traceback.format_exc()})
             return 1

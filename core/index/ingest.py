@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 from ..base.children import ChildrenError, serves_decoding
 from ..base.errors import CacheError, Cancelled, DamagedIndexError
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
+from ..base.threads import BackgroundThread
 from ..read.report import NO_EVENTS
 from ..read.source import Source, current_source
 from ..remote.files import is_url
@@ -232,7 +232,7 @@ def _build(
 
     # Where pictures are drawn, the first of them comes sooner if the builder is loaded when it is needed.
     if pictured is None:
-        threading.Thread(target=_load_builder, daemon=True).start()
+        BackgroundThread(_load_builder)
     with BatchStore(folder) as store, TemporaryDirectory(prefix=PICTURES, dir=folder) as pictures:
         read = read_source(
             source,

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ..base.errors import Cancelled, TracelaneError
+from ..base.threads import BackgroundThread
 from .blockstore import needs_block_store, write_block_store
 from .store import Index
 
@@ -65,7 +66,7 @@ def main(arguments: Sequence[str]) -> int:
             pass
         orphaned.set()
 
-    threading.Thread(target=listen, daemon=True).start()
+    BackgroundThread(listen)
     with contextlib.suppress(OSError):
         os.nice(NICENESS)
     for folder, path in zip(arguments[::2], arguments[1::2]):

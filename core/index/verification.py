@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from ..base.arrays import AnyArray
 from ..base.errors import DamagedIndexError
+from ..base.threads import LOOK_S, BackgroundThread
 from .store import Index
 
 LEAST_BYTES = 1 << 20
@@ -32,6 +33,7 @@ class Verification:
         self._waiting: deque[tuple[Index, str, AnyArray]] = deque()
         self._changed = threading.Condition()
         self._running = self._closed = False
+        self._thread: BackgroundThread | None = None
         self._tell_changed = changed
 
     @classmethod
@@ -63,13 +65,15 @@ class Verification:
         with self._changed:
             self._waiting.append((index, name, values))
             if not self._running and not self._closed:
+                self._thread = BackgroundThread(self._run)
                 self._running = True
-                threading.Thread(target=self._run, name="tracelane-verification", daemon=True).start()
 
     def wait(self) -> None:
         """Wait until all columns are checked; raises DamagedIndexError where one is damaged."""
         with self._changed:
-            self._changed.wait_for(lambda: not self._running)
+            while self._running:
+                if not self._changed.wait(LOOK_S) and self._thread is not None and self._thread.ended:
+                    raise MemoryError("the thread that checks columns found no memory to tell of it")
         if self.damage is not None:
             raise self.damage
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..base.errors import Cancelled
 from ..base.progress import CancelledCallback
+from ..base.threads import BackgroundThread
 from ..native.library import native_library
 from .loops import Allocate, CancelFlag, Loops, Rooms
 from .native import NativeLoops
@@ -81,21 +82,22 @@ class Workers:
                 errors.append(error)
                 cancel.set()
 
-        threads = [threading.Thread(target=work) for _ in range(min(self.threads, len(jobs)))]
+        threads: list[BackgroundThread] = []
         try:
+            for _ in range(min(self.threads, len(jobs))):
+                threads.append(BackgroundThread(work))
             for thread in threads:
-                thread.start()
-            for thread in threads:
-                while thread.is_alive():
-                    thread.join(LOOK_S)
+                while not thread.join(LOOK_S):
                     watch()
                     if self._cancelled():
                         cancel.set()
         finally:
             cancel.set()
             for thread in threads:
-                if thread.ident is not None:
-                    thread.join()
+                thread.join()
+        for thread in threads:
+            if thread.error is not None:  # it had no memory to keep what a job raised
+                raise thread.error
         for error in sorted(errors, key=lambda error: isinstance(error, Cancelled)):
             raise error
         watch()

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import itertools
 import os
-import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TypeAlias
 
 from ..base.errors import Cancelled, UnreadableError
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
+from ..base.threads import BackgroundThread
 from ..native.library import native_library
 from .batch import ColumnBuffers, PlainNumbering, StringTable
 from .batch_store import BatchStore, StoredBatch, store_batch
@@ -145,13 +146,15 @@ class SourceReading:
             )
             for thread in range(thread_count(source, threads, decoder))
         ]
-        self._threads = [
-            threading.Thread(target=self._serve, args=(reader,), daemon=True) for reader in self._readers
-        ]
         self._events = 0
         self._ahead: int | None = None
-        for thread in self._threads:
-            thread.start()
+        self._threads: list[BackgroundThread] = []
+        try:
+            for reader in self._readers:
+                self._threads.append(BackgroundThread(partial(self._serve, reader)))
+        except MemoryError:
+            self.__exit__()
+            raise
 
     def __enter__(self) -> SourceReading:
         """Return itself."""
@@ -278,6 +281,8 @@ class SourceReading:
             try:
                 result = self._results.get(timeout=POLL_S)
             except Empty:
+                if any(thread.ended for thread in self._threads):
+                    raise MemoryError("a thread that read found no memory to tell of it") from None
                 continue
             if isinstance(result, BaseException):
                 raise result

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..base.arrays import U8
 from ..base.errors import Cancelled, UnreadableError
+from ..base.threads import LOOK_S, BackgroundThread
 from .problem import Problem
 from .remote_source import RemoteSource, RemoteText
 from .source import Source
@@ -114,8 +115,7 @@ class InflatedText:
         self._ended = self._closed = False
         self._error: BaseException | None = None
         self._changed = threading.Condition()
-        self._thread = threading.Thread(target=self._inflate, daemon=True)
-        self._thread.start()
+        self._thread = BackgroundThread(self._inflate)
 
     @property
     def damage(self) -> Problem | None:
@@ -148,7 +148,8 @@ class InflatedText:
             self._needed = max(self._needed, offset + len(view))
             self._changed.notify_all()
             while self._end < offset + len(view) and not self._ended and not self._closed:
-                self._changed.wait()
+                if not self._changed.wait(LOOK_S) and self._thread.ended and not self._ended:
+                    raise MemoryError("the thread that inflates found no memory to tell of it")
             if self._closed:
                 raise Cancelled
             if self._error is not None:

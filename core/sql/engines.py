@@ -14,7 +14,7 @@ import sqlite3
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
@@ -24,6 +24,7 @@ import numpy as np
 from ..base.arrays import AnyArray
 from ..base.errors import Cancelled, MissingPackageError, TracelaneError, UsageError
 from ..base.progress import CancelledCallback
+from ..base.threads import BackgroundThread
 from .schema import BY_NUMBER
 from .tokens import quoted_name
 from .views import QueryTables
@@ -364,8 +365,7 @@ def _duck_errors(connection: Any, cancelled: CancelledCallback) -> Iterator[None
             if cancelled():
                 connection.interrupt()
 
-    watcher = threading.Thread(target=watch, daemon=True)
-    watcher.start()
+    watcher = BackgroundThread(watch)
     try:
         yield
     except duckdb.InterruptException:
@@ -378,8 +378,7 @@ def _duck_errors(connection: Any, cancelled: CancelledCallback) -> Iterator[None
         raise (Cancelled() if cancelled() else KeyboardInterrupt()) from None
     finally:
         done.set()
-        with suppress(RuntimeError):
-            watcher.join()
+        watcher.join()
 
 
 def _one_line(error: object) -> str:

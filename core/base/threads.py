@@ -1,0 +1,64 @@
+"""Threads whose start and end are always noticed, also where memory is wanting."""
+
+from __future__ import annotations
+
+import _thread
+import weakref
+from collections.abc import Callable
+
+LOOK_S = 0.05
+"""So often is looked whether a thread that has not begun can still begin."""
+
+
+class _Life:
+    """Held by a thread alone: when it is gone, the thread is, too."""
+
+
+class BackgroundThread:
+    """Work in a thread that ends with the process.
+
+    `threading.Thread.start` waits for the thread's first line, and for ever where the thread finds no memory
+    to come so far; who waits for its result does so, too, where it dies later. Here such a start raises
+    MemoryError, and `ended` and `error` tell of such an end.
+    """
+
+    def __init__(self, work: Callable[[], object]) -> None:
+        """Start to work. Raises MemoryError where there is no memory for a thread."""
+        self.error: BaseException | None = None
+        """What the work raised."""
+        self._work = work
+        self._begun, self._running = _thread.allocate_lock(), _thread.allocate_lock()
+        self._begun.acquire()
+        self._running.acquire()
+        life = _Life()
+        alive = weakref.ref(life)
+        try:
+            _thread.start_new_thread(self._run, (life,))
+        except RuntimeError as error:  # "can't start new thread"
+            raise MemoryError(str(error)) from error
+        del life
+        while not self._begun.acquire(timeout=LOOK_S):
+            if alive() is None and not self._begun.acquire(blocking=False):
+                raise MemoryError("a thread found no memory to begin")
+
+    def _run(self, _life: _Life) -> None:
+        # Nothing here but the work needs memory: releasing a lock does not, setting an Event does.
+        try:
+            self._begun.release()
+            self._work()
+        except BaseException as error:
+            self.error = error
+        finally:
+            self._running.release()
+
+    @property
+    def ended(self) -> bool:
+        """Whether the thread works no more."""
+        return not self._running.locked()
+
+    def join(self, timeout_s: float = -1) -> bool:
+        """Wait until it has ended, at most so many seconds (negative: for ever); tell whether it has."""
+        if not self._running.acquire(timeout=timeout_s):
+            return False
+        self._running.release()
+        return True

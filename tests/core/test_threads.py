@@ -1,0 +1,53 @@
+"""Threads in the background: however they fail to begin or end, nobody waits for them for ever."""
+
+from __future__ import annotations
+
+import _thread
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from tracelane.core.base.threads import BackgroundThread
+
+
+def test_work_is_done() -> None:
+    """It runs beside the caller, and joining waits for it."""
+    go, done = threading.Event(), threading.Event()
+
+    def work() -> None:
+        go.wait()
+        done.set()
+
+    thread = BackgroundThread(work)
+    assert not thread.ended and not thread.join(0.01)
+    go.set()
+    assert thread.join() and thread.ended and done.is_set() and thread.error is None
+
+
+def test_what_work_raises_is_kept() -> None:
+    """Also where the work could not keep it itself."""
+
+    def work() -> None:
+        raise MemoryError("no room")
+
+    thread = BackgroundThread(work)
+    assert thread.join() and str(thread.error) == "no room"
+
+
+def refused(function: Callable[..., object], arguments: tuple[object, ...]) -> int:
+    """Start no thread: the system allows no more."""
+    raise RuntimeError("can't start new thread")
+
+
+def lost(function: Callable[..., object], arguments: tuple[object, ...]) -> int:
+    """Start a thread that finds no memory for its first line, and lets go of what it was given."""
+    return 0
+
+
+@pytest.mark.parametrize("start", [refused, lost])
+def test_a_thread_that_cannot_begin(start: Callable[..., int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Starting it raises MemoryError instead of waiting for it."""
+    monkeypatch.setattr(_thread, "start_new_thread", start)
+    with pytest.raises(MemoryError):
+        BackgroundThread(lambda: None)
