@@ -31,7 +31,7 @@ def view_line(trace: Trace, session: Session) -> str:
     for option, span in (("--range", session.range), ("--baseline", session.baseline)):
         if span is not None:
             words += [option, f"{_stamp(span[0])}..{_stamp(span[1])}"]
-    texts = (("--steps", session.steps), ("--search", session.search), ("--filter", session.filter))
+    texts = (("--step-name", session.steps), ("--search", session.search), ("--where", session.filter))
     for option, text in texts:
         if text:
             words += [option, text] if not text.startswith("-") else [f"{option}={text}"]

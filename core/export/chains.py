@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +14,7 @@ from ..base.pattern import Pattern
 from ..index.store import Index
 from ..query.chain import Chain, Replays, full_chain, replays_of
 from ..query.launches import Launched, Launches
+from ..tables.table import Column, Table
 
 CHUNK = 1 << 20
 CACHED_REPLAYS = 8
@@ -108,6 +110,42 @@ def launched_json(index: Index, position: int, launched: Launched) -> dict[str, 
         "idle_ns": launched.idle,
         "gaps": launched.gaps,
     }
+
+
+LINKS = (
+    Column("match", "match", "count"),
+    Column("role", "role", "text"),
+    Column("name", "name", "text", is_name=True),
+    Column("category", "category", "text"),
+    Column("pid", "pid", "text"),
+    Column("tid", "tid", "text"),
+    Column("ts_ns", "start (ns)", "id"),
+    Column("dur_ns", "duration", "ns"),
+    Column("launch_delay_ns", "launch delay", "ns", statistic=True),
+)
+
+
+def links_table(entries: Sequence[Mapping[str, Any]], scope: str) -> Table:
+    """Return the slices of chains, and of what slices launched, as rows: of each match, outermost first."""
+    rows: list[dict[str, Any]] = []
+    for match, entry in enumerate(entries, 1):
+        if "slice" in entry:
+            links = [("slice", entry["slice"]), *(("kernel", kernel) for kernel in entry["kernels"])]
+        else:
+            above = [("around", one) for one in entry["ancestors"] if one != entry["op"]]
+            links = [*above, ("op", entry["op"]), ("launch", entry["launch"]), ("kernel", entry["kernel"])]
+        rows += [
+            {
+                **link,
+                **{key: str(link[key]) for key in ("pid", "tid")},
+                "match": match,
+                "role": role,
+                "launch_delay_ns": entry.get("launch_delay_ns") if role == "kernel" else None,
+            }
+            for role, link in links
+            if link is not None
+        ]
+    return Table.from_rows("links", "Chains", scope, LINKS, rows)
 
 
 def chain_from(index: Index, launches: Launches, kernel: int) -> Chain:

@@ -17,10 +17,11 @@ from ..base.safe_text import csv_line
 from ..index.format import SliceFlag
 from ..query.hits import Hits
 from ..query.search import RowsByPosition
-from ..tables.table import Column, Table, Unit
+from ..tables.table import Column, Table, Unit, sorted_rows
 from .formats import JsonTable, json_pieces
 
 if TYPE_CHECKING:
+    from ..tables.scope import StepWork
     from ..trace import Trace
 
 CHUNK = 1 << 14
@@ -39,6 +40,8 @@ UNITS: Mapping[str, Unit] = {
     "source": "text",
 }
 COLUMNS = tuple(UNITS)[:-1]
+TIMES = ("ts", "dur", "self")
+"""What rows can be sorted by."""
 
 USED = (
     *(f"slices.{name}" for name in ("name", "category", "start", "duration", "self", "ordinal")),
@@ -48,7 +51,8 @@ USED = (
 
 
 class SliceRows:
-    """The slices of a search that lie in a range, in order of (start, source, lane).
+    """The slices of a search that lie in a range, in order of (start, source, lane); of a step by launch its
+    device work whenever that ran.
 
     A row has COLUMNS, and `source` where the trace has several; ts_ns is lane time, as in the file.
     """
@@ -59,9 +63,10 @@ class SliceRows:
         hits: Hits,
         range: tuple[int, int] | None = None,
         lanes: Collection[int] | None = None,
+        work: StepWork | None = None,
     ) -> None:
         """Take those hits that touch the range, given in trace time, and are on lanes, given as places in
-        Trace.lanes; all where None.
+        Trace.lanes; all where None. `work` is a step's device work, which counts in place of the range's.
         """
         self.trace = trace
         lane_set = None if lanes is None else frozenset(lanes)
@@ -78,6 +83,9 @@ class SliceRows:
                     low, high = range
                     end = begin + index.duration(own)
                     inside = (begin < high) & ((end > low) | (begin >= low))
+                    if work is not None and source in work.all:
+                        is_work = np.isin(own, work.all[source])
+                        inside = np.where(is_work, np.isin(own, work.chosen[source]), inside)
                     own, begin = own[inside], begin[inside]
                 starts.append(begin)
                 positions.append(own.astype(np.uint32))
@@ -96,6 +104,26 @@ class SliceRows:
     def columns(self) -> tuple[str, ...]:
         """What a row holds, in this order."""
         return (*COLUMNS, "source") if len(self.trace.indexes) > 1 else COLUMNS
+
+    def sort(self, key: str, descending: bool = True) -> None:
+        """Order the slices by a time instead; equal ones stay in order of start. KeyError names the times."""
+        if key.removesuffix("_ns") not in TIMES:
+            raise KeyError(
+                f"no column {key!r} to sort by; there are {', '.join(f'{one}_ns' for one in TIMES)}"
+            )
+        if key.startswith("ts"):
+            self._order = self._order[::-1] if descending else self._order
+            return
+        values = np.empty(len(self._positions), np.int64)
+        for source, index in enumerate(self.trace.indexes):
+            at = np.flatnonzero(self._sources == source)
+            measure = index.duration if key.startswith("dur") else index.self_time
+            values[at] = measure(self._positions[at].astype(np.int64))
+        self._order = self._order[sorted_rows(values[self._order], descending)]
+
+    def positions(self, source: int) -> I64:
+        """Return the positions of the slices of a source, ascending."""
+        return np.sort(self._positions[self._sources == source].astype(np.int64))
 
     def rows(self, limit: int | None = None) -> Iterator[tuple[Any, ...]]:
         """Yield rows as tuples in the order of `columns`."""

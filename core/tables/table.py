@@ -247,8 +247,16 @@ class Table:
         """Return the first rows as a table whose notes say how many more there are."""
         if len(self) <= limit:
             return self
-        more = f"{len(self) - limit:,} more rows of {len(self):,} are not shown"
+        left = len(self) - limit
+        rows, are = ("row", "is") if left == 1 else ("rows", "are")
+        more = f"{left:,} more {rows} of {len(self):,} {are} not shown"
         return replace(self.take(slice(limit)), notes=(*self.notes, more))
+
+    def counted_from(self, origin_ns: int) -> Table:
+        """Return the table with its moments, which are trace time, counted from another origin."""
+        moments = [column.key for column in self.columns if column.moment]
+        data = {**self.data, **{key: self.numbers(key) - origin_ns for key in moments}}
+        return replace(self, data=data, origin_ns=origin_ns)
 
     def sort(self, key: str, descending: bool = True) -> Table:
         """Return the rows in the order of `order`."""

@@ -87,9 +87,12 @@ def test_summary_is_for_people(demo: Path, cache: str, capsys: pytest.CaptureFix
         assert text in out
 
 
-def test_json_is_of_one_trace(demo: Path, cache: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """A directory of two traces has no one object."""
-    assert main(["info", str(demo.parent), "--json", "--index-dir", cache]) == 64
+def test_json_has_a_line_for_each_file(demo: Path, cache: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of a directory of two traces there are two objects, each naming its file."""
+    assert main(["info", str(demo.parent), "--json", "--index-dir", cache]) == 0
+    objects = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [Path(one["path"]).name for one in objects] == ["rank0.pt.trace.json", "rank1.pt.trace.json"]
+    assert [one["events"] for one in objects] == [3481, 3481]
     assert main(["info", str(demo.parent), "--index-dir", cache]) == 0
     assert capsys.readouterr().out.count("3,481 events") == 2
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import csv
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
+import click
 import pytest
 
 from tests.tui.small_file import events
 from tracelane.core.export.report import ALL_SLICES
-from tracelane.tui.cli.main import main
+from tracelane.tui.cli.main import command_names, main, tracelane
 
 COMMANDS = {
     "range": ("--format", "json"),
@@ -127,3 +130,129 @@ def test_options_for_logs_need_a_log(path: Path, capsys: pytest.CaptureFixture[s
     assert "power" in capsys.readouterr().out
     assert main([*start, "--smi-offset", "1"]) == 64
     assert "no log is given" in capsys.readouterr().err
+
+
+NO_TABLE = {"view", "collect", "cut", "report", "export", "demo", "completion", "cache clear"}
+"""Commands that write a file or open the viewer: what they write is no table."""
+NO_PART = {"index", "info", "sql", "diff", "collect"}
+"""Commands that take traces whole, or name the part otherwise: in the query, or behind a side's colon."""
+
+
+def commands() -> dict[str, set[str]]:
+    """Return the options of each command, those of a command inside another with both names."""
+    context = click.Context(tracelane)
+    options = {}
+    for name in command_names():
+        command = tracelane.get_command(context, name)
+        assert command is not None
+        inner = command.commands.items() if isinstance(command, click.Group) else ()
+        for full, one in [(f"{name} {own}", each) for own, each in inner] or [(name, command)]:
+            options[full] = {option for param in one.params for option in param.opts}
+    return options
+
+
+@pytest.mark.parametrize(("name", "options"), commands().items())
+def test_common_options_have_one_spelling(name: str, options: set[str]) -> None:
+    """A command that prints tables has all their forms; one that reads traces can wait, and choose ranks and
+    the zone and the step of its part.
+    """
+    if name not in NO_TABLE:
+        assert options >= {"--format", "--json", "-o"}
+    if "--capture" in options:
+        assert options >= {"--rank", "--wait"}
+        if name not in NO_PART:
+            assert options >= {"--from", "--to", "--step", "--tz", "--step-name"}
+
+
+FORMS = {
+    "info": (),
+    "index": (),
+    "chain": ("--name", "linear", "--all"),
+    "telemetry": (),
+    "check": ("--min", "kernels.calls=1"),
+    "slices": ("--sort", "dur"),
+    "sql": ("select name, dur from slices",),
+}
+
+
+@pytest.mark.parametrize("command", FORMS)
+def test_tables_in_all_forms(command: str, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Commands that are no analyses print CSV, Markdown, a page and JSON of the same rows, too."""
+    start = (command, str(path), *FORMS[command], "--index-dir", str(path.parent / "index"), "--format")
+    for form, begin in (("csv", ""), ("md", "**"), ("html", "<!DOCTYPE html>"), ("json", ("{", "["))):
+        assert main([*start, form]) == 0
+        text = capsys.readouterr().out
+        assert text.startswith(begin)
+        if form == "csv":
+            lines = list(csv.reader(text.splitlines()))
+            assert len(lines) > 1 and {len(line) for line in lines} == {len(lines[0])}
+
+
+def test_chains_of_a_part(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A chain is looked for in the part that the options choose, and --limit takes the first of many."""
+    start = ("chain", str(path), "--name", ".", "--all", "--index-dir", str(path.parent / "index"), "--json")
+    assert main([*start]) == 0
+    every = json.loads(capsys.readouterr().out)
+    assert main([*start, "--step", "1"]) == 0
+    part = json.loads(capsys.readouterr().out)
+    assert 0 < len(part) < len(every)
+    assert main([*start, "--limit", "1"]) == 0
+    assert json.loads(capsys.readouterr().out) == every[:1]
+    assert main([*start, "--where", "cat:none"]) == 0
+    assert json.loads(capsys.readouterr().out) == []
+
+
+def test_slices_of_a_step_are_those_of_its_tables(
+    path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`slices --step` lists the device work that the step launched, though it ran in the next one."""
+    trace_events = events()
+    for event in trace_events:
+        if event.get("cat") == "kernel" or event["ph"] == "f":
+            event["ts"] += 100
+    late = tmp_path / "late.json"
+    late.write_text(json.dumps({"traceEvents": trace_events}))
+    start = (str(late), "--index-dir", str(tmp_path / "index"), "--step", "1", "--json")
+    assert main(["kernels", *start]) == 0
+    kernels = json.loads(capsys.readouterr().out)["tables"]["kernels"]["rows"]
+    assert main(["slices", *start, "--where", "cat:kernel"]) == 0
+    rows = json.loads(capsys.readouterr().out)["tables"]["slices"]["rows"]
+    assert len(rows) == sum(kernel["count"] for kernel in kernels) == 1
+
+
+def test_slices_are_sorted_by_their_length(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """--sort dur begins with the longest, --sort=-dur with the shortest; other columns are refused."""
+    start = ("slices", str(path), "--index-dir", str(path.parent / "index"), "--format", "csv", "--sort")
+    lengths = []
+    for key in ("dur", "-dur_ns"):
+        assert main([*start, key]) == 0
+        lengths.append([int(row["dur_ns"]) for row in csv.DictReader(capsys.readouterr().out.splitlines())])
+    assert lengths[0] == sorted(lengths[1], reverse=True) and lengths[1] == sorted(lengths[1])
+    assert main([*start, "name"]) == 64
+    assert "ts_ns, dur_ns, self_ns" in capsys.readouterr().err
+
+
+def test_wall_times_are_read_in_a_zone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """--from with a time of day means the zone of --tz; an unknown zone is refused."""
+    base = int(datetime(2026, 3, 1, 12, tzinfo=UTC).timestamp()) * 10**9
+    trace = {"baseTimeNanoseconds": base, "traceEvents": events()}
+    path = tmp_path / "timed.json"
+    path.write_text(json.dumps(trace))
+    start = ("slices", str(path), "--index-dir", str(tmp_path / "index"), "--to", "14:00:00.0011", "--json")
+    assert main([*start, "--tz", "+02:00"]) == 0
+    rows = json.loads(capsys.readouterr().out)["tables"]["slices"]["rows"]
+    assert rows and all(row["ts_ns"] < 1_100_000 for row in rows)
+    assert main([*start, "--tz", "UTC"]) == 0
+    more = json.loads(capsys.readouterr().out)["tables"]["slices"]["rows"]
+    assert len(more) > len(rows)
+    assert main([*start, "--tz", "Nowhere/None"]) == 64
+    assert "no time zone" in capsys.readouterr().err
+
+
+def test_former_spellings_stay_but_are_not_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    """--filter, --steps and --workers are understood, and help names what they are called today."""
+    assert main(["view", "--help"]) == 0
+    text = capsys.readouterr().out
+    assert "--where FILTER" in text and "--step-name NAME" in text and "--threads N" in text
+    assert not any(f"{name} " in text for name in ("--filter", "--steps", "--workers"))
+    assert {"--filter", "--steps", "--workers"} <= commands()["view"]

@@ -14,8 +14,9 @@ from tracelane.core.base.safe_text import safe
 from tracelane.core.tables.registry import BY_NAME, Analysis, Option, loaded
 
 from .opened import TraceOptions, with_options
-from .options import JSON, OUT, FiniteRange, TimeRange, format_option
+from .options import JSON, OUT, SORT, format_option
 from .scoped import table_style, terminal_width
+from .values import BoundedNumber, Duration, WholeNumber
 
 if TYPE_CHECKING:
     from tracelane.core.base.arrays import I64
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
 
 TIME_UNITS: Mapping[str, int] = {"µs": 1000, "ms": 1_000_000, "s": 10**9}
 """Units in which options count times, in ns."""
-SORT = click.option(
-    "--sort", metavar="COLUMN", help="Sort by this column, greatest first; -COLUMN: smallest first."
-)
 
 
 @dataclass(frozen=True)
@@ -82,7 +80,7 @@ def analysis_command(row: Analysis) -> click.Command:
     command.__doc__ = row.help
     command.__name__ = row.name
     limit = click.option(
-        "--limit", type=click.IntRange(1), help=f"The number of rows; a printed table has {row.rows}."
+        "--limit", type=WholeNumber(1), help=f"The number of rows; a printed table has {row.rows}."
     )
     form = format_option(*(name for name, _ in row.formats))
     wrapped = with_options(command, Request, "request", (OUT, JSON, form, limit, SORT))
@@ -111,12 +109,21 @@ def _option(option: Option) -> Callable[[Callable[..., None]], Callable[..., Non
     if option.choices:
         details["type"] = click.Choice(option.choices)
     elif isinstance(option.default, int):
-        details["type"] = click.IntRange(int(option.least or 0))
+        details["type"] = WholeNumber(int(option.least or 0))
     elif isinstance(option.default, float):
         unit = TIME_UNITS.get(option.metavar)
         details["type"] = (
-            FiniteRange(option.least, 1e12) if unit is None else TimeRange(unit, option.least, 1e12)
+            BoundedNumber(option.least, 1e12) if unit is None else Duration(unit, option.least, 1e12)
         )
+        if unit is not None:
+            details["metavar"] = "TIME"
+            return click.option(
+                name,
+                option.name,
+                default=option.default,
+                show_default=f"{option.default:g}{option.metavar}",
+                **details,
+            )
     has_default = bool(option.default)
     return click.option(
         name, option.name, default=option.default or None, show_default=has_default, **details

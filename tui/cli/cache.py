@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
 
-from tracelane.core.base.output import print_text
+from tracelane.core.base.output import print_pieces, print_text
+
+from .forms import print_tables
+from .options import FORMAT, JSON, OUT
 
 if TYPE_CHECKING:
     from tracelane.core.index.cached import CacheEntry
+    from tracelane.core.tables.table import Unit
 
+COLUMNS: Sequence[tuple[str, str, Unit]] = (
+    ("path", "trace", "text"),
+    ("bytes", "size", "bytes"),
+    ("slices", "slices", "count"),
+    ("used", "last opened", "text"),
+    ("folder", "folder", "text"),
+    ("state", "state", "text"),
+)
 UNITS = {"m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
 
 
@@ -35,13 +48,16 @@ class Age(click.ParamType[float]):
 def cache(ctx: click.Context) -> None:
     """List or clear the indexes kept of traces opened before."""
     if ctx.invoked_subcommand is None:
-        ctx.invoke(list_)
+        ctx.invoke(list_, form="text", as_json=False)
 
 
 @cache.command(
     "list", short_help="List the indexes: size, last opened, folder, trace; and which were removed lately."
 )
-def list_() -> None:
+@FORMAT
+@JSON
+@OUT
+def list_(form: str, as_json: bool) -> None:
     """List the indexes: size, when last opened, folder, trace; and which were removed lately."""
     from tracelane.core.base.safe_text import safe
     from tracelane.core.base.settings import config_path
@@ -53,7 +69,10 @@ def list_() -> None:
 
     for complaint in read_config(config_path()).complaints:
         print_text(f"tracelane: {complaint}", error=True)
-    entries = list_cache()
+    entries, form = list_cache(), "json" if as_json else form
+    if form != "text":
+        _print_table(entries, form)
+        return
     for entry in entries:
         folder = f"{entry.folder.parent.name}/{entry.folder.name}"
         size, date = f"{entry.bytes / 1e6:10.1f} MB", _date(entry.used)
@@ -68,6 +87,27 @@ def list_() -> None:
         allowed = "without a limit" if limit == UNLIMITED else f"of {format_bytes(limit)} at most"
         total = format_bytes(sum(entry.bytes for entry in entries))
         print_text(f"{total} {allowed} in {safe(str(root))}", error=True)
+
+
+def _print_table(entries: Sequence[CacheEntry], form: str) -> None:
+    from tracelane.core.export.formats import json_pieces, json_table
+    from tracelane.core.tables.table import Column, Table
+
+    columns = tuple(Column(key, title, unit) for key, title, unit in COLUMNS)
+    rows = [
+        {
+            **{key: getattr(entry, key) for key in ("path", "bytes", "slices")},
+            "folder": str(entry.folder),
+            "used": _date(entry.used),
+            "state": _state(entry).strip(" ()"),
+        }
+        for entry in entries
+    ]
+    table = Table.from_rows("indexes", "Indexes", "the cache", columns, rows)
+    if form == "json":
+        print_pieces(json_pieces("cache", "the cache", 0, {"indexes": json_table(table)}))
+    else:
+        print_tables(form, "cache", [table])
 
 
 @cache.command()

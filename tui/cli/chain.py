@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -14,13 +15,12 @@ from tracelane.core.base.output import print_pieces, print_text
 from tracelane.core.base.pattern import Pattern
 from tracelane.core.base.safe_text import json_text
 
-from .opened import chosen_trace
-from .options import TRACE, choice_options, with_index_options
-from .scoped import STEP_NAME, steps_there
+from .forms import print_tables
+from .opened import TraceOptions, opened_options
+from .options import FORMAT, OUT
+from .values import WholeNumber
 
 if TYPE_CHECKING:
-    from tracelane.core.index.choice import Choice
-    from tracelane.core.index.options import IndexOptions
     from tracelane.core.trace import Trace
 
 MOST_DIGITS = 18
@@ -28,7 +28,7 @@ MOST_DIGITS = 18
 
 
 @click.command()
-@TRACE
+@opened_options
 @click.option("--name", required=True, metavar="REGEX", help="Slices whose name matches.")
 @click.option(
     "--at",
@@ -36,47 +36,58 @@ MOST_DIGITS = 18
     help="The slice at this time: +12.5ms, @µs or a whole number of ns as in the file, step:4.",
 )
 @click.option("--all", "every", is_flag=True, help="All that match, not only the first.")
-@STEP_NAME
+@click.option("--limit", type=WholeNumber(1), help="The first N that match.")
+@FORMAT
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON list.")
-@choice_options
-@with_index_options
+@OUT
 def chain(
-    trace: str,
+    opened: TraceOptions,
     name: str,
     at: str | None,
     every: bool,
-    step_name: str | None,
+    limit: int | None,
+    form: str,
     as_json: bool,
-    index_options: IndexOptions,
-    choice: Choice,
 ) -> None:
     """Show what launched a kernel: annotation, op, launch, kernel, with the time between them.
 
     For an op or annotation, list the kernels that were launched under it.
     """
+    from tracelane.core.export.chains import links_table
+
     pattern = Pattern(name)
     pattern.check("--name")
-    opened = chosen_trace([trace], index_options, choice)
-    if step_name is not None:
-        steps_there(opened, "--step-name", step_name)
-    matching, count = _matching(opened, pattern, None if at is None else _time(opened, at, step_name), every)
+    trace, matching, count = _matching(opened, pattern, Pick(at, every, limit))
     if len(matching) > 1:
-        _check_columns(opened)
-    if as_json:
-        _print_json(opened, matching)
+        _check_columns(trace)
+    form = "json" if as_json else form
+    if form == "json":
+        _print_json(trace, matching)
         return
     if not matching:
         raise TracelaneError(f"no slice has a name in which {name!r} is found")
+    if form != "text":
+        entries = list(_entries(trace, matching))
+        print_tables(form, "chain", [links_table(entries, f"{name}, {len(matching):,} of {count:,}")])
+        return
     from tracelane.tui.text.chains import chain_text, launched_text
 
     for number, (source, position, is_kernel) in enumerate(matching):
         write = chain_text if is_kernel else launched_text
-        print_text(("\n" if number else "") + write(opened, source, opened.launches(source), position))
+        print_text(("\n" if number else "") + write(trace, source, trace.launches(source), position))
     if len(matching) < count:
         print_text(f"\n{len(matching)} of {count:,} that match: --all shows all, --at TIME the one there")
 
 
-def _time(trace: Trace, text: str, step_name: str | None) -> int:
+class Pick(NamedTuple):
+    """Which of the slices that match are shown: the one at a time, all, so many, else the first."""
+
+    at: str | None
+    every: bool
+    limit: int | None
+
+
+def _time(trace: Trace, text: str, opened: TraceOptions) -> int:
     from tracelane.tui.clock import time_frame
     from tracelane.tui.times import parse_time
 
@@ -84,35 +95,43 @@ def _time(trace: Trace, text: str, step_name: str | None) -> int:
         if len(text.strip()) > MOST_DIGITS:
             raise UsageError(f"--at: {text.strip()[:MOST_DIGITS]}… lies outside every trace")
         return int(text)  # what `ts_ns` says
-    return parse_time(text, time_frame(trace, trace.clocks, steps=step_name or ""))
+    return parse_time(text, time_frame(trace, trace.clocks, opened.tz or "", steps=opened.step_name or ""))
 
 
 def _matching(
-    trace: Trace, pattern: Pattern, time: int | None, every: bool
-) -> tuple[list[tuple[int, int, bool]], int]:
-    """Return ((source, position, whether it is device work) of what is to be shown, how many match)."""
+    opened: TraceOptions, pattern: Pattern, pick: Pick
+) -> tuple[Trace, list[tuple[int, int, bool]], int]:
+    """Return the trace, (source, position, whether it is device work) of what is to be shown, and how many
+    slices of the part that the options choose match.
+    """
     import numpy as np
 
     from tracelane.core.export.chains import slices_at, slices_named
 
+    from .slices import slice_rows
+
+    scope = replace(opened, where=None).scope()
+    trace, is_whole = scope.trace, scope.range is None and scope.lanes is None and opened.where is None
+    time = None if pick.at is None else _time(trace, pick.at, opened)
     named = [slices_named(index, pattern) for index in trace.indexes]
+    if not is_whole:
+        rows = slice_rows(scope, opened.where)
+        named = [some[np.isin(some, rows.positions(source))] for source, some in enumerate(named)]
     device = [np.isin(some, trace.launches(source).kernels) for source, some in enumerate(named)]
     kernels = any(mask.any() for mask in device)
     entries: list[tuple[int, int, int]] = []
     count = 0
+    most = pick.limit or (None if pick.every else 1)
     for source, (index, some, mask) in enumerate(zip(trace.indexes, named, device)):
         some = some[mask] if kernels else some
         count += len(some)
-        if time is not None:
-            some = slices_at(index, some, time)
-        elif not every:
-            some = some[:1]
+        some = slices_at(index, some, time) if time is not None else some[:most]
         entries += [(index.start(p), source, p) for p in some.tolist()]
     if time is None:
         entries.sort()
-    elif not every and len(entries) > 1:
+    elif most is not None and len(entries) > 1:
         entries.sort(key=lambda entry: abs(entry[0] - time))
-    return [(source, p, kernels) for _, source, p in (entries if every else entries[:1])], count
+    return trace, [(source, p, kernels) for _, source, p in entries[:most]], count
 
 
 def _check_columns(trace: Trace) -> None:
@@ -131,7 +150,7 @@ def _print_json(trace: Trace, matching: list[tuple[int, int, bool]]) -> None:
     print_text("\n]")
 
 
-def _entries(trace: Trace, matching: list[tuple[int, int, bool]]) -> Iterator[object]:
+def _entries(trace: Trace, matching: list[tuple[int, int, bool]]) -> Iterator[dict[str, Any]]:
     from tracelane.core.export.chains import ReplayFacts, chain_from, chain_json, launched_json
     from tracelane.core.query.launches import kernels_under
 

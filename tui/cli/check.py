@@ -11,10 +11,11 @@ from tracelane.core.base.errors import UsageError
 from tracelane.core.base.output import print_pieces, print_text
 from tracelane.core.base.safe_text import safe
 
-from .ci_reports import GITHUB, JUNIT, CheckResult, report_results
+from .ci_reports import GITHUB, JUNIT, CheckResult, report_results, results_table
+from .forms import print_tables
 from .limits import Limit, parse_limit, read_limits
 from .opened import TraceOptions, opened_options
-from .options import completed
+from .options import FORMAT, JSON, OUT, completed
 from .regression import FAIL_ABOVE, METRIC, MIN_TIME, Threshold
 from .sides import keep_sides, read_side, split_side
 
@@ -54,7 +55,9 @@ LIMIT = "METRIC=VALUE"
 @FAIL_ABOVE
 @METRIC
 @MIN_TIME
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@FORMAT
+@JSON
+@OUT
 @JUNIT
 @GITHUB
 @click.pass_context
@@ -68,6 +71,7 @@ def check(
     fail_above: str | None,
     names: tuple[str, ...],
     min_time: str,
+    form: str,
     as_json: bool,
     junit: str | None,
     github: bool,
@@ -121,7 +125,8 @@ def check(
         *threshold.results(changes),
     ]
     passed = not any(result.failed for result in results)
-    if as_json:
+    form = "json" if as_json else form
+    if form == "json":
         rows = [_row(limit, values[limit.metric].value, good) for limit, good in zip(limits, are_kept)]
         failed = threshold.failed(changes)
         compared = [
@@ -138,6 +143,8 @@ def check(
         tables = {"limits": json_rows(rows), "baseline": json_rows(compared)}
         totals = {"totals": json_rows([{"kept": passed}])}
         print_pieces(json_pieces("check", scope.text, 0, {**tables, **totals}))
+    elif form != "text":
+        print_tables(form, f"check: {scope.text}", [results_table(results, scope.text)])
     else:
         for result in results:
             print_text(safe(f"{'EXCEEDED' if result.failed else 'ok      '}  {result.text}"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 import click
@@ -11,6 +12,9 @@ import click
 from tracelane.core.base.errors import UnreadableError
 from tracelane.core.base.output import print_text
 from tracelane.core.base.safe_text import safe
+
+if TYPE_CHECKING:
+    from tracelane.core.tables.table import Table
 
 JUNIT = click.option("--junit", metavar="FILE", help="Write the results as JUnit XML, one test per limit.")
 GITHUB = click.option(
@@ -25,6 +29,18 @@ class CheckResult:
     name: str
     text: str
     failed: bool
+
+
+def results_table(results: Sequence[CheckResult], scope: str) -> Table:
+    """Return a row for each limit."""
+    from tracelane.core.tables.table import Column, Table
+
+    columns = tuple(Column(key, key, "text") for key in ("verdict", "metric", "result"))
+    rows = [
+        {"verdict": "exceeded" if one.failed else "ok", "metric": one.name, "result": one.text}
+        for one in results
+    ]
+    return Table.from_rows("limits", "Limits", scope, columns, rows)
 
 
 def report_results(suite: str, results: Sequence[CheckResult], junit: str | None, github: bool) -> None:

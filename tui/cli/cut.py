@@ -14,8 +14,8 @@ from tracelane.core.base.safe_text import safe
 
 from .device_offset import DEVICE_OFFSET
 from .opened import chosen_trace
-from .options import TRACE, choice_options, with_index_options
-from .scoped import STEP_NAME, range_of, steps_there
+from .options import TRACE, choice_options, completed, with_index_options
+from .scoped import STEP_NAME, TZ, Times, range_of, steps_there
 
 if TYPE_CHECKING:
     from tracelane.core.export.cut import Cut
@@ -28,6 +28,13 @@ if TYPE_CHECKING:
 @TRACE
 @click.option("--from", "begin", metavar="TIME", help="Begin: +12.5ms, @µs as in the file, 09:28:06, step:4.")
 @click.option("--to", "end", metavar="TIME", help="End; without it that of the step, or of the trace.")
+@TZ
+@click.option(
+    "--step",
+    metavar="N",
+    help="Cut out this step; nth:K: the K-th, nth:-1 the last.",
+    shell_complete=completed("steps"),
+)
 @STEP_NAME
 @click.option("--lanes", metavar="REGEX", help="Only lanes whose title, or whose process's, matches.")
 @click.option(
@@ -44,6 +51,8 @@ def cut(
     trace: str,
     begin: str | None,
     end: str | None,
+    tz: str | None,
+    step: str | None,
     step_name: str | None,
     lanes: str | None,
     out: Path,
@@ -56,8 +65,9 @@ def cut(
     from tracelane.core.tables.device_clocks import with_device_clocks
     from tracelane.tui.text.progress import ProgressBar
 
-    if begin is None and end is None:
-        raise UsageError("say what to cut: --from TIME and --to TIME, or --from step:4")
+    times = Times.of_window(begin, end, step, tz)
+    if times.begin is None and times.end is None:
+        raise UsageError("say what to cut: --from TIME and --to TIME, or --step 4")
     opened = chosen_trace([trace], index_options, choice)
     if len(opened.indexes) != 1:
         raise UsageError(
@@ -65,7 +75,7 @@ def cut(
         )
     if step_name is not None:
         steps_there(opened, "--step-name", step_name)
-    start, stop = range_of(opened, begin, end, step_name) or opened.span
+    start, stop = range_of(opened, times, step_name) or opened.span
     chosen = None if lanes is None else _lanes(opened, lanes)
     with ProgressBar(Path(trace).name) as progress:
         devices = with_device_clocks(opened, opened.clocks, device_offsets).of_processes(0)

@@ -15,6 +15,7 @@ from .options import FORMAT, JSON, OUT, choice_options, completed, with_index_op
 from .regression import FAIL_ABOVE, METRIC, MIN_TIME, Threshold
 from .scoped import ATTRIBUTE, STEP_NAME, WHERE, table_style
 from .sides import keep_sides, read_side, split_side
+from .values import WholeNumber
 
 if TYPE_CHECKING:
     from tracelane.core.index.choice import Choice
@@ -32,7 +33,7 @@ ORDER = ("steps", "categories", "ops", "modules", "kernels")
 @METRIC
 @FAIL_ABOVE
 @MIN_TIME
-@click.option("--limit", type=click.IntRange(1), help=f"Rows; of a table {ROWS}, else all.")
+@click.option("--limit", type=WholeNumber(1), help=f"Rows; of a table {ROWS}, else all.")
 @FORMAT
 @JSON
 @OUT

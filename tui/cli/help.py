@@ -31,7 +31,7 @@ COMMON = frozenset(
             "--rank",
         ),
         *("--from", "--to", "--step", "--step-name", "--skip-first", "--attribute", "--lanes", "--where"),
-        *("--device-offset", "--format", "--json", "--out", "--sort", "--limit", "--help", "--rank"),
+        *("--device-offset", "--format", "--json", "--out", "--sort", "--limit", "--help", "--wait", "--tz"),
     }
 )
 """Options that most commands have: `-h` leaves them out, `--help` lists them."""
@@ -102,7 +102,7 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
     "history": ("tracelane history summaries/", "tracelane history summaries/ --metric kernels.time"),
     "index": ("tracelane index trace.json.gz", "tracelane index traces/ --threads 2"),
     "cut": (
-        "tracelane cut trace.json --from step:4 -o step4.json",
+        "tracelane cut trace.json --step 4 -o step4.json",
         "tracelane cut trace.json --from +1ms --to +2ms -o part.json.gz",
     ),
     "export": (

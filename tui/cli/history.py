@@ -16,6 +16,7 @@ from tracelane.core.base.safe_text import safe
 from .options import FORMAT, JSON, OUT, completed
 from .regression import DEFAULT_METRICS
 from .scoped import table_style, terminal_width
+from .values import WholeNumber
 
 if TYPE_CHECKING:
     from tracelane.core.tables.summary import Summary
@@ -34,7 +35,7 @@ _DIGITS = re.compile(r"(\d+)")
     help="Which metric; else the first of kernels.time, step.wall.median, ops.self_cpu that exists.",
     shell_complete=completed("metrics"),
 )
-@click.option("--limit", type=click.IntRange(1), help="Only the last N runs; all count for the noise.")
+@click.option("--limit", type=WholeNumber(1), help="Only the last N runs; all count for the noise.")
 @click.option("--by-time", is_flag=True, help="Order files by when they were written, not by name.")
 @FORMAT
 @JSON

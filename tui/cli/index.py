@@ -3,33 +3,47 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from tracelane.core.base.output import print_text
 from tracelane.core.base.safe_text import json_text
 
-from .options import JSON, TRACE, choice_options, with_index_options
+from .forms import print_tables
+from .options import FORMAT, JSON, OUT, TRACE, choice_options, with_index_options
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from tracelane.core.base.progress import ProgressCallback
     from tracelane.core.index.choice import Choice
     from tracelane.core.index.options import IndexOptions
     from tracelane.core.index.store import Index
+    from tracelane.core.tables.table import Unit
+
+SCHEMA = 1
+COLUMNS: Sequence[tuple[str, str, Unit]] = (
+    ("path", "trace", "text"),
+    ("index", "index", "text"),
+    ("index_bytes", "size", "bytes"),
+    ("events", "events", "count"),
+    ("slices", "slices", "count"),
+    ("seconds", "seconds", "number"),
+)
 
 
 @click.command()
 @TRACE
+@FORMAT
 @JSON
+@OUT
 @choice_options
 @with_index_options
 def index(
     trace: str,
+    form: str,
     as_json: bool,
     index_options: IndexOptions,
     choice: Choice,
@@ -52,8 +66,19 @@ def index(
         )
         seconds = time.monotonic() - began
         _pack(opened.indexes, progress)
-    for index in opened.indexes:
-        _tell(index, seconds, as_json)
+    facts = [_facts(index, seconds) for index in opened.indexes]
+    form = "json" if as_json else form
+    if form in ("csv", "md", "html"):
+        from tracelane.core.tables.table import Column, Table
+
+        columns = tuple(Column(key, title, unit) for key, title, unit in COLUMNS)
+        print_tables(form, "index", [Table.from_rows("indexes", "Indexes", trace, columns, facts)])
+        return
+    for index, one in zip(opened.indexes, facts):
+        if form == "json":
+            print_text(json_text({"schema": SCHEMA, **one}))
+        else:
+            _tell(index, one)
 
 
 def _pack(indexes: Sequence[Index], progress: ProgressCallback) -> None:
@@ -66,18 +91,18 @@ def _pack(indexes: Sequence[Index], progress: ProgressCallback) -> None:
             write_block_store(index, progress=progress)
 
 
-def _tell(index: Index, seconds: float, as_json: bool) -> None:
-    from tracelane.core.base.safe_text import safe
-    from tracelane.tui.text.summary import SCHEMA
-
+def _facts(index: Index, seconds: float) -> dict[str, Any]:
     size = sum(file.stat().st_size for file in index.folder.rglob("*") if file.is_file())
     events, slices = int(index.read_report["events"]), int(index.read_report["slices"])
-    facts = {"schema": SCHEMA, "path": index.path, "index": str(index.folder), "index_bytes": size}
-    facts |= {"events": events, "slices": slices, "seconds": round(seconds, 3)}
-    if as_json:
-        print_text(json_text(facts))
-        return
-    print_text(f"{safe(index.path)}: {events:,} events, {slices:,} slices in {seconds:.1f} s")
-    print_text(f"  {size / 1e6:.1f} MB in {safe(str(index.folder))}")
+    facts = {"path": index.path, "index": str(index.folder), "index_bytes": size}
+    return {**facts, "events": events, "slices": slices, "seconds": round(seconds, 3)}
+
+
+def _tell(index: Index, facts: Mapping[str, Any]) -> None:
+    from tracelane.core.base.safe_text import safe
+
+    counts = f"{facts['events']:,} events, {facts['slices']:,} slices in {facts['seconds']:.1f} s"
+    print_text(f"{safe(index.path)}: {counts}")
+    print_text(f"  {facts['index_bytes'] / 1e6:.1f} MB in {safe(facts['index'])}")
     for note in index.notes:
         print_text(f"  {safe(note)}", error=True)

@@ -9,10 +9,23 @@ from typing import TYPE_CHECKING, Any
 
 from tracelane.core.base.errors import UsageError
 from tracelane.core.base.output import print_text
+from tracelane.core.tables.selection import Selection
 
 from .device_offset import DEVICE_OFFSET
 from .options import TRACES, choice_options, is_store_path, with_index_options
-from .scoped import ATTRIBUTE, FROM, LANES, SKIP_FIRST, STEP, STEP_NAME, TO, WHERE, scope_of_options
+from .scoped import (
+    ATTRIBUTE,
+    FROM,
+    LANES,
+    SKIP_FIRST,
+    STEP,
+    STEP_NAME,
+    TO,
+    TZ,
+    WHERE,
+    Times,
+    scope_of_options,
+)
 
 if TYPE_CHECKING:
     from tracelane.core.index.choice import Choice
@@ -22,7 +35,7 @@ if TYPE_CHECKING:
     from tracelane.core.trace import Trace
 
 OPTIONS = (DEVICE_OFFSET,)
-PARTS = (WHERE, LANES, SKIP_FIRST, ATTRIBUTE, STEP_NAME, STEP, TO, FROM, TRACES)
+PARTS = (WHERE, LANES, SKIP_FIRST, ATTRIBUTE, STEP_NAME, STEP, TZ, TO, FROM, TRACES)
 """Both in the order in which decorators are applied: help lists them the other way round."""
 
 
@@ -33,6 +46,7 @@ class TraceOptions:
     traces: tuple[str, ...]
     begin: str | None
     end: str | None
+    tz: str | None
     step: str | None
     step_name: str | None
     skip_first: int | None
@@ -66,15 +80,16 @@ class TraceOptions:
         """Open the traces and return what the options ask about."""
         return scope_of_options(
             chosen_trace(self.traces, self.index_options, self.choice),
-            self.begin,
-            self.end,
-            self.step,
-            self.lanes,
-            self.where,
+            Times(self.begin, self.end, self.tz),
+            Selection(
+                step=self.step,
+                lanes=self.lanes,
+                where=self.where,
+                step_name=self.step_name,
+                attribute=self.attribute,
+                device_offsets=self.device_offsets,
+            ),
             self.skip_first,
-            self.device_offsets,
-            self.step_name,
-            self.attribute,
         )
 
 

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import wraps
-from math import isnan
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import click
 
 from tracelane.core.base.errors import CacheError, UsageError
 from tracelane.core.base.output import printed_to
+
+from .values import DecoderChoice, FormatChoice, RenamedOption, Size, WholeNumber
 
 STDIN = "-"
 
@@ -53,31 +52,6 @@ TRACES = click.argument(
 TRACE = click.argument("trace", metavar="TRACE", shell_complete=completed("files"))
 
 
-class ThreadsOption(click.Option):
-    """`--threads`, with its former name, which help does not show."""
-
-    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        """Return what help says of it."""
-        record = super().get_help_record(ctx)
-        return None if record is None else (record[0].replace(", --workers", ""), record[1])
-
-
-class DecoderChoice(click.Choice[str]):
-    """What `--decoder` may name; names of former decoders stand for the plain one."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the name; a usage error where it is none."""
-        return super().convert("python" if value in ("orjson", "ijson") else value, param, ctx)
-
-
-class FormatChoice(click.Choice[str]):
-    """What `--format` may name; "table" is the former name of "text"."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the name; a usage error where it is none."""
-        return super().convert("text" if value == "table" else value, param, ctx)
-
-
 def format_option(*more: str) -> Callable[[Any], Any]:
     """Return the option that says how a table is printed, with further forms of one command."""
     return click.option(
@@ -91,12 +65,15 @@ def format_option(*more: str) -> Callable[[Any], Any]:
 
 
 FORMAT = format_option()
+SORT = click.option(
+    "--sort", metavar="COLUMN", help="Sort by this column, greatest first; -COLUMN: smallest first."
+)
 THREADS = click.option(
     "--threads",
     "--workers",
     "threads",
-    cls=ThreadsOption,
-    type=click.IntRange(1, 64),
+    cls=RenamedOption,
+    type=WholeNumber(1, 64),
     help="Threads that read and build; as many as there are cores, up to 4.",
 )
 INDEX_DIR = click.option(
@@ -104,61 +81,6 @@ INDEX_DIR = click.option(
     type=click.Path(path_type=Path, file_okay=False),
     help="Keep the index in this folder instead of the cache.",
 )
-
-
-class FiniteRange(click.FloatRange):
-    """A number within bounds; "nan" is within none."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Return the number; a usage error where it is none or too large."""
-        number = super().convert(value, param, ctx)
-        if isnan(number):
-            self.fail(f"{value!r} is not a number", param, ctx)
-        return number
-
-
-class Size(click.ParamType[int]):
-    """A size such as 500M or 20G, or none, in bytes."""
-
-    name = "size"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Return the bytes; a usage error where it is no size."""
-        from tracelane.core.index.quota import size_of
-
-        size = value if isinstance(value, int) else size_of(str(value))
-        if size is None:
-            self.fail(f"{value!r} is no size: write 500M, 20G or none", param, ctx)
-        return size
-
-
-class TimeRange(FiniteRange):
-    """A time within bounds, in ns of a unit: a number counts in that unit, 100us, 2ms or 1.5s say theirs."""
-
-    _WITH_UNIT = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(ns|us|µs|ms|s|min|h)\s*")
-    _NS: Mapping[str, int] = MappingProxyType(
-        {
-            "ns": 1,
-            "us": 1000,
-            "µs": 1000,
-            "ms": 1_000_000,
-            "s": 10**9,
-            "min": 60 * 10**9,
-            "h": 3600 * 10**9,
-        }
-    )
-
-    def __init__(self, unit_ns: int, least: float | None = None, most: float | None = None) -> None:
-        """Bounds and results count in the unit."""
-        super().__init__(least, most)
-        self._unit_ns = unit_ns
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Return the number of units; a usage error where it is none or too large."""
-        match = self._WITH_UNIT.fullmatch(value) if isinstance(value, str) else None
-        if match is not None:
-            value = float(match[1]) * self._NS[match[2]] / self._unit_ns
-        return super().convert(value, param, ctx)
 
 
 CACHE_LIMIT = click.option(
@@ -210,6 +132,7 @@ CAPTURE = click.option(
     help="Of several captures: a number (1 is the newest), a part of its time, or all. Else the newest.",
 )
 RANK = click.option("--rank", metavar="RANKS", help="Only these ranks' files: 0-3,7.")
+WAIT = click.option("--wait", is_flag=True, help="Wait until the traces are complete, then open them.")
 DECODER = click.option(
     "--decoder",
     type=DecoderChoice(["native", "python"]),
@@ -242,15 +165,23 @@ def with_index_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def choice_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options that say which of several files' captures is meant, as one `choice`."""
+    """Give a command the options that say which of several files' captures is meant, as one `choice`, and
+    with --wait its traces only when they are complete.
+    """
 
     @wraps(command)
-    def with_choice(run: str | None, capture: str | None, rank: str | None, **values: Any) -> None:
+    def with_choice(
+        run: str | None, capture: str | None, rank: str | None, wait: bool, **values: Any
+    ) -> None:
         from tracelane.core.index.choice import Choice
 
+        if wait:
+            from .waiting import complete_traces
+
+            values = complete_traces(values)
         command(**values, choice=Choice(run or "", capture or "", rank or ""))
 
     wrapped: Callable[..., None] = with_choice
-    for option in (RANK, CAPTURE, RUN):
+    for option in (WAIT, RANK, CAPTURE, RUN):
         wrapped = option(wrapped)
     return wrapped

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
@@ -15,9 +15,10 @@ from tracelane.core.tables.selection import Selection, selected_scope
 from tracelane.core.tables.selection import steps_there as steps_there
 
 from .options import completed
+from .values import WholeNumber
 
 if TYPE_CHECKING:
-    from tracelane.core.tables.scope import Attribute, Scope
+    from tracelane.core.tables.scope import Scope
     from tracelane.core.trace import Trace
     from tracelane.tui.text.table import TableStyle
 
@@ -47,7 +48,7 @@ ATTRIBUTE = click.option(
 )
 SKIP_FIRST = click.option(
     "--skip-first",
-    type=click.IntRange(0),
+    type=WholeNumber(0),
     metavar="N",
     help="Leave out the first N steps, and what lies before them.",
 )
@@ -62,35 +63,53 @@ WHERE = click.option(
 )
 
 
-def scope_of_options(
-    trace: Trace,
-    begin: str | None,
-    end: str | None,
-    step: str | None = None,
-    lanes: str | None = None,
-    where: str | None = None,
-    skip_first: int | None = None,
-    device_offsets: Sequence[str] = (),
-    step_name: str | None = None,
-    attribute: Attribute = "launch",
-) -> Scope:
+def _check_zone(_: click.Context, __: click.Parameter, zone: str | None) -> str | None:
+    if zone:
+        from tracelane.tui.zone import zone_of
+
+        zone_of(zone)
+    return zone
+
+
+TZ = click.option(
+    "--tz",
+    metavar="ZONE",
+    callback=_check_zone,
+    help="Zone of wall times: Europe/Zurich, +02:00, UTC; else local.",
+)
+
+
+@dataclass(frozen=True)
+class Times:
+    """Where a range begins and ends, as it was typed, and the zone of its wall times."""
+
+    begin: str | None = None
+    end: str | None = None
+    tz: str | None = None
+
+    @classmethod
+    def of_window(cls, begin: str | None, end: str | None, step: str | None, tz: str | None) -> Times:
+        """Return what --from and --to say, or the window of --step; UsageError for both."""
+        if step is None:
+            return cls(begin, end, tz)
+        if begin is not None or end is not None:
+            raise UsageError("--step is a range of its own: give it without --from and --to")
+        return cls(f"step:{step}", None, tz)
+
+
+def scope_of_options(trace: Trace, times: Times, chosen: Selection, skip_first: int | None = None) -> Scope:
     """Return the scope that these options mean; UsageError where they mean nothing."""
-    if step is not None and (begin is not None or end is not None or skip_first):
+    if chosen.step is not None and (times.begin is not None or times.end is not None or skip_first):
         raise UsageError("--step is a range of its own: give it without --from, --to and --skip-first")
-    if skip_first and begin is not None:
+    if skip_first and times.begin is not None:
         raise UsageError("--from and --skip-first both say where to begin: give one of them")
-    if step_name is not None:
-        steps_there(trace, "--step-name", step_name)
-    label, span = "", range_of(trace, begin, end, step_name)
+    if chosen.step_name is not None:
+        steps_there(trace, "--step-name", chosen.step_name)
+    label, span = "", range_of(trace, times, chosen.step_name)
     if skip_first:
-        span = range_after(trace, skip_first, trace.span[1] if span is None else span[1], step_name)
+        span = range_after(trace, skip_first, trace.span[1] if span is None else span[1], chosen.step_name)
         label = f"after the first {skip_first} steps" if skip_first > 1 else "after the first step"
-    return selected_scope(
-        trace,
-        span,
-        Selection(None, None, step, lanes, where, step_name, attribute, tuple(device_offsets)),
-        label,
-    )
+    return selected_scope(trace, span, chosen, label)
 
 
 def range_after(trace: Trace, skipped: int, end: int, step_name: str | None) -> tuple[int, int]:
@@ -104,22 +123,20 @@ def range_after(trace: Trace, skipped: int, end: int, step_name: str | None) -> 
     return start, end
 
 
-def range_of(
-    trace: Trace, begin: str | None, end: str | None, step_name: str | None = None
-) -> tuple[int, int] | None:
+def range_of(trace: Trace, times: Times, step_name: str | None = None) -> tuple[int, int] | None:
     """Return [start, end) in trace time of --from and --to, None when neither is given."""
     from tracelane.tui.clock import time_frame
     from tracelane.tui.times import parse_span
 
-    if begin is None and end is None:
+    if times.begin is None and times.end is None:
         return None
-    frame = time_frame(trace, trace.clocks, steps=step_name or "")
+    frame = time_frame(trace, trace.clocks, times.tz or "", steps=step_name or "")
     start, stop = trace.span
-    if begin is not None:
-        start, reach = parse_span(begin, frame)
+    if times.begin is not None:
+        start, reach = parse_span(times.begin, frame)
         stop = reach if reach > start else stop  # a step alone means all of it
-    if end is not None:
-        stop = parse_span(end, frame)[1]
+    if times.end is not None:
+        stop = parse_span(times.end, frame)[1]
     if stop <= start:
         raise UsageError("--from must lie before --to, and within the trace")
     return start, stop

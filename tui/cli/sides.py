@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tracelane.core.base.errors import UsageError
 from tracelane.core.remote.files import is_url
+from tracelane.core.tables.selection import Selection
 
 from .opened import chosen_trace
 from .options import is_store_path
-from .scoped import scope_of_options
+from .scoped import Times, scope_of_options
 
 if TYPE_CHECKING:
     from tracelane.core.index.choice import Choice
@@ -79,22 +81,11 @@ def read_side(
         return summary_of_store(open_store(path))
     trace = chosen_trace([path], index_options, choice)
     begin, dots, end = part.partition("..")
-    if part.startswith(STEP):
-        scope = scope_of_options(
-            trace,
-            None,
-            None,
-            step=part.removeprefix(STEP),
-            step_name=step_name,
-            where=where,
-            attribute=attribute,
-        )
-    elif dots:
-        scope = scope_of_options(
-            trace, begin or None, end or None, step_name=step_name, where=where, attribute=attribute
-        )
-    elif part:
+    if part and not dots and not part.startswith(STEP):
         raise UsageError(f"what part of {path} is {part!r}? Say step=4, or FROM..TO as +10ms..+20ms")
-    else:
-        scope = scope_of_options(trace, None, None, step_name=step_name, where=where, attribute=attribute)
-    return summarise(scope, Path(text).name)
+    times, chosen = Times(), Selection(where=where, step_name=step_name, attribute=attribute)
+    if part.startswith(STEP):
+        chosen = replace(chosen, step=part.removeprefix(STEP))
+    elif dots:
+        times = Times(begin or None, end or None)
+    return summarise(scope_of_options(trace, times, chosen), Path(text).name)

@@ -8,15 +8,18 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tracelane.core.base.errors import UsageError
 from tracelane.core.base.output import print_paged, print_pieces
 from tracelane.core.base.units import format_count
 
 from .opened import TraceOptions, opened_options
-from .options import FORMAT, JSON, OUT
+from .options import FORMAT, JSON, OUT, SORT
 from .scoped import table_style
+from .values import WholeNumber
 
 if TYPE_CHECKING:
     from tracelane.core.export.slices import SliceRows
+    from tracelane.core.tables.scope import Scope
     from tracelane.core.tables.table import Unit
 
 ROWS = 100
@@ -36,27 +39,34 @@ DRAWN: Sequence[tuple[str, str, Unit]] = (
 @opened_options
 @click.option(
     "--limit",
-    type=click.IntRange(1),
+    type=WholeNumber(1),
     default=None,
     help=f"Rows; for people {ROWS}, else all.",
 )
+@SORT
 @FORMAT
 @JSON
 @OUT
-def slices(opened: TraceOptions, limit: int | None, form: str, as_json: bool) -> None:
+def slices(opened: TraceOptions, limit: int | None, sort: str | None, form: str, as_json: bool) -> None:
     """List slices in order of time: all of them, or those that match a filter and overlap a range.
+
+    --sort dur or --sort self lists the longest first.
 
     A filter's terms must all hold: words, 'quoted text' and /regex/ for names; name=, cat:, lane:; dur>1ms
     and self>1ms; arg.KEY>1, =, : (contains); -term for its opposite. Times are ns as in the file.
     """
-    from tracelane.core.export.slices import SliceRows, csv_pieces, slices_json, slices_table
-    from tracelane.core.query.filter import Filter, parse
-    from tracelane.core.query.hits import matches
+    from tracelane.core.export.slices import csv_pieces, slices_json, slices_table
+    from tracelane.core.query.filter import parse
 
-    # A wrong one is told before reading.
-    terms = Filter("", ()) if opened.where is None else parse(opened.where)
+    if opened.where is not None:
+        parse(opened.where)  # a wrong one is said before reading
     scope = replace(opened, where=None).scope()
-    rows = SliceRows(scope.trace, matches(scope.trace, terms, scope.clocks), scope.range, scope.lanes)
+    rows = slice_rows(scope, opened.where)
+    if sort:
+        try:
+            rows.sort(sort.removeprefix("-"), not sort.startswith("-"))
+        except KeyError as error:
+            raise UsageError(f"--sort: {error.args[0]}") from None
     if as_json or form == "json":
         words = scope.text if opened.where is None else f"{scope.text}, filtered"
         print_pieces(slices_json(rows, words, limit))
@@ -69,6 +79,16 @@ def slices(opened: TraceOptions, limit: int | None, form: str, as_json: bool) ->
         print_pieces([as_markdown(table)] if form == "md" else html_pieces("slices", [table]))
     else:
         print_paged(_text(rows, scope.text, limit or ROWS))
+
+
+def slice_rows(scope: Scope, where: str | None) -> SliceRows:
+    """Return the slices of a scope that match a filter."""
+    from tracelane.core.export.slices import SliceRows
+    from tracelane.core.query.filter import Filter, parse
+    from tracelane.core.query.hits import matches
+
+    hits = matches(scope.trace, Filter("", ()) if where is None else parse(where), scope.clocks)
+    return SliceRows(scope.trace, hits, scope.range, scope.lanes, scope.work)
 
 
 def _text(rows: SliceRows, scope: str, limit: int) -> str:

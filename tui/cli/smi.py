@@ -9,7 +9,7 @@ import click
 
 from tracelane.core.base.errors import UsageError
 
-from .options import TimeRange
+from .values import Duration
 
 if TYPE_CHECKING:
     from tracelane.core.logs.overlay import LogOptions
@@ -33,7 +33,7 @@ SMI_OFFSET = click.option(
     "--smi-offset",
     "lag",
     metavar="TIME",
-    type=TimeRange(10**9, -(10**9), 10**9),
+    type=Duration(10**9, -(10**9), 10**9),
     help="Time by which the logs' clock runs ahead of the trace's: 1.5s, 250ms. Else what fits most closely.",
 )
 SMI_DEVICE = click.option(

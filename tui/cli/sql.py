@@ -17,6 +17,7 @@ from tracelane.core.base.output import print_pieces, print_text
 from .opened import chosen_trace
 from .options import FORMAT, JSON, OUT, TRACE, choice_options, with_index_options
 from .scoped import STEP_NAME, table_style
+from .values import WholeNumber
 
 if TYPE_CHECKING:
     from tracelane.core.index.choice import Choice
@@ -39,7 +40,7 @@ LONGEST_QUERY = 1 << 20
     show_default=True,
     help="What answers; auto: DuckDB where it is installed, else SQLite.",
 )
-@click.option("--limit", type=click.IntRange(1), help=f"The number of rows; a printed table has {ROWS}.")
+@click.option("--limit", type=WholeNumber(1), help=f"The number of rows; a printed table has {ROWS}.")
 @STEP_NAME
 @FORMAT
 @JSON

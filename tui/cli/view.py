@@ -15,11 +15,12 @@ from tracelane.core.base.safe_text import safe
 
 from .device_offset import DEVICE_OFFSET
 from .hosting import viewer_host
-from .options import STDIN, TRACES, choice_options, with_index_options
+from .options import STDIN, TRACES, choice_options, completed, with_index_options
+from .scoped import TZ
 from .smi import log_options, smi_options
 from .terminal import can_draw, take_keyboard, wants_colour
+from .values import RenamedOption, WholeNumber
 from .viewing import Viewing
-from .waiting import wait_for
 
 if TYPE_CHECKING:
     from tracelane.core.index.choice import Choice
@@ -55,27 +56,41 @@ class ViewOptions(NamedTuple):
 @TRACES
 @click.option("--from", "begin", metavar="TIME", help="Show from here: +12.5ms, @µs, 09:28:06.1 or step:4.")
 @click.option("--to", "end", metavar="TIME", help="Show up to here; of a step, up to its end.")
+@click.option(
+    "--step",
+    metavar="N",
+    help="Show this step, and take it as the range; nth:K: the K-th, nth:-1 the last.",
+    shell_complete=completed("steps"),
+)
 @click.option("--range", "span", metavar="FROM..TO", help="Take this as the range; or step:4, mark:NAME.")
 @click.option("--baseline", metavar="FROM..TO", help="Compare the tables with this range or step.")
 @click.option(
-    "--steps",
     "--step-name",
+    "--steps",
+    "steps",
+    cls=RenamedOption,
     metavar="NAME",
     help="Take the slices of this name for steps, numbers in it aside.",
 )
 @click.option("--marks", metavar="FILE", help="Add the marks that :save marks wrote to a file.")
 @click.option("--lanes", metavar="REGEX", help="Show only lanes whose title matches.")
 @click.option("--search", metavar="FILTER", help="Mark the slices that match, as / does.")
-@click.option("--filter", "where", metavar="FILTER", help="Draw only the slices that match, as :filter does.")
-@click.option("--width", type=click.IntRange(20, 1000), help="Columns of the printed picture.")
-@click.option("--height", type=click.IntRange(4, 1000), help="Lines of the printed picture.")
-@click.option("--tz", metavar="ZONE", help="Zone of wall times: Europe/Zurich, +02:00, UTC; else local.")
+@click.option(
+    "--where",
+    "--filter",
+    "where",
+    cls=RenamedOption,
+    metavar="FILTER",
+    help="Draw only the slices that match, as :filter does.",
+)
+@click.option("--width", type=WholeNumber(20, 1000), help="Columns of the printed picture.")
+@click.option("--height", type=WholeNumber(4, 1000), help="Lines of the printed picture.")
+@TZ
 @click.option("--fresh", is_flag=True, help="Start with a fresh view, not with that of the last time.")
 @click.option("--log", "log_file", metavar="FILE", help="Write what the viewer does, and errors, to a file.")
 @click.option(
     "--traces", "traces_of_store", metavar="WHERE", default="", help="Where the traces of a store lie."
 )
-@click.option("--wait", "waits", is_flag=True, help="Wait until the traces are complete, then open them.")
 @choice_options
 @smi_options
 @DEVICE_OFFSET
@@ -84,6 +99,7 @@ def view(
     traces: tuple[str, ...],
     begin: str | None,
     end: str | None,
+    step: str | None,
     span: str | None,
     baseline: str | None,
     steps: str | None,
@@ -95,7 +111,6 @@ def view(
     height: int | None,
     tz: str | None,
     fresh: bool,
-    waits: bool,
     traces_of_store: str,
     log_file: str | None,
     logs: tuple[str, ...],
@@ -119,13 +134,11 @@ def view(
         from tracelane.core.base.pattern import Pattern
 
         Pattern(lanes, ignore_case=True).check("--lanes")
+    if step is not None:
+        if begin is not None or end is not None or span is not None:
+            raise UsageError("--step is a range of its own: give it without --from, --to and --range")
+        begin = span = f"step:{step}"
     options = log_options(log_zone, lag, cards)
-    if tz:
-        from tracelane.tui.zone import zone_of
-
-        zone_of(tz)
-    if waits:
-        traces = wait_for(traces)
     check_there((*traces, *logs, *([marks] if marks else [])))
 
     view_options = ViewOptions(
@@ -238,7 +251,7 @@ def session_of_options(trace: Trace, view_options: ViewOptions, width: int) -> S
     begin, end = view_options.begin, view_options.end
     if view_options.steps:
         if not step_marks(trace, session.clocks, view_options.steps):
-            raise UsageError(f"--steps: no slice is called {view_options.steps}")
+            raise UsageError(f"--step-name: no slice is called {view_options.steps}")
         session = replace(session, steps=view_options.steps)
     frame = time_frame(trace, session.clocks, session.zone, steps=session.steps)
     if view_options.span is not None:

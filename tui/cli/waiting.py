@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from tracelane.core.base.output import StatusLine, print_text
 from tracelane.core.base.safe_text import safe
@@ -12,6 +13,29 @@ if TYPE_CHECKING:
     from tracelane.core.index.waiting import Awaited
 
 POLL_S = 0.5
+
+
+def complete_traces(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of a command's arguments and options with the traces by the names that they have
+    once they are complete.
+    """
+    waited = dict(values)
+    if "trace" in waited:
+        (waited["trace"],) = wait_for((waited["trace"],))
+    if "traces" in waited:
+        waited["traces"] = wait_for(waited["traces"])
+    if "sides" in waited:
+        waited["sides"] = tuple(map(_complete_side, waited["sides"]))
+    return waited
+
+
+def _complete_side(text: str) -> str:
+    """Return a side of a comparison by the name that its trace has once it is complete."""
+    from .sides import split_side
+
+    path, part = split_side(text)
+    (name,) = wait_for((path,))
+    return f"{name}:{part}" if part else name
 
 
 def wait_for(traces: tuple[str, ...]) -> tuple[str, ...]:

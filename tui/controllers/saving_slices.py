@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from textual.worker import get_current_worker
@@ -11,11 +12,11 @@ from tracelane.core.base.units import format_count
 from tracelane.core.trace import Trace
 
 from ..actions.refusal import Refusal
-from ..draw.only import only_lanes
 from ..jobs import background
 from ..session import Session
 from ..session_store import SessionStore
 from ..stage import Stage
+from .tables import scope_of
 
 ENDS = (".csv", ".json")
 
@@ -43,18 +44,15 @@ class SliceSaver:
         from tracelane.core.export.slices import SliceRows, write_rows
         from tracelane.core.query.filter import Filter, parse
         from tracelane.core.query.hits import matches
-        from tracelane.core.tables.scope import Scope
 
         worker = get_current_worker()
         pattern = parse(session.filter) if session.filter else Filter("", ())
-        lanes = only_lanes(trace, session.only) if session.only else None
         try:
             hits = matches(trace, pattern, session.clocks, lambda: worker.is_cancelled)
-            slices = SliceRows(trace, hits, session.range, lanes)
-            scope = Scope(trace, session.range, lanes, clocks=session.clocks).text
-            if session.filter:
-                scope += ", filtered"
-            write_rows(slices, path, scope, lambda: worker.is_cancelled)
+            scope = scope_of(trace, replace(session, filter=""), lambda: worker.is_cancelled)
+            slices = SliceRows(trace, hits, scope.range, scope.lanes, scope.work)
+            words = f"{scope.text}, filtered" if session.filter else scope.text
+            write_rows(slices, path, words, lambda: worker.is_cancelled)
         except Cancelled:
             return
         except (TracelaneError, OSError) as error:

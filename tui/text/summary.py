@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.units import format_count, format_ns
 from tracelane.core.index.format import LaneKind
+from tracelane.core.tables.table import Column, Table
 
 if TYPE_CHECKING:
     from tracelane.core.trace import Lane, SourceInfo, Trace
@@ -85,6 +86,49 @@ def trace_info(trace: Trace, source: int = 0) -> dict[str, Any]:
             if process.source == source
         ],
     }
+
+
+LANE_COLUMNS = (
+    Column("file", "file", "text"),
+    Column("process", "process", "text"),
+    Column("lane", "lane", "text"),
+    Column("kind", "kind", "text"),
+    Column("slices", "slices", "count"),
+    Column("depth", "depth", "count"),
+    Column("overlapping", "overlapping", "count"),
+    Column("instants", "instants", "count"),
+    Column("samples", "samples", "count"),
+)
+COUNT_COLUMNS = (
+    Column("file", "file", "text"),
+    Column("what", "what", "text"),
+    Column("count", "count", "count"),
+)
+
+
+def info_tables(trace: Trace) -> list[Table]:
+    """Return how much of what each source holds, and its lanes."""
+    names = [str(source.path) for source in trace.sources]
+    counts = [
+        {"file": name, "what": key.replace("_", " "), "count": value}
+        for source, name in enumerate(names)
+        for key, value in trace_info(trace, source).items()
+        if key in (*COUNTS, *TERMS, *TROUBLE) and isinstance(value, int)
+    ]
+    lanes = [
+        {
+            "file": names[lane.source],
+            "process": lane.process.title,
+            "lane": lane.title,
+            "kind": LaneKind(lane.kind).name.lower(),
+            **{key: getattr(lane, key) for key in ("slices", "depth", "overlapping", "instants", "samples")},
+        }
+        for lane in trace.lanes
+    ]
+    return [
+        Table.from_rows("counts", "Events", "all", COUNT_COLUMNS, counts),
+        Table.from_rows("lanes", "Lanes", "all", LANE_COLUMNS, lanes),
+    ]
 
 
 def _lane(lane: Lane) -> dict[str, Any]:

@@ -1,0 +1,123 @@
+"""What options may be given: numbers within bounds, times with units, sizes; wrong ones are usage errors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from math import isfinite
+from types import MappingProxyType
+from typing import Any
+
+import click
+
+
+class BoundedNumber(click.ParamType[float]):
+    """A finite number within bounds."""
+
+    name = "number"
+
+    def __init__(self, least: float | None = None, most: float | None = None) -> None:
+        """Take numbers from `least` to `most`, both included."""
+        self._least, self._most = least, most
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return the number; a usage error where it is none, too small or too large."""
+        try:
+            number = self._number(value)
+            is_known = isfinite(number)
+        except (ValueError, OverflowError):
+            is_known = False
+        if not is_known:
+            self.fail(f"{value!r} is not a {self.name}", param, ctx)
+        if self._least is not None and number < self._least:
+            self.fail(f"{value} is less than {self._least:g}", param, ctx)
+        if self._most is not None and number > self._most:
+            self.fail(f"{value} is more than {self._most:g}", param, ctx)
+        return number
+
+    def _number(self, value: Any) -> float:
+        return float(value)
+
+
+class WholeNumber(BoundedNumber):
+    """A whole number within bounds."""
+
+    name = "whole number"
+
+    def __init__(self, least: int = 0, most: int = 10**18) -> None:
+        """Take numbers from `least` to `most`, both included."""
+        super().__init__(least, most)
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        """Return what help says in place of the value."""
+        return "N"
+
+    def _number(self, value: Any) -> int:
+        return int(value)
+
+
+class Duration(BoundedNumber):
+    """A time within bounds, in ns of a unit: a number counts in that unit, 100us, 2ms or 1.5s say theirs."""
+
+    name = "time"
+    _WITH_UNIT = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(ns|us|µs|ms|s|min|h)\s*")
+    _NS: Mapping[str, int] = MappingProxyType(
+        {
+            "ns": 1,
+            "us": 1000,
+            "µs": 1000,
+            "ms": 1_000_000,
+            "s": 10**9,
+            "min": 60 * 10**9,
+            "h": 3600 * 10**9,
+        }
+    )
+
+    def __init__(self, unit_ns: int, least: float | None = None, most: float | None = None) -> None:
+        """Bounds and results count in the unit."""
+        super().__init__(least, most)
+        self._unit_ns = unit_ns
+
+    def _number(self, value: Any) -> float:
+        match = self._WITH_UNIT.fullmatch(value) if isinstance(value, str) else None
+        return float(value) if match is None else float(match[1]) * self._NS[match[2]] / self._unit_ns
+
+
+class Size(click.ParamType[int]):
+    """A size such as 500M or 20G, or none, in bytes."""
+
+    name = "size"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Return the bytes; a usage error where it is no size."""
+        from tracelane.core.index.quota import size_of
+
+        size = value if isinstance(value, int) else size_of(str(value))
+        if size is None:
+            self.fail(f"{value!r} is no size: write 500M, 20G or none", param, ctx)
+        return size
+
+
+class RenamedOption(click.Option):
+    """An option under its name of today, which stands first, and former ones, which help does not show."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """Return what help says of it: its first name, and what it takes."""
+        record = super().get_help_record(ctx)
+        return None if record is None else (f"{self.opts[0]} {self.make_metavar(ctx)}", record[1])
+
+
+class DecoderChoice(click.Choice[str]):
+    """What `--decoder` may name; names of former decoders stand for the plain one."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the name; a usage error where it is none."""
+        return super().convert("python" if value in ("orjson", "ijson") else value, param, ctx)
+
+
+class FormatChoice(click.Choice[str]):
+    """What `--format` may name; "table" is the former name of "text"."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the name; a usage error where it is none."""
+        return super().convert("text" if value == "table" else value, param, ctx)
