@@ -52,7 +52,7 @@ def findings_of_store(store: CaptureStore) -> Findings:
         for finding in judged.findings:
             if finding.rule != IMBALANCE:
                 moved = _moved_evidence(finding.evidence, number, int(store.offsets[number]))
-                own = replace(finding, sources=(number,), of_file=rank.title, evidence=moved)
+                own = replace(finding, sources=(number,), of_part=rank.title, evidence=moved)
                 by_rule.setdefault(finding.rule, []).append(own)
         for rule, reason in judged.not_judged:
             missing.setdefault(rule, reason)
@@ -60,7 +60,7 @@ def findings_of_store(store: CaptureStore) -> Findings:
     for alike in by_rule.values():
         first = max(alike, key=lambda finding: finding.claimed_ns)
         others = (finding.sources[0] for finding in alike if finding is not first)
-        merged.append(replace(first, sources=(first.sources[0], *others)))
+        merged.append(replace(first, sources=(first.sources[0], *others), parts=len(alike)))
     awaited = _imbalance(store)
     if awaited is not None:
         merged.append(awaited)
@@ -126,5 +126,5 @@ def _imbalance(store: CaptureStore) -> Finding | None:
         in_steps=0,
         of_steps=0,
         sources=(number,),
-        of_file=title,
+        of_part=title,
     )

@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -38,6 +39,9 @@ from .step_choice import Steps
 from .step_spans import StepSpans, step_spans
 from .table import Column, Table, concat
 from .work import Work, work_of
+
+if TYPE_CHECKING:
+    from ..trace import Trace
 
 STEP = Column("step", "Step", "text")
 
@@ -209,6 +213,22 @@ def by_step(scope: Scope, make: Callable[[Scope], Table]) -> Table:
     table = concat(tables, STEP, labels)
     notes = (f"steps are {steps.choice}: {steps.reason}", *table.notes)
     return replace(table, title=f"{table.title} by step", scope=scope.text, notes=notes)
+
+
+def owners_of_work(trace: Trace, source: int, positions: AnyArray, processes: I64) -> I64:
+    """Return which of some processes launched each piece of device work, else launches most of what its
+    device does, else holds it; -1 where that is none of them. Positions ascend.
+    """
+    index = trace.indexes[source]
+    calls = trace.launches(source).calls_of(positions)
+    devices = processes_of(index, positions)
+    owners = np.full(len(positions), -1, np.int64)
+    owners[calls >= 0] = processes_of(index, calls[calls >= 0])
+    for device in np.unique(devices[owners < 0]).tolist():
+        known = owners[(devices == device) & (owners >= 0)]
+        owner = int(np.bincount(known).argmax()) if len(known) else device
+        owners[(devices == device) & (owners < 0)] = owner
+    return np.where(np.isin(owners, processes), owners, -1)
 
 
 def steps_at_times(steps: Steps, times: I64, processes: I64) -> I64:

@@ -14,9 +14,8 @@ from ..base.intervals import Intervals, merge
 from ..base.kineto import OPS, RUNTIME
 from ..index.format import NONE, RowKind
 from ..index.store import Index
-from ..query.lookup import processes_of
 from ..query.steps import STEP_NAME
-from .attribution import StepsOfWork, steps_of_work
+from .attribution import StepsOfWork, owners_of_work, steps_of_work
 from .devices import KERNEL_CATEGORIES, kernel_types
 from .groups import category_mask, concatenated
 from .kinds import KERNEL_TYPES
@@ -95,19 +94,9 @@ class StepSets:
 
     @cached_property
     def owners(self) -> I64:
-        """The process with steps that launched each piece of device work, else launches most of what its
-        device does, else holds it; -1 where that is none of them.
-        """
-        index, processes = self.index, np.unique(self.chosen.processes)
-        calls = self.scope.trace.launches(self.chosen.source).calls_of(self.work)
-        devices = processes_of(index, self.work)
-        owners = np.full(len(self.work), -1, np.int64)
-        owners[calls >= 0] = processes_of(index, calls[calls >= 0])
-        for device in np.unique(devices[owners < 0]).tolist():
-            known = owners[(devices == device) & (owners >= 0)]
-            owner = int(np.bincount(known).argmax()) if len(known) else device
-            owners[(devices == device) & (owners < 0)] = owner
-        return np.where(np.isin(owners, processes), owners, -1)
+        """The process with steps to which each piece of device work belongs, -1 for none."""
+        processes = np.unique(self.chosen.processes)
+        return owners_of_work(self.scope.trace, self.chosen.source, self.work, processes)
 
     @cached_property
     def by_process(self) -> tuple[tuple[I64, StepSets], ...]:

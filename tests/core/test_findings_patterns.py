@@ -481,16 +481,12 @@ PATTERNS: dict[str, tuple[tuple[Write, ...], tuple[Write, ...]]] = {
 }
 UNSCALED = {"many-calls", "late-first-op", "first-kernel"}
 """Rules with limits in ns: what is short does not stay so a thousandfold."""
-COUNTED = "many-calls"
-"""A rule with a limit in calls: two processes make twice as many."""
 EACH = 3
 """Of all forms each program comes in every third; the programs of a rule come in all of them together."""
 
 
-def _suits(rule: str, form: str, expected: bool) -> bool:
-    if form == "thousandfold":
-        return rule not in UNSCALED
-    return form != "two processes" or rule != COUNTED or expected
+def _suits(rule: str, form: str) -> bool:
+    return form != "thousandfold" or rule not in UNSCALED
 
 
 CASES = [
@@ -499,7 +495,7 @@ CASES = [
     for expected, writes in zip((True, False), sides)
     for number in range(len(writes))
     for form in FORMS_AND_DIALECTS[number % EACH :: EACH]
-    if _suits(rule, form, expected)
+    if _suits(rule, form)
 ]
 
 

@@ -191,6 +191,43 @@ def test_pids_of_one_file_are_ranks(documents: bool, tmp_path: Path) -> None:
     trace.close()
 
 
+@pytest.mark.parametrize(
+    ("prepare", "work", "wait", "spoken", "silent"),
+    [
+        (900, 40, 5, {"overhead-bound"}, {"device-bound", "aiu-waits"}),
+        (60, 850, 5, {"device-bound"}, {"overhead-bound", "aiu-waits"}),
+        (20, 60, 800, {"sync", "aiu-waits", "device-idle"}, {"overhead-bound", "host-hotspot"}),
+    ],
+)
+@pytest.mark.parametrize("pids", [(0,), (1, 4)])
+def test_what_the_host_does_is_judged(
+    prepare: int,
+    work: int,
+    wait: int,
+    spoken: set[str],
+    silent: set[str],
+    pids: tuple[int, ...],
+    tmp_path: Path,
+) -> None:
+    """Preparing and waiting are calls of the host to the rules of findings, whole jobs are its steps."""
+    events = []
+    for pid in pids:
+        for at in range(0, 4000, 1000):
+            times = [("Flex RoundTrip", 0, 1000), ("mm Cmpt Prep", 10, prepare)]
+            times += [("mm DmaI", prepare + 12, 4), ("mm Cmpt Exec", prepare + 20, work)]
+            times += [("ScheduleWait", prepare + work + 25, wait)]
+            for number, (name, ts, us) in enumerate(times):
+                lane = {"pid": pid, "tid": LANE + number}
+                events += [begin(at + ts, name=name, **lane), end(at + ts + us, **lane)]
+    judged = findings(Scope(Trace([index_of(events, tmp_path)])))
+    rules = {one.rule: one for one in judged.findings}
+    assert spoken <= rules.keys() and not silent & rules.keys()
+    for rule in spoken:
+        assert (rules[rule].in_steps, rules[rule].of_steps) == (4, 4)
+        assert rules[rule].of_part == ("" if len(pids) == 1 else f"rank {pids[0]}")
+    assert not {"host-hotspot", "sync", "overhead-bound"} & dict(judged.not_judged).keys()
+
+
 @needs_corpus
 def test_a_real_job_of_two_ranks(tmp_path: Path) -> None:
     """The public sample as two pids: each has the times of the sample, and nobody is said to wait."""

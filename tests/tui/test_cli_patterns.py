@@ -389,11 +389,12 @@ def test_other_devices(pattern: str, unit: str, tmp_path: Path, capsys: pytest.C
 def test_ranks_in_one_file(
     pattern: str, late: float, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Two ranks merged into one file count their steps each, and what one of them lacks both lack."""
+    """Two ranks merged into one file are judged each by its own steps, and what one lacks both lack."""
     rule, (hit, total), having, lacking = PATTERNS[pattern]
     (tmp_path / "lacking").mkdir()
     rows = _findings(_written(merged(having, late), tmp_path / "trace.json"), capsys)
-    assert (rows[rule]["in_steps"], rows[rule]["of_steps"]) == (2 * hit, 2 * total)
+    assert (rows[rule]["in_steps"], rows[rule]["of_steps"]) == (hit, total)
+    assert rows[rule]["places"] == 2 and rows[rule]["place"].startswith("process ")
     rows = _findings(_written(merged(lacking, late), tmp_path / "lacking" / "trace.json"), capsys)
     assert rule not in rows
 

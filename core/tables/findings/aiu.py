@@ -13,7 +13,9 @@ from .rule import AIU, OWN, Limits, rule
 CONVERT = re.compile(r"^aiuDataConvert$", re.IGNORECASE)
 LAUNCH = re.compile(r"^aiuLaunch(DMI|DMO)?ControlBlocks$", re.IGNORECASE)
 BARRIERS = re.compile(r"^(aiuRDMABarrier\d|aiuPrepareAndSyncRDMA|aiuCommsCollBarrier)$", re.IGNORECASE)
-WAITING = re.compile(r"^(aiuScheduleWait|aiuWaitForQueueCapacity|aiuCommsWorkSchedWait)$", re.IGNORECASE)
+WAITING = re.compile(
+    r"^(aiuWaitForQueueCapacity|aiuCommsWorkSchedWait)$|\b(aiu)?ScheduleWait\b", re.IGNORECASE
+)
 GRAPH = re.compile(
     r"^(aiuInitGraph|aiuCompileGraph|aiuInitScheduler|aiuCreateVirtualAddresses)$", re.IGNORECASE
 )

@@ -28,7 +28,9 @@ def device_clock(facts: SourceFacts, limits: Limits) -> Outcome:
     """Device work begins before it was launched, has no time, or lies far from the host's."""
     facts.scope.check()
     devices = device_clocks(facts.scope.trace, facts.scope.clocks, facts.source)
-    clocks = [clock for clock in devices if clock.trouble]
+    lanes = None if facts.scope.lanes is None else set(facts.scope.lanes)
+    own = [clock for clock in devices if lanes is None or not lanes.isdisjoint(clock.device.lanes)]
+    clocks = [clock for clock in own if clock.trouble]
     if not clocks:
         return None
     text = "; ".join(_sentence(clock) for clock in clocks)

@@ -85,16 +85,10 @@ def _several_functions(facts: SourceFacts) -> Outcome:
     if len(functions) < 2:
         return None
     starts = host.starts[functions]
-    # A pass: what no end of a step and no backward pass of its process parts.
-    process = processes_of(facts.index, host.positions[functions])
-    of_backwards = processes_of(facts.index, host.positions[backwards])
-    turn = np.zeros(len(functions), np.int64)
-    for one in np.unique(process).tolist():
-        before = np.sort(host.starts[backwards[of_backwards == one]])
-        turn[process == one] = np.searchsorted(before, starts[process == one])
-    turn += process * (len(backwards) + 1)
+    # A pass: what no end of a step and no backward pass parts.
+    turn = np.searchsorted(np.sort(host.starts[backwards]), starts)
     if facts.steps is not None:
-        at = steps_at_times(facts.steps, starts, process)
+        at = steps_at_times(facts.steps, starts, processes_of(facts.index, host.positions[functions]))
         functions, turn, at = functions[at >= 0], turn[at >= 0], at[at >= 0]
         turn = turn * (len(facts.steps) + 1) + at
     elif not len(backwards):

@@ -38,6 +38,7 @@ from .host_columns import (
     HostSlices,
     host_of,
 )
+from .parts import JudgedPart, parts_of
 from .rule import Need
 
 MEMORY = KERNEL_TYPES.index("memory")
@@ -55,6 +56,7 @@ class CaptureFacts:
     def __init__(self, scope: Scope, baseline: Baseline | None = None) -> None:
         self._scope = scope
         self.baseline = baseline
+        self._steps: dict[int, Steps | None] = {}
 
     @cached_property
     def skew(self) -> Skew:
@@ -68,18 +70,31 @@ class CaptureFacts:
         """The rank of each process, by its number, where one file holds several; empty otherwise."""
         return ranks_of_processes(self._scope.trace)
 
+    def steps(self, source: int) -> Steps | None:
+        """Return the steps of a source, None where there are none."""
+        if source not in self._steps:
+            scope = self._scope
+            self._steps[source] = find_steps(scope.trace, source, scope.clocks, scope.steps or None)
+        return self._steps[source]
+
+    def parts(self, source: int) -> tuple[JudgedPart, ...]:
+        """Return what of a source is judged by itself."""
+        ranks = self.ranks_in_file if source == 0 else {}
+        return parts_of(replace(self._scope, source=source), self.steps(source), ranks)
+
 
 class SourceFacts:
-    """One source of a scope as the rules see it; everything is computed when first used."""
+    """One source of a scope, or one rank of several in it, as the rules see it; everything is computed when
+    first used.
+    """
 
-    def __init__(
-        self, scope: Scope, source: int, stray: int = 0, capture: CaptureFacts | None = None
-    ) -> None:
-        self.scope = replace(scope, source=source)
-        self.source = source
-        self._capture = capture or CaptureFacts(scope)
+    def __init__(self, part: JudgedPart, stray: int = 0, capture: CaptureFacts | None = None) -> None:
+        self.part = part
+        self.scope = part.scope
+        self.source = part.scope.source or 0
+        self._capture = capture or CaptureFacts(part.scope)
         self.stray = stray  # pieces of device work whose times cannot be right
-        self.index: Index = scope.trace.indexes[source]
+        self.index: Index = part.scope.trace.indexes[self.source]
 
     # -- other ranks --------------------------------------------------------------------------------------
 
@@ -100,7 +115,9 @@ class SourceFacts:
 
     @property
     def rank_title(self) -> str:
-        """What sentences call the source as one of several."""
+        """What sentences call the source, or the rank in it, as one of several."""
+        if self.part.title:
+            return self.part.title.capitalize()
         rank = self.scope.trace.rank(self.source)
         return f"Rank {rank}" if rank is not None else Path(self.index.path).name
 
@@ -309,26 +326,6 @@ class SourceFacts:
             return np.full(len(positions), -1, np.int64)
         return steps_of_work(self.scope, self.steps, positions).steps
 
-    @cached_property
-    def works_of_processes(self) -> tuple[tuple[I64, tuple[Work, ...]], ...]:
-        """The rows of the steps of each process that marks steps, and the devices that it launches to."""
-        steps = self.steps
-        if steps is None:
-            return ()
-        processes = np.unique(steps.processes)
-        if len(processes) == 1:
-            return ((np.arange(len(steps)), self.works),)
-        by_process: dict[int, list[Work]] = {}
-        for work in self.works:
-            rows = self.steps_of(work.positions)
-            launching = steps.processes[rows[rows >= 0]]
-            if len(launching):
-                by_process.setdefault(int(np.bincount(launching).argmax()), []).append(work)
-        return tuple(
-            (np.flatnonzero(steps.processes == process), tuple(by_process.get(process, ())))
-            for process in processes.tolist()
-        )
-
     @property
     def device_is(self) -> str:
         """How a sentence about the source's devices begins."""
@@ -356,7 +353,9 @@ class SourceFacts:
     def steps(self) -> Steps | None:
         """The steps that lie in the scope wholly, None where there are none."""
         self.scope.check()
-        steps = find_steps(self.scope.trace, self.source, self.scope.clocks, self.scope.steps or None)
+        steps = self._capture.steps(self.source)
+        if steps is not None and self.part.process in steps.processes:
+            steps = steps.take(np.flatnonzero(steps.processes == self.part.process))
         if steps is None or self.scope.range is None:
             return steps
         low, high = self.scope.range

@@ -69,7 +69,8 @@ class Finding:
     in_steps: int
     of_steps: int
     sources: tuple[int, ...]
-    of_file: str = ""  # of several files the one spoken of: its rank, else its name
+    of_part: str = ""  # of several files or ranks the one spoken of: "rank 3", a file's name, "process 7"
+    parts: int = 1  # in how many of them the rule holds
 
     @property
     def recurrence(self) -> str:

@@ -72,11 +72,11 @@ def claim_text(finding: Finding) -> str:
         parts.insert(0, f"{format_ns(finding.claimed_ns)}, {format_share(finding.share)} of the time")
     else:
         parts.insert(0, "claims no time")
-    if finding.of_file:
-        word, files = ("on", "ranks") if finding.of_file.startswith("rank ") else ("in", "files")
-        count = len(finding.sources)
-        several = f"{word} {count} {files}, most " if count > 1 else ""
-        parts.append(f"{several}{word} {finding.of_file}")
+    if finding.of_part:
+        kinds = (("rank ", "on", "ranks"), ("process ", "in", "processes"), ("", "in", "files"))
+        word, kind = next(words for start, *words in kinds if finding.of_part.startswith(start))
+        several = f"{word} {finding.parts} {kind}, most " if finding.parts > 1 else ""
+        parts.append(f"{several}{word} {finding.of_part}")
     return "; ".join(parts)
 
 
@@ -93,7 +93,8 @@ def finding_row(finding: Finding, origin: int) -> dict[str, Any]:
         "in_steps": finding.in_steps,
         "of_steps": finding.of_steps,
         "sources": list(finding.sources),
-        "place": finding.of_file,
+        "place": finding.of_part,
+        "places": finding.parts,
         "threshold": finding.threshold,
         "from": finding.origin,
         "helps": finding.helps,
@@ -127,7 +128,8 @@ def _finding(row: dict[str, Any], origin: int) -> Finding:
         in_steps=int(row["in_steps"]),
         of_steps=int(row["of_steps"]),
         sources=tuple(int(source) for source in row["sources"]),
-        of_file=str(row["place"]),
+        of_part=str(row["place"]),
+        parts=int(row.get("places", 1)),
     )
 
 

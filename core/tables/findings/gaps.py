@@ -154,8 +154,7 @@ def step_gap(facts: SourceFacts, limits: Limits) -> Outcome:
     steps = facts.steps
     if steps is None or len(steps) < 3:
         return NotJudged("the trace has less than three steps")
-    parts = [_step_gaps(facts, steps, rows, works) for rows, works in facts.works_of_processes]
-    gaps, next_work, at = (np.concatenate(columns) for columns in zip(*parts))
+    gaps, next_work, at = _step_gaps(facts)
     length = gaps[:, 1] - gaps[:, 0]
     longest = np.zeros(len(steps), np.int64)
     np.maximum.at(longest, at[at >= 0], length[at >= 0])
@@ -179,22 +178,19 @@ def step_gap(facts: SourceFacts, limits: Limits) -> Outcome:
     )
 
 
-def _step_gaps(facts: SourceFacts, steps: Steps, rows: I64, works: tuple[Work, ...]) -> tuple[I64, U32, I64]:
-    """Return the gaps of the devices of one process, whose steps stand in these rows: (start, end) of each,
-    the work that ends it, and the row of the step that launched this work, -1 for none.
+def _step_gaps(facts: SourceFacts) -> tuple[I64, U32, I64]:
+    """Return the gaps of the devices: (start, end) of each, the work that ends it, and the row of the step
+    that launched this work, -1 for none.
     """
-    busy = union_of([merge(work.starts, work.ends) for work in works])
-    if len(busy) < 2:
+    if len(facts.busy) < 2:
         return np.empty((0, 2), np.int64), np.empty(0, np.uint32), np.empty(0, np.int64)
-    gaps = busy.gaps(int(busy.starts[0]), int(busy.ends[-1])).without(facts.profiling)
-    starts = np.concatenate([work.starts for work in works])
-    positions = np.concatenate([work.positions for work in works])
+    gaps = facts.idle
+    starts = np.concatenate([work.starts for work in facts.works])
+    positions = np.concatenate([work.positions for work in facts.works])
     order = np.argsort(starts, kind="stable")
     next_work = positions[order[np.minimum(np.searchsorted(starts[order], gaps.ends), len(order) - 1)]]
     ascending, which = np.unique(next_work, return_inverse=True)
-    at = facts.steps_of(ascending)[which]
-    at = np.where(np.isin(at, rows), at, -1)
-    return np.stack([gaps.starts, gaps.ends], axis=1), next_work, at
+    return np.stack([gaps.starts, gaps.ends], axis=1), next_work, facts.steps_of(ascending)[which]
 
 
 def _gap_text(steps: Steps, longest: I64, long: I64) -> str:

@@ -11,8 +11,10 @@ import numpy as np
 from ...base.arrays import I64, AnyArray
 from ...base.safe_text import safe
 from ...base.short_names import short_name
+from ...index.store import Index
+from ..flex import flex_work, is_flex, round_trips
 from ..groups import Groups
-from ..op_events import NO_KIND, PYTHON, host_kinds
+from ..op_events import ANNOTATION, NO_KIND, PYTHON, RUNTIME, host_kinds
 from ..scope import Scope
 from ..slices import Slices
 
@@ -23,7 +25,7 @@ BLOCKING_COPIES = re.compile(r"^[a-z]{2,12}Memcpy(WithStream|HtoD|DtoH|DtoD|2D|3
 WAITS = re.compile(
     r"^[a-z]\w*Sync(hronize(Stream|Device|Event|Context|Queue)?)?(WithTimeout)?(_\w+)?$"
     r"|^synchronize(Stream|Device|Event)?$"
-    r"|^(ur|pi)(Events?Wait|QueueFinish)$|^aiu(Roundtrip|ScheduleWait|WaitForQueueCapacity)$|"
+    r"|^(ur|pi)(Events?Wait|QueueFinish)$|^aiu(Roundtrip|ScheduleWait|WaitForQueueCapacity)$|\bScheduleWait\b|"
     + BLOCKING_COPIES.pattern
 )
 """Calls in which the host waits for the device."""
@@ -81,14 +83,25 @@ class HostSlices(Slices):
         return Groups(self.name[rows], len(self.texts)).sums(values[rows])
 
 
+def _kinds_of_flex(index: Index) -> AnyArray:
+    """Return the kind of host event that slices of each name, by its number, are in a FLEX job trace: a whole
+    job is an annotation, device work is none, and all else (preparing, waiting, converting) is a call.
+    """
+    kinds = np.full(len(index.column("strings.offset")), RUNTIME, np.uint8)
+    kinds[round_trips(index)] = ANNOTATION
+    kinds[flex_work(index)] = NO_KIND
+    return kinds
+
+
 def host_of(scope: Scope) -> HostSlices:
     """Return the host's slices of a scope of one source."""
     index = scope.trace.indexes[scope.source or 0]
     kinds = host_kinds(index)
     kinds[kinds == PYTHON] = NO_KIND
+    of_names = _kinds_of_flex(index) if is_flex(index) else None
     parts: list[tuple[AnyArray, ...]] = []
     for chunk in scope.chunks():
-        kind = kinds[chunk.categories]
+        kind = kinds[chunk.categories] if of_names is None else of_names[chunk.names]
         keep = kind != NO_KIND
         if keep.any():
             columns = (chunk.positions, chunk.starts, chunk.ends, chunk.names, chunk.categories)

@@ -24,10 +24,11 @@ STRAY_NS: Final = 1_000_000_000
 
 
 def findings(scope: Scope, baseline: Baseline | None = None) -> Findings:
-    """Return what the rules find in a scope, the files judged one by one; some compare it with a baseline.
+    """Return what the rules find in a scope, the files and the ranks of a file judged one by one; some
+    compare it with a baseline.
 
     Where something lies absurdly far from the rest, only the bulk of the trace is looked at. A rule that
-    holds in several files gives one finding, for the file in which it claims most.
+    holds in several files or ranks gives one finding, for the one in which it claims most.
     """
     text, whole = scope.text, scope
     if scope.range is None and scope.trace.has_outliers and _length(scope.trace.span) > STRAY_NS:
@@ -41,16 +42,17 @@ def findings(scope: Scope, baseline: Baseline | None = None) -> Findings:
         if scope.source is not None and scope.source != source:
             continue
         stray = 0 if scope is whole else _pieces(whole, source) - _pieces(scope, source)
-        facts = SourceFacts(scope, source, stray, capture)
+        parts = [SourceFacts(part, stray, capture) for part in capture.parts(source)]
         for rule in RULES.values():
-            scope.check()
-            outcome = rule(facts)
-            if isinstance(outcome, Observation):
-                finding = _weighed(rule, outcome, facts)
-                if finding is not None:
+            outcomes = []
+            for facts in parts:
+                scope.check()
+                outcomes.append(outcome := rule(facts))
+                if isinstance(outcome, Observation) and (finding := _weighed(rule, outcome, facts)):
                     by_rule.setdefault(rule.id, []).append(finding)
-            elif isinstance(outcome, NotJudged):
-                missing.setdefault(rule.id, outcome.reason)
+            reasons = [outcome.reason for outcome in outcomes if isinstance(outcome, NotJudged)]
+            if len(reasons) == len(parts):
+                missing.setdefault(rule.id, reasons[0])
     merged = [_together(alike) for alike in by_rule.values()]
     order = list(RULES)
     merged.sort(key=lambda finding: (finding.note, -finding.claimed_ns, order.index(finding.rule)))
@@ -86,16 +88,19 @@ def _weighed(rule: Rule, observation: Observation, facts: SourceFacts) -> Findin
         hit,
         total,
         (facts.source,),
-        _file_of(facts),
+        _part_title(facts),
     )
 
 
-def _file_of(facts: SourceFacts) -> str:
-    """Return which of several files is meant: by its rank, else by its name; "" where it is the only one."""
+def _part_title(facts: SourceFacts) -> str:
+    """Return which of several files and ranks is meant: a file by its rank, else by its name; "" where there
+    is but one.
+    """
     if len(facts.scope.trace.indexes) < 2:
-        return ""
+        return facts.part.title
     rank = rank_of(facts.index, -1)
-    return f"rank {rank}" if rank >= 0 else Path(facts.index.path).name
+    file = f"rank {rank}" if rank >= 0 else Path(facts.index.path).name
+    return f"{facts.part.title} of {file}" if facts.part.title else file
 
 
 def _recurrence(observation: Observation, facts: SourceFacts) -> tuple[int, int]:
@@ -114,7 +119,7 @@ def _recurrence(observation: Observation, facts: SourceFacts) -> tuple[int, int]
 
 
 def _together(alike: list[Finding]) -> Finding:
-    """Return one finding for those of one rule in several files: what overlaps is not added up."""
+    """Return one finding for those of one rule in several places: what overlaps is not added up."""
     first = max(alike, key=lambda finding: finding.claimed_ns)
-    sources = (first.sources[0], *(f.sources[0] for f in alike if f is not first))
-    return replace(first, sources=sources)
+    sources = dict.fromkeys((first.sources[0], *(finding.sources[0] for finding in alike)))
+    return replace(first, sources=tuple(sources), parts=len(alike))

@@ -32,10 +32,8 @@ def rank_imbalance(facts: SourceFacts, limits: Limits) -> Outcome:
     if not len(skew) or (facts.source not in skew.columns and not facts.ranks_in_file):
         return NotJudged("no collective is on two ranks")
     column = int(caused.argmax())
-    title = facts.rank_title
-    if facts.ranks_in_file:
-        title = f"Rank {facts.ranks_in_file[skew.sources[column]]}"
-    elif skew.columns[facts.source] != column:
+    own = facts.part.process if facts.ranks_in_file else facts.source
+    if own is None or skew.columns.get(own) != column:
         return None
     if not caused[column]:
         return None
@@ -56,7 +54,7 @@ def rank_imbalance(facts: SourceFacts, limits: Limits) -> Outcome:
         for row, entry in zip(rows.tolist(), entries.tolist())
     )
     others, waited = len(skew.sources) - 1, int(caused[column])
-    text = imbalance_text(title, len(rows), len(skew), others, waited)
+    text = imbalance_text(facts.rank_title, len(rows), len(skew), others, waited)
     return Observation(text, evidence, claim, times=skew.last_start[rows])
 
 

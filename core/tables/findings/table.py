@@ -27,6 +27,7 @@ COLUMNS = (
     Column("helps", "usually helps", "text"),
     Column("title", "title", "text", detail=True),
     Column("place", "place", "text", detail=True),
+    Column("places", "places", "count", detail=True),
     Column("note", "note", "number", detail=True),
     Column("sources", "files", "object", detail=True),
     Column("evidence", "evidence", "object", detail=True),

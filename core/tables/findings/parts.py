@@ -1,0 +1,86 @@
+"""What is judged by itself: a source, or each rank of one where several were merged into it.
+
+A profiler writes the operators and calls of one process: where several have some, or mark steps, each is a
+rank. Of what the file holds a rank has its own and nobody's: threads of processes that are no ranks, and work
+whose launch is not known on a device to which none is known to launch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ...base.arrays import I64, AnyArray
+from ...base.kineto import OPS, RUNTIME
+from ...index.store import Index
+from ...query.titles import plain
+from ..attribution import owners_of_work
+from ..devices import devices, lane_categories
+from ..op_events import HOST
+from ..scope import Scope, Where
+from ..step_choice import Steps
+from ..work import work_of
+
+
+@dataclass(frozen=True)
+class JudgedPart:
+    """What is judged by itself: the slices of a scope; `process` is the number of the rank's, None: all."""
+
+    scope: Scope
+    process: int | None = None
+    title: str = ""  # "rank 3", "process 4711"; empty for a whole source
+
+
+def parts_of(scope: Scope, steps: Steps | None, ranks: Mapping[int, int]) -> tuple[JudgedPart, ...]:
+    """Return what of a scope of one source is judged by itself; `ranks` are those of its processes, where
+    the file tells them.
+    """
+    trace, source = scope.trace, scope.source or 0
+    marking = set() if steps is None else set(steps.processes.tolist()) & _processes_holding(scope, HOST)
+    accelerators = {device.process for device in devices(trace) if device.source == source}
+    calling = _processes_holding(scope, RUNTIME) - accelerators  # those may hold queues of calls, too
+    processes = sorted(_processes_holding(scope, OPS) | calling | marking | set(ranks))
+    if len(processes) < 2:
+        return (JudgedPart(scope),)
+    works = work_of(replace(scope, range=None, where=None, lanes=None, work=None))
+    positions = np.unique(np.concatenate([np.empty(0, np.uint32), *(work.positions for work in works)]))
+    owners = owners_of_work(trace, source, positions, np.array(processes))
+    pids = {process.number: process for process in trace.processes if process.source == source}
+    parts = []
+    for number in processes:
+        foreign = positions[(owners >= 0) & (owners != number)]
+        lanes = {at for process in pids.values() for at in process.lanes}
+        lanes -= {at for one in processes if one != number for at in pids[one].lanes}
+        where = scope.where
+        for work in works:
+            is_foreign = np.isin(work.positions, foreign)
+            (lanes.difference_update if is_foreign.all() else lanes.update)(work.device.lanes)
+            if is_foreign.any() and not is_foreign.all():
+                where = _without(foreign, scope.where)
+        title = f"rank {ranks[number]}" if number in ranks else f"process {plain(pids[number].pid)}"
+        parts.append(JudgedPart(replace(scope, lanes=frozenset(lanes), where=where), number, title))
+    return tuple(parts)
+
+
+def _processes_holding(scope: Scope, categories: Container[str]) -> set[int]:
+    """Return the numbers of the processes of the scope's source that hold slices of some categories."""
+    result = set()
+    for process in scope.trace.processes:
+        if process.source == scope.source:
+            index = scope.trace.indexes[process.source]
+            rows = [scope.trace.lanes[at].rows for at in process.lanes]
+            if any(category in categories for part in rows for category in lane_categories(index, part)):
+                result.add(process.number)
+    return result
+
+
+def _without(foreign: AnyArray, where: Where | None) -> Where:
+    """Return a filter that leaves out some positions (ascending), beside another filter."""
+
+    def is_own(index: Index, positions: I64) -> AnyArray:
+        own: AnyArray = ~np.isin(positions, foreign)
+        return own if where is None else own & where(index, positions)
+
+    return is_own

@@ -1,0 +1,94 @@
+"""Ranks merged into one file are judged one by one: by their own steps, counts, times and devices."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.events import Event, complete, index_of, metadata
+from tracelane.core.tables.findings.facts import CaptureFacts
+from tracelane.core.tables.findings.finding import Finding
+from tracelane.core.tables.findings.judge import findings
+from tracelane.core.tables.scope import Scope
+from tracelane.core.trace import Trace
+
+
+def op(pid: int, ts: float, dur: float, name: str = "aten::op", cat: str = "cpu_op", **args: int) -> Event:
+    return complete(ts, dur, name, cat, pid=pid, tid=pid, args=args)
+
+
+def loop(pid: int, device: int, kernels_us: list[float], start: int = 0) -> list[Event]:
+    """Steps of 1000 µs, each with one launch of a kernel; correlation ids count from 1 in each process."""
+    events = []
+    for n, us in enumerate(kernels_us):
+        at = start + n * 1000
+        events += [
+            op(pid, at, 1000, f"ProfilerStep#{n}", "user_annotation"),
+            op(pid, at + 5, 30, "aten::mm"),
+            op(pid, at + 10, 10, "cudaLaunchKernel", "cuda_runtime", correlation=n + 1),
+            complete(
+                *(at + 30, us, f"k{n % 2}", "kernel"),
+                pid=device,
+                tid=7,
+                args={"correlation": n + 1, "stream": 7, "device": device},
+            ),
+        ]
+    return events
+
+
+def judged(events: list[Event], folder: Path) -> dict[str, Finding]:
+    return {one.rule: one for one in findings(Scope(Trace([index_of(events, folder)]))).findings}
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 5])
+def test_steps_of_one_rank_count(ranks: int, tmp_path: Path) -> None:
+    """A rank whose device is busy is said to be, by its own steps; the others' idle devices as well."""
+    events = [event for n in range(1, ranks) for event in loop(100 + n, n, [50] * 6)]
+    rows = judged([*events, *loop(100, 0, [960] * 6)], tmp_path)
+    bound, idle = rows["device-bound"], rows["device-idle"]
+    assert (bound.in_steps, bound.of_steps, bound.of_part, bound.parts) == (6, 6, "process 100", 1)
+    assert (idle.in_steps, idle.of_steps, idle.parts) == (6, 6, ranks - 1)
+    assert idle.of_part != "process 100" and bound.sources == idle.sources == (0,)
+
+
+@pytest.mark.parametrize(("calls", "speaks"), [(300, False), (450, False), (600, True)])
+def test_calls_count_for_each_rank(calls: int, speaks: bool, tmp_path: Path) -> None:
+    """Many calls are those of one process, not of all together."""
+    events = [op(pid, n * 3, 2, "aten::add_") for pid in (7, 8) for n in range(calls)]
+    assert ("many-calls" in judged(events, tmp_path)) == speaks
+
+
+def test_ranks_that_share_a_device(tmp_path: Path) -> None:
+    """Work on a device to which two processes launch belongs to the one that launched it."""
+    quick, slow = loop(100, 0, [20] * 5), loop(101, 0, [400] * 5, start=300)
+    for event in slow:
+        if event["cat"] == "kernel":
+            event["tid"] = event["args"]["stream"] = 9
+        if "correlation" in event["args"]:
+            event["args"]["correlation"] += 100
+    trace = Trace([index_of([*quick, *slow], tmp_path)])
+    row = {one.rule: one for one in findings(Scope(trace)).findings}["device-idle"]
+    assert (row.of_part, row.parts, row.in_steps, row.of_steps) == ("process 100", 2, 5, 5)
+    assert "2.0 %" in row.text  # five kernels of 20 µs in 5 ms
+
+
+def test_one_rank_is_the_whole_source(tmp_path: Path) -> None:
+    """Threads of another process without operators are no rank, nor is a device that holds calls."""
+    events = [
+        metadata("process_labels", 3, labels="MTIA 0"),
+        *loop(100, 0, [50] * 3),
+        op(3, 10, 5, "submit", "mtia_runtime"),
+        op(3, 20, 50, "op", "mtia_ccp_events"),
+        op(55, 0, 900, "main", "python_function"),
+        op(56, 0, 900, "loop", "user_annotation"),
+    ]
+    parts = CaptureFacts(Scope(Trace([index_of(events, tmp_path)]))).parts(0)
+    assert [(part.process, part.title) for part in parts] == [(None, "")]
+
+
+def test_what_one_rank_lacks_is_judged_by_the_other(tmp_path: Path) -> None:
+    """A rule that one rank's data suffice for is not called unchecked."""
+    events = [*loop(100, 0, [50] * 4), op(101, 0, 100), op(101, 200, 100)]
+    unchecked = dict(findings(Scope(Trace([index_of(events, tmp_path)]))).not_judged)
+    assert "step-gap" not in unchecked and "memory-growth" in unchecked
