@@ -86,9 +86,7 @@ class _Indexer:
             return 1
         except Exception as error:
             if isinstance(error, ImportError) and options.threads != 1:
-                return (
-                    ENDED  # without memory not even numpy can be imported: the next process tells what it is
-                )
+                return ENDED  # without memory numpy cannot be imported; the next process tells if it is more
             what = "".join(traceback.format_exception_only(error)).strip()
             tell({"failed": "", "message": what, "trace": traceback.format_exc()})
             return 1
