@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,11 +16,12 @@ from tests.waiting import children_of, is_alive, wait_until
 from tracelane.core.base import children as child
 from tracelane.core.base.children import ChildrenError
 from tracelane.core.base.errors import CacheError, TracelaneError, UnreadableError
-from tracelane.core.index.cache import BUILDING
+from tracelane.core.index.cache import BUILDING, locate
 from tracelane.core.index.choice import Choice
 from tracelane.core.index.gathering import Gathering, gather
 from tracelane.core.index.opening import resolve_files
 from tracelane.core.index.options import IndexOptions
+from tracelane.core.read.source import open_source
 from tracelane.core.trace import open_trace, trace_of_opened
 from tracelane.core.trace.partial import PartialTrace
 
@@ -122,6 +125,17 @@ def test_what_is_left_to_the_one_who_asks(tmp_path: Path, monkeypatch: pytest.Mo
     assert begun(folder, index_dir=tmp_path / "index") is None
 
 
+@contextmanager
+def held_back(folder: Path, index_dir: Path) -> Iterator[Gathering]:
+    """Begin with the files of a folder; processes that index them wait until this ends."""
+    with ExitStack() as held:
+        for path in folder.iterdir():
+            held.enter_context(locate(dict(open_source(path).fingerprint), index_dir).exclusive())
+        gathering = begun(folder, index_dir=index_dir)
+        assert gathering is not None
+        yield gathering
+
+
 def slow_files(folder: Path) -> Path:
     """Write two files that take a while to read."""
     folder.mkdir()
@@ -147,9 +161,7 @@ def test_giving_up_leaves_nothing(tmp_path: Path) -> None:
 
 def test_where_a_process_is_ended(tmp_path: Path) -> None:
     """Where a process is killed one with one thread goes on; killed again, a plain sentence ends the wait."""
-    gathering = begun(slow_files(tmp_path / "run"), index_dir=tmp_path / "index")
-    assert gathering is not None
-    with gathering:
+    with held_back(rank_files(tmp_path / "run", 2), tmp_path / "index") as gathering, gathering:
         gathering.await_running()
         first = gathering._several.pids
         os.kill(first[0], 9)
@@ -163,11 +175,10 @@ def test_where_a_process_is_ended(tmp_path: Path) -> None:
 
 def test_a_killed_process_costs_no_index(tmp_path: Path) -> None:
     """All indexes come though a process was killed, and it is told."""
-    gathering = begun(slow_files(tmp_path / "run"), index_dir=tmp_path / "index")
-    assert gathering is not None
-    with gathering:
+    with held_back(rank_files(tmp_path / "run", 2), tmp_path / "index") as gathering:
         gathering.await_running()
         os.kill(gathering._several.pids[0], 9)
+    with gathering:
         while not gathering.poll(WAIT_S):
             pass
         opened = gathering.opened()

@@ -8,7 +8,7 @@ import resource
 import signal
 import subprocess
 import sys
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
 import pytest
@@ -18,7 +18,7 @@ from tracelane.core.base import children as child
 from tracelane.core.base.errors import CacheError, Cancelled, UnreadableError
 from tracelane.core.base.progress import Progress
 from tracelane.core.index import indexing, ingest
-from tracelane.core.index.cache import BUILDING, IndexLocation, locate
+from tracelane.core.index.cache import BUILDING, LOCK, IndexLocation, locate
 from tracelane.core.index.indexing import Indexing, order
 from tracelane.core.index.ingest import build_here, ingest_index, opened_index
 from tracelane.core.index.options import DEFAULT_OPTIONS, IndexOptions
@@ -112,9 +112,8 @@ def test_failures_reach_the_caller(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     path.write_text('{"broken": ' + " " * 1000)
     with pytest.raises(UnreadableError, match=r"no\.json: no trace events"):
         ingest_index(path, IndexOptions(tmp_path))
-    with Indexing(
-        *source_and_location(trace_file(tmp_path, 50_000), tmp_path), IndexOptions(decoder="python")
-    ) as running:
+    source, location = source_and_location(trace_file(tmp_path, 500), tmp_path)
+    with Indexing(source, location) as running, location.exclusive():  # held back, so none is done already
         running.await_running()
         for _ in range(2):  # the first time it is started again
             os.kill(running.pid, signal.SIGKILL)
@@ -129,32 +128,43 @@ def test_a_killed_process_is_started_again_with_one_thread(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Killed once, as for want of memory, indexing is repeated, gives the same index, and says so."""
-    source, location = source_and_location(trace_file(tmp_path, 50_000), tmp_path)
+    source, location = source_and_location(trace_file(tmp_path, 5000), tmp_path)
     with Indexing(source, location) as running:
-        running.await_running()
-        os.kill(running.pid, signal.SIGKILL)
+        with location.exclusive():  # it waits for its turn: it cannot have ended before it is killed
+            running.await_running()
+            os.kill(running.pid, signal.SIGKILL)
         while not running.poll(0.1):
             pass
         index = opened_index(running.source, running.location)
-    assert index.read_report["slices"] == 50_000
+    assert index.read_report["slices"] == 5000
     assert "was repeated with one thread" in index.events[0] and index.events[0] in index.notes
     assert not list(tmp_path.rglob(f"{BUILDING}*"))
+
+
+def open_files(pid: int) -> list[str]:
+    paths = []
+    for link in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(OSError):  # closed meanwhile
+            paths.append(str(link.readlink()))
+    return paths
 
 
 @pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="limits of other processes are Linux's")
 def test_want_of_memory_is_met_with_one_thread(tmp_path: Path) -> None:
     """Where a process may take no more memory one with one thread goes on, and the index says so."""
-    source, location = source_and_location(trace_file(tmp_path, 200_000, padding=160), tmp_path)
+    source, location = source_and_location(trace_file(tmp_path, 5000), tmp_path)
     with Indexing(source, location, IndexOptions(threads=2)) as running:
-        running.await_running()
-        limited = running.pid
-        pages = int(Path(f"/proc/{limited}/statm").read_text().split()[0])
-        resource.prlimit(limited, resource.RLIMIT_AS, (pages * resource.getpagesize(),) * 2)
+        with location.exclusive():  # it waits for its turn: nothing is read before the limit is set
+            limited = running.pid
+            lock = f"{LOCK}{location.key}.build"
+            wait_until(lambda: any(path.endswith(lock) for path in open_files(limited)), "it to wait")
+            pages = int(Path(f"/proc/{limited}/statm").read_text().split()[0])
+            resource.prlimit(limited, resource.RLIMIT_AS, (pages * resource.getpagesize(),) * 2)
         while not running.poll(0.1):
             pass
         index = opened_index(running.source, running.location)
         assert running.pid != limited
-    assert index.read_report["slices"] == 200_000
+    assert index.read_report["slices"] == 5000
     assert "was repeated with one thread" in index.events[0]
     assert not list(tmp_path.rglob(f"{BUILDING}*"))
 

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
-import pty
 import select
 import signal
-import struct
 import subprocess
 import sys
-import termios
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.tui.slow_line import fork_on_terminal
 from tests.tui.terminal_screen import TerminalScreen
 from tests.waiting import PATIENCE_S
 
@@ -66,18 +63,9 @@ def on_terminal(
     **environment: str,
 ) -> Played:
     """Run the command line on a terminal of its own; `play` is (wait for this text, then type that)."""
-    pid, terminal = pty.fork()
-    if pid == 0:  # the child: its standard streams are the new terminal, which it can also open as /dev/tty
-        try:
-            if cwd is not None:
-                os.chdir(cwd)
-            if stdin is not None:
-                os.dup2(os.open(stdin, os.O_RDONLY), 0)
-            environ = {**os.environ, "TERM": "xterm-256color", **environment}
-            os.execvpe(sys.executable, [sys.executable, "-c", PROGRAM.format(code=""), *arguments], environ)
-        finally:
-            os._exit(127)
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
+    command = [sys.executable, "-c", PROGRAM.format(code=""), *arguments]
+    environ = {**os.environ, "TERM": "xterm-256color", **environment}
+    pid, terminal = fork_on_terminal(size, command, environ, cwd, stdin)
     seen, screen = "", TerminalScreen(*size)
     try:
         for awaited, typed in play:

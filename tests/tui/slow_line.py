@@ -6,7 +6,6 @@ import fcntl
 import heapq
 import os
 import pty
-import re
 import select
 import signal
 import struct
@@ -50,18 +49,12 @@ class SlowLine:
     cwd: Path | None = None
 
     def __post_init__(self) -> None:
-        self.pid, self.terminal = pty.fork()
-        if self.pid == 0:  # the child: its standard streams are the new terminal
-            try:
-                environ = {**os.environ, "TERM": "xterm-256color", **self.environ}
-                os.chdir(self.cwd or os.getcwd())
-                time.sleep(0.05)  # the size below has to be there first
-                os.execvpe(self.command[0], list(self.command), environ)
-            finally:
-                os._exit(127)
+        environ = {**os.environ, "TERM": "xterm-256color", **self.environ}
+        self.pid, self.terminal = fork_on_terminal(self.size, self.command, environ, self.cwd)
         self.screen = TerminalScreen(*self.size)
         self.delivered: list[Delivered] = []
         self.questions = 0
+        self.most_unanswered = 0  # questions that had no answer yet, where the program stands
         self.received = b""
         self.code: int | None = None
         self._under_way: deque[tuple[float, bytes]] = deque()
@@ -69,7 +62,8 @@ class SlowLine:
         self._free_at = 0.0
         self._typed: list[tuple[float, int, bytes]] = []
         self._tail = b""
-        self._set_size()
+        self._sent_questions = self._sent_answers = 0
+        self._read_tail = b""
 
     def __enter__(self) -> SlowLine:
         return self
@@ -99,7 +93,7 @@ class SlowLine:
         """Give the terminal another size; what it showed is gone."""
         self.size = columns, lines
         self.screen = TerminalScreen(columns, lines)
-        self._set_size()
+        set_size(self.terminal, self.size)
 
     def hang_up(self) -> None:
         """Take the terminal away."""
@@ -206,6 +200,7 @@ class SlowLine:
         now = time.monotonic()
         while self._typed and self._typed[0][0] <= now:
             data = heapq.heappop(self._typed)[2]
+            self._sent_answers += data == ANSWER
             if self.terminal >= 0:
                 os.write(self.terminal, data)
         while self._under_way and self._under_way[0][0] <= now:
@@ -217,6 +212,9 @@ class SlowLine:
         except OSError:  # the program has ended
             data = b""
             time.sleep(0.005)
+        count, self._read_tail = questions_in(self._read_tail, data)
+        self._sent_questions += count
+        self.most_unanswered = max(self.most_unanswered, self._sent_questions - self._sent_answers)
         for start in range(0, len(data), PACKET):
             packet = data[start : start + PACKET]
             begins = max(time.monotonic(), self._free_at)
@@ -229,19 +227,54 @@ class SlowLine:
         self.delivered.append(Delivered(at, len(packet)))
         self.received += packet
         self.screen.feed(packet)
-        data = self._tail + packet
-        for _ in re.finditer(re.escape(QUESTION), data):
-            self.questions += 1
-            if self.answers:
-                self._send(ANSWER)
-        self._tail = data[-len(QUESTION) + 1 :] if not data.endswith(QUESTION) else b""
+        count, self._tail = questions_in(self._tail, packet)
+        self.questions += count
+        for _ in range(count if self.answers else 0):
+            self._send(ANSWER)
 
     def _send(self, data: bytes) -> None:
         heapq.heappush(self._typed, (time.monotonic() + self.delay_s, len(self._typed), data))
 
-    def _set_size(self) -> None:
-        columns, lines = self.size
-        fcntl.ioctl(self.terminal, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+
+def questions_in(tail: bytes, data: bytes) -> tuple[int, bytes]:
+    """Return how many questions end in the data that follows a tail, and the tail of both."""
+    both = tail + data
+    return both.count(QUESTION), b"" if both.endswith(QUESTION) else both[-len(QUESTION) + 1 :]
+
+
+def fork_on_terminal(
+    size: tuple[int, int],
+    command: Sequence[str],
+    environ: Mapping[str, str],
+    cwd: Path | None = None,
+    stdin: Path | None = None,
+) -> tuple[int, int]:
+    """Run a command on a terminal of its own, of that many columns and lines from the start, and return its
+    process and the terminal's other end.
+    """
+    ready, has_size = os.pipe()
+    pid, terminal = pty.fork()
+    if pid == 0:  # the child: its standard streams are the new terminal, which it can also open as /dev/tty
+        try:
+            os.close(has_size)
+            os.read(ready, 1)
+            if cwd is not None:
+                os.chdir(cwd)
+            if stdin is not None:
+                os.dup2(os.open(stdin, os.O_RDONLY), 0)
+            os.execvpe(command[0], list(command), dict(environ))
+        finally:
+            os._exit(127)
+    set_size(terminal, size)
+    os.close(ready)
+    os.close(has_size)
+    return pid, terminal
+
+
+def set_size(terminal: int, size: tuple[int, int]) -> None:
+    """Give a terminal so many columns and lines."""
+    columns, lines = size
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
 
 
 def wants_to_run(pid: int) -> bool:

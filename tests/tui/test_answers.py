@@ -69,7 +69,7 @@ async def test_palette_on_a_tiny_screen(trace: Trace) -> None:
     """Paging in the palette where the list has no room does nothing."""
     async with open_viewer(trace, (8, 3)) as (app, pilot):
         await pilot.press("ctrl+p")
-        await pilot.pause(0.1)
+        await wait_until_idle(app, pilot)
         for key in ("pageup", "pagedown", "home", "end", "up", "down", "enter"):
             await pilot.press(key)
             assert app.is_running, key
@@ -80,7 +80,9 @@ async def test_an_index_that_vanishes(tmp_path: Path) -> None:
     """What needs a column that is gone says so or has the index built again; all else goes on working."""
     trace = open_trace(small_file(tmp_path), index_dir=tmp_path / "index")
     async with open_viewer(trace) as (app, pilot):
-        shutil.rmtree(tmp_path / "index")
+        await wait_until_idle(app, pilot)
+        # At once, or what the viewer still writes there would be in the way of its removal.
+        shutil.rmtree((tmp_path / "index").rename(tmp_path / "gone"))
         for key in (*"123456789t", "enter", "y", "escape", "/", "a", "enter", "n", "z", "b", "y", "escape"):
             await pilot.press(key)
             await wait_until_idle(app, pilot)

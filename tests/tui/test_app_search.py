@@ -22,7 +22,6 @@ from tracelane.core.trace import Trace
 from tracelane.tui.app import TracelaneApp
 from tracelane.tui.config import Config
 from tracelane.tui.controllers import searching
-from tracelane.tui.controllers.panels import PANEL_DELAY
 from tracelane.tui.draw.drawn_rows import SliceRow
 from tracelane.tui.draw.runs import HIT
 from tracelane.tui.lanes.canvas import LaneCanvas
@@ -204,7 +203,6 @@ async def test_what_was_found_is_listed_sorted_and_gone_to(trace: Trace) -> None
         assert "nothing is searched for" in app.message
         await typed(app, pilot, "slash", "mm")
         await pilot.press("z")
-        await pilot.pause(PANEL_DELAY * 2)
         await wait_until_idle(app, pilot)
         assert [name for name, _ in rows_listed(app)] == ["mm0", "gemm2"] * 4
         await pilot.press("down", "enter")
@@ -212,7 +210,6 @@ async def test_what_was_found_is_listed_sorted_and_gone_to(trace: Trace) -> None
         await pilot.press("right")
         assert [name for name, _ in rows_listed(app)] == ["gemm2"] * 4 + ["mm0"] * 4
         await typed(app, pilot, "slash", "add dur>1us")
-        await pilot.pause(PANEL_DELAY * 2)
         await wait_until_idle(app, pilot)
         assert [name for name, _ in rows_listed(app)] == ["add1"] * 4
 

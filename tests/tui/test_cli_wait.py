@@ -14,16 +14,23 @@ from .cli_process import start_tracelane
 WHOLE = json.dumps({"traceEvents": events()})
 
 
+def write_at_once(path: Path, text: str) -> None:
+    """Write a file in one step: a program that watches it never sees it empty or half written."""
+    new = path.with_name("new")
+    new.write_text(text)
+    new.replace(path)
+
+
 def test_it_opens_when_it_is_complete(tmp_path: Path) -> None:
     """Each reason to wait is said once; what is shown at the end is the complete trace."""
     path, live = tmp_path / "t.pt.trace.json", tmp_path / "t.pt.trace.json.tmp"
     with start_tracelane("view", str(path), "--wait", "--index-dir", str(tmp_path / "index")) as process:
         assert process.stderr is not None
         assert process.stderr.readline() == f"waiting: {path} is not there yet (Ctrl+C ends)\n"
-        live.write_text(WHOLE[:1000])
+        write_at_once(live, WHOLE[:1000])
         expected = f"waiting: {path} is still called {live.name}, 1000 B by now (Ctrl+C ends)\n"
         assert process.stderr.readline() == expected
-        live.write_text(WHOLE)
+        write_at_once(live, WHOLE)
         live.rename(path)
         out, rest = process.communicate(timeout=PATIENCE_S)
         assert "21 events" in out

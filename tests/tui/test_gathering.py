@@ -24,6 +24,7 @@ from tracelane.core.trace import open_trace, trace_of_opened
 from tracelane.tui.app import TracelaneApp
 from tracelane.tui.carried import Carried, carried, session_over
 from tracelane.tui.config import Config
+from tracelane.tui.controllers.gathering import GatheringController
 from tracelane.tui.lanes.canvas import LaneCanvas
 from tracelane.tui.prepared import Prepared, SeveralFiles
 from tracelane.tui.screens.help import HelpScreen
@@ -76,6 +77,14 @@ async def until_there(app: TracelaneApp, pilot: Pilot[None], count: int) -> None
 
 async def until_all_there(app: TracelaneApp, pilot: Pilot[None]) -> None:
     await wait_until(pilot, lambda: app.store.is_ready and app.composed)
+
+
+async def until_looked_at(app: TracelaneApp, pilot: Pilot[None]) -> None:
+    """Wait until the trace of all files is there, and have the viewer look whether it may show it."""
+    gathering = app.opening
+    assert isinstance(gathering, GatheringController)
+    await wait_until(pilot, lambda: gathering._prepared is not None, "the trace of all files")
+    await gathering._watch_files()
 
 
 def titles(app: TracelaneApp) -> list[str]:
@@ -289,7 +298,7 @@ async def test_ctrl_c_asks_first(tmp_path: Path, some: bool, answer: str, stops:
         await pilot.press("ctrl+c")
         assert isinstance(app.screen, StopQuestion) and QUESTION in screen_text(app)
         script.finish(*(path for path in paths if path not in script.written))
-        await pilot.pause(0.3)
+        await until_looked_at(app, pilot)
         assert isinstance(app.screen, StopQuestion) and not app.store.is_ready
         await pilot.press(answer)
         if stops:
@@ -323,7 +332,7 @@ async def test_a_list_on_top_is_left_alone(tmp_path: Path) -> None:
         await pilot.press("question_mark")
         assert isinstance(app.screen, HelpScreen)
         script.finish(paths[1])
-        await pilot.pause(0.3)
+        await until_looked_at(app, pilot)
         assert isinstance(app.screen, HelpScreen) and there(app) == 1
         await pilot.press("escape")
         await until_all_there(app, pilot)

@@ -20,6 +20,7 @@ from tests.fuzz.index_damage import (
     sealed_again,
     write_trace,
 )
+from tests.tui.driver import wait_until as wait_in_viewer
 from tests.tui.small_file import small_file
 from tests.waiting import wait_until
 from tracelane.core.base.errors import CacheError, DamagedIndexError
@@ -184,10 +185,7 @@ async def test_damage_is_found_behind_the_picture(tmp_path: Path) -> None:
     flip(index.folder / "slices.ordinal.u4", 0, 1)
     app = behind(TracelaneApp(open_trace(path, index_dir=tmp_path / "index")))
     async with app.run_test() as pilot:
-        for _ in range(200):
-            await pilot.pause(0.02)
-            if app.wants_reload:
-                break
+        await wait_in_viewer(pilot, lambda: app.wants_reload, "the damage to be found")
     assert app.wants_reload and app.damage is not None
     assert "slices.ordinal does not match its checksum" in str(app.damage)
     assert not index.folder.exists()

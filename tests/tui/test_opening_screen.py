@@ -55,8 +55,10 @@ class Scripted:
         self.picture: Path | None = None
         self.committed = False
         self.error: Exception | None = None
+        self.polls = 0
 
     def poll(self) -> bool:
+        self.polls += 1
         if self.error is not None:
             raise self.error
         return self.committed
@@ -192,7 +194,8 @@ async def test_ctrl_c_asks_first(running: Scripted, tmp_path: Path, answer: str,
         assert isinstance(app.screen, StopQuestion)
         assert QUESTION in screen_text(app) and app.return_code is None
         running.committed = True  # the answer comes first
-        await pilot.pause(0.3)
+        polls = running.polls
+        await wait_until(pilot, lambda: running.polls > polls + 2, "a look at the index")
         assert isinstance(app.screen, StopQuestion)
         await pilot.press(answer)
         if stops:

@@ -59,16 +59,18 @@ def zoomed_in(line: SlowLine) -> None:
 
 @needs_corpus
 def test_a_held_key_stops_with_its_release(index: Path) -> None:
-    """On a line of 2 Mbit/s and 80 ms, few frames come after a key held for 4 s is released."""
+    """On a line of 2 Mbit/s and 80 ms few frames are ever under way, so few come after a held key's release.
+
+    Those that have no answer yet are counted: keys that a loaded machine has not read by then draw, too.
+    """
     with line_to(CORPUS / REAL, index) as line:
         zoomed_in(line)
         before = line.questions
         line.hold("d", 4.0)
-        released = line.questions
         line.wait_for_quiet(1.5 * LAG_S)
-        # Each frame asks once. One is drawn last; a second was seen on a machine at rest, why is not known.
-        assert line.questions - released <= MOST_UNANSWERED + 2
-        assert released - before > 2  # it did move meanwhile
+        # Were answers late by more than the patience, they would be expected no more, and as many asked anew.
+        assert line.most_unanswered <= MOST_UNANSWERED + UNANSWERED
+        assert line.questions - before > 2  # it did move meanwhile
         line.type("Q")
         assert line.wait_for_end() == 0
 
@@ -114,9 +116,9 @@ def test_answers_are_no_keys(demo: Path, index: Path) -> None:
         line.wait_for_quiet(A_MOMENT_S)
         assert "no command" not in line.screen.text and "does nothing" not in line.screen.text
         line.hold("w", 0.3)
+        line.wait_until(lambda: line.questions > UNANSWERED, "more frames than go unanswered")
         line.type("Q")
         line.wait_for_end()
-        assert line.questions > UNANSWERED
         assert line.answers_on_the_way == 0
 
 
@@ -125,7 +127,8 @@ def test_a_silent_terminal_is_waited_for_once(demo: Path, index: Path) -> None:
     with line_to(demo, index, (100, 30), bits_per_s=0.0, answers=False) as line:
         line.wait_for("details")
         line.hold("w", PATIENCE_S + 0.3)
-        assert line.questions == UNANSWERED
+        line.wait_until(lambda: line.questions == UNANSWERED, "the last question")
+        line.wait_for_quiet(PATIENCE_S + A_MOMENT_S)  # it has given up asking
         for number in range(3):
             before = len(line.delivered)
             line.type("ws"[number % 2])

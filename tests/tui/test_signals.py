@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tui.slow_line import SlowLine, tracelane_command
+from tests.tui.slow_line import SlowLine, tracelane_command, wants_to_run
 from tests.tui.terminal_screen import NOT_DRAWN, lanes_of
 from tests.waiting import wait_until
 from tracelane.core.demo.trace import write_demo
@@ -55,6 +55,11 @@ def drawn_lanes(line: SlowLine) -> str:
     return line.screen.lanes
 
 
+def wait_until_left(line: SlowLine) -> None:
+    """Wait until all has arrived that gives the terminal back as it was."""
+    line.wait_until(lambda: line.screen.modes == LEFT_AS_FOUND, "the terminal as it was")
+
+
 def test_stopped_and_continued(demo: Path, index: Path) -> None:
     """Ctrl+Z gives the terminal back as it was; going on draws the same picture whole, and keys work."""
     with viewer(demo, index, "--fresh") as line:
@@ -63,7 +68,7 @@ def test_stopped_and_continued(demo: Path, index: Path) -> None:
         for _ in range(2):
             line.type("\x1a")
             line.wait_for_stop()
-            assert line.screen.modes == LEFT_AS_FOUND
+            wait_until_left(line)
             os.kill(line.pid, signal.SIGCONT)
             line.wait_for("lanes")
             assert drawn_lanes(line) == before
@@ -107,7 +112,7 @@ def test_stopped_from_outside(demo: Path, index: Path) -> None:
         line.type("wwwwww")
         os.kill(line.pid, signal.SIGTSTP)
         line.wait_for_stop()
-        assert line.screen.modes == LEFT_AS_FOUND
+        wait_until_left(line)
         os.kill(line.pid, signal.SIGCONT)
         assert drawn_lanes(line)
 
@@ -130,7 +135,7 @@ def test_a_broken_connection(demo: Path, index: Path, how: str) -> None:
         number = signal.SIGTERM if how == "SIGTERM" else signal.SIGHUP
         assert line.wait_for_end() == 128 + number
         assert b"Traceback" not in line.received and b"Error" not in line.received
-        assert processes_of(line.pid) == []
+        wait_until(lambda: processes_of(line.pid) == [], "the end of all its processes")
     if how != "hang up":
         with viewer(demo, index) as line:
             assert drawn_lanes(line) == before
@@ -168,12 +173,16 @@ def test_detached_and_attached(demo: Path, index: Path, tmp_path: Path) -> None:
             [*tmux, "capture-pane", "-p"], capture_output=True, text=True, check=True
         ).stdout
 
+    def viewer_id() -> int:
+        name = [*tmux, "display-message", "-p", "#{pane_pid}"]
+        return int(subprocess.run(name, capture_output=True, text=True, check=True).stdout)
+
     def steady_pane(text: str = "lanes") -> str:
         last: list[str] = ["", "", ""]
 
         def stays() -> bool:
             time.sleep(A_MOMENT_S)
-            last[:] = [*last[1:], pane()]
+            last[:] = [*last[1:], "busy" if wants_to_run(viewer_id()) else pane()]
             return text in last[-1] and len(set(last)) == 1
 
         wait_until(stays, f"{text!r}")
@@ -194,7 +203,7 @@ def test_detached_and_attached(demo: Path, index: Path, tmp_path: Path) -> None:
         subprocess.run([*tmux, "send-keys", "w", "u"], check=True)
         with attached(SIZE) as line:
             line.wait_for("lanes")
-            assert lanes_of(steady_pane()) == lanes_of(first)
+            wait_until(lambda: lanes_of(steady_pane()) == lanes_of(first), "the picture as it was")
         with attached((80, 24)) as line:
             line.wait_for("lanes")
             small = steady_pane()
