@@ -40,6 +40,7 @@ class Member:
     stem: str = ""
     pid: int | None = None  # of the process that wrote it, where its name is Kineto's
     start_ns: int | None = None  # when its first events begin, since 1970
+    numbered: bool = False  # no file tells its rank: it is its place among the processes of the run
     job_rank: int | None = None  # the pid of a FLEX job trace: its rank, if no other file has the same
     source: Source | None = field(default=None, compare=False, repr=False)  # where it was looked into
 
@@ -247,7 +248,7 @@ def _by_span(members: Sequence[Member]) -> list[list[Member]]:
 
 def _numbered_by_pid(members: Sequence[Member]) -> list[Member]:
     ordered = sorted(members, key=lambda member: (member.host, member.pid or 0))
-    return [replace(member, rank=rank) for rank, member in enumerate(ordered)]
+    return [replace(member, rank=rank, numbered=True) for rank, member in enumerate(ordered)]
 
 
 def _by_time(members: Sequence[Member]) -> list[list[Member]]:

@@ -19,12 +19,15 @@ from ..read.source import Source, TextStream, open_source
 from ..read.window import Window
 from ..remote.files import is_url
 from .cache import cache_root, index_key
+from .file_names import is_worker
 from .version import FORMAT_VERSION, MANIFEST
 
 MOST_HEAD = 1 << 20
 """Bytes before the events that are looked at."""
 MOST_MANIFEST = 256 << 20
 TAIL = 64 * 1024
+MOST_PACKED = 64 << 20
+"""Bytes of a packed file that is inflated for what stands at its end: some seconds."""
 _BLOCK = 1 << 16
 _TIME = re.compile(rb'"ts"\s*:\s*"?(\d{1,19}(?:\.\d{1,9})?)(?=[\s",}])')
 _PID = re.compile(rb'"pid"\s*:\s*"?(\d{1,6})(?=[\s",}])')
@@ -85,10 +88,14 @@ def source_and_facts(path: str | Path, index_dir: Path | None = None) -> tuple[S
         facts = _head(source)
         if not facts.complete and source.seekable:
             facts = _merged(facts, facts_in_keys(_tail(source)))
-        if not facts.complete and facts.start_ns is None and (base := _base_behind(source)):
-            facts = replace(facts, start_ns=_head(source, base).start_ns)
-        if not facts.complete:
-            facts = _merged(facts, facts_in_keys(_cached(source, index_dir)))
+        cached = {} if facts.complete else _cached(source, index_dir)
+        facts = _merged(facts, facts_in_keys(cached))
+        if not facts.complete and facts.start_ns is None:
+            # Kineto wrote before 2026 what times count from behind the events.
+            base = cached.get("baseTimeNanoseconds") or _base_behind(
+                source, is_worker(path) and not is_url(path)
+            )
+            facts = replace(facts, start_ns=_head(source, base).start_ns if base else None)
     except (TracelaneError, OSError):  # opening it will say what is wrong
         return None, NO_FACTS
     return source, facts
@@ -143,12 +150,28 @@ def _job_rank(events: bytes) -> int | None:
     return int(pids.pop()) if len(pids) == 1 and _FLEX.search(events) else None
 
 
-def _base_behind(source: Source) -> int:
-    """Return what a file says behind its events that times count from, as Kineto did before 2026; else 0."""
-    if not source.seekable:
-        return 0
-    matches = _BASE.findall(source.read_range(max(0, source.size - TAIL), TAIL))
+def _base_behind(source: Source, inflate: bool) -> int:
+    """Return what a file says behind its events that times count from, else 0; of a packed file only where it
+    may be inflated for that.
+    """
+    matches = _BASE.findall(_end_of(source, inflate))
     return int(matches[-1]) if matches else 0
+
+
+def _end_of(source: Source, inflate: bool) -> bytes:
+    """Return the last bytes of the text; none of a packed file that may not be inflated, or is large."""
+    if source.seekable:
+        return source.read_range(max(0, source.size - TAIL), TAIL)
+    if not inflate or source.size > MOST_PACKED:
+        return b""
+    stream = source.open()
+    try:
+        end = b""
+        while data := stream.read(TAIL):
+            end = (end + data)[-TAIL:]
+        return end
+    finally:
+        stream.close()
 
 
 def _tail(source: Source) -> Mapping[str, Any]:

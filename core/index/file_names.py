@@ -19,7 +19,7 @@ _WORKER_AXES = re.compile(r"(?<![0-9A-Za-z])dp(\d{1,7})_pp(\d{1,7})_tp(\d{1,7})(
 """How vLLM calls its workers: dp0_pp0_tp1_dcp0_ep1_rank1."""
 _EPOCH = re.compile(r"(?<![0-9A-Za-z])(1\d{18}|1\d{15}|1\d{12}|1\d{9}(?:\.\d{1,9})?)(?![0-9A-Za-z])")
 _DATE = re.compile(r"(?<!\d)(20\d\d)(\d\d)(\d\d)[-_T]?(\d\d)(\d\d)(\d\d)(?!\d)")
-_HOST = re.compile(r"(?P<host>[A-Za-z][\w.\-]*?)_(?P<pid>\d{1,10})\.$")
+_HOST = re.compile(r"(?P<host>[A-Za-z0-9][\w.\-]*?)_(?P<pid>\d{1,10})\.$")
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,12 @@ class NameFacts:
     host: str
     pid: int | None  # of the process that wrote it, in Kineto's names
     stem: str  # the name without rank and stamp: alike for the files of one capture
+
+
+def is_worker(path: str | Path) -> bool:
+    """Tell whether a name is Kineto's of one process of a host, `host_pid.stamp`, and tells no rank."""
+    facts = name_facts(path)
+    return facts.pid is not None and facts.rank is None
 
 
 def name_facts(path: str | Path) -> NameFacts:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 
@@ -25,6 +26,8 @@ from .step_choice import Steps, find_steps
 from .work import Work, work_of
 
 STAMPED = RankClock(0, 0)
+MOST_FILES = 16
+"""Files that are named below a table, those that the others wait for most first."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +107,7 @@ class Ranks:
     missing: tuple[int, ...]
     alignment: str
     in_one_file: bool = False  # sources are then numbers of its processes
+    numbered: bool = False  # no file says its rank: they are counted
 
     def file_of(self, source: int) -> int:
         """Return the file in which the slices of a rank are."""
@@ -112,7 +116,12 @@ class Ranks:
     @property
     def notes(self) -> tuple[str, ...]:
         """What must be known beside the numbers."""
-        return notes_on_ranks(self.alignment, self.missing, len(self.ranks), self.skew)
+        notes = notes_on_ranks(self.alignment, self.missing, len(self.ranks), self.skew)
+        if not self.numbered:
+            return notes
+        files = [f"rank {one.rank} is {Path(one.path).name}" for one in self.worst_first[:MOST_FILES]]
+        more = ["…"] if len(self.ranks) > MOST_FILES else []
+        return (*notes, "no file says its rank, so they are counted by host and pid:", *files, *more)
 
     @property
     def worst_first(self) -> tuple[RankTimes, ...]:
@@ -205,7 +214,8 @@ def ranks(scope: Scope) -> Ranks:
         )
     members = tuple(member for member in trace.members if member.rank is not None)
     missing = Capture("", members).missing if len(members) > 1 else ()
-    return compared_ranks(scope.text, facts, waiting, missing, trace.alignment.text)
+    result = compared_ranks(scope.text, facts, waiting, missing, trace.alignment.text)
+    return replace(result, numbered=any(member.numbered for member in members))
 
 
 def _ranks_in_one_file(scope: Scope, processes: Mapping[int, int]) -> Ranks:

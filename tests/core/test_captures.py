@@ -303,18 +303,29 @@ def test_processes_whose_spans_overlap_are_workers(tmp_path: Path) -> None:
     trace.close()
 
 
-def collective_of(folder: Path, pid: int, start_us: float, stamp: int, late_us: float = 0) -> None:
+def collective_of(
+    folder: Path,
+    pid: int,
+    start_us: float,
+    stamp: int,
+    late_us: float = 0,
+    host: str = "node-1",
+    end: str = "",
+) -> None:
     """Write a worker's file whose base stands behind its events: three collectives that end together."""
     events = [
         complete(start_us + 1000 * n + late_us, 300 - late_us, "ncclDevKernel_AllReduce_f32", "kernel", pid=0)
         for n in range(3)
     ]
     trace = {"traceEvents": events, "baseTimeNanoseconds": 1_757_000_000 * 10**9}
-    (folder / f"node-1_{pid}.{stamp}.pt.trace.json").write_text(json.dumps(trace))
+    data = json.dumps(trace).encode()
+    path = folder / f"{host}_{pid}.{stamp}.pt.trace.json{end}"
+    path.write_bytes(gzip.compress(data) if end else data)
 
 
-@pytest.mark.parametrize("minutes", [0, 7])
-def test_workers_are_compared_as_ranks(minutes: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("end", ["", ".gz"])
+@pytest.mark.parametrize(("host", "minutes"), [("node-1", 0), ("node-1", 7), ("7c1c3b0a2d3f", 7)])
+def test_workers_are_compared_as_ranks(host: str, minutes: int, end: str, tmp_path: Path) -> None:
     """Whoever comes last is named by pid; the files may be written long after each other, and their base may
     stand behind the events.
     """
@@ -322,14 +333,18 @@ def test_workers_are_compared_as_ranks(minutes: int, tmp_path: Path) -> None:
     folder.mkdir()
     written = 1_757_000_000 * 10**9 + 10**9
     for number, pid in enumerate((303, 301, 302)):
-        collective_of(
-            folder, pid, 5000, written + number * minutes * 60 * 10**9, late_us=100 if pid == 302 else 0
-        )
+        late_us = 100 if pid == 302 else 0
+        collective_of(folder, pid, 5000, written + number * minutes * 60 * 10**9, late_us, host, end)
     trace = open_trace([folder], index_dir=tmp_path / "index")
     assert len(trace.captures) == 1
-    (first, *_) = ranks(Scope(trace, clocks=trace.clocks)).worst_first
-    assert Path(trace.sources[first.source].path).name.startswith("node-1_302.")
+    result = ranks(Scope(trace, clocks=trace.clocks))
+    (first, *_) = result.worst_first
+    assert Path(trace.sources[first.source].path).name.startswith(f"{host}_302.")
     assert first.kept_waiting_ns == 3 * 2 * 100_000 and first.rank == 1
+    *_, said, worst, other, last = result.notes
+    assert said.startswith("no file says its rank")
+    assert worst.startswith(f"rank 1 is {host}_302.")
+    assert {other[:6], last[:6]} == {"rank 0", "rank 2"}
     trace.close()
 
 
