@@ -96,15 +96,15 @@ KINDS: tuple[KernelKind, ...] = (
     ),
     _kind(
         "reduction", "compute", r"reduc|softmax|argm(ax|in)|cumsum|cumprod|\bscan|_scan|scan_|scankernel",
-        r"sort|onesweep|radix|topk|welford|nll_?(loss|criterion)|x?entropy|histogram|sampling|_sum_|amax",
+        r"sort|onesweep|radix|topk|welford|nll_?(loss|criterion)|x?entropy|histogram|sampling|_sum_|amax|pool",
         r"\b(mean|sum|amax|amin|max|min)(_\d+)? Cmpt", r"rocprim|hipcub|\bcub::",
     ),
     _kind(
         "elementwise", "compute", r"element_?wise|vectorized|unrolled|functor|catArray|\bcopy_|direct_copy",
-        r"index(_|ing_|select|FuncLarge|put)|_indices|gather|scatter|embedding|dropout|pool|rotary|rope|fill",
+        r"index(_|ing_|select|FuncLarge|put)|_indices|gather|scatter|embedding|dropout|rotary|rope|fill",
         r"\bcast|_cast|transpose|permute|pad\b|to_?(nchw|nhwc)|act_and_mul|scale\w{0,64}tensor|quant",
         r"(?<![a-z])op\w{0,8}_?tensor|SubTensorOp|(kv_?|and_)cache|Relayout|Reshape|tri[ul]_|upsample",
-        r"interpolate|silu|gelu|relu|swiglu|sigmoid|token_ids|req_to_token|compute_position|parallel_for",
+        r"interpolate|clamp|silu|gelu|relu|swiglu|sigmoid|token_ids|req_to_token|compute_position|parallel_for",
         r"\b(add|sub|mul|div|neg|exp|tanh)(_\d+)? Cmpt|\b(add|sub|mul|div|neg|exp|tanh)_(fwd|bwd)_",
     ),
 )  # fmt: skip

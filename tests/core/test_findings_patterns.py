@@ -257,15 +257,28 @@ def _product(outer: str, inner: str, graph: bool = False) -> Write:
     return write
 
 
-def _linked(category: str) -> Write:
+def _linked(category: str, count: int = 3, tid: int = 2, name: str = "MmBackward0") -> Write:
+    """Forward operators and, on a thread of their own or the same, backward ones in turn, linked by flows."""
+
     def write(p: Program) -> None:
-        for n in range(3):
+        for n in range(count):
             p.op(n * 50, 20, "aten::mm")
-            p.op(1000 - n * 50, 20, "autograd::engine::evaluate_function: MmBackward0", tid=2)
+            p.op(2000 - n * 50, 20, name, tid=tid)
             p.events += [
                 flow("s", n * 50 + 1, 900 + n, category, pid=HOST, tid=1),
-                flow("f", 1000 - n * 50 + 1, 900 + n, category, bp="e", pid=HOST, tid=2),
+                flow("f", 2000 - n * 50 + 1, 900 + n, category, bp="e", pid=HOST, tid=tid),
             ]
+
+    return write
+
+
+def _halved(part: str) -> Write:
+    """Flows of which one end is missing: they link nothing."""
+
+    def write(p: Program) -> None:
+        whole = Program()
+        _linked("fwdbwd")(whole)
+        p.events += [one for one in whole.events if one["ph"] in ("X", part)]
 
     return write
 
@@ -294,6 +307,37 @@ def _copies(blocking: bool) -> Write:
             p.work(at + 15, 870, "Memcpy HtoD (Pageable -> Device)", "gpu_memcpy", correlation=number)
             p.op(at + 905, 20, "aten::mm")
             p.launch(at + 908, 3, at + 930, 20, p.dialect.gemm)
+
+    return write
+
+
+def _items(us: float, work: float, loop: int = 12) -> Write:
+    """Values read back one by one: a copy that is not waited for, then a synchronisation, in an operator."""
+
+    def write(p: Program) -> None:
+        for n in range(loop):
+            at = n * 1000.0
+            p.launch(at, 5, at + 8, work, p.dialect.gemm)
+            p.op(at + 20, us, "aten::item")
+            p.op(at + 21, us - 2, "aten::_local_scalar_dense")
+            p.launch(at + 24, 5, at + 10 + work, us - 60, "Memcpy DtoH (Device -> Pinned)", "gpu_memcpy")
+            p.sync(at + 31, us - 15)
+
+    return write
+
+
+def _pageable(us: float, pinned: bool) -> Write:
+    """Copies that are to run beside the host: from pageable memory the call lasts until they are done."""
+
+    def write(p: Program) -> None:
+        for n in range(8):
+            at = n * 1000.0
+            p.op(at, us if not pinned else 12, "aten::to")
+            call, number = us - 10 if not pinned else 6, 7000 + n
+            p.call(at + 4, call, "cudaMemcpyAsync", correlation=number)
+            p.work(at + 8, us - 20, "Memcpy HtoD (Pageable -> Device)", "gpu_memcpy", correlation=number)
+            p.op(at + us, 15, "aten::relu")
+            p.launch(at + us + 2, 4, at + us + 9, 30)
 
     return write
 
@@ -457,22 +501,39 @@ PATTERNS: dict[str, tuple[tuple[Write, ...], tuple[Write, ...]]] = {
             _product("mine", "aten::addmm"),
         ),
     ),
-    "forward-backward": ((_linked("fwdbwd"),) * 3, (_linked("mine"), _linked("ac2g"), _linked("fwdbwd2"))),
+    "forward-backward": (
+        (
+            _linked("fwdbwd"),
+            _linked("fwdbwd", count=1, name="autograd::engine::evaluate_function: AddmmBackward0"),
+            _linked("fwdbwd", count=20, tid=1, name="CompiledFunctionBackward"),
+        ),
+        (_linked("mine"), _halved("s"), _halved("f")),
+    ),
     "triton": (
         (
             _triton("triton_poi_fused_add_0"),
-            _triton("triton_per_fused_sum_1"),
-            _triton("triton_red_fused_2", "x"),
+            _triton("triton_per_fused_native_layer_norm_1", "triton_per_fused_native_layer_norm_1"),
+            _kernels(("ampere_sgemm_128x64_tn", 400), ("triton_tem_fused_mm_7", 30), ("k", 5)),
         ),
-        (_triton("elementwise_kernel"), _triton("k", "triton_poi_fused_add_0"), _triton("not_triton_k")),
+        (
+            _triton("elementwise_kernel"),
+            _triton("k", "triton_poi_fused_add_0"),
+            _kernels(("not_triton_k", 50), ("void triton::gemm", 10)),
+        ),
     ),
     "step-gap": (
         (_gap_in((3,), 400), _gap_in((1, 6), 300), _gap_in((5,), 150)),
         (_gap_in((), 0), _gap_in((0, 2, 4), 300), _gap_in((3,), 80)),
     ),
     "transfer-bound": (
-        (_copies(blocking=True),) * 3,
-        (_copies(blocking=False), _loop(100, 10), _waiting(900)),
+        (_copies(blocking=True), _items(800, 40), _pageable(700, pinned=False)),
+        (
+            _copies(blocking=False),
+            _items(700, 690),
+            _pageable(700, pinned=True),
+            _loop(100, 10),
+            _waiting(900),
+        ),
     ),
     "device-clock": (
         (_clock(-50), _clock(-90), _clock(-5e6)),
