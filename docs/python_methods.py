@@ -25,18 +25,21 @@ if TYPE_CHECKING:
 
 
 class AnalysisMethods(ABC):
-    """A method per analysis. All take the part of the trace that counts, and return a table:
-
-    where: a filter, as "nccl cat:kernel dur>1ms"; step: the label of a step, or "nth:-1" for the last one;
-    lanes: a regular expression that their titles match; begin, end: trace time in ns, as in columns of times.
-    table: the name of another table of the analysis; the first one is returned without it.
-    """
+    """A method per analysis. All take the part of the trace that counts, and return a table."""
 
     @abstractmethod
     def _table(self, analysis: str, selection: Selection, options: dict[str, Any], table: str) -> Table:
         """Run an analysis over a part of the trace; return its table of this name, the first for \"\"."""
 '''
 LIMIT_HELP = "How many rows a list such as the longest gaps has."
+PART_HELP = (
+    'where: count only slices that match a filter, as "nccl cat:kernel dur>1ms".',
+    'step: count this step only, by its label in `info.steps`, or as "nth:-1" for the last one.',
+    "lanes: count only lanes whose title matches this regular expression.",
+    "begin, end: count from and up to here, ns of trace time, as in columns of times.",
+    "table: the name of another table of the analysis; the first one is returned without it.",
+)
+"""What the arguments that all methods have mean."""
 PART = (
     "where: str | None = None,",
     "step: int | str | None = None,",
@@ -55,9 +58,7 @@ def methods_text() -> str:
 def _method(row: Analysis) -> Iterator[str]:
     options = list(row.options)
     if row.limits != "rows":
-        options.append(
-            Option("limit", "How many rows a list such as the longest gaps has.", None, metavar="int")
-        )
+        options.append(Option("limit", LIMIT_HELP, None, metavar="int"))
     yield f"    def {row.name}("
     yield "        self,"
     yield "        *,"
@@ -94,15 +95,12 @@ def _docstring(row: Analysis, options: list[Option]) -> Iterator[str]:
     lines = textwrap.wrap(first, WIDTH - 8 - 3)
     for part in others:
         lines += ["", *textwrap.wrap(part, WIDTH - 8)]
-    if options:
-        lines.append("")
+    lines.append("")
     for option in options:
         lines += textwrap.wrap(
             f"{option.name}: {_in_python(option.help, row)}", WIDTH - 8, subsequent_indent="    "
         )
-    if len(lines) == 1 and len(lines[0]) + 14 <= WIDTH:
-        yield f'        """{lines[0]}"""'
-        return
+    lines += PART_HELP
     yield f'        """{lines[0]}'
     for line in lines[1:]:
         yield f"        {line}" if line else ""

@@ -16,12 +16,7 @@ if TYPE_CHECKING:
 
 
 class AnalysisMethods(ABC):
-    """A method per analysis. All take the part of the trace that counts, and return a table:
-
-    where: a filter, as "nccl cat:kernel dur>1ms"; step: the label of a step, or "nth:-1" for the last one;
-    lanes: a regular expression that their titles match; begin, end: trace time in ns, as in columns of times.
-    table: the name of another table of the analysis; the first one is returned without it.
-    """
+    """A method per analysis. All take the part of the trace that counts, and return a table."""
 
     @abstractmethod
     def _table(self, analysis: str, selection: Selection, options: dict[str, Any], table: str) -> Table:
@@ -41,6 +36,11 @@ class AnalysisMethods(ABC):
         """Sum up the slices of a range, or of the whole trace: by name and category, by lane, or by category.
 
         by: Rows.
+        where: count only slices that match a filter, as "nccl cat:kernel dur>1ms".
+        step: count this step only, by its label in `info.steps`, or as "nth:-1" for the last one.
+        lanes: count only lanes whose title matches this regular expression.
+        begin, end: count from and up to here, ns of trace time, as in columns of times.
+        table: the name of another table of the analysis; the first one is returned without it.
         """
         selection = Selection(begin, end, step, lanes, where)
         return self._table("range", selection, {"by": by}, table)
@@ -63,6 +63,11 @@ class AnalysisMethods(ABC):
         by: What the roots are: all threads together, each thread, or what launched device work.
         bottom_up: Start with each name, with its callers below it.
         limit: How many rows a list such as the longest gaps has.
+        where: count only slices that match a filter, as "nccl cat:kernel dur>1ms".
+        step: count this step only, by its label in `info.steps`, or as "nth:-1" for the last one.
+        lanes: count only lanes whose title matches this regular expression.
+        begin, end: count from and up to here, ns of trace time, as in columns of times.
+        table: the name of another table of the analysis; the first one is returned without it.
         """
         selection = Selection(begin, end, step, lanes, where)
         return self._table("tree", selection, {"by": by, "bottom_up": bottom_up, "limit": limit}, table)
@@ -83,6 +88,11 @@ class AnalysisMethods(ABC):
 
         group_by: Group ops also by input shapes, by N stack frames, or by module.
         by: One table for each step, one below the other.
+        where: count only slices that match a filter, as "nccl cat:kernel dur>1ms".
+        step: count this step only, by its label in `info.steps`, or as "nth:-1" for the last one.
+        lanes: count only lanes whose title matches this regular expression.
+        begin, end: count from and up to here, ns of trace time, as in columns of times.
+        table: the name of another table of the analysis; the first one is returned without it.
         """
         selection = Selection(begin, end, step, lanes, where)
         return self._table("ops", selection, {"group_by": group_by, "by": by}, table)
@@ -103,6 +113,11 @@ class AnalysisMethods(ABC):
         Below them: groups of steps (prefill, decode, batch size) with p50, p95, p99 and max.
 
         groups: Print only the groups: prefill, decode, batch size.
+        where: count only slices that match a filter, as "nccl cat:kernel dur>1ms".
+        step: count this step only, by its label in `info.steps`, or as "nth:-1" for the last one.
+        lanes: count only lanes whose title matches this regular expression.
+        begin, end: count from and up to here, ns of trace time, as in columns of times.
+        table: the name of another table of the analysis; the first one is returned without it.
         """
         selection = Selection(begin, end, step, lanes, where)
         return self._table("steps", selection, {"groups": groups}, table)
@@ -120,6 +135,12 @@ class AnalysisMethods(ABC):
         """Divide the time of each device: busy and idle, compute, communication, copies, and what overlaps.
 
         Kernel time runs from the first start to the last end; work that runs at the same time counts once.
+
+        where: count only slices that match a filter, as "nccl cat:kernel dur>1ms".
+        step: count this step only, by its label in `info.steps`, or as "nth:-1" for the last one.
+        lanes: count only lanes whose title matches this regular expression.
+        begin, end: count from and up to here, ns of trace time, as in columns of times.
+        table: the name of another table of the analysis; the first one is returned without it.
         """
         selection = Selection(begin, end, step, lanes, where)
         return self._table("breakdown", selection, {}, table)
@@ -149,6 +170,11 @@ class AnalysisMethods(ABC):
         runs: List the runs of the kernels whose name matches, and their histogram.
         order: Which runs first.
         limit: How many rows a list such as the longest gaps has.
+        where: count only slices that match a filter, as "nccl cat:kernel dur>1ms".
+        step: count this step only, by its label in `info.steps`, or as "nth:-1" for the last one.
+        lanes: count only lanes whose title matches this regular expression.
+        begin, end: count from and up to here, ns of trace time, as in columns of times.
+        table: the name of another table of the analysis; the first one is returned without it.
         """
         selection = Selection(begin, end, step, lanes, where)
         options = {
@@ -181,6 +207,11 @@ class AnalysisMethods(ABC):
         kernel_wait: A gap that the host did not cause is a kernel wait if it is shorter than this.
         recurring: Group the gaps by the names before and after them.
         limit: How many rows a list such as the longest gaps has.
+        where: count only slices that match a filter, as "nccl cat:kernel dur>1ms".
+        step: count this step only, by its label in `info.steps`, or as "nth:-1" for the last one.
+        lanes: count only lanes whose title matches this regular expression.
+        begin, end: count from and up to here, ns of trace time, as in columns of times.
+        table: the name of another table of the analysis; the first one is returned without it.
         """
         selection = Selection(begin, end, step, lanes, where)
         options = {"kernel_wait": kernel_wait, "recurring": recurring, "limit": limit}
@@ -203,6 +234,11 @@ class AnalysisMethods(ABC):
         time.
 
         limit: How many rows a list such as the longest gaps has.
+        where: count only slices that match a filter, as "nccl cat:kernel dur>1ms".
+        step: count this step only, by its label in `info.steps`, or as "nth:-1" for the last one.
+        lanes: count only lanes whose title matches this regular expression.
+        begin, end: count from and up to here, ns of trace time, as in columns of times.
+        table: the name of another table of the analysis; the first one is returned without it.
         """
         selection = Selection(begin, end, step, lanes, where)
         return self._table("launches", selection, {"limit": limit}, table)
@@ -225,6 +261,11 @@ class AnalysisMethods(ABC):
         where there is none. Estimated and measured latency come first, then their ratio.
 
         by: Rows.
+        where: count only slices that match a filter, as "nccl cat:kernel dur>1ms".
+        step: count this step only, by its label in `info.steps`, or as "nth:-1" for the last one.
+        lanes: count only lanes whose title matches this regular expression.
+        begin, end: count from and up to here, ns of trace time, as in columns of times.
+        table: the name of another table of the analysis; the first one is returned without it.
         """
         selection = Selection(begin, end, step, lanes, where)
         return self._table("sections", selection, {"by": by}, table)
@@ -249,6 +290,11 @@ class AnalysisMethods(ABC):
         worst: Only the N ranks that the others wait for most.
         first: The table to print first; csv holds only this one. imbalance: each rank step by step; heat: the
             same as a map.
+        where: count only slices that match a filter, as "nccl cat:kernel dur>1ms".
+        step: count this step only, by its label in `info.steps`, or as "nth:-1" for the last one.
+        lanes: count only lanes whose title matches this regular expression.
+        begin, end: count from and up to here, ns of trace time, as in columns of times.
+        table: the name of another table of the analysis; the first one is returned without it.
         """
         selection = Selection(begin, end, step, lanes, where)
         return self._table("ranks", selection, {"group_by": group_by, "worst": worst, "first": first}, table)
@@ -270,6 +316,11 @@ class AnalysisMethods(ABC):
         for which the trace lacks the data are listed as not checked.
 
         baseline: Also compare with this run: whether compiling made the steps slower.
+        where: count only slices that match a filter, as "nccl cat:kernel dur>1ms".
+        step: count this step only, by its label in `info.steps`, or as "nth:-1" for the last one.
+        lanes: count only lanes whose title matches this regular expression.
+        begin, end: count from and up to here, ns of trace time, as in columns of times.
+        table: the name of another table of the analysis; the first one is returned without it.
         """
         selection = Selection(begin, end, step, lanes, where)
         return self._table("findings", selection, {"baseline": baseline}, table)
@@ -291,6 +342,11 @@ class AnalysisMethods(ABC):
         the trace is unreadable.
 
         strict: Exit with 1 also for notes.
+        where: count only slices that match a filter, as "nccl cat:kernel dur>1ms".
+        step: count this step only, by its label in `info.steps`, or as "nth:-1" for the last one.
+        lanes: count only lanes whose title matches this regular expression.
+        begin, end: count from and up to here, ns of trace time, as in columns of times.
+        table: the name of another table of the analysis; the first one is returned without it.
         """
         selection = Selection(begin, end, step, lanes, where)
         return self._table("doctor", selection, {"strict": strict}, table)
@@ -313,6 +369,11 @@ class AnalysisMethods(ABC):
 
         first: The table to print first; csv holds only this one. curve: every record.
         limit: How many rows a list such as the longest gaps has.
+        where: count only slices that match a filter, as "nccl cat:kernel dur>1ms".
+        step: count this step only, by its label in `info.steps`, or as "nth:-1" for the last one.
+        lanes: count only lanes whose title matches this regular expression.
+        begin, end: count from and up to here, ns of trace time, as in columns of times.
+        table: the name of another table of the analysis; the first one is returned without it.
         """
         selection = Selection(begin, end, step, lanes, where)
         return self._table("memory", selection, {"first": first, "limit": limit}, table)
@@ -334,6 +395,11 @@ class AnalysisMethods(ABC):
         Regions form a tree: a region inside another one is a graph break, or compilation is disabled there.
 
         first: The table to print first; csv holds only this one.
+        where: count only slices that match a filter, as "nccl cat:kernel dur>1ms".
+        step: count this step only, by its label in `info.steps`, or as "nth:-1" for the last one.
+        lanes: count only lanes whose title matches this regular expression.
+        begin, end: count from and up to here, ns of trace time, as in columns of times.
+        table: the name of another table of the analysis; the first one is returned without it.
         """
         selection = Selection(begin, end, step, lanes, where)
         return self._table("compile", selection, {"first": first}, table)
@@ -352,6 +418,11 @@ class AnalysisMethods(ABC):
         """Summarise a trace: its metrics, kernels, ops, categories and steps, under names that do not change.
 
         rows: The number of rows to keep of each table.
+        where: count only slices that match a filter, as "nccl cat:kernel dur>1ms".
+        step: count this step only, by its label in `info.steps`, or as "nth:-1" for the last one.
+        lanes: count only lanes whose title matches this regular expression.
+        begin, end: count from and up to here, ns of trace time, as in columns of times.
+        table: the name of another table of the analysis; the first one is returned without it.
         """
         selection = Selection(begin, end, step, lanes, where)
         return self._table("summary", selection, {"rows": rows}, table)

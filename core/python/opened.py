@@ -7,14 +7,14 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, SupportsFloat, SupportsIndex
 
 from ..base.errors import UsageError
 from ..base.safe_text import safe
 from ..base.units import format_ns
 from ..export.timeline_svg import Picture, timeline_svg
 from ..index.choice import Choice
-from ..tables.registry import BY_NAME
+from ..tables.registry import BY_NAME, Option
 from ..tables.selection import Selection
 from ..tables.slice_table import NAMES, slice_table
 from ..tables.step_spans import step_spans
@@ -145,6 +145,7 @@ class OpenedTrace(AnalysisMethods):
         columns: which of id, name, short_name, category, ts, dur, self, depth, lane, process, pid, tid, step
         and rank; memory is taken for these only. limit: at most so many, the earliest.
         """
+        _check_limit(limit)
         selection = self._selected(Selection(begin, end, step, lanes, where))
         return slice_table(selection.scope(self._trace), columns, limit)
 
@@ -173,6 +174,8 @@ class OpenedTrace(AnalysisMethods):
         """
         from ..sql.query import run_query
 
+        if not isinstance(query, str):
+            raise UsageError(f"a query is a text, not {query!r}")
         with run_query(self._trace, query, engine, self._reading.step_name) as answer:
             return answer.table(f"answered by {answer.engine}")
 
@@ -190,7 +193,7 @@ class OpenedTrace(AnalysisMethods):
 
         width: in pixels. rows: at most so many rows of lanes are drawn.
         """
-        if width < MIN_WIDTH or rows < 1:
+        if not all(hasattr(one, "__index__") for one in (width, rows)) or width < MIN_WIDTH or rows < 1:
             raise UsageError(f"width must be at least {MIN_WIDTH} pixels, and rows at least 1")
         scope = self._selected(Selection(begin, end, step, lanes)).scope(self._trace)
         chosen = None if scope.lanes is None else sorted(scope.lanes)
@@ -215,8 +218,11 @@ class OpenedTrace(AnalysisMethods):
                 raise UsageError(f"{analysis} has no option {name!r}; it has {', '.join(known) or 'none'}")
         for option in row.options:
             value = options.get(option.name, option.default)
+            _check_option(option, value)
             if option.choices and value != option.default and value not in option.choices:
                 raise UsageError(f"{option.name}: {value!r} is none of {', '.join(option.choices)}")
+        if "limit" in options:
+            _check_limit(options["limit"])
         sides = {option.name for option in row.options if option.is_side}
         values = {name: _summary(value) if name in sides else value for name, value in options.items()}
         return row.run(self._selected(selection).scope(self._trace), **values)
@@ -229,6 +235,23 @@ class OpenedTrace(AnalysisMethods):
             return tables[table]
         except KeyError as error:
             raise UsageError(str(error.args[0])) from None
+
+
+def _check_limit(limit: object) -> None:
+    if limit is not None and (not isinstance(limit, SupportsIndex) or limit.__index__() < 1):
+        raise UsageError(f"limit is a whole number from 1 on, not {limit!r}")
+
+
+def _check_option(option: Option, value: object) -> None:
+    """Check that a value is of the kind of an option's default; UsageError says what it takes."""
+    if isinstance(option.default, tuple):
+        if isinstance(value, str) or not hasattr(value, "__iter__"):
+            raise UsageError(f"{option.name} takes several: write [{value!r}]")
+    elif isinstance(option.default, str):
+        if not isinstance(value, str):
+            raise UsageError(f"{option.name} is a text, not {value!r}")
+    elif isinstance(option.default, int | float) and not isinstance(value, SupportsFloat):
+        raise UsageError(f"{option.name} is a number, not {value!r}")
 
 
 def _summary(other: object) -> Summary | None:
@@ -255,5 +278,13 @@ def opened_for_python(
     device_offsets: Sequence[str],
 ) -> OpenedTrace:
     """Open traces for `tracelane.open`."""
+    if isinstance(paths, bytes) or not (isinstance(paths, Path) or hasattr(paths, "__iter__")):
+        raise UsageError(f"name a file, a folder, or a list of them, not {paths!r}")
+    several = [paths] if isinstance(paths, str | Path) else list(paths)
+    if not several:
+        raise UsageError("name a file, a folder, or a list of them: the list is empty")
+    for path in several:
+        if not isinstance(path, str | Path) or not str(path):
+            raise UsageError(f"a path is a text or a Path, not {path!r}")
     reading = Selection(step_name=step_name, attribute=attribute, device_offsets=tuple(device_offsets))
-    return OpenedTrace(open_trace(paths, index_dir=index_dir, choice=choice), reading)
+    return OpenedTrace(open_trace(several, index_dir=index_dir, choice=choice), reading)

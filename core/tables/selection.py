@@ -32,6 +32,7 @@ class Selection:
 
     def scope(self, trace: Trace) -> Scope:
         """Return the slices that are meant; UsageError where the selection means nothing."""
+        self._check_types()
         if self.step is not None and (self.begin is not None or self.end is not None):
             raise UsageError("step is a range of its own: give it without begin and end")
         span = None
@@ -43,6 +44,17 @@ class Selection:
         if self.step_name is not None:
             steps_there(trace, "step_name", self.step_name)
         return selected_scope(trace, span, self)
+
+    def _check_types(self) -> None:
+        for name in ("where", "lanes", "step_name"):
+            if not isinstance(value := getattr(self, name), str | None):
+                raise UsageError(f"{name} is a text, not {value!r}")
+        for name in ("begin", "end"):
+            value = getattr(self, name)
+            if value is not None and not hasattr(value, "__index__"):
+                raise UsageError(f"{name} is a whole number of ns, not {value!r}")
+        if self.step is not None and not isinstance(self.step, str) and not hasattr(self.step, "__index__"):
+            raise UsageError(f"step is the label of a step, not {self.step!r}")
 
 
 def selected_scope(trace: Trace, span: tuple[int, int] | None, chosen: Selection, label: str = "") -> Scope:

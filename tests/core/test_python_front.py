@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +19,7 @@ from tests.corpus import CORPUS, needs_corpus
 from tests.scripts import document_script
 from tests.tui.small_file import small_file
 from tracelane.core.python.opened import OpenedTrace
-from tracelane.core.tables.registry import ANALYSES, loaded
+from tracelane.core.tables.registry import ANALYSES, BY_NAME, loaded
 from tracelane.core.tables.slice_table import NAMES
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -128,6 +130,11 @@ def test_long_slices_keep_their_length(tmp_path: Path) -> None:
         ({"lanes": "nothing like it"}, "no lane"),
         ({"columns": ("dur", "duration")}, "no column duration"),
         ({"begin": 5, "end": 5}, "before"),
+        ({"begin": 1.5}, "whole number of ns"),
+        ({"step": 1.5}, "label of a step"),
+        ({"where": 5}, "where is a text"),
+        ({"lanes": 5}, "lanes is a text"),
+        ({"limit": "x"}, "limit is a whole number"),
     ],
 )
 def test_what_means_nothing_is_refused(small: OpenedTrace, arguments: dict, message: str) -> None:  # type: ignore[type-arg]
@@ -143,6 +150,12 @@ def test_wrong_options_of_analyses_are_refused(small: OpenedTrace) -> None:
         (lambda: small.idle(table="nothing"), "there are streams, gaps"),
         (lambda: small.tables("nothing"), "there are range, "),
         (lambda: small.tables("ops", nothing=1), "it has"),
+        (lambda: small.kernels(column="arg:bytes"), "takes several"),
+        (lambda: small.kernels(runs=5), "runs is a text"),  # type: ignore[arg-type]
+        (lambda: small.idle(kernel_wait="x"), "kernel_wait is a number"),  # type: ignore[arg-type]
+        (lambda: small.kernels(limit=0), "limit is a whole number"),
+        (lambda: small.sql(5), "query is a text"),  # type: ignore[arg-type]
+        (lambda: small.plot(rows="x"), "at least 1"),  # type: ignore[arg-type]
     ):
         with pytest.raises(tracelane.TracelaneError, match=message):
             call()
@@ -153,6 +166,23 @@ def test_a_missing_file_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(tracelane.TracelaneError) as error:
         tracelane.open(tmp_path / "nothing.json")
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("paths", [123, None, 1.5, b"x", [], "", [1], [""]], ids=repr)
+def test_what_is_no_path_is_one_line(paths: Any) -> None:
+    """What can be no path raises TracelaneError with a line, as a path where nothing is does."""
+    with pytest.raises(tracelane.TracelaneError) as error:
+        tracelane.open(paths)
+    assert "\n" not in str(error.value)
+
+
+def test_help_of_a_method_explains_its_arguments(small: OpenedTrace) -> None:
+    """help(t.NAME) says of each argument what it means, those of all methods too."""
+    for name in BY_NAME:
+        method = getattr(small, name)
+        text = inspect.getdoc(method) or ""
+        for argument in inspect.signature(method).parameters:
+            assert re.search(rf"^(\w+, )?{argument}[,:]", text, re.MULTILINE), (name, argument)
 
 
 def test_a_missing_package_is_one_line(small: OpenedTrace, monkeypatch: pytest.MonkeyPatch) -> None:
