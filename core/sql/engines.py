@@ -12,12 +12,11 @@ import math
 import os
 import sqlite3
 import tempfile
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -29,6 +28,7 @@ from .schema import BY_NUMBER
 from .tokens import quoted_name
 from .views import QueryTables
 
+Result = TypeVar("Result")
 EngineName: TypeAlias = Literal["duckdb", "sqlite"]
 PIECE = 1 << 14
 """Rows that are copied or fetched at a time."""
@@ -51,6 +51,8 @@ REFUSED_FUNCTIONS = frozenset(
     }
 )
 """Functions of one value that reach beyond the views."""
+OF_SQLITE = ("sqlite_", "pragma_")
+"""What names of SQLite's own tables begin with."""
 ALLOWED_ACTIONS = frozenset(
     {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}
 )
@@ -223,8 +225,9 @@ def _authorized(tables: set[str]) -> Callable[..., int]:
         if action == sqlite3.SQLITE_FUNCTION:
             allowed = (second or "").lower() not in REFUSED_FUNCTIONS
         elif action == sqlite3.SQLITE_READ:
-            # No name is that of a table that the query itself makes.
-            allowed = not first or first in tables
+            # No table, or no column of it, is what is read of a table that the query itself makes.
+            name = first or ""
+            allowed = not name or name in tables or not (second or name.lower().startswith(OF_SQLITE))
         return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
 
     return decide
@@ -257,11 +260,13 @@ class _DuckAnswer:
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
         while True:
-            with _duck_errors(self._connection, self._cancelled):
-                rows = self._connection.fetchmany(PIECE)
+            rows = _answered(self._connection, self._cancelled, self._fetch)
             if not rows:
                 return
             yield from rows
+
+    def _fetch(self) -> list[tuple[Any, ...]]:
+        return list(self._connection.fetchmany(PIECE))
 
 
 @contextmanager
@@ -292,9 +297,12 @@ def _duckdb_answer(query_tables: QueryTables, folder: str) -> Iterator[Answer]:
         connection.execute("SET python_enable_replacements = false")
         connection.execute("SET enable_external_access = false")
         connection.execute("SET lock_configuration = true")
-        with _duck_errors(connection, query_tables.cancelled):
+
+        def execute() -> None:
             check_duckdb_query(connection, query_tables.words.text, set(query_tables.views))
             connection.execute(query_tables.words.text)
+
+        _answered(connection, query_tables.cancelled, execute)
         yield _DuckAnswer(connection, query_tables.cancelled)
 
 
@@ -353,32 +361,36 @@ def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
             todo.extend(node)
 
 
-@contextmanager
-def _duck_errors(connection: Any, cancelled: CancelledCallback) -> Iterator[None]:
-    """Say what is wrong in one line; stop the query when its answer is no longer wanted."""
+def _answered(connection: Any, cancelled: CancelledCallback, work: Callable[[], Result]) -> Result:
+    """Return what a call of DuckDB returns; what is wrong with the query is said in one line.
+
+    It runs in a thread of its own: inside a recursive query the engine looks neither for signals nor at
+    anything else but `interrupt`. Ctrl+C, and an answer that is no longer wanted, interrupt it from here.
+    """
     import duckdb
 
-    done = threading.Event()
-
-    def watch() -> None:
-        while not done.wait(POLL_SECONDS):
+    results: list[Result] = []
+    thread = BackgroundThread(lambda: results.append(work()))
+    try:
+        while not thread.join(POLL_SECONDS):
             if cancelled():
                 connection.interrupt()
-
-    watcher = BackgroundThread(watch)
-    try:
-        yield
-    except duckdb.InterruptException:
-        raise (Cancelled() if cancelled() else KeyboardInterrupt()) from None
-    except duckdb.Error as error:
-        raise UsageError(f"the query cannot be answered: {_one_line(error)}") from None
-    except RuntimeError as error:
-        if "interrupt" not in str(error).lower():
-            raise TracelaneError(f"the query cannot be answered: {_one_line(error)}") from None
-        raise (Cancelled() if cancelled() else KeyboardInterrupt()) from None
-    finally:
-        done.set()
-        watcher.join()
+    except KeyboardInterrupt:
+        while not thread.join(POLL_SECONDS):
+            connection.interrupt()
+        raise
+    error = thread.error
+    if error is None:
+        return results[0]
+    if isinstance(error, duckdb.InterruptException) or (
+        isinstance(error, RuntimeError) and "interrupt" in str(error).lower()
+    ):
+        raise Cancelled if cancelled() else KeyboardInterrupt
+    if isinstance(error, duckdb.Error):
+        raise UsageError(f"the query cannot be answered: {_one_line(error)}")
+    if isinstance(error, RuntimeError):
+        raise TracelaneError(f"the query cannot be answered: {_one_line(error)}")
+    raise error
 
 
 def _one_line(error: object) -> str:

@@ -239,6 +239,33 @@ def test_a_query_can_be_stopped(engine: str, small: Trace) -> None:
     assert time.monotonic() - began < 60
 
 
+@engines
+def test_ctrl_c_ends_a_query(engine: str, small: Trace) -> None:
+    """What Ctrl+C raises while a query runs, one that would never end, ends the query too."""
+    endless = "with recursive r(x) as (select 1 union all select x + 1 from r) select count(*) from r"
+
+    def pressed() -> bool:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), run_query(small, endless, engine, cancelled=pressed) as answer:  # type: ignore[arg-type]
+        list(answer.rows)
+
+
+@engines
+def test_rows_of_what_a_query_names_are_counted(engine: str, small: Trace) -> None:
+    """count(*) of a common table expression needs no column of it, and is allowed."""
+    for query, count in (
+        ("with x as (select name from slices limit 3) select count(*) from x", 3),
+        (
+            "with recursive r(n) as (select 1 union all select n+1 from r where n<9) select count(*) from r",
+            9,
+        ),
+    ):
+        assert rows_of(small, query, engine) == [(count,)]
+    with pytest.raises(UsageError):
+        rows_of(small, "select count(*) from sqlite_master", engine)
+
+
 def test_memory_is_bounded_in_sqlite(small: Trace) -> None:
     """A value of a gigabyte is refused."""
     with pytest.raises(UsageError, match=r"too big|memory"):
