@@ -56,6 +56,7 @@ from .terminal.driver import TerminalDriver
 from .terminal.memory import MemoryTrimmer
 from .themes import THEMES
 from .widgets.ascii_filter import AsciiFilter
+from .widgets.bars import MessageLine
 from .widgets.prompt import Prompt
 from .widgets.table import VirtualTable
 from .widgets.text_pane import TextPane
@@ -206,6 +207,10 @@ class TracelaneApp(Stage):
 
     @on(MainScreen.Relaid)
     def _relaid(self) -> None:
+        self.drawing.share_room()
+
+    @on(MessageLine.Grown)
+    def _message_grown(self) -> None:
         self.drawing.share_room()
 
     @on(messages.TimeAreaResized)

@@ -23,6 +23,7 @@ class Fitted(NamedTuple):
     room: Room
     ruler: int
     lanes: int
+    most_lanes: int  # what the lanes would have, did the panel take no lines that they leave
 
 
 def fit_to_screen(trace: Trace, session: Session, width: int, height: int, has_marks: bool) -> Fitted:
@@ -32,14 +33,13 @@ def fit_to_screen(trace: Trace, session: Session, width: int, height: int, has_m
         session = keep_cursor(replace(session, viewport=session.viewport.resized(cells)))
     is_empty = session.selection is None and session.panel == "details"
     room = room_of(height, session.panel_size, maximised=False, empty=is_empty)
-    ruler = ruler_height(trace, session, has_marks) if room.has_ruler else 0
-    if not is_empty:
-        layout = layout_of(trace, session)
-        room = room.with_spare(height, ruler, layout.height + len(layout.pinned))
-    lanes = max(1, height - room.header - room.minimap - ruler - room.panel - room.footer)
+    ruler = ruler_height(trace, session, has_marks)
+    most_lanes = room.lanes(height, ruler)
     if is_empty:  # what opens folded depends on the screen alone
-        session = with_devices_in_view(trace, session, lanes)
-    return Fitted(session, room, ruler, lanes)
+        session = with_devices_in_view(trace, session, most_lanes)
+    layout = layout_of(trace, session)
+    room = room.with_spare(height, ruler, layout.height + len(layout.pinned), is_empty)
+    return Fitted(session, room, ruler * room.has_ruler, room.lanes(height, ruler), most_lanes)
 
 
 def ruler_height(trace: Trace, session: Session, has_marks: bool) -> int:

@@ -23,7 +23,7 @@ from tracelane.tui.panels.findings import FindingsPane, banner
 from tracelane.tui.widgets.table import VirtualTable
 from tracelane.tui.widgets.text_pane import TextPane
 
-SMALL, ROOMY = (80, 24), (140, 60)
+SMALL, ROOMY = (80, 10), (140, 60)
 
 
 @pytest.fixture

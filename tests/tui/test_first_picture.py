@@ -25,6 +25,7 @@ UNDRAWN = re.compile(rb"\x1b\[(?:[<>=?][0-9;$]*[a-zA-Z]|[0-9;?]*\$p)")
 """Sequences that draw nothing, and that pyte would write as text."""
 STEP = 400
 """Bytes after which the screen is looked at."""
+PANEL = SURFACES[DARK_THEME].panel.removeprefix("#")
 Cells: TypeAlias = list[list[tuple[str, str, str]]]
 
 
@@ -81,8 +82,11 @@ def test_the_viewer_goes_on_with_the_picture(
             line.wait_for_quiet(0.5)
         data = line.received
     room = room_of(size[1], Session(Viewport(0, 1, 1), 0).panel_size, maximised=False, empty=True)
-    seen = Seen(size, range(room.header, size[1] - room.panel - room.footer))
     end = data.index(SHOW.encode()) + len(SHOW)
+    whole = Seen(size, range(size[1] - room.footer))
+    whole.feed(data[:end])
+    panels = [y for y, row in enumerate(whole.cells) if {background for _, background, _ in row} == {PANEL}]
+    seen = Seen(size, range(room.header, panels[-1] if room.panel else size[1] - room.footer))
     seen.feed(data[:end])
     first = seen.cells
     assert "Stream" in "".join(text for row in first for text, *_ in row) or size[1] < 12
@@ -98,7 +102,7 @@ def test_the_viewer_goes_on_with_the_picture(
 
 def is_message(cell: tuple[str, str, str]) -> bool:
     """Tell whether a cell has the background of what is said."""
-    return cell[1] == SURFACES[DARK_THEME].panel.removeprefix("#")
+    return cell[1] == PANEL
 
 
 WITHOUT_TEXTUAL = """

@@ -154,7 +154,7 @@ async def test_how_far_the_others_are(tmp_path: Path) -> None:
     """Below the lanes stands how far each of the others is, in a line, or a line each where there is room."""
     gathering, script = gathered(rank_files(tmp_path / "run", 6))
     paths = paths_of(gathering)
-    async with viewer_of(gathering) as (app, pilot):
+    async with viewer_of(gathering, size=(100, 10)) as (app, pilot):
         script.finish(paths[0])
         script.read(paths[1])
         await until_there(app, pilot, 1)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
+import os
+import subprocess
+import sys
 import weakref
 
 import pytest
@@ -88,3 +92,32 @@ def test_results_of_drawing_are_forgotten() -> None:
 def test_the_heap_can_be_trimmed_anywhere() -> None:
     """What gives memory back can be called on every system."""
     trim_heap()()
+
+
+THREADS = """
+import ctypes, sys, threading
+from tracelane.tui.terminal.memory import share_heap
+if sys.argv[1] == "share":
+    share_heap()
+together = threading.Barrier(5)
+threads = [threading.Thread(target=lambda: (bytearray(3000), together.wait())) for _ in range(4)]
+for thread in threads:
+    thread.start()
+together.wait()
+library = ctypes.CDLL(None)
+library.malloc_info(0, ctypes.c_void_p.in_dll(library, "stdout"))
+library.fflush(None)
+"""
+"""Prints what glibc says of its heaps, an element for each, while four threads hold memory."""
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_info"), reason="another C library than glibc")
+def test_threads_share_one_heap() -> None:
+    """Threads of the viewer take memory from one heap, not each from its own."""
+    heaps = {}
+    for how in ("share", "leave"):
+        command = [sys.executable, "-c", THREADS, how]
+        environment = {"PATH": os.environ["PATH"]}  # without settings of the C library
+        result = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
+        heaps[how] = result.stdout.count("<heap nr=")
+    assert heaps["share"] == 1 < heaps["leave"]

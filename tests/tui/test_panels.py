@@ -13,11 +13,13 @@ from tests.tui.driver import message, open_viewer, screen_text, wait_until_idle
 from tracelane.core.tables.registry import PANELS
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.controllers.panels import NO_ROOM
+from tracelane.tui.draw.room import EMPTY_PANEL, LEAST_LANES, MOST_EMPTY_PANEL
+from tracelane.tui.lanes.canvas import LaneCanvas
 from tracelane.tui.panels.panel import GROUPS, Panel, panel_names, tabs
 from tracelane.tui.panels.problems import read_report_columns
 from tracelane.tui.panels.table import TablePane
 from tracelane.tui.read_report import ReadReportRow
-from tracelane.tui.widgets.bars import Bar, fit_pieces
+from tracelane.tui.widgets.bars import Bar, MessageLine, fit_pieces
 
 
 @pytest.fixture
@@ -150,3 +152,41 @@ async def test_counting_is_never_beside_that_there_is_nothing(trace: Trace) -> N
         app.tables.fill()
         await wait_until_idle(app, pilot)
         assert empty in screen_text(app) and "counting…" not in screen_text(app)
+
+
+@pytest.mark.parametrize("size", [(40, 16), (60, 20), (80, 24)])
+async def test_a_long_message_hides_no_lane(tmp_path: Path, size: tuple[int, int]) -> None:
+    """What takes more lines than the panel has makes it grow for as long as it is said; lanes stay as deep
+    as they are, and have their lines back afterwards.
+    """
+    slices = [complete(0, 10 * (number + 1), "a", tid=number) for number in range(30)]
+    (tmp_path / "t.json").write_text(json.dumps(slices))
+    trace = open_trace(tmp_path / "t.json", index_dir=tmp_path / "index")
+    async with open_viewer(trace, size) as (app, pilot):
+        await wait_until_idle(app, pilot)
+        while app.has_notice:
+            app.dismiss_message()
+        await wait_until_idle(app, pilot)
+        lanes, line = app.main.query_one(LaneCanvas), app.main.query_one(MessageLine)
+        before, session = lanes.region, app.session
+        for text in ("word " * 30, "word " * 10):
+            app.say(text, stays=True)
+            await wait_until_idle(app, pilot)
+            assert line.region.height == line.lines
+            assert not line.region.overlaps(lanes.region) and lanes.region.height >= LEAST_LANES
+            assert app.main.query_one(Panel).region.height >= min(line.lines, size[1] - LEAST_LANES)
+        app.dismiss_message()
+        app.dismiss_message()
+        await wait_until_idle(app, pilot)
+        assert lanes.region == before and app.session == session
+
+
+@pytest.mark.parametrize("lines", [20, 24, 30])
+async def test_an_empty_panel_lists_findings_where_lanes_leave_lines(trace: Trace, lines: int) -> None:
+    """It takes some of the lines that no lane needs, and gives them back to lanes that open."""
+    async with open_viewer(trace, (100, lines)) as (app, pilot):
+        await wait_until_idle(app, pilot)
+        height = app.main.query_one(Panel).region.height
+        spare = lines - len(("header", "minimap", "ruler", "footer")) - app.store.layout_now.height
+        assert height == max(EMPTY_PANEL, min(spare, MOST_EMPTY_PANEL))
+        assert app.store.layout_now.height <= app.store.lane_lines

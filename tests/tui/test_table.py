@@ -171,3 +171,18 @@ async def test_room_left_over_goes_to_the_name(width: int, row: list[str]) -> No
         heading = table.render_line(0).text
         assert heading.split()[: len(row)] == ["name", *(f"c{number}" for number in range(len(row) - 1))]
         assert heading.endswith(" ›")
+
+
+@pytest.mark.parametrize(
+    ("width", "text"),
+    [(60, "autograd::engine::evaluate_function: MulBackward0"), (30, "MulBackward0"), (10, "MulBackwa…")],
+)
+async def test_names_that_do_not_fit_drop_what_all_share(width: int, text: str) -> None:
+    """The end of a name tells more than the prefix that many have in common."""
+    app = Host(1)
+    async with app.run_test(size=(width, 6)) as pilot:
+        name = "autograd::engine::evaluate_function: MulBackward0"
+        app.query_one(VirtualTable).show([ColumnView("name", 0, lambda row: name)], 1)
+        await pilot.pause()
+        line = "".join(segment.text for segment in app.query_one(VirtualTable).render_line(1))
+        assert line.strip() == text

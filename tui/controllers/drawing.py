@@ -21,6 +21,7 @@ from ..draw.header import PIECE_STYLES, DeviceShare, HeaderPiece, busy_texts, fa
 from ..draw.layout import layout_of
 from ..draw.opening import with_devices_in_view
 from ..draw.presets import device_lanes
+from ..draw.room import room_of
 from ..fitting import fit_to_screen, ruler_height
 from ..jobs import background
 from ..keys import FocusedPart, clashes, footer_keys, state_keys
@@ -80,7 +81,7 @@ class DrawingController:
         fit = fit_to_screen(
             self.store.trace, self.store.session, size.width, size.height, bool(self.marking.marks_seen)
         )
-        self.store.lane_lines, self._roomed_for = fit.lanes, (size, fit.lanes)
+        self.store.lane_lines, self._roomed_for = fit.lanes, (size, fit.most_lanes)
         self.store.set_session(fit.session)
         config = self.app.config
         return MainScreen(footer_keys(config.keys), fit, tuple(config.queries))
@@ -261,10 +262,10 @@ class DrawingController:
         trace, session, lines = self.store.trace, self.store.session, self.store.lane_lines
         self.store.lane_lines = max(1, message.lines)
         seen = focus.in_view(session, self.store.layout_now, lines) == session
-        room = self.app.main.size, self.store.lane_lines
+        room = self.app.main.size, self._most_lanes(session)
         if session.selection is None and session.panel == "details" and room != self._roomed_for:
             self._roomed_for = room  # an empty panel: what opens folded depends on the screen alone
-            session = with_devices_in_view(trace, session, self.store.lane_lines)
+            session = with_devices_in_view(trace, session, room[1])
         if session.viewport.width != message.cells:
             viewport = session.viewport.resized(message.cells)
             session = view.keep_cursor(replace(session, viewport=viewport))
@@ -277,6 +278,12 @@ class DrawingController:
         else:
             self.store.session = session
         self.draw_minimap()
+
+    def _most_lanes(self, session: Session) -> int:
+        """Return how many lines lanes have beside an empty panel that takes none of those that they leave."""
+        lines = self.app.main.size.height
+        room = room_of(lines, session.panel_size, maximised=False, empty=True)
+        return room.lanes(lines, ruler_height(self.store.trace, session, bool(self.marking.marks_seen)))
 
     def _is_empty(self, session: Session) -> bool:
         """Tell whether the panel has nothing to show."""

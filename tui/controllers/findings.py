@@ -30,6 +30,8 @@ from .selection import SelectionController
 
 MOST_RANGES = 8
 """Ranges whose findings are held."""
+ROOM_FOR_HINT = 6
+"""Panels of fewer lines list the findings alone."""
 ROOM = 3
 """A window of evidence takes one part in so many of the view."""
 
@@ -102,11 +104,12 @@ class FindingsController:
         findings = self._by_range.get(self._whole)
         pane = self.app.main.query_one("#details", TextPane)
         hint, height = nothing_selected(), pane.size.height
-        # Of a single line the findings are worth more than what can be pressed.
-        banner = None if findings is None else banner_text(findings, pane.text_width, max(1, height - 2))
+        # In few lines the findings are worth more than what can be pressed.
+        lines = height - 2 if height >= ROOM_FOR_HINT else max(1, height)
+        banner = None if findings is None else banner_text(findings, pane.text_width, lines)
         if banner is None:
             return hint
-        return banner if height < 2 else hint.append("\n\n").append(banner)
+        return banner if height < ROOM_FOR_HINT else Text.assemble(hint, "\n\n", banner)
 
     def chosen(self, message: VirtualTable.RowChosen) -> None:
         """Go to a finding's evidence; again: to its next."""

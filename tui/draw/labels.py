@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 
 from rich.cells import cell_len, set_cell_size
 
 ELLIPSIS_FROM = 5
 """In fewer cells the letters are worth more than the sign that some are missing."""
+
+_SHARED = re.compile(
+    r"^(?:aten::|nn\.Module: |autograd::engine::evaluate_function: |[^\s()]+\.pyx?\(\d+\): )+"
+)
+"""What so many names begin with that it tells nothing where room is short."""
 
 _LOOKALIKES = {
     character: plain
@@ -61,6 +67,14 @@ def fit_middle(text: str, width: int, ellipsis: str = "…") -> str:
     while at and (cells := cell_len(text[at - 1])) <= room:
         at, room = at - 1, room - cells
     return fit(head + ellipsis + text[at:], width, "")
+
+
+@lru_cache(maxsize=8192)
+def label_in(label: str, width: int) -> str:
+    """Return a label without the prefix that many names share, where it does not fit otherwise."""
+    if cell_len(label) <= width:
+        return label
+    return _SHARED.sub("", label, count=1) or label
 
 
 @lru_cache(maxsize=8192)

@@ -18,7 +18,7 @@ from tracelane.core.trace import Lane
 from ..session import Session, Viewport
 from .drawn_rows import InstantRow, SampleRow, SliceRow
 from .glyphs import Glyphs
-from .labels import fit, fit_middle
+from .labels import fit, fit_middle, label_in
 from .line import Line, LineKind
 from .palette import Palette
 from .ranks import is_rank
@@ -29,7 +29,6 @@ from .segments import (
     ascii_segments,
     band_segments,
     busy_segments,
-    label_in,
     mark_segments,
     slice_segments,
     with_hits,

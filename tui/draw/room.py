@@ -13,6 +13,8 @@ SMALL_SCREEN = 30
 """Below this many lines the panel takes at most SMALL_PANEL lines."""
 SMALL_PANEL = 8
 EMPTY_PANEL = 2
+MOST_EMPTY_PANEL = 10
+"""Of lines that nobody else needs an empty panel takes so many, to list the findings."""
 ROOMY_SCREEN = 40
 """From so many lines on an empty panel keeps its room, so that selecting does not move the lanes."""
 LEAST_LANES = 6
@@ -28,10 +30,24 @@ class Room(NamedTuple):
     panel: int
     footer: int
 
-    def with_spare(self, lines: int, ruler: int, lanes: int) -> Room:
+    def lanes(self, lines: int, ruler: int) -> int:
+        """Return what ruler, of so many lines, and the other parts leave of the screen to the lanes."""
+        used = self.header + self.minimap + self.has_ruler * ruler + self.panel + self.footer
+        return max(1, lines - used)
+
+    def with_spare(self, lines: int, ruler: int, lanes: int, empty: bool) -> Room:
         """Return the room with the panel taking what ruler and lanes of so many lines leave of the screen."""
-        used = self.header + self.minimap + self.has_ruler * ruler + lanes + self.panel + self.footer
-        return self._replace(panel=self.panel + max(0, lines - used)) if self.panel else self
+        if not self.panel:
+            return self
+        panel = self.panel + max(0, self.lanes(lines, ruler) - lanes)
+        return self._replace(panel=max(self.panel, min(panel, MOST_EMPTY_PANEL)) if empty else panel)
+
+    def with_message(self, lines: int, ruler: int, message: int) -> Room:
+        """Return the room with the panel so high that a message of so many lines hides no lane, as far as
+        that leaves enough lanes.
+        """
+        most = self.panel + self.lanes(lines, ruler) - LEAST_LANES
+        return self._replace(panel=max(self.panel, min(message, most))) if self.panel else self
 
 
 def room_of(lines: int, panel_wanted: int, maximised: bool, empty: bool) -> Room:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -14,7 +13,7 @@ from rich.segment import Segment
 from rich.style import Style
 
 from .glyphs import Glyphs
-from .labels import ascii_text, fit, padded
+from .labels import ascii_text, fit, label_in, padded
 from .palette import Look, Palette
 from .runs import FULL, HIT, LABEL_CELLS, OPEN_LEFT, OPEN_RIGHT, RAGGED, TOUCH, WHOLE, InstantCell, Run
 
@@ -26,10 +25,6 @@ COUNT_FROM = 6
 """Runs of fewer cells do not say what slices they stand for."""
 LEAST_NAME = 8
 """Characters of a name that are worth more than how much time it takes."""
-_SHARED = re.compile(
-    r"^(?:aten::|nn\.Module: |autograd::engine::evaluate_function: |[^\s()]+\.pyx?\(\d+\): )+"
-)
-"""What so many names begin with that it tells nothing where room is short."""
 
 
 @dataclass(frozen=True)
@@ -199,14 +194,6 @@ def _many_label(count: int, label: str, share: str, width: int, glyphs: Glyphs) 
     if tail and room >= min(LEAST_NAME, cell_len(short)):
         return glyphs.many + fit(short, room, glyphs.ellipsis) + fit(tail, width - 1 - room)
     return fit(glyphs.many + short, width, glyphs.ellipsis)
-
-
-@lru_cache(maxsize=8192)
-def label_in(label: str, width: int) -> str:
-    """Return a label without the prefix that many names share, where it does not fit otherwise."""
-    if cell_len(label) <= width:
-        return label
-    return _SHARED.sub("", label, count=1) or label
 
 
 def compact_count(count: int) -> str:

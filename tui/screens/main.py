@@ -92,12 +92,15 @@ class MainScreen(Screen[None]):
         self.post_message(self.Composed())
 
     def give_room(self, panel_lines: int, maximised: bool, empty: bool, ruler: int, lanes: int) -> None:
-        """Share the height out among the parts: a panel that is not empty gets what ruler and lanes, of so
-        many lines, leave.
+        """Share the height out among the parts: the panel gets what ruler and lanes, of so many lines, leave,
+        and what a message takes.
         """
         lines = self.size.height
         room = room_of(lines, panel_lines, maximised, empty)
-        self._give(room if empty or maximised else room.with_spare(lines, ruler, lanes), maximised)
+        if not maximised:
+            room = room.with_spare(lines, ruler, lanes, empty)
+            room = room.with_message(lines, ruler, self.query_one(MessageLine).lines)
+        self._give(room, maximised)
 
     def _give(self, room: Room, maximised: bool) -> None:
         for name, visible in (

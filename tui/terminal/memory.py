@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import gc
 from collections.abc import Callable
+from contextlib import suppress
 from functools import _lru_cache_wrapper, cache
 from time import monotonic, process_time
 
@@ -22,6 +23,8 @@ WORTH_S = 1.0
 """After so much work of the processor there is something to give back."""
 LATEST_S = 10.0
 """So long a rest is waited for."""
+ARENA_MAX = -8
+"""What glibc's malloc.h calls the parameter for the number of heaps."""
 MOST_REMEMBERED = 4096
 """Results of drawing that are remembered, before all are forgotten: drawing them anew takes milliseconds."""
 
@@ -41,7 +44,8 @@ class MemoryTrimmer:
         self._trimmed = monotonic()
 
     def begin(self, app: App[None]) -> None:
-        """Look every second whether it is time."""
+        """Look every second whether it is time; threads that begin from now on share one heap."""
+        share_heap()
         app.set_interval(LOOK_EVERY_S, self.look)
 
     def look(self) -> None:
@@ -55,6 +59,16 @@ class MemoryTrimmer:
             self._trim()
             self._worked = self._worked_at_trim = process_time()
             self._trimmed = monotonic()
+
+
+def share_heap() -> None:
+    """Let all threads take memory from one heap, where the C library has one for each.
+
+    Tables are made in threads. What is free in a thread's heap is of no use to the others, and trimming gives
+    back none of it that lies between pieces in use: 12 MiB after a minute of keys.
+    """
+    with suppress(AttributeError, OSError):  # not glibc
+        ctypes.CDLL(None).mallopt(ARENA_MAX, 1)
 
 
 @cache

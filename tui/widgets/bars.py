@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.text import Text
+from textual.message import Message
 from textual.reactive import reactive
 from textual.widget import Widget
 
@@ -69,8 +70,8 @@ class Footer(Widget):
 
 
 class MessageLine(Widget):
-    """What is said: over the first lines of the panel, so that no lane is hidden, or above the footer where
-    the panel has not so many; never cut.
+    """What is said: over the first lines of the panel, which grows where it has not so many, so that no lane
+    is hidden; without a panel above the footer; never cut.
 
     An answer to a key goes with the next command. Notices stay until they are dismissed one by one: the
     newest is shown, with how many there are.
@@ -85,10 +86,21 @@ class MessageLine(Widget):
     answer: reactive[str] = reactive("", layout=True)
     notices: reactive[tuple[str, ...]] = reactive((), layout=True)
 
+    class Grown(Message):
+        """What is said takes another number of lines."""
+
     def __init__(self) -> None:
         """Say nothing, above a footer of one line."""
         super().__init__()
         self._footer_lines, self._panel_lines = 1, 0
+        self._lines_before = 0
+
+    @property
+    def lines(self) -> int:
+        """How many lines it takes to say all of it."""
+        if not self.text:
+            return 0
+        return len(self.render().wrap(self.app.console, max(1, self.app.size.width), overflow="fold"))
 
     @property
     def text(self) -> str:
@@ -109,10 +121,10 @@ class MessageLine(Widget):
         self._show()
 
     def _show(self) -> None:
-        self.display = bool(self.text)
-        if not self.text:
-            return
-        lines = len(self.render().wrap(self.app.console, max(1, self.app.size.width), overflow="fold"))
+        self.display, lines = bool(self.text), self.lines
+        if lines != self._lines_before:
+            self._lines_before = lines
+            self.post_message(self.Grown())
         free = max(0, self._panel_lines - lines)
         self.styles.margin = (0, 0, self._footer_lines + free, 0)
 

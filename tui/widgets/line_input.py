@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from textual import events
+from textual.reactive import reactive
 from textual.widgets import Input
 
 from tracelane.core.base.safe_text import safe
 
 
 class LineInput(Input):
-    """An input in which characters that could act on the terminal become visible marks."""
+    """An input in which characters that could act on the terminal become visible marks.
+
+    Its cursor does not blink: over a slow line nothing is to be sent while nothing happens.
+    """
+
+    cursor_blink: reactive[bool] = reactive(False, init=False)
 
     async def on_key(self, event: events.Key) -> None:
         """Carry out a key of its own at once: found by its binding it would come after the letters that

@@ -23,6 +23,8 @@ from tracelane.core.base.arrays import I64, AnyArray
 from tracelane.core.base.safe_text import safe
 from tracelane.core.tables.table import sorted_rows
 
+from ..draw.labels import label_in
+
 NAME_SHARE = 45
 """Percent of the width that the columns of no fixed width, which hold names, get at least."""
 GAP = 2
@@ -283,7 +285,8 @@ class VirtualTable(ScrollView, can_focus=True):
             column = self._columns[number]
             swatch = None if row is None or column.swatch is None else column.swatch(row)
             lead = SWATCH if column.swatch is not None and row is not None else ""
-            cell = Text(text_of(number).replace("\n", " "), no_wrap=True, end="")
+            text = text_of(number).replace("\n", " ")
+            cell = Text(text if column.right else label_in(text, size - len(lead)), no_wrap=True, end="")
             cell.truncate(size - len(lead), overflow="ellipsis")
             blank = " " * (size - len(lead) - cell.cell_len)
             line.append(" " * GAP if number else "")
