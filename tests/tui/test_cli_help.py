@@ -126,7 +126,8 @@ def test_a_shell_completes(demo: Path) -> None:
     indexed = [sys.executable, "-m", "tracelane", "index", "trace.json"]
     environment = {**os.environ, "XDG_CACHE_HOME": str(demo / "cache")}
     subprocess.run(indexed, env=environment, cwd=demo, check=True, capture_output=True, timeout=60)
-    assert "plain,thread 48213 \\(python\\)" in complete("tracelane kernels trace.json --lanes thread", demo)
+    assert "plain,thread.48213..python." in complete("tracelane kernels trace.json --lanes thread", demo)
+    assert main(["kernels", str(demo / "trace.json"), "--lanes", "thread.48213..python."]) == 0
     assert complete("tracelane kernels trace.json --step ", demo) == ["plain,10", "plain,11", "plain,12"]
     assert complete("tracelane kernels tra", demo) == ["file,tra"]
     assert "plain,kernels.time=" in complete("tracelane check trace.json --max kern", demo)

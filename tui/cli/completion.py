@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from tracelane.core.trace import Trace
 
 PROGRAM = "tracelane"
-_SPECIAL = re.compile(r"([.^$*+?{}\[\]\\|()])")
+_SPECIAL = re.compile(r"[^\w:/@-]", re.ASCII)
+"""What shells or regular expressions read as something else; a dot matches it and needs no quoting."""
 VARIABLE = "_TRACELANE_COMPLETE"
 """What the shell's function sets when it asks for completions."""
 MOST = 200
@@ -74,7 +75,11 @@ def complete_files(incomplete: str) -> list[CompletionItem]:
 
 def complete_lanes(incomplete: str) -> list[str]:
     """Return expressions that the titles of lanes of the trace on the line match."""
-    return _of_trace(incomplete, lambda trace: [_SPECIAL.sub(r"\\\1", lane.title) for lane in trace.lanes])
+
+    def patterns(trace: Trace) -> list[str]:
+        return [_SPECIAL.sub(".", lane.title) for lane in trace.lanes]
+
+    return _of_trace(_SPECIAL.sub(".", incomplete), patterns)
 
 
 def complete_steps(incomplete: str) -> list[str]:
