@@ -7,6 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from python_methods import methods_text
+from readme_figures import readme_rows, with_rows
 
 from tracelane.core.tables.doctor.doctor import doctor_rules_table
 from tracelane.core.tables.findings.rules import rules_table
@@ -15,6 +16,8 @@ from tracelane.tui.cli.reference import commands_reference, exit_code_table
 from tracelane.tui.commands.table import commands_table
 
 METHODS = Path(__file__).resolve().parent.parent / "core" / "python" / "analyses.py"
+README = Path(__file__).resolve().parent.parent / "README.md"
+PERFORMANCE = Path(__file__).resolve().parent / "performance.md"
 KEYS = Path(__file__).resolve().parent / "keys.md"
 BEGIN = "<!-- keys: written by docs/update.py from tui/commands -->\n"
 END = "<!-- end of keys -->"
@@ -50,4 +53,6 @@ if __name__ == "__main__":
         (ANALYSES, analyses_table(), BEGIN_ANALYSES, END_ANALYSES),
     ):
         path.write_text(updated(path.read_text(encoding="utf-8"), table, begin, end), encoding="utf-8")
+    rows = readme_rows(PERFORMANCE.read_text(encoding="utf-8"))
+    README.write_text(with_rows(README.read_text(encoding="utf-8"), rows), encoding="utf-8")
     METHODS.write_text(methods_text(), encoding="utf-8")

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
+from tests.scripts import document_script
 from tracelane.core.base.errors import TracelaneError, UnreadableError, UsageError
 from tracelane.core.logs import counter_table, kernels, steps
 from tracelane.core.tables.doctor.doctor import doctor_rules_table
@@ -46,8 +47,12 @@ def test_the_readme_is_short() -> None:
 
 
 def test_figures_of_the_readme_were_measured() -> None:
-    """Each figure with a unit that the README names stands in docs/performance.md."""
+    """Each figure with a unit that the README names stands in docs/performance.md, and those of the
+    comparison are of its latest measurement.
+    """
     measured = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
+    for row in document_script("readme_figures").readme_rows(measured).values():
+        assert f"\n{row}\n" in README, "run: .venv/bin/python docs/update.py"
     figures = re.findall(r"(\d[\d.,]*) (?:s|ms|MB|GB)\b", README)
     assert figures
     assert set(figures) <= set(re.findall(r"\d[\d.,]*\d", measured))
@@ -191,3 +196,15 @@ def test_targets_of_make_exist() -> None:
     for document in DOCUMENTS:
         named = re.findall(r"(?:^ {4}|`)make ([a-z]+)", document.read_text(encoding="utf-8"), re.MULTILINE)
         assert set(named) <= targets, document.name
+
+
+def test_hooks_before_a_commit_check_what_make_does() -> None:
+    """.pre-commit-config.yaml runs every command of `make check`; it formats where that only looks."""
+    rule = re.search(
+        r"^check:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert rule is not None
+    hooks = (ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8").replace("entry: env ", "entry: ")
+    entries = {entry.replace(" -q", "") for entry in re.findall(r"entry: (.*)", hooks)}
+    commands = {line.strip().replace("$(BIN)", ".venv/bin") for line in rule[1].splitlines()}
+    assert {command.replace(" --check", "") for command in commands} == entries
