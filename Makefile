@@ -49,10 +49,10 @@ demo: $(NATIVE)  ## make the demo trace and open it (without a terminal: print i
 	@$(BIN)/tracelane demo --out demo
 
 test: $(NATIVE)  ## run all tests
-	$(BIN)/python -m pytest -n $(TESTERS) --dist loadfile
+	$(BIN)/python -m pytest -n $(TESTERS) --dist worksteal
 
 test-fast: $(NATIVE)  ## run the tests that take a second at most, in a minute or so
-	$(BIN)/python -m pytest -n $(TESTERS) --dist loadfile -m 'not slow'
+	$(BIN)/python -m pytest -n $(TESTERS) --dist worksteal -m 'not slow'
 
 check: $(NATIVE)  ## format and lint, types, rooms, docs
 	$(BIN)/ruff format --check .

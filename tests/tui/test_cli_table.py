@@ -9,6 +9,7 @@ import pytest
 from tests.corpus import CORPUS, needs_corpus
 from tests.tui.cli_process import tracelane
 from tracelane.core.tables.table import Column, Table
+from tracelane.tui.cli.main import main
 from tracelane.tui.text.table import TableStyle, table_text
 
 TABLE = Table.from_rows(
@@ -51,23 +52,34 @@ def test_the_sorted_column_stays(width: int, sort: str) -> None:
 @pytest.mark.parametrize(
     "name", ["gpu/hta_a100_resnet_ddp_nccl.json.gz", "aiu/mlp_trace.json", "gpu/tl_torch_compile_triton*"]
 )
-def test_tables_of_real_traces_fit_80_columns(command: str, name: str, tmp_path: Path) -> None:
+def test_tables_of_real_traces_fit_80_columns(
+    command: str,
+    name: str,
+    corpus_cache: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """With COLUMNS=80 each line of each table has at most 80 characters, also into a pipe."""
+    monkeypatch.setenv("COLUMNS", "80")
     path = sorted(CORPUS.glob(name))[0]
-    done = tracelane(command, str(path), "--index-dir", str(tmp_path / "index"), COLUMNS="80")
-    assert done.returncode == 0
-    assert [line for line in done.stdout.splitlines() if len(line) > 80] == []
+    assert main([command, str(path), "--index-dir", str(corpus_cache)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) > 2 and [line for line in lines if len(line) > 80] == []
 
 
 @needs_corpus
 @pytest.mark.parametrize("command", ["ops", "kernels", "slices", "range"])
-def test_generated_kernels_are_told_apart_at_80_columns(command: str, tmp_path: Path) -> None:
+def test_generated_kernels_are_told_apart_at_80_columns(
+    command: str, corpus_cache: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Kernels of an AIU that are named by long paths stand there by what differs, whole."""
+    monkeypatch.setenv("COLUMNS", "80")
     path = CORPUS / "aiu" / "mlp_trace.json"
-    done = tracelane(command, str(path), "--index-dir", str(tmp_path / "index"), COLUMNS="80")
+    assert main([command, str(path), "--index-dir", str(corpus_cache)]) == 0
+    table = capsys.readouterr().out
     for name in ("sdsc_fused_mm_mul_silu_0", "sdsc_fused_mm_1", "sdsc_fused_sum_0"):
-        assert f"{name} " in done.stdout
-    assert "/tmp/" not in done.stdout
+        assert f"{name} " in table
+    assert "/tmp/" not in table
 
 
 @needs_corpus

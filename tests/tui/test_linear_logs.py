@@ -14,7 +14,7 @@ from tracelane.tui.cli.main import main
 
 pytestmark = pytest.mark.slow
 
-CHARACTERS = 100_000
+CHARACTERS = 25_000
 LOGS: dict[str, Callable[[str], str]] = {
     "heading": lambda text: (
         f"timestamp,power.draw [W],{text}\n2026-06-20 07:10:00,1,2\n2026-06-20 07:10:01,1,2\n"
