@@ -10,7 +10,7 @@ import numpy as np
 
 from ..base.arrays import I64, U32, AnyArray
 from ..base.clock import Clocks
-from ..base.short_names import short_name
+from ..base.comparable import comparable_name
 from ..index.store import Index
 from ..query.gaps import gaps_of
 from ..query.views import Row
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from ..trace import Trace
 
 COLUMNS = (
-    Column("before", "before it", "text"),
-    Column("after", "ended by", "text"),
+    Column("before", "before it", "text", is_name=True),
+    Column("after", "ended by", "text", is_name=True),
     Column("class", "mostly", "text"),
     Column("gaps", "gaps", "count"),
     Column("idle_ns", "idle", "ns"),
@@ -55,8 +55,7 @@ def recurrence(
     trace: Trace, row: Row, at: int, steps: Sequence[tuple[int, int]] = (), clocks: Clocks = NO_CLOCKS
 ) -> Recurrence:
     """Return how often the gap that the slice at an index within its row ends comes back on its lane (of the
-    host: on its row): between slices of the same short names (where there are very many: of the same names),
-    beginning in which of the steps.
+    host: on its row): between slices of the same names, beginning in which of the steps.
 
     Steps are (start, end) in trace time. Zero times where the slice ends no gap.
     """
@@ -86,16 +85,16 @@ def recurrence(
 
 
 def _alike(index: Index, present: AnyArray, number: int) -> U32:
-    """Return the string numbers of those of the names present that have one's short name."""
+    """Return the string numbers of those of the names present that are one's, as runs may be compared."""
     _, numbers = dense(present)
     if len(numbers) > FEW:
         return np.array([number], np.uint32)
-    label = short_name(index.string(number))
-    return np.array([n for n in numbers.tolist() if short_name(index.string(n)) == label], np.uint32)
+    label = comparable_name(index.string(number))
+    return np.array([n for n in numbers.tolist() if comparable_name(index.string(n)) == label], np.uint32)
 
 
 def recurring_gaps(idle: Idle, steps: StepSpans | None = None) -> Table:
-    """Return the gaps of all streams by the short names before and after them, most idle time first.
+    """Return the gaps of all streams by the names before and after them, most idle time first.
 
     `class` is the one with the most time; with steps it is told in how many of them gaps of a group begin.
     The jump leads to what ended the longest gap of a group.
@@ -103,7 +102,9 @@ def recurring_gaps(idle: Idle, steps: StepSpans | None = None) -> Table:
     streams = idle.streams
     labels = Labels()
     before, after = (
-        concatenated([labels.of_slices(one.work.index, getattr(one, side), short_name) for one in streams])
+        concatenated(
+            [labels.of_slices(one.work.index, getattr(one, side), comparable_name) for one in streams]
+        )
         for side in ("before", "after")
     )
     length = concatenated([stream.ends - stream.starts for stream in streams])

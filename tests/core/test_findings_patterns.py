@@ -361,6 +361,8 @@ def _triton(on_device: str, on_host: str = "aten::mm") -> Write:
     return write
 
 
+FUNCTORS = "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::{}Ops, 4> >(R)"
+"""Kernels that differ only in what a short form leaves out."""
 FORMS_AND_DIALECTS = (*FORMS, *DIALECTS)
 PATTERNS: dict[str, tuple[tuple[Write, ...], tuple[Write, ...]]] = {
     "overhead-bound": (
@@ -380,6 +382,7 @@ PATTERNS: dict[str, tuple[tuple[Write, ...], tuple[Write, ...]]] = {
         (
             _kernels(("a", 50), ("b", 50)),
             _kernels(("a", 52), ("b", 30), ("c", 18)),
+            _kernels((FUNCTORS.format("a"), 40), (FUNCTORS.format("b"), 40), ("c", 20)),
             _kernels(("Memcpy HtoD (Pinned -> Device)", 500), ("a", 30), ("b", 30), category="gpu_memcpy"),
         ),
     ),

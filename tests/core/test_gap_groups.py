@@ -9,7 +9,7 @@ import pytest
 
 from tests.core.hta import opened
 from tests.corpus import needs_corpus, needs_goldens
-from tracelane.core.base.short_names import short_name
+from tracelane.core.base.comparable import comparable_name
 from tracelane.core.query.lookup import locate_slice
 from tracelane.core.tables.gap import gap_of
 from tracelane.core.tables.gap_groups import recurrence, recurring_gaps
@@ -32,7 +32,7 @@ def test_groups_are_those_of_a_plain_loop(name: str, corpus_cache: Path) -> None
         names = index.column("slices.name")
         for at in range(len(stream.starts)):
             before, after = (
-                short_name(index.string(int(names[int(p[at])]))) for p in (stream.before, stream.after)
+                comparable_name(index.string(int(names[int(p[at])]))) for p in (stream.before, stream.after)
             )
             ns = int(stream.ends[at] - stream.starts[at])
             expected.setdefault((before, after), []).append((ns, int(stream.kinds[at])))
@@ -65,7 +65,7 @@ def test_one_gap_through_the_steps(name: str, corpus_cache: Path) -> None:
     stream = max(idle(Scope(trace)).streams, key=lambda stream: stream.slices)
     index = stream.work.index
     names = [
-        tuple(map(short_name, index.strings(index.column("slices.name")[[before, after]])))
+        tuple(map(comparable_name, index.strings(index.column("slices.name")[[before, after]])))
         for before, after in zip(stream.before.tolist(), stream.after.tolist())
     ]
     checked = 0

@@ -8,8 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from ...base.arrays import I64, U32, AnyArray
+from ...base.comparable import comparable_name
 from ...base.intervals import merge
-from ...base.short_names import short_name
+from ...base.short_names import short_name, short_names
 from ...base.units import count_of, format_ns, format_share
 from ...index.format import NONE
 from ..kinds import KERNEL_TYPES
@@ -51,7 +52,8 @@ def device_hotspot(facts: SourceFacts, limits: Limits) -> Outcome:
     codes = []
     for work in facts.works:
         rows, numbers = work.distinct_names
-        own = [labels.setdefault(short_name(raw), len(labels)) for raw in facts.index.strings(numbers)]
+        names = map(comparable_name, facts.index.strings(numbers))
+        own = [labels.setdefault(name, len(labels)) for name in names]
         codes.append(np.array(own, np.int64)[rows])
     total = np.zeros(len(labels), np.int64)
     for work, code in zip(facts.works, codes):
@@ -65,7 +67,7 @@ def device_hotspot(facts: SourceFacts, limits: Limits) -> Outcome:
     count = sum(len(at) for at in runs)
     claim = union_of([merge(w.starts[at], w.ends[at]) for w, at in zip(facts.works, runs)])
     times = "in one run" if count == 1 else f"in {count:,} runs"
-    name = list(labels)[top]
+    name = short_names(list(labels))[top]
     text = f"{name} takes {format_share(part)} of the kernel time: {format_ns(int(total[top]))} {times}"
     if any((work.kinds()[at] == COMMUNICATION).any() for work, at in zip(facts.works, runs)):
         text += "; it is communication, and waits for other ranks, too"
