@@ -27,24 +27,26 @@ class BackgroundThread:
         self.error: BaseException | None = None
         """What the work raised."""
         self._work = work
-        self._begun, self._running = _thread.allocate_lock(), _thread.allocate_lock()
-        self._begun.acquire()
+        begun, self._running = _thread.allocate_lock(), _thread.allocate_lock()
+        begun.acquire()
         self._running.acquire()
         life = _Life()
         alive = weakref.ref(life)
         try:
-            _thread.start_new_thread(self._run, (life,))
+            _thread.start_new_thread(self._run, (begun, life))
         except RuntimeError as error:  # "can't start new thread"
             raise MemoryError(str(error)) from error
         del life
-        while not self._begun.acquire(timeout=LOOK_S):
-            if alive() is None and not self._begun.acquire(blocking=False):
+        while not begun.acquire(timeout=LOOK_S):
+            if alive() is None:
+                if begun.acquire(blocking=False):  # it has begun and ended since the line before
+                    break
                 raise MemoryError("a thread found no memory to begin")
 
-    def _run(self, _life: _Life) -> None:
+    def _run(self, begun: _thread.LockType, _life: _Life) -> None:
         # Nothing here but the work needs memory: releasing a lock does not, setting an Event does.
         try:
-            self._begun.release()
+            begun.release()
             self._work()
         except BaseException as error:
             self.error = error

@@ -5,6 +5,7 @@ from __future__ import annotations
 import _thread
 import threading
 from collections.abc import Callable
+from typing import ClassVar
 
 import pytest
 
@@ -51,3 +52,28 @@ def test_a_thread_that_cannot_begin(start: Callable[..., int], monkeypatch: pyte
     monkeypatch.setattr(_thread, "start_new_thread", start)
     with pytest.raises(MemoryError):
         BackgroundThread(lambda: None)
+
+
+class LateLock:
+    """A lock at which nobody waits long enough: the thread begins and ends right after the wait."""
+
+    waiting: ClassVar[list[tuple[Callable[..., object], tuple[object, ...]]]] = []
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.release = self._lock.release
+
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
+        if timeout > 0 and self.waiting:
+            function, arguments = self.waiting.pop()
+            function(*arguments)
+            return False
+        return self._lock.acquire(blocking, timeout)
+
+
+def test_a_thread_that_begins_late_and_ends_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a loaded machine it may have ended before it was looked whether it has begun."""
+    monkeypatch.setattr(_thread, "allocate_lock", LateLock)
+    monkeypatch.setattr(_thread, "start_new_thread", lambda *started: LateLock.waiting.append(started))
+    done: list[bool] = []
+    assert BackgroundThread(lambda: done.append(True)).join() and done == [True]
