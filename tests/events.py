@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from tests.batches import Part
-from tracelane.core.index.build import SummedFacts, build
+from tracelane.core.base.progress import ProgressCallback, no_progress
+from tracelane.core.index.build import SummedEvents, build
 from tracelane.core.index.store import Index
+from tracelane.core.index.workers import Workers
 from tracelane.core.read.promoted import PromotedTable
 from tracelane.core.read.reader import NATIVE, new_scanner, scanner_name
 from tracelane.core.read.scanner import Reason, ScanText, ScanWatch
@@ -127,10 +129,15 @@ def parts_of(events: Sequence[object], cuts: Sequence[int] = ()) -> list[Part]:
     return [part_of(events[a:b], i, a * 1000) for i, (a, b) in enumerate(pairwise(bounds))]
 
 
-def build_parts(parts: Sequence[Part], folder: Path, *more: Any, **options: Any) -> None:
+def build_parts(
+    parts: Sequence[Part],
+    folder: Path,
+    workers: Workers | None = None,
+    progress: ProgressCallback = no_progress,
+) -> None:
     """Build the index of parts, given in file order."""
     batches, tables = zip(*(part.batch(number) for number, part in enumerate(parts)))
-    build(batches, tables, SummedFacts.of(batches), folder, *more, **options)
+    build(SummedEvents.of(batches, tables), folder, workers or Workers(), progress)
 
 
 def index_of(events: Sequence[object], folder: Path, cuts: Sequence[int] = ()) -> Index:

@@ -12,6 +12,7 @@ import numpy as np
 
 from tests.batches import Part, parts_of_batches
 from tracelane.core.base.arrays import U8
+from tracelane.core.base.progress import CancelledCallback, ProgressCallback, never, no_progress
 from tracelane.core.read.batch import Batch, ColumnBuffers, PlainNumbering, StringTable
 from tracelane.core.read.batch_store import BatchStore
 from tracelane.core.read.chunks import CHUNK_SIZE, LONGEST_EVENT, ChunkReader
@@ -19,7 +20,16 @@ from tracelane.core.read.documents import BLOCK_SIZE, Documents
 from tracelane.core.read.envelope import Envelope
 from tracelane.core.read.problem import Problem
 from tracelane.core.read.promoted import PromotedTable
-from tracelane.core.read.reader import NATIVE, ReadResult, SourceReading, new_scanner, scanner_name
+from tracelane.core.read.reader import (
+    DEFAULT_READ_OPTIONS,
+    NATIVE,
+    Pictured,
+    ReadOptions,
+    ReadResult,
+    SourceReading,
+    new_scanner,
+    scanner_name,
+)
 from tracelane.core.read.scan_reference import ReferenceScanner
 from tracelane.core.read.scanner import Scanner, ScanWatch
 from tracelane.core.read.source import open_source
@@ -130,9 +140,17 @@ def batches_of_file(path: Path, chunk_size: int = CHUNK_SIZE) -> Iterator[tuple[
     text.close()
 
 
-def read_parts(path: Path, **options: Any) -> tuple[ReadResult, list[Part]]:
+def read_parts(
+    path: Path,
+    options: ReadOptions = DEFAULT_READ_OPTIONS,
+    progress: ProgressCallback = no_progress,
+    cancelled: CancelledCallback = never,
+    pictured: Pictured | None = None,
+) -> tuple[ReadResult, list[Part]]:
     """Read a file with all that belongs to it, and return its batches by themselves as well."""
     with TemporaryDirectory() as folder, BatchStore(Path(folder)) as store:
-        with SourceReading(open_source(path), Path(folder), store, **options) as reading:
+        with SourceReading(
+            open_source(path), Path(folder), store, options, progress, cancelled, pictured
+        ) as reading:
             result = reading.read()
         return result, parts_of_batches(result.batches, result.tables)

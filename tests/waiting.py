@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -39,3 +40,8 @@ def children_of(pid: int) -> list[int]:
             if int(fields[1]) == pid and fields[0] != "Z":
                 children.append(int(entry.name))
     return children
+
+
+def running_threads() -> int:
+    """Return how many threads of Python run beside the first one, whoever started them."""
+    return _thread._count()

@@ -8,7 +8,6 @@ file was cut into parts nor on the threads, nor on whether the loops run in C.
 from __future__ import annotations
 
 import json
-import os
 import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,18 +21,18 @@ import numpy as np
 from ..base.arrays import U32, AnyArray
 from ..base.errors import CacheError
 from ..base.ids import NONE
-from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
+from ..base.progress import Progress, ProgressCallback, no_progress
 from ..read.batch import StringTable
 from ..read.columns import IdKind
 from ..read.envelope import Envelope
 from ..read.problem import Problem
 from ..read.report import add_counts, merge_problems
 from .batches import BatchColumns, NumberedBatches
-from .column_files import ColumnFiles, ColumnWriter, Scratch
+from .column_files import ColumnFiles, Scratch
 from .drawing import Drawing
 from .events import flow_events, lane_events
 from .flows import FlowPairs, correlations, paired, write_flows
-from .format import COLUMNS, PROCESS, LaneKind
+from .format import PROCESS, LaneKind
 from .id_lanes import AsyncEvents, AsyncLane, CounterSamples
 from .lane_tables import LaneTables, NumberedLane, write_lane_tables
 from .lane_writer import LaneWriter
@@ -44,12 +43,15 @@ from .version import FORMAT_VERSION, MANIFEST
 from .workers import BuildJob, Worker, Workers
 
 STAGE = "index"
-MOST_THREADS = 4
 
 
-class ReadFacts(Protocol):
-    """What reading came to over all batches; `core.read.reader.ReadResult` is one."""
+class ReadEvents(Protocol):
+    """The events of a source as they were read; `core.read.reader.ReadResult` is one."""
 
+    @property
+    def batches(self) -> Sequence[BatchColumns]: ...  # in file order
+    @property
+    def tables(self) -> Sequence[StringTable]: ...  # strings and tracks of the threads that read
     @property
     def envelope(self) -> Envelope: ...
     @property
@@ -59,46 +61,46 @@ class ReadFacts(Protocol):
 
 
 @dataclass(frozen=True)
-class SummedFacts:
-    """The read report of batches that no reader has added up."""
+class SummedEvents:
+    """Batches whose read reports no reader has added up."""
 
+    batches: Sequence[BatchColumns]
+    tables: Sequence[StringTable]
     envelope: Envelope
     counts: dict[str, int]
     problems: Sequence[Problem]
 
     @classmethod
-    def of(cls, batches: Sequence[BatchColumns], envelope: Envelope | None = None) -> SummedFacts:
+    def of(cls, batches: Sequence[BatchColumns], tables: Sequence[StringTable]) -> SummedEvents:
         """Add up what the batches say themselves."""
         counts = add_counts(batch.counts for batch in batches)
-        return cls(envelope or Envelope(), counts, merge_problems(batch.problems for batch in batches))
+        problems = merge_problems(batch.problems for batch in batches)
+        return cls(batches, tables, Envelope(), counts, problems)
 
 
 def build(
-    batches: Sequence[BatchColumns],
-    tables: Sequence[StringTable],
-    read: ReadFacts,
+    read: ReadEvents,
     folder: Path,
+    workers: Workers,
     progress: ProgressCallback = no_progress,
-    cancelled: CancelledCallback = never,
     *,
     path: str = "",
     fingerprint: Mapping[str, Any] | None = None,
-    threads: int | None = None,
-    native: bool = True,
     free_events: Callable[[], None] = lambda: None,
 ) -> None:
-    """Write the index of batches, given in file order, into `folder`; raises CacheError and Cancelled.
+    """Write the index of what was read into `folder`; raises CacheError and Cancelled.
 
-    `tables` are the strings and tracks of the threads that read. `path` and `fingerprint` go into the
-    manifest to say whose index it is. `threads`: None for as many as there are cores. Without `native` the
-    loops are the plain ones. `free_events` is called when the columns of events are not read any more.
-    The caller owns the folder: it commits it by rename, or removes what a failure left there.
+    `path` and `fingerprint` go into the manifest to say whose index it is. `free_events` is called when the
+    columns of events are not read any more. The caller owns the folder: it commits it by rename, or removes
+    what a failure left there.
     """
-    workers = Workers(threads or min(os.cpu_count() or 1, MOST_THREADS), cancelled, native)
-    with ColumnFiles(folder) as columns, Scratch(folder) as scratch:
-        numbered = NumberedBatches(batches, tables, workers.loops, scratch.array, workers.check, free_events)
-        run = _Build(numbered, read, folder, columns, scratch, workers, progress, cancelled)
-        run.write({"path": path, "source": dict(fingerprint or {})})
+    with Scratch(folder) as scratch:
+        numbered = NumberedBatches(
+            read.batches, read.tables, workers.loops, scratch.array, workers.check, free_events
+        )
+        with ColumnFiles(folder, numbered.category_dtype) as columns:
+            run = _Build(numbered, read, folder, columns, scratch, workers, progress)
+            run.write({"path": path, "source": dict(fingerprint or {})})
 
 
 class _Build:
@@ -107,19 +109,17 @@ class _Build:
     def __init__(
         self,
         batches: NumberedBatches,
-        read: ReadFacts,
+        read: ReadEvents,
         folder: Path,
         columns: ColumnFiles,
         scratch: Scratch,
         workers: Workers,
         progress: ProgressCallback,
-        cancelled: CancelledCallback,
     ) -> None:
         self.batches, self.read, self.folder = batches, read, folder
         self.columns, self.scratch, self.workers = columns, scratch, workers
-        self.progress, self.cancelled = progress, cancelled
+        self.progress = progress
         self.strings = batches.strings
-        self.category_dtype = batches.category_dtype
 
     def write(self, identity: Mapping[str, Any]) -> None:
         batches, columns = self.batches, self.columns
@@ -144,9 +144,6 @@ class _Build:
             for name, table in (("lanes", tables.lanes), ("rows", tables.rows), ("processes", process_table))
         }
         self._write_manifest(identity, written, flow_counts, tables)
-
-    def _writer(self, name: str) -> ColumnWriter:
-        return self.columns.writer(name, COLUMNS[name])
 
     # -- lanes --------------------------------------------------------------------------------------------
 
@@ -177,16 +174,13 @@ class _Build:
         with Scratch(self.folder) as scratch:
             events, event_jobs = lane_events(batches, drawn, self.asyncs, scratch, workers.threads)
             flows, flow_jobs = flow_events(batches, threads, scratch, workers.threads)
-            bound = scratch.array(int(flows.bounds[-1]), "u4")
             known, correlate = correlations(batches, scratch)
-            clear = [partial(_clear, positions) for positions in (slot_of, bound)]
+            clear = [partial(_clear, positions) for positions in (slot_of, flows.bound)]
             workers.run([*event_jobs, *flow_jobs, correlate, *clear], scratch.array)
             batches.free_events()
             workers.run([partial(events.count_slices, lanes) for lanes in events.groups()], scratch.array)
-            writer = LaneWriter(
-                events, [isinstance(one, int) for one in drawn], flows, bound, known, columns,
-                self.category_dtype, slot_of, scratch,
-            )  # fmt: skip
+            is_thread = [isinstance(one, int) for one in drawn]
+            writer = LaneWriter(events, is_thread, flows, known, columns, slot_of, scratch)
             arrows: list[FlowPairs] = []
             jobs = [lambda worker: arrows.append(paired(flows, batches, worker.loops)), *writer.jobs()]
 
@@ -195,15 +189,13 @@ class _Build:
                 self.progress(Progress(STAGE, done, len(drawn), writer.slices))
 
             workers.run(jobs, scratch.array, tell)
-            tables = write_lane_tables(
-                lanes, writer, events, self.counters, columns, self.category_dtype, slot_of, self.cancelled
-            )
+            tables = write_lane_tables(lanes, writer, events, self.counters, columns, slot_of, workers.check)
 
             def finish(name: str) -> BuildJob:
                 return lambda worker: columns.finish(name)
 
             def flows_out(worker: Worker) -> None:
-                write_flows(arrows[0], flows, bound, columns, self.category_dtype, worker)
+                write_flows(arrows[0], flows, columns, worker)
 
             workers.run([flows_out, *map(finish, columns.unfinished)], scratch.array)
         counts = {
@@ -234,17 +226,19 @@ class _Build:
     # -- what speaks of positions, strings, blocks --------------------------------------------------------
 
     def _draw(self, tables: LaneTables, worker: Worker) -> None:
-        drawing = Drawing(self.columns, tables.rows, len(self.batches.categories), self.category_dtype)
+        drawing = Drawing(self.columns, tables.rows, len(self.batches.categories))
         drawing.write(_overview_span(tables), worker.check)
 
     def _write_rest(self, worker: Worker) -> None:
         batches = self.batches
-        self._writer("categories").append(np.array(batches.categories))
+        self.columns.writer("categories").append(np.array(batches.categories))
         for batch, first in zip(batches.batches, batches.first_ordinal):
             for name, values in batch.tables.get("blocks", {}).items():
                 own = np.add(values, first, dtype=np.uint32) if name == "ordinal" else values
-                self._writer(f"blocks.{name}").append(own)
-        self.strings.write(self._writer("strings.blob"), self._writer("strings.offset"), worker.loops)
+                self.columns.writer(f"blocks.{name}").append(own)
+        self.strings.write(
+            self.columns.writer("strings.blob"), self.columns.writer("strings.offset"), worker.loops
+        )
         self.columns.finish("categories", "strings.blob", "strings.offset")
 
     # -- manifest -----------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ import numpy as np
 from ..base.arrays import AnyArray
 from ..base.deflate import deflate_library
 from ..base.errors import CacheError
+from .format import COLUMNS
 
 CRC_BYTES = 1 << 20
 """Bytes of a column under one CRC."""
@@ -91,18 +92,20 @@ class ColumnWriter:
 class ColumnFiles:
     """All columns of an index in the making, created when first used, by several threads."""
 
-    def __init__(self, folder: Path) -> None:
-        """Columns lie in `folder`."""
+    def __init__(self, folder: Path, category_dtype: str) -> None:
+        """Columns lie in `folder`; those of categories have a dtype that holds all of them."""
         self.folder = folder
+        self._category_dtype = category_dtype
         self.entries: dict[str, dict[str, object]] = {}
         self._writers: dict[str, ColumnWriter] = {}
         self._lock = threading.Lock()
 
-    def writer(self, name: str, dtype: str) -> ColumnWriter:
-        """Return the column's writer; its dtype is that of the first call."""
+    def writer(self, name: str, dtype: str | None = None) -> ColumnWriter:
+        """Return the column's writer; its dtype is that of the format, or of the first call."""
         with self._lock:
             writer = self._writers.get(name)
             if writer is None:
+                dtype = dtype or (self._category_dtype if name.endswith(".category") else COLUMNS[name])
                 writer = self._writers[name] = ColumnWriter(self.folder, name, dtype)
             return writer
 

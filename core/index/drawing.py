@@ -19,10 +19,10 @@ BATCH = 1 << 20
 class Drawing:
     """Reads finished slice and sample columns back and fills in the row table."""
 
-    def __init__(self, columns: ColumnFiles, rows: AnyArray, categories: int, category_dtype: str) -> None:
+    def __init__(self, columns: ColumnFiles, rows: AnyArray, categories: int) -> None:
         """`rows` is filled in; `categories`: how many there are."""
         self._columns, self._rows = columns, rows
-        self._categories, self._category_dtype = categories, category_dtype
+        self._categories = categories
         self._sums = self._row_categories = self._pyramid = self._samples = self._cells = 0
 
     def write(self, span: tuple[int, int] | None, check: Callable[[], None]) -> None:
@@ -60,17 +60,17 @@ class Drawing:
             duration[long] = columns.read("long.duration")[entries]
 
         sums = category_sums(count, duration, category, self._categories)
-        columns.writer("row_categories", "u4").append(sums.categories)
+        columns.writer("row_categories").append(sums.categories)
         rows["category_count"][batch] = sums.category_count
         rows["categories"][batch] = self._row_categories + _before(sums.category_count)
         rows["sums"][batch] = sums_begin(self._sums + _before(sums.sums_count), sums.sums_count)
-        columns.writer("category_sums", "i8").append(sums.sums)
+        columns.writer("category_sums").append(sums.sums)
         self._row_categories += len(sums.categories)
         self._sums += len(sums.sums)
 
         sizes = pyramid_sizes(count)
         rows["pyramid"][batch] = self._pyramid + _before(sizes)
-        columns.writer("pyramid.longest", "u4").append(longest(count, duration) + np.uint32(begin))
+        columns.writer("pyramid.longest").append(longest(count, duration) + np.uint32(begin))
         self._pyramid += int(sizes.sum())
 
         rows["overview"][batch] = self._cells
@@ -83,10 +83,10 @@ class Drawing:
             own = slice(first - begin, last - begin)
             check()
             seen = overview(starts[first:last], duration[own], category[own], edges)
-            columns.writer("overview.cell", "u2").append(seen.cell)
-            columns.writer("overview.count", "u4").append(seen.count)
-            columns.writer("overview.category", self._category_dtype).append(seen.category)
-            columns.writer("overview.longest", "u4").append(seen.longest + first)
+            columns.writer("overview.cell").append(seen.cell)
+            columns.writer("overview.count").append(seen.count)
+            columns.writer("overview.category").append(seen.category)
+            columns.writer("overview.longest").append(seen.longest + first)
             rows["overview"][batch[k]], rows["overview_count"][batch[k]] = self._cells, len(seen.cell)
             self._cells += len(seen.cell)
 
@@ -96,8 +96,8 @@ class Drawing:
         begin = int(rows["first"][batch[0]])
         value = self._columns.read("samples.value")[begin : begin + int(count.sum())]
         low, high = extremes(count, value)
-        self._columns.writer("pyramid.low", "f8").append(low)
-        self._columns.writer("pyramid.high", "f8").append(high)
+        self._columns.writer("pyramid.low").append(low)
+        self._columns.writer("pyramid.high").append(high)
         rows["pyramid"][batch] = self._samples + _before(pyramid_sizes(count))
         self._samples += len(low)
 

@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy as np
 
-from ..base.arrays import I64, U8, U64, AnyArray, concatenated_ranges
+from ..base.arrays import I64, U8, U32, U64, AnyArray, concatenated_ranges
 from ..read.columns import TABLES, Table
 from .batches import NumberedBatches
 from .column_files import Scratch
@@ -111,6 +111,7 @@ class FlowEvents:
     columns: Table
     tracks: I64
     bounds: I64  # where those of each track begin, and the last one's end
+    bound: U32  # position of the slice that each belongs to, once its lane is written; NONE
 
 
 def flow_events(
@@ -125,9 +126,9 @@ def flow_events(
     columns = _room(int(bounds[-1]), TABLES["flows"], FLOW_COLUMNS, scratch)
     first_of_track = np.zeros(len(batches.tracks), np.uint64)
     first_of_track[order] = bounds[:-1]
-    return FlowEvents(columns, order, bounds), _placing_jobs(
-        batches, "flows", columns, first_of_track, threads
-    )
+    bound = scratch.array(int(bounds[-1]), "u4")
+    jobs = _placing_jobs(batches, "flows", columns, first_of_track, threads)
+    return FlowEvents(columns, order, bounds, bound), jobs
 
 
 def _room(size: int, dtypes: Mapping[str, str], names: Sequence[str], scratch: Scratch) -> Table:

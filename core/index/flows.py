@@ -10,7 +10,7 @@ from ..base.arrays import I64, U32
 from .batches import NumberedBatches
 from .column_files import ColumnFiles, Scratch
 from .events import FlowEvents
-from .format import COLUMNS, FLOW_COUNTS
+from .format import FLOW_COUNTS
 from .loops import Correlations, Loops
 from .workers import BuildJob, Worker
 
@@ -38,14 +38,12 @@ def paired(flows: FlowEvents, batches: NumberedBatches, loops: Loops) -> FlowPai
 def write_flows(
     arrows: FlowPairs,
     flows: FlowEvents,
-    bound: U32,
     columns: ColumnFiles,
-    category_dtype: str,
     worker: Worker,
 ) -> None:
-    """Write arrows by source, and their order by target; `bound`: the slice of each flow event."""
+    """Write arrows by source, and their order by target."""
     loops, ordinal = worker.loops, flows.columns["ordinal"]
-    source, target = bound.take(arrows.source), bound.take(arrows.target)
+    source, target = flows.bound.take(arrows.source), flows.bound.take(arrows.target)
     every = np.array([0, len(source)], np.uint64)
     target_ordinal, source_ordinal = ordinal.take(arrows.target), ordinal.take(arrows.source)
     order, _ = loops.order(every, source.astype(np.int64), -target_ordinal.astype(np.int64), source_ordinal)
@@ -56,12 +54,11 @@ def write_flows(
         ("category", flows.columns["category"].take(arrows.source)),
     ):  # fmt: skip
         worker.check()
-        dtype = category_dtype if name == "category" else COLUMNS[f"flows.{name}"]
-        columns.writer(f"flows.{name}", dtype).append(values.take(order))
+        columns.writer(f"flows.{name}").append(values.take(order))
     target = target.take(order)
     number = np.arange(len(target), dtype=np.uint32)
     order, _ = loops.order(every, target.astype(np.int64), None, number)
-    columns.writer("flows.by_target", COLUMNS["flows.by_target"]).append(number if order is None else order)
+    columns.writer("flows.by_target").append(number if order is None else order)
 
 
 def correlations(batches: NumberedBatches, scratch: Scratch) -> tuple[Correlations, BuildJob]:

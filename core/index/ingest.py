@@ -228,36 +228,26 @@ def _build(
     pictured: Callable[[Path], None] | None,
 ) -> None:
     from ..read.batch_store import BatchStore
-    from ..read.reader import NATIVE, read_source
+    from ..read.reader import NATIVE, ReadOptions, SourceReading
 
     # Where pictures are drawn, the first of them comes sooner if the builder is loaded when it is needed.
     if pictured is None:
         BackgroundThread(_load_builder)
     with BatchStore(folder) as store, TemporaryDirectory(prefix=PICTURES, dir=folder) as pictures:
-        read = read_source(
-            source,
-            Path(pictures),
-            store,
-            decoder=options.decoder,
-            threads=options.threads,
-            progress=progress,
-            cancelled=cancelled,
-            pictured=pictured,
-        )
+        how = ReadOptions(options.decoder, options.threads)
+        with SourceReading(source, Path(pictures), store, how, progress, cancelled, pictured) as reading:
+            read = reading.read()
         from .build import STAGE, build
+        from .workers import Workers
 
         progress(Progress(STAGE, 0, 1, read.events))
         build(
-            read.batches,
-            read.tables,
             read,
             folder,
+            Workers(options.threads, cancelled, read.decoder == NATIVE),
             progress,
-            cancelled,
             path=source.path,
             fingerprint=source.fingerprint,
-            threads=options.threads,
-            native=read.decoder == NATIVE,
             free_events=store.free_events,
         )
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ..base.arrays import I64, U32, AnyArray, concatenated_ranges
-from ..base.errors import Cancelled
-from ..base.progress import CancelledCallback
 from .column_files import ColumnFiles
 from .events import LaneEvents
-from .format import COLUMNS, LANE, ROW, LaneKind, RowKind
+from .format import LANE, ROW, LaneKind, RowKind
 from .id_lanes import CounterLane, CounterSamples, SampleSeries
 from .lane_writer import Bounds, Group, LaneWriter
 from .lanes import LaneEntry
@@ -53,9 +51,8 @@ def write_lane_tables(
     events: LaneEvents,
     counters: CounterSamples,
     columns: ColumnFiles,
-    category_dtype: str,
     slot_of: U32,
-    cancelled: CancelledCallback,
+    check: Callable[[], None],
 ) -> LaneTables:
     """Write what is not at the slices' positions, in display order; return the tables.
 
@@ -63,7 +60,7 @@ def write_lane_tables(
     """
     groups = [writer.groups[first] for first in sorted(writer.groups)]
     for name in sorted({name for group in groups for name in group.sparse}):
-        out = columns.writer(name, COLUMNS[name])
+        out = columns.writer(name)
         for group in groups:
             for piece in group.sparse.pop(name, ()):
                 out.append(piece)
@@ -89,7 +86,9 @@ def write_lane_tables(
     rows = np.zeros(int(table["rows"].sum()), ROW)
     rows["lane"] = np.repeat(np.arange(len(lanes)), table["rows"])
     _slice_rows(rows, table[drawn], slice_rows, groups)
-    _write_instants(rows, table, drawn, slice_rows, events, columns, category_dtype, slot_of, cancelled)
+    shown = table[drawn]
+    _write_instants(rows, shown, slice_rows, events, columns, slot_of, check)
+    table[drawn] = shown
     samples = _write_samples(rows, table, counted, series, columns)
 
     closed, clamped = Bounds(), Bounds()
@@ -133,33 +132,28 @@ def _slice_rows(rows: AnyArray, lanes: AnyArray, slice_rows: I64, groups: Sequen
 
 def _write_instants(
     rows: AnyArray,
-    table: AnyArray,
-    drawn: I64,
+    lanes: AnyArray,
     slice_rows: I64,
     events: LaneEvents,
     columns: ColumnFiles,
-    category_dtype: str,
     slot_of: U32,
-    cancelled: CancelledCallback,
+    check: Callable[[], None],
 ) -> None:
-    """Write the instants of all lanes: events that stand after the slices of their lane."""
+    """Write the instants of lanes: events that stand after the slices of their lane."""
     done, slices = 0, int(events.slices.sum())
-    for number in np.flatnonzero(table["instants"][drawn]).tolist():
-        if cancelled():
-            raise Cancelled
-        lane = table[drawn[number]]
+    for number in np.flatnonzero(lanes["instants"]).tolist():
+        check()
+        lane = lanes[number]
         first = int(events.bounds[number] + events.slices[number])
         own = slice(first, first + int(lane["instants"]))
         for name in INSTANT_COLUMNS:
-            dtype = category_dtype if name == "category" else COLUMNS[f"instants.{name}"]
-            columns.writer(f"instants.{name}", dtype).append(events.columns[name][own])
+            columns.writer(f"instants.{name}").append(events.columns[name][own])
         n, start = int(lane["instants"]), events.columns["start"][own]
         slot_of[events.columns["ordinal"][own]] = np.arange(slices + done, slices + done + n)
         row = rows[int(lane["first_row"]) + int(slice_rows[number]) :][:1]
         row["kind"], row["depth"], row["first"], row["count"] = RowKind.INSTANTS, slice_rows[number], done, n
         row["start"], row["end"] = start[0], start[-1]
         lane["start"], lane["end"] = min(lane["start"], start[0]), max(lane["end"], start[-1])
-        table[drawn[number]] = lane
         done += n
 
 
@@ -176,7 +170,7 @@ def _write_samples(
         first_row, before = int(table["first_row"][number]), done
         for depth, one in enumerate(own):
             for name in ("start", "value", "ordinal"):
-                columns.writer(f"samples.{name}", COLUMNS[f"samples.{name}"]).append(getattr(one, name))
+                columns.writer(f"samples.{name}").append(getattr(one, name))
             row = rows[first_row + depth :][:1]
             row["kind"], row["depth"], row["series"] = RowKind.SAMPLES, depth, one.series
             row["first"], row["count"] = done, len(one.start)

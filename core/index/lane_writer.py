@@ -13,7 +13,7 @@ from ..read.columns import TIME_LIMIT, Table
 from .column_files import ColumnFiles, Scratch
 from .events import FlowEvents, LaneEvents
 from .format import COLUMNS, LONG, NONE, SliceFlag
-from .loops import BEGINS, CLOSING, ENDS, INSTANT, SLICE, Correlations, LaneRows, Loops
+from .loops import BEGINS, CLOSING, ENDS, INSTANT, SLICE, Correlations, LaneFlows, LaneRows, Loops
 from .workers import BuildJob, Worker
 
 # Arithmetic with the enum's members takes longer than the numpy call it is for.
@@ -85,29 +85,22 @@ class LaneWriter:
         events: LaneEvents,
         is_thread: Sequence[bool],
         flows: FlowEvents,
-        bound: U32,
         correlations: Correlations,
         columns: ColumnFiles,
-        category_dtype: str,
         slot_of: U32,
         scratch: Scratch,
     ) -> None:
-        """`is_thread`: per lane, else it is async. `bound` is told the position of each flow event's slice,
-        `slot_of` that of the slice that an event begins or ends.
+        """`is_thread`: per lane, else it is async. `flows.bound` is told the position of each flow event's
+        slice, `slot_of` that of the slice that an event begins or ends.
         """
         self.groups: dict[int, Group] = {}
         """By their first lanes."""
-        self._events, self._flows, self._bound, self._correlations = events, flows, bound, correlations
+        self._events, self._flows, self._correlations = events, flows, correlations
         self._slot_of, self._scratch = slot_of, scratch
         self._is_thread = np.array(is_thread, np.bool_)
         self._threads_before = np.cumsum([0, *is_thread])
         self._positions = np.cumsum([0, *events.slices.tolist()])
-        self._columns = {
-            name: columns.writer(
-                f"slices.{name}", category_dtype if name == "category" else COLUMNS[f"slices.{name}"]
-            )
-            for name in (PLACED if self.slices else ())
-        }
+        self._columns = {name: columns.writer(f"slices.{name}") for name in (PLACED if self.slices else ())}
 
     @property
     def slices(self) -> int:
@@ -244,7 +237,13 @@ class LaneWriter:
             order = rows.order[at : at + PIECE]
             n = len(order)
             columns = loops.slices(
-                rows, at, at + n, first, events["start"], events["duration"], events["ordinal"], self._slot_of
+                rows,
+                range(at, at + n),
+                first,
+                events["start"],
+                events["duration"],
+                events["ordinal"],
+                self._slot_of,
             )
             for name in ("start", "duration", "self", "ordinal", "parent"):
                 self._columns[name].put(first + at, getattr(columns, "self_time" if name == "self" else name))
@@ -302,11 +301,10 @@ class LaneWriter:
         own = slice(int(flow_bounds[0]), int(flow_bounds[-1]))
         if own.start == own.stop:
             return
-        flows = {name: values[own] for name, values in self._flows.columns.items()}
-        loops.bind(
-            rows, bounds, count, int(self._positions[lanes.start]), events,
-            (flow_bounds - own.start).astype(np.uint64), flows, self._correlations, self._bound[own],
-        )  # fmt: skip
+        columns = {name: values[own] for name, values in self._flows.columns.items()}
+        flows = LaneFlows((flow_bounds - own.start).astype(np.uint64), columns, self._flows.bound[own])
+        first = int(self._positions[lanes.start])
+        loops.bind(rows, bounds, count, first, events, flows, self._correlations)
 
 
 def _per_lane(mask: AnyArray, bounds: U64) -> I64:

@@ -43,6 +43,15 @@ class LaneRows:
 
 
 @dataclass(frozen=True, slots=True)
+class LaneFlows:
+    """The flow events of some lanes, lane after lane."""
+
+    bounds: U64  # where those of each lane begin, and the last one's end
+    columns: dict[str, AnyArray]
+    bound: U32  # is told the position of the slice that each belongs to; NONE
+
+
+@dataclass(frozen=True, slots=True)
 class SliceColumns:
     """Some slices as the index stores them, in the order of positions."""
 
@@ -135,15 +144,14 @@ class Loops(Protocol):
     def slices(
         self,
         rows: LaneRows,
-        begin: int,
-        end: int,
+        places: range,
         first: int,
         start: I64,
         duration: I64,
         ordinal: U32,
         slot_of: U32,
     ) -> SliceColumns:
-        """Return the columns of the slices at places begin..end; place 0 has position `first`.
+        """Return the columns of the slices at some places; place 0 has position `first`.
 
         `slot_of` is told the position of each event's slice.
         """
@@ -156,10 +164,8 @@ class Loops(Protocol):
         count: U64,
         first: int,
         slices: dict[str, AnyArray],
-        flow_bounds: U64,
-        flows: dict[str, AnyArray],
+        flows: LaneFlows,
         correlations: Correlations,
-        bound: U32,
     ) -> None:
         """Fill in the position of the slice that each flow event of each lane belongs to; NONE.
 

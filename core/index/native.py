@@ -11,7 +11,7 @@ from ..base.arrays import I64, U8, U16, U32, U64, AnyArray
 from ..base.errors import Cancelled
 from ..base.ids import NONE
 from .format import FLOW_COUNTS
-from .loops import CancelFlag, Correlations, Interned, LaneRows, Rooms, SliceColumns
+from .loops import CancelFlag, Correlations, Interned, LaneFlows, LaneRows, Rooms, SliceColumns
 
 _FLOW_COLUMNS = ("phase", "flags", "start", "ordinal", "id_kind", "id_value")
 SEED = int.from_bytes(np.random.default_rng().bytes(8), "little")
@@ -145,8 +145,7 @@ class NativeLoops:
     def slices(
         self,
         rows: LaneRows,
-        begin: int,
-        end: int,
+        places: range,
         first: int,
         start: I64,
         duration: I64,
@@ -154,15 +153,15 @@ class NativeLoops:
         slot_of: U32,
     ) -> SliceColumns:
         """See `Loops.slices`."""
-        n, room = end - begin, self._room
+        n, room = len(places), self._room
         columns = SliceColumns(
             room("slices.start", n, "i8"), room("slices.duration", n, "u4"), room("slices.self", n, "u4"),
             room("slices.ordinal", n, "u4"), room("slices.parent", n, "u4"),
         )  # fmt: skip
         self._call(
-            "tl_slices", n, rows.order[begin:end], first + begin, first, start, duration, rows.self_time,
-            ordinal, rows.parent, rows.position, columns.start, columns.duration, columns.self_time,
-            columns.ordinal, columns.parent, slot_of,
+            "tl_slices", n, rows.order[places.start : places.stop], first + places.start, first, start,
+            duration, rows.self_time, ordinal, rows.parent, rows.position, columns.start, columns.duration,
+            columns.self_time, columns.ordinal, columns.parent, slot_of,
         )  # fmt: skip
         return columns
 
@@ -173,22 +172,22 @@ class NativeLoops:
         count: U64,
         first: int,
         slices: dict[str, AnyArray],
-        flow_bounds: U64,
-        flows: dict[str, AnyArray],
+        flows: LaneFlows,
         correlations: Correlations,
-        bound: U32,
     ) -> None:
         """See `Loops.bind`."""
         rooms = ("bind.order", "bind.sort")
-        order, _ = self._ordered(rooms, flow_bounds, flows["start"], None, flows["ordinal"])
+        columns = flows.columns
+        order, _ = self._ordered(rooms, flows.bounds, columns["start"], None, columns["ordinal"])
         if order is None:
-            order = np.arange(len(flows["start"]), dtype=np.uint32)
+            order = np.arange(len(columns["start"]), dtype=np.uint32)
         longest = int(count.max(initial=0))
         room = self._sparse_room("open", self._functions.tl_bind_room(ctypes.c_uint64(longest)))
         self._call(
             "tl_bind", len(count), bounds, count, slices["start"], slices["duration"], slices["ordinal"],
-            rows.parent, rows.position, first, flow_bounds, order, *(flows[name] for name in _FLOW_COLUMNS),
-            len(correlations.ordinal), correlations.ordinal, correlations.value, bound, room,
+            rows.parent, rows.position, first, flows.bounds, order,
+            *(columns[name] for name in _FLOW_COLUMNS),
+            len(correlations.ordinal), correlations.ordinal, correlations.value, flows.bound, room,
         )  # fmt: skip
 
     def pair(self, flows: dict[str, AnyArray], pid: U32, categories: int) -> tuple[U32, U32, I64]:

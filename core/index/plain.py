@@ -21,6 +21,7 @@ from .loops import (
     CancelFlag,
     Correlations,
     Interned,
+    LaneFlows,
     LaneRows,
     SliceColumns,
 )
@@ -143,8 +144,7 @@ class PlainLoops:
     def slices(
         self,
         rows: LaneRows,
-        begin: int,
-        end: int,
+        places: range,
         first: int,
         start: I64,
         duration: I64,
@@ -153,11 +153,11 @@ class PlainLoops:
     ) -> SliceColumns:
         """See `Loops.slices`."""
         self._cancel.check()
-        order = rows.order[begin:end]
+        order = rows.order[places.start : places.stop]
         parent = rows.parent[order]
         inside = parent != NONE
         parent[inside] = rows.position[parent[inside]] + np.uint32(first)
-        slot_of[ordinal[order]] = np.arange(first + begin, first + end)
+        slot_of[ordinal[order]] = np.arange(first + places.start, first + places.stop)
         return SliceColumns(
             start[order],
             np.minimum(duration[order], LONG).astype(np.uint32),
@@ -173,10 +173,8 @@ class PlainLoops:
         count: U64,
         first: int,
         slices: dict[str, AnyArray],
-        flow_bounds: U64,
-        flows: dict[str, AnyArray],
+        flows: LaneFlows,
         correlations: Correlations,
-        bound: U32,
     ) -> None:
         """See `Loops.bind`."""
         for lane, (begin, size) in enumerate(zip(bounds.tolist(), count.tolist())):
@@ -189,9 +187,9 @@ class PlainLoops:
                 slices["ordinal"][own].tolist(),
                 correlations,
             )
-            for flow in range(int(flow_bounds[lane]), int(flow_bounds[lane + 1])):
-                entry = lane_slices.of({name: values[flow].item() for name, values in flows.items()})
-                bound[flow] = NONE if entry < 0 else first + int(rows.position[begin + entry])
+            for flow in range(int(flows.bounds[lane]), int(flows.bounds[lane + 1])):
+                entry = lane_slices.of({name: values[flow].item() for name, values in flows.columns.items()})
+                flows.bound[flow] = NONE if entry < 0 else first + int(rows.position[begin + entry])
 
     def pair(self, flows: dict[str, AnyArray], pid: U32, categories: int) -> tuple[U32, U32, I64]:
         """See `Loops.pair`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,13 +11,14 @@ from typing import TypeAlias
 import numpy as np
 
 from ..base.errors import Cancelled
-from ..base.progress import CancelledCallback
+from ..base.progress import CancelledCallback, never
 from ..base.threads import BackgroundThread
 from ..native.library import native_library
 from .loops import Allocate, CancelFlag, Loops, Rooms
 from .native import NativeLoops
 from .plain import PlainLoops
 
+MOST_THREADS = 4
 LOOK_S = 0.02
 """So often the callbacks are asked and told while jobs run."""
 
@@ -37,9 +39,13 @@ BuildJob: TypeAlias = Callable[[Worker], None]
 class Workers:
     """Runs jobs on threads: what is done at the same time must not depend on each other."""
 
-    def __init__(self, threads: int, cancelled: CancelledCallback, native: bool = True) -> None:
-        """With `native` the loops are those in C, where the library can be loaded."""
-        self.threads = threads
+    def __init__(
+        self, threads: int | None = None, cancelled: CancelledCallback = never, native: bool = True
+    ) -> None:
+        """`threads`: None for as many as there are cores. With `native` the loops are those in C, where the
+        library can be loaded.
+        """
+        self.threads = threads or min(os.cpu_count() or 1, MOST_THREADS)
         self._cancelled = cancelled
         self._functions = native_library().functions if native else None
         self.loops = self._loops(CancelFlag(), Rooms(np.empty))

@@ -99,11 +99,24 @@ def new_scanner(decoder: str, promoted: PromotedTable) -> NewScanner:
     return make
 
 
-def thread_count(source: Source, threads: int | None, decoder: str) -> int:
+@dataclass(frozen=True)
+class ReadOptions:
+    """How a source is read; what comes of it does not depend on this."""
+
+    decoder: str = NATIVE
+    threads: int | None = None  # as many as there are cores
+    chunk_size: int = CHUNK_SIZE  # bytes that a thread reads at once
+    longest: int = LONGEST_EVENT  # bytes; longer events are counted and passed over
+
+
+DEFAULT_READ_OPTIONS = ReadOptions()
+
+
+def thread_count(source: Source, options: ReadOptions) -> int:
     """Return how many threads are to read a source; Python's own scanner runs in one at a time anyway."""
-    if scanner_name(decoder) == PYTHON or (source.seekable and source.size < THREADS_FROM):
+    if scanner_name(options.decoder) == PYTHON or (source.seekable and source.size < THREADS_FROM):
         return 1
-    return min(os.cpu_count() or 1, MOST_THREADS) if threads is None else threads
+    return min(os.cpu_count() or 1, MOST_THREADS) if options.threads is None else options.threads
 
 
 class SourceReading:
@@ -114,21 +127,20 @@ class SourceReading:
         source: Source,
         folder: Path,
         store: BatchStore,
-        *,
-        decoder: str = NATIVE,
-        threads: int | None = None,
-        chunk_size: int = CHUNK_SIZE,
-        longest: int = LONGEST_EVENT,
+        options: ReadOptions = DEFAULT_READ_OPTIONS,
         progress: ProgressCallback = no_progress,
         cancelled: CancelledCallback = never,
         pictured: Pictured | None = None,
     ) -> None:
-        """Open the source; batches are written to `store`, pictures to `folder`."""
+        """Open the source and begin to read it into batches, whose columns lie in `store`.
+
+        `pictured`, where given, is called with the file, in `folder`, of each batch's picture (see `coarse`).
+        """
         self._store = store
-        self.decoder = scanner_name(decoder)
+        self.decoder = scanner_name(options.decoder)
         self._source = source
         self._folder = folder
-        self._chunk_size = chunk_size
+        self._chunk_size = options.chunk_size
         self._promoted = PromotedTable()
         self._progress = progress
         self._cancelled = cancelled
@@ -141,10 +153,10 @@ class SourceReading:
                 self._text,
                 new_scanner(self.decoder, self._promoted),
                 thread=thread,
-                chunk_size=chunk_size,
-                longest=longest,
+                chunk_size=options.chunk_size,
+                longest=options.longest,
             )
-            for thread in range(thread_count(source, threads, decoder))
+            for thread in range(thread_count(source, options))
         ]
         self._events = 0
         self._ahead: int | None = None
@@ -172,7 +184,11 @@ class SourceReading:
         self._text.close()
 
     def read(self) -> ReadResult:
-        """Read everything. Raises UnreadableError, CacheError on a full disk, Cancelled."""
+        """Read everything. Sound JSON without events is an empty trace with a problem.
+
+        Raises UnreadableError where neither an event nor that stands in the source, CacheError on a full
+        disk, Cancelled.
+        """
         documents = Documents(self._text)
         batches: list[StoredBatch] = []
         array, count = documents.next(), 0
@@ -305,33 +321,3 @@ def spread(count: int) -> list[int]:
     bits = max(1, (count - 1).bit_length())
     numbers = (int(f"{number:0{bits}b}"[::-1], 2) for number in range(1 << bits))
     return [count - 1, *(number for number in numbers if number < count - 1)]
-
-
-def read_source(
-    source: Source,
-    folder: Path,
-    store: BatchStore,
-    *,
-    decoder: str = NATIVE,
-    threads: int | None = None,
-    progress: ProgressCallback = no_progress,
-    cancelled: CancelledCallback = never,
-    pictured: Pictured | None = None,
-) -> ReadResult:
-    """Read a source into batches, whose columns lie in `store`.
-
-    `pictured`, where given, is called with the file, in `folder`, of each batch's picture (see `coarse`).
-    Sound JSON without events is an empty trace with a problem. Raises UnreadableError where neither an event
-    nor that stands in the source, CacheError on a full disk, Cancelled.
-    """
-    with SourceReading(
-        source,
-        folder,
-        store,
-        decoder=decoder,
-        threads=threads,
-        progress=progress,
-        cancelled=cancelled,
-        pictured=pictured,
-    ) as reading:
-        return reading.read()

@@ -28,10 +28,11 @@ from tracelane.core.base.errors import CacheError, Cancelled
 from tracelane.core.base.progress import Progress
 from tracelane.core.index import column_files, lane_writer, promoted
 from tracelane.core.index import events as events_module
-from tracelane.core.index.build import SummedFacts, build
+from tracelane.core.index.build import SummedEvents, build
 from tracelane.core.index.column_files import ColumnFiles
 from tracelane.core.index.format import LONG, NONE, LaneKind, RowKind, SliceFlag
 from tracelane.core.index.store import Index
+from tracelane.core.index.workers import Workers
 from tracelane.core.read.batch_store import BatchStore, store_batch
 from tracelane.core.read.columns import TIME_LIMIT
 from tracelane.core.read.promoted import PROMOTED, Kind
@@ -67,7 +68,7 @@ def test_threads_and_loops_do_not_matter(
 
     def built(name: str, threads: int, native: bool) -> dict[str, bytes]:
         (tmp_path / name).mkdir()
-        build_parts(parts, tmp_path / name, threads=threads, native=native)
+        build_parts(parts, tmp_path / name, Workers(threads, native=native))
         return {path.name: path.read_bytes() for path in (tmp_path / name).iterdir()}
 
     whole = built("whole", 1, False)
@@ -87,7 +88,7 @@ def test_stored_batches_are_batches_in_memory(tmp_path: Path) -> None:
     batches, tables = zip(*(part.batch(number) for number, part in enumerate(parts_of(events, [100]))))
     with BatchStore(tmp_path) as store:
         stored = [store_batch(batch, store) for batch in batches]
-        build(stored, tables, SummedFacts.of(stored), folder)
+        build(SummedEvents.of(stored, tables), folder, Workers())
     assert files(tmp_path / "memory") == files(folder)
 
 
@@ -282,9 +283,9 @@ def test_cancelled_and_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     """A request to stop is heard, progress is told, and a full disk is one clear line."""
     parts = parts_of(every_phase())
     with pytest.raises(Cancelled):
-        build_parts(parts, tmp_path, cancelled=lambda: True)
+        build_parts(parts, tmp_path, Workers(cancelled=lambda: True))
     reports: list[Progress] = []
-    build_parts(parts, tmp_path, reports.append)
+    build_parts(parts, tmp_path, progress=reports.append)
     assert reports[-1].done == reports[-1].total
 
     def full(*_: object) -> int:
@@ -293,7 +294,7 @@ def test_cancelled_and_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("tracelane.core.index.column_files.ColumnWriter._write", full)
     with pytest.raises((CacheError, OSError), match="No space"):
         build_parts(parts, tmp_path)
-    with pytest.raises(CacheError, match="cannot write"), ColumnFiles(tmp_path / "absent") as columns:
+    with pytest.raises(CacheError, match="cannot write"), ColumnFiles(tmp_path / "absent", "u1") as columns:
         columns.writer("x", "u1")
     with pytest.raises(CacheError, match="cannot write"):
         column_files.Scratch(tmp_path / "absent", 0).array(10, "u1")

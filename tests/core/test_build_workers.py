@@ -7,6 +7,7 @@ import threading
 import numpy as np
 import pytest
 
+from tests.waiting import running_threads, wait_until
 from tracelane.core.base.errors import CacheError, Cancelled
 from tracelane.core.base.progress import never
 from tracelane.core.index.workers import BuildJob, Worker, Workers
@@ -53,10 +54,10 @@ def test_a_failure_stops_the_others(native: bool) -> None:
         begun.wait()
         raise CacheError("No space left on device")
 
-    before = threading.active_count()
+    before = running_threads()
     with pytest.raises(CacheError, match="No space"):
         Workers(2, never, native).run([sorts_for_ever(begun), fail, fail], np.empty)
-    assert threading.active_count() == before
+    wait_until(lambda: running_threads() <= before)
 
 
 @pytest.mark.parametrize("native", [True, False])
@@ -64,9 +65,9 @@ def test_a_failure_stops_the_others(native: bool) -> None:
 def test_a_request_to_stop_reaches_the_loops(threads: int, native: bool) -> None:
     """Loops that run end when it is asked for, and Cancelled is raised; asked before, nothing begins."""
     begun = threading.Event()
-    before = threading.active_count()
+    before = running_threads()
     with pytest.raises(Cancelled):
         Workers(threads, begun.is_set, native).run([sorts_for_ever(begun), sorts_for_ever()], np.empty)
     with pytest.raises(Cancelled):
         Workers(threads, begun.is_set, native).run([sorts_for_ever()], np.empty)
-    assert threading.active_count() == before
+    wait_until(lambda: running_threads() <= before)

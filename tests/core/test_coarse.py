@@ -26,7 +26,7 @@ from tracelane.core.read.coarse import (
     read_coarse,
     write_coarse,
 )
-from tracelane.core.read.reader import SourceReading
+from tracelane.core.read.reader import ReadOptions, SourceReading
 from tracelane.core.read.source import open_source
 
 Interval = tuple[int, int]
@@ -197,7 +197,11 @@ def test_at_a_quarter_nearly_all_is_touched(tmp_path: Path) -> None:
     with (
         BatchStore(folder) as store,
         SourceReading(
-            open_source(path), folder, store, threads=1, chunk_size=1 << 15, pictured=pictures.append
+            open_source(path),
+            folder,
+            store,
+            ReadOptions(threads=1, chunk_size=1 << 15),
+            pictured=pictures.append,
         ) as reading,
     ):
         result = reading.read()

@@ -7,18 +7,18 @@ import gzip
 import json
 import os
 import random
-import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.waiting import running_threads, wait_until
 from tracelane.core.base.errors import CacheError, Cancelled, UnreadableError
 from tracelane.core.base.progress import Progress
 from tracelane.core.native.library import native_library
 from tracelane.core.read.batch_store import BatchStore
 from tracelane.core.read.problem import Problem
-from tracelane.core.read.reader import spread
+from tracelane.core.read.reader import ReadOptions, spread
 from tracelane.core.read.report import add_counts, merge_problems
 
 from ..reading import read_parts
@@ -65,7 +65,7 @@ FORMS = {
 def test_parts_tile_the_events(tmp_path: Path, form: str, size: int, name: str) -> None:
     """Whatever the form and wherever chunks end, the same events come out in order."""
     texts = [event(number) for number in range(200)]
-    result, parts = read_parts(write(tmp_path, FORMS[form](texts), name), chunk_size=size)
+    result, parts = read_parts(write(tmp_path, FORMS[form](texts), name), ReadOptions(chunk_size=size))
     assert (len(parts) > 2) == (size < 10_000)
     rows = whole(parts)
     assert rows["events"] == result.events == 200
@@ -113,7 +113,7 @@ def test_any_number_of_events_is_repaired(tmp_path: Path) -> None:
     """Rooms of the columns grow with repaired events as they do with sound ones, for either scanner."""
     texts = [event(n).replace("1.5", "NaN" if n % 2 else "1.5", 1) for n in range(6000)]
     path = write(tmp_path, FORMS["object"](texts))
-    results = [read_parts(path, decoder=decoder) for decoder in ("native", "python")]
+    results = [read_parts(path, ReadOptions(decoder=decoder)) for decoder in ("native", "python")]
     for result, parts in results:
         assert result.counts["repaired"] == result.counts["no_usable_time"] == 3000
         assert whole(parts)["events"] == 6000
@@ -204,17 +204,16 @@ def test_threads_chunks_and_scanners_make_no_difference(tmp_path: Path, form: st
     """Events, their order, arguments, counts, keys around them, problems and blocks are always the same."""
     path = write(tmp_path, FILES[form](events_text(1, 3000)))
     packed = write(tmp_path, path.read_text(), "t.json.gz")
-    alone, parts = read_parts(path, chunk_size=1 << 26)
+    alone, parts = read_parts(path, ReadOptions(chunk_size=1 << 26))
     rows, block_rows = whole(parts), blocks(parts)
-    for options in (
-        {"threads": 2, "chunk_size": 30_000},
-        {"threads": 3, "chunk_size": 5_000, "pictured": lambda file: None},
-        {"decoder": "python", "chunk_size": 30_000},
+    for options, pictured in (
+        (ReadOptions(threads=2, chunk_size=30_000), None),
+        (ReadOptions(threads=3, chunk_size=5_000), lambda file: None),
+        (ReadOptions(decoder="python", chunk_size=30_000), None),
     ):
         for file in (path, packed):
-            result, parts = read_parts(file, **options)
-            if file is path or "decoder" not in options:
-                assert result.decoder == ("python" if "decoder" in options else alone.decoder)
+            result, parts = read_parts(file, options, pictured=pictured)
+            assert result.decoder == ("python" if options.decoder == "python" else alone.decoder)
             assert whole(parts) == rows
             assert (result.envelope, result.counts) == (alone.envelope, alone.counts)
             assert result.problems == alone.problems
@@ -239,7 +238,7 @@ def test_order_of_reading() -> None:
 def test_wrong_cuts_leave_nothing(tmp_path: Path) -> None:
     """What was read twice, or behind the array, is not among the batches; they are in file order."""
     path = write(tmp_path, FILES["keys behind"](events_text(3, 2000)))
-    result, parts = read_parts(path, chunk_size=5_000)
+    result, parts = read_parts(path, ReadOptions(chunk_size=5_000))
     assert [batch.number for batch in result.batches] == sorted({batch.number for batch in result.batches})
     assert sum(part.events for part in parts) == result.events == 2000
 
@@ -250,7 +249,7 @@ def test_progress_rises_to_the_size(tmp_path: Path, name: str) -> None:
     """The bytes told rise to the size of the file, as do the events."""
     path = write(tmp_path, FORMS["object"]([event(number) for number in range(3000)]), name)
     seen: list[Progress] = []
-    result, _ = read_parts(path, chunk_size=5000, progress=seen.append)
+    result, _ = read_parts(path, ReadOptions(chunk_size=5000), progress=seen.append)
     assert [one.done for one in seen] == sorted(one.done for one in seen)
     size = path.stat().st_size
     assert all(one.done <= size == one.total for one in seen) and len(seen) > 5
@@ -261,27 +260,29 @@ def test_progress_rises_to_the_size(tmp_path: Path, name: str) -> None:
 def test_reading_is_cancelled(tmp_path: Path, name: str) -> None:
     """A request to stop ends all threads."""
     path = write(tmp_path, FORMS["object"]([event(number) for number in range(3000)]), name)
-    before = threading.active_count()
+    before = running_threads()
     with pytest.raises(Cancelled):
         read_parts(path, cancelled=lambda: True)
     calls: list[int] = []
     with pytest.raises(Cancelled):
-        read_parts(path, chunk_size=5000, threads=2, cancelled=lambda: calls.append(1) or len(calls) > 5)
-    assert threading.active_count() == before
+        read_parts(
+            path, ReadOptions(chunk_size=5000, threads=2), cancelled=lambda: calls.append(1) or len(calls) > 5
+        )
+    wait_until(lambda: running_threads() <= before)
 
 
 def test_a_full_disk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where batches cannot be written, reading ends with an error and leaves no thread."""
     path = write(tmp_path, FORMS["object"]([event(number) for number in range(300)]))
-    before = threading.active_count()
+    before = running_threads()
 
     def full(*_: Any) -> int:
         raise OSError(errno.ENOSPC, "no space left on device")
 
     monkeypatch.setattr(os, "pwritev", full)
     with pytest.raises(CacheError, match="no space left"):
-        read_parts(path, chunk_size=5000)
-    assert threading.active_count() == before
+        read_parts(path, ReadOptions(chunk_size=5000))
+    wait_until(lambda: running_threads() <= before)
     with pytest.raises(CacheError, match="cannot write"):
         BatchStore(tmp_path / "missing")
 
@@ -290,8 +291,8 @@ def test_an_oversized_event_is_cut(tmp_path: Path) -> None:
     """Of an event longer than is read whole the fixed keys are kept; its neighbours are read as ever."""
     long = event(1, args={"External id": 3, "text": "x" * 400_000, "list": ["y" * 99] * 999})
     path = write(tmp_path, FORMS["object"]([event(0), long, event(2)]))
-    for options in ({}, {"decoder": "python"}):
-        result, parts = read_parts(path, longest=300_000, chunk_size=100_000, **options)
+    for decoder in ("native", "python"):
+        result, parts = read_parts(path, ReadOptions(decoder, longest=300_000, chunk_size=100_000))
         rows = whole(parts)
         assert [row[2] for row in rows["timed"]] == [0, 1, 2]
         assert rows["promoted"]["external_id"] == [(0, 0), (1, 3), (2, 2)]

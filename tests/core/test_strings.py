@@ -25,7 +25,7 @@ def source_strings(kind: str, tables: list[list[str]]) -> SourceStrings:
 
 
 def written(strings: SourceStrings, kind: str, folder: Path) -> list[str]:
-    with ColumnFiles(folder) as columns:
+    with ColumnFiles(folder, "u1") as columns:
         strings.write(columns.writer("blob", "u1"), columns.writer("offset", "i8"), loops_of(kind))
         columns.finish()
         blob, offsets = columns.read("blob").tobytes(), columns.read("offset").tolist()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.core.loops import BOTH, loops_of
 from tracelane.core.base.errors import Cancelled
 from tracelane.core.base.ids import NONE
-from tracelane.core.index.loops import CLOSING, CancelFlag, Correlations, Loops
+from tracelane.core.index.loops import CLOSING, CancelFlag, Correlations, LaneFlows, Loops
 
 Events = list[tuple[int, int, int]]
 """(start, duration, kind) of events; their ordinals are shuffled."""
@@ -94,7 +94,9 @@ def test_columns_of_slices(lanes: list[Events], seed: int, data: st.DataObject) 
     for loops in both():
         rows = loops.rows(batch.bounds, count, batch.start, batch.duration)
         slot_of = np.full(len(batch.start), NONE, np.uint32)
-        columns = loops.slices(rows, begin, end, 70, batch.start, batch.duration, batch.ordinal, slot_of)
+        columns = loops.slices(
+            rows, range(begin, end), 70, batch.start, batch.duration, batch.ordinal, slot_of
+        )
         results.append((rows, columns, slot_of))
     (got, got_columns, got_slots), (want, want_columns, want_slots) = results
     for name in ("order", "row_sizes", "lane_rows", "lane_depth", "lane_overlaps"):
@@ -144,7 +146,7 @@ def test_flows_bind_alike(
     for loops in both():
         bound = np.full(len(ends), 5, np.uint32)
         rows = loops.rows(batch.bounds, count, batch.start, batch.duration)
-        loops.bind(rows, batch.bounds, count, 30, slices, flow_bounds, flows, correlations, bound)
+        loops.bind(rows, batch.bounds, count, 30, slices, LaneFlows(flow_bounds, flows, bound), correlations)
         bindings.append(bound)
     same(*bindings)
 
