@@ -25,7 +25,7 @@ from ..scope import Scope
 from ..skew import Skew, skew, skew_of_processes
 from ..slices import nearest_around
 from ..step_choice import Steps, find_steps
-from ..work import Work, work_of
+from ..work import Work, rank_of, work_of
 from .baseline import Baseline
 from .finding import Evidence, NotJudged
 from .host_columns import (
@@ -113,13 +113,28 @@ class SourceFacts:
         """The rank of each process, by its number, where one file holds several; empty otherwise."""
         return self._capture.ranks_in_file
 
+    @cached_property
+    def rank(self) -> int | None:
+        """The rank of the source, by its name or by what it says, None where neither tells."""
+        rank = self.scope.trace.rank(self.source)
+        said = rank_of(self.index, -1) if rank is None else rank
+        return None if said < 0 else said
+
+    @property
+    def is_numbered(self) -> bool:
+        """Whether no file says its rank, so that it only counts the files."""
+        members = self.scope.trace.members
+        return self.source < len(members) and members[self.source].numbered
+
     @property
     def rank_title(self) -> str:
         """What sentences call the source, or the rank in it, as one of several."""
+        file = Path(self.index.path).name
         if self.part.title:
             return self.part.title.capitalize()
-        rank = self.scope.trace.rank(self.source)
-        return f"Rank {rank}" if rank is not None else Path(self.index.path).name
+        if self.rank is None:
+            return file
+        return f"Rank {self.rank}" + (f" ({file})" if self.is_numbered else "")
 
     # -- host ---------------------------------------------------------------------------------------------
 

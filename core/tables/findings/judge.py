@@ -10,7 +10,7 @@ import numpy as np
 
 from ...base.units import format_ns
 from ..scope import Scope
-from ..work import rank_of, work_of
+from ..work import work_of
 from .baseline import Baseline
 from .facts import CaptureFacts, SourceFacts, share
 from .finding import Finding, Findings, NotJudged, Observation
@@ -98,8 +98,7 @@ def _part_title(facts: SourceFacts) -> str:
     """
     if len(facts.scope.trace.indexes) < 2:
         return facts.part.title
-    rank = rank_of(facts.index, -1)
-    file = f"rank {rank}" if rank >= 0 else Path(facts.index.path).name
+    file = Path(facts.index.path).name if facts.rank is None or facts.is_numbered else f"rank {facts.rank}"
     return f"{facts.part.title} of {file}" if facts.part.title else file
 
 
