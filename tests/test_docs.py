@@ -208,3 +208,9 @@ def test_hooks_before_a_commit_check_what_make_does() -> None:
     entries = {entry.replace(" -q", "") for entry in re.findall(r"entry: (.*)", hooks)}
     commands = {line.strip().replace("$(BIN)", ".venv/bin") for line in rule[1].splitlines()}
     assert {command.replace(" --check", "") for command in commands} == entries
+
+
+def test_lines_of_the_changelog_are_short() -> None:
+    """No line of CHANGELOG.md is longer than 120 characters."""
+    lines = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").splitlines()
+    assert not [line for line in lines if len(line) > 120]

@@ -107,6 +107,7 @@ class SliceRows:
 
     def sort(self, key: str, descending: bool = True) -> None:
         """Order the slices by a time instead; equal ones stay in order of start. KeyError names the times."""
+        key = {"start": "ts", "duration": "dur"}.get(key.lower(), key)
         if key.removesuffix("_ns") not in TIMES:
             raise KeyError(
                 f"no column {key!r} to sort by; there are {', '.join(f'{one}_ns' for one in TIMES)}"

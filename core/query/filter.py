@@ -1,7 +1,7 @@
 """The filter language of search, `:filter` and `--where`: terms that all must hold, read from one line.
 
 nccl 'two words' /regex/ /regex/i    the name contains the text (case aside), matches the expression
-name='exactly this'                  the name is this text
+name:nccl name='exactly this'        the same; the name is this text
 cat:kernel lane:'stream 0'           the category is, the lane's title contains; :/regex/ works too
 lane:'rank 1'                        all lanes of that rank
 dur>1ms self<=20us                   > >= < <= = with ns us ms s
@@ -187,6 +187,9 @@ def _term(text: str, at: int, negated: bool) -> tuple[Term, int]:
             if make is Category:
                 pattern = Text(pattern.how, pattern.text, pattern.ignore_case or pattern.how == "is")
             return make(pattern, negated), at
+    if text.startswith("name:", at) and not text.startswith("name::", at):
+        pattern, at = _text(text, at + 5, "in", "name:")
+        return Name(pattern, negated), at
     if text.startswith("name=", at):
         pattern, at = _text(text, at + 5, "is", "name=")
         return Name(pattern, negated), at

@@ -95,7 +95,7 @@ def step_place(steps: StepSpans, step: str) -> int:
     rows = [at for at, own in enumerate(steps.labels) if own == label]
     if not rows:
         ends = f"{steps.labels[0]} to {steps.labels[-1]}"
-        raise UsageError(f"step: no step {label}; there are {ends}, {steps.choice}")
+        raise UsageError(f"step: no step {label}; there are {ends}, {steps.choice}; nth:-1 is the last")
     if len(rows) > 1:
         raise UsageError(
             f"step: {len(rows):,} steps are called {label}: say which, nth:{rows[0]} is the first"

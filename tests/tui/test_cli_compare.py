@@ -67,6 +67,10 @@ def test_baseline(trace: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
         (["--max", "nothing=1"], EXIT_USAGE, ""),
         (["--max", "kernels.nothing=1"], EXIT_USAGE, ""),
         (["--max", "kernels.calls"], EXIT_USAGE, ""),
+        (["--max", "step.wall.p95=700"], EXIT_USAGE, ""),
+        (["--max", "step.wall.p95=5%"], EXIT_USAGE, ""),
+        (["--max", "device.busy_share=95"], EXIT_USAGE, ""),
+        (["--max", "device.busy_share=1"], 0, "at most 100.00%"),
         ([], EXIT_USAGE, ""),
     ],
 )
@@ -76,6 +80,15 @@ def test_check(
     """Limits that are kept give 0, others 1, wrong ones the code of a wrong command line."""
     assert main(["check", trace, *limits]) == code
     assert said in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("option", [("--fail-above", "5"), ("--min-time", "100"), ("--fail-above", "5ms")])
+def test_shares_and_times_carry_units(
+    trace: str, option: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A share above 1 without % and a time without a unit are refused before a trace is read."""
+    assert main(["diff", trace, trace, *option]) == EXIT_USAGE
+    assert f"{option[0]} is a " in capsys.readouterr().err
 
 
 def test_check_as_json(trace: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -232,6 +232,29 @@ def test_slices_are_sorted_by_their_length(path: Path, capsys: pytest.CaptureFix
     assert "ts_ns, dur_ns, self_ns" in capsys.readouterr().err
 
 
+def test_columns_are_sorted_by_what_people_read(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """--sort takes the heading of a column, and its key without the unit."""
+    start = ("kernels", str(path), "--index-dir", str(path.parent / "index"), "--format", "csv", "--sort")
+    printed_tables = []
+    for name in ("total_ns", "total", "Total", "TOTAL"):
+        assert main([*start, name]) == 0
+        printed_tables.append(capsys.readouterr().out)
+    assert len(set(printed_tables)) == 1
+    assert main([*start, "-total"]) == 0
+    assert capsys.readouterr().out != printed_tables[0]
+    assert main([*start, "nothing"]) == 64
+
+
+def test_a_name_is_a_key_of_filters(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """name:TEXT finds the same slices as TEXT alone; a name that begins with name:: is looked for whole."""
+    start = ("slices", str(path), "--index-dir", str(path.parent / "index"), "--format", "csv", "--where")
+    answers = []
+    for text in ("linear", "name:linear", "name:/line+ar/", "name::linear"):
+        assert main([*start, text]) == 0
+        answers.append(capsys.readouterr().out)
+    assert answers[0] == answers[1] == answers[2] != answers[3]
+
+
 def test_wall_times_are_read_in_a_zone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """--from with a time of day means the zone of --tz; an unknown zone is refused."""
     base = int(datetime(2026, 3, 1, 12, tzinfo=UTC).timestamp()) * 10**9

@@ -13,6 +13,7 @@ from tracelane.core.base.output import print_paged, print_pieces, print_text
 from tracelane.core.base.safe_text import safe
 from tracelane.core.tables.registry import BY_NAME, Analysis, Option, loaded
 
+from .forms import column_key
 from .opened import TraceOptions, with_options
 from .options import JSON, OUT, SORT, format_option
 from .scoped import table_style, terminal_width
@@ -180,7 +181,7 @@ def _sort_key(row: Analysis, table: Table, sort: str | None, for_people: bool) -
     """
     if sort is None:
         return table.read_by if for_people else ""
-    return str(loaded(row.sort)(sort.strip())) if row.sort else sort.strip()
+    return str(loaded(row.sort)(sort.strip())) if row.sort else column_key(table, sort.strip())
 
 
 def _order(table: Table, key: str) -> I64 | None:

@@ -113,6 +113,8 @@ def check(
     unknown = [limit.metric for limit in limits if limit.metric not in values]
     if unknown:
         raise UsageError(f"no metric {unknown[0]!r}; there are {', '.join(values)}")
+    for limit in limits:
+        limit.check_unit(values[limit.metric])
     are_kept = [limit.is_kept(values[limit.metric]) for limit in limits]
     changes = []
     if earlier is not None:

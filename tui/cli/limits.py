@@ -33,6 +33,9 @@ UNITS = {
     "mb": 1e6,
     "gb": 1e9,
 }
+NEEDED = {"ns": ("ns", "us", "µs", "ms", "s", "min"), "share": ("%",)}
+"""Units that a value of a time or a share is written with."""
+EXAMPLES = {"ns": "a time, as 250ms", "share": "a share, as 80% or 0.8"}
 MOST_BYTES = 1 << 20
 """No file of limits is longer."""
 DEEPEST = 8
@@ -47,6 +50,11 @@ class Limit:
     metric: str
     value: float
     at_most: bool
+    typed: str  # the value as it was written
+
+    def check_unit(self, metric: Metric) -> None:
+        """Raise UsageError where the value does not carry the unit that its metric needs."""
+        check_unit(self.metric, self.typed, metric.unit)
 
     def is_kept(self, metric: Metric) -> bool:
         """Tell whether a metric keeps the limit; one that the trace has nothing for does not."""
@@ -71,7 +79,7 @@ def parse_limit(text: str, at_most: bool) -> Limit:
     name, equals, value = text.partition("=")
     if not equals:
         raise UsageError(f"{text!r} is no limit: METRIC=VALUE, as kernels.calls=400")
-    return Limit(name.strip(), parse_value(value), at_most)
+    return Limit(name.strip(), parse_value(value), at_most, value)
 
 
 def read_limits(path: Path) -> list[Limit]:
@@ -99,7 +107,7 @@ def read_limits(path: Path) -> list[Limit]:
                 number = parse_value(str(value))
             except UsageError as error:
                 raise UsageError(f"{path}: {metric} in [{name}]: {error}") from None
-            limits.append(Limit(metric, number, name == "max"))
+            limits.append(Limit(metric, number, name == "max", str(value)))
     if not limits:
         raise UsageError(f"{path} holds no limits")
     return limits
@@ -112,6 +120,16 @@ def _named_values(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[
             yield from _named_values(value, f"{prefix}{name}.")
         else:
             yield prefix + name, value
+
+
+def check_unit(what: str, typed: str, unit: str) -> None:
+    """Raise UsageError where a value lacks the unit that it needs: a time other than 0, a share above 1."""
+    match = _VALUE.fullmatch(typed.strip())
+    if match is None or unit not in NEEDED or match[2].lower() in NEEDED[unit]:
+        return
+    number = float(match[1])
+    if match[2] or (number != 0 if unit == "ns" else number > 1):
+        raise UsageError(f"{what} is {EXAMPLES[unit]}, not {typed.strip()!r}")
 
 
 def parse_value(text: str) -> float:

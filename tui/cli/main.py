@@ -121,6 +121,8 @@ def misspelt(arguments: Sequence[str]) -> str:
     is_path = set(word) & set("/.*?[") or os.path.lexists(word)
     if not word or word.startswith("-") or is_path or is_command(word):
         return ""
+    if word == "help" and len(arguments) > 1 and is_command(arguments[1]):
+        return f"{arguments[1]} --help"
     if word in ("help", "version"):
         return f"--{word}"
     from difflib import get_close_matches

@@ -11,7 +11,7 @@ import click
 from tracelane.core.base.errors import UsageError
 
 from .ci_reports import CheckResult
-from .limits import parse_value
+from .limits import check_unit, parse_value
 from .options import completed
 
 if TYPE_CHECKING:
@@ -52,6 +52,8 @@ class Threshold:
         """Return what the options mean; UsageError where they mean nothing, before a trace is read."""
         from tracelane.core.tables.metrics import metric_group_of
 
+        check_unit("--min-time", min_time, "ns")
+        check_unit("--fail-above", fail_above or "", "share")
         share = None if fail_above is None else parse_value(fail_above)
         least = round(parse_value(min_time))
         if least < 0 or (share is not None and share < 0):
