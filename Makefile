@@ -102,7 +102,7 @@ release: $(STAMP)  ## pack sdist, wheels and bundles with checksums, twice, and 
 
 screenshots: $(NATIVE)  ## draw the pictures of the README anew
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[screenshots]'
-	$(BIN)/python screenshots/make.py
+	$(BIN)/python -m screenshots.make
 
 clean:  ## remove what was made here
 	rm -rf core/native/_tracelane.native.* $(VENV) build dist demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage

@@ -19,7 +19,7 @@ from rich.cells import cell_len
 
 HERE = Path(__file__).resolve().parent
 FONT = "Fira Code"
-NOT_IN_FONT = re.compile("[▾▸◂⋯⌇⚠]")
+NOT_IN_FONT = re.compile("[▾▸▴◂⋯⌇⚠]")
 """Characters that Fira Code lacks: for one of them resvg draws its whole run in another font."""
 TEXT = re.compile(
     r'<text (?P<before>[^>]*?) x="(?P<x>[\d.]+)"(?P<between>[^>]*?) textLength="[\d.]+"(?P<after>[^>]*)>'
@@ -60,7 +60,15 @@ SHOTS = (
         "Stream 0|autograd",
         (*"g+850ms", "enter", "shift+down", "shift+down", "enter"),
     ),
-    Shot("telemetry", (132, 30), "step:11", None, "Stream|MiB|pwr|busy", ("2",), has_logs=True),
+    Shot(
+        "telemetry",
+        (132, 30),
+        "step:11",
+        None,
+        "Stream|MiB|pwr|busy",
+        ("escape", "escape", "2"),
+        has_logs=True,
+    ),
 )
 TOUR = Shot("tour", (112, 34))
 FRAMES = (
@@ -75,26 +83,28 @@ FRAMES = (
 
 async def drawn(traces: list[Path], shot: Shot, frames: tuple[Frame, ...]) -> list[str]:
     """Return the viewer's screen as SVG after the keys of a shot, and of each frame."""
+    from tests.tui.driver import wait_until_idle
     from tracelane.core.logs.nearby import nearby_logs
     from tracelane.core.logs.opening import open_overlay
     from tracelane.core.logs.overlay import LogOptions
     from tracelane.core.trace import open_trace
     from tracelane.tui.app import TracelaneApp
-    from tracelane.tui.cli.view import Asked, asked_session
+    from tracelane.tui.cli.view import ViewOptions, session_of_options
 
     trace = open_trace(traces)
     if shot.has_logs:
         trace = open_overlay(trace, nearby_logs(trace), LogOptions())
-    options = Asked(begin=shot.begin, end=shot.end, lanes=shot.lanes)
-    app = TracelaneApp(trace, asked_session(trace, options, shot.size[0]))
+    options = ViewOptions(begin=shot.begin, end=shot.end, lanes=shot.lanes)
+    app = TracelaneApp(trace, session_of_options(trace, options, shot.size[0]))
     pictures = []
     async with app.run_test(size=shot.size) as pilot:
-        await pilot.pause()
+        await wait_until_idle(app, pilot)
         await pilot.press(*shot.keys)
         for frame in frames:
             for key in frame.keys:
                 await pilot.press(key)
-            await pilot.pause(0.8)
+                await wait_until_idle(app, pilot)
+            await wait_until_idle(app, pilot)
             pictures.append(app.export_screenshot(title=frame.title))
     return pictures
 

@@ -264,6 +264,9 @@ def test_titles_stay_at_the_top() -> None:
             assert second.lane is not None and second.title == second.lane.title
             assert (second.lane, second.depth) == (following.lane, following.depth)
     assert layout.visible(3, 4)[0] != layout.line(0)  # too few lines for a title
+    counters = fake_trace([LaneSpec("memory", rows=9, kind=LaneKind.COUNTER)])
+    second = Layout(counters, SESSION).visible(3, 6)[1]
+    assert second is not None and not second.title  # the row is drawn with its series' name
 
 
 @pytest.mark.parametrize("height", [1, 3, 5, 11])

@@ -74,6 +74,7 @@ def _oklab(colour: RGB, eyes: F64) -> F64:
         ("cuda_driver", "cuLaunchKernel", "", "category", "driver"),
         ("kernel", "ncclDevKernel_AllReduce", "", "category", "collective"),
         ("cpu_op", "c10d::allreduce_", "", "category", "collective"),
+        ("kernel", "HCOLL_AllReduce_ring_bf16", "", "category", "collective"),
         ("kernel", "x", "terrible", "category", "=terrible"),
         ("kernel", "x", "no such colour", "category", "kernel"),
         ("cpu_op", "x", "good", "name", "=good"),

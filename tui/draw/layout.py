@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from tracelane.core.index.format import RowKind
+from tracelane.core.index.format import LaneKind, RowKind
 from tracelane.core.trace import Lane, Process, Trace
 
 from ..session import LaneKey, RowKey, Session
@@ -158,8 +158,10 @@ class Layout:
         if (title := self.title_above(scroll, height)) is not None:
             lines[above] = title
             above += 1
-        if len(lines) > above and (top := lines[above]) and top.lane is not None and not top.title:
-            lines[above] = replace(top, title=top.lane.title)
+        top = lines[above] if len(lines) > above else None
+        if top is not None and top.lane is not None and not top.title:
+            is_series = top.lane.kind == LaneKind.COUNTER  # then each row has a name of its own
+            lines[above] = top if is_series else replace(top, title=top.lane.title)
         if self.says_more(scroll, height):
             room = height - self.pinned_height(height)
             lines[-1] = Line(LineKind.NOTE, self._below(first + room - 1))
