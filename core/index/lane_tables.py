@@ -86,9 +86,9 @@ def write_lane_tables(
     rows = np.zeros(int(table["rows"].sum()), ROW)
     rows["lane"] = np.repeat(np.arange(len(lanes)), table["rows"])
     _slice_rows(rows, table[drawn], slice_rows, groups)
-    shown = table[drawn]
-    _write_instants(rows, shown, slice_rows, events, columns, slot_of, check)
-    table[drawn] = shown
+    drawn_lanes = table[drawn]
+    _write_instants(rows, drawn_lanes, slice_rows, events, columns, slot_of, check)
+    table[drawn] = drawn_lanes
     samples = _write_samples(rows, table, counted, series, columns)
 
     closed, clamped = Bounds(), Bounds()

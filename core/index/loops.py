@@ -144,14 +144,14 @@ class Loops(Protocol):
     def slices(
         self,
         rows: LaneRows,
-        places: range,
+        span: range,
         first: int,
         start: I64,
         duration: I64,
         ordinal: U32,
         slot_of: U32,
     ) -> SliceColumns:
-        """Return the columns of the slices at some places; place 0 has position `first`.
+        """Return the columns of the slices of a span of places; place 0 has position `first`.
 
         `slot_of` is told the position of each event's slice.
         """

@@ -145,7 +145,7 @@ class NativeLoops:
     def slices(
         self,
         rows: LaneRows,
-        places: range,
+        span: range,
         first: int,
         start: I64,
         duration: I64,
@@ -153,13 +153,13 @@ class NativeLoops:
         slot_of: U32,
     ) -> SliceColumns:
         """See `Loops.slices`."""
-        n, room = len(places), self._room
+        n, room = len(span), self._room
         columns = SliceColumns(
             room("slices.start", n, "i8"), room("slices.duration", n, "u4"), room("slices.self", n, "u4"),
             room("slices.ordinal", n, "u4"), room("slices.parent", n, "u4"),
         )  # fmt: skip
         self._call(
-            "tl_slices", n, rows.order[places.start : places.stop], first + places.start, first, start,
+            "tl_slices", n, rows.order[span.start : span.stop], first + span.start, first, start,
             duration, rows.self_time, ordinal, rows.parent, rows.position, columns.start, columns.duration,
             columns.self_time, columns.ordinal, columns.parent, slot_of,
         )  # fmt: skip

@@ -144,7 +144,7 @@ class PlainLoops:
     def slices(
         self,
         rows: LaneRows,
-        places: range,
+        span: range,
         first: int,
         start: I64,
         duration: I64,
@@ -153,11 +153,11 @@ class PlainLoops:
     ) -> SliceColumns:
         """See `Loops.slices`."""
         self._cancel.check()
-        order = rows.order[places.start : places.stop]
+        order = rows.order[span.start : span.stop]
         parent = rows.parent[order]
         inside = parent != NONE
         parent[inside] = rows.position[parent[inside]] + np.uint32(first)
-        slot_of[ordinal[order]] = np.arange(first + places.start, first + places.stop)
+        slot_of[ordinal[order]] = np.arange(first + span.start, first + span.stop)
         return SliceColumns(
             start[order],
             np.minimum(duration[order], LONG).astype(np.uint32),
