@@ -11,6 +11,7 @@ import pytest
 from textual.app import App
 
 from tests.corpus import CORPUS, HOSTILE_MAKER
+from tests.tui.driver import wait_until_handled
 from tests.tui.small_trace import small_trace
 from tracelane.core.base.errors import TracelaneError
 from tracelane.core.demo.trace import write_demo
@@ -34,6 +35,12 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def cache(tmp_path_factory: pytest.TempPathFactory) -> str:
     """One index folder for the tests of a file."""
     return str(tmp_path_factory.mktemp("indexes"))
+
+
+@pytest.fixture(autouse=True)
+def _keys_are_acted_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("app", "pilot"):
+        monkeypatch.setattr(f"textual.{module}.wait_for_idle", wait_until_handled)
 
 
 @pytest.fixture

@@ -10,8 +10,11 @@ from time import monotonic
 from typing import Any
 
 from rich.console import Console
+from textual._context import active_app
 from textual.app import App
+from textual.message_pump import MessagePump
 from textual.pilot import Pilot
+from textual.screen import Screen
 from textual.worker import WorkerState
 
 from tests.waiting import PATIENCE_S
@@ -20,6 +23,8 @@ from tracelane.tui.app import TracelaneApp
 from tracelane.tui.config import Config
 
 POLL_S = 0.01
+LONGEST_S = 10.0
+MANY_TURNS = 1000
 
 
 @asynccontextmanager
@@ -99,3 +104,42 @@ def delayed(app: App[Any]) -> bool:
         timer._repeat is not None and timer._task is not None and not timer._task.done()
         for timer in app._timers
     )
+
+
+async def wait_until_handled(*_: float) -> None:
+    """Let the App run until each of its widgets waits for a message and the screen is drawn.
+
+    It stands in for textual's `wait_for_idle`, which takes 20 ms at rest for the end of all work: so does a
+    process that gets no processor for so long. A handler that waits for an answer is not waited for longer
+    than `LONGEST_S`.
+    """
+    app = active_app.get()
+    deadline, turns = monotonic() + LONGEST_S, 0
+    while app.is_running and app._exception is None and monotonic() < deadline:
+        turns += 1
+        await asyncio.sleep(0 if turns < MANY_TURNS else POLL_S)
+        if has_messages(app):
+            continue
+        screen = app.screen_stack[-1] if app._screen_stacks.get(app._current_mode) else None
+        if screen is None or app._batch_count or not has_to_draw(screen):
+            return
+        screen._on_timer_update()
+
+
+def has_to_draw(screen: Screen[Any]) -> bool:
+    """Tell whether a screen has changed since it was drawn."""
+    changed = screen._dirty_widgets or screen._layout_required or screen._repaint_required
+    return bool(changed or screen._callbacks)
+
+
+def has_messages(app: App[Any]) -> bool:
+    """Tell whether a message waits or is handled."""
+    return any(handles_message(pump) for pump in (app, *app._registry))
+
+
+def handles_message(pump: MessagePump) -> bool:
+    """Tell whether a message of a widget, a screen or an App waits or is handled."""
+    if pump._closed or not pump._running:
+        return False
+    came = pump._message_queue.ready_event
+    return came.is_set() or not came._waiters  # type: ignore[attr-defined]

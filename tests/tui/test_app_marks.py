@@ -176,7 +176,7 @@ async def test_the_view_as_a_command_line(trace: Trace) -> None:
         words = shlex.split(line)
         assert words[:2] == ["tracelane", "view"] and Path(words[2]).is_file()
         options = dict(zip(words[3::2], words[4::2]))
-        names = {"from": "begin", "to": "end", "range": "span"}
+        names = {"from": "begin", "to": "end", "range": "span", "step-name": "steps"}
         view_options = ViewOptions(**{names.get(key[2:], key[2:]): text for key, text in options.items()})
         again = session_of_options(trace, view_options, 100 + 24)
         seen = app.session.viewport
