@@ -31,11 +31,11 @@ def column_key(table: Table, name: str) -> str:
     """Return the key of the column that a person names: by its key, with or without its unit, or by its
     heading; the name itself where there is none. A "-" before it stays.
     """
-    sign, wanted = ("-", name[1:].lower()) if name.startswith("-") else ("", name.lower())
+    sign, lowered = ("-", name[1:].lower()) if name.startswith("-") else ("", name.lower())
     keys = [column.key for column in table.columns]
     names = [*((key.lower(), key) for key in keys), *((key.rpartition("_")[0], key) for key in keys)]
     names += [(column.heading.lower(), column.key) for column in table.columns]
-    return sign + next((key for text, key in names if text == wanted), name.removeprefix("-"))
+    return sign + next((key for text, key in names if text == lowered), name.removeprefix("-"))
 
 
 def arranged(table: Table, sort: str | None, limit: int | None) -> Table:
