@@ -152,6 +152,8 @@ def main() -> int:
     options = parser.parse_args()
     late = options.ranks // 3 if options.straggler is None else options.straggler
     print(json.dumps(machine()), flush=True)
+    if options.work is not None:
+        options.work.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=options.work) as folder:
         work = Path(folder)
         early = write_early_source(work / "early.json.gz")

@@ -134,6 +134,8 @@ def main() -> int:
     options = parser.parse_args()
     print(json.dumps(machine()))
     is_equal = True
+    if options.work is not None:
+        options.work.mkdir(parents=True, exist_ok=True)
     for traces in options.traces:
         with tempfile.TemporaryDirectory(dir=options.work) as folder:
             more = ["--with-index"] if options.with_index else []
