@@ -6,7 +6,6 @@ import json
 import random
 import re
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -232,11 +231,9 @@ def test_a_query_can_be_stopped(engine: str, small: Trace) -> None:
     stop = threading.Event()
     timer = threading.Timer(0.3, stop.set)
     timer.start()
-    began = time.monotonic()
     with pytest.raises(Cancelled), run_query(small, endless, engine, cancelled=stop.is_set) as answer:  # type: ignore[arg-type]
         list(answer.rows)
     timer.cancel()
-    assert time.monotonic() - began < 60
 
 
 @engines

@@ -26,6 +26,7 @@ WARM_UP_S = 60.0
 WARM_UP_INPUTS = 1500
 """So many come in that time on a machine that has nothing else to do."""
 LOOK_EVERY_S = 2.0
+LOOK_EVERY_INPUTS = 40
 QUIET_S = 0.05
 ESCAPE_S = 0.15
 """After so long Esc is a key by itself; a character that follows at once would belong to it."""
@@ -81,8 +82,13 @@ class Endurance:
     errors: str  # what the log tells of them
 
 
-def endure(trace: Path, seconds: float, seed: int, warm_up_s: float = WARM_UP_S) -> Endurance:
-    """Run the viewer under random input; raises EOFError where it ends by itself."""
+def endure(
+    trace: Path, seconds: float, seed: int, warm_up_s: float = WARM_UP_S, most_inputs: int = 0
+) -> Endurance:
+    """Run the viewer under random input; raises EOFError where it ends by itself.
+
+    With `most_inputs` it lasts for so many inputs, however long they take.
+    """
     choose = random.Random(seed)
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "viewer.log"
@@ -94,18 +100,19 @@ def endure(trace: Path, seconds: float, seed: int, warm_up_s: float = WARM_UP_S)
             began = looked = time.monotonic()
             inputs, low, high = 0, 0.0, 0.0
             sent: Counter[str] = Counter()
-            while (now := time.monotonic()) - began < seconds:
+            while (share := inputs / most_inputs if most_inputs else (looked - began) / seconds) < 1:
+                now = time.monotonic()
                 inputs += 1
                 send(line, choose, sent)
                 line.run(choose.uniform(0, 2 / KEYS_PER_S))
-                if now - looked > LOOK_EVERY_S:
+                if inputs % LOOK_EVERY_INPUTS == 0 if most_inputs else now - looked > LOOK_EVERY_S:
                     if line.has_ended():
                         raise EOFError(f"ended with {line.code} after {now - began:.0f} s: {_tail(log)}")
                     _rest(line, QUIET_S)  # on a loaded machine input would pile up, and be counted
                     looked = time.monotonic()
                     memory = private_mib(line.pid)
                     warm = now - began > warm_up_s and inputs > WARM_UP_INPUTS
-                    if not warm and now - began < seconds / 2:
+                    if not warm and share < 1 / 2:
                         low = max(low, memory)
                     high = max(high, memory)
                     line.forget_received()
