@@ -24,7 +24,14 @@ from tracelane.tui.draw.drawn_rows import InstantRow, SampleRow, SliceRow
 from tracelane.tui.draw.glyphs import UNICODE
 from tracelane.tui.draw.layout import Layout
 from tracelane.tui.draw.line import LineKind, lane_key
-from tracelane.tui.draw.lines import LineContext, compact_value, line_segments, title_cells, with_cursor
+from tracelane.tui.draw.lines import (
+    VALUE_CELLS,
+    LineContext,
+    compact_value,
+    line_segments,
+    title_cells,
+    with_cursor,
+)
 from tracelane.tui.draw.palette import Depth, Palette
 from tracelane.tui.draw.palette import Look as PaletteLook
 from tracelane.tui.draw.rows import RowReader
@@ -212,14 +219,16 @@ def test_title_columns(width: int, titles: int) -> None:
         (0.0, "0"),
         (82.4, "82.4"),
         (-3.25, "-3.25"),
+        (-0.04297, "-0.043"),
+        (-0.00012345, "-0.0001"),
         (12_345.0, "12.35k"),
         (2.5e9, "2.5G"),
         (float("inf"), "inf"),
     ],
 )
 def test_counter_values(value: float, text: str) -> None:
-    """Counter values are short."""
-    assert compact_value(value) == text
+    """Counter values are short, so that they leave room for the name."""
+    assert compact_value(value) == text and len(text) <= VALUE_CELLS
 
 
 class _Stage(App[None]):

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from rich.style import Style
 
+from tests.corpus import CORPUS, needs_corpus
 from tests.events import complete, index_of
 from tests.tui.small_file import LONG_NAME, small_file
 from tracelane.core.base.ids import SliceId
@@ -86,6 +87,19 @@ def test_a_kernel_has_its_chain(trace: Trace) -> None:
     line = details_text(details, None, 100, LOOK).plain.splitlines()
     chain = next(text for text in line if text.startswith("kernel "))
     assert " ← launch launch ← op aten::linear" in chain
+
+
+@needs_corpus
+def test_a_lost_time_gives_no_launch_delay(corpus_cache: Path) -> None:
+    """Of a kernel that stands at 0, far before its launch, it is not said how long after that it began."""
+    trace = open_trace(CORPUS / "aiu/mlp_trace.json", index_dir=corpus_cache)
+    raw = json.loads(Path(trace.sources[0].path).read_text())["traceEvents"]
+    ordinal = next(n for n, event in enumerate(raw) if event["ph"] == "X" and event["ts"] == 0)
+    session = view.first_session(trace, 80)
+    thing = thing_by_id(trace, session.clocks, SliceId(0, ordinal))
+    assert thing is not None
+    text = values(details_of(trace, stamps_of(trace, session), thing))["launch delay"]
+    assert text == "not known: the clocks lie far apart"
 
 
 def test_ancestors_are_listed_with_their_times(trace: Trace) -> None:

@@ -36,6 +36,7 @@ from .segments import (
 
 SLOWEST = (" slowest", " slow")
 """What stands behind the title of the rank that the others wait for most, as there is room."""
+VALUE_CELLS = 7
 NARROW_TITLE = 16
 WIDE_TITLE = 30
 EXTENT_SHARE = 5
@@ -302,14 +303,15 @@ def _value_at(row: SampleRow, session: Session, view: Viewport) -> str:
 
 
 def compact_value(value: float) -> str:
-    """Return a counter's value in at most seven cells."""
+    """Return a counter's value in at most VALUE_CELLS, if it is below 10^18."""
     if not math.isfinite(value):
         return str(value)
     size = abs(value)
     for limit, unit in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e4, "k")):
         if size >= limit:
             return f"{value / (limit if unit != 'k' else 1e3):.4g}{unit}"
-    return f"{value:.4g}"
+    texts = (f"{value:.{digits}g}" for digits in (4, 3, 2, 1))
+    return next((text for text in texts if len(text) <= VALUE_CELLS), "0")
 
 
 def _chosen(

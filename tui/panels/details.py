@@ -187,7 +187,9 @@ def _launch_fields(trace: Trace, stamps: TimeWriter, identity: SliceId, category
     """Return how long device work waited for after its launch, and how long of it behind other work."""
     if category not in WORK or (delays := trace.launch_delay(identity, stamps.clocks)) is None:
         return []
-    delay, wait = delays
+    (delay, wait), (low, high) = delays, trace.opening_span
+    if abs(delay) > high - low:  # of a kernel at 0, say: longer than all that was recorded
+        return [Field("launch delay", "not known: the clocks lie far apart")]
     fields = [Field("launch delay", format_ns(delay) + (" · clocks disagree" if delay < 0 else ""))]
     return fields if wait is None else [*fields, Field("behind others", format_ns(wait))]
 
