@@ -327,7 +327,8 @@ def _host_processes(
     def process_of(mine: I64, arrows: I64 | None = None) -> tuple[int, bool]:
         work = ids[mine], times[mine], ordinals[kernels[mine]]
         process = launching_process(candidates, ordinals[positions], *work, arrows)
-        return process, process >= 0 and serves_several(candidates, process, ids[mine])
+        guesses = np.unique(candidates.processes).tolist() if process < 0 else [process]
+        return process, all(serves_several(candidates, guess, ids[mine]) for guess in guesses)
 
     for one in np.unique(device).tolist():
         mine = np.flatnonzero(device == one)

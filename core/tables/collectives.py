@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -11,7 +11,6 @@ import numpy as np
 
 from ..base.arrays import I64, AnyArray
 from ..index.store import Index
-from ..query.lookup import processes_of
 from .attendance import Attendance
 from .devices import KERNEL_CATEGORIES
 from .flex import is_flex, sync_groups
@@ -111,10 +110,12 @@ def collectives_of(index: Index) -> tuple[int, Collectives]:
     return level, collectives
 
 
-def collectives_at(index: Index, level: int) -> Collectives:
-    """Return the collectives that show in one way."""
+def collectives_at(index: Index, level: int, own: Callable[[I64], AnyArray] | None = None) -> Collectives:
+    """Return the collectives that show in one way; of one rank of several in the file those of its `own`
+    slices (positions -> booleans).
+    """
     if is_flex(index):
-        return flex_collectives(index) if level == DEVICE else _no_collectives()
+        return flex_collectives(index, own) if level == DEVICE else _no_collectives()
     categories = index.column("slices.category")
     is_kernel = category_mask(index, KERNEL_CATEGORIES)
     is_candidate = {
@@ -123,6 +124,8 @@ def collectives_at(index: Index, level: int) -> Collectives:
         HOST: category_mask(index, ("user_annotation", "cpu_op")),
     }[level]
     positions = np.flatnonzero(is_candidate[categories] if len(is_candidate) else []).astype(np.int64)
+    if own is not None:
+        positions = positions[own(positions)]
     names = index.column("slices.name")[positions]
     which, numbers = dense(names)
     names_of = [_name(index.string(number), level) for number in numbers.tolist()]
@@ -154,9 +157,9 @@ def _no_collectives() -> Collectives:
     return Collectives(none, none, none, (), none, none, ())
 
 
-def flex_collectives(index: Index, process: int | None = None) -> Collectives:
-    """Return the collectives of a FLEX job trace, or of one of its processes by number: what a sync group
-    sends and receives, first to last.
+def flex_collectives(index: Index, own: Callable[[I64], AnyArray] | None = None) -> Collectives:
+    """Return the collectives of a FLEX job trace, or of the `own` slices of one of its ranks: what a sync
+    group sends and receives, first to last.
 
     Where a group comes again, the k-th slice of each name belongs to its k-th collective.
     """
@@ -165,8 +168,8 @@ def flex_collectives(index: Index, process: int | None = None) -> Collectives:
         return _no_collectives()
     names = index.column("slices.name")
     positions = np.flatnonzero(np.isin(names, np.array(list(groups), names.dtype))).astype(np.int64)
-    if process is not None:
-        positions = positions[processes_of(index, positions) == process]
+    if own is not None:
+        positions = positions[own(positions)]
     starts = index.column("slices.start")[positions].astype(np.int64)
     order = np.lexsort((positions, starts))
     positions, starts = positions[order], starts[order]

@@ -19,9 +19,10 @@ from .devices import KERNEL_CATEGORIES, ranks_of_processes
 from .flex import is_flex
 from .groups import Groups, category_mask
 from .kinds import KERNEL_TYPES
+from .parts import RankPart, parts_of
 from .rank_groups import host_of_source
 from .scope import Scope
-from .skew import Skew, notes_on_ranks, skew, skew_of_processes
+from .skew import Skew, notes_on_ranks, skew, skew_of_parts
 from .step_choice import Steps, find_steps
 from .work import Work, work_of
 
@@ -119,9 +120,15 @@ class Ranks:
         notes = notes_on_ranks(self.alignment, self.missing, len(self.ranks), self.skew)
         if not self.numbered:
             return notes
-        files = [f"rank {one.rank} is {Path(one.path).name}" for one in self.worst_first[:MOST_FILES]]
+        said = [
+            f"rank {one.rank} is {one.title if self.in_one_file else Path(one.path).name}"
+            for one in self.worst_first[:MOST_FILES]
+        ]
         more = ["…"] if len(self.ranks) > MOST_FILES else []
-        return (*notes, "no file says its rank, so they are counted by host and pid:", *files, *more)
+        why = "the file does not say which rank a process is, so they are counted:"
+        if not self.in_one_file:
+            why = "no file says its rank, so they are counted by host and pid:"
+        return (*notes, why, *said, *more)
 
     @property
     def worst_first(self) -> tuple[RankTimes, ...]:
@@ -183,9 +190,9 @@ class RankFacts:
 def ranks(scope: Scope) -> Ranks:
     """Return what each rank of a scope did; a trace without ranks counts its files."""
     trace = scope.trace
-    processes = ranks_of_processes(trace)
-    if processes:
-        return _ranks_in_one_file(scope, processes)
+    parts = _parts(scope)
+    if len(parts) > 1:
+        return _ranks_in_one_file(scope, parts)
     own = trace.alignment.ranks
     files = range(len(trace.members) or len(trace.indexes))
     sources = own or tuple(at for at in files if trace.rank(at) is not None) or tuple(files)
@@ -218,25 +225,37 @@ def ranks(scope: Scope) -> Ranks:
     return replace(result, numbered=any(member.numbered for member in members))
 
 
-def _ranks_in_one_file(scope: Scope, processes: Mapping[int, int]) -> Ranks:
-    """Return what each rank did of a file whose processes, by number, are ranks: they share a clock."""
+def _parts(scope: Scope) -> tuple[RankPart, ...]:
+    """Return the ranks of a trace of one file; none of several files, each of which is a rank."""
+    if len(scope.trace.indexes) != 1:
+        return ()
+    steps = find_steps(scope.trace, 0, scope.clocks, scope.steps or None)
+    return parts_of(replace(scope, source=0), steps, ranks_of_processes(scope.trace))
+
+
+def _ranks_in_one_file(scope: Scope, parts: Sequence[RankPart]) -> Ranks:
+    """Return what each rank did of a file whose processes are ranks: they share a clock. Where the file does
+    not say which, they are counted.
+    """
     trace, steps = scope.trace, _steps(scope, 0)
-    works = work_of(scope)
+    ranks_said = ranks_of_processes(trace)
     facts = [
         RankFacts(
             source=process,
-            rank=rank,
-            title=f"rank {rank}",
+            rank=ranks_said.get(process, number),
+            title=part.title,
             host=host_of_source(trace, 0),
             path=str(trace.sources[0].path),
             clock=STAMPED,
             steps=None if steps is None else steps.take(np.flatnonzero(steps.processes == process)),
-            devices=RankDevices.of([work for work in works if work.device.process == process]),
+            devices=RankDevices.of(work_of(part.scope)),
         )
-        for process, rank in processes.items()
+        for number, part in enumerate(parts)
+        if (process := part.process) is not None
     ]
-    waiting = skew_of_processes(scope, list(processes))
-    return replace(compared_ranks(scope.text, facts, waiting, (), ""), in_one_file=True)
+    waiting = skew_of_parts(scope, parts)
+    result = compared_ranks(scope.text, facts, waiting, (), "")
+    return replace(result, in_one_file=True, numbered=not ranks_said)
 
 
 def compared_ranks(

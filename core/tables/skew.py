@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -12,9 +12,10 @@ from ..base.arrays import I64, AnyArray
 from ..base.intervals import Intervals, merge
 from ..index.captures import ranks_text
 from .attendance import Attendance
-from .collectives import Matched, flex_collectives, match
+from .collectives import Matched, collectives_at, collectives_of, match
 from .groups import Groups
 from .op_events import slice_lanes
+from .parts import RankPart
 from .scope import Scope
 
 
@@ -160,18 +161,18 @@ def skew(scope: Scope) -> Skew:
     return skew_of(alignment.ranks, matched, shift, inside, scope.range)
 
 
-def skew_of_processes(scope: Scope, processes: Sequence[int]) -> Skew:
-    """Return the collectives of a FLEX job trace whose processes, by number, are ranks; `sources` are these
-    numbers.
-    """
+def skew_of_parts(scope: Scope, parts: Sequence[RankPart]) -> Skew:
+    """Return the collectives of the ranks of one file; `sources` are the numbers of their processes."""
     index = scope.trace.indexes[0]
-    matched = match([flex_collectives(index, process) for process in processes])
+    level, _ = collectives_of(index)
+    matched = match([collectives_at(index, level, partial(_inside, part.scope, 0)) for part in parts])
     order = np.argsort(matched.positions, kind="stable")
     shift, inside = np.empty(len(order), np.int64), np.empty(len(order), np.bool_)
     positions = matched.positions[order]
     shift[order] = scope.clocks.offset(0) + _device_offsets(scope, 0, positions)
     inside[order] = _inside(scope, 0, positions)
-    return skew_of(tuple(processes), matched, shift, inside, scope.range)
+    processes = tuple(part.process for part in parts if part.process is not None)
+    return skew_of(processes, matched, shift, inside, scope.range)
 
 
 def skew_of(

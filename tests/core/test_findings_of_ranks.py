@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from tests.events import Event, complete, index_of, metadata
+from tracelane.core.base.units import format_ns
 from tracelane.core.tables.findings.facts import CaptureFacts
 from tracelane.core.tables.findings.finding import Finding
 from tracelane.core.tables.findings.judge import findings
+from tracelane.core.tables.rank_tables import analyse_ranks
 from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import Trace
 
@@ -85,6 +87,42 @@ def test_one_rank_is_the_whole_source(tmp_path: Path) -> None:
     ]
     parts = CaptureFacts(Scope(Trace([index_of(events, tmp_path)]))).parts(0)
     assert [(part.process, part.title) for part in parts] == [(None, "")]
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize(("ranks", "late"), [(2, 1), (3, 0), (5, 3)])
+def test_merged_ranks_are_compared(ranks: int, late: int, shared: bool, tmp_path: Path) -> None:
+    """Each process is a rank with its own steps and collectives; who comes last is named, with its cost."""
+    events = []
+    for rank in range(ranks):
+        pid, device, stream = 700 + rank, 0 if shared else rank, 7 + rank
+        for n in range(4):
+            at, delay = n * 2000, 150 if rank == late else 10 * rank
+            ids = {"correlation": n + 1}
+            events += [
+                op(pid, at, 1900, f"ProfilerStep#{n}", "user_annotation"),
+                op(pid, at + 5, 30, "c10d::allreduce_"),
+                op(pid, at + 10, 10, "cudaLaunchKernel", "cuda_runtime", **ids),
+                complete(
+                    *(at + 100 + delay, 900 - delay, "ncclDevKernel_AllReduce_Sum_f32_RING_LL", "kernel"),
+                    pid=device,
+                    tid=stream,
+                    args={**ids, "stream": stream, "device": device},
+                ),
+            ]
+    trace = Trace([index_of(events, tmp_path)])
+    rows = {row["rank"]: row for row in analyse_ranks(Scope(trace))["ranks"].rows()}
+    delays = [150 if rank == late else 10 * rank for rank in range(ranks)]
+    cost = 4 * sum(150 - one for one in delays) * 1000
+    assert next(iter(rows)) == late and sorted(rows) == list(range(ranks))
+    assert {rank: row["waited_ns"] for rank, row in rows.items()} == {
+        rank: 4 * (150 - one) * 1000 for rank, one in enumerate(delays)
+    }
+    assert (rows[late]["kept_waiting_ns"], rows[late]["last"]) == (cost, 4)
+    assert {row["steps"] for row in rows.values()} == {4} and {r["kernels"] for r in rows.values()} == {4}
+    (finding,) = [one for one in findings(Scope(trace)).findings if one.rule == "rank-imbalance"]
+    assert finding.text.startswith(f"Process {700 + late} comes last to 4 of 4 collectives")
+    assert format_ns(cost) in finding.text and (finding.in_steps, finding.of_steps) == (4, 4)
 
 
 def test_what_one_rank_lacks_is_judged_by_the_other(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ from tests.core.findings_traces import allocated, call, kernel, launched, linked
 from tests.events import Event
 from tracelane.core.tables.findings.facts import SourceFacts
 from tracelane.core.tables.findings.judge import findings
-from tracelane.core.tables.findings.parts import JudgedPart
 from tracelane.core.tables.findings.rules import RULES
+from tracelane.core.tables.parts import RankPart
 from tracelane.core.tables.scope import Scope
 
 LOOKUP, REGION = "TorchDynamo Cache Lookup", "Torch-Compiled Region: 0/0"
@@ -221,7 +221,7 @@ def test_every_rule_is_tried() -> None:
 def test_limits_belong_to_the_rule(tmp_path: Path) -> None:
     """A rule with another limit, and nothing else changed, judges by that one and says so."""
     events, _, _ = CASES["device-hotspot"]
-    facts = SourceFacts(JudgedPart(Scope(trace_of(events, tmp_path), source=0)))
+    facts = SourceFacts(RankPart(Scope(trace_of(events, tmp_path), source=0)))
     rule = RULES["device-hotspot"]
     assert rule(facts) is not None
     strict = replace(rule, limits={**rule.limits, "share": 1.5})

@@ -21,8 +21,9 @@ from ..devices import kernel_kinds, ranks_of_processes
 from ..host import LaunchSide, launch_sides, trace_starts
 from ..kinds import KERNEL_TYPES, KernelType, kind_table
 from ..op_events import OP, RUNTIME
+from ..parts import RankPart, parts_of
 from ..scope import Scope
-from ..skew import Skew, skew, skew_of_processes
+from ..skew import Skew, skew, skew_of_parts
 from ..slices import nearest_around
 from ..step_choice import Steps, find_steps
 from ..work import Work, rank_of, work_of
@@ -38,7 +39,6 @@ from .host_columns import (
     HostSlices,
     host_of,
 )
-from .parts import JudgedPart, parts_of
 from .rule import Need
 
 MEMORY = KERNEL_TYPES.index("memory")
@@ -61,14 +61,8 @@ class CaptureFacts:
     @cached_property
     def skew(self) -> Skew:
         """How far apart the ranks come to their collectives."""
-        if self.ranks_in_file:
-            return skew_of_processes(self._scope, list(self.ranks_in_file))
-        return skew(self._scope)
-
-    @cached_property
-    def ranks_in_file(self) -> dict[int, int]:
-        """The rank of each process, by its number, where one file holds several; empty otherwise."""
-        return ranks_of_processes(self._scope.trace)
+        parts = self.parts(0) if len(self._scope.trace.indexes) == 1 else ()
+        return skew_of_parts(self._scope, parts) if len(parts) > 1 else skew(self._scope)
 
     def steps(self, source: int) -> Steps | None:
         """Return the steps of a source, None where there are none."""
@@ -77,10 +71,10 @@ class CaptureFacts:
             self._steps[source] = find_steps(scope.trace, source, scope.clocks, scope.steps or None)
         return self._steps[source]
 
-    def parts(self, source: int) -> tuple[JudgedPart, ...]:
-        """Return what of a source is judged by itself."""
-        ranks = self.ranks_in_file if source == 0 else {}
-        return parts_of(replace(self._scope, source=source), self.steps(source), ranks)
+    def parts(self, source: int) -> tuple[RankPart, ...]:
+        """Return the ranks of a source, each to be judged by itself."""
+        scope = replace(self._scope, source=source)
+        return parts_of(scope, self.steps(source), ranks_of_processes(scope.trace))
 
 
 class SourceFacts:
@@ -88,7 +82,7 @@ class SourceFacts:
     first used.
     """
 
-    def __init__(self, part: JudgedPart, stray: int = 0, capture: CaptureFacts | None = None) -> None:
+    def __init__(self, part: RankPart, stray: int = 0, capture: CaptureFacts | None = None) -> None:
         self.part = part
         self.scope = part.scope
         self.source = part.scope.source or 0
@@ -109,9 +103,11 @@ class SourceFacts:
         return self._capture.baseline
 
     @property
-    def ranks_in_file(self) -> dict[int, int]:
-        """The rank of each process, by its number, where one file holds several; empty otherwise."""
-        return self._capture.ranks_in_file
+    def column(self) -> int | None:
+        """Which of the ranks of `skew` it is, None where it is none of them."""
+        in_one_file = self.part.process is not None and len(self.scope.trace.indexes) == 1
+        source = self.part.process if in_one_file else self.source
+        return None if source is None else self.skew.columns.get(source)
 
     @cached_property
     def rank(self) -> int | None:

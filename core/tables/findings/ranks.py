@@ -29,13 +29,10 @@ EVIDENCE = 3
 def rank_imbalance(facts: SourceFacts, limits: Limits) -> Outcome:
     """The source's rank is the one that the others wait for most."""
     skew, caused = facts.skew, facts.skew.caused
-    if not len(skew) or (facts.source not in skew.columns and not facts.ranks_in_file):
+    if not len(skew) or facts.column is None:
         return NotJudged("no collective is on two ranks")
     column = int(caused.argmax())
-    own = facts.part.process if facts.ranks_in_file else facts.source
-    if own is None or skew.columns.get(own) != column:
-        return None
-    if not caused[column]:
+    if facts.column != column or not caused[column]:
         return None
     rows = np.flatnonzero(skew.late & (skew.last == column))
     claim = merge(skew.first_start[rows], skew.last_start[rows])

@@ -1,4 +1,4 @@
-"""What is judged by itself: a source, or each rank of one where several were merged into it.
+"""The ranks of a source: it alone, or those that were merged into it.
 
 A profiler writes the operators and calls of one process: where several have some, or mark steps, each is a
 rank. Of what the file holds a rank has its own and nobody's: threads of processes that are no ranks, and work
@@ -12,30 +12,30 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...base.arrays import I64, AnyArray
-from ...base.kineto import OPS, RUNTIME
-from ...index.store import Index
-from ...query.titles import plain
-from ..attribution import owners_of_work
-from ..devices import devices, lane_categories
-from ..op_events import HOST
-from ..scope import Scope, Where
-from ..step_choice import Steps
-from ..work import work_of
+from ..base.arrays import I64, AnyArray
+from ..base.kineto import OPS, RUNTIME
+from ..index.store import Index
+from ..query.titles import plain
+from .attribution import owners_of_work
+from .devices import devices, lane_categories
+from .op_events import HOST
+from .scope import Scope, Where
+from .step_choice import Steps
+from .work import work_of
 
 
 @dataclass(frozen=True)
-class JudgedPart:
-    """What is judged by itself: the slices of a scope; `process` is the number of the rank's, None: all."""
+class RankPart:
+    """One rank: the slices of a scope; `process` is the number of its process, None: the whole source."""
 
     scope: Scope
     process: int | None = None
     title: str = ""  # "rank 3", "process 4711"; empty for a whole source
 
 
-def parts_of(scope: Scope, steps: Steps | None, ranks: Mapping[int, int]) -> tuple[JudgedPart, ...]:
-    """Return what of a scope of one source is judged by itself; `ranks` are those of its processes, where
-    the file tells them.
+def parts_of(scope: Scope, steps: Steps | None, ranks: Mapping[int, int]) -> tuple[RankPart, ...]:
+    """Return the ranks of a scope of one source, itself where it is one; `ranks` are those of its processes,
+    where the file tells them.
     """
     trace, source = scope.trace, scope.source or 0
     marking = set() if steps is None else set(steps.processes.tolist()) & _processes_holding(scope, HOST)
@@ -43,7 +43,7 @@ def parts_of(scope: Scope, steps: Steps | None, ranks: Mapping[int, int]) -> tup
     calling = _processes_holding(scope, RUNTIME) - accelerators  # those may hold queues of calls, too
     processes = sorted(_processes_holding(scope, OPS) | calling | marking | set(ranks))
     if len(processes) < 2:
-        return (JudgedPart(scope),)
+        return (RankPart(scope),)
     works = work_of(replace(scope, range=None, where=None, lanes=None, work=None))
     positions = np.unique(np.concatenate([np.empty(0, np.uint32), *(work.positions for work in works)]))
     owners = owners_of_work(trace, source, positions, np.array(processes))
@@ -56,11 +56,16 @@ def parts_of(scope: Scope, steps: Steps | None, ranks: Mapping[int, int]) -> tup
         where = scope.where
         for work in works:
             is_foreign = np.isin(work.positions, foreign)
-            (lanes.difference_update if is_foreign.all() else lanes.update)(work.device.lanes)
-            if is_foreign.any() and not is_foreign.all():
+            if is_foreign.all():
+                lanes.difference_update(work.device.lanes)
+                continue
+            lanes.update(work.device.lanes)
+            if is_foreign.any():
                 where = _without(foreign, scope.where)
+        if scope.lanes is not None:
+            lanes &= set(scope.lanes)
         title = f"rank {ranks[number]}" if number in ranks else f"process {plain(pids[number].pid)}"
-        parts.append(JudgedPart(replace(scope, lanes=frozenset(lanes), where=where), number, title))
+        parts.append(RankPart(replace(scope, lanes=frozenset(lanes), where=where), number, title))
     return tuple(parts)
 
 
