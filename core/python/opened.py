@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -286,5 +287,6 @@ def opened_for_python(
     for path in several:
         if not isinstance(path, str | Path) or not str(path):
             raise UsageError(f"a path is a text or a Path, not {path!r}")
+    several = [os.path.expanduser(path) for path in several]
     reading = Selection(step_name=step_name, attribute=attribute, device_offsets=tuple(device_offsets))
     return OpenedTrace(open_trace(several, index_dir=index_dir, choice=choice), reading)

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, overload
 
 import numpy as np
 
@@ -133,7 +133,8 @@ class Table:
     def __repr__(self) -> str:
         """Return name, scope, length and columns in one line; notebooks draw the rows."""
         columns = ", ".join(column.key for column in self.columns)
-        return f"<tracelane table {self.name}, {self.scope}: {len(self):,} rows of {columns}>"
+        rows = "row" if len(self) == 1 else "rows"
+        return f"<tracelane table {self.name}, {self.scope}: {len(self):,} {rows} of {columns}>"
 
     def column(self, key: str) -> Column:
         """Return a column by key; KeyError names those that exist."""
@@ -142,14 +143,30 @@ class Table:
                 return column
         raise KeyError(f"no column {key!r}; there are {', '.join(c.key for c in self.columns)}")
 
-    def __getitem__(self, key: str) -> AnyArray:
-        """Return a column as a numpy array: ns, bytes and counts as int64, texts as strings (dtype object).
+    @overload
+    def __getitem__(self, key: str) -> AnyArray: ...
+    @overload
+    def __getitem__(self, key: slice) -> Table: ...
+    @overload
+    def __getitem__(self, key: int) -> dict[str, Any]: ...
+    def __getitem__(self, key: str | slice | int) -> AnyArray | Table | dict[str, Any]:
+        """Return a column as a numpy array: ns, bytes and counts as int64, texts as strings (dtype object);
+        rows by a slice as a table, one by its number as a dictionary.
 
         KeyError names the columns that there are.
         """
         from .frames import column_array
 
+        if isinstance(key, slice):
+            return self.take(key)
+        if isinstance(key, int):
+            row = range(len(self))[key]
+            return next(self.rows(np.array([row], np.int64)))
         return column_array(self, key)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """Yield the rows as dictionaries, as `rows()` does."""
+        return self.rows()
 
     @property
     def units(self) -> Mapping[str, Unit]:

@@ -176,6 +176,24 @@ def test_what_is_no_path_is_one_line(paths: Any) -> None:
     assert "\n" not in str(error.value)
 
 
+def test_rows_are_reached_by_number(small: OpenedTrace) -> None:
+    """A table can be gone through, indexed and cut as a list of rows."""
+    table = small.slices()
+    rows = list(table.rows())
+    assert list(table) == rows and table[0] == rows[0] and table[-1] == rows[-1]
+    assert list(table[1:3]) == rows[1:3]
+    with pytest.raises(IndexError):
+        table[len(rows)]
+
+
+def test_a_path_in_the_home_folder_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A path that begins with ~ is one of the user's home, as in a shell."""
+    small_file(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with tracelane.open("~/small.json", index_dir=tmp_path / "index") as opened:
+        assert opened.info.slices
+
+
 def test_help_of_a_method_explains_its_arguments(small: OpenedTrace) -> None:
     """help(t.NAME) says of each argument what it means, those of all methods too."""
     for name in BY_NAME:
