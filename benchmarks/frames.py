@@ -85,7 +85,7 @@ def frames(trace: Path, index_dir: Path) -> dict[str, Any]:
 
 
 def _picture(trace: Trace) -> None:
-    picture(trace, first_session(trace, SIZE[0]), *SIZE)
+    picture(trace, first_session(trace, SIZE[0]), SIZE)
 
 
 def _arguments(trace: Trace) -> dict[str, Any]:

@@ -80,8 +80,7 @@ def _cuts(
         try:
             cut(
                 index,
-                example.start - offset,
-                example.end - offset,
+                (example.start - offset, example.end - offset),
                 piece,
                 devices=clocks.of_processes(number),
             )

@@ -63,8 +63,7 @@ class _Selection:
 
 def cut(
     index: Index,
-    start: int,
-    end: int,
+    window: tuple[int, int],
     out: Path,
     *,
     lanes: Sequence[int] | None = None,
@@ -72,7 +71,7 @@ def cut(
     progress: ProgressCallback = no_progress,
     cancelled: CancelledCallback = never,
 ) -> Cut:
-    """Write what overlaps [start, end) (lane time, ns) to a file, packed if it is called *.gz.
+    """Write what overlaps the window [start, end) (lane time, ns) to a file, packed if it is called *.gz.
 
     All slices that overlap the window come whole, instants and counter samples inside it, flows from one
     such slice to another, all metadata. `lanes` are lane numbers of the source; default: all. `devices`: by
@@ -80,11 +79,11 @@ def cut(
     as they stand. Raises UsageError where nothing lies in the window, UnreadableError where the source is not
     what was indexed.
     """
-    if start >= end:
+    if window[0] >= window[1]:
         raise UsageError("the window to cut is empty: --from must lie before --to")
     if _same_file(out, index.path):
         raise UsageError(f"{out} is the trace itself: cut to another file")
-    selection = _selection(index, (start, end), range(len(index.lanes)) if lanes is None else lanes, devices)
+    selection = _selection(index, window, range(len(index.lanes)) if lanes is None else lanes, devices)
     if not len(selection.ordinals):
         raise UsageError("nothing of the trace lies in that window")
     envelope, left_out = _envelope(index)

@@ -180,20 +180,24 @@ def _of_source(scope: Scope, source: int, index: Index, base: int) -> list[Alloc
         device = None if pair[0] in HOST_TYPES else _device(there, pair[1])
         title = _title(pair, device, set(OWNERS) <= kinds[pair])
         used = tuple(pids[at] for at in np.unique(process[mask]).tolist())
-        result.append(_allocator(index, source, pair, title, device, times[mask], rows[mask], used))
+        records = _Records(times[mask], rows[mask], used)
+        result.append(_allocator(index, source, pair, title, device, records))
     return result
 
 
+@dataclass(frozen=True)
+class _Records:
+    """The records of an allocator: their times (ns), their instants, and the processes that wrote them."""
+
+    times: I64
+    rows: I64
+    pids: tuple[str, ...]
+
+
 def _allocator(
-    index: Index,
-    source: int,
-    pair: tuple[int, int],
-    title: str,
-    device: Device | None,
-    times: I64,
-    rows: I64,
-    pids: tuple[str, ...],
+    index: Index, source: int, pair: tuple[int, int], title: str, device: Device | None, records: _Records
 ) -> Allocator:
+    rows = records.rows
     changes, _ = promoted_of_instants(index, "bytes", rows)
     addresses, _ = promoted_of_instants(index, "addr", rows)
     total, has_total = promoted_of_instants(index, "total_allocated", rows)
@@ -207,14 +211,14 @@ def _allocator(
         *pair,
         title,
         device,
-        times,
+        records.times,
         changes,
         addresses,
         total if recorded else np.cumsum(changes),
         recorded,
         reserved if has_total_reserved else None,
         rows,
-        pids,
+        records.pids,
     )
 
 

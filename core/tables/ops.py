@@ -71,6 +71,15 @@ class _Row:
     sums: list[int]  # as SUMS and MEMORY_SUMS
 
 
+@dataclass(frozen=True)
+class _Times:
+    """When events began and ended, and how much of that lies in the scope, ns."""
+
+    start: I64
+    end: I64
+    ns: I64
+
+
 _Key = tuple[str, bool, bool, str]
 """Name, whether an annotation, whether on the device, text of the grouping."""
 
@@ -168,7 +177,7 @@ def _host_rows(scope: Scope, source: int, by: Grouping, rows: dict[_Key, _Row], 
     left_out = 2 * len(events.names) * len(texts)
     code[~keep] = left_out
     summed = _summed(
-        source, events.positions, index.column("slices.ordinal"), code, start, end, total,
+        source, events.positions, index.column("slices.ordinal"), code, _Times(start, end, total),
         [values if values.any() else NOTHING for values in sums],
     )  # fmt: skip
     for number, row in summed:
@@ -200,7 +209,7 @@ def _device_rows(scope: Scope, source: int, rows: dict[_Key, _Row]) -> None:
     sums = [NOTHING, NOTHING, total, total, NOTHING, NOTHING, NOTHING, NOTHING]
     ordinal = index.column("slices.ordinal")
     code = key.astype(np.int64) * 2 + annotation
-    for number, row in _summed(source, positions, ordinal, code, start, end, total, sums):
+    for number, row in _summed(source, positions, ordinal, code, _Times(start, end, total), sums):
         _add(rows, (names[number // 2], bool(number % 2), True, ""), row)
 
 
@@ -223,15 +232,14 @@ def _summed(
     positions: I64,
     ordinals: AnyArray,
     code: I64,
-    start: I64,
-    end: I64,
-    ns: I64,
+    times: _Times,
     sums: list[I64],
 ) -> list[tuple[int, _Row]]:
     """Return (code, row) for each distinct code of these events; `ordinals` are those of the whole index."""
     if not len(code):
         return []
     codes, group = distinct(code)
+    start, end, ns = times.start, times.end, times.ns
     n = len(codes)
     calls = np.bincount(group, minlength=n)
     totals = []

@@ -34,7 +34,7 @@ def session_of(trace: Trace) -> Session:
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (120, 40), (200, 50), (20, 4), (0, 0), (1000, 5)])
 def test_any_size(trace: Trace, width: int, height: int) -> None:
     """The picture has at most its height, lines of exactly its width, and counts what does not fit."""
-    lines = picture(trace, session_of(trace), width, height).plain.split("\n")
+    lines = picture(trace, session_of(trace), (width, height)).plain.split("\n")
     assert len(lines) <= max(4, height)
     assert all(cell_len(line) == max(20, width) for line in lines)
     if height == 5:
@@ -44,7 +44,7 @@ def test_any_size(trace: Trace, width: int, height: int) -> None:
 def test_colour_changes_no_layout(trace: Trace) -> None:
     """With and without colours the picture has the same lines; without, no style at all but bold."""
     session = session_of(trace)
-    coloured, plain = picture(trace, session, 100, 40), picture(trace, session, 100, 40, colour=False)
+    coloured, plain = picture(trace, session, (100, 40)), picture(trace, session, (100, 40), colour=False)
     assert len(coloured.plain.split("\n")) == len(plain.plain.split("\n"))
     assert any(getattr(span.style, "bgcolor", None) for span in coloured.spans)
     assert not any(getattr(span.style, "color", None) for span in plain.spans)
@@ -53,7 +53,7 @@ def test_colour_changes_no_layout(trace: Trace) -> None:
 def test_window_and_lanes_come_from_the_session(trace: Trace) -> None:
     """The session's window and :only decide what is seen."""
     session = Session(Viewport(START + 10 * MS, 10 * MS, 50), START + 12 * MS, only="main")
-    text = plain_picture(trace, session, 120, 40)
+    text = plain_picture(trace, session, (120, 40))
     assert "ProfilerStep#1" in text and "ProfilerStep#2" not in text and "Stream" not in text
     assert "lanes hidden" in text
 
@@ -64,7 +64,7 @@ def test_ascii(tmp_path: Path) -> None:
     write_index(tmp_path / "index", [lane])
     trace = Trace([Index.open(tmp_path / "index")])
     session = replace(session_of(trace), range=(20, 60))
-    lines = picture(trace, session, 80, 24, glyphs=ASCII).plain.split("\n")
+    lines = picture(trace, session, (80, 24), glyphs=ASCII).plain.split("\n")
     assert all(line.isascii() for line in lines), lines
     assert {len(line) for line in lines} == {80}
 
@@ -76,7 +76,7 @@ def test_odd_traces(name: str, corpus_cache: Path) -> None:
     if not (CORPUS / name).exists():
         pytest.skip(f"{name} is not in the corpus")
     trace = open_trace([CORPUS / name], index_dir=corpus_cache)
-    text = picture(trace, session_of(trace), 100, 60).plain
+    text = picture(trace, session_of(trace), (100, 60)).plain
     assert all(character.isprintable() or character in HARMLESS for character in text)
     assert all(cell_len(line) == 100 for line in text.split("\n") if "more lines" not in line)
 
@@ -88,6 +88,6 @@ def test_folded_processes_are_told_apart(tmp_path: Path) -> None:
     trace = Trace([Index.open(tmp_path / "i")])
     session = Session(Viewport(0, 100, 60), 0)
     for width, counted in ((80, False), (200, True)):
-        lines = plain_picture(trace, session, width, 12)
+        lines = plain_picture(trace, session, (width, 12))
         assert "process 101" in lines and "process 202" in lines
         assert ("60 lanes" in lines) == counted

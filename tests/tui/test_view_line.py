@@ -86,7 +86,7 @@ def test_all_captures_come_back(tmp_path: Path) -> None:
 def test_a_picture_tells_what_was_found_and_hidden(trace: Trace) -> None:
     """A line counts the hits and marks where they lie, another says what is hidden; it is no higher."""
     session = replace(first_session(trace, 80), search="mm", filter="dur>1us -mm1")
-    lines = plain_picture(trace, session, 80, 12).split("\n")
+    lines = plain_picture(trace, session, (80, 12)).split("\n")
     assert len(lines) <= 12
     hit_line = next(line for line in lines if line.startswith("4 found"))
     assert len(re.findall("▾+|v+", hit_line.split("│")[-1])) == 4

@@ -75,13 +75,11 @@ def cut(
         )
     if step_name is not None:
         steps_there(opened, "--step-name", step_name)
-    start, stop = range_of(opened, times, step_name) or opened.span
+    window = range_of(opened, times, step_name) or opened.span
     chosen = None if lanes is None else _lanes(opened, lanes)
     with ProgressBar(Path(trace).name) as progress:
         devices = with_device_clocks(opened, opened.clocks, device_offsets).of_processes(0)
-        done = write_cut(
-            opened.indexes[0], start, stop, out, lanes=chosen, devices=devices, progress=progress
-        )
+        done = write_cut(opened.indexes[0], window, out, lanes=chosen, devices=devices, progress=progress)
     print_text(_cut_text(done, out))
 
 

@@ -114,7 +114,7 @@ def _json(scope: Scope, out: Path, opened: TraceOptions) -> str:
         start, end = scope.range or scope.trace.span_at(scope.clocks)
         chosen = None if scope.lanes is None else sorted(scope.trace.lanes[at].number for at in scope.lanes)
         devices = scope.clocks.of_processes(0)
-        done = cut(index, start, end, out, lanes=chosen, devices=devices, progress=progress)
+        done = cut(index, (start, end), out, lanes=chosen, devices=devices, progress=progress)
     return f"{done.events:,} events"
 
 

@@ -154,7 +154,7 @@ def _picture(scope: Scope, example: Example) -> str:
     session = first_session(scope.trace, PICTURE_WIDTH)
     viewport = view_of(example.start, example.end, PICTURE_WIDTH)
     session = replace(session, viewport=viewport, clocks=scope.clocks)
-    return plain_picture(scope.trace, session, PICTURE_WIDTH, PICTURE_HEIGHT)
+    return plain_picture(scope.trace, session, (PICTURE_WIDTH, PICTURE_HEIGHT))
 
 
 def _overlay(

@@ -222,10 +222,10 @@ def _print(trace: Trace, view_options: ViewOptions, width: int | None, height: i
 
         console = Console(width=width)
         with console.capture() as drawn:
-            console.print(picture(trace, session, width, height), soft_wrap=True)
+            console.print(picture(trace, session, (width, height)), soft_wrap=True)
         print_coloured(drawn.get(), end="")
     else:
-        print_text(plain_picture(trace, session, width, height))
+        print_text(plain_picture(trace, session, (width, height)))
     print_text(writable(summary(trace, lanes=False)))
 
 

@@ -64,7 +64,7 @@ class CutController:
 
         done = cut(
             self.store.trace.indexes[source],
-            *window,
+            window,
             path,
             devices=devices,
             cancelled=lambda: worker.is_cancelled,

@@ -101,9 +101,8 @@ class SaveController:
             canvas = self.app.main.query_one(LaneCanvas)
             size = canvas.size
             height = size.height + LINES_AROUND
-            text = (
-                plain_picture(self.store.trace, self.store.session, size.width, height, canvas.reader) + "\n"
-            )
+            cells = (size.width, height)
+            text = plain_picture(self.store.trace, self.store.session, cells, canvas.reader) + "\n"
         try:
             self.app.say(save_new_file(path, text))
         except Refusal as refusal:

@@ -27,6 +27,7 @@ from ..draw.weave import Weaver
 from ..session import Session
 from ..steps import step_marks
 
+SIZE = (120, 40)
 LEAST_WIDTH = 20
 LEAST_HEIGHT = 4
 LOW = 8
@@ -36,20 +37,19 @@ LOW = 8
 def picture(
     trace: Trace,
     session: Session,
-    width: int = 120,
-    height: int = 40,
+    size: tuple[int, int] = SIZE,
     colour: bool = True,
     depth: Depth | None = None,
     glyphs: Glyphs | None = None,
     seen: RowReader | None = None,
 ) -> Text:
-    """Return minimap, ruler and lanes as text of at most `height` lines of `width` cells.
+    """Return minimap, ruler and lanes as text of a size: cells in a line, and lines at most.
 
     Fewer lanes make a shorter picture; lanes that do not fit are counted in its last line. Without `colour`
     it is plain text: brackets and textures tell slices apart. `depth` defaults to truecolor.
     `seen` draws the lanes as a viewer with this reader shows them, folded and marked as they are there.
     """
-    width, height = max(LEAST_WIDTH, width), max(LEAST_HEIGHT, height)
+    width, height = max(LEAST_WIDTH, size[0]), max(LEAST_HEIGHT, size[1])
     titles = title_cells(width)
     used = (depth or Depth.TRUECOLOR) if colour else Depth.NONE
     look = LineContext(palette_for(used, True, None, False), glyphs or glyphs_for(), titles, width - titles)
@@ -112,8 +112,8 @@ def _found_lines(reader: RowReader, session: Session, look: LineContext) -> list
 
 
 def plain_picture(
-    trace: Trace, session: Session, width: int = 120, height: int = 40, seen: RowReader | None = None
+    trace: Trace, session: Session, size: tuple[int, int] = SIZE, seen: RowReader | None = None
 ) -> str:
     """Return the picture without colours, without blanks at line ends."""
-    drawn = picture(trace, session, width, height, colour=False, seen=seen)
+    drawn = picture(trace, session, size, colour=False, seen=seen)
     return "\n".join(line.rstrip() for line in drawn.plain.split("\n"))
