@@ -84,8 +84,9 @@ class Chain:
 
     `ancestors` are all slices around the launch, outermost first, Python and module frames among them, `op`
     the innermost op or annotation of them. Known by External id only, a kernel has an op but no launch.
-    `launch_delay` runs from the launch's end to the kernel's start and is negative where clocks disagree;
-    `queue_wait` is the part of it in which the kernel's lane was busy with what stood before it.
+    `launch_delay` runs from the launch's end to the kernel's start: negative where the kernel begins while
+    the launch runs, or before it, where clocks disagree; `queue_wait` is the part of it in which the kernel's
+    lane was busy with what stood before it.
     """
 
     kernel: int

@@ -89,6 +89,23 @@ def test_a_kernel_has_its_chain(trace: Trace) -> None:
     assert " ← launch launch ← op aten::linear" in chain
 
 
+@pytest.mark.parametrize(
+    ("start", "remark"),
+    [(125, "5 µs"), (110, "-10 µs · began while the launch ran"), (90, "-30 µs · clocks disagree")],
+)
+def test_work_may_begin_while_its_launch_runs(start: int, remark: str, tmp_path: Path) -> None:
+    """Only of work that begins before its launch began it is said that clocks disagree."""
+    launch = complete(100, 20, "cudaLaunchKernel", "cuda_runtime", args={"correlation": 1})
+    kernel = complete(start, 500, "k", "kernel", pid=1, tid=7, args={"correlation": 1, "stream": 7})
+    path = tmp_path / "t.json"
+    path.write_text(json.dumps([launch, kernel]))
+    trace = open_trace(path, index_dir=tmp_path / "index")
+    session = view.first_session(trace, 80)
+    thing = thing_by_id(trace, session.clocks, SliceId(0, 1))
+    assert thing is not None
+    assert values(details_of(trace, stamps_of(trace, session), thing))["launch delay"] == remark
+
+
 @needs_corpus
 def test_a_lost_time_gives_no_launch_delay(corpus_cache: Path) -> None:
     """Of a kernel that stands at 0, far before its launch, it is not said how long after that it began."""

@@ -190,7 +190,13 @@ def _launch_fields(trace: Trace, stamps: TimeWriter, identity: SliceId, category
     (delay, wait), (low, high) = delays, trace.opening_span
     if abs(delay) > high - low:  # of a kernel at 0, say: longer than all that was recorded
         return [Field("launch delay", "not known: the clocks lie far apart")]
-    fields = [Field("launch delay", format_ns(delay) + (" · clocks disagree" if delay < 0 else ""))]
+    text = format_ns(delay)
+    if delay < 0:
+        work, *links = trace.chain(identity, stamps.clocks)
+        launches = [link.start for link in links if link.role == "launch"]
+        is_early = bool(launches) and work.start < launches[0]
+        text += " · clocks disagree" if is_early else " · began while the launch ran"
+    fields = [Field("launch delay", text)]
     return fields if wait is None else [*fields, Field("behind others", format_ns(wait))]
 
 

@@ -39,8 +39,9 @@ def chain_text(trace: Trace, source: int, launches: Launches, position: int) -> 
     lines.append(f"known by {chain.via}")
     if chain.launch_delay is not None:
         delay = f"launch delay {format_ns(chain.launch_delay)} (end of the launch to start of the kernel)"
-        if chain.launch_delay < 0:
-            delay += ": their clocks disagree"
+        if chain.launch_delay < 0 and chain.launch is not None:
+            is_early = index.start(position) < index.start(chain.launch)
+            delay += ": their clocks disagree" if is_early else ": it began while the launch ran"
         elif chain.queue_wait:
             delay += f", of it {format_ns(chain.queue_wait)} behind other work of its lane"
         lines.append(delay)
