@@ -66,6 +66,7 @@ def test_copies_follow_one_another(tmp_path: Path) -> None:
         assert flows["orphan_starts"] == flows["orphan_ends"] == 0
 
 
+@pytest.mark.slow
 def test_size_as_asked_for(tmp_path: Path) -> None:
     """A size is met within a copy, and steps are numbered on."""
     size = 3_000_000

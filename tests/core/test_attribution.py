@@ -134,6 +134,7 @@ STEPPED = (
 )
 
 
+@pytest.mark.slow
 @needs_corpus
 @pytest.mark.parametrize("name", STEPPED)
 def test_every_table_gives_a_step_the_work_that_it_launched(name: str, corpus_cache: Path) -> None:
@@ -198,6 +199,7 @@ def every_trace() -> list[Path]:
     return [path for path in files if path.name.endswith((".json", ".json.gz"))] + ranks
 
 
+@pytest.mark.slow
 @needs_corpus
 @needs_cases
 @pytest.mark.parametrize("attribute", ["launch", "window"])

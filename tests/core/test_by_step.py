@@ -39,6 +39,7 @@ def _steps(events: list[dict[str, Any]]) -> dict[str, tuple[Fraction, Fraction]]
     }
 
 
+@pytest.mark.slow
 @needs_corpus
 def test_ops_of_each_step(corpus_cache: Path) -> None:
     """Each step's rows count the ops that lie in it, sorted by itself; the step stands first."""

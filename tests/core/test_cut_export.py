@@ -65,6 +65,7 @@ def window_of(trace: Trace, low: float, high: float) -> tuple[int, int]:
     return start + int((stop - start) * low), start + int((stop - start) * high)
 
 
+@pytest.mark.slow
 @needs_corpus
 @pytest.mark.parametrize("name", [*FILES, "mtia"])
 @pytest.mark.parametrize("part", [(0.3, 0.55), (0.9, 1.1)], ids=["middle", "end"])
@@ -193,6 +194,7 @@ def test_every_phase_survives(tmp_path: Path, seed: int) -> None:
 FORMS = [form for form in (*forms(24), *cut_off(24)) if any(isinstance(e, dict) for e in form.events)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
 def test_every_form_of_file_can_be_cut(tmp_path: Path, form: Form) -> None:
     """Whatever the file's form, encoding or packing and wherever it breaks off, a cut is valid JSON with its

@@ -243,6 +243,7 @@ def test_nothing_is_wrong_with_a_sound_trace(tmp_path: Path) -> None:
     assert rules_in(doctor(tmp_path / "aiu", aiu(S))) == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", CASES_OF_RULES)
 def test_a_rule_speaks_of_what_it_is_for_and_of_nothing_else(rule: str, tmp_path: Path) -> None:
     """It names count, severity, what is distorted and its source, and is silent where it almost holds."""

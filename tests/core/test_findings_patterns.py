@@ -553,8 +553,9 @@ def _suits(rule: str, form: str) -> bool:
     return form != "thousandfold" or rule not in UNSCALED
 
 
+FAST_FORMS = FORMS_AND_DIALECTS[:EACH]
 CASES = [
-    (rule, number, form, expected)
+    pytest.param(rule, number, form, expected, marks=() if form in FAST_FORMS else pytest.mark.slow)
     for rule, sides in PATTERNS.items()
     for expected, writes in zip((True, False), sides)
     for number in range(len(writes))

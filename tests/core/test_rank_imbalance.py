@@ -70,6 +70,7 @@ def with_steps(result: Ranks, numbers: int, steps: int, cost: Callable[[int, int
     return replace(result, ranks=tuple(times), in_steps=tuple(in_steps))
 
 
+@pytest.mark.slow
 def test_the_heat_map_shows_who_is_waited_for_when(tmp_path: Path) -> None:
     """A character per rank and step; of many that share a place the worst, and which it is."""
     trace = written(tmp_path, 3, 2)

@@ -50,6 +50,7 @@ def test_all_events_are_counted(tmp_path: Path, seed: int) -> None:
     assert index.read_report["not_objects"] == 3
 
 
+@pytest.mark.slow
 @needs_corpus
 @pytest.mark.parametrize("name", TRACES)
 def test_the_terms_of_real_files_add_up(name: str, tmp_path: Path) -> None:

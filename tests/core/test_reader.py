@@ -59,6 +59,7 @@ FORMS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["t.json", "t.json.gz"])
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("size", [1 << 20, 3000, 100])

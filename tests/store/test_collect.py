@@ -141,6 +141,7 @@ def test_a_rank_that_cannot_be_read_is_named_until_it_can(traces: Path, tmp_path
     assert files_of(tmp_path / "store") == files_of(tmp_path / "other")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", ["groups", "ranks"])
 def test_running_again_mends_what_is_damaged(traces: Path, tmp_path: Path, folder: str) -> None:
     """Wherever a group or a summary was changed: one that is needed and does not match is made anew."""
@@ -204,6 +205,7 @@ USAGE: list[tuple[list[str], str]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("options", "says"), USAGE)
 def test_options_without_a_meaning_are_refused(
     traces: Path, tmp_path: Path, options: list[str], says: str

@@ -46,6 +46,7 @@ WAYS: dict[str, Sequence[str]] = {
 """Keys that put a screen on top, a slice being selected."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WAYS)
 @pytest.mark.parametrize("key", CLOSING)
 async def test_an_answer_counts_once(trace: Trace, name: str, key: str) -> None:

@@ -95,6 +95,7 @@ async def test_only_narrows_the_table(trace: Trace) -> None:
         assert set(table.data["category"]) == {"kernel"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("key", "panel", "shown_there"),
     [

@@ -48,6 +48,7 @@ def picture(store: Path) -> Trace:
     return picture_of_store(open_store(str(store)))
 
 
+@pytest.mark.slow
 async def test_keys_group_the_ranks_anew(picture: Trace) -> None:
     """The palette finds the command by any of its words; the chosen layout is what is drawn next."""
     async with open_viewer(picture, size=(100, 40)) as (app, pilot):

@@ -73,6 +73,7 @@ def void(_: object) -> None:
     """Return nothing."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS)
 async def test_the_session_goes_on(
     trace: Trace, monkeypatch: pytest.MonkeyPatch, fault: str, capsys: pytest.CaptureFixture[str]

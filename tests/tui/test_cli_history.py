@@ -148,6 +148,7 @@ DAMAGE = [
 DAMAGE += [("metrics", "unit", "bananas"), ("kernels", "steps", -1), ("kernels", "step_deviation_ns", -5)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("table", "key", "value"), DAMAGE)
 def test_a_damaged_summary(table: str, key: str, value: object, runs: list[Path], capsys: Capture) -> None:
     """A number that is none, or none that can be, is an error of one line for whichever command reads it."""

@@ -82,6 +82,7 @@ def test_generated_kernels_are_told_apart_at_80_columns(
     assert "/tmp/" not in table
 
 
+@pytest.mark.slow
 @needs_corpus
 def test_what_ended_a_gap_fits_80_columns(tmp_path: Path) -> None:
     """The longest gaps say what ended each, also where the terminal is narrow; no heading comes twice."""

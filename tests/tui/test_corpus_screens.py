@@ -40,6 +40,7 @@ def _everything(trace: Trace) -> Session:
     return Session(view_of(start, end, AREA), start, unfolded=frozenset(unfolded), show_quiet=True)
 
 
+@pytest.mark.slow
 @needs_corpus
 @pytest.mark.parametrize("name", FILES)
 def test_every_lane_is_on_the_screen(name: str, corpus_cache: Path) -> None:

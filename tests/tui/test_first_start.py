@@ -36,6 +36,7 @@ def test_where_nothing_can_be_remembered(state: Path) -> None:
     assert first_start_notes() == ()
 
 
+@pytest.mark.slow
 def test_on_the_screen(state: Path, tmp_path: Path) -> None:
     """The viewer shows them until a key closes them; keys are theirs all the same."""
     trace = str(small_file(tmp_path))

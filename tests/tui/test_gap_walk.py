@@ -74,6 +74,7 @@ def gaps_by_end(streams: tuple[StreamGaps, ...]) -> dict[GapId, tuple[int, int, 
     return rows
 
 
+@pytest.mark.slow
 @needs_corpus
 @pytest.mark.parametrize("name", TRACES)
 def test_the_gaps_walked_are_those_of_idle(name: str, corpus_cache: Path) -> None:

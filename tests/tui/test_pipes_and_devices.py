@@ -16,6 +16,7 @@ PIPE = "it is a pipe: write what comes from it to a file first"
 DEVICE = "it is a device or socket, not a file"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", ["telemetry TRACE --smi", "view TRACE --smi", "check TRACE --limits"])
 @pytest.mark.parametrize(
     ("special", "why"), [("pipe", PIPE), ("/dev/zero", DEVICE), ("folder", "it is a directory")]

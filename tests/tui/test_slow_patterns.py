@@ -76,6 +76,7 @@ def _fresh_engines() -> Iterator[None]:
     patterns.engine_for.cache_clear()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_a_command_says_so(
     command: list[str],

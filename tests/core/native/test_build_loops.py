@@ -53,6 +53,7 @@ def same(got: Any, want: Any) -> None:
     np.testing.assert_array_equal(got, want)
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @pytest.mark.parametrize("kind", BOTH)
 @given(lanes=LANES, seed=st.integers(0, 9), by=st.sampled_from(["start", "duration", "kind"]))
@@ -151,6 +152,7 @@ def test_flows_bind_alike(
     same(*bindings)
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @pytest.mark.parametrize("kind", BOTH)
 @pytest.mark.parametrize("dtype", ["i8", "f8", "u4"])
