@@ -22,7 +22,7 @@ from ..query.window import FAR
 from .attribution import StepRule, outside_windows
 from .cached import cached_table
 from .devices import device_word
-from .groups import Groups, Labels, concatenated
+from .groups import Groups, concatenated
 from .kinds import KERNEL_TYPES
 from .metrics import Metric, percentile, spread_metrics
 from .scope import Scope
@@ -85,12 +85,27 @@ def analyse_steps(scope: Scope, groups: bool = False) -> Tables:
 
 
 def step_metrics(scope: Scope) -> list[Metric]:
-    """Return how many steps there are and their times, by what they are spent on."""
+    """Return how many steps there are and their times, by what they are spent on; where several processes of
+    a file have steps, their number and sums are those of the one that has most: the others ran beside it.
+    """
     table = steps(scope).steps
-    metrics = [Metric("step.count", "count", len(table))]
+    metrics = [Metric("step.count", "count", _most_of_a_process(table, np.ones(len(table), np.int64)))]
     for key in ("wall", "cpu_busy", "device_busy", "idle", "comm", "copy"):
-        metrics += spread_metrics(f"step.{key}", table.numbers(f"{key}_ns"))[1:]
+        values = table.numbers(f"{key}_ns")
+        _, total, *others = spread_metrics(f"step.{key}", values)
+        metrics += [replace(total, value=_most_of_a_process(table, values) if len(values) else None), *others]
     return metrics
+
+
+def _most_of_a_process(table: Table, values: I64) -> int:
+    """Return the sum of values over the steps of each file; of its processes, of the one with most."""
+    sums: dict[int, dict[Value, int]] = {}
+    processes = table.data.get("process", [""] * len(table))
+    sources = [0] * len(table) if table.sources is None else table.sources.tolist()
+    for source, process, value in zip(sources, processes, values.tolist()):
+        of_file = sums.setdefault(source, {})
+        of_file[process] = of_file.get(process, 0) + value
+    return sum(max(of_file.values()) for of_file in sums.values())
 
 
 def steps(scope: Scope) -> StepResult:
@@ -362,19 +377,26 @@ def _first_and_steady(wall: I64) -> dict[str, Value]:
 
 
 def _groups(table: Table) -> Table:
-    """Return the steps' wall times by group (prefill, decode, batch size), first met first."""
+    """Return the steps' wall times by group (prefill, decode, batch size), first met first; by process, too,
+    where several of a file have steps.
+    """
     wall = table.numbers("wall_ns")
-    labels = Labels()
-    groups = Groups(labels.codes(table.texts("group")), len(labels))
+    by = [key for key in ("process", "group") if key in table.data]
+    pairs = list(zip(*(table.texts(key) for key in by)))
+    distinct = list(dict.fromkeys(pairs))
+    codes = {pair: number for number, pair in enumerate(distinct)}
+    groups = Groups(np.array([codes[pair] for pair in pairs], np.int64), len(distinct))
     walls = [wall[groups.codes == number] for number in range(groups.size)]
     data: dict[str, Values] = {
-        "group": [group or "all" for group in labels],
+        **{key: [pair[at] for pair in distinct] for at, key in enumerate(by[:-1])},
+        "group": [pair[-1] or "all" for pair in distinct],
         "count": groups.counts,
         "mean_ns": groups.sums(wall) // groups.counts,
         **{f"p{p}_ns": np.array([percentile(part, p) for part in walls], np.int64) for p in PERCENTILES},
         "max_ns": groups.most(wall),
     }
     columns = (
+        *(Column(key, key.capitalize(), "text") for key in by[:-1]),
         Column("group", "Group", "text"),
         Column("count", "Steps", "count"),
         Column("mean_ns", "Mean", "ns", statistic=True),

@@ -10,7 +10,7 @@ import pytest
 
 from tests.events import complete, index_of
 from tracelane.core.tables.scope import Scope
-from tracelane.core.tables.steps import steps
+from tracelane.core.tables.steps import step_metrics, steps
 from tracelane.core.trace import Trace
 
 COLUMNS = (
@@ -59,6 +59,21 @@ def test_a_step_is_the_same_beside_that_of_another_process(
         assert [[row[key] for key in COLUMNS] for row in mine] == [
             [row[key] for key in COLUMNS] for row in alone
         ]
+
+
+@pytest.mark.parametrize("where", WHERE)
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_metrics_are_those_of_one_process(where: str, ranks: int, tmp_path: Path) -> None:
+    """Steps that run beside each other are not added up: number and sums are those of one process."""
+    events = [event for number in range(ranks) for event in _rank(number, where, 30 * number)]
+    trace = Trace([index_of(events, tmp_path)])
+    metrics = {metric.name: metric.value for metric in step_metrics(Scope(trace))}
+    assert (metrics["step.count"], metrics["step.wall.total"]) == (3, 3 * 900_000)
+    assert metrics["step.device_busy.total"] == 3 * (300 + 200 * (ranks - 1)) * 1000
+    assert metrics["step.wall.median"] == 900_000
+    groups = list(steps(Scope(trace)).groups.rows())
+    assert [row["count"] for row in groups] == [3] * ranks
+    assert [row.get("process", "100") for row in groups] == [str(100 + number) for number in range(ranks)]
 
 
 @pytest.mark.parametrize("where", WHERE)
