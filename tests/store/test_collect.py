@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -43,10 +44,21 @@ def traces(tmp_path: Path) -> Path:
     return rank_files(tmp_path / "traces", RANKS, late_us=5.0)
 
 
+@pytest.fixture(scope="module")
+def collected_once(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Ranks of which each has the clock of the one before, 5 µs behind; the store that one process makes."""
+    folder = tmp_path_factory.mktemp("once")
+    traces = rank_files(folder / "traces", RANKS, late_us=5.0)
+    assert "5 ranks collected" in collected(traces, folder / "alone")
+    return traces, folder / "alone"
+
+
 @pytest.fixture
-def alone(traces: Path, tmp_path: Path) -> Files:
-    """The store that one process makes."""
-    assert "5 ranks collected" in collected(traces, tmp_path / "alone")
+def alone(collected_once: tuple[Path, Path], traces: Path, tmp_path: Path) -> Files:
+    """A copy of that store, and of those traces where this test has its own."""
+    for path in collected_once[0].iterdir():
+        shutil.copy2(path, traces)
+    shutil.copytree(collected_once[1], tmp_path / "alone")
     return files_of(tmp_path / "alone")
 
 

@@ -241,8 +241,11 @@ def test_on_a_terminal(path: Path) -> None:
         line.wait_for("nothing has changed")
         more(path)
         path.rename(path.with_name("small.json"))
+        line.forget_received()
         line.type(":reload\r")
-        line.wait_for_quiet(1.0)
+        line.wait_for_bytes("\x1b[?1049h")  # opened anew, it takes the other screen again
+        line.wait_for("details")
+        line.wait_for_quiet(0.3)
         line.type("22")
         line.wait_for("71")
         line.type(":marks\r")
