@@ -118,13 +118,8 @@ def _option(option: Option) -> Callable[[Callable[..., None]], Callable[..., Non
         )
         if unit is not None:
             details["metavar"] = "TIME"
-            return click.option(
-                name,
-                option.name,
-                default=option.default,
-                show_default=f"{option.default:g}{option.metavar}",
-                **details,
-            )
+            details["help"] = f"{option.help}  [default: {option.default:g}{option.metavar}]"
+            return click.option(name, option.name, default=option.default, **details)
     has_default = bool(option.default)
     return click.option(
         name, option.name, default=option.default or None, show_default=has_default, **details
