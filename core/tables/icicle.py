@@ -93,11 +93,11 @@ class Icicle:
         return (0, len(self)) if row == ROOT else (row, int(self.behind[row]))
 
     def boxes(self, depth: int, window: tuple[int, int], cells: int) -> list[IcicleBox]:
-        """Return what a line of so many cells shows of a depth: the node at the middle of each cell.
+        """Return what a line of so many cells, maybe none, shows of a depth: the node at each cell's middle.
 
         Costs a search for each cell, however many nodes there are.
         """
-        if not 0 <= depth < len(self.levels) or window[1] <= window[0]:
+        if not 0 <= depth < len(self.levels) or window[1] <= window[0] or cells < 1:
             return []
         starts, ends = self._edges[depth]
         left, span = window[0], window[1] - window[0]

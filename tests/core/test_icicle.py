@@ -76,7 +76,7 @@ def test_calls_lie_in_what_calls_them(scopes: list[Scope], by: TreeRoots, from_b
         assert icicle.width == widths[icicle.levels[0]].sum() if len(icicle) else icicle.width == 0
 
 
-@pytest.mark.parametrize("cells", [1, 7, 80, 300])
+@pytest.mark.parametrize("cells", [0, 1, 7, 80, 300])
 def test_a_cell_shows_what_lies_at_its_middle(scopes: list[Scope], cells: int) -> None:
     """As a plain search over all calls of the depth says, of the whole and of a call."""
     for scope in scopes:

@@ -204,7 +204,7 @@ async def test_copy_shows_the_text(trace: Trace) -> None:
 
 
 async def test_read_report_and_legend(trace: Trace) -> None:
-    """2 shows, the second time, what was read, L what colours mean."""
+    """2 shows, the second time, what was read, the legend what colours mean, of collectives too."""
     async with open_viewer(trace, (120, 80)) as (app, pilot):
         await pilot.press("2", "2")
         assert "slices" in screen_text(app) and "flow ac2g" in screen_text(app)
@@ -213,6 +213,7 @@ async def test_read_report_and_legend(trace: Trace) -> None:
         await wait_until_idle(app, pilot)
         text = screen_text(app)
         assert "cuda_runtime" in text and "kernel" in text and "pinned" in text
+        assert "collectives" in text and "Python frames" in text
 
 
 async def test_rulers(trace: Trace) -> None:

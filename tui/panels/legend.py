@@ -43,6 +43,9 @@ def legend_text(trace: Trace, palette: Palette, glyphs: Glyphs, width: int) -> T
         else:
             text.append(" no category: coloured by name")
         entries.append(text)
+    if entries:
+        collective = Text("   ", palette.style("collective", Look.WHOLE), no_wrap=True, end="")
+        entries.append(Text.assemble(collective, " collectives, by name", no_wrap=True, end=""))
     lines = _columns(entries, CATEGORY_CELLS, width)
     lines.append(Text(""))
     lines.append(_ink(palette, glyphs))
@@ -51,6 +54,10 @@ def legend_text(trace: Trace, palette: Palette, glyphs: Glyphs, width: int) -> T
         (
             (f"12 {glyphs.many} mm 28 %", many),
             "several slices: how many, and the name with most of their time (≈: of a sample)",
+        ),
+        (
+            (f" {glyphs.folded_frames} ", palette.title),
+            "Python frames that hold little else than one another, in one row",
         ),
         ((f" {glyphs.instant} ", palette.style("annotation", Look.MARK)), "an instant"),
         ((f" {glyphs.overlap} ", palette.title), "row of slices that overlap without nesting"),
