@@ -255,15 +255,14 @@ class ColumnBuffers:
 
     def _named(self) -> dict[str, int]:
         named = Counter(self.named_counts)
-        counts: list[int] = self.counts.tolist()
-        for code in range(128):
-            without = counts[WITHOUT_TIME + code]
-            named[f"phase.{chr(code)}"] += counts[PHASES + code]
-            named[f"no_usable_time.{chr(code)}"] += without
-            named["no_usable_time"] += without
-        named["not_object"] += counts[NOT_OBJECTS]
-        named["missing_dur"] += counts[MISSING_DURATIONS]
-        named["negative_dur"] += counts[NEGATIVE_DURATIONS]
+        for first, name in ((PHASES, "phase"), (WITHOUT_TIME, "no_usable_time")):
+            of_phases = self.counts[first : first + 128]
+            for code in np.flatnonzero(of_phases).tolist():
+                named[f"{name}.{chr(code)}"] += int(of_phases[code])
+        named["no_usable_time"] += int(self.counts[WITHOUT_TIME : WITHOUT_TIME + 128].sum())
+        named["not_object"] += int(self.counts[NOT_OBJECTS])
+        named["missing_dur"] += int(self.counts[MISSING_DURATIONS])
+        named["negative_dur"] += int(self.counts[NEGATIVE_DURATIONS])
         return {key: number for key, number in sorted(named.items()) if number}
 
 

@@ -252,6 +252,8 @@ class SourceReading:
                     break
                 self._jobs.put(job)
                 running += 1
+            if not running:
+                return begin, False  # the text ended otherwise than its size said
             result = self._result()
             running -= 1
             results[result.job.number] = result

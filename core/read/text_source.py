@@ -52,11 +52,15 @@ class TextSource(Protocol):
 
 
 class PlainText:
-    """A file read as it stands. It is never mapped: one that shrinks while it is read must not kill us."""
+    """A file read as it stands, up to the size that it had when it was looked at: it may still be written to.
+
+    It is never mapped: one that shrinks while it is read must not kill us.
+    """
 
     def __init__(self, source: Source) -> None:
         """Open the file."""
         self.start = source.text_start
+        self._size = source.size
         self.damage: Problem | None = None
         try:
             self._file = os.open(str(source.file), os.O_RDONLY | os.O_CLOEXEC)
@@ -66,7 +70,7 @@ class PlainText:
 
     def read_into(self, buffer: U8, offset: int) -> int:
         """Fill a buffer."""
-        view = memoryview(buffer.data)
+        view = memoryview(buffer.data)[: max(0, self._size - offset)]
         size = 0
         try:
             while size < len(view) and (count := os.preadv(self._file, [view[size:]], offset + size)):
@@ -78,6 +82,7 @@ class PlainText:
     def read(self, offset: int, size: int) -> bytes:
         """Return some text."""
         parts = []
+        size = min(size, self._size - offset)
         while size > 0 and (part := os.pread(self._file, size, offset)):
             parts.append(part)
             offset += len(part)

@@ -169,6 +169,22 @@ def test_want_of_memory_is_met_with_one_thread(tmp_path: Path) -> None:
     assert not list(tmp_path.rglob(f"{BUILDING}*"))
 
 
+@pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="limits of other processes are Linux's")
+def test_want_of_memory_while_it_starts(tmp_path: Path) -> None:
+    """Whenever memory ends, while threads start or modules are loaded, an index comes of it."""
+    for number in range(8):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        source, location = source_and_location(trace_file(folder, 5000), folder)
+        with Indexing(source, location, IndexOptions(threads=2)) as running:
+            running.await_running()
+            pages = int(Path(f"/proc/{running.pid}/statm").read_text().split()[0])
+            resource.prlimit(running.pid, resource.RLIMIT_AS, (pages * resource.getpagesize(),) * 2)
+            while not running.poll(0.1):
+                pass
+            assert opened_index(running.source, running.location).read_report["slices"] == 5000
+
+
 def test_cancelling_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A caller that stops waiting ends the process, and its half index goes."""
     monkeypatch.setattr(ingest, "PROCESS_FROM", 1000)

@@ -12,14 +12,16 @@ from typing import Any
 
 import pytest
 
+from tests.batches import parts_of_batches
 from tests.waiting import running_threads, wait_until
 from tracelane.core.base.errors import CacheError, Cancelled, UnreadableError
 from tracelane.core.base.progress import Progress
 from tracelane.core.native.library import native_library
 from tracelane.core.read.batch_store import BatchStore
 from tracelane.core.read.problem import Problem
-from tracelane.core.read.reader import ReadOptions, spread
+from tracelane.core.read.reader import ReadOptions, SourceReading, spread
 from tracelane.core.read.report import add_counts, merge_problems
+from tracelane.core.read.source import open_source
 
 from ..reading import read_parts
 from .part_rows import blocks, whole
@@ -286,6 +288,23 @@ def test_a_full_disk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     wait_until(lambda: running_threads() <= before)
     with pytest.raises(CacheError, match="cannot write"):
         BatchStore(tmp_path / "missing")
+
+
+@pytest.mark.parametrize("chunk_size", [2_000, 30_000, 1 << 20])
+@pytest.mark.parametrize("decoder", ["native", "python"])
+def test_a_file_that_grows_is_read_as_it_was(decoder: str, chunk_size: int, tmp_path: Path) -> None:
+    """What is written behind the end that the file had when it was looked at changes nothing."""
+    texts = [event(number) for number in range(2000)]
+    text = FORMS["object"](texts)
+    for cut in (len(text), len(text) * 2 // 3, len(text) // 2 // 1000 * 1000):
+        path = write(tmp_path, text[:cut])
+        whole_file = whole(read_parts(path)[1])
+        source = open_source(path)
+        path.write_text(text[:cut] + joined(texts) * 3)
+        with BatchStore(tmp_path) as store:
+            with SourceReading(source, tmp_path, store, ReadOptions(decoder, 2, chunk_size)) as reading:
+                result = reading.read()
+            assert whole(parts_of_batches(result.batches, result.tables)) == whole_file
 
 
 def test_an_oversized_event_is_cut(tmp_path: Path) -> None:
