@@ -125,8 +125,8 @@ class DrawingController:
 
     def share_room(self) -> None:
         """Share the screen's lines out anew."""
-        main = self.app.main
-        if isinstance(main, MainScreen) and self.app.composed:
+        main = self.app.main if self.app.composed else None
+        if isinstance(main, MainScreen):
             session = self.store.session
             self.fill_header()
             layout = self.store.layout_now
