@@ -22,7 +22,7 @@ from .text_source import TextCursor, TextSource
 from .tolerant import Habits
 from .window import Window
 
-CHUNK_SIZE = 8 << 20
+CHUNK_SIZE = 16 << 20
 SLACK = 256 << 10
 """So much text behind a chunk is read at once, for the end of its last event."""
 LOOK_BEHIND = 4 << 10
@@ -153,7 +153,7 @@ class ChunkReader:
     def _event_at(self, text: ScanText, cell: int) -> int:
         """Return the offset from which on an event seems to begin, at or after `cell`."""
         low = max(text.offset, cell - LOOK_BEHIND) - text.offset
-        for match in _BETWEEN.finditer(text.data[low : text.size].data):  # no copy of what may be 8 MB
+        for match in _BETWEEN.finditer(text.data[low : text.size].data):  # no copy of what may be 16 MB
             begin = text.offset + low + match.end() - 1
             if begin >= cell:
                 return begin
