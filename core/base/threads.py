@@ -26,14 +26,13 @@ class BackgroundThread:
         """Start to work. Raises MemoryError where there is no memory for a thread."""
         self.error: BaseException | None = None
         """What the work raised."""
-        self._work = work
         begun, self._running = _thread.allocate_lock(), _thread.allocate_lock()
         begun.acquire()
         self._running.acquire()
         life = _Life()
         alive = weakref.ref(life)
         try:
-            _thread.start_new_thread(self._run, (begun, life))
+            _thread.start_new_thread(self._run, (work, begun, life))
         except RuntimeError as error:  # "can't start new thread"
             raise MemoryError(str(error)) from error
         del life
@@ -43,11 +42,12 @@ class BackgroundThread:
                     break
                 raise MemoryError("a thread found no memory to begin")
 
-    def _run(self, begun: _thread.LockType, _life: _Life) -> None:
-        # Nothing here but the work needs memory: releasing a lock does not, setting an Event does.
+    def _run(self, work: Callable[[], object], begun: _thread.LockType, _life: _Life) -> None:
+        # Nothing here but the work needs memory: releasing a lock does not, setting an Event does. The work
+        # is not kept: what it belongs to often holds this thread, and a circle lives until it is collected.
         try:
             begun.release()
-            self._work()
+            work()
         except BaseException as error:
             self.error = error
         finally:

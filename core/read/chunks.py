@@ -48,6 +48,24 @@ class ReadChunk:
     batch: Batch
 
 
+class WriterHabits:
+    """How the writer of a text writes, learned where it is asked for."""
+
+    def __init__(self, text: TextSource) -> None:
+        """Know nothing yet."""
+        self._text = text
+        self._known: dict[int, Habits] = {}
+
+    def near(self, offset: int) -> Habits:
+        """Return the habits of the text around an offset."""
+        cell = offset // HABITS_FROM
+        habits = self._known.get(cell)
+        if habits is None:
+            habits = learn_habits(self._text.read(cell * HABITS_FROM, HABITS_FROM))
+            self._known = {cell: habits}
+        return habits
+
+
 class ChunkReader:
     """Reads chunks with a scanner of its own; one per thread."""
 
@@ -68,8 +86,7 @@ class ChunkReader:
         self._chunk_size = chunk_size
         self._longest = longest
         self._buffer = np.zeros(chunk_size + SLACK + LOOK_BEHIND + PAD, np.uint8)
-        self._habits: dict[int, Habits] = {}
-        self._repair = Repair(text.read, self._habits_near)
+        self._repair = Repair(text.read, WriterHabits(text).near)  # a method of this object would be a circle
 
     def read(self, number: int, begin: int | None) -> ReadChunk:
         """Read the chunk of a number, from an offset where an event may begin, or from where one seems to.
@@ -141,14 +158,6 @@ class ChunkReader:
         self.scanner.columns.report(problem)
         end = begin + length
         return end, self._load(end, end + SLACK)
-
-    def _habits_near(self, offset: int) -> Habits:
-        cell = offset // HABITS_FROM
-        habits = self._habits.get(cell)
-        if habits is None:
-            habits = learn_habits(self._source.read(cell * HABITS_FROM, HABITS_FROM))
-            self._habits = {cell: habits}
-        return habits
 
     def _event_at(self, text: ScanText, cell: int) -> int:
         """Return the offset from which on an event seems to begin, at or after `cell`."""

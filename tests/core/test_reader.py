@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import errno
+import gc
 import gzip
 import json
 import os
 import random
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -288,6 +290,23 @@ def test_a_full_disk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     wait_until(lambda: running_threads() <= before)
     with pytest.raises(CacheError, match="cannot write"):
         BatchStore(tmp_path / "missing")
+
+
+@pytest.mark.parametrize("decoder", ["native", "python"])
+def test_the_memory_of_reading_goes_with_it(decoder: str, tmp_path: Path) -> None:
+    """Circles of objects would keep the text and columns of one rank after another: nothing collects them."""
+    path = write(tmp_path, FORMS["object"]([event(0), event(1).replace("1.5", "NaN"), event(2)]))
+    gc.disable()
+    try:
+        with BatchStore(tmp_path) as store:
+            reading = SourceReading(open_source(path), tmp_path, store, ReadOptions(decoder))
+            with reading:
+                reading.read()
+        gone = [weakref.ref(one) for one in (reading, *reading._readers, reading._text)]
+        del reading
+        wait_until(lambda: not any(one() for one in gone), "its readers to go")
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("chunk_size", [2_000, 30_000, 1 << 20])

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import _thread
+import gc
 import threading
+import weakref
 from collections.abc import Callable
 from typing import ClassVar
 
 import pytest
 
+from tests.waiting import wait_until
 from tracelane.core.base.threads import BackgroundThread
 
 
@@ -77,3 +80,26 @@ def test_a_thread_that_begins_late_and_ends_at_once(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(_thread, "start_new_thread", lambda *started: LateLock.waiting.append(started))
     done: list[bool] = []
     assert BackgroundThread(lambda: done.append(True)).join() and done == [True]
+
+
+class Owner:
+    """Holds the thread that runs its own method, as most do."""
+
+    def __init__(self) -> None:
+        self.thread = BackgroundThread(self.work)
+
+    def work(self) -> None:
+        """Do nothing."""
+
+
+def test_a_thread_that_has_ended_keeps_nothing() -> None:
+    """What it worked for goes without the collector of circles, which runs rarely while traces are read."""
+    gc.disable()
+    try:
+        owner = Owner()
+        owner.thread.join()
+        gone = weakref.ref(owner)
+        del owner
+        wait_until(lambda: gone() is None, "its owner to go")
+    finally:
+        gc.enable()

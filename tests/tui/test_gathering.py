@@ -258,7 +258,8 @@ async def test_what_fails_is_named_and_the_rest_opens(tmp_path: Path) -> None:
         assert focus is not None and focus.lane.source == 2
         script.fail(paths[0])
         await wait_until(pilot, lambda: "cannot be read: no trace events in it" in screen_text(app))
-        assert "1 cannot be read" in screen_text(app) and app.session.focus == focus
+        await wait_until(pilot, lambda: "1 cannot be read" in screen_text(app), "the header to say so")
+        assert app.session.focus == focus
         script.finish(paths[1])
         await until_all_there(app, pilot)
         assert [member.rank for member in app.trace.members] == [1, 2]
