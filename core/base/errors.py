@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 
@@ -47,3 +48,12 @@ class DamagedIndexError(CacheError):
 
 class Cancelled(Exception):  # noqa: N818 - a request, not an error
     """The caller's `cancelled()` answered True."""
+
+
+def lacks_memory(error: BaseException | None) -> bool:
+    """Tell whether an error is want of memory, or came of it: MemoryError, or the system's ENOMEM."""
+    while error is not None:
+        if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
+            return True
+        error = error.__cause__ or error.__context__
+    return False

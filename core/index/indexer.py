@@ -25,12 +25,13 @@ from typing import TYPE_CHECKING, Any
 
 from ..base.children import stand_back
 from ..base.collector import collect_rarely
-from ..base.errors import Cancelled, TracelaneError
+from ..base.errors import Cancelled, TracelaneError, lacks_memory
 from ..base.lines import ENDED, tell
 from ..base.progress import Progress
 from ..base.threads import BackgroundThread
 
 if TYPE_CHECKING:
+    from .options import IndexOptions
     from .sketching import Sketching
 
 PROGRESS_S = 0.1
@@ -79,19 +80,27 @@ class _Indexer:
                 begun=self._begun,
                 pictured=self._draw if order["pictures"] else None,
             )
-        except (Cancelled, MemoryError):
-            return ENDED  # whoever waits starts a process with one thread, as where this one is killed
-        except TracelaneError as error:
-            tell({"failed": type(error).__name__, "message": str(error)})
-            return 1
+        except Cancelled:
+            return ENDED
         except Exception as error:
-            if isinstance(error, ImportError) and options.threads != 1:
-                return ENDED  # without memory numpy cannot be imported; the next process tells if it is more
-            what = "".join(traceback.format_exception_only(error)).strip()
-            tell({"failed": "", "message": what, "trace": traceback.format_exc()})
-            return 1
+            return self._failed(error, options)
         tell({"committed": True, "events": events})
         return 0
+
+    def _failed(self, error: Exception, options: IndexOptions) -> int:
+        """Tell what went wrong, save for want of memory: whoever waits starts a process with one thread then,
+        as where this one is killed.
+        """
+        if lacks_memory(error):
+            return ENDED
+        if isinstance(error, TracelaneError):
+            tell({"failed": type(error).__name__, "message": str(error)})
+            return 1
+        if isinstance(error, ImportError) and options.threads != 1:
+            return ENDED  # without memory numpy cannot be imported; the next process tells if it is more
+        what = "".join(traceback.format_exception_only(error)).strip()
+        tell({"failed": "", "message": what, "trace": "".join(traceback.format_exception(error))})
+        return 1
 
     def _begun(self, folder: Path) -> None:
         from .sketching import Sketching
