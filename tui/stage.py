@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Protocol
 
+from textual.app import ScreenStackError
 from textual.reactive import var
 from textual.screen import Screen
 
@@ -85,7 +86,9 @@ class Stage(PacedApp):
 
     @property
     def main(self) -> Screen[None]:
-        """The screen below all others."""
+        """The screen below all others. Raises ScreenStackError where the App closes."""
+        if not self.screen_stack:
+            raise ScreenStackError("there is no screen any more")
         return self.screen_stack[0]
 
     @property

@@ -57,7 +57,7 @@ def _errors_fail_the_test(request: pytest.FixtureRequest, monkeypatch: pytest.Mo
     def fail(app: BoundedApp, error: Exception) -> None:
         if isinstance(error, TracelaneError):  # bad input, which users are told of
             show(app, error)
-        else:
+        elif not app.concerns_nobody(error):
             App._handle_exception(app, error)
 
     monkeypatch.setattr(BoundedApp, "report_error", fail)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from textual.app import ScreenStackError
 from textual.pilot import Pilot
 
 from tests.tui.driver import message, open_viewer, screen_text, wait_until_idle
@@ -168,3 +169,15 @@ def test_a_log_is_never_written_through_a_link(tmp_path: Path) -> None:
         log = SessionLog(default=tmp_path / name)
         assert log.error(ValueError("x")) is None
     assert victim.read_text() == "mine"
+
+
+async def test_what_finds_no_screen_concerns_nobody(trace: Trace, errors_are_shown: None) -> None:
+    """A job or a message that comes while the viewer closes ends neither in an error nor in a log."""
+    async with open_viewer(trace) as (app, _):
+        pass
+    with pytest.raises(ScreenStackError) as raised:
+        _ = app.main
+    app.report_error(raised.value)
+    assert app.trouble is None and app.return_code in (0, None)
+    app.report_error(ValueError("more than that"))
+    assert isinstance(app.trouble, ValueError) or app.return_code is not None

@@ -9,7 +9,7 @@ from typing import Any
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
-from textual.app import App
+from textual.app import App, ScreenStackError
 from textual.dom import DOMNode
 from textual.geometry import Region
 from textual.message import Message
@@ -54,10 +54,20 @@ class BoundedApp(App[None]):
         """Whether there is a screen that can show a message and take keys."""
         return self.is_running and bool(self.screen_stack)
 
+    def concerns_nobody(self, error: Exception) -> bool:
+        """Tell whether an error only says that there is no screen any more: a message or a job came while the
+        App was closing.
+        """
+        if isinstance(error, WorkerFailed) and isinstance(error.error, Exception):
+            error = error.error
+        return isinstance(error, ScreenStackError) and not self.screen_stack
+
     def report_error(self, error: Exception) -> None:
         """Show what went wrong and log it; the session goes on. Before the first screen it cannot."""
         if isinstance(error, WorkerFailed) and isinstance(error.error, Exception):
             error = error.error
+        if self.concerns_nobody(error):
+            return
         if self._reporting:  # showing the message failed too
             return
         self._reporting = True
