@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import _thread
+import os
 import weakref
 from collections.abc import Callable
 
 LOOK_S = 0.05
 """So often is looked whether a thread that has not begun can still begin."""
+MOST_THREADS = 4
+"""More neither read nor build faster: memory is what they wait for then."""
+
+
+def usual_threads() -> int:
+    """Return how many threads read or build a trace where nobody says a number."""
+    return min(os.cpu_count() or 1, MOST_THREADS)
 
 
 class _Life:
@@ -19,7 +27,7 @@ class BackgroundThread:
 
     `threading.Thread.start` waits for the thread's first line, and for ever where the thread finds no memory
     to come so far; who waits for its result does so, too, where it dies later. Here such a start raises
-    MemoryError, and `ended` and `error` tell of such an end.
+    MemoryError, and who waits for a result calls `check` now and then.
     """
 
     def __init__(self, work: Callable[[], object]) -> None:
@@ -57,6 +65,11 @@ class BackgroundThread:
     def ended(self) -> bool:
         """Whether the thread works no more."""
         return not self._running.locked()
+
+    def check(self) -> None:
+        """Raise what its work raised if it has ended, MemoryError where it could not tell of its end."""
+        if self.ended:
+            raise self.error or MemoryError("a thread found no memory to tell of its end")
 
     def join(self, timeout_s: float = -1) -> bool:
         """Wait until it has ended, at most so many seconds (negative: for ever); tell whether it has."""

@@ -342,11 +342,8 @@ def in_use(path: Path) -> bool:
     """Tell whether anybody holds the lock of this file."""
     if not path.exists():
         return False
-    held = _lease(path, exclusive=True)
-    if held is None:
-        return True
-    held.close()
-    return False
+    with unread(path) as alone:
+        return not alone
 
 
 def sweep(folder: Path) -> None:

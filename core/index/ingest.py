@@ -237,6 +237,7 @@ def _build(
         how = ReadOptions(options.decoder, options.threads)
         with SourceReading(source, Path(pictures), store, how, progress, cancelled, pictured) as reading:
             read = reading.read()
+        del reading  # and with it the memory that it read with
         from .build import STAGE, build
         from .workers import Workers
 

@@ -72,8 +72,8 @@ class Verification:
         """Wait until all columns are checked; raises DamagedIndexError where one is damaged."""
         with self._changed:
             while self._running:
-                if not self._changed.wait(LOOK_S) and self._thread is not None and self._thread.ended:
-                    raise MemoryError("the thread that checks columns found no memory to tell of it")
+                if not self._changed.wait(LOOK_S) and self._running and self._thread is not None:
+                    self._thread.check()
         if self.damage is not None:
             raise self.damage
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,13 +11,12 @@ import numpy as np
 
 from ..base.errors import Cancelled
 from ..base.progress import CancelledCallback, never
-from ..base.threads import BackgroundThread
+from ..base.threads import BackgroundThread, usual_threads
 from ..native.library import native_library
 from .loops import Allocate, CancelFlag, Loops, Rooms
 from .native import NativeLoops
 from .plain import PlainLoops
 
-MOST_THREADS = 4
 LOOK_S = 0.02
 """So often the callbacks are asked and told while jobs run."""
 
@@ -45,7 +43,7 @@ class Workers:
         """`threads`: None for as many as there are cores. With `native` the loops are those in C, where the
         library can be loaded.
         """
-        self.threads = threads or min(os.cpu_count() or 1, MOST_THREADS)
+        self.threads = threads or usual_threads()
         self._cancelled = cancelled
         self._functions = native_library().functions if native else None
         self.loops = self._loops(CancelFlag(), Rooms(np.empty))

@@ -7,7 +7,6 @@ is drawn meanwhile, the end of the file first, then spread over it; the result d
 from __future__ import annotations
 
 import itertools
-import os
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -18,7 +17,7 @@ from typing import TypeAlias
 
 from ..base.errors import Cancelled, UnreadableError
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
-from ..base.threads import BackgroundThread
+from ..base.threads import BackgroundThread, usual_threads
 from ..native.library import native_library
 from .batch import ColumnBuffers, PlainNumbering, StringTable
 from .batch_store import BatchStore, StoredBatch, store_batch
@@ -36,7 +35,6 @@ from .source import Source
 from .text_source import TextSource, text_source
 
 NATIVE, PYTHON = "native", "python"
-MOST_THREADS = 4
 THREADS_FROM = 16 << 20
 """Smaller sources are read by one thread."""
 POLL_S = 0.02
@@ -116,7 +114,7 @@ def thread_count(source: Source, options: ReadOptions) -> int:
     """Return how many threads are to read a source; Python's own scanner runs in one at a time anyway."""
     if scanner_name(options.decoder) == PYTHON or (source.seekable and source.size < THREADS_FROM):
         return 1
-    return min(os.cpu_count() or 1, MOST_THREADS) if options.threads is None else options.threads
+    return usual_threads() if options.threads is None else options.threads
 
 
 class SourceReading:
@@ -299,8 +297,9 @@ class SourceReading:
             try:
                 result = self._results.get(timeout=POLL_S)
             except Empty:
-                if any(thread.ended for thread in self._threads):
-                    raise MemoryError("a thread that read found no memory to tell of it") from None
+                ended = [thread for thread in self._threads if thread.ended]
+                if ended and self._results.empty():  # what a thread puts there, it puts before it ends
+                    ended[0].check()
                 continue
             if isinstance(result, BaseException):
                 raise result

@@ -153,8 +153,8 @@ class InflatedText:
             self._needed = max(self._needed, offset + len(view))
             self._changed.notify_all()
             while self._end < offset + len(view) and not self._ended and not self._closed:
-                if not self._changed.wait(LOOK_S) and self._thread.ended and not self._ended:
-                    raise MemoryError("the thread that inflates found no memory to tell of it")
+                if not self._changed.wait(LOOK_S) and not self._ended:
+                    self._thread.check()
             if self._closed:
                 raise Cancelled
             if self._error is not None:
