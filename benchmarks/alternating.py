@@ -17,7 +17,7 @@ from benchmarks.made_trace import write_made_trace
 from benchmarks.memory import free_memory, measured, measured_python
 
 ENGINE = "TRACELANE_PERFETTO"
-"""Names the script that runs Perfetto's engine under node: it prints JSON with `total_s`."""
+"""Names the script that runs Perfetto's engine under node: it prints JSON with `total_s` and `rssMB`."""
 ENGINE_MEMORY = 3
 """Bytes of memory that the engine may need per byte of text."""
 EXCERPT = 60_000_000
@@ -36,12 +36,20 @@ except ijson.IncompleteJSONError: pass
 
 
 @dataclass(frozen=True)
+class Run:
+    """What one run took; 0 MB where its memory was not looked at."""
+
+    seconds: float
+    resident_mb: int = 0
+
+
+@dataclass(frozen=True)
 class Contestant:
-    """A way to read the trace: `run` returns its seconds, `missing` says why it is left out."""
+    """A way to read the trace; `missing` says why it is left out."""
 
     name: str
     text: int  # bytes of JSON
-    run: Callable[[], float]
+    run: Callable[[], Run]
     missing: str = ""
 
 
@@ -65,33 +73,36 @@ def alternating(
     contestants.append(Contestant("tracelane, one thread", text, _indexing(plain, 1, index_dir, text)))
     contestants.append(Contestant("ijson.items, the first 60 MB scaled", text, _ijson(plain, text)))
     contestants.append(_engine(plain, text))
-    seconds: dict[str, list[float]] = {each.name: [] for each in contestants}
+    runs: dict[str, list[Run]] = {each.name: [] for each in contestants}
     for _ in range(rounds):
         for each in contestants:
             if not each.missing:
-                seconds[each.name].append(each.run())
-    return [_result(each, seconds[each.name]) for each in contestants]
+                runs[each.name].append(each.run())
+    return [_result(each, runs[each.name]) for each in contestants]
 
 
-def _result(contestant: Contestant, seconds: list[float]) -> dict[str, Any]:
+def _result(contestant: Contestant, runs: list[Run]) -> dict[str, Any]:
     if contestant.missing:
         return {"name": contestant.name, "not_run": contestant.missing}
-    median = statistics.median(seconds)
+    seconds = sorted(round(run.seconds, 2) for run in runs)
+    median = statistics.median(run.seconds for run in runs)
+    resident = max(run.resident_mb for run in runs)
     return {
         "name": contestant.name,
         "seconds": round(median, 2),
         "mb_per_s": round(contestant.text / 1e6 / median, 1),
-        "seconds_of_all": sorted(round(each, 2) for each in seconds),
+        "seconds_of_all": seconds,
+        **({"resident_mb": resident} if resident else {}),
     }
 
 
-def _indexing(path: Path, threads: int, index_dir: Path, text: int) -> Callable[[], float]:
-    return lambda: float(committed(path, threads, index_dir, text)["seconds"])
+def _indexing(path: Path, threads: int, index_dir: Path, text: int) -> Callable[[], Run]:
+    return lambda: Run(float(committed(path, threads, index_dir, text)["seconds"]))
 
 
-def _ijson(path: Path, text: int) -> Callable[[], float]:
+def _ijson(path: Path, text: int) -> Callable[[], Run]:
     scale = max(1.0, text / EXCERPT)
-    return lambda: measured_python(IJSON, str(path), watched=False).seconds * scale
+    return lambda: Run(measured_python(IJSON, str(path), watched=False).seconds * scale)
 
 
 def _engine(path: Path, text: int) -> Contestant:
@@ -106,8 +117,8 @@ def _engine(path: Path, text: int) -> Contestant:
     elif text * ENGINE_MEMORY > free_memory():
         missing = "left out: it needs more memory than there is"
 
-    def run() -> float:
-        output = measured([node or "node", script, str(path)], watched=False).output
-        return float(json.loads(output)["total_s"])
+    def run() -> Run:
+        output = json.loads(measured([node or "node", script, str(path)], watched=False).output)
+        return Run(float(output["total_s"]), int(output.get("rssMB", 0)))
 
     return Contestant(name, text, run, missing)

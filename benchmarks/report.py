@@ -84,7 +84,8 @@ def _alternating(rows: list[dict[str, Any]]) -> Iterator[Row]:
         yield (
             each["name"],
             f"{each['seconds']} s, {each['mb_per_s']} MB/s: {times:.2f} times the first; "
-            f"the median of {len(runs)} runs of {runs[0]} to {runs[-1]} s",
+            f"the median of {len(runs)} runs of {runs[0]} to {runs[-1]} s"
+            + (f"; {each['resident_mb']:,} MB of memory" if "resident_mb" in each else ""),
         )
 
 

@@ -17,9 +17,16 @@ def readme_rows(performance: str) -> dict[str, str]:
     rows = (
         (reading, ours, f"{theirs} (the engine of its page)", "not measured"),
         ("opens it again", f"{again} to the first picture", "reads it again", "reads it again"),
-        ("memory while reading it, two threads", memory, "not measured", "not measured"),
+        ("memory while reading it", f"{memory}, two threads", _memory_of_perfetto(measured), "not measured"),
     )
     return {row[0]: f"| {' | '.join(row)} |" for row in rows}
+
+
+def _memory_of_perfetto(measured: str) -> str:
+    try:
+        return _figure(measured, "Perfetto's engine, as its page runs it", r"([\d,]+ MB) of memory")
+    except KeyError:
+        return "not measured"
 
 
 def with_rows(readme: str, rows: dict[str, str]) -> str:
