@@ -44,7 +44,7 @@ class Track:
 
 def tracks_of(scope: Scope) -> Iterator[Track]:
     """Yield the tracks of a scope lane by lane. Raises Cancelled."""
-    for source, lane_number, pieces in slices_by_lane(scope, with_aside=True):
+    for source, lane_number, pieces in slices_by_lane(scope, everything=True):
         index, lane = scope.trace.indexes[source], scope.trace.lanes[lane_number]
         positions = np.concatenate([piece.positions.astype(np.int64) for piece in pieces])
         starts = index.column("slices.start")[positions] + scope.clocks.offset(source, lane.pid)

@@ -153,6 +153,7 @@ ANALYSES = (
         "Tree",
         "Show the call tree: total time, own time and number of calls of each path of names."
         "\n\nThe tree is of all threads together, of each thread, or of device time by what launched it. "
+        "Annotations on a device's lanes are left out; --by launch has the work below the host's own. "
         "speedscope and flamegraph.pl open what --format folded writes.",
         (
             Option(

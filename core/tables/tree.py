@@ -2,8 +2,10 @@
 
 A node is a path of names: all slices that lie in slices of those names, in that order, whatever the lane. Its
 *total* is the time of these slices, its *self* the part of it that no slice of the tree inside them takes,
-its *calls* their number; times are cut to the range of the scope. Annotations on a device's lanes are no work
-of their own: they have no self time. The profiler's own notes (lanes of no process) are left out.
+its *calls* their number; times are cut to the range of the scope. Annotations on a device's lanes are left
+out: each repeats one of the host's, and lasts from its first work to its last, idle time included. What the
+host's own annotation launched stands below it in the tree by launch. The profiler's own notes (lanes of no
+process) are left out too.
 
 From the bottom a node is a path from a name to its callers. Its self time is that of the name when called so,
 its total likewise; a name that lies in itself counts once, by its outermost slice.
@@ -304,14 +306,16 @@ def folded_lines(tables: Tables) -> Iterator[str]:
             yield f"{paths[node]} {left[node]}\n"
 
 
-def slices_by_lane(scope: Scope, with_aside: bool = False) -> Iterator[tuple[int, int, list[Chunk]]]:
-    """Yield (source, place of the lane, its slices in pieces); `with_aside`: also the profiler's own notes.
+def slices_by_lane(scope: Scope, everything: bool = False) -> Iterator[tuple[int, int, list[Chunk]]]:
+    """Yield (source, place of the lane, its slices in pieces); `everything`: also the profiler's own notes
+    and the annotations on devices' lanes.
 
     The slices of a lane follow each other in the chunks of a scope.
     """
-    aside = {lane.index for lane in scope.trace.lanes if lane.process.aside and not with_aside}
+    aside = {lane.index for lane in scope.trace.lanes if lane.process.aside and not everything}
     source, lane, pieces = -1, -1, list[Chunk]()
-    for chunk in scope.chunks():
+    for whole in scope.chunks():
+        chunk = whole if everything else whole.take(~whole.is_device_annotation)
         if not len(chunk):
             continue
         edges = [0, *(np.flatnonzero(np.diff(chunk.lanes)) + 1).tolist(), len(chunk)]
@@ -338,7 +342,6 @@ def _add_lane(builder: TreeBuilder, index: Index, source: int, pieces: Sequence[
     names = builder.labels.of_slices(index, positions)
     around = places_around(index, positions)
     own = _own_times(starts, ends, around)
-    own[concatenated([piece.is_device_annotation for piece in pieces], np.bool_)] = 0
     nodes = _paths(builder, names, around, root)
     builder.add(nodes, ends - starts, own, np.ones(len(nodes), np.int64), positions, source)
     if root != ROOT:

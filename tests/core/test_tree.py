@@ -28,6 +28,7 @@ from tracelane.core.tables.tree import (
     largest_rows,
     tree_table,
 )
+from tracelane.core.tables.tree_slices import slices_of_node
 from tracelane.core.tables.work import work_of
 from tracelane.core.trace import Trace, open_trace
 
@@ -59,16 +60,14 @@ def plain_tree(scope: Scope) -> Sums:
     trace = scope.trace
     spans: dict[tuple[int, int], tuple[int, int]] = {}
     names: dict[tuple[int, int], str] = {}
-    annotations = set()
     for chunk in scope.chunks():
         texts = chunk.index.strings(chunk.names)
         for at, position in enumerate(chunk.positions.tolist()):
-            if trace.lanes[int(chunk.lanes[at])].process.aside:
+            category = chunk.index.categories[int(chunk.categories[at])]
+            if trace.lanes[int(chunk.lanes[at])].process.aside or category == "gpu_user_annotation":
                 continue
             key = (chunk.source, position)
             spans[key], names[key] = (int(chunk.starts[at]), int(chunk.ends[at])), texts[at]
-            if chunk.index.categories[int(chunk.categories[at])] == "gpu_user_annotation":
-                annotations.add(key)
     around = {key: _around(trace, key, spans) for key in spans}
     children = defaultdict(list)
     for key, above in around.items():
@@ -85,7 +84,7 @@ def plain_tree(scope: Scope) -> Sums:
     for key, (start, end) in spans.items():
         entry = sums[path(key)]
         entry[0] += end - start
-        entry[1] += 0 if key in annotations else end - start - _covered(children[key])
+        entry[1] += end - start - _covered(children[key])
         entry[2] += 1
     return {one: (a, b, c) for one, (a, b, c) in sums.items()}
 
@@ -221,6 +220,45 @@ def test_overlapping_and_recursive_calls(tmp_path: Path) -> None:
     assert paths_of(tree_table(scope, from_bottom=True))["a",] == (100 * us, 50 * us, 3)
     folded = dict(line.split() for line in folded_lines(analyse_tree(scope, bottom_up=True)))
     assert folded == {"a": "30000", "a;a": "15000", "a;a;a": "5000", "b;a": "30000", "c;a": "30000"}
+    trace.close()
+
+
+def test_annotations_of_a_device_are_no_calls(tmp_path: Path) -> None:
+    """The host's annotation alone counts, work inside the device's repetition of it stands beside it; Enter
+    lists the same slices.
+    """
+
+    def x(category: str, name: str, tid: int, ts: int, dur: int) -> dict[str, object]:
+        return {"ph": "X", "cat": category, "name": name, "pid": tid // 7, "tid": tid, "ts": ts, "dur": dur}
+
+    events = [
+        x("user_annotation", "forward", 1, 0, 50),
+        x("cpu_op", "aten::mm", 1, 10, 20),
+        x("gpu_user_annotation", "forward", 7, 40, 100),
+        x("gpu_user_annotation", "inner", 7, 45, 90),
+        x("kernel", "gemm", 7, 45, 5),
+        x("kernel", "gemm", 7, 130, 5),
+    ]
+    path = tmp_path / "t.json"
+    path.write_text(json.dumps(events))
+    trace = open_trace(path, index_dir=tmp_path / "index")
+    scope = Scope(trace)
+    us = 1000
+    expected = {
+        ("forward",): (50 * us, 30 * us, 1),
+        ("forward", "aten::mm"): (20 * us, 20 * us, 1),
+        ("gemm",): (10 * us, 10 * us, 2),
+    }
+    assert paths_of(tree_table(scope)) == expected
+    shares = {row["name"]: row["share"] for row in tree_table(scope).rows() if not row["depth"]}
+    assert shares == {"forward": 50 / 60, "gemm": 10 / 60}
+    by_thread = paths_of(tree_table(scope, "thread"))
+    assert sorted(sums for path, sums in by_thread.items() if len(path) == 1) == [
+        (10 * us, 0, 0),
+        (50 * us, 0, 0),
+    ]
+    assert slices_of_node(scope, ["forward"]).count == 1
+    assert slices_of_node(scope, ["gemm"]).count == 2
     trace.close()
 
 
