@@ -27,6 +27,10 @@ class Clocks:
             return 0
         return offsets.get((source, ""), 0) + (offsets.get((source, process), 0) if process else 0)
 
+    def offset_of(self, key: ClockKey) -> int:
+        """Return the offset of one clock alone, in ns."""
+        return self.offsets.get(key, 0)
+
     def of_processes(self, source: int) -> dict[str, int]:
         """Return by pid what is added to the times of single processes of a source, beside what all get."""
         return {pid: ns for (at, pid), ns in self.offsets.items() if at == source and pid}

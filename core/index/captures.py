@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,6 +24,9 @@ CAPTURE_GAP_NS = 300 * SECOND
 """The ranks of one capture write their files at most so long after each other: exporting takes its time."""
 PROCESS_GAP_NS = 60 * SECOND
 """The same for files that name no rank: one process that is profiled twice is easily taken for two."""
+
+JOB = re.compile(r"(?<![a-z])job[-_]?\d{1,7}", re.IGNORECASE)
+"""How FLEX calls its files: prefix-0-job-3.json."""
 
 
 @dataclass(frozen=True)
@@ -144,9 +148,10 @@ def members_of(files: Iterable[str | Path], facts_of: Callable[[str | Path], Fil
         ranks = ranks_by_axes([facts[number].axes for number in numbers])
         for number, rank in zip(numbers, ranks):
             members[number] = replace(members[number], rank=rank)
-    for numbers in _by_run_of_jobs(members):
+    for numbers in _by_job(members):
         for number in numbers:
-            members[number] = replace(members[number], rank=members[number].job_rank)
+            member = members[number]
+            members[number] = replace(member, rank=member.job_rank, stem=_job(member) or member.stem)
     return members
 
 
@@ -215,17 +220,27 @@ def _by_layout(members: Sequence[Member], facts: Sequence[NameFacts]) -> list[li
     return list(groups.values())
 
 
-def _by_run_of_jobs(members: Sequence[Member]) -> list[list[int]]:
-    """Return the numbers of the FLEX job traces of each run in which no two are of the same rank."""
-    runs: dict[str, list[int]] = {}
+def _by_job(members: Sequence[Member]) -> list[list[int]]:
+    """Return the numbers of the FLEX job traces of each run and job in which no two are of the same rank;
+    none of a run in which some are.
+    """
+    runs: dict[str, dict[str, list[int]]] = {}
     for number, member in enumerate(members):
         if member.rank is None and member.job_rank is not None:
-            runs.setdefault(member.run, []).append(number)
+            runs.setdefault(member.run, {}).setdefault(_job(member), []).append(number)
     return [
         numbers
-        for numbers in runs.values()
-        if len(numbers) > 1 and len({members[number].job_rank for number in numbers}) == len(numbers)
+        for jobs in runs.values()
+        if any(len(numbers) > 1 for numbers in jobs.values())
+        and all(len({members[at].job_rank for at in numbers}) == len(numbers) for numbers in jobs.values())
+        for numbers in jobs.values()
     ]
+
+
+def _job(member: Member) -> str:
+    """Return which job of its process a FLEX trace holds, as its name tells: "job-3", else empty."""
+    match = JOB.search(Path(member.path).name)
+    return match[0] if match else ""
 
 
 def _by_span(members: Sequence[Member]) -> list[list[Member]]:

@@ -31,7 +31,7 @@ MOST_PACKED = 64 << 20
 _BLOCK = 1 << 16
 _TIME = re.compile(rb'"ts"\s*:\s*"?(\d{1,19}(?:\.\d{1,9})?)(?=[\s",}])')
 _PID = re.compile(rb'"pid"\s*:\s*"?(\d{1,6})(?=[\s",}])')
-_FLEX = re.compile(rb'"name"\s*:\s*"[^"]*( Cmpt (Exec|Prep)| Dma[IO]|RoundTrip|Roundtrip|SenRdma(Send|Recv))')
+_FLEX = re.compile(rb'"name"\s*:\s*"[^"]*( Cmpt (Exec|Prep)| Dma[IO]|RoundTrip|Roundtrip|SenRdma(Send|Rec))')
 """Names of events of FLEX, the runtime of the AIU's older software."""
 MOST_TIMES = 1000
 """Times at the beginning of the events of which the first is the start of the trace."""

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..base.arrays import I64, AnyArray
-from ..base.clock import Clocks
+from ..base.clock import ClockKey, Clocks
 from ..base.units import format_count, format_ns
 from ..index.captures import Member
 from ..index.store import Index
 from .attendance import Attendance, medians
 from .collectives import AIU, DEVICE, HOST, Collectives, Matched, collectives_at, match
+from .devices import ranks_of_processes
 from .groups import Groups
+from .op_events import slice_lanes
+
+if TYPE_CHECKING:
+    from ..trace import Trace
 
 EPOCHS = (10**18, 4 * 10**18)
 """Lane times between these (2001 to 2096) are ns since 1970: what older profilers wrote."""
@@ -44,28 +50,36 @@ class RankClock:
 
 @dataclass(frozen=True)
 class Alignment:
-    """The clocks of the sources of a trace that are ranks, and what they rest on."""
+    """The clocks of the sources of a trace that are ranks, else of the processes of its only source, and what
+    they rest on.
+    """
 
     ranks: tuple[int, ...] = ()  # sources
     rank_clocks: tuple[RankClock, ...] = ()  # of each of these
     level: int = DEVICE
     collectives: tuple[Collectives, ...] = ()
     matched: Matched | None = None
+    pids: tuple[str, ...] = ()  # of the processes that are ranks of one file; then there are no sources
+
+    @property
+    def keys(self) -> tuple[ClockKey, ...]:
+        """What each of the clocks is of."""
+        return tuple((source, "") for source in self.ranks) or tuple((0, pid) for pid in self.pids)
 
     @cached_property
     def clocks(self) -> Clocks:
         """The clocks as corrected."""
-        return _clocks({source: clock.offset_ns for source, clock in zip(self.ranks, self.rank_clocks)})
+        return _clocks({key: clock.offset_ns for key, clock in zip(self.keys, self.rank_clocks)})
 
     @cached_property
     def stamped(self) -> Clocks:
         """The clocks as the files' wall times have them."""
-        return _clocks({source: clock.base_ns for source, clock in zip(self.ranks, self.rank_clocks)})
+        return _clocks({key: clock.base_ns for key, clock in zip(self.keys, self.rank_clocks)})
 
     @property
     def text(self) -> str:
         """A sentence on what was done, empty where there was nothing to do."""
-        if not self.ranks:
+        if not self.keys:
             return ""
         if self.matched is None:
             return "several captures are open: ranks stand as their files' clocks have them"
@@ -105,6 +119,27 @@ def align_ranks(indexes: Sequence[Index], members: Sequence[Member]) -> Alignmen
     if len(matched):
         clocks = fitted_offsets(matched, bases)
     return Alignment(ranks, tuple(clocks), level, tuple(of_ranks), matched)
+
+
+def align_processes(trace: Trace) -> Alignment:
+    """Return the clocks of the ranks of one FLEX job trace, whose processes have clocks of their own."""
+    processes = list(ranks_of_processes(trace))
+    if len(processes) < 2:
+        return NONE
+    index = trace.indexes[0]
+    of_ranks = [collectives_at(index, DEVICE, partial(_of_process, index, process)) for process in processes]
+    matched = match(of_ranks)
+    clocks = (
+        fitted_offsets(matched, [0] * len(processes)) if len(matched) else [RankClock(0, 0)] * len(processes)
+    )
+    pids = tuple(index.string(int(index.processes["pid"][process])) for process in processes)
+    return Alignment((), tuple(clocks), DEVICE, tuple(of_ranks), matched, pids)
+
+
+def _of_process(index: Index, process: int, positions: I64) -> AnyArray:
+    """Return which slices are of a process."""
+    own: AnyArray = index.lanes["process"][slice_lanes(index, positions)] == process
+    return own
 
 
 def ranks_among(members: Sequence[Member]) -> tuple[int, ...]:
@@ -234,5 +269,5 @@ def wall_base(index: Index) -> int | None:
     return 0 if isinstance(start, int) and EPOCHS[0] <= start < EPOCHS[1] else None
 
 
-def _clocks(offsets: dict[int, int]) -> Clocks:
-    return Clocks(MappingProxyType({(source, ""): ns for source, ns in offsets.items() if ns}))
+def _clocks(offsets: dict[ClockKey, int]) -> Clocks:
+    return Clocks(MappingProxyType({key: ns for key, ns in offsets.items() if ns}))

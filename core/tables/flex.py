@@ -13,11 +13,11 @@ import numpy as np
 from ..base.arrays import U32
 from ..index.store import Index
 
-WORK = re.compile(r"\bCmpt Exec\b|\bDma[IO]\b|\bSenRdma(Send|Recv)|\bAllReduce\b")
+WORK = re.compile(r"\bCmpt Exec\b|\bDma[IO]\b|\bSenRdma(Send|Rec)|\bAllReduce\b")
 """Computing, moving data in and out, and between cards. `Cmpt Prep` prepares work, and is none."""
 SYNC_GROUP = re.compile(r"\[sync=([^\]]+)\]")
 """In names of what takes part in a collective: `SenRdmaSend_1 [sync=AllReduce_all_reduce_4_s3_r0x7_6]`."""
-ROUND_TRIP = re.compile(r"\b(Flex|AIU) Round ?[Tt]rip\b")
+ROUND_TRIP = re.compile(r"\b(Flex|AIU) Round ?[Tt]rip\b|\bExecute Graph\b")
 """One job from its start to its end: what repeats where jobs do."""
 _MARKS = (
     " Cmpt Exec",
@@ -25,7 +25,7 @@ _MARKS = (
     "Flex RoundTrip",
     "AIU Roundtrip",
     "SenRdmaSend",
-    "SenRdmaRecv",
+    "SenRdmaRec",
     "DmaI",
     "DmaO",
 )
@@ -53,6 +53,12 @@ def sync_groups(index: Index) -> dict[int, str]:
 def round_trips(index: Index) -> U32:
     """Return the numbers of the names of whole jobs, ascending."""
     return _numbers(index, ROUND_TRIP)
+
+
+def host_calls(index: Index) -> U32:
+    """Return the numbers of the names of all else, ascending: preparing, waiting, converting."""
+    names = np.unique(index.column("slices.name"))
+    return names[~np.isin(names, np.concatenate([flex_work(index), round_trips(index)]))]
 
 
 def _numbers(index: Index, pattern: re.Pattern[str]) -> U32:

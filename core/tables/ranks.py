@@ -234,10 +234,12 @@ def _parts(scope: Scope) -> tuple[RankPart, ...]:
 
 
 def _ranks_in_one_file(scope: Scope, parts: Sequence[RankPart]) -> Ranks:
-    """Return what each rank did of a file whose processes are ranks: they share a clock. Where the file does
-    not say which, they are counted.
+    """Return what each rank did of a file whose processes are ranks: they share a clock, except in
+    a job trace. Where the file does not say which, they are counted.
     """
     trace, steps = scope.trace, _steps(scope, 0)
+    pids = {process.number: process.pid for process in trace.processes}
+    clocks = dict(zip(trace.alignment.pids, trace.alignment.rank_clocks))
     ranks_said = ranks_of_processes(trace)
     facts = [
         RankFacts(
@@ -246,7 +248,7 @@ def _ranks_in_one_file(scope: Scope, parts: Sequence[RankPart]) -> Ranks:
             title=part.title,
             host=host_of_source(trace, 0),
             path=str(trace.sources[0].path),
-            clock=STAMPED,
+            clock=clocks.get(pids[process], STAMPED),
             steps=None if steps is None else steps.take(np.flatnonzero(steps.processes == process)),
             devices=RankDevices.of(work_of(part.scope)),
         )
@@ -254,7 +256,7 @@ def _ranks_in_one_file(scope: Scope, parts: Sequence[RankPart]) -> Ranks:
         if (process := part.process) is not None
     ]
     waiting = skew_of_parts(scope, parts)
-    result = compared_ranks(scope.text, facts, waiting, (), "")
+    result = compared_ranks(scope.text, facts, waiting, (), trace.alignment.text)
     return replace(result, in_one_file=True, numbered=not ranks_said)
 
 

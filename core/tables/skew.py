@@ -141,7 +141,8 @@ def skew(scope: Scope) -> Skew:
     slices only, those that two ranks still have.
     """
     alignment = scope.trace.alignment
-    matched = alignment.matched or Matched.nothing(len(alignment.ranks))
+    matched = alignment.matched if alignment.ranks else None
+    matched = matched or Matched.nothing(len(alignment.ranks))
     who = matched.who
     moved = np.array(
         [

@@ -17,6 +17,7 @@ from ..index.store import Index
 from ..query.steps import STEP_NAME
 from .attribution import StepsOfWork, owners_of_work, steps_of_work
 from .devices import KERNEL_CATEGORIES, kernel_types
+from .flex import host_calls, is_flex
 from .groups import category_mask, concatenated
 from .kinds import KERNEL_TYPES
 from .op_events import promoted_of, slice_lanes
@@ -28,7 +29,7 @@ ROLES = ("Kernel", "Memcpy", "Memset", "Communication", "Runtime", "DataLoader",
 """TensorBoard's categories; each takes of a step what those before it left. The rest is Other."""
 COLLECTIVE_OPS = ("nccl:", "gloo:")
 LOADERS = "enumerate(DataLoader)"
-COMPUTE, COMMUNICATION = KERNEL_TYPES.index("compute"), KERNEL_TYPES.index("communication")
+COMPUTE, COMMUNICATION, MEMORY = map(KERNEL_TYPES.index, ("compute", "communication", "memory"))
 
 
 class Owned(NamedTuple):
@@ -79,6 +80,10 @@ class StepSets:
         is_kernel = self.categorised(self.work, KERNEL_CATEGORIES)
         copies = self.categorised(self.work, frozenset({"gpu_memcpy", "Memcpy"}))
         sets = self.categorised(self.work, frozenset({"gpu_memset", "Memset"}))
+        if is_flex(index):  # which has no categories
+            is_kernel, joint, copies = self.is_kernel, kind == COMMUNICATION, kind == MEMORY
+            called = np.isin(index.column("slices.name"), host_calls(index))
+            calls = self.left(np.flatnonzero(called).astype(np.int64))
         self.host = self.merged(np.concatenate([ops, calls]))
         self.roles = {
             "Kernel": self.merged(self.work[is_kernel & ~joint]),

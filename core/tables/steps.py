@@ -15,7 +15,7 @@ from functools import cache, partial
 import numpy as np
 
 from ..base.arrays import I64, AnyArray
-from ..base.intervals import EMPTY, merge
+from ..base.intervals import EMPTY
 from ..base.units import format_ns
 from ..query.titles import plain
 from ..query.window import FAR
@@ -173,7 +173,9 @@ def _rest(scope: Scope, sets: StepSets, columns: dict[str, I64]) -> _Rest:
     starts, ends = sets.work_start, sets.work_end
     if scope.attribute == "launch":
         outside = sets.steps_of_work.steps < 0
-        busy = merge(starts[~outside], ends[~outside]).length
+        owners, of = np.unique(sets.chosen.processes, return_inverse=True)
+        groups = Groups(of[sets.steps_of_work.steps[~outside]].astype(np.int64), len(owners))
+        busy = int(groups.covered(starts[~outside], ends[~outside]).sum())
         shared_ns = int(columns["device_busy_ns"].sum()) - busy
         return _Rest(int((ends - starts)[outside].sum()), int(outside.sum()), shared_ns)
     outside_ns = outside_slices = 0

@@ -100,14 +100,21 @@ class Trace(TraceSlices):
     @cached_property
     def alignment(self) -> Alignment:
         """How the clocks of the ranks relate; nothing where there are not two."""
-        from ..tables.alignment import align_ranks  # a trace of one rank is drawn without it
+        from ..tables.alignment import align_processes, align_ranks  # a trace of one rank is drawn without it
 
-        return align_ranks(self.indexes, self.members)
+        return align_ranks(self.indexes, self.members) if len(self.members) > 1 else align_processes(self)
 
     @property
     def clocks(self) -> Clocks:
         """The clocks that the trace opens with: its ranks aligned."""
-        return NO_CLOCKS if len(self.members) < 2 else self.alignment.clocks
+        return self.alignment.clocks if self._may_hold_ranks else NO_CLOCKS
+
+    @property
+    def _may_hold_ranks(self) -> bool:
+        """Whether there are several files, or a job trace, whose processes are ranks."""
+        from ..tables.flex import is_flex  # as above
+
+        return len(self.members) > 1 or (len(self.indexes) == 1 and is_flex(self.indexes[0]))
 
     @cached_property
     def span(self) -> tuple[int, int]:
@@ -121,6 +128,8 @@ class Trace(TraceSlices):
         return start, self.span[1] if self.span[1] == end + 1 else end
 
     def _window(self) -> tuple[int, int] | None:
+        if any(pid for _, pid in self.clocks.offsets):
+            return None  # of one source whose processes have clocks of their own: all that it holds
         return opening_window([(index, self.clocks.offset(n)) for n, index in enumerate(self.indexes)])
 
     @property
@@ -191,7 +200,7 @@ def trace_of_opened(opened: Opened) -> Trace:
     trace = Trace(opened.indexes, opened.members, opened.captures, opened.current)
     for index in opened.indexes:
         index.notes += analyzer_notes(index.manifest)
-    if len(opened.members) > 1 and trace.alignment.text:
+    if trace.clocks is not NO_CLOCKS and trace.alignment.text:
         opened.indexes[0].notes += (trace.alignment.text,)
     return trace
 

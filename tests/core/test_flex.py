@@ -11,6 +11,8 @@ import pytest
 from tests.corpus import CORPUS, needs_corpus
 from tests.events import begin, end, index_of
 from tracelane.core import open_trace
+from tracelane.core.index.captures import captures_of, members_of
+from tracelane.core.index.file_facts import file_facts
 from tracelane.core.tables.attribution import scope_of_step
 from tracelane.core.tables.breakdown import breakdown
 from tracelane.core.tables.findings.judge import findings
@@ -73,6 +75,11 @@ def test_jobs_are_steps(tmp_path: Path) -> None:
     table = steps(Scope(trace)).steps
     assert len(table) == 6 and set(table.data["process"]) == {"0", "3"}
     assert set(table.data["device_busy_ns"]) == {640_000}
+    parts = {"kernel": 400_000, "memcpy": 160_000, "communication": 80_000, "runtime": 50_000}
+    assert {role: set(table.data[f"split_{role}_ns"]) for role in parts} == {
+        role: {ns} for role, ns in parts.items()
+    }
+    assert set(table.data["cpu_busy_ns"]) == {50_000} and table.totals["shared_ns"] == 0
     spans = step_spans(trace)
     assert spans is not None and len(spans) == 3
     assert kernels(scope_of_step(Scope(trace), spans, 1)).totals["count"] == 10
@@ -243,3 +250,52 @@ def test_a_real_job_of_two_ranks(tmp_path: Path) -> None:
     sample.close()
     assert "rank-imbalance" in dict(findings(Scope(trace)).not_judged)
     trace.close()
+
+
+def test_ranks_of_one_file_have_clocks_of_their_own(tmp_path: Path) -> None:
+    """Where the clock of a rank is off by seconds its collectives tell so, and the late rank is named."""
+    folder = jobs_of_ranks(tmp_path / "jobs", {0: 0, 2: 60, 7: 10})
+    events = [event for path in sorted(folder.iterdir()) for event in json.loads(path.read_text())]
+    moved = [event | {"ts": event["ts"] + (5_000_000 if event["pid"] == 7 else 0)} for event in events]
+    (tmp_path / "all.json").write_text(json.dumps(moved))
+    trace = open_trace([tmp_path / "all.json"], index_dir=tmp_path / "i")
+    assert dict(trace.clocks.offsets) == {(0, "7"): -5_000_000_000}
+    assert trace.opening_span == trace.span and trace.span[1] - trace.span[0] == 7_000_000
+    assert "moved by up to 5 s" in trace.indexes[0].notes[-1]
+    rows = {row["rank"]: row for row in analyse_ranks(Scope(trace, clocks=trace.clocks))["ranks"].rows()}
+    assert list(rows) == [2, 0, 7] and rows[7]["offset_ns"] == -5_000_000_000
+    assert (rows[0]["waited_ns"], rows[7]["waited_ns"]) == (4 * 60_000, 4 * 50_000)
+    trace.close()
+
+
+def test_several_jobs_of_several_ranks(tmp_path: Path) -> None:
+    """Each job of a run is a capture of its own, with all ranks; none is taken for a rank."""
+    folder = jobs_of_ranks(tmp_path / "jobs", {3: 0, 5: 60})
+    for rank in (3, 5):
+        content = (folder / f"p-{rank}-job-4.json").read_bytes()
+        (folder / f"p-{rank}-job-11.json").write_bytes(content)
+    captures = captures_of(members_of(sorted(folder.iterdir()), file_facts))
+    assert {capture.ranks for capture in captures} == {(3, 5)} and len(captures) == 2
+    for capture in captures:
+        assert len({Path(member.path).name.partition("job")[2] for member in capture.members}) == 1
+
+
+def test_waits_and_receives_by_other_names(tmp_path: Path) -> None:
+    """What receives is work without a direction in its name; jobs and waits have other names, too."""
+    events = []
+    for at in range(0, 4000, 1000):
+        for number, (name, ts, us) in enumerate(
+            (
+                ("Execute Graph", 0, 900),
+                ("mm Cmpt Exec", 10, 100),
+                ("SenRdmaReceive_8 [512B] [sync=AllGather_all_gather_1_s0_r1_0]", 120, 50),
+                ("WaitForCompletionAndReturnStatus", 180, 700),
+            )
+        ):
+            lane = {"pid": 0, "tid": LANE + number}
+            events += [begin(at + ts, name=name, **lane), end(at + ts + us, **lane)]
+    trace = Trace([index_of(events, tmp_path)])
+    (device,) = breakdown(Scope(trace)).devices
+    assert (device.compute_ns, device.comm_ns) == (400_000, 200_000)
+    assert len(steps(Scope(trace)).steps) == 4
+    assert {"aiu-waits", "sync"} <= {one.rule for one in findings(Scope(trace)).findings}

@@ -167,18 +167,18 @@ def _names(devices: Sequence[DeviceClock]) -> str:
 def is_aligned(trace: Trace, clocks: Clocks) -> bool:
     """Tell whether the ranks stand as their collectives correct them."""
     corrected = trace.alignment.clocks
-    return all(clocks.offset(source) == corrected.offset(source) for source in trace.alignment.ranks)
+    return all(clocks.offset_of(key) == corrected.offset_of(key) for key in trace.alignment.keys)
 
 
 def switch_alignment(trace: Trace, session: Session) -> Session:
     """Return the session with the ranks' correction taken back, or made again; other clocks stay."""
     alignment = trace.alignment
-    if not alignment.ranks:
+    if not alignment.keys:
         raise Refusal("there are not two ranks to align")
     target = alignment.stamped if is_aligned(trace, session.clocks) else alignment.clocks
     clocks = session.clocks
-    for source in alignment.ranks:
-        clocks = clocks.shifted((source, ""), target.offset(source))
+    for key in alignment.keys:
+        clocks = clocks.shifted(key, target.offset_of(key))
     if clocks == session.clocks:
         raise Refusal(f"nothing to switch: {alignment.text}")
     return replace(session, clocks=clocks)

@@ -10,14 +10,19 @@ from .facts import SourceFacts, share
 from .finding import Observation, Outcome
 from .rule import AIU, OWN, Limits, rule
 
-CONVERT = re.compile(r"^aiuDataConvert$", re.IGNORECASE)
+CONVERT = re.compile(r"^aiuDataConvert$|^Compute of (?!.*SenFusedDeviceNode)", re.IGNORECASE)
 LAUNCH = re.compile(r"^aiuLaunch(DMI|DMO)?ControlBlocks$", re.IGNORECASE)
-BARRIERS = re.compile(r"^(aiuRDMABarrier\d|aiuPrepareAndSyncRDMA|aiuCommsCollBarrier)$", re.IGNORECASE)
+BARRIERS = re.compile(
+    r"^(aiuRDMABarrier\d|(aiu)?PrepareAndSyncRDMA|aiuCommsCollBarrier|Barrier\d)\b|\bBarrier:", re.IGNORECASE
+)
 WAITING = re.compile(
-    r"^(aiuWaitForQueueCapacity|aiuCommsWorkSchedWait)$|\b(aiu)?ScheduleWait\b", re.IGNORECASE
+    r"^(aiuWaitForQueueCapacity|aiuCommsWorkSchedWait)$|\b(aiu)?ScheduleWait\b"
+    r"|\bWaitForCompletionAndReturnStatus\b",
+    re.IGNORECASE,
 )
 GRAPH = re.compile(
-    r"^(aiuInitGraph|aiuCompileGraph|aiuInitScheduler|aiuCreateVirtualAddresses)$", re.IGNORECASE
+    r"^(aiuInitGraph|aiuCompileGraph|aiuInitScheduler|aiuCreateVirtualAddresses)$|^(SchedulerConstruct|CreatePipoIovas)\b",
+    re.IGNORECASE,
 )
 
 

@@ -25,8 +25,8 @@ BLOCKING_COPIES = re.compile(r"^[a-z]{2,12}Memcpy(WithStream|HtoD|DtoH|DtoD|2D|3
 WAITS = re.compile(
     r"^[a-z]\w*Sync(hronize(Stream|Device|Event|Context|Queue)?)?(WithTimeout)?(_\w+)?$"
     r"|^synchronize(Stream|Device|Event)?$"
-    r"|^(ur|pi)(Events?Wait|QueueFinish)$|^aiu(Roundtrip|ScheduleWait|WaitForQueueCapacity)$|\bScheduleWait\b|"
-    + BLOCKING_COPIES.pattern
+    r"|^(ur|pi)(Events?Wait|QueueFinish)$|^aiu(Roundtrip|ScheduleWait|WaitForQueueCapacity)$|\bScheduleWait\b"
+    r"|\bWaitForCompletionAndReturnStatus\b|" + BLOCKING_COPIES.pattern
 )
 """Calls in which the host waits for the device."""
 COPY_OPS = re.compile(
