@@ -11,7 +11,9 @@ import pytest
 
 from tests.scripts import document_script
 from tracelane.core.base.errors import TracelaneError, UnreadableError, UsageError
-from tracelane.core.logs import counter_table, kernels, steps
+from tracelane.core.logs.counter_table import COUNTERS
+from tracelane.core.logs.kernels import TELEMETRY_KERNELS
+from tracelane.core.logs.steps import TELEMETRY_STEPS
 from tracelane.core.tables.doctor.doctor import doctor_rules_table
 from tracelane.core.tables.findings.rules import rules_table
 from tracelane.core.tables.registry import analyses_table
@@ -122,9 +124,9 @@ def test_analyses_are_the_registry_s() -> None:
 def test_columns_of_telemetry_are_listed() -> None:
     """docs/reading.md names the key of every column that the tables of `tracelane telemetry` have."""
     text = (ROOT / "docs" / "reading.md").read_text(encoding="utf-8")
-    for table in (steps, kernels, counter_table):
-        for column in table.COLUMNS:
-            assert f"`{column.key}`" in text, (table.__name__, column.key)
+    for schema in (TELEMETRY_STEPS, TELEMETRY_KERNELS, COUNTERS):
+        for column in schema.columns:
+            assert f"`{column.key}`" in text, (schema.name, column.key)
 
 
 def test_key_table_is_the_command_tables() -> None:

@@ -1,4 +1,4 @@
-"""A class or public function name exists once, and a name says what a thing is, not what was done to it."""
+"""Names are there once and say what things are; no function takes many parameters."""
 
 from __future__ import annotations
 
@@ -113,3 +113,36 @@ def test_words_are_seen_wherever_a_name_is_given() -> None:
     code = "found = 1\nasync def told(kept, *, made): self.shown = 2\nclass Asked:\n    over: int = 3"
     names = Counter(name.lower() for name, _ in _names(ast.parse(code)))
     assert set(names) == {"found", "told", "kept", "made", "shown", "asked", "over"}
+
+
+MOST_PARAMETERS = 7
+MIRRORS_OPTIONS = Path("core/python/analyses.py")
+"""The methods that `docs/update.py` writes have the options of the commands."""
+
+
+def _parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
+    """Return the names of a function's parameters, those after * and ** among them, without self and cls."""
+    parts = function.args
+    all_of_them = [*parts.posonlyargs, *parts.args, parts.vararg, *parts.kwonlyargs, parts.kwarg]
+    names = [each.arg for each in all_of_them if each is not None]
+    return names[1:] if names[:1] in (["self"], ["cls"]) else names
+
+
+def test_no_function_takes_many_parameters() -> None:
+    """Arguments that travel together are a value; only a command's options may be many."""
+    long = []
+    for path in sorted(path for room in ("core", "tui") for path in (ROOT / room).rglob("*.py")):
+        if path.relative_to(ROOT) == MIRRORS_OPTIONS:
+            continue
+        for node in ast.walk(_tree(path)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not _is_command(node):
+                names = _parameters(node)
+                if len(names) > MOST_PARAMETERS:
+                    long.append(f"{path.relative_to(ROOT)}:{node.lineno}: {node.name}({', '.join(names)})")
+    assert not long, "\n".join(long)
+
+
+def test_parameters_of_all_kinds_count() -> None:
+    """Positional, named and collecting parameters count, the object itself does not."""
+    function = ast.parse("def draw(self, a, /, b, *c, d=1, **e): pass").body[0]
+    assert isinstance(function, ast.FunctionDef) and _parameters(function) == ["a", "b", "c", "d", "e"]

@@ -14,7 +14,7 @@ from ..base.pattern import Pattern
 from ..index.store import Index
 from ..query.chain import Chain, Replays, full_chain, replays_of
 from ..query.launches import Launched, Launches
-from ..tables.table import Column, Table
+from ..tables.table import Column, Table, TableSchema
 
 CHUNK = 1 << 20
 CACHED_REPLAYS = 8
@@ -112,16 +112,20 @@ def launched_json(index: Index, position: int, launched: Launched) -> dict[str, 
     }
 
 
-LINKS = (
-    Column("match", "match", "count"),
-    Column("role", "role", "text"),
-    Column("name", "name", "text", is_name=True),
-    Column("category", "category", "text"),
-    Column("pid", "pid", "text"),
-    Column("tid", "tid", "text"),
-    Column("ts_ns", "start (ns)", "id"),
-    Column("dur_ns", "duration", "ns"),
-    Column("launch_delay_ns", "launch delay", "ns", statistic=True),
+LINKS = TableSchema(
+    "links",
+    "Chains",
+    (
+        Column("match", "match", "count"),
+        Column("role", "role", "text"),
+        Column("name", "name", "text", is_name=True),
+        Column("category", "category", "text"),
+        Column("pid", "pid", "text"),
+        Column("tid", "tid", "text"),
+        Column("ts_ns", "start (ns)", "id"),
+        Column("dur_ns", "duration", "ns"),
+        Column("launch_delay_ns", "launch delay", "ns", statistic=True),
+    ),
 )
 
 
@@ -145,7 +149,7 @@ def links_table(entries: Sequence[Mapping[str, Any]], scope: str) -> Table:
             for role, link in links
             if link is not None
         ]
-    return Table.from_rows("links", "Chains", scope, LINKS, rows)
+    return Table.from_rows(LINKS, scope, rows)
 
 
 def chain_from(index: Index, launches: Launches, kernel: int) -> Chain:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,7 @@ from ..base.safe_text import csv_line
 from ..index.format import SliceFlag
 from ..query.hits import Hits
 from ..query.search import RowsByPosition
-from ..tables.table import Column, Table, Unit, sorted_rows
+from ..tables.table import Column, Table, TableSchema, Unit, sorted_rows
 from .formats import JsonTable, json_pieces
 
 if TYPE_CHECKING:
@@ -171,7 +170,7 @@ def slices_table(slices: SliceRows, scope: str, limit: int) -> Table:
     rows = [dict(zip(slices.columns, row)) for row in slices.rows(limit)]
     left = len(slices) - len(rows)
     notes = (f"{left:,} more of {len(slices):,}",) if left > 0 else ()
-    return replace(Table.from_rows("slices", "Slices", scope, columns, rows), notes=notes)
+    return Table.from_rows(TableSchema("slices", "Slices", columns), scope, rows, notes=notes)
 
 
 def csv_pieces(rows: SliceRows, limit: int | None = None) -> Iterator[str]:

@@ -18,12 +18,12 @@ from ..tables.summary import (
     MODULES,
     OPS,
     SPREAD_COLUMNS,
-    STEPS,
+    SUMMARY_STEPS,
     LeftOut,
     Summary,
     summary_tables,
 )
-from ..tables.table import Column, Table, Unit, Values
+from ..tables.table import Column, Table, TableSchema, Unit, Values
 from .formats import as_json
 
 KIND = "summary"
@@ -32,7 +32,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
     "ops": (*OPS, *SPREAD_COLUMNS),
     "modules": (*MODULES, *SPREAD_COLUMNS),
     "categories": CATEGORIES,
-    "steps": STEPS,
+    "steps": SUMMARY_STEPS.columns,
 }
 ROWS = 30
 """Rows kept of each table."""
@@ -137,4 +137,5 @@ def _table(
     data |= {column.key: np.array([row[column.key] for row in rows], np.int64) for column in numbers}
     if any((np.asarray(data[key]) < 0).any() for key in ("steps", "step_deviation_ns") if key in data):
         raise ValueError(f"negative numbers of steps in {name}")
-    return Table(f"summary_{name}", name.capitalize(), str(whole["scope"]), columns, data, keys=(key.key,))
+    schema = TableSchema(f"summary_{name}", name.capitalize(), columns, keys=(key.key,))
+    return Table.from_arrays(schema, str(whole["scope"]), data)

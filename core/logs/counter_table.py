@@ -11,22 +11,26 @@ from ..index.format import LaneKind, RowKind
 from ..query.titles import rank_titles
 from ..query.views import Row
 from ..tables.scope import Scope
-from ..tables.table import Column, Table, Value
+from ..tables.table import Column, Table, TableSchema, Value
 from ..trace import Trace
 from .columns import WATTS
 from .energy import statistics
 from .header import UNIT_WORDS, name_and_unit
 from .range_values import counter_series
 
-COLUMNS = (
-    Column("process", "Process", "text"),
-    Column("counter", "Counter", "text"),
-    Column("series", "Series", "text"),
-    Column("unit", "Unit", "text"),
-    Column("samples", "Samples", "count"),
-    Column("min", "Min", statistic=True),
-    Column("mean", "Mean", statistic=True),
-    Column("max", "Max", statistic=True),
+COUNTERS = TableSchema(
+    "counters",
+    "Counters in the trace",
+    (
+        Column("process", "Process", "text"),
+        Column("counter", "Counter", "text"),
+        Column("series", "Series", "text"),
+        Column("unit", "Unit", "text"),
+        Column("samples", "Samples", "count"),
+        Column("min", "Min", statistic=True),
+        Column("mean", "Mean", statistic=True),
+        Column("max", "Max", statistic=True),
+    ),
 )
 HOLDS = "a value holds until the next sample, and the last one until the trace ends: means are over time"
 SERIES_UNITS = {
@@ -59,11 +63,11 @@ def counters_table(trace: Trace, within: tuple[int, int] | None = None) -> Table
                 [row[column.key] for row in rows], np.int64 if column.unit == "count" else np.float64
             )
         )
-        for column in COLUMNS
+        for column in COUNTERS.columns
     }
     scope = Scope(trace, within, clocks=trace.clocks).text
     notes = (HOLDS,) if rows else ()
-    return Table("counters", "Counters in the trace", scope, COLUMNS, data, notes=notes)
+    return Table.from_arrays(COUNTERS, scope, data, notes=notes)
 
 
 def _row(trace: Trace, row: Row, span: tuple[int, int]) -> dict[str, Value] | None:

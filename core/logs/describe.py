@@ -5,24 +5,28 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..tables.table import Column, Table
+from ..tables.table import Column, Table, TableSchema
 from .clock_fit import Proposal
 from .log import TelemetryLog
 from .stamps import SECOND
 
-COLUMNS = (
-    Column("path", "log", "text"),
-    Column("tool", "tool", "text"),
-    Column("format", "format", "text"),
-    Column("devices", "devices", "object"),
-    Column("rows", "rows", "count"),
-    Column("missing", "without values", "count"),
-    Column("unparsed", "lines not understood", "count"),
-    Column("interval_s", "interval s"),
-    Column("utc_offset_s", "offset from UTC s"),
-    Column("lag_s", "lag s"),
-    Column("confidence", "confidence", "share"),
-    Column("reason", "how the clock is known", "text"),
+LOGS = TableSchema(
+    "logs",
+    "Logs",
+    (
+        Column("path", "log", "text"),
+        Column("tool", "tool", "text"),
+        Column("format", "format", "text"),
+        Column("devices", "devices", "object"),
+        Column("rows", "rows", "count"),
+        Column("missing", "without values", "count"),
+        Column("unparsed", "lines not understood", "count"),
+        Column("interval_s", "interval s"),
+        Column("utc_offset_s", "offset from UTC s"),
+        Column("lag_s", "lag s"),
+        Column("confidence", "confidence", "share"),
+        Column("reason", "how the clock is known", "text"),
+    ),
 )
 """What of a description is a column of the table of logs."""
 
@@ -34,11 +38,11 @@ def logs_table(descriptions: Sequence[Mapping[str, Any]], scope: str) -> Table:
             column.key: ("" if column.unit == "text" else None)
             if one[column.key] is None
             else one[column.key]
-            for column in COLUMNS
+            for column in LOGS.columns
         }
         for one in descriptions
     ]
-    return Table.from_rows("logs", "Logs", scope, COLUMNS, rows)
+    return Table.from_rows(LOGS, scope, rows)
 
 
 def describe(log: TelemetryLog, proposal: Proposal | None = None) -> dict[str, Any]:

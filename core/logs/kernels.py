@@ -11,7 +11,7 @@ from ..base.clock import Clocks
 from ..base.intervals import merge
 from ..base.short_names import short_name
 from ..tables.scope import Scope
-from ..tables.table import Column, Table, Value
+from ..tables.table import Column, Table, TableSchema, Value
 from ..tables.work import work_of
 from .energy import FAR, attribute
 from .more_sources import NO_CLOCKS
@@ -19,14 +19,18 @@ from .overlay import Overlay
 from .series import Series
 from .steps import NO_CARDS, Card, cards_of
 
-COLUMNS = (
-    Column("device", "device", "text"),
-    Column("name", "name", "text"),
-    Column("count", "count", "count"),
-    Column("total_ns", "total", "ns"),
-    Column("energy_j", "energy J"),
-    Column("power_mean_w", "mean W", statistic=True),
-    Column("share", "of the energy", "share"),
+TELEMETRY_KERNELS = TableSchema(
+    "telemetry_kernels",
+    "Energy by kernel",
+    (
+        Column("device", "device", "text"),
+        Column("name", "name", "text"),
+        Column("count", "count", "count"),
+        Column("total_ns", "total", "ns"),
+        Column("energy_j", "energy J"),
+        Column("power_mean_w", "mean W", statistic=True),
+        Column("share", "of the energy", "share"),
+    ),
 )
 TOO_SHORT, IDLE = "(ran too shortly to tell)", "(while none ran)"
 STATEMENT = (
@@ -45,13 +49,15 @@ def kernels_table(
     span = within or overlay.own.opening_span
     cards = [card for card in cards_of(overlay, clocks) if card.power is not None and card.interval_ns]
     rows = [row for card in cards for row in _rows(overlay, card, span, clocks)]
-    columns = {column.key: _column(column, [row[column.key] for row in rows]) for column in COLUMNS}
+    columns = {
+        column.key: _column(column, [row[column.key] for row in rows]) for column in TELEMETRY_KERNELS.columns
+    }
     intervals = sorted({card.interval_ns for card in cards if card.interval_ns})
     spacing = " and ".join(f"{interval / 1e6:.4g} ms" for interval in intervals)
     notes = (STATEMENT.format(interval=spacing),) if cards else (NO_CARDS,)
     totals: dict[str, Value] = {"energy_j": float(np.sum(columns["energy_j"]))}
     scope = Scope(overlay.own, within, clocks=clocks).text
-    return Table("telemetry_kernels", "Energy by kernel", scope, COLUMNS, columns, totals, notes)
+    return Table.from_arrays(TELEMETRY_KERNELS, scope, columns, totals=totals, notes=notes)
 
 
 def _column(column: Column, values: list[Value]) -> AnyArray | list[str]:
@@ -84,4 +90,4 @@ def _rows(overlay: Overlay, card: Card, span: tuple[int, int], clocks: Clocks) -
     device, whole = overlay.device_name(card.device), energy.total_joules
     for name, count, total, joules, watts in listed:
         values = (device, name, count, total, joules, watts, joules / whole if whole else np.nan)
-        yield dict(zip((column.key for column in COLUMNS), values))
+        yield dict(zip((column.key for column in TELEMETRY_KERNELS.columns), values))

@@ -12,24 +12,28 @@ from ..base.arrays import AnyArray
 from ..base.clock import Clocks
 from ..tables.devices import Device
 from ..tables.step_choice import find_steps
-from ..tables.table import Column, Table
+from ..tables.table import Column, Table, TableSchema
 from .columns import ColumnKind
 from .energy import Statistics, statistics
 from .more_sources import NO_CLOCKS
 from .overlay import Overlay
 from .series import Series
 
-COLUMNS = (
-    Column("step", "step", "text"),
-    Column("device", "device", "text"),
-    Column("start_ns", "start", "ns", moment=True),
-    Column("duration_ns", "duration", "ns"),
-    Column("power_mean_w", "mean W"),
-    Column("power_max_w", "max W"),
-    Column("energy_j", "energy J"),
-    Column("busy_mean", "mean busy %"),
-    Column("temperature_max_c", "max °C"),
-    Column("coverage", "covered", "share"),
+TELEMETRY_STEPS = TableSchema(
+    "telemetry_steps",
+    "Telemetry by step",
+    (
+        Column("step", "step", "text"),
+        Column("device", "device", "text"),
+        Column("start_ns", "start", "ns", moment=True),
+        Column("duration_ns", "duration", "ns"),
+        Column("power_mean_w", "mean W"),
+        Column("power_max_w", "max W"),
+        Column("energy_j", "energy J"),
+        Column("busy_mean", "mean busy %"),
+        Column("temperature_max_c", "max °C"),
+        Column("coverage", "covered", "share"),
+    ),
 )
 _POWER, _BUSY, _HEAT = ColumnKind.POWER, ColumnKind.BUSY, ColumnKind.TEMPERATURE
 NOTHING = Statistics(None, None, None, 0, 0, 0, None)
@@ -97,7 +101,7 @@ def steps_table(
 def ranges_table(overlay: Overlay, ranges: Sequence[NamedRange], clocks: Clocks = NO_CLOCKS) -> Table:
     """Return a row per range and device: means weighted by time, energies of what samples cover."""
     cards = list(cards_of(overlay, clocks))
-    data: dict[str, list[float]] = {column.key: [] for column in COLUMNS[2:]}
+    data: dict[str, list[float]] = {column.key: [] for column in TELEMETRY_STEPS.columns[2:]}
     labels: list[str] = []
     names: list[str] = []
     known = {named_range.source for named_range in ranges}
@@ -121,7 +125,7 @@ def ranges_table(overlay: Overlay, ranges: Sequence[NamedRange], clocks: Clocks 
         notes.append(SAMPLED.format(interval=f"{max(intervals) / 1e6:.4g} ms"))
     table: dict[str, AnyArray | list[str]] = {"step": labels, "device": names, **columns}
     totals = {"covered_rows": int((columns["coverage"] >= 1.0).sum())}
-    return Table("telemetry_steps", "Telemetry by step", "whole trace", COLUMNS, table, totals, tuple(notes))
+    return Table.from_arrays(TELEMETRY_STEPS, "whole trace", table, totals=totals, notes=tuple(notes))
 
 
 def _row(card: Card, named_range: NamedRange) -> dict[str, float | None]:

@@ -16,7 +16,7 @@ from ..base.errors import UsageError
 from ..base.progress import CancelledCallback, never
 from ..index.store import SCAN_CHUNK
 from ..tables.slice_table import SOURCE_BITS
-from ..tables.table import Column, Table, Unit
+from ..tables.table import Column, Table, TableSchema, Unit
 from ..trace import Trace
 from .engines import EngineName, answer_of, has_duckdb
 from .tokens import query_words
@@ -50,7 +50,7 @@ class QueryAnswer:
             rows.append(dict(zip(self.columns, row)))
         columns = tuple(_column(key, [row[key] for row in rows]) for key in self.columns)
         notes = (f"there are more rows than these {len(rows):,}",) if more else ()
-        table = Table.from_rows("rows", "Query", scope, columns, rows, notes=notes)
+        table = Table.from_rows(TableSchema("rows", "Query", columns), scope, rows, notes=notes)
         return table if "id" not in self.columns else with_jumps(self.trace, table)
 
 

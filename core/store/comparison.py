@@ -7,8 +7,8 @@ import numpy as np
 from ..base.comparable import comparable_name
 from ..tables.attendance import medians
 from ..tables.metrics import Metric, spread_metrics
-from ..tables.summary import CATEGORIES, KERNELS, LEADING, OPS, STEPS, Summary
-from ..tables.table import Column, Table, Values
+from ..tables.summary import CATEGORIES, KERNELS, LEADING, OPS, SUMMARY_STEPS, Summary
+from ..tables.table import Column, Table, TableSchema, Values
 from .opened import CaptureStore
 from .tables import kernels_of_store, steps_of_store
 
@@ -37,7 +37,7 @@ def summary_of_store(store: CaptureStore) -> Summary:
         "count": kernels.numbers("count"),
         "total_ns": kernels.numbers("total_ns"),
     }
-    whole = Table("summary_kernels", "Kernels", store.scope, KERNELS, columns)
+    whole = Table.from_arrays(TableSchema("summary_kernels", "Kernels", KERNELS), store.scope, columns)
     tables = {
         "kernels": whole.group("name", ["count", "total_ns"]).sort(LEADING["kernels"]),
         "ops": _nothing("ops", OPS, store.scope),
@@ -48,7 +48,7 @@ def summary_of_store(store: CaptureStore) -> Summary:
 
 
 def _nothing(name: str, columns: tuple[Column, ...], scope: str) -> Table:
-    return Table.from_rows(f"summary_{name}", name.capitalize(), scope, columns, [])
+    return Table.from_rows(TableSchema(f"summary_{name}", name.capitalize(), columns), scope, [])
 
 
 def _median_steps(store: CaptureStore, table: Table) -> Table:
@@ -59,5 +59,6 @@ def _median_steps(store: CaptureStore, table: Table) -> Table:
     nth = np.arange(len(ranks), dtype=np.int64) - np.repeat(changes, lengths)
     count = int(nth.max()) + 1 if len(nth) else 0
     data: dict[str, Values] = {"place": [str(number) for number in range(1, count + 1)]}
-    data |= {column.key: medians(nth, table.numbers(column.key), count)[0] for column in STEPS[1:]}
-    return Table("summary_steps", "Steps", store.scope, STEPS, data, keys=("place",))
+    for column in SUMMARY_STEPS.columns[1:]:
+        data[column.key] = medians(nth, table.numbers(column.key), count)[0]
+    return Table.from_arrays(SUMMARY_STEPS, store.scope, data)

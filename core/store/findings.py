@@ -30,9 +30,7 @@ def findings_tables(store: CaptureStore) -> Tables:
         store.origin,
         {
             "findings": lambda: findings_table(judged, store.origin),
-            "not_judged": lambda: Table.from_rows(
-                "not_judged", "Not checked", judged.scope, NOT_JUDGED, missing
-            ),
+            "not_judged": lambda: Table.from_rows(NOT_JUDGED, judged.scope, missing),
         },
     )
 
@@ -97,7 +95,7 @@ def _imbalance(store: CaptureStore) -> Finding | None:
     spans = [rank.span for rank in store.ranks]
     span = max((end - start for start, end in spans), default=0)
     share = waited / span if span else 0.0
-    if share < rule.limits["share"]:
+    if share < rule.threshold.limits["share"]:
         return None
     worst = rows[np.argsort(-skew.waited[rows], kind="stable")][:3]
     evidence = tuple(
@@ -120,8 +118,8 @@ def _imbalance(store: CaptureStore) -> Finding | None:
         claimed_ns=waited,
         share=share,
         note=rule.note,
-        threshold=rule.threshold,
-        origin=rule.origin,
+        threshold=str(rule.threshold),
+        origin=rule.threshold.origin,
         helps=rule.helps,
         in_steps=0,
         of_steps=0,

@@ -14,7 +14,7 @@ from ..base.short_names import short_names
 from ..tables.attendance import medians
 from ..tables.groups import Groups, Labels
 from ..tables.rank_tables import tables_of_ranks
-from ..tables.table import Column, Table, Tables, Values
+from ..tables.table import Column, Table, Tables, TableSchema, Values
 from .groups import KERNEL_NUMBERS, KERNEL_TEXTS, STEP_NUMBERS
 from .opened import CaptureStore
 
@@ -29,28 +29,38 @@ STEP_TITLES = (
     "comm",
     "copies",
 )
-STEP_COLUMNS = (
-    Column("rank", "rank", "count"),
-    Column("step", "step", "text"),
-    Column("group", "group", "text"),
-    Column("start_ns", "start", "ns", moment=True),
-    Column("wall_ns", "wall", "ns"),
-    *(Column(key, title, "ns") for key, title in zip(STEP_NUMBERS, STEP_TITLES)),
-    Column("device_slices", "device slices", "count"),
+STEPS = TableSchema(
+    "steps",
+    "Steps",
+    (
+        Column("rank", "rank", "count"),
+        Column("step", "step", "text"),
+        Column("group", "group", "text"),
+        Column("start_ns", "start", "ns", moment=True),
+        Column("wall_ns", "wall", "ns"),
+        *(Column(key, title, "ns") for key, title in zip(STEP_NUMBERS, STEP_TITLES)),
+        Column("device_slices", "device slices", "count"),
+    ),
+    keys=("rank", "step"),
 )
-KERNEL_COLUMNS = (
-    Column("name", "name", "text", is_name=True),
-    Column("type", "type", "text"),
-    Column("ranks", "ranks", "count"),
-    Column("count", "count", "count"),
-    Column("total_ns", "total", "ns"),
-    Column("share", "share", "share"),
-    Column("mean_ns", "mean", "ns", statistic=True),
-    Column("min_ns", "min", "ns", statistic=True),
-    Column("max_ns", "max", "ns", statistic=True),
-    Column("median_rank_ns", "median rank", "ns", statistic=True),
-    Column("most_ns", "most on a rank", "ns", statistic=True),
-    Column("most_rank", "which rank", "id"),
+KERNELS = TableSchema(
+    "kernels",
+    "Kernels of all ranks",
+    (
+        Column("name", "name", "text", is_name=True),
+        Column("type", "type", "text"),
+        Column("ranks", "ranks", "count"),
+        Column("count", "count", "count"),
+        Column("total_ns", "total", "ns"),
+        Column("share", "share", "share"),
+        Column("mean_ns", "mean", "ns", statistic=True),
+        Column("min_ns", "min", "ns", statistic=True),
+        Column("max_ns", "max", "ns", statistic=True),
+        Column("median_rank_ns", "median rank", "ns", statistic=True),
+        Column("most_ns", "most on a rank", "ns", statistic=True),
+        Column("most_rank", "which rank", "id"),
+    ),
+    keys=("name",),
 )
 
 
@@ -97,7 +107,7 @@ def _steps(store: CaptureStore, groups: bool = False) -> Tables:
 
 def steps_of_store(store: CaptureStore) -> Table:
     """Return a row per rank and step."""
-    data: dict[str, list[Any]] = {column.key: [] for column in STEP_COLUMNS}
+    data: dict[str, list[Any]] = {column.key: [] for column in STEPS.columns}
     numbers: dict[str, list[I64]] = {
         key: [np.empty(0, np.int64)] for key in ("start_ns", "wall_ns", *STEP_NUMBERS)
     }
@@ -120,16 +130,13 @@ def steps_of_store(store: CaptureStore) -> Table:
         positions.append(steps.positions)
     columns: dict[str, Values] = {key: np.concatenate(parts) for key, parts in numbers.items()}
     columns |= {"rank": np.array(data["rank"], np.int64), "step": data["step"], "group": data["group"]}
-    return Table(
-        "steps",
-        "Steps",
+    return Table.from_arrays(
+        STEPS,
         store.scope,
-        STEP_COLUMNS,
         columns,
         notes=tuple(choices) or ("no rank of the store has steps",),
         positions=np.concatenate(positions),
         sources=np.concatenate(sources),
-        keys=("rank", "step"),
     )
 
 
@@ -199,14 +206,8 @@ def kernels_of_store(store: CaptureStore, by: str = "name") -> Table:
         "most_ns": per_rank[first],
         "most_rank": np.array([_number(store, number) for number in rank_of[first].tolist()], np.int64),
     }
-    table = Table(
-        "kernels",
-        "Kernels of all ranks",
-        store.scope,
-        KERNEL_COLUMNS,
-        data,
-        {"count": int(counts.sum()), "total_ns": int(totals.sum())},
-        keys=("name",),
+    table = Table.from_arrays(
+        KERNELS, store.scope, data, totals={"count": int(counts.sum()), "total_ns": int(totals.sum())}
     )
     return table.sort("total_ns")
 

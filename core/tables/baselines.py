@@ -12,7 +12,7 @@ import numpy as np
 from ..base.errors import UsageError
 from .metrics import Metric, Number
 from .summary import LEADING, SPREAD_COLUMNS, LeftOut, Summary
-from .table import Table, Values
+from .table import Table, TableSchema, Values
 
 SCATTER = frozenset(column.key for column in SPREAD_COLUMNS)
 
@@ -84,8 +84,8 @@ def _table(name: str, runs: Sequence[Summary]) -> Table:
     data: dict[str, Values] = {label.key: names}
     for key, by_name in values.items():
         data[key] = np.array([round(median(by_name[row])) for row in names], np.int64)
-    columns = (label, *numbers)
-    table = Table(f"summary_{name}", first.title, first.scope, columns, data, keys=(label.key,))
+    schema = TableSchema(f"summary_{name}", first.title, (label, *numbers), keys=(label.key,))
+    table = Table.from_arrays(schema, first.scope, data)
     return table if name == "steps" else table.sort(LEADING[name])
 
 

@@ -12,7 +12,7 @@ from .devices import kernel_types
 from .kinds import KERNEL_TYPES
 from .metrics import Metric, ratio
 from .scope import Scope
-from .table import Column, Table, Tables, row_of_object
+from .table import Column, Table, Tables, TableSchema, row_of_object
 from .work import KindRule, Work, work_of
 
 DEVICE = (
@@ -20,38 +20,51 @@ DEVICE = (
     Column("device", "number", "id", detail=True),
     Column("label", "device", "text"),
 )
-COLUMNS = (
-    *DEVICE,
-    Column("slices", "slices", "count"),
-    Column("kernel_time_ns", "kernel time", "ns"),
-    Column("busy_ns", "busy", "ns"),
-    Column("idle_ns", "idle", "ns"),
-    Column("idle_share", "idle %", "share"),
-    Column("compute_ns", "compute", "ns"),
-    Column("compute_share", "compute %", "share"),
-    Column("non_compute_ns", "non-compute", "ns"),
-    Column("non_compute_share", "non-compute %", "share"),
-    Column("comm_ns", "communication", "ns"),
-    Column("memory_ns", "memory", "ns"),
-    Column("comm_compute_overlap_ns", "overlap", "ns"),
-    Column("comm_compute_overlap_share", "overlap %", "share"),
-    Column("start_ns", "first start", "ns", moment=True, detail=True),
-    Column("end_ns", "last end", "ns", moment=True, detail=True),
+DEVICES = TableSchema(
+    "devices",
+    "Device time",
+    (
+        *DEVICE,
+        Column("slices", "slices", "count"),
+        Column("kernel_time_ns", "kernel time", "ns"),
+        Column("busy_ns", "busy", "ns"),
+        Column("idle_ns", "idle", "ns"),
+        Column("idle_share", "idle %", "share"),
+        Column("compute_ns", "compute", "ns"),
+        Column("compute_share", "compute %", "share"),
+        Column("non_compute_ns", "non-compute", "ns"),
+        Column("non_compute_share", "non-compute %", "share"),
+        Column("comm_ns", "communication", "ns"),
+        Column("memory_ns", "memory", "ns"),
+        Column("comm_compute_overlap_ns", "overlap", "ns"),
+        Column("comm_compute_overlap_share", "overlap %", "share"),
+        Column("start_ns", "first start", "ns", moment=True, detail=True),
+        Column("end_ns", "last end", "ns", moment=True, detail=True),
+    ),
+    keys=("rank", "label"),
 )
-STREAM_COLUMNS = (
-    *DEVICE,
-    Column("stream", "stream", "text"),
-    Column("slices", "slices", "count"),
-    Column("kernel_time_ns", "kernel time", "ns"),
-    Column("busy_ns", "busy", "ns"),
-    Column("idle_ns", "idle", "ns"),
-    Column("sum_ns", "sum", "ns"),
+STREAMS = TableSchema(
+    "streams",
+    "Streams",
+    (
+        *DEVICE,
+        Column("stream", "stream", "text"),
+        Column("slices", "slices", "count"),
+        Column("kernel_time_ns", "kernel time", "ns"),
+        Column("busy_ns", "busy", "ns"),
+        Column("idle_ns", "idle", "ns"),
+        Column("sum_ns", "sum", "ns"),
+    ),
 )
-TYPE_COLUMNS = (
-    *DEVICE,
-    Column("type", "running", "text"),
-    Column("ns", "time", "ns"),
-    Column("share", "of busy", "share"),
+TYPES = TableSchema(
+    "types",
+    "Kernel types",
+    (
+        *DEVICE,
+        Column("type", "running", "text"),
+        Column("ns", "time", "ns"),
+        Column("share", "of busy", "share"),
+    ),
 )
 
 
@@ -233,13 +246,12 @@ def breakdown_table(result: Breakdown) -> Table:
     """Return a row per device; the jump leads to its longest piece of work."""
     rows = [
         row_of_object(
-            COLUMNS, device, start_ns=device.start - result.origin, end_ns=device.end - result.origin
+            DEVICES.columns, device, start_ns=device.start - result.origin, end_ns=device.end - result.origin
         )
         for device in result.devices
     ]
     jumps = [(device.source, device.longest) for device in result.devices]
-    keys = ("rank", "label")
-    return Table.from_rows("devices", "Device time", result.scope, COLUMNS, rows, jumps, keys=keys)
+    return Table.from_rows(DEVICES, result.scope, rows, jumps)
 
 
 def type_table(result: Breakdown) -> Table:
@@ -249,14 +261,14 @@ def type_table(result: Breakdown) -> Table:
         for device in result.devices
         for types, ns in sorted(device.types.items(), key=lambda item: -item[1])
     ]
-    return Table.from_rows("types", "Kernel types", result.scope, TYPE_COLUMNS, rows)
+    return Table.from_rows(TYPES, result.scope, rows)
 
 
 def stream_table(result: Breakdown) -> Table:
     """Return a row per stream."""
     rows = [
-        row_of_object(STREAM_COLUMNS, stream, **row_of_object(DEVICE, device))
+        row_of_object(STREAMS.columns, stream, **row_of_object(DEVICE, device))
         for device in result.devices
         for stream in device.streams
     ]
-    return Table.from_rows("streams", "Streams", result.scope, STREAM_COLUMNS, rows)
+    return Table.from_rows(STREAMS, result.scope, rows)

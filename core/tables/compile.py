@@ -22,20 +22,30 @@ from .compile_phases import COMPILERS, compilation_table, phase_table, timed
 from .compile_regions import Recompiled, graph_table, recompiled_frames, region_table, step_table
 from .metrics import Metric
 from .scope import Scope
-from .table import Column, Table, Tables
+from .table import Column, Table, Tables, TableSchema
 
-SIGN_COLUMNS = (
-    Column("rank", "rank", "text"),
-    Column("name", "sign", "text"),
-    Column("count", "count", "count"),
-    Column("total_ns", "time", "ns"),
-    Column("first_ns", "first at", "ns", statistic=True, moment=True),
-    Column("meaning", "what it shows", "text"),
+COMPILE = TableSchema(
+    "compile",
+    "torch.compile",
+    (
+        Column("rank", "rank", "text"),
+        Column("name", "sign", "text"),
+        Column("count", "count", "count"),
+        Column("total_ns", "time", "ns"),
+        Column("first_ns", "first at", "ns", statistic=True, moment=True),
+        Column("meaning", "what it shows", "text"),
+    ),
+    jumps_to="the first",
 )
-RECOMPILED_COLUMNS = (
-    Column("rank", "rank", "id"),
-    Column("frame", "frame", "id"),
-    Column("runs", "compilations", "object"),
+RECOMPILED = TableSchema(
+    "recompiled",
+    "Compiled again",
+    (
+        Column("rank", "rank", "id"),
+        Column("frame", "frame", "id"),
+        Column("runs", "compilations", "object"),
+    ),
+    is_drawn=False,
 )
 TABLES = ("signs", "regions", "graphs", "steps", "code", "phases", "compilations", "recompiled")
 SIGNS = (
@@ -129,8 +139,7 @@ def recompiled_table(result: Compiled) -> Table:
         {"rank": one.rank, "frame": one.frame, "runs": {str(key): count for key, count in one.runs.items()}}
         for one in result.recompiled
     ]
-    columns = RECOMPILED_COLUMNS
-    return Table.from_rows("recompiled", "Compiled again", result.scope, columns, rows, is_drawn=False)
+    return Table.from_rows(RECOMPILED, result.scope, rows)
 
 
 def sign_table(scope: Scope, sources: Sequence[int], code: Table) -> Table:
@@ -170,17 +179,7 @@ def sign_table(scope: Scope, sources: Sequence[int], code: Table) -> Table:
         notes.append(NO_KERNELS if len(code) else CPU_KERNELS)
     applied = ran or bool(kernels)
     notes.insert(0, APPLIED if applied else NOT_APPLIED)
-    return Table.from_rows(
-        "compile",
-        "torch.compile",
-        scope.text,
-        SIGN_COLUMNS,
-        rows,
-        jumps,
-        totals={"applied": applied},
-        notes=notes,
-        jumps_to="the first",
-    )
+    return Table.from_rows(COMPILE, scope.text, rows, jumps, totals={"applied": applied}, notes=notes)
 
 
 def _sign(scope: Scope, signs: Calls, name: str, meaning: str) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from .compile_calls import FUNCTION, FUNCTION_NAME, GRAPH, GRAPH_HASH, REGION, c
 from .kinds import KERNEL_TYPES
 from .scope import Scope
 from .slices import nearest_around
-from .table import Column, Table
+from .table import Column, Table, TableSchema
 from .work import Work, work_of
 
 CODE = (
@@ -94,7 +94,8 @@ def code_table(scope: Scope) -> Table:
     for row in rows:
         row["share"] = row["total_ns"] / max(1, total)
     title, totals = "Device time by code", {"total_ns": total}
-    table = Table.from_rows("compile_code", title, scope.text, COLUMNS, rows, jumps, totals=totals)
+    schema = TableSchema("compile_code", title, COLUMNS)
+    table = Table.from_rows(schema, scope.text, rows, jumps, totals=totals)
     return table.sort("total_ns")
 
 

@@ -14,7 +14,7 @@ from ..index.format import NONE
 from .compile_calls import TIMED, Calls, calls
 from .scope import Scope
 from .slices import nearest_around
-from .table import Column, Table
+from .table import Column, Table, TableSchema
 
 PHASES = ("dynamo", "AOT", "inductor")
 """In the order in which they hand over to each other."""
@@ -42,23 +42,32 @@ COMPILERS = re.compile(r"(_compile\.compile_inner|backward\._backward_impl)( \(d
 COMPILE_ID = re.compile(r"(?>.*?_data:)(?>.*\bcompile_id=)(\S+)")
 UNKNOWN = ""
 
-PHASE_COLUMNS = (
-    Column("rank", "rank", "text"),
-    Column("phase", "phase", "text"),
-    Column("name", "what", "text"),
-    Column("count", "count", "count"),
-    Column("total_ns", "total", "ns"),
-    Column("self_ns", "without inner", "ns"),
-    Column("share", "share", "share"),
-    Column("max_ns", "longest", "ns", statistic=True),
+COMPILE_PHASES = TableSchema(
+    "compile_phases",
+    "Compile time by phase",
+    (
+        Column("rank", "rank", "text"),
+        Column("phase", "phase", "text"),
+        Column("name", "what", "text"),
+        Column("count", "count", "count"),
+        Column("total_ns", "total", "ns"),
+        Column("self_ns", "without inner", "ns"),
+        Column("share", "share", "share"),
+        Column("max_ns", "longest", "ns", statistic=True),
+    ),
 )
-COMPILATION_COLUMNS = (
-    Column("rank", "rank", "text"),
-    Column("name", "compile id", "text"),
-    Column("of", "of", "text"),
-    Column("start_ns", "at", "ns", statistic=True, moment=True),
-    Column("total_ns", "total", "ns"),
-    *(Column(f"{phase.lower()}_ns", phase, "ns") for phase in PHASES),
+COMPILATIONS = TableSchema(
+    "compilations",
+    "Compilations",
+    (
+        Column("rank", "rank", "text"),
+        Column("name", "compile id", "text"),
+        Column("of", "of", "text"),
+        Column("start_ns", "at", "ns", statistic=True, moment=True),
+        Column("total_ns", "total", "ns"),
+        *(Column(f"{phase.lower()}_ns", phase, "ns") for phase in PHASES),
+    ),
+    jumps_to="the compilation",
 )
 
 
@@ -99,10 +108,8 @@ def phase_table(scope: Scope, sources: Sequence[Calls]) -> Table:
     }
     parts = ", ".join(f"{phase} {format_ns(ns)}" for phase, ns in zip(PHASES, by_phase.values()) if ns)
     return Table.from_rows(
-        "compile_phases",
-        "Compile time by phase",
+        COMPILE_PHASES,
         scope.text,
-        PHASE_COLUMNS,
         rows,
         jumps,
         totals={"compile_ns": spent, **by_phase},
@@ -157,14 +164,11 @@ def compilation_table(scope: Scope, sources: Sequence[Calls]) -> Table:
             rows.append(row)
             jumps.append((one.source, position))
     return Table.from_rows(
-        "compilations",
-        "Compilations",
+        COMPILATIONS,
         scope.text,
-        COMPILATION_COLUMNS,
         rows,
         jumps,
         totals={"count": len(rows), "total_ns": sum(row["total_ns"] for row in rows)},
-        jumps_to="the compilation",
     )
 
 

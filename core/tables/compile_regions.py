@@ -23,7 +23,7 @@ from .compile_phases import COMPILERS
 from .groups import Groups
 from .scope import Scope
 from .step_choice import Steps, find_steps
-from .table import Column, Table
+from .table import Column, Table, TableSchema
 
 INDENT = "  "
 LABELS = 4
@@ -31,41 +31,54 @@ LABELS = 4
 NESTED = "graph break or disabled region"
 AGAIN = "compiled again"
 
-REGION_COLUMNS = (
-    Column("rank", "rank", "text"),
-    Column("name", "region", "text"),
-    Column("frame", "frame", "text"),
-    Column("compile", "compile", "text"),
-    Column("depth", "depth", "count", statistic=True),
-    Column("count", "count", "count"),
-    Column("total_ns", "total", "ns"),
-    Column("self_ns", "without inner", "ns"),
-    Column("mean_ns", "mean", "ns", statistic=True),
-    Column("first_ns", "first", "ns", statistic=True),
-    Column("max_ns", "longest", "ns", statistic=True),
-    Column("note", "note", "text"),
+COMPILE_REGIONS = TableSchema(
+    "compile_regions",
+    "Compiled regions",
+    (
+        Column("rank", "rank", "text"),
+        Column("name", "region", "text"),
+        Column("frame", "frame", "text"),
+        Column("compile", "compile", "text"),
+        Column("depth", "depth", "count", statistic=True),
+        Column("count", "count", "count"),
+        Column("total_ns", "total", "ns"),
+        Column("self_ns", "without inner", "ns"),
+        Column("mean_ns", "mean", "ns", statistic=True),
+        Column("first_ns", "first", "ns", statistic=True),
+        Column("max_ns", "longest", "ns", statistic=True),
+        Column("note", "note", "text"),
+    ),
 )
-GRAPH_COLUMNS = (
-    Column("rank", "rank", "text"),
-    Column("name", "FxGraph", "text"),
-    Column("count", "calls", "count"),
-    Column("total_ns", "total", "ns"),
-    Column("mean_ns", "mean", "ns", statistic=True),
-    Column("max_ns", "longest", "ns", statistic=True),
-    Column("steps", "steps", "text"),
+COMPILE_GRAPHS = TableSchema(
+    "compile_graphs",
+    "Compiled graphs",
+    (
+        Column("rank", "rank", "text"),
+        Column("name", "FxGraph", "text"),
+        Column("count", "calls", "count"),
+        Column("total_ns", "total", "ns"),
+        Column("mean_ns", "mean", "ns", statistic=True),
+        Column("max_ns", "longest", "ns", statistic=True),
+        Column("steps", "steps", "text"),
+    ),
 )
-STEP_COLUMNS = (
-    Column("rank", "rank", "text"),
-    Column("name", "step", "text"),
-    Column("regions", "regions", "count"),
-    Column("nested", "nested", "count"),
-    Column("graph_calls", "graph calls", "count"),
-    Column("graphs", "graphs", "count"),
-    Column("new_graphs", "new", "count"),
-    Column("lookups", "cache lookups", "count"),
-    Column("lookup_ns", "lookup time", "ns"),
-    Column("compilations", "compilations", "count"),
-    Column("compile_ns", "compile time", "ns"),
+COMPILE_STEPS = TableSchema(
+    "compile_steps",
+    "Compiled code by step",
+    (
+        Column("rank", "rank", "text"),
+        Column("name", "step", "text"),
+        Column("regions", "regions", "count"),
+        Column("nested", "nested", "count"),
+        Column("graph_calls", "graph calls", "count"),
+        Column("graphs", "graphs", "count"),
+        Column("new_graphs", "new", "count"),
+        Column("lookups", "cache lookups", "count"),
+        Column("lookup_ns", "lookup time", "ns"),
+        Column("compilations", "compilations", "count"),
+        Column("compile_ns", "compile time", "ns"),
+    ),
+    jumps_to="the step",
 )
 
 
@@ -88,13 +101,7 @@ def region_table(scope: Scope, sources: list[Calls]) -> Table:
             jumps.append((one.source, position))
     notes = ["a region in another: a graph break, or a region in which compilation is disabled"]
     return Table.from_rows(
-        "compile_regions",
-        "Compiled regions",
-        scope.text,
-        REGION_COLUMNS,
-        rows,
-        jumps,
-        notes=notes if any(row["depth"] for row in rows) else (),
+        COMPILE_REGIONS, scope.text, rows, jumps, notes=notes if any(row["depth"] for row in rows) else ()
     )
 
 
@@ -206,10 +213,8 @@ def graph_table(scope: Scope, sources: list[Calls]) -> Table:
             jumps.append((one.source, int(one.positions[at[int(np.argmax(durations))]])))
     nameless = any(row["name"] == "None" for row in rows)
     return Table.from_rows(
-        "compile_graphs",
-        "Compiled graphs",
+        COMPILE_GRAPHS,
         scope.text,
-        GRAPH_COLUMNS,
         rows,
         jumps,
         notes=("None: the back end gives its graphs no hash, so several may be one row",) if nameless else (),
@@ -275,16 +280,7 @@ def step_table(scope: Scope, sources: Sequence[int]) -> Table:
             )
             compiled |= names
             jumps.append((source, int(steps.positions[number])))
-    return Table.from_rows(
-        "compile_steps",
-        "Compiled code by step",
-        scope.text,
-        STEP_COLUMNS,
-        rows,
-        jumps,
-        notes=tuple(dict.fromkeys(notes)),
-        jumps_to="the step",
-    )
+    return Table.from_rows(COMPILE_STEPS, scope.text, rows, jumps, notes=tuple(dict.fromkeys(notes)))
 
 
 def _joined(lookups: I64, regions: I64, steps: Steps) -> I64:

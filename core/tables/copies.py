@@ -15,22 +15,26 @@ from ..index.store import Index
 from .devices import ALLOCATION_NAMES, is_aiu
 from .kinds import KERNEL_TYPES
 from .scope import Scope
-from .table import Column, Table
+from .table import Column, Table, TableSchema
 from .work import Work, promoted_values, work_of
 
-COLUMNS = (
-    Column("rank", "rank", "text"),
-    Column("device", "device", "text"),
-    Column("name", "kind", "text"),
-    Column("memory", "memory", "text"),
-    Column("count", "count", "count"),
-    Column("bytes", "bytes", "bytes"),
-    Column("time_ns", "time", "ns"),
-    Column("bandwidth", "bandwidth", "bytes/s", statistic=True),
-    Column("recorded_mean", "recorded mean", "bytes/s", statistic=True),
-    Column("recorded_max", "recorded max", "bytes/s", statistic=True),
-    Column("max_ns", "longest", "ns", statistic=True),
-    Column("without_bytes", "without bytes", "count"),
+COPIES = TableSchema(
+    "copies",
+    "Copies",
+    (
+        Column("rank", "rank", "text"),
+        Column("device", "device", "text"),
+        Column("name", "kind", "text"),
+        Column("memory", "memory", "text"),
+        Column("count", "count", "count"),
+        Column("bytes", "bytes", "bytes"),
+        Column("time_ns", "time", "ns"),
+        Column("bandwidth", "bandwidth", "bytes/s", statistic=True),
+        Column("recorded_mean", "recorded mean", "bytes/s", statistic=True),
+        Column("recorded_max", "recorded max", "bytes/s", statistic=True),
+        Column("max_ns", "longest", "ns", statistic=True),
+        Column("without_bytes", "without bytes", "count"),
+    ),
 )
 MEMORY_TYPE = KERNEL_TYPES.index("memory")
 GB = 1e9
@@ -75,8 +79,7 @@ def copies(scope: Scope) -> Table:
             rows.append(row)
             jumps.append((work.device.source, position))
     totals = {key: sum(row[key] for row in rows) for key in ("count", "bytes", "time_ns")}
-    table = Table.from_rows("copies", "Copies", scope.text, COLUMNS, rows, jumps, totals=totals)
-    return table.sort("time_ns")
+    return Table.from_rows(COPIES, scope.text, rows, jumps, totals=totals).sort("time_ns")
 
 
 def _rows(scope: Scope, work: Work) -> list[tuple[dict[str, Any], int]]:

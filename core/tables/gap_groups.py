@@ -18,7 +18,7 @@ from .gap import gap_ended_by
 from .groups import Groups, Labels, concatenated, dense
 from .idle import CLASSES, Idle
 from .step_spans import StepSpans
-from .table import Column, Table, Value, Values
+from .table import Column, Table, TableSchema, Value, Values
 
 if TYPE_CHECKING:
     from ..trace import Trace
@@ -144,17 +144,14 @@ def recurring_gaps(idle: Idle, steps: StepSpans | None = None) -> Table:
         np.array([stream.work.device.source for stream in streams], np.int64),
         [len(stream.after) for stream in streams],
     )
-    return Table(
-        "recurring",
-        "Gaps by what lies around them",
+    return Table.from_arrays(
+        TableSchema("recurring", "Gaps by what lies around them", columns, keys=("before", "after")),
         idle.scope,
-        columns,
         data,
-        totals,
-        notes,
+        totals=totals,
+        notes=notes,
         positions=ended[stats["longest"]],
         sources=sources[stats["longest"]],
-        keys=("before", "after"),
     ).sort("idle_ns")
 
 

@@ -10,7 +10,7 @@ from .diff import MetricChange
 from .metrics import Metric, Number
 from .noise import LEAST, compare
 from .summary import Summary
-from .table import Column, Table, Unit
+from .table import Column, Table, TableSchema, Unit
 
 BEFORE = 10
 """Runs before one that it is compared with, the nearest."""
@@ -71,8 +71,8 @@ def history_table(summaries: Sequence[Summary], metric: str) -> Table:
         for run in metric_history(summaries, metric)
     ]
     scope = f"{len(rows):,} runs, each against the median of up to {BEFORE} before it"
-    totals = {"metric": metric}
-    return Table.from_rows("history", f"History of {metric}", scope, columns, rows, totals=totals)
+    schema = TableSchema("history", f"History of {metric}", columns)
+    return Table.from_rows(schema, scope, rows, totals={"metric": metric})
 
 
 def unit_of_metric(summaries: Sequence[Summary], metric: str) -> Unit:

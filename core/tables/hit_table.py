@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,18 +14,23 @@ from ..base.progress import CancelledCallback, never
 from ..base.units import format_count, format_ns
 from ..query.hits import Hits
 from ..query.search import RowsByPosition
-from .table import Column, Table
+from .table import Column, Table, TableSchema
 
 if TYPE_CHECKING:
     from ..trace import Trace
 
-COLUMNS = (
-    Column("name", "name", "text"),
-    Column("start_ns", "start", "ns", moment=True),
-    Column("dur_ns", "duration", "ns"),
-    Column("lane", "lane", "text"),
-    Column("category", "category", "text"),
-    Column("self_ns", "self", "ns"),
+HITS = TableSchema(
+    "found",
+    "What was found",
+    (
+        Column("name", "name", "text"),
+        Column("start_ns", "start", "ns", moment=True),
+        Column("dur_ns", "duration", "ns"),
+        Column("lane", "lane", "text"),
+        Column("category", "category", "text"),
+        Column("self_ns", "self", "ns"),
+    ),
+    jumps_to="go there",
 )
 
 
@@ -78,18 +83,14 @@ def hit_table(trace: Trace, hits: Hits, cancelled: CancelledCallback = never) ->
         ranks[key] = number.astype(np.int64)[code] if len(known) else code
         data[key] = distinct[ranks[key]] if len(known) else np.empty(0, object)
     total = f"{format_count(hits.count)} slices, {format_ns(hits.total_ns)} together"
-    table = Table(
-        "found",
-        "What was found",
+    table = Table.from_arrays(
+        HITS,
         f"{hits.filter.text}: {total}",
-        COLUMNS,
         data,
         positions=_joined(positions)[order],
         sources=_joined(sources)[order],
-        jumps_to="go there",
-        origin_ns=zero,
     )
-    return HitTable(table, ranks)
+    return HitTable(replace(table, origin_ns=zero), ranks)
 
 
 def _distinct(numbers: AnyArray, text: Callable[[int], str], known: list[str]) -> I64:

@@ -15,7 +15,7 @@ from .host import LaunchSide, launch_sides
 from .metrics import Metric
 from .scope import Scope
 from .step_spans import step_spans
-from .table import Column, Table, Tables
+from .table import Column, Table, Tables, TableSchema
 from .work import Work, work_of
 
 CLASSES = ("host_wait", "kernel_wait", "other")
@@ -24,35 +24,43 @@ KERNEL_WAIT_NS = 30_000
 GAPS = 20
 """Longest gaps that are listed where no limit says otherwise."""
 
-COLUMNS = (
-    Column("rank", "rank", "text"),
-    Column("device", "device", "text"),
-    Column("stream", "stream", "text"),
-    Column("slices", "slices", "count"),
-    Column("gaps", "gaps", "count"),
-    Column("idle_ns", "idle", "ns"),
-    Column("host_wait_ns", "host wait", "ns"),
-    Column("host_wait_gaps", "host wait gaps", "count"),
-    Column("host_wait_share", "host wait %", "share"),
-    Column("kernel_wait_ns", "kernel wait", "ns"),
-    Column("kernel_wait_gaps", "kernel wait gaps", "count"),
-    Column("kernel_wait_share", "kernel wait %", "share"),
-    Column("other_ns", "other", "ns"),
-    Column("other_gaps", "other gaps", "count"),
-    Column("other_share", "other %", "share"),
+STREAMS = TableSchema(
+    "streams",
+    "Idle time",
+    (
+        Column("rank", "rank", "text"),
+        Column("device", "device", "text"),
+        Column("stream", "stream", "text"),
+        Column("slices", "slices", "count"),
+        Column("gaps", "gaps", "count"),
+        Column("idle_ns", "idle", "ns"),
+        Column("host_wait_ns", "host wait", "ns"),
+        Column("host_wait_gaps", "host wait gaps", "count"),
+        Column("host_wait_share", "host wait %", "share"),
+        Column("kernel_wait_ns", "kernel wait", "ns"),
+        Column("kernel_wait_gaps", "kernel wait gaps", "count"),
+        Column("kernel_wait_share", "kernel wait %", "share"),
+        Column("other_ns", "other", "ns"),
+        Column("other_gaps", "other gaps", "count"),
+        Column("other_share", "other %", "share"),
+    ),
 )
-GAP_COLUMNS = (
-    Column("start_ns", "at", "ns", moment=True),
-    Column("gap_ns", "gap", "ns"),
-    Column("after", "ended by", "text", is_name=True),
-    Column("class", "class", "text"),
-    Column("launch", "launch", "text", is_name=True),
-    Column("launch_after_ns", "launched after", "ns"),
-    Column("rank", "rank", "text"),
-    Column("device", "device", "text"),
-    Column("stream", "stream", "text"),
-    Column("before", "before it", "text", is_name=True),
-    Column("host", "what the CPU did", "text"),
+LONGEST_GAPS = TableSchema(
+    "gaps",
+    "Longest gaps",
+    (
+        Column("start_ns", "at", "ns", moment=True),
+        Column("gap_ns", "gap", "ns"),
+        Column("after", "ended by", "text", is_name=True),
+        Column("class", "class", "text"),
+        Column("launch", "launch", "text", is_name=True),
+        Column("launch_after_ns", "launched after", "ns"),
+        Column("rank", "rank", "text"),
+        Column("device", "device", "text"),
+        Column("stream", "stream", "text"),
+        Column("before", "before it", "text", is_name=True),
+        Column("host", "what the CPU did", "text"),
+    ),
 )
 
 
@@ -173,7 +181,7 @@ def idle_table(result: Idle) -> Table:
     rows = [_row(stream) for stream in result.streams]
     total = sum(stream.idle_ns for stream in result.streams)
     totals = {"idle_ns": total}
-    return Table.from_rows("streams", "Idle time", result.scope, COLUMNS, rows, totals=totals, notes=notes)
+    return Table.from_rows(STREAMS, result.scope, rows, totals=totals, notes=notes)
 
 
 def gap_table(result: Idle, limit: int = 20) -> Table:
@@ -188,7 +196,7 @@ def gap_table(result: Idle, limit: int = 20) -> Table:
     )[:limit]
     rows = [_gap_row(result.streams[number], at, result.origin) for _, number, at in ranked]
     jumps = [(result.streams[n].work.device.source, int(result.streams[n].after[at])) for _, n, at in ranked]
-    return Table.from_rows("gaps", "Longest gaps", result.scope, GAP_COLUMNS, rows, jumps)
+    return Table.from_rows(LONGEST_GAPS, result.scope, rows, jumps)
 
 
 def _longest(stream: StreamGaps, limit: int) -> list[int]:

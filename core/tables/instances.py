@@ -23,7 +23,7 @@ from .groups import Groups, concatenated
 from .kinds import KERNEL_TYPES
 from .scope import Scope
 from .step_spans import StepSpans, step_spans
-from .table import ARG, Column, Table
+from .table import ARG, Column, Table, TableSchema
 from .work import Work, work_of
 
 Order: TypeAlias = Literal["slowest", "time"]
@@ -96,13 +96,11 @@ def instances(
     for key in arguments:
         columns = (*columns, Column(f"{ARG}{key}", key, "text"))
         data[columns[-1].key] = _texts(works, owner, row, key)
-    table = Table(
-        "instances",
-        "Runs",
+    table = Table.from_arrays(
+        TableSchema("instances", "Runs", columns),
         scope.text,
-        columns,
         data,
-        {"count": len(durations), "total_ns": int(durations.sum())},
+        totals={"count": len(durations), "total_ns": int(durations.sum())},
         positions=np.array([work.positions[at] for work, at in picked], np.uint32),
         sources=np.array([work.device.source for work, _ in picked], np.int64),
     )
@@ -215,4 +213,4 @@ def _histogram(scope: Scope, durations: I64) -> Table:
         "count": groups.counts,
         "total_ns": groups.sums(durations),
     }
-    return Table("histogram", "Durations", scope.text, columns, data)
+    return Table.from_arrays(TableSchema("histogram", "Durations", columns), scope.text, data)

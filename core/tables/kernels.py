@@ -24,7 +24,7 @@ from .kinds import KERNEL_TYPES, kind_table
 from .metrics import Metric, spread_metrics
 from .scope import Scope
 from .step_spans import step_spans
-from .table import ARG, Column, Table, Tables, Unit, Values
+from .table import ARG, Column, Table, Tables, TableSchema, Unit, Values
 from .work import KindRule, Work, work_of
 
 GroupBy: TypeAlias = Literal["name", "short", "stream", "type", "kind", "step"]
@@ -131,16 +131,13 @@ def kernels(
     sources = np.repeat(
         np.array([work.device.source for work in works], np.int64), [len(work) for work in works]
     )
-    return Table(
-        "kernels",
-        TITLES.get(by, f"Kernels by {by}"),
+    return Table.from_arrays(
+        TableSchema("kernels", TITLES.get(by, f"Kernels by {by}"), (*COLUMNS, *more), keys=("name",)),
         scope.text,
-        (*COLUMNS, *more),
         data,
-        {"count": len(groups.codes), "total_ns": total},
+        totals={"count": len(groups.codes), "total_ns": total},
         positions=positions[stats["longest"]],
         sources=sources[stats["longest"]],
-        keys=("name",),
     ).sort("total_ns")
 
 

@@ -20,7 +20,7 @@ from .groups import Groups, Labels, concatenated
 from .host import launch_sides
 from .metrics import Metric
 from .scope import Scope
-from .table import Column, Table, Tables, Values
+from .table import Column, Table, Tables, TableSchema, Values
 from .work import Work, work_of
 
 LONG_CALL_NS = 50_000
@@ -29,64 +29,86 @@ LONG_DELAY_NS = 100_000
 OUTLIERS = 20
 """Longest delays that are listed where no limit says otherwise."""
 
-COLUMNS = (
-    Column("name", "launch call", "text", is_name=True),
-    Column("count", "launches", "count"),
-    Column("call_ns", "calls", "ns"),
-    Column("call_mean_ns", "call mean", "ns"),
-    Column("call_max_ns", "call max", "ns"),
-    Column("kernels", "kernels", "count"),
-    Column("kernel_ns", "kernel time", "ns"),
-    Column("kernel_mean_ns", "kernel mean", "ns"),
-    Column("delay_ns", "delay", "ns"),
-    Column("waiting_ns", "of it waiting", "ns"),
-    Column("latency_ns", "latency", "ns"),
-    Column("delay_mean_ns", "delay mean", "ns"),
-    Column("delay_median_ns", "delay median", "ns"),
-    Column("delay_p95_ns", "delay p95", "ns"),
-    Column("delay_max_ns", "delay max", "ns"),
-    Column("short_kernels", "shorter than their call", "count"),
-    Column("long_calls", "call > 50 µs", "count"),
-    Column("long_delays", "delay > 100 µs", "count"),
+LAUNCHES = TableSchema(
+    "launches",
+    "Launches",
+    (
+        Column("name", "launch call", "text", is_name=True),
+        Column("count", "launches", "count"),
+        Column("call_ns", "calls", "ns"),
+        Column("call_mean_ns", "call mean", "ns"),
+        Column("call_max_ns", "call max", "ns"),
+        Column("kernels", "kernels", "count"),
+        Column("kernel_ns", "kernel time", "ns"),
+        Column("kernel_mean_ns", "kernel mean", "ns"),
+        Column("delay_ns", "delay", "ns"),
+        Column("waiting_ns", "of it waiting", "ns"),
+        Column("latency_ns", "latency", "ns"),
+        Column("delay_mean_ns", "delay mean", "ns"),
+        Column("delay_median_ns", "delay median", "ns"),
+        Column("delay_p95_ns", "delay p95", "ns"),
+        Column("delay_max_ns", "delay max", "ns"),
+        Column("short_kernels", "shorter than their call", "count"),
+        Column("long_calls", "call > 50 µs", "count"),
+        Column("long_delays", "delay > 100 µs", "count"),
+    ),
 )
-QUEUE_COLUMNS = (
-    Column("rank", "rank", "text"),
-    Column("device", "device", "text"),
-    Column("stream", "stream", "text"),
-    Column("count", "changes", "count"),
-    Column("mean", "mean of changes", "number"),
-    Column("mean_over_time", "mean over time", "number"),
-    Column("max", "longest", "count"),
+QUEUES = TableSchema(
+    "queues",
+    "Queue length",
+    (
+        Column("rank", "rank", "text"),
+        Column("device", "device", "text"),
+        Column("stream", "stream", "text"),
+        Column("count", "changes", "count"),
+        Column("mean", "mean of changes", "number"),
+        Column("mean_over_time", "mean over time", "number"),
+        Column("max", "longest", "count"),
+    ),
 )
-OUTLIER_COLUMNS = (
-    Column("start_ns", "at", "ns", moment=True),
-    Column("kernel", "kernel", "text", is_name=True),
-    Column("launch", "launch call", "text", is_name=True),
-    Column("delay_ns", "delay", "ns"),
-    Column("waiting_ns", "of it waiting", "ns"),
-    Column("call_ns", "call time", "ns"),
-    Column("kernel_ns", "kernel time", "ns"),
-    Column("rank", "rank", "text"),
-    Column("device", "device", "text"),
-    Column("stream", "stream", "text"),
+LONGEST_DELAYS = TableSchema(
+    "outliers",
+    "Longest launch delays",
+    (
+        Column("start_ns", "at", "ns", moment=True),
+        Column("kernel", "kernel", "text", is_name=True),
+        Column("launch", "launch call", "text", is_name=True),
+        Column("delay_ns", "delay", "ns"),
+        Column("waiting_ns", "of it waiting", "ns"),
+        Column("call_ns", "call time", "ns"),
+        Column("kernel_ns", "kernel time", "ns"),
+        Column("rank", "rank", "text"),
+        Column("device", "device", "text"),
+        Column("stream", "stream", "text"),
+    ),
 )
-PAIR_COLUMNS = (
-    Column("count", "pairs", "count"),
-    Column("call_ns", "calls", "ns"),
-    Column("kernel_ns", "kernels", "ns"),
-    Column("delay_ns", "delay", "ns"),
-    Column("short_kernels", "shorter than their call", "count"),
-    Column("long_calls", "call > 50 µs", "count"),
-    Column("long_delays", "delay > 100 µs", "count"),
+PAIRS = TableSchema(
+    "pairs",
+    "Pairs",
+    (
+        Column("count", "pairs", "count"),
+        Column("call_ns", "calls", "ns"),
+        Column("kernel_ns", "kernels", "ns"),
+        Column("delay_ns", "delay", "ns"),
+        Column("short_kernels", "shorter than their call", "count"),
+        Column("long_calls", "call > 50 µs", "count"),
+        Column("long_delays", "delay > 100 µs", "count"),
+    ),
+    is_drawn=False,
 )
-STATISTICS_COLUMNS = (
-    Column("of", "of", "text"),
-    Column("total_ns", "total", "ns"),
-    Column("mean_ns", "mean", "ns", statistic=True),
-    Column("median_ns", "median", "ns", statistic=True),
-    Column("p95_ns", "p95", "ns", statistic=True),
-    Column("min_ns", "min", "ns", statistic=True),
-    Column("max_ns", "max", "ns", statistic=True),
+STATISTICS = TableSchema(
+    "statistics",
+    "Statistics",
+    (
+        Column("of", "of", "text"),
+        Column("total_ns", "total", "ns"),
+        Column("mean_ns", "mean", "ns", statistic=True),
+        Column("median_ns", "median", "ns", statistic=True),
+        Column("p95_ns", "p95", "ns", statistic=True),
+        Column("min_ns", "min", "ns", statistic=True),
+        Column("max_ns", "max", "ns", statistic=True),
+    ),
+    is_drawn=False,
 )
 
 
@@ -341,19 +363,17 @@ def launch_table(times: LaunchTimes) -> Table:
     }
     ambiguous = sum(device.ambiguous for device in times.devices)
     notes = (f"{ambiguous:,} launches are doubtful: another call is as likely, or it begins after its work",)
-    return Table(
-        "launches",
-        "Launches",
+    return Table.from_arrays(
+        LAUNCHES,
         times.scope,
-        COLUMNS,
         data,
-        {
+        totals={
             "count": len(calls.launches),
             "kernels": len(pairs.kernels),
             "without_launch": sum(device.without for device in times.devices),
             "ambiguous": ambiguous,
         },
-        notes if ambiguous else (),
+        notes=notes if ambiguous else (),
         positions=pairs.kernels[calls.first[of_delay["longest"]]],
         sources=calls.sources[of_delay["longest"]],
     ).sort("count")
@@ -373,7 +393,7 @@ def pair_table(times: LaunchTimes) -> Table:
         "long_calls": int((pairs.call_ns > LONG_CALL_NS).sum()),
         "long_delays": int((pairs.delay_ns > LONG_DELAY_NS).sum()),
     }
-    return Table.from_rows("pairs", "Pairs", times.scope, PAIR_COLUMNS, [row], is_drawn=False)
+    return Table.from_rows(PAIRS, times.scope, [row])
 
 
 def statistics_table(times: LaunchTimes) -> Table:
@@ -386,8 +406,7 @@ def statistics_table(times: LaunchTimes) -> Table:
         {"of": "waiting", **_statistics(calls.waiting_ns)},
         {"of": "latency", **_statistics(calls.latency_ns)},
     ]
-    columns = STATISTICS_COLUMNS
-    return Table.from_rows("statistics", "Statistics", times.scope, columns, rows, is_drawn=False)
+    return Table.from_rows(STATISTICS, times.scope, rows)
 
 
 def queue_table(launch_times: LaunchTimes) -> Table:
@@ -411,7 +430,7 @@ def queue_table(launch_times: LaunchTimes) -> Table:
                         "max": int(lengths.max()),
                     }
                 )
-    return Table.from_rows("queues", "Queue length", launch_times.scope, QUEUE_COLUMNS, rows)
+    return Table.from_rows(QUEUES, launch_times.scope, rows)
 
 
 def outlier_table(times: LaunchTimes, limit: int = OUTLIERS) -> Table:
@@ -427,7 +446,7 @@ def outlier_table(times: LaunchTimes, limit: int = OUTLIERS) -> Table:
         at = pair - (int(edges[number - 1]) if number else 0)
         rows.append(_outlier(times, device, at))
         jumps.append((device.work.device.source, int(device.kernels[at])))
-    return Table.from_rows("outliers", "Longest launch delays", times.scope, OUTLIER_COLUMNS, rows, jumps)
+    return Table.from_rows(LONGEST_DELAYS, times.scope, rows, jumps)
 
 
 def _outlier(times: LaunchTimes, device: DeviceLaunches, at: int) -> dict[str, Any]:
@@ -451,7 +470,7 @@ def _outlier(times: LaunchTimes, device: DeviceLaunches, at: int) -> dict[str, A
 
 def _statistics(values: I64) -> dict[str, int | float | None]:
     if not len(values):
-        return {column.key: None for column in STATISTICS_COLUMNS[1:]} | {"total_ns": 0}
+        return {column.key: None for column in STATISTICS.columns[1:]} | {"total_ns": 0}
     total = int(values.sum())
     median, high = np.quantile(values, (0.5, 0.95)).tolist()
     return {

@@ -14,28 +14,34 @@ from .allocations import Allocator, allocators, unnamed
 from .copies import copies
 from .metrics import Metric
 from .scope import Scope
-from .table import Column, Table, Tables
+from .table import Column, Table, Tables, TableSchema
 
 LARGEST = 20
 """Allocations listed per allocator where nothing else is asked."""
 
-COLUMNS = (
-    Column("rank", "rank", "text"),
-    Column("name", "allocator", "text"),
-    Column("peak_bytes", "peak", "bytes", statistic=True),
-    Column("peak_ns", "peak at", "ns", statistic=True, moment=True),
-    Column("first_bytes", "at the start", "bytes", statistic=True),
-    Column("last_bytes", "at the end", "bytes", statistic=True),
-    Column("kept", "kept", "count"),
-    Column("kept_bytes", "kept bytes", "bytes"),
-    Column("allocations", "allocations", "count"),
-    Column("releases", "releases", "count"),
-    Column("allocated_bytes", "allocated", "bytes"),
-    Column("released_bytes", "released", "bytes"),
-    Column("reserved_bytes", "reserved", "bytes", statistic=True),
-    Column("known_by", "totals", "text"),
-    Column("device_type", "device type", "id", detail=True),
-    Column("device_id", "device number", "id", detail=True),
+MEMORY = TableSchema(
+    "memory",
+    "Memory",
+    (
+        Column("rank", "rank", "text"),
+        Column("name", "allocator", "text"),
+        Column("peak_bytes", "peak", "bytes", statistic=True),
+        Column("peak_ns", "peak at", "ns", statistic=True, moment=True),
+        Column("first_bytes", "at the start", "bytes", statistic=True),
+        Column("last_bytes", "at the end", "bytes", statistic=True),
+        Column("kept", "kept", "count"),
+        Column("kept_bytes", "kept bytes", "bytes"),
+        Column("allocations", "allocations", "count"),
+        Column("releases", "releases", "count"),
+        Column("allocated_bytes", "allocated", "bytes"),
+        Column("released_bytes", "released", "bytes"),
+        Column("reserved_bytes", "reserved", "bytes", statistic=True),
+        Column("known_by", "totals", "text"),
+        Column("device_type", "device type", "id", detail=True),
+        Column("device_id", "device number", "id", detail=True),
+    ),
+    keys=("rank", "name"),
+    jumps_to="the op at the peak",
 )
 LIVE_COLUMNS = (
     Column("rank", "rank", "text"),
@@ -47,13 +53,17 @@ LIVE_COLUMNS = (
     Column("held_ns", "held", "ns", statistic=True),
     Column("address", "address", "text"),
 )
-CURVE_COLUMNS = (
-    Column("rank", "rank", "text"),
-    Column("allocator", "allocator", "text"),
-    Column("at_ns", "at", "ns", moment=True),
-    Column("change", "change", "bytes"),
-    Column("allocated", "allocated", "bytes"),
-    Column("reserved", "reserved", "bytes"),
+MEMORY_CURVE = TableSchema(
+    "memory_curve",
+    "Memory over time",
+    (
+        Column("rank", "rank", "text"),
+        Column("allocator", "allocator", "text"),
+        Column("at_ns", "at", "ns", moment=True),
+        Column("change", "change", "bytes"),
+        Column("allocated", "allocated", "bytes"),
+        Column("reserved", "reserved", "bytes"),
+    ),
 )
 RECORDED, SUMMED = "recorded", "summed from 0"
 BEFORE = "before the trace"
@@ -216,15 +226,11 @@ def allocator_table(result: MemoryUse) -> Table:
     rows = [_row(result, use) for use in result.uses]
     peaks = [max(use.peak if use.peak is not None else use.begin, use.begin) for use in result.uses]
     return Table.from_rows(
-        "memory",
-        "Memory",
+        MEMORY,
         result.scope,
-        COLUMNS,
         rows,
         [(use.allocator.source, use.allocator.op_at(at)) for use, at in zip(result.uses, peaks)],
         notes=result.notes,
-        keys=("rank", "name"),
-        jumps_to="the op at the peak",
     )
 
 
@@ -280,15 +286,11 @@ def _live_table(
                 f"{use.allocator.title}: {more:,} smaller ones, {format_bytes(rest)}, are not listed"
             )
     return Table.from_rows(
-        name,
-        title,
+        TableSchema(name, title, LIVE_COLUMNS, keys=("rank", "allocator", "name"), jumps_to="the op"),
         result.scope,
-        LIVE_COLUMNS,
         rows,
         jumps,
         notes=notes,
-        keys=("rank", "allocator", "name"),
-        jumps_to="the op",
     )
 
 
@@ -320,7 +322,7 @@ def _name(one: Allocator, position: int) -> str:
 
 def curve_table(result: MemoryUse) -> Table:
     """Return what is allocated after each record of the scope, allocator by allocator."""
-    parts: dict[str, list[Any]] = {column.key: [] for column in CURVE_COLUMNS}
+    parts: dict[str, list[Any]] = {column.key: [] for column in MEMORY_CURVE.columns}
     for use in result.uses:
         one, part = use.allocator, slice(use.begin, use.end)
         count = use.end - use.begin
@@ -334,4 +336,4 @@ def curve_table(result: MemoryUse) -> Table:
         key: value if key in ("rank", "allocator") else np.concatenate(value or [np.empty(0, np.int64)])
         for key, value in parts.items()
     }
-    return Table("memory_curve", "Memory over time", result.scope, CURVE_COLUMNS, data, notes=result.notes)
+    return Table.from_arrays(MEMORY_CURVE, result.scope, data, notes=result.notes)

@@ -28,12 +28,11 @@ from .op_events import ANNOTATION, name_keys, op_events, positions_of, slice_lan
 from .op_groups import NO_GROUPING, Grouping, grouped, parse_grouping
 from .op_sums import ANYWHERE, MEMORY, memory_of, op_device_times, work_positions
 from .scope import Scope
-from .table import Column, Table, Tables, Value, Values
+from .table import Column, Table, Tables, TableSchema, Value, Values
 
 if TYPE_CHECKING:
     from ..trace import Trace
 
-SCHEMA = "ops"
 SUMS = ("cpu_total_ns", "self_cpu_ns", "device_total_ns", "self_device_ns")
 MEMORY_SUMS = ("cpu_mem", "self_cpu_mem", "device_mem", "self_device_mem")
 AVERAGES = {"cpu_avg_ns": "cpu_total_ns", "device_avg_ns": "device_total_ns"}
@@ -355,16 +354,13 @@ def _table(scope: Scope, by: Grouping, rows: dict[_Key, _Row], notes: list[str])
         "profile_memory": int(has_memory(scope.trace, data)),
     }
     positions = np.array([row.longest[2] for row in chosen], np.int64)
-    return Table(
-        SCHEMA,
-        "Ops",
+    read_by = "self_device_ns" if np.any(device) else "self_cpu_ns"
+    return Table.from_arrays(
+        TableSchema("ops", "Ops", tuple(columns), tuple(identity), read_by=read_by),
         scope.text,
-        tuple(columns),
         data,
-        totals,
-        tuple(notes),
-        positions,
+        totals=totals,
+        notes=tuple(notes),
+        positions=positions,
         sources=np.array([row.longest[1] for row in chosen], np.int64),
-        keys=tuple(identity),
-        read_by="self_device_ns" if np.any(device) else "self_cpu_ns",
     )

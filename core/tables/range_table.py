@@ -15,28 +15,38 @@ from ..query.window import SPAN_CATEGORY
 from .groups import Groups, Labels
 from .metrics import Metric
 from .scope import Chunk, Scope
-from .table import Column, Table, Tables
+from .table import Column, Table, Tables, TableSchema
 
 MOST_ROWS = 200_000
 """Names that a table holds; of more, those that took the most time, and a note counts the rest."""
 
-COLUMNS = (
-    Column("name", "name", "text", is_name=True),
-    Column("category", "category", "text"),
-    Column("count", "count", "count"),
-    Column("total_ns", "total", "ns"),
-    Column("self_ns", "self", "ns"),
-    Column("share", "share", "share"),
-    Column("mean_ns", "mean", "ns", statistic=True),
-    Column("min_ns", "min", "ns", statistic=True),
-    Column("max_ns", "max", "ns", statistic=True),
+RANGE = TableSchema(
+    "range",
+    "Slices by name",
+    (
+        Column("name", "name", "text", is_name=True),
+        Column("category", "category", "text"),
+        Column("count", "count", "count"),
+        Column("total_ns", "total", "ns"),
+        Column("self_ns", "self", "ns"),
+        Column("share", "share", "share"),
+        Column("mean_ns", "mean", "ns", statistic=True),
+        Column("min_ns", "min", "ns", statistic=True),
+        Column("max_ns", "max", "ns", statistic=True),
+    ),
+    keys=("name", "category"),
 )
-LANE_COLUMNS = (
-    Column("lane", "lane", "text"),
-    Column("process", "process", "text"),
-    Column("count", "count", "count"),
-    Column("busy_ns", "busy", "ns"),
-    Column("share", "busy share", "share"),
+LANES = TableSchema(
+    "lanes",
+    "Lanes",
+    (
+        Column("lane", "lane", "text"),
+        Column("process", "process", "text"),
+        Column("count", "count", "count"),
+        Column("busy_ns", "busy", "ns"),
+        Column("share", "busy share", "share"),
+    ),
+    keys=("lane", "process"),
 )
 CATEGORY_COLUMNS = (
     Column("category", "category", "text"),
@@ -135,11 +145,9 @@ def lane_table(scope: Scope) -> Table:
     length = max(1, high - low)
     lanes_of = [scope.trace.lanes[at] for at in lane_numbers]
     time = np.array([busy.get(at, 0) for at in lane_numbers], np.int64)
-    return Table(
-        "lanes",
-        "Lanes",
+    return Table.from_arrays(
+        LANES,
         scope.text,
-        LANE_COLUMNS,
         {
             "lane": [safe(lane.title) for lane in lanes_of],
             "process": [safe(lane.process.title) for lane in lanes_of],
@@ -147,8 +155,7 @@ def lane_table(scope: Scope) -> Table:
             "busy_ns": time,
             "share": time / length,
         },
-        {"range_ns": high - low},
-        keys=("lane", "process"),
+        totals={"range_ns": high - low},
     )
 
 
@@ -259,11 +266,9 @@ def _as_table(scope: Scope, groups: dict[int, _Groups]) -> Table:
     if len(groups) > 1:
         columns, sources, names, kinds = _joined(columns, sources, names, kinds)
     count = columns["count"]
-    return Table(
-        "range",
-        "Slices by name",
+    return Table.from_arrays(
+        RANGE,
         scope.text,
-        COLUMNS,
         {
             "name": names,
             "category": [safe(kind) for kind in kinds],
@@ -275,11 +280,10 @@ def _as_table(scope: Scope, groups: dict[int, _Groups]) -> Table:
             "min_ns": columns["least"],
             "max_ns": columns["most"],
         },
-        {"slices": slices, "names": len(names), "self_ns": spent, "cut": scope.cut},
-        tuple(notes),
-        columns["longest"],
+        totals={"slices": slices, "names": len(names), "self_ns": spent, "cut": scope.cut},
+        notes=tuple(notes),
+        positions=columns["longest"],
         sources=sources,
-        keys=("name", "category"),
     )
 
 

@@ -14,7 +14,7 @@ from ..index.captures import ranks_text
 from .rank_groups import RankOrigin, rank_groups, rank_origins
 from .ranks import RankInStep, Ranks, RankTimes, ranks
 from .scope import Scope
-from .table import Column, Table, Tables, Values, row_of_object
+from .table import Column, Table, Tables, TableSchema, Values, row_of_object
 
 NO_GROUPS: Mapping[int, str] = MappingProxyType({})
 RANK_COLUMNS = (
@@ -41,20 +41,24 @@ RANK_COLUMNS = (
     Column("memory_ns", "memory", "ns", detail=True),
     Column("collectives", "collectives", "count", detail=True),
 )
-COLLECTIVE_COLUMNS = (
-    Column("name", "collective", "text"),
-    Column("group", "group", "text"),
-    Column("number", "number", "number"),
-    Column("ranks", "ranks", "object"),
-    Column("start_ns", "start", "ns", moment=True),
-    Column("spread_ns", "starts apart", "ns"),
-    Column("waited_ns", "waited", "ns"),
-    Column("last", "last rank", "text"),
-    Column("together_ns", "together", "ns"),
-    Column("end_spread_ns", "ends apart", "ns"),
-    Column("starts_ns", "starts", "object", detail=True),
-    Column("ends_ns", "ends", "object", detail=True),
-    Column("last_rank", "last rank", "id", statistic=True, detail=True),
+COLLECTIVES = TableSchema(
+    "collectives",
+    "Collectives",
+    (
+        Column("name", "collective", "text"),
+        Column("group", "group", "text"),
+        Column("number", "number", "number"),
+        Column("ranks", "ranks", "object"),
+        Column("start_ns", "start", "ns", moment=True),
+        Column("spread_ns", "starts apart", "ns"),
+        Column("waited_ns", "waited", "ns"),
+        Column("last", "last rank", "text"),
+        Column("together_ns", "together", "ns"),
+        Column("end_spread_ns", "ends apart", "ns"),
+        Column("starts_ns", "starts", "object", detail=True),
+        Column("ends_ns", "ends", "object", detail=True),
+        Column("last_rank", "last rank", "id", statistic=True, detail=True),
+    ),
 )
 STEP_COLUMNS = (
     Column("step", "step", "text"),
@@ -86,17 +90,21 @@ HEAT = ".123456789"
 HEAT_ROWS, HEAT_CELLS = 30, 48
 """A heat map has so many rows and cells at most: more ranks or steps share them, the worst of them counts."""
 GROUP = Column("group", "group", "text")
-GROUP_COLUMNS = (
-    GROUP,
-    Column("ranks", "ranks", "count"),
-    Column("worst", "worst rank", "count"),
-    Column("step_ns", "step", "ns", statistic=True),
-    Column("compute_ns", "compute", "ns", statistic=True),
-    Column("comm_ns", "communication", "ns", statistic=True),
-    Column("idle_ns", "idle", "ns", statistic=True),
-    Column("waited_ns", "waited", "ns"),
-    Column("last", "came last", "count"),
-    Column("kept_waiting_ns", "kept waiting", "ns"),
+GROUPS = TableSchema(
+    "groups",
+    "Groups of ranks",
+    (
+        GROUP,
+        Column("ranks", "ranks", "count"),
+        Column("worst", "worst rank", "count"),
+        Column("step_ns", "step", "ns", statistic=True),
+        Column("compute_ns", "compute", "ns", statistic=True),
+        Column("comm_ns", "communication", "ns", statistic=True),
+        Column("idle_ns", "idle", "ns", statistic=True),
+        Column("waited_ns", "waited", "ns"),
+        Column("last", "came last", "count"),
+        Column("kept_waiting_ns", "kept waiting", "ns"),
+    ),
 )
 
 
@@ -152,7 +160,7 @@ def ranks_table(result: Ranks, groups: Mapping[int, str] = NO_GROUPS, most: int 
     rank, *others = RANK_COLUMNS
     columns = (rank, GROUP, *others) if groups else RANK_COLUMNS
     return Table.from_rows(
-        "ranks", "Ranks", result.scope, columns, rows, jumps, totals=totals, notes=result.notes
+        TableSchema("ranks", "Ranks", columns), result.scope, rows, jumps, totals=totals, notes=result.notes
     )
 
 
@@ -186,13 +194,7 @@ def group_table(result: Ranks, groups: Mapping[int, str], most: int | None = Non
         "step, compute, communication and idle are medians over the ranks of a group, the rest are sums",
     )
     return Table.from_rows(
-        "groups",
-        "Groups of ranks",
-        result.scope,
-        GROUP_COLUMNS,
-        [rows[at] for at in order],
-        [jumps[at] for at in order],
-        notes=notes,
+        GROUPS, result.scope, [rows[at] for at in order], [jumps[at] for at in order], notes=notes
     )
 
 
@@ -209,7 +211,8 @@ def imbalance_table(result: Ranks, most: int | None = None, *, is_drawn: bool = 
     ]
     jumps = [(result.file_of(row.source), row.position) for row in ordered]
     title = "Ranks step by step"
-    return Table.from_rows("imbalance", title, result.scope, IN_STEP_COLUMNS, rows, jumps, is_drawn=is_drawn)
+    schema = TableSchema("imbalance", title, IN_STEP_COLUMNS, is_drawn=is_drawn)
+    return Table.from_rows(schema, result.scope, rows, jumps)
 
 
 def heat_table(result: Ranks, most: int | None = None, *, is_drawn: bool = False) -> Table:
@@ -248,14 +251,11 @@ def heat_table(result: Ranks, most: int | None = None, *, is_drawn: bool = False
     title = "Ranks by steps"
     is_drawn = is_drawn or (top > 0 and len(steps) > 1)
     return Table.from_rows(
-        "heat",
-        title,
+        TableSchema("heat", title, HEAT_COLUMNS, is_drawn=is_drawn),
         result.scope,
-        HEAT_COLUMNS,
         rows,
         jumps,
         notes=notes if rows else (),
-        is_drawn=is_drawn,
     )
 
 
@@ -289,15 +289,7 @@ def collectives_table(result: Ranks, start_ns: int) -> Table:
     }
     positions = skew.positions[skew.last_entry]
     sources = np.array([result.file_of(source) for source in skew.sources], np.int64)[last]
-    return Table(
-        "collectives",
-        "Collectives",
-        result.scope,
-        COLLECTIVE_COLUMNS,
-        data,
-        positions=positions,
-        sources=sources,
-    )
+    return Table.from_arrays(COLLECTIVES, result.scope, data, positions=positions, sources=sources)
 
 
 def rank_steps_table(result: Ranks) -> Table:
@@ -315,7 +307,7 @@ def rank_steps_table(result: Ranks) -> Table:
     jumps = [(result.file_of(step.slowest), step.position) for step in result.steps]
     notes = ("a rank's own time is that of its step without its waiting for others in collectives",)
     title = "Slowest rank of each step"
-    return Table.from_rows("steps", title, result.scope, STEP_COLUMNS, rows, jumps, notes=notes)
+    return Table.from_rows(TableSchema("steps", title, STEP_COLUMNS), result.scope, rows, jumps, notes=notes)
 
 
 def _median(values: Sequence[int | None]) -> int | None:

@@ -22,7 +22,7 @@ from ..query.promoted_terms import arguments_read
 from ..query.scan import json_value_text
 from .groups import Groups
 from .scope import Chunk, Scope
-from .table import ARG, EXACT_FLOATS, Column, Table, Tables, Values
+from .table import ARG, EXACT_FLOATS, Column, Table, Tables, TableSchema, Values
 
 if TYPE_CHECKING:
     from ..trace import Trace
@@ -76,15 +76,13 @@ def sections(scope: Scope, by: By = "both") -> Table:
     heads = [Column(word, word, "text") for word in ("hyperfunction", "hypersection") if by in ("both", word)]
     for at, column in enumerate(heads):
         data[column.key] = [group[at] for group in groups]
-    return Table(
-        "sections",
-        "Sections",
+    return Table.from_arrays(
+        TableSchema("sections", "Sections", (*heads, *columns)),
         scope.text,
-        (*heads, *columns),
         data,
-        {"calls": len(which), "total_ns": int(calls.durations.sum())},
-        calls.notes,
-        calls.positions[stats["longest"]],
+        totals={"calls": len(which), "total_ns": int(calls.durations.sum())},
+        notes=calls.notes,
+        positions=calls.positions[stats["longest"]],
         sources=calls.sources[stats["longest"]],
     )
 

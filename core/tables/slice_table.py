@@ -6,7 +6,7 @@ Columns are those of the view `slices` of `tracelane sql`. Memory is taken for t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeAlias
 
@@ -19,7 +19,7 @@ from ..query.titles import plain
 from .attribution import WorkBySteps, work_by_steps
 from .scope import Chunk, Scope
 from .step_spans import StepSpans, step_spans
-from .table import Column, Table, Values
+from .table import Column, Table, TableSchema, Values
 
 SLICE_COLUMNS = (
     Column("id", "id", "id"),
@@ -172,15 +172,9 @@ def slice_table(scope: Scope, columns: Sequence[str] = NAMES, limit: int | None 
     rows = len(data["ts"])
     data = {key: data[key][order] for key in keys}
     notes = (f"the first {len(order):,} of {rows:,} slices",) if len(order) < rows else ()
-    return Table(
-        "slices",
-        "Slices",
-        scope.text,
-        tuple(column for key in keys for column in SLICE_COLUMNS if column.key == key),
-        data,
-        notes=notes,
-        origin_ns=scope.origin,
-    )
+    chosen = tuple(column for key in keys for column in SLICE_COLUMNS if column.key == key)
+    table = Table.from_arrays(TableSchema("slices", "Slices", chosen), scope.text, data, notes=notes)
+    return replace(table, origin_ns=scope.origin)
 
 
 def _texts(codes: AnyArray, meaning: Callable[[I64], list[str]]) -> AnyArray:

@@ -28,7 +28,7 @@ from .metrics import Metric, percentile, spread_metrics
 from .scope import Scope
 from .step_choice import Steps, find_steps
 from .step_sets import ROLES, StepSets
-from .table import Column, Table, Tables, Value, Values
+from .table import Column, Table, Tables, TableSchema, Value, Values
 from .work import work_of
 
 PERCENTILES = (50, 95, 99)
@@ -154,17 +154,15 @@ def _table(scope: Scope) -> Table:
         "shared_ns": rest.shared_ns,
         **_first_and_steady(np.asarray(data["wall_ns"], np.int64)),
     }
-    return Table(
-        "steps",
-        "Steps",
+    keys = (*(["source"] if several else []), *(["process"] if processes else []), "step")
+    return Table.from_arrays(
+        TableSchema("steps", "Steps", columns, keys),
         scope.text,
-        columns,
         data,
-        totals,
-        _notes(scope, chosen, word, rest, data),
-        concatenated([part.steps.positions[part.rows] for part in parts]),
+        totals=totals,
+        notes=_notes(scope, chosen, word, rest, data),
+        positions=concatenated([part.steps.positions[part.rows] for part in parts]),
         sources=concatenated([np.full(len(part.rows), part.steps.source) for part in parts]),
-        keys=(*(["source"] if several else []), *(["process"] if processes else []), "step"),
     )
 
 
@@ -405,4 +403,4 @@ def _groups(table: Table) -> Table:
         *(Column(f"p{p}_ns", f"p{p}", "ns", statistic=True) for p in PERCENTILES),
         Column("max_ns", "Max", "ns", statistic=True),
     )
-    return Table("groups", "Steps by group", table.scope, columns, data)
+    return Table.from_arrays(TableSchema("groups", "Steps by group", columns), table.scope, data)

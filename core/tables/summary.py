@@ -15,7 +15,7 @@ from .metrics import Metric, metrics
 from .noise import Spread, spread_of
 from .scope import Scope
 from .step_spans import step_spans
-from .table import Column, Table, Tables, Values
+from .table import Column, Table, Tables, TableSchema, Values
 
 _COUNT = Column("count", "count", "count")
 KERNELS = (Column("name", "kernel", "text", is_name=True), _COUNT, Column("total_ns", "total", "ns"))
@@ -32,13 +32,18 @@ MODULES = (
     Column("self_device_ns", "self device", "ns"),
 )
 CATEGORIES = (Column("category", "category", "text"), _COUNT, Column("self_ns", "self", "ns"))
-STEPS = (
-    Column("place", "nth step", "text"),
-    Column("wall_ns", "wall", "ns"),
-    Column("cpu_busy_ns", "CPU busy", "ns"),
-    Column("device_busy_ns", "device busy", "ns"),
-    Column("kernel_ns", "kernels", "ns"),
-    Column("idle_ns", "device idle", "ns"),
+SUMMARY_STEPS = TableSchema(
+    "summary_steps",
+    "Steps",
+    (
+        Column("place", "nth step", "text"),
+        Column("wall_ns", "wall", "ns"),
+        Column("cpu_busy_ns", "CPU busy", "ns"),
+        Column("device_busy_ns", "device busy", "ns"),
+        Column("kernel_ns", "kernels", "ns"),
+        Column("idle_ns", "device idle", "ns"),
+    ),
+    keys=("place",),
 )
 SPREAD_COLUMNS = (
     Column("steps", "steps", "count", detail=True),
@@ -47,11 +52,16 @@ SPREAD_COLUMNS = (
 )
 """How the leading time of a row scatters over the steps; 0 steps where there are none."""
 METRICS = (Column("name", "metric", "text"), Column("value", "value"), Column("unit", "unit", "text"))
-LEFT_OUT = (
-    Column("table", "table", "text"),
-    Column("rows", "rows", "count"),
-    Column("sums", "sums", "object"),
-    Column("most", "most", "ns"),
+LEFT_OUT = TableSchema(
+    "left_out",
+    "Left out",
+    (
+        Column("table", "table", "text"),
+        Column("rows", "rows", "count"),
+        Column("sums", "sums", "object"),
+        Column("most", "most", "ns"),
+    ),
+    is_drawn=False,
 )
 LEADING = {
     "kernels": "total_ns",
@@ -119,13 +129,11 @@ def summary_tables(summary: Summary, rows: int) -> Tables:
         for name, rest in short.left_out.items()
     ]
     tables: dict[str, Callable[[], Table]] = {
-        "metrics": lambda: Table(
-            "metrics", short.title, short.scope, METRICS, metrics, {"title": short.title}
+        "metrics": lambda: Table.from_arrays(
+            TableSchema("metrics", short.title, METRICS), short.scope, metrics, totals={"title": short.title}
         ),
         **{name: partial(short.tables.__getitem__, name) for name in short.tables},
-        "left_out": lambda: Table.from_rows(
-            "left_out", "Left out", short.scope, LEFT_OUT, left_out, is_drawn=False
-        ),
+        "left_out": lambda: Table.from_rows(LEFT_OUT, short.scope, left_out),
     }
     return Tables(short.scope, 0, tables)
 
@@ -243,8 +251,8 @@ def _steps(scope: Scope) -> Table:
 
     table = steps(scope).steps
     data: dict[str, Values] = {"place": [str(at) for at in range(1, len(table) + 1)]}
-    data |= {column.key: np.asarray(table.data[column.key], np.int64) for column in STEPS[1:]}
-    return Table("summary_steps", "Steps", scope.text, STEPS, data, keys=("place",))
+    data |= {column.key: np.asarray(table.data[column.key], np.int64) for column in SUMMARY_STEPS.columns[1:]}
+    return Table.from_arrays(SUMMARY_STEPS, scope.text, data)
 
 
 def _summed(
@@ -261,7 +269,7 @@ def _summed(
         label.key: labels,
         **{column.key: table.numbers(column.key) for column in sums},
     }
-    whole = Table(f"summary_{name}", name.capitalize(), scope.text, columns, data)
+    whole = Table.from_arrays(TableSchema(f"summary_{name}", name.capitalize(), columns), scope.text, data)
     rows = whole.group(label.key, [column.key for column in sums]).sort(LEADING[name])
     if times is None:
         return rows

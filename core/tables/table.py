@@ -63,9 +63,8 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Table:
-    """Rows of an analysis as columns; `positions` and `sources` are each row's slice to jump to, a negative
-    position for none.
+class TableSchema:
+    """What all tables of an analysis have in common; declared once, beside the analysis.
 
     `name` is the table's name in JSON and Python. `keys` are the columns that identify a row and match it
     with a row of another table of this name; without them the columns of text.
@@ -73,57 +72,72 @@ class Table:
 
     name: str
     title: str
-    scope: str
     columns: tuple[Column, ...]
+    keys: tuple[str, ...] = ()
+    jumps_to: str = "the longest"  # what a row's position is to the row
+    read_by: str = ""  # the column by which people read it, greatest first; programs get the rows as they are
+    is_drawn: bool = True  # else it is in exports only
+    within: str = ""  # rows are sorted within the runs of equal text in this column
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table(TableSchema):
+    """Rows of an analysis as columns; `positions` and `sources` are each row's slice to jump to, a negative
+    position for none.
+    """
+
+    scope: str
     data: Mapping[str, Values]
     totals: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     positions: AnyArray | None = None
     sources: AnyArray | None = None  # of each row's position; None: all of the first source
-    keys: tuple[str, ...] = ()
-    jumps_to: str = "the longest"  # what a row's position is to the row
-    read_by: str = ""  # the column by which people read it, greatest first; programs get the rows as they are
-    is_drawn: bool = True  # else it is in exports only
     origin_ns: int = 0  # of trace time, from which moments count
-    within: str = ""  # rows are sorted within the runs of equal text in this column
 
     @classmethod
     def from_rows(
         cls,
-        name: str,
-        title: str,
+        schema: TableSchema,
         scope: str,
-        columns: tuple[Column, ...],
         rows: Sequence[Mapping[str, Any]],
         jumps: Sequence[tuple[int, int | None]] | None = None,
         *,
         totals: Mapping[str, Any] | None = None,
         notes: Sequence[str] = (),
-        keys: tuple[str, ...] = (),
-        jumps_to: str = "the longest",
-        is_drawn: bool = True,
     ) -> Table:
         """Return a small table of rows by column key; None in a column of numbers is NaN. `jumps` are the
         (source, position) of each row's slice.
         """
-        data = {column.key: _values(column, [row[column.key] for row in rows]) for column in columns}
+        data = {column.key: _values(column, [row[column.key] for row in rows]) for column in schema.columns}
         positions = sources = None
         if jumps is not None:
             sources = np.array([source for source, _ in jumps], np.int64)
             positions = np.array([-1 if at is None else at for _, at in jumps], np.int64)
+        return cls.from_arrays(
+            schema, scope, data, totals=totals, notes=notes, positions=positions, sources=sources
+        )
+
+    @classmethod
+    def from_arrays(
+        cls,
+        schema: TableSchema,
+        scope: str,
+        data: Mapping[str, Values],
+        *,
+        totals: Mapping[str, Any] | None = None,
+        notes: Sequence[str] = (),
+        positions: AnyArray | None = None,
+        sources: AnyArray | None = None,
+    ) -> Table:
+        """Return a table of columns by key, all of one length."""
         return cls(
-            name,
-            title,
-            scope,
-            columns,
-            data,
-            dict(totals or {}),
-            tuple(notes),
-            positions,
-            sources,
-            keys,
-            jumps_to,
-            is_drawn=is_drawn,
+            **vars(schema),
+            scope=scope,
+            data=data,
+            totals=dict(totals or {}),
+            notes=tuple(notes),
+            positions=positions,
+            sources=sources,
         )
 
     def __len__(self) -> int:

@@ -30,7 +30,7 @@ from ..index.format import NONE
 from .groups import Groups, Labels, concatenated
 from .scope import Chunk, Scope
 from .slices import nearest_around
-from .table import Column, Table, Tables, Values
+from .table import Column, Table, Tables, TableSchema, Values
 from .work import work_of
 
 if TYPE_CHECKING:
@@ -253,18 +253,14 @@ def tree_table(
         "parent": tree.parents[order],
     }
     title = {"all": "Call tree", "thread": "Call tree by thread", "launch": "Device time by launch"}[by]
-    return Table(
-        "tree",
-        title + (FROM_BOTTOM if from_bottom else ""),
+    return Table.from_arrays(
+        TableSchema("tree", title + (FROM_BOTTOM if from_bottom else ""), COLUMNS, keys=("node",)),
         scope.text,
-        COLUMNS,
         data,
         totals={"self_ns": whole, "nodes": len(tree)},
         notes=notes,
         positions=tree.positions[order],
         sources=np.maximum(tree.sources[order], 0),
-        keys=("node",),
-        origin_ns=scope.origin,
     )
 
 

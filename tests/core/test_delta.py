@@ -16,24 +16,29 @@ from tracelane.core.tables.kernels import kernels
 from tracelane.core.tables.ops import ops
 from tracelane.core.tables.range_table import lane_table, range_table
 from tracelane.core.tables.scope import Scope
-from tracelane.core.tables.table import Column, Table
+from tracelane.core.tables.table import Column, Table, TableSchema
 from tracelane.core.trace import Trace
 
-COLUMNS = (
-    Column("name", "name", "text"),
-    Column("kind", "kind", "text"),
-    Column("total_ns", "total", "ns"),
-    Column("mean_ns", "mean", "ns", statistic=True),
-    Column("share", "share", "share"),
+T = TableSchema(
+    "t",
+    "T",
+    (
+        Column("name", "name", "text"),
+        Column("kind", "kind", "text"),
+        Column("total_ns", "total", "ns"),
+        Column("mean_ns", "mean", "ns", statistic=True),
+        Column("share", "share", "share"),
+    ),
+    keys=("name",),
 )
 
 
 def _table(*rows: tuple[str, str, int, float, float], scope: str = "here") -> Table:
-    data = {column.key: [row[at] for row in rows] for at, column in enumerate(COLUMNS)}
+    data = {column.key: [row[at] for row in rows] for at, column in enumerate(T.columns)}
     numbers = {key: np.array(data[key]) for key in ("total_ns", "mean_ns", "share")}
     positions = np.arange(len(rows), dtype=np.uint32) + (100 if scope == "there" else 0)
     totals = {"total_ns": sum(row[2] for row in rows), "word": "x"}
-    return Table("t", "T", scope, COLUMNS, {**data, **numbers}, totals, positions=positions, keys=("name",))
+    return Table.from_arrays(T, scope, {**data, **numbers}, totals=totals, positions=positions)
 
 
 NOW = _table(("a", "x", 30, 15.0, 0.75), ("b", "x", 10, 10.0, 0.25), ("b", "y", 1, 1.0, 0.0))
@@ -79,7 +84,7 @@ def test_changes_sort_by_size_and_show_their_sign() -> None:
 def test_columns_and_rows_that_only_one_side_has() -> None:
     """A column that one table lacks counts as zero there; empty tables are no obstacle."""
     data = {key: value for key, value in PAST.data.items() if key != "total_ns"}
-    less = replace(PAST, columns=tuple(c for c in COLUMNS if c.key != "total_ns"), data=data)
+    less = replace(PAST, columns=tuple(c for c in T.columns if c.key != "total_ns"), data=data)
     assert [row["total_ns_delta"] for row in delta(NOW, less).rows()] == [30, 10, 1, 0]
     assert [row["total_ns_delta"] for row in delta(less, NOW).rows()] == [-10, 0, -30, -1]
     assert [row["presence"] for row in delta(_table(), PAST).rows()] == ["gone", "gone"]
@@ -156,7 +161,9 @@ def test_a_moment_has_no_change() -> None:
         Column("n", "n", "count"),
     )
     now, past = (
-        Table("t", "T", "", columns, {"name": ["a"], "at_ns": np.array([at]), "n": np.array([n])})
+        Table.from_arrays(
+            TableSchema("t", "T", columns), "", {"name": ["a"], "at_ns": np.array([at]), "n": np.array([n])}
+        )
         for at, n in ((70, 3), (20, 1))
     )
     (row,) = delta(now, past).rows()

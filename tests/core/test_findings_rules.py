@@ -224,8 +224,9 @@ def test_limits_belong_to_the_rule(tmp_path: Path) -> None:
     facts = SourceFacts(RankPart(Scope(trace_of(events, tmp_path), source=0)))
     rule = RULES["device-hotspot"]
     assert rule(facts) is not None
-    strict = replace(rule, limits={**rule.limits, "share": 1.5})
-    assert strict(facts) is None and "150 %" in strict.threshold
+    limits = {**rule.threshold.limits, "share": 1.5}
+    strict = replace(rule, threshold=replace(rule.threshold, limits=limits))
+    assert strict(facts) is None and "150 %" in str(strict.threshold)
 
 
 def test_children_that_take_no_time(tmp_path: Path) -> None:

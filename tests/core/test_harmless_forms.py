@@ -23,7 +23,7 @@ from tracelane.core.base.safe_text import (
     safe,
 )
 from tracelane.core.export.formats import as_csv, as_markdown
-from tracelane.core.tables.table import Column, Table
+from tracelane.core.tables.table import Column, Table, TableSchema
 
 ANYTHING = st.text(alphabet=st.characters(exclude_categories=()))
 MARKUP = st.text(alphabet="ab1 `|\\<>[]()*_~#!&;:/.@$-=+\n\x1b\u202e")
@@ -124,7 +124,9 @@ def test_code_that_is_blank_stays_blank() -> None:
 def test_tables_are_harmless_whole() -> None:
     """Title, scope, heading, cells and notes of a table go through the same functions."""
     evil = "=x\x1b]0;t\x07<b>|\u202e"
-    table = Table("t", evil, evil, (Column(evil, evil, "text"),), {evil: [evil]}, notes=(evil,))
+    table = Table.from_arrays(
+        TableSchema("t", evil, (Column(evil, evil, "text"),)), evil, {evil: [evil]}, notes=(evil,)
+    )
     for text in (as_csv(table), as_markdown(table)):
         assert text.replace("\n", "").isprintable()
     assert as_csv(table).splitlines()[1].startswith("'=x⟨U+001B⟩]0;t")

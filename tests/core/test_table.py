@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tracelane.core.tables.groups import Groups
-from tracelane.core.tables.table import ABSENT, Column, Table, Tables, concat
+from tracelane.core.tables.table import ABSENT, Column, Table, Tables, TableSchema, concat
 
 NAME, NS, MEAN = (
     Column("name", "name", "text"),
@@ -23,7 +23,9 @@ ROWS = st.lists(st.tuples(st.sampled_from("abc"), st.integers(-(2**40), 2**40)),
 
 def _table(rows: list[tuple[str, int]], name: str = "t") -> Table:
     jumps = [(at % 2, at) for at in range(len(rows))]
-    return Table.from_rows(name, "T", "all", (NAME, NS), [{"name": n, "ns": ns} for n, ns in rows], jumps)
+    return Table.from_rows(
+        TableSchema(name, "T", (NAME, NS)), "all", [{"name": n, "ns": ns} for n, ns in rows], jumps
+    )
 
 
 def _pairs(table: Table) -> list[tuple[object, ...]]:
@@ -33,7 +35,7 @@ def _pairs(table: Table) -> list[tuple[object, ...]]:
 def test_rows_become_columns_and_come_back() -> None:
     """Whole numbers stay exact beyond what a float holds; what is missing is none again."""
     rows = [{"name": "a", "ns": BIG, "mean": None}, {"name": "b", "ns": 1, "mean": 0.5}]
-    table = Table.from_rows("t", "T", "all", (NAME, NS, MEAN), rows, [(1, 7), (0, None)])
+    table = Table.from_rows(TableSchema("t", "T", (NAME, NS, MEAN)), "all", rows, [(1, 7), (0, None)])
     assert list(table.rows()) == rows
     assert table.numbers("ns").dtype == np.int64
     assert (table.jump(0), table.jump(1), len(table)) == ((1, 7), None, 2)
@@ -43,7 +45,7 @@ def test_whole_numbers_are_written_as_such() -> None:
     """Times and sizes are whole numbers also where some of their column are missing; shares are not."""
     columns = (NS, Column("bytes", "bytes", "bytes"), Column("share", "share", "share"))
     rows = [{"ns": 5, "bytes": None, "share": 1.0}, {"ns": None, "bytes": 7, "share": None}]
-    table = Table.from_rows("t", "T", "all", columns, rows)
+    table = Table.from_rows(TableSchema("t", "T", columns), "all", rows)
     assert [repr(value) for row in table.rows() for value in row.values()] == [
         "5", "None", "1.0", "None", "7", "None",
     ]  # fmt: skip
@@ -53,7 +55,9 @@ def test_whole_numbers_are_written_as_such() -> None:
 def test_whole_values_of_any_number_are_whole() -> None:
     """A number that happens to be whole is one in JSON, unless a float rounded it; infinities are none."""
     table = Table.from_rows(
-        "t", "T", "", (Column("n", "n"),), [{"n": n} for n in (1.0, 2.5, 1e300, float("inf"), None)]
+        TableSchema("t", "T", (Column("n", "n"),)),
+        "",
+        [{"n": n} for n in (1.0, 2.5, 1e300, float("inf"), None)],
     )
     assert [repr(row["n"]) for row in table.rows()] == ["1", "2.5", "1e+300", "None", "None"]
 
@@ -95,7 +99,7 @@ def test_join_finds_each_row_once(here: list[tuple[str, int]], there: list[tuple
 
 def test_tables_stand_below_each_other() -> None:
     """What a table lacks is empty text, zero, or none for a statistic; every row says its table."""
-    more = Table.from_rows("t", "T", "all", (NAME, MEAN), [{"name": "z", "mean": 2.0}], [(0, 5)])
+    more = Table.from_rows(TableSchema("t", "T", (NAME, MEAN)), "all", [{"name": "z", "mean": 2.0}], [(0, 5)])
     table = concat([_table([("a", BIG)]), more], Column("step", "step", "text"), ["0", "1"])
     assert list(table.rows()) == [
         {"step": "0", "name": "a", "ns": BIG, "mean": None},
@@ -131,6 +135,8 @@ def test_groups_find_extremes_in_exact_numbers(rows: list[tuple[int, int]]) -> N
 def test_a_sum_beyond_64_bits_stands_at_the_edge() -> None:
     """Whole numbers that no column can hold become its greatest and least instead of an error."""
     table = Table.from_rows(
-        "t", "T", "all", (NAME, NS), [{"name": "a", "ns": 1 << 70}, {"name": "b", "ns": -(1 << 70)}]
+        TableSchema("t", "T", (NAME, NS)),
+        "all",
+        [{"name": "a", "ns": 1 << 70}, {"name": "b", "ns": -(1 << 70)}],
     )
     assert table.data["ns"].tolist() == [(1 << 63) - 1, -(1 << 63)]

@@ -8,19 +8,21 @@ import pytest
 
 from tests.corpus import CORPUS, needs_corpus
 from tests.tui.cli_process import tracelane
-from tracelane.core.tables.table import Column, Table
+from tracelane.core.tables.table import Column, Table, TableSchema
 from tracelane.tui.cli.main import main
 from tracelane.tui.text.table import TableStyle, table_text
 
 TABLE = Table.from_rows(
-    "kernels",
-    "Kernels",
-    "whole trace",
-    (
-        Column("name", "name", "text"),
-        *(Column(f"n{at}", f"number {at}") for at in range(6)),
-        Column("share", "share", "share"),
+    TableSchema(
+        "kernels",
+        "Kernels",
+        (
+            Column("name", "name", "text"),
+            *(Column(f"n{at}", f"number {at}") for at in range(6)),
+            Column("share", "share", "share"),
+        ),
     ),
+    "whole trace",
     [
         {"name": name, **{f"n{at}": 10**at for at in range(6)}, "share": share}
         for name, share in (("gemm", 0.75), ("relu", 0.25))

@@ -10,7 +10,7 @@ import pytest
 
 from tests.corpus import CORPUS, needs_corpus
 from tests.tui.driver import open_viewer, wait_until_idle
-from tracelane.core.tables.table import Column, Table
+from tracelane.core.tables.table import Column, Table, TableSchema
 from tracelane.core.trace import open_trace
 from tracelane.tui.draw.palette import Look, key_of
 from tracelane.tui.lanes.look import palette_of
@@ -23,8 +23,10 @@ A100 = "gpu/hta_a100_resnet_ddp_nccl.json.gz"
 def table_of(unit, values: list) -> Table:
     columns = (Column("name", "name", "text"), Column("value", "value", unit))
     names = [f"n{number}" for number in range(len(values))]
-    return Table(
-        "t", "T", "whole trace", columns, {"name": names, "value": np.array(values)}, read_by="value"
+    return Table.from_arrays(
+        TableSchema("t", "T", columns, read_by="value"),
+        "whole trace",
+        {"name": names, "value": np.array(values)},
     )
 
 

@@ -91,7 +91,7 @@ def list_(form: str, as_json: bool) -> None:
 
 def _print_table(entries: Sequence[CacheEntry], form: str) -> None:
     from tracelane.core.export.formats import json_pieces, json_table
-    from tracelane.core.tables.table import Column, Table
+    from tracelane.core.tables.table import Column, Table, TableSchema
 
     columns = tuple(Column(key, title, unit) for key, title, unit in COLUMNS)
     rows = [
@@ -103,7 +103,7 @@ def _print_table(entries: Sequence[CacheEntry], form: str) -> None:
         }
         for entry in entries
     ]
-    table = Table.from_rows("indexes", "Indexes", "the cache", columns, rows)
+    table = Table.from_rows(TableSchema("indexes", "Indexes", columns), "the cache", rows)
     if form == "json":
         print_pieces(json_pieces("cache", "the cache", 0, {"indexes": json_table(table)}))
     else:

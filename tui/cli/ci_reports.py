@@ -14,7 +14,7 @@ from tracelane.core.base.output import print_text
 from tracelane.core.base.safe_text import safe
 
 if TYPE_CHECKING:
-    from tracelane.core.tables.table import Table
+    from tracelane.core.tables.table import Table, TableSchema
 
 JUNIT = click.option("--junit", metavar="FILE", help="Write the results as JUnit XML, one test per limit.")
 GITHUB = click.option(
@@ -40,7 +40,7 @@ def results_table(results: Sequence[CheckResult], scope: str) -> Table:
         {"verdict": "exceeded" if one.failed else "ok", "metric": one.name, "result": one.text}
         for one in results
     ]
-    return Table.from_rows("limits", "Limits", scope, columns, rows)
+    return Table.from_rows(TableSchema("limits", "Limits", columns), scope, rows)
 
 
 def report_results(suite: str, results: Sequence[CheckResult], junit: str | None, github: bool) -> None:

@@ -69,10 +69,12 @@ def index(
     facts = [_facts(index, seconds) for index in opened.indexes]
     form = "json" if as_json else form
     if form in ("csv", "md", "html"):
-        from tracelane.core.tables.table import Column, Table
+        from tracelane.core.tables.table import Column, Table, TableSchema
 
         columns = tuple(Column(key, title, unit) for key, title, unit in COLUMNS)
-        print_tables(form, "index", [Table.from_rows("indexes", "Indexes", trace, columns, facts)])
+        print_tables(
+            form, "index", [Table.from_rows(TableSchema("indexes", "Indexes", columns), trace, facts)]
+        )
         return
     for index, one in zip(opened.indexes, facts):
         if form == "json":

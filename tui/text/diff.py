@@ -9,7 +9,7 @@ from tracelane.core.tables.delta import PRESENCE, delta_key, relative_key
 from tracelane.core.tables.diff import CONTRIBUTION, Difference, MetricChange
 from tracelane.core.tables.noise import TEST
 from tracelane.core.tables.row_noise import VERDICT, judged_by
-from tracelane.core.tables.table import Column, Table, Value
+from tracelane.core.tables.table import Column, Table, TableSchema, Value
 
 MAIN = (
     "step.count",
@@ -28,13 +28,17 @@ MAIN = (
     "memory.peak",
 )
 """Metrics that people are shown; JSON has all."""
-COLUMNS = (
-    Column("metric", "metric", "text"),
-    Column("a", "A", "text"),
-    Column("b", "B", "text"),
-    Column("change", "change", "text"),
-    Column("relative", "±%", "text"),
-    Column("verdict", "noise", "text"),
+DIFF_METRICS = TableSchema(
+    "diff_metrics",
+    "Metrics",
+    (
+        Column("metric", "metric", "text"),
+        Column("a", "A", "text"),
+        Column("b", "B", "text"),
+        Column("change", "change", "text"),
+        Column("relative", "±%", "text"),
+        Column("verdict", "noise", "text"),
+    ),
 )
 
 
@@ -63,7 +67,7 @@ def metric_table(result: Difference) -> Table:
     }
     bases = dict.fromkeys(basis for change in changes if (basis := noise_basis(change)))
     notes = (f"noise: {TEST}; here of {', '.join(bases)}",) if bases else ()
-    return Table("diff_metrics", "Metrics", "B against A", COLUMNS, data, notes=notes)
+    return Table.from_arrays(DIFF_METRICS, "B against A", data, notes=notes)
 
 
 def noise_basis(change: MetricChange) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.units import format_count, format_ns
 from tracelane.core.index.format import LaneKind
-from tracelane.core.tables.table import Column, Table
+from tracelane.core.tables.table import Column, Table, TableSchema
 
 if TYPE_CHECKING:
     from tracelane.core.trace import Lane, SourceInfo, Trace
@@ -88,21 +88,29 @@ def trace_info(trace: Trace, source: int = 0) -> dict[str, Any]:
     }
 
 
-LANE_COLUMNS = (
-    Column("file", "file", "text"),
-    Column("process", "process", "text"),
-    Column("lane", "lane", "text"),
-    Column("kind", "kind", "text"),
-    Column("slices", "slices", "count"),
-    Column("depth", "depth", "count"),
-    Column("overlapping", "overlapping", "count"),
-    Column("instants", "instants", "count"),
-    Column("samples", "samples", "count"),
+LANES = TableSchema(
+    "lanes",
+    "Lanes",
+    (
+        Column("file", "file", "text"),
+        Column("process", "process", "text"),
+        Column("lane", "lane", "text"),
+        Column("kind", "kind", "text"),
+        Column("slices", "slices", "count"),
+        Column("depth", "depth", "count"),
+        Column("overlapping", "overlapping", "count"),
+        Column("instants", "instants", "count"),
+        Column("samples", "samples", "count"),
+    ),
 )
-COUNT_COLUMNS = (
-    Column("file", "file", "text"),
-    Column("what", "what", "text"),
-    Column("count", "count", "count"),
+EVENT_COUNTS = TableSchema(
+    "counts",
+    "Events",
+    (
+        Column("file", "file", "text"),
+        Column("what", "what", "text"),
+        Column("count", "count", "count"),
+    ),
 )
 
 
@@ -126,8 +134,8 @@ def info_tables(trace: Trace) -> list[Table]:
         for lane in trace.lanes
     ]
     return [
-        Table.from_rows("counts", "Events", "all", COUNT_COLUMNS, counts),
-        Table.from_rows("lanes", "Lanes", "all", LANE_COLUMNS, lanes),
+        Table.from_rows(EVENT_COUNTS, "all", counts),
+        Table.from_rows(LANES, "all", lanes),
     ]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...base.errors import UsageError
 from ..scope import Scope
-from ..table import Column, Table, Tables
+from ..table import Column, Table, Tables, TableSchema
 from . import rules_device, rules_reading, rules_recording
 from .recording import Exhibit, Recording
 from .rule import SEVERITIES, Diagnosis, DoctorRule
@@ -54,32 +54,47 @@ RULES: tuple[DoctorRule, ...] = (
     rules_recording.no_memory,
 )
 FAILED = 1
-COLUMNS = (
-    Column("rule", "rule", "text"),
-    Column("severity", "severity", "text"),
-    Column("count", "count", "count"),
-    Column("text", "what", "text"),
-    Column("distorts", "distorts", "text"),
-    Column("evidence", "evidence", "object"),
-    Column("source", "from", "text", detail=True),
-    Column("threshold", "speaks when", "text", detail=True),
-    Column("file", "file", "text", detail=True),
+DOCTOR = TableSchema(
+    "doctor",
+    "Doctor",
+    (
+        Column("rule", "rule", "text"),
+        Column("severity", "severity", "text"),
+        Column("count", "count", "count"),
+        Column("text", "what", "text"),
+        Column("distorts", "distorts", "text"),
+        Column("evidence", "evidence", "object"),
+        Column("source", "from", "text", detail=True),
+        Column("threshold", "speaks when", "text", detail=True),
+        Column("file", "file", "text", detail=True),
+    ),
+    keys=("rule", "file"),
 )
-EVENT_COLUMNS = (
-    Column("file", "file", "text", detail=True),
-    Column("term", "term", "text", detail=True),
-    Column("counts", "events", "text"),
-    Column("count", "count", "count"),
+EVENTS = TableSchema(
+    "events",
+    "Events",
+    (
+        Column("file", "file", "text", detail=True),
+        Column("term", "term", "text", detail=True),
+        Column("counts", "events", "text"),
+        Column("count", "count", "count"),
+    ),
+    keys=("file", "term"),
 )
-CLOCK_COLUMNS = (
-    Column("file", "file", "text", detail=True),
-    Column("device", "device", "text"),
-    Column("pairs", "launched", "count"),
-    Column("early", "before their launch", "count"),
-    Column("lead_ns", "by up to", "ns"),
-    Column("offset_ns", "the clock's proposed shift", "ns", statistic=True),
-    Column("delay_median_ns", "delay then, median", "ns"),
-    Column("delay_p95_ns", "p95", "ns"),
+CLOCKS = TableSchema(
+    "clocks",
+    "Clocks of devices",
+    (
+        Column("file", "file", "text", detail=True),
+        Column("device", "device", "text"),
+        Column("pairs", "launched", "count"),
+        Column("early", "before their launch", "count"),
+        Column("lead_ns", "by up to", "ns"),
+        Column("offset_ns", "the clock's proposed shift", "ns", statistic=True),
+        Column("delay_median_ns", "delay then, median", "ns"),
+        Column("delay_p95_ns", "p95", "ns"),
+    ),
+    keys=("file", "device"),
 )
 WHOLE = "doctor looks at whole files: --from, --to, --step, --lanes and --where leave out what it needs"
 
@@ -100,15 +115,7 @@ def analyse_doctor(scope: Scope, strict: bool = False) -> Tables:
     counts = {f"{severity}s": sum(row["severity"] == severity for row in rows) for severity in SEVERITIES}
     fails = bool(counts["errors"] or counts["warnings"] or (strict and counts["notes"]))
     makers = {
-        "doctor": lambda: Table.from_rows(
-            "doctor",
-            "Doctor",
-            scope.text,
-            COLUMNS,
-            rows,
-            totals={**counts, "failed": fails},
-            keys=("rule", "file"),
-        ),
+        "doctor": lambda: Table.from_rows(DOCTOR, scope.text, rows, totals={**counts, "failed": fails}),
         "events": lambda: _events_table(scope, recordings),
         "clocks": lambda: _clocks_table(scope, recordings),
     }
@@ -133,8 +140,8 @@ def _row(rule: DoctorRule, diagnosis: Diagnosis, recording: Recording) -> dict[s
         "text": diagnosis.text,
         "distorts": rule.distorts,
         "evidence": [_evidence(exhibit, recording.scope.origin) for exhibit in diagnosis.evidence],
-        "source": rule.source,
-        "threshold": rule.threshold,
+        "source": rule.threshold.origin,
+        "threshold": str(rule.threshold),
         "file": Path(recording.index.path).name,
     }
 
@@ -154,9 +161,7 @@ def _events_table(scope: Scope, recordings: list[Recording]) -> Table:
         for term, count in event_terms(recording.index).items()
     ]
     total = sum(event_total(recording.index) for recording in recordings)
-    return Table.from_rows(
-        "events", "Events", scope.text, EVENT_COLUMNS, rows, totals={"events": total}, keys=("file", "term")
-    )
+    return Table.from_rows(EVENTS, scope.text, rows, totals={"events": total})
 
 
 def _clocks_table(scope: Scope, recordings: list[Recording]) -> Table:
@@ -174,16 +179,14 @@ def _clocks_table(scope: Scope, recordings: list[Recording]) -> Table:
         for recording in recordings
         for clock in recording.clocks
     ]
-    return Table.from_rows(
-        "clocks", "Clocks of devices", scope.text, CLOCK_COLUMNS, rows, keys=("file", "device")
-    )
+    return Table.from_rows(CLOCKS, scope.text, rows)
 
 
 def doctor_rules_table() -> str:
     """Return all rules as Markdown, for the docs."""
     lines = ["| rule | severity | speaks when | distorts | from |", "|---|---|---|---|---|"]
     lines += [
-        f"| `{rule.id}` | {rule.severity} | {rule.threshold} | {rule.distorts} | {rule.source} |"
+        f"| `{rule.id}` | {rule.severity} | {rule.threshold} | {rule.distorts} | {rule.threshold.origin} |"
         for rule in RULES
     ]
     return "\n".join(lines) + "\n"

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from ...base.units import format_ns
+from ..rule_threshold import Limits, RuleThreshold
 from .recording import Exhibit, Recording
 
 Severity: TypeAlias = Literal["note", "warning", "error"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
 """The gravest first."""
 
-OWN = "our own choice"
 FORMAT = "Trace Event Format"
 KINETO = "Kineto, output_json.cpp"
 SPYRE = "torch-spyre's list of timestamp faults (#3274)"
@@ -34,42 +33,26 @@ class Diagnosis:
     severity: Severity | None = None
 
 
+Examine: TypeAlias = Callable[[Recording, Limits], Diagnosis | None]
+
+
 @dataclass(frozen=True)
 class DoctorRule:
-    """A rule; `test` says when it speaks, its limits in braces. A limit ending in `_ns` is a time, in `share`
-    a share of 1.
-    """
+    """A rule of the doctor: when it speaks, how grave that is, and what it distorts."""
 
     id: str
     severity: Severity
-    test: str
+    threshold: RuleThreshold
     distorts: str
-    source: str
-    judge: Callable[[Recording, Mapping[str, float]], Diagnosis | None]
-    limits: Mapping[str, float] = field(default_factory=dict)
-
-    @property
-    def threshold(self) -> str:
-        """The test with its limits filled in."""
-        return self.test.format(**{key: _limit_text(key, limit) for key, limit in self.limits.items()})
+    examine: Examine
 
     def __call__(self, recording: Recording) -> Diagnosis | None:
         """Return what the rule says of a file; None for nothing."""
-        return self.judge(recording, self.limits)
+        return self.examine(recording, self.threshold.limits)
 
 
 def doctor_rule(
-    id: str, severity: Severity, test: str, distorts: str, source: str, **limits: float
-) -> Callable[[Callable[[Recording, Mapping[str, float]], Diagnosis | None]], DoctorRule]:
+    id: str, severity: Severity, threshold: RuleThreshold, distorts: str
+) -> Callable[[Examine], DoctorRule]:
     """Make a rule of a function that gets a recording and the limits."""
-
-    def decorate(judge: Callable[[Recording, Mapping[str, float]], Diagnosis | None]) -> DoctorRule:
-        return DoctorRule(id, severity, test, distorts, source, judge, limits)
-
-    return decorate
-
-
-def _limit_text(key: str, limit: float) -> str:
-    if key.endswith("share"):
-        return f"{limit * 100:g} %"
-    return format_ns(int(limit)) if key.endswith("_ns") else f"{limit:g}"
+    return lambda examine: DoctorRule(id, severity, threshold, distorts, examine)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from ...base.arrays import I64, AnyArray
 from ...base.kineto import ANNOTATIONS, GROUPS, LAUNCH_FLOWS, OPS, RUNTIME
 from ...base.units import count_of, format_count, format_ns
 from ...index.format import NONE
+from ..rule_threshold import OWN, Limits, RuleThreshold
 from .recording import Exhibit, Recording, Stream
-from .rule import AIUPTI, KINETO, OWN, SPYRE, SPYRE_COPIES, SPYRE_OVERLAP, Diagnosis, Severity, doctor_rule
+from .rule import AIUPTI, KINETO, SPYRE, SPYRE_COPIES, SPYRE_OVERLAP, Diagnosis, Severity, doctor_rule
 
 BEGIN = ("kernel begins", "kernels begin")
 FIRST = 3
@@ -21,12 +20,14 @@ FIRST = 3
 @doctor_rule(
     "kernel-overlap",
     "warning",
-    "kernels of one stream overlap by more than {least_ns} (an error on an AIU)",
+    RuleThreshold(
+        "kernels of one stream overlap by more than {least_ns} (an error on an AIU)",
+        SPYRE_OVERLAP,
+        {"least_ns": 1_000},
+    ),
     "kernel times and sums over them: a stream runs one kernel at a time",
-    SPYRE_OVERLAP,
-    least_ns=1_000,
 )
-def kernel_overlap(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
+def kernel_overlap(recording: Recording, limits: Limits) -> Diagnosis | None:
     """A kernel begins before the one before it on its stream has ended."""
     pairs: list[tuple[int, int]] = []
     for stream in recording.streams:
@@ -42,12 +43,14 @@ def kernel_overlap(recording: Recording, limits: Mapping[str, float]) -> Diagnos
 @doctor_rule(
     "host-stamped-copies",
     "warning",
-    "copies of an AIU overlap kernels of its stream by more than {least_ns}",
+    RuleThreshold(
+        "copies of an AIU overlap kernels of its stream by more than {least_ns}",
+        SPYRE_COPIES,
+        {"least_ns": 1_000},
+    ),
     "overlap of copies and compute, and busy time: such copies carry the host's stamps",
-    SPYRE_COPIES,
-    least_ns=1_000,
 )
-def host_stamped_copies(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
+def host_stamped_copies(recording: Recording, limits: Limits) -> Diagnosis | None:
     """Copies lie in kernels, which an AIU does not do."""
     pairs: list[tuple[int, int]] = []
     for stream in recording.streams if recording.is_aiu else ():
@@ -65,11 +68,10 @@ def host_stamped_copies(recording: Recording, limits: Mapping[str, float]) -> Di
 @doctor_rule(
     "duplicate-starts",
     "warning",
-    "kernels of one stream begin in the same ns (an error on an AIU)",
+    RuleThreshold("kernels of one stream begin in the same ns (an error on an AIU)", SPYRE),
     "kernel times, their order, and gaps",
-    SPYRE,
 )
-def duplicate_starts(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
+def duplicate_starts(recording: Recording, limits: Limits) -> Diagnosis | None:
     """Two kernels of one stream have the same start."""
     pairs = []
     for stream in recording.streams:
@@ -86,12 +88,10 @@ def duplicate_starts(recording: Recording, limits: Mapping[str, float]) -> Diagn
 @doctor_rule(
     "zero-durations",
     "warning",
-    "more than {share} of the kernels take no time",
+    RuleThreshold("more than {share} of the kernels take no time", SPYRE, {"share": 0.01}),
     "kernel times, averages and shares",
-    SPYRE,
-    share=0.01,
 )
-def zero_durations(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
+def zero_durations(recording: Recording, limits: Limits) -> Diagnosis | None:
     """Kernels have no duration."""
     positions, total = [], 0
     for stream in recording.streams:
@@ -108,12 +108,14 @@ def zero_durations(recording: Recording, limits: Mapping[str, float]) -> Diagnos
 @doctor_rule(
     "out-of-order",
     "warning",
-    "kernels of one stream begin in another order than they were launched in, by more than {least_ns}",
+    RuleThreshold(
+        "kernels of one stream begin in another order than they were launched in, by more than {least_ns}",
+        SPYRE,
+        {"least_ns": 1_000},
+    ),
     "delays, queues and the step that work belongs to",
-    SPYRE,
-    least_ns=1_000,
 )
-def out_of_order(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
+def out_of_order(recording: Recording, limits: Limits) -> Diagnosis | None:
     """A stream works in the order of its launches, but its times say otherwise."""
     pairs: list[tuple[int, int]] = []
     for stream in recording.streams:
@@ -133,11 +135,10 @@ def out_of_order(recording: Recording, limits: Mapping[str, float]) -> Diagnosis
 @doctor_rule(
     "before-launch",
     "error",
-    "device work begins before the call that launched it",
+    RuleThreshold("device work begins before the call that launched it", OWN),
     "delays, idle times, and which step device work belongs to: the device's clock is not the host's",
-    OWN,
 )
-def before_launch(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
+def before_launch(recording: Recording, limits: Limits) -> Diagnosis | None:
     """Effects come before their cause: the clocks differ."""
     early = [clock for clock in recording.clocks if clock.early > clock.stampless]
     if not early:
@@ -156,11 +157,10 @@ def before_launch(recording: Recording, limits: Mapping[str, float]) -> Diagnosi
 @doctor_rule(
     "zero-times",
     "error",
-    "device work stands at 0 in the file while its launches do not",
+    RuleThreshold("device work stands at 0 in the file while its launches do not", SPYRE),
     "all times of this work: when it ran is lost",
-    SPYRE,
 )
-def zero_times(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
+def zero_times(recording: Recording, limits: Limits) -> Diagnosis | None:
     """Times of device work were clamped to 0 when the trace was written."""
     stampless = [clock for clock in recording.clocks if clock.stampless]
     if not stampless:
@@ -174,12 +174,14 @@ def zero_times(recording: Recording, limits: Mapping[str, float]) -> Diagnosis |
 @doctor_rule(
     "clock-offset",
     "error",
-    "all work of a device lies before the host's events, or {least_ns} after them, and both last shorter",
+    RuleThreshold(
+        "all work of a device lies before the host's events, or {least_ns} after them, and both last shorter",
+        OWN,
+        {"least_ns": 10**8},
+    ),
     "delays, idle times, and which step device work belongs to: the device's clock is not the host's",
-    OWN,
-    least_ns=10**8,
 )
-def clock_offset(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
+def clock_offset(recording: Recording, limits: Limits) -> Diagnosis | None:
     """Host and device never meet in time."""
     distant = [
         clock
@@ -197,12 +199,12 @@ def clock_offset(recording: Recording, limits: Mapping[str, float]) -> Diagnosis
 @doctor_rule(
     "ends-late",
     "error",
-    "device work ends more than {least_ns} after everything on the host",
+    RuleThreshold(
+        "device work ends more than {least_ns} after everything on the host", SPYRE, {"least_ns": 10**9}
+    ),
     "busy time, the length of the trace and every share of it",
-    SPYRE,
-    least_ns=10**9,
 )
-def ends_late(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
+def ends_late(recording: Recording, limits: Limits) -> Diagnosis | None:
     """Durations of device work are too long."""
     calls = recording.of_categories(OPS | ANNOTATIONS | RUNTIME | GROUPS["python"])
     if not len(calls) or any(clock.trouble for clock in recording.clocks):
@@ -224,11 +226,10 @@ def ends_late(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | 
 @doctor_rule(
     "ambiguous-launches",
     "warning",
-    "work has several launches that are as likely, or a launch that begins after it",
+    RuleThreshold("work has several launches that are as likely, or a launch that begins after it", KINETO),
     "launch delays, chains, and which step or op device work belongs to",
-    KINETO,
 )
-def ambiguous_launches(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
+def ambiguous_launches(recording: Recording, limits: Limits) -> Diagnosis | None:
     """Correlation ids repeat so that they do not tell which call launched what."""
     launches = recording.launches
     positions = launches.kernels[launches.ambiguous]
@@ -248,13 +249,14 @@ def ambiguous_launches(recording: Recording, limits: Mapping[str, float]) -> Dia
 @doctor_rule(
     "lost-kernels",
     "warning",
-    "more than {calls} launches, and {share} of all, have no device work; a note where fewer have none",
+    RuleThreshold(
+        "more than {calls} launches, and {share} of all, have no device work; a note where fewer have none",
+        AIUPTI,
+        {"calls": 5, "share": 0.05},
+    ),
     "kernel counts and device times: what these calls started is not in the trace",
-    AIUPTI,
-    calls=5,
-    share=0.05,
 )
-def lost_kernels(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
+def lost_kernels(recording: Recording, limits: Limits) -> Diagnosis | None:
     """Launches start an arrow that ends nowhere."""
     flows = recording.index.read_report["flows"]
     kinds = [flows[kind] for kind in flows if kind in LAUNCH_FLOWS]
@@ -270,13 +272,14 @@ def lost_kernels(recording: Recording, limits: Mapping[str, float]) -> Diagnosis
 @doctor_rule(
     "device-stops-early",
     "error",
-    "{calls} launches or more, in the last {share} of the span or more, have no device work",
+    RuleThreshold(
+        "{calls} launches or more, in the last {share} of the span or more, have no device work",
+        AIUPTI,
+        {"calls": 10, "share": 0.1},
+    ),
     "everything after the device's last event: it looks idle and is not",
-    AIUPTI,
-    calls=10,
-    share=0.1,
 )
-def device_stops_early(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
+def device_stops_early(recording: Recording, limits: Limits) -> Diagnosis | None:
     """The profiler ran out of buffers: work goes on and is not recorded."""
     launches = recording.launches
     known = launches.launch[launches.launch != NONE]
@@ -302,11 +305,10 @@ def device_stops_early(recording: Recording, limits: Mapping[str, float]) -> Dia
 @doctor_rule(
     "blank-names",
     "warning",
-    "device work has a blank name, or one that the profiler put in place of it",
+    RuleThreshold("device work has a blank name, or one that the profiler put in place of it", KINETO),
     "tables by name: work of different kinds stands in one row",
-    KINETO,
 )
-def blank_names(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
+def blank_names(recording: Recording, limits: Limits) -> Diagnosis | None:
     """Kernels have no name."""
     blank = [
         int(work.positions[at])

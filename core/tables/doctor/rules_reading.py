@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from ...base.arrays import AnyArray
@@ -15,8 +13,9 @@ from ...query.lookup import slice_at
 from ...query.views import Lane
 from ..devices import lane_categories
 from ..groups import category_mask
+from ..rule_threshold import OWN, Limits, RuleThreshold
 from .recording import Exhibit, Recording
-from .rule import FORMAT, KINETO, OWN, SPYRE, Diagnosis, doctor_rule
+from .rule import FORMAT, KINETO, SPYRE, Diagnosis, doctor_rule
 from .terms import event_terms, event_total, read_report_count
 
 CALLS = OPS | RUNTIME
@@ -28,11 +27,10 @@ FIRST = 3
 @doctor_rule(
     "unreadable",
     "error",
-    "events could not be read",
+    RuleThreshold("events could not be read", FORMAT),
     "every count and sum: what could not be read is in none",
-    FORMAT,
 )
-def unreadable(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
+def unreadable(recording: Recording, limits: Limits) -> Diagnosis | None:
     """Events are lost to damage."""
     count = event_terms(recording.index)["unreadable"]
     return (
@@ -45,11 +43,10 @@ def unreadable(recording: Recording, limits: Mapping[str, float]) -> Diagnosis |
 @doctor_rule(
     "repaired",
     "warning",
-    "events were read after a repair of their text",
+    RuleThreshold("events were read after a repair of their text", KINETO),
     "names and arguments of these events may not be what was meant",
-    KINETO,
 )
-def repaired(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
+def repaired(recording: Recording, limits: Limits) -> Diagnosis | None:
     """Events are no valid JSON, and were repaired."""
     count = int(recording.index.read_report["repaired"])
     if not count:
@@ -62,11 +59,10 @@ def repaired(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | N
 @doctor_rule(
     "truncated",
     "error",
-    "the file ends in the middle",
+    RuleThreshold("the file ends in the middle", FORMAT),
     "what was recorded last is missing: last steps, ends of long slices, names of lanes",
-    FORMAT,
 )
-def truncated(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
+def truncated(recording: Recording, limits: Limits) -> Diagnosis | None:
     """The file was cut off, or its compression is damaged."""
     kinds = {problem["kind"] for problem in recording.index.problems} - _OTHER_PROBLEMS
     evidence = tuple(exhibit for kind in sorted(kinds) for exhibit in _problems(recording, kind))
@@ -79,11 +75,10 @@ _OTHER_PROBLEMS = {"unreadable", "repaired", "oversized", "clamped time", "broke
 @doctor_rule(
     "broken-envelope",
     "warning",
-    "values beside the events are no valid JSON",
+    RuleThreshold("values beside the events are no valid JSON", KINETO),
     "the time base, device properties and settings of the profiler may be missing",
-    KINETO,
 )
-def broken_envelope(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
+def broken_envelope(recording: Recording, limits: Limits) -> Diagnosis | None:
     """What stands beside the events is damaged."""
     evidence = _problems(recording, "broken envelope")
     return Diagnosis(len(evidence), "values beside the events cannot be read", evidence) if evidence else None
@@ -92,11 +87,10 @@ def broken_envelope(recording: Recording, limits: Mapping[str, float]) -> Diagno
 @doctor_rule(
     "merged",
     "warning",
-    "several documents or captures stand in one file",
+    RuleThreshold("several documents or captures stand in one file", KINETO),
     "counts, steps and busy times are those of all captures together",
-    KINETO,
 )
-def merged_captures(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
+def merged_captures(recording: Recording, limits: Limits) -> Diagnosis | None:
     """Captures were joined into one file: each ends with a mark of its own, and has one process."""
     marks = recording.index.string_numbers("Record Window End")
     ends = int(np.isin(recording.index.column("instants.name"), marks).sum()) if marks else 0
@@ -119,11 +113,10 @@ def merged_captures(recording: Recording, limits: Mapping[str, float]) -> Diagno
 @doctor_rule(
     "oversized",
     "note",
-    "events were too large to keep their arguments",
+    RuleThreshold("events were too large to keep their arguments", OWN),
     "arguments of these events cannot be shown or searched for",
-    OWN,
 )
-def oversized(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
+def oversized(recording: Recording, limits: Limits) -> Diagnosis | None:
     """Events were read without their arguments."""
     count = int(recording.index.read_report["oversized"])
     return (
@@ -138,11 +131,10 @@ def oversized(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | 
 @doctor_rule(
     "not-objects",
     "error",
-    "elements of the event array are no objects",
+    RuleThreshold("elements of the event array are no objects", FORMAT),
     "every count and sum: such elements are in none",
-    FORMAT,
 )
-def not_objects(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
+def not_objects(recording: Recording, limits: Limits) -> Diagnosis | None:
     """There are numbers, texts or lists where events should be."""
     count = event_terms(recording.index)["not_objects"]
     return (
@@ -155,11 +147,10 @@ def not_objects(recording: Recording, limits: Mapping[str, float]) -> Diagnosis 
 @doctor_rule(
     "without-time",
     "error",
-    "events have no usable time",
+    RuleThreshold("events have no usable time", FORMAT),
     "every count and sum: they cannot be placed and are not shown",
-    FORMAT,
 )
-def without_time(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
+def without_time(recording: Recording, limits: Limits) -> Diagnosis | None:
     """Times are missing, null, not finite or no number."""
     count = event_terms(recording.index)["without_time"]
     return Diagnosis(count, f"{count_of(count, 'event')} without a usable time") if count else None
@@ -168,11 +159,10 @@ def without_time(recording: Recording, limits: Mapping[str, float]) -> Diagnosis
 @doctor_rule(
     "event-sum",
     "error",
-    "the terms of the event sum do not add up to all events",
+    RuleThreshold("the terms of the event sum do not add up to all events", OWN),
     "every count and sum: some events were counted twice or not at all",
-    OWN,
 )
-def event_sum(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
+def event_sum(recording: Recording, limits: Limits) -> Diagnosis | None:
     """What was read does not account for every event."""
     total, counted = event_total(recording.index), sum(event_terms(recording.index).values())
     if total == counted:
@@ -184,11 +174,10 @@ def event_sum(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | 
 @doctor_rule(
     "negative-durations",
     "warning",
-    "durations are negative",
+    RuleThreshold("durations are negative", SPYRE),
     "these slices count as taking no time",
-    SPYRE,
 )
-def negative_durations(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
+def negative_durations(recording: Recording, limits: Limits) -> Diagnosis | None:
     """Slices end before they begin."""
     count = read_report_count(recording.index, "negative_durations")
     return Diagnosis(count, f"{count_of(count, 'event')} with a negative duration") if count else None
@@ -197,11 +186,10 @@ def negative_durations(recording: Recording, limits: Mapping[str, float]) -> Dia
 @doctor_rule(
     "missing-durations",
     "warning",
-    "complete events have no duration",
+    RuleThreshold("complete events have no duration", FORMAT),
     "these slices count as taking no time",
-    FORMAT,
 )
-def missing_durations(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
+def missing_durations(recording: Recording, limits: Limits) -> Diagnosis | None:
     """Complete events say not how long they took."""
     count = read_report_count(recording.index, "missing_durations")
     return Diagnosis(count, f"{count_of(count, 'event')} without a duration") if count else None
@@ -210,11 +198,10 @@ def missing_durations(recording: Recording, limits: Mapping[str, float]) -> Diag
 @doctor_rule(
     "unmatched",
     "warning",
-    "begins have no end, or ends no begin",
+    RuleThreshold("begins have no end, or ends no begin", FORMAT),
     "a begin without an end is drawn to the end of its lane; its time is not known",
-    FORMAT,
 )
-def unmatched(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
+def unmatched(recording: Recording, limits: Limits) -> Diagnosis | None:
     """Begin and end events do not pair, of threads or of async spans."""
     read_report = recording.index.read_report
     begins = int(read_report["unmatched_begin"]) + int(read_report.get("async_unmatched_begin", 0))
@@ -230,11 +217,10 @@ def unmatched(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | 
 @doctor_rule(
     "mismatched-ends",
     "warning",
-    "an end names another slice than the one it closes",
+    RuleThreshold("an end names another slice than the one it closes", FORMAT),
     "pairs are made by nesting: durations of these slices may be swapped",
-    FORMAT,
 )
-def mismatched_ends(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
+def mismatched_ends(recording: Recording, limits: Limits) -> Diagnosis | None:
     """Names of begins and ends differ."""
     count = read_report_count(recording.index, "mismatched_ends")
     return (
@@ -247,11 +233,10 @@ def mismatched_ends(recording: Recording, limits: Mapping[str, float]) -> Diagno
 @doctor_rule(
     "clamped-times",
     "error",
-    "times are too large for 64 bits of ns",
+    RuleThreshold("times are too large for 64 bits of ns", OWN),
     "these events stand at the limit instead of at their time",
-    OWN,
 )
-def clamped_times(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
+def clamped_times(recording: Recording, limits: Limits) -> Diagnosis | None:
     """Times lie centuries away."""
     evidence = _problems(recording, "clamped time")
     count = sum(problem["count"] for problem in recording.index.problems if problem["kind"] == "clamped time")
@@ -265,13 +250,14 @@ def clamped_times(recording: Recording, limits: Mapping[str, float]) -> Diagnosi
 @doctor_rule(
     "far-times",
     "warning",
-    "events lie further from the bulk of the trace than {least_ns} and {times} times its length",
+    RuleThreshold(
+        "events lie further from the bulk of the trace than {least_ns} and {times} times its length",
+        SPYRE,
+        {"least_ns": 60 * 10**9, "times": 10},
+    ),
     "the whole span: shares of it, idle times and gaps",
-    SPYRE,
-    least_ns=60 * 10**9,
-    times=10,
 )
-def far_times(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
+def far_times(recording: Recording, limits: Limits) -> Diagnosis | None:
     """Times of some events cannot be right: at zero, or days away."""
     starts = np.sort(recording.index.column("slices.start").astype(np.int64))
     if len(starts) < 2:
@@ -291,12 +277,14 @@ def far_times(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | 
 @doctor_rule(
     "outside-parent",
     "warning",
-    "ops and calls of one thread of the host reach out of each other by more than {least_ns}",
+    RuleThreshold(
+        "ops and calls of one thread of the host reach out of each other by more than {least_ns}",
+        SPYRE,
+        {"least_ns": 1_000},
+    ),
     "nesting, self times and the op that a call belongs to",
-    SPYRE,
-    least_ns=1_000,
 )
-def outside_parent(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
+def outside_parent(recording: Recording, limits: Limits) -> Diagnosis | None:
     """Ops and calls of a thread overlap without nesting: one of them is stamped wrongly.
 
     Annotations and Python functions need not nest: one may begin inside the other and end after it.

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from ...base.intervals import merge
 from ...base.units import count_of, format_count, format_ns, format_share
+from ..rule_threshold import OWN, Limits, RuleThreshold
 from .recording import Exhibit, Recording
-from .rule import AIUPTI, KINETO, OWN, PYTORCH, Diagnosis, doctor_rule
+from .rule import AIUPTI, KINETO, PYTORCH, Diagnosis, doctor_rule
 
 FIRST = 3
 """So many places are named as evidence."""
@@ -20,11 +19,10 @@ FLUSHES = ("Buffer Flush", "Activity Buffer Request")
 @doctor_rule(
     "steps-overlap",
     "warning",
-    "steps of one process overlap",
+    RuleThreshold("steps of one process overlap", OWN),
     "tables by step: what lies in both counts for the later one",
-    OWN,
 )
-def steps_overlap(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
+def steps_overlap(recording: Recording, limits: Limits) -> Diagnosis | None:
     """A step begins before the one before it in its process has ended."""
     steps = recording.steps
     if steps is None:
@@ -50,12 +48,10 @@ def steps_overlap(recording: Recording, limits: Mapping[str, float]) -> Diagnosi
 @doctor_rule(
     "profiler-overhead",
     "warning",
-    "the profiler itself takes {share} of the trace or more",
+    RuleThreshold("the profiler itself takes {share} of the trace or more", PYTORCH, {"share": 0.05}),
     "times of the host, and idle time of the device while the profiler works",
-    PYTORCH,
-    share=0.05,
 )
-def profiler_overhead(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
+def profiler_overhead(recording: Recording, limits: Limits) -> Diagnosis | None:
     """What is measured is partly the measuring."""
     own = recording.of_categories({OVERHEAD})
     start, end = recording.span
@@ -73,11 +69,10 @@ def profiler_overhead(recording: Recording, limits: Mapping[str, float]) -> Diag
 @doctor_rule(
     "buffer-flushes",
     "note",
-    "the profiler asked for buffers, or wrote them out, while it recorded",
+    RuleThreshold("the profiler asked for buffers, or wrote them out, while it recorded", KINETO),
     "the calls in which this happens take longer than they would",
-    KINETO,
 )
-def buffer_flushes(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
+def buffer_flushes(recording: Recording, limits: Limits) -> Diagnosis | None:
     """Buffers are made and emptied in the time that is measured."""
     flushes = recording.named(*FLUSHES)
     if not len(flushes):
@@ -92,11 +87,10 @@ def buffer_flushes(recording: Recording, limits: Mapping[str, float]) -> Diagnos
 @doctor_rule(
     "buffers-exceeded",
     "error",
-    "the profiler says that it ran out of buffers",
+    RuleThreshold("the profiler says that it ran out of buffers", AIUPTI),
     "device events: those after that moment are missing",
-    AIUPTI,
 )
-def buffers_exceeded(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
+def buffers_exceeded(recording: Recording, limits: Limits) -> Diagnosis | None:
     """The profiler stopped recording devices."""
     lines = [line for line in _messages(recording) if _is_about_buffers(line)]
     return Diagnosis(len(lines), "the profiler ran out of buffers", _quoted(lines)) if lines else None
@@ -105,11 +99,10 @@ def buffers_exceeded(recording: Recording, limits: Mapping[str, float]) -> Diagn
 @doctor_rule(
     "profiler-errors",
     "note",
-    "the profiler wrote errors into the trace",
+    RuleThreshold("the profiler wrote errors into the trace", KINETO),
     "depends on the message",
-    KINETO,
 )
-def profiler_errors(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
+def profiler_errors(recording: Recording, limits: Limits) -> Diagnosis | None:
     """The profiler met errors of its own."""
     lines = [line for line in _messages(recording, ("ERROR",)) if not _is_about_buffers(line)]
     if not lines:
@@ -122,11 +115,10 @@ def profiler_errors(recording: Recording, limits: Mapping[str, float]) -> Diagno
 @doctor_rule(
     "no-shapes",
     "note",
-    "no op has input shapes",
+    RuleThreshold("no op has input shapes", PYTORCH),
     "tables by shape, which are empty (record_shapes=True records shapes)",
-    PYTORCH,
 )
-def no_shapes(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
+def no_shapes(recording: Recording, limits: Limits) -> Diagnosis | None:
     """Shapes were not recorded."""
     if not recording.is_pytorch or len(recording.index.column("promoted.input_dims.position")):
         return None
@@ -136,11 +128,10 @@ def no_shapes(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | 
 @doctor_rule(
     "no-stacks",
     "note",
-    "there are no Python frames",
+    RuleThreshold("there are no Python frames", PYTORCH),
     "source lines of ops, which are unknown (with_stack=True records them)",
-    PYTORCH,
 )
-def no_stacks(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
+def no_stacks(recording: Recording, limits: Limits) -> Diagnosis | None:
     """Stacks were not recorded."""
     if not recording.is_pytorch or len(recording.of_categories({"python_function"})):
         return None
@@ -152,11 +143,10 @@ def no_stacks(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | 
 @doctor_rule(
     "no-memory",
     "note",
-    "there are no allocations",
+    RuleThreshold("there are no allocations", PYTORCH),
     "tables of memory, which are empty (profile_memory=True records them)",
-    PYTORCH,
 )
-def no_memory(recording: Recording, limits: Mapping[str, float]) -> Diagnosis | None:
+def no_memory(recording: Recording, limits: Limits) -> Diagnosis | None:
     """Allocations were not recorded."""
     index = recording.index
     marks = index.string_numbers("[memory]")

@@ -6,9 +6,10 @@ import re
 
 from ...base.units import count_of, format_ns, format_share
 from ..op_events import RUNTIME
+from ..rule_threshold import OWN, Limits, RuleThreshold
 from .facts import SourceFacts, share
 from .finding import Observation, Outcome
-from .rule import AIU, OWN, Limits, rule
+from .rule import AIU, rule
 
 CONVERT = re.compile(r"^aiuDataConvert$|^Compute of (?!.*SenFusedDeviceNode)", re.IGNORECASE)
 LAUNCH = re.compile(r"^aiuLaunch(DMI|DMO)?ControlBlocks$", re.IGNORECASE)
@@ -29,10 +30,12 @@ GRAPH = re.compile(
 @rule(
     "aiu-convert",
     "Data conversion on the host",
-    "aiuDataConvert takes at least {share} of the time looked at",
-    origin=f"{AIU}; the limit is {OWN}",
+    RuleThreshold(
+        "aiuDataConvert takes at least {share} of the time looked at",
+        f"{AIU}; the limit is {OWN}",
+        {"share": 0.05},
+    ),
     helps="Keep tensors in the device's format between calls; transfer less, convert once.",
-    limits={"share": 0.05},
 )
 def convert(facts: SourceFacts, limits: Limits) -> Outcome:
     """Data is converted on the host."""
@@ -42,10 +45,12 @@ def convert(facts: SourceFacts, limits: Limits) -> Outcome:
 @rule(
     "aiu-launch",
     "Launching control blocks",
-    "launches of control blocks (aiuLaunch…ControlBlocks) take at least {share} of the time looked at",
-    origin=f"{AIU}; the limit is {OWN}",
+    RuleThreshold(
+        "launches of control blocks (aiuLaunch…ControlBlocks) take at least {share} of the time looked at",
+        f"{AIU}; the limit is {OWN}",
+        {"share": 0.05},
+    ),
     helps="Fewer, larger kernels; look whether the launch waits for room on the device.",
-    limits={"share": 0.05},
 )
 def launching(facts: SourceFacts, limits: Limits) -> Outcome:
     """Launches of control blocks take long."""
@@ -55,10 +60,12 @@ def launching(facts: SourceFacts, limits: Limits) -> Outcome:
 @rule(
     "aiu-barriers",
     "RDMA barriers",
-    "RDMA barriers and preparation take at least {share} of the time looked at",
-    origin=f"{AIU}; the limit is {OWN}",
+    RuleThreshold(
+        "RDMA barriers and preparation take at least {share} of the time looked at",
+        f"{AIU}; the limit is {OWN}",
+        {"share": 0.05},
+    ),
     helps="Ranks wait for each other: compare them, the last to arrive does the most.",
-    limits={"share": 0.05},
 )
 def barriers(facts: SourceFacts, limits: Limits) -> Outcome:
     """Ranks wait for each other."""
@@ -68,15 +75,17 @@ def barriers(facts: SourceFacts, limits: Limits) -> Outcome:
 @rule(
     "aiu-waits",
     "Waiting for the AIU's scheduler",
-    (
-        "waits for the scheduler or for room in the queue while the device is not busy take at least {share} "
-        "of the time looked at"
+    RuleThreshold(
+        (
+            "waits for the scheduler or for room in the queue while the device is not busy take at least "
+            "{share} of the time looked at"
+        ),
+        f"{AIU}; the limit is {OWN}",
+        {"share": 0.05},
     ),
-    origin=f"{AIU}; the limit is {OWN}",
     helps=(
         "Look at what the device did before: the wait is for what is not traced (preparation, other ranks)."
     ),
-    limits={"share": 0.05},
 )
 def waiting(facts: SourceFacts, limits: Limits) -> Outcome:
     """The host waits for the scheduler while the device does nothing."""
@@ -86,10 +95,12 @@ def waiting(facts: SourceFacts, limits: Limits) -> Outcome:
 @rule(
     "aiu-graph",
     "Graph set-up and compilation",
-    "aiuInitGraph, aiuCompileGraph and what they prepare take at least {share} of the time looked at",
-    origin=f"{AIU}; the limit is {OWN}",
+    RuleThreshold(
+        "aiuInitGraph, aiuCompileGraph and what they prepare take at least {share} of the time looked at",
+        f"{AIU}; the limit is {OWN}",
+        {"share": 0.05},
+    ),
     helps="Warm up before recording; keep compiled graphs between runs.",
-    limits={"share": 0.05},
 )
 def graph(facts: SourceFacts, limits: Limits) -> Outcome:
     """Graphs are set up and compiled."""

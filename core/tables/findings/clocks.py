@@ -5,19 +5,22 @@ from __future__ import annotations
 import numpy as np
 
 from ..device_clocks import DeviceClock, device_clocks
+from ..rule_threshold import OWN, Limits, RuleThreshold
 from .facts import SourceFacts
 from .finding import Evidence, Observation, Outcome
-from .rule import OWN, Limits, rule
+from .rule import rule
 
 
 @rule(
     "device-clock",
     "The device's clock cannot be right",
-    (
-        "device work begins before the call that launched it began, or all of it lies further from the "
-        "host's time than both last (after it: by over a second, too)"
+    RuleThreshold(
+        (
+            "device work begins before the call that launched it began, or all of it lies further from the "
+            "host's time than both last (after it: by over a second, too)"
+        ),
+        OWN,
     ),
-    origin=OWN,
     helps=(
         "What combines both sides (launch delays, gaps, steps) is wrong by as much. --device-offset auto, or "
         "“Estimate the device's clock” in the viewer, moves the device; times that are lost stay so."

@@ -17,10 +17,11 @@ from ..compile_calls import GRAPH, LOOKUP, REGION, calls
 from ..compile_phases import PHASES, phases, timed
 from ..compile_regions import recompiled_frames
 from ..op_events import OP
+from ..rule_threshold import OWN, Limits, RuleThreshold
 from ..slices import nearest_around
 from .facts import SourceFacts, share
 from .finding import NotJudged, Observation, Outcome
-from .rule import GUIDE, OWN, PYTORCH, Limits, rule
+from .rule import GUIDE, PYTORCH, rule
 
 REGIONS = re.compile("^" + re.escape(REGION))
 FUNCTION = re.compile(f"^{FUNCTION_NAME}$")
@@ -35,12 +36,14 @@ WRITTEN = re.compile(r"^aten::(matmul|linear|einsum|tensordot|inner|__matmul__)$
 @rule(
     "graph-breaks",
     "Graph breaks",
-    (
-        "a compiled region lies in another (a graph break or a disabled region), or, in traces without "
-        "regions, several compiled functions run one after another in a step or before a backward pass; the "
-        "time outside compiled graphs is claimed"
+    RuleThreshold(
+        (
+            "a compiled region lies in another (a graph break or a disabled region), or, in traces "
+            "without regions, several compiled functions run one after another in a step or before a "
+            "backward pass; the time outside compiled graphs is claimed"
+        ),
+        PYTORCH,
     ),
-    origin=PYTORCH,
     helps="TORCH_LOGS=graph_breaks names the lines; torch.compile(fullgraph=True) refuses them.",
     always=True,
 )
@@ -118,8 +121,10 @@ def _several_functions(facts: SourceFacts) -> Outcome:
 @rule(
     "recompiled",
     "Recompiled",
-    "one frame runs with several compile ids (the number after the slash grows)",
-    origin=f"{PYTORCH}; TORCH_LOGS=recompiles",
+    RuleThreshold(
+        "one frame runs with several compile ids (the number after the slash grows)",
+        f"{PYTORCH}; TORCH_LOGS=recompiles",
+    ),
     helps="TORCH_LOGS=recompiles names the guard that failed: mark sizes dynamic, keep constants constant.",
     always=True,
 )
@@ -149,8 +154,7 @@ def recompilation(facts: SourceFacts, limits: Limits) -> Outcome:
 @rule(
     "compile-time",
     "Compilation in the trace",
-    "dynamo, AOT or inductor compile while the trace is recorded",
-    origin=PYTORCH,
+    RuleThreshold("dynamo, AOT or inductor compile while the trace is recorded", PYTORCH),
     helps="Warm up before recording; keep the caches (FX graph cache, TORCHINDUCTOR_CACHE_DIR) between runs.",
 )
 def compile_time(facts: SourceFacts, limits: Limits) -> Outcome:
@@ -180,16 +184,18 @@ def compile_time(facts: SourceFacts, limits: Limits) -> Outcome:
 @rule(
     "compiled-overhead",
     "Overhead around compiled graphs",
-    (
-        "cache lookups, bytecode and wrappers before compiled graphs take at least {share} of the time in "
-        "compiled regions"
+    RuleThreshold(
+        (
+            "cache lookups, bytecode and wrappers before compiled graphs take at least {share} of the "
+            "time in compiled regions"
+        ),
+        f"{GUIDE}; the limit is {OWN}",
+        {"share": 0.1},
     ),
-    origin=f"{GUIDE}; the limit is {OWN}",
     helps=(
         "Compile larger regions (the outermost module), avoid graph breaks; it is a price per call, so "
         "larger batches pay it less often."
     ),
-    limits={"share": 0.1},
 )
 def compiled_overhead(facts: SourceFacts, limits: Limits) -> Outcome:
     """What is done before compiled graphs takes a good part of the compiled regions."""
@@ -214,11 +220,13 @@ def compiled_overhead(facts: SourceFacts, limits: Limits) -> Outcome:
 @rule(
     "fused-ops",
     "Products that became others",
-    (
-        "compiled graphs call addmm (a product and a sum in one) or bmm, or an eager matmul, linear or "
-        "einsum became one of them"
+    RuleThreshold(
+        (
+            "compiled graphs call addmm (a product and a sum in one) or bmm, or an eager matmul, linear or "
+            "einsum became one of them"
+        ),
+        GUIDE,
     ),
-    origin=GUIDE,
     helps=(
         "Expected: add and mm become addmm, products of more than two dimensions bmm. A batch of one as bmm "
         "is slower than mm: look at the shapes."

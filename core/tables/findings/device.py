@@ -11,10 +11,11 @@ from ...base.intervals import merge
 from ...base.units import count_of, format_ns, format_share
 from ..kinds import KERNEL_TYPES, KernelType
 from ..op_events import OP
+from ..rule_threshold import OWN, Limits, RuleThreshold
 from ..step_sets import COLLECTIVE_OPS
 from .facts import SourceFacts, of_kind, share, union_of
 from .finding import Observation, Outcome
-from .rule import GUIDE, OWN, TENSORBOARD, Limits, rule
+from .rule import GUIDE, TENSORBOARD, rule
 
 LIMITS: Mapping[KernelType, str] = {
     "compute": "the device is the limit",
@@ -29,17 +30,19 @@ COLLECTIVE = re.compile("^(" + "|".join(COLLECTIVE_OPS) + ")")
 @rule(
     "overhead-bound",
     "Overhead-bound",
-    (
-        "in the time in which the host gives the device work (waits and blocking copies aside) the host "
-        "works at least {ratio} times as long as the device, during at least {host_share} of the device's "
-        "idle time; the device for less than {busy_share} of it"
+    RuleThreshold(
+        (
+            "in the time in which the host gives the device work (waits and blocking copies aside) the "
+            "host works at least {ratio} times as long as the device, during at least {host_share} of "
+            "the device's idle time; the device for less than {busy_share} of it"
+        ),
+        f"{GUIDE}; utilisation below 50 %: {TENSORBOARD}",
+        {"busy_share": 0.5, "ratio": 2, "host_share": 0.5},
     ),
-    origin=f"{GUIDE}; utilisation below 50 %: {TENSORBOARD}",
     helps=(
         "Fewer and larger kernels: a larger batch, fusion (torch.compile), graphs (CUDA graphs, whole-graph "
         "launches); less Python between launches."
     ),
-    limits={"busy_share": 0.5, "ratio": 2, "host_share": 0.5},
     needs=("device", "host"),
 )
 def overhead_bound(facts: SourceFacts, limits: Limits) -> Outcome:
@@ -66,16 +69,18 @@ def overhead_bound(facts: SourceFacts, limits: Limits) -> Outcome:
 @rule(
     "transfer-bound",
     "Bound by copies that block the host",
-    (
-        "copies to and from the device that the host waits for, while no kernel runs, take at least {share} "
-        "of the time in which the host works or waits"
+    RuleThreshold(
+        (
+            "copies to and from the device that the host waits for, while no kernel runs, take at least "
+            "{share} of the time in which the host works or waits"
+        ),
+        f"{GUIDE} (blocking copies); the limit is {OWN}",
+        {"share": 0.5},
     ),
-    origin=f"{GUIDE} (blocking copies); the limit is {OWN}",
     helps=(
         "Copy once, before the loop; keep data on the device; copy from pinned memory with "
         "non_blocking=True, beside compute; leave out .item(), .cpu() and prints."
     ),
-    limits={"share": 0.5},
     needs=("device",),
 )
 def transfer_bound(facts: SourceFacts, limits: Limits) -> Outcome:
@@ -99,16 +104,19 @@ def transfer_bound(facts: SourceFacts, limits: Limits) -> Outcome:
 @rule(
     "device-idle",
     "Device idle",
-    (
-        "the device is busy less than {busy_share} of the time looked at, and neither the host's work nor "
-        "blocking copies account for the idle time (else it is overhead-bound or transfer-bound)"
+    RuleThreshold(
+        (
+            "the device is busy less than {busy_share} of the time looked at, and neither the host's "
+            "work nor blocking copies account for the idle time (else it is overhead-bound or "
+            "transfer-bound)"
+        ),
+        TENSORBOARD,
+        {"busy_share": 0.5},
     ),
-    origin=TENSORBOARD,
     helps=(
         "Look at what the longest gaps wait for: input, another rank, a synchronisation, work that is not "
         "traced."
     ),
-    limits={"busy_share": 0.5},
     needs=("device",),
 )
 def device_idle(facts: SourceFacts, limits: Limits) -> Outcome:
@@ -134,13 +142,15 @@ def device_idle(facts: SourceFacts, limits: Limits) -> Outcome:
 @rule(
     "device-bound",
     "Device-bound",
-    "a device is busy at least {busy_share} of the time looked at",
-    origin=f"{GUIDE} (compute-bound); the limit is {OWN}",
+    RuleThreshold(
+        "a device is busy at least {busy_share} of the time looked at",
+        f"{GUIDE} (compute-bound); the limit is {OWN}",
+        {"busy_share": 0.8},
+    ),
     helps=(
         "The host keeps up: faster kernels are what helps. Start with those that take most time; lower "
         "precision, better tiling, fusion of what only moves memory; where it is communication, less of it."
     ),
-    limits={"busy_share": 0.8},
     needs=("device",),
 )
 def device_bound(facts: SourceFacts, limits: Limits) -> Outcome:
@@ -169,16 +179,18 @@ def device_bound(facts: SourceFacts, limits: Limits) -> Outcome:
 @rule(
     "communication",
     "Exposed communication",
-    (
-        "communication that no compute hides takes more than {share} of the step time (without steps: of the "
-        "time looked at)"
+    RuleThreshold(
+        (
+            "communication that no compute hides takes more than {share} of the step time (without "
+            "steps: of the time looked at)"
+        ),
+        f"{TENSORBOARD}, which counts hidden communication too",
+        {"share": 0.1},
     ),
-    origin=f"{TENSORBOARD}, which counts hidden communication too",
     helps=(
         "Overlap it with compute (larger or earlier buckets), communicate less often (gradient "
         "accumulation) or less (compression, sharding)."
     ),
-    limits={"share": 0.1},
 )
 def exposed_communication(facts: SourceFacts, limits: Limits) -> Outcome:
     """Communication that nothing hides."""
@@ -203,13 +215,15 @@ def exposed_communication(facts: SourceFacts, limits: Limits) -> Outcome:
 @rule(
     "copies",
     "Copies (DMA)",
-    "copies that no compute hides take at least {share} of the device's busy time",
-    origin=f"analyses of AIU traces (DMA share); the limit is {OWN}",
+    RuleThreshold(
+        "copies that no compute hides take at least {share} of the device's busy time",
+        f"analyses of AIU traces (DMA share); the limit is {OWN}",
+        {"share": 0.2},
+    ),
     helps=(
         "Keep data on the device between steps, copy in larger pieces, from pinned memory, asynchronously "
         "beside compute."
     ),
-    limits={"share": 0.2},
     needs=("device",),
 )
 def exposed_copies(facts: SourceFacts, limits: Limits) -> Outcome:

@@ -10,11 +10,12 @@ from ...base.units import count_of, format_ns, format_share
 from ...index.format import NONE
 from ..host import LaunchSide
 from ..idle import CLASSES, stream_gaps
+from ..rule_threshold import OWN, Limits, RuleThreshold
 from ..step_choice import Steps
 from ..work import Work
 from .facts import NO_LAUNCHES, SourceFacts, share, union_of
 from .finding import NotJudged, Observation, Outcome
-from .rule import GUIDE, HTA, OWN, Limits, rule
+from .rule import GUIDE, HTA, rule
 
 HOST_WAIT = CLASSES.index("host_wait")
 
@@ -22,17 +23,19 @@ HOST_WAIT = CLASSES.index("host_wait")
 @rule(
     "launch-gaps",
     "Gaps while the host launches",
-    (
-        "gaps that end with a launch made after the work before was done (host waits) are at least "
-        "{class_share} of the streams' idle time, and, where the host does not wait for a copy meanwhile, "
-        "{share} of the time from first to last work"
+    RuleThreshold(
+        (
+            "gaps that end with a launch made after the work before was done (host waits) are at least "
+            "{class_share} of the streams' idle time, and, where the host does not wait for a copy "
+            "meanwhile, {share} of the time from first to last work"
+        ),
+        f"{HTA}'s idle breakdown; the limits are {OWN}",
+        {"class_share": 0.5, "share": 0.1},
     ),
-    origin=f"{HTA}'s idle breakdown; the limits are {OWN}",
     helps=(
         "Launch ahead of the device: no synchronisation in the loop, less work between launches, graphs, "
         "fusion."
     ),
-    limits={"class_share": 0.5, "share": 0.1},
     needs=("device",),
 )
 def launch_gaps(facts: SourceFacts, limits: Limits) -> Outcome:
@@ -74,18 +77,19 @@ def launch_gaps(facts: SourceFacts, limits: Limits) -> Outcome:
 @rule(
     "first-kernel",
     "The first launch waits",
-    (
-        "the work of the first launch starts at least {delay_ns} after its call, {times} times as late as "
-        "the median of the others (waiting for earlier work aside), and {times} times a median call"
-    ),
-    origin=(
-        f"{GUIDE} (about 2.5 ms there: the profiler's first buffer, or a cold device); the limits are {OWN}"
+    RuleThreshold(
+        (
+            "the work of the first launch starts at least {delay_ns} after its call, {times} times as "
+            "late as the median of the others (waiting for earlier work aside), and {times} times a "
+            "median call"
+        ),
+        f"{GUIDE} (about 2.5 ms there: the profiler's first buffer, or a cold device); the limits are {OWN}",
+        {"delay_ns": 1_000_000, "times": 10},
     ),
     helps=(
         "Nothing, if it is the profiler: warm up before recording (schedule with wait and warmup) and do not "
         "count this step."
     ),
-    limits={"delay_ns": 1_000_000, "times": 10},
     always=True,
     needs=("device",),
 )
@@ -137,16 +141,19 @@ def _delays(facts: SourceFacts, work: Work, side: LaunchSide) -> tuple[I64, I64]
 @rule(
     "step-gap",
     "A gap in few steps",
-    (
-        "in at most one of {count} steps (of at least three) the device stands still at once for at least "
-        "{times} times as long as in the others (median of their longest) and for {share} of the median step"
+    RuleThreshold(
+        (
+            "in at most one of {count} steps (of at least three) the device stands still at once for at "
+            "least {times} times as long as in the others (median of their longest) and for {share} of "
+            "the median step"
+        ),
+        f"{GUIDE} (what occurs once is not the model); the limits are {OWN}",
+        {"count": 4, "times": 5, "share": 0.1},
     ),
-    origin=f"{GUIDE} (what occurs once is not the model); the limits are {OWN}",
     helps=(
         "Look at what the host did in this step and not in the others: garbage collection, a checkpoint, "
         "logging, evaluation, input, the profiler."
     ),
-    limits={"count": 4, "times": 5, "share": 0.1},
     needs=("device",),
 )
 def step_gap(facts: SourceFacts, limits: Limits) -> Outcome:

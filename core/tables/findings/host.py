@@ -10,10 +10,11 @@ from ...base.arrays import AnyArray
 from ...base.units import count_of, format_ns, format_share
 from ...index.format import NONE
 from ..op_events import OP, RUNTIME
+from ..rule_threshold import OWN, Limits, RuleThreshold
 from .device import transfer_bound
 from .facts import NO_HOST, SourceFacts, share
 from .finding import NotJudged, Observation, Outcome
-from .rule import GUIDE, OWN, TENSORBOARD, Limits, rule
+from .rule import GUIDE, TENSORBOARD, rule
 
 LOADER = re.compile(r"^enumerate\(Data(Loader|Pipe)\)")
 """How TensorBoard's plugin knows the input pipeline."""
@@ -22,13 +23,16 @@ LOADER = re.compile(r"^enumerate\(Data(Loader|Pipe)\)")
 @rule(
     "host-hotspot",
     "One operator dominates the host",
-    (
-        "one operator or call takes at least {share} of the host's self time, and at least {times} times as "
-        "much as the next (waits aside, and blocking copies where they bound the trace: transfer-bound)"
+    RuleThreshold(
+        (
+            "one operator or call takes at least {share} of the host's self time, and at least {times} "
+            "times as much as the next (waits aside, and blocking copies where they bound the trace: "
+            "transfer-bound)"
+        ),
+        f"{GUIDE} (hotspot); the limits are {OWN}",
+        {"share": 0.5, "times": 2},
     ),
-    origin=f"{GUIDE} (hotspot); the limits are {OWN}",
     helps="Look at where it is called from, and whether it must run that often or at all.",
-    limits={"share": 0.5, "times": 2},
 )
 def host_hotspot(facts: SourceFacts, limits: Limits) -> Outcome:
     """One name takes most of the host's own time."""
@@ -65,16 +69,18 @@ def host_hotspot(facts: SourceFacts, limits: Limits) -> Outcome:
 @rule(
     "many-calls",
     "Many calls of a cheap operator",
-    (
-        "an operator or call is made at least {count} times, takes less than {mean_ns} on average, and at "
-        "least {share} of the host's busy time altogether"
+    RuleThreshold(
+        (
+            "an operator or call is made at least {count} times, takes less than {mean_ns} on average, "
+            "and at least {share} of the host's busy time altogether"
+        ),
+        f"{GUIDE}; the limits are {OWN}",
+        {"count": 500, "mean_ns": 10_000, "share": 0.1},
     ),
-    origin=f"{GUIDE}; the limits are {OWN}",
     helps=(
         "Batch it (foreach and fused variants, larger tensors), move it out of the loop, or let the compiler "
         "fuse it."
     ),
-    limits={"count": 500, "mean_ns": 10_000, "share": 0.1},
 )
 def many_calls(facts: SourceFacts, limits: Limits) -> Outcome:
     """A cheap operator is called very often."""
@@ -104,10 +110,12 @@ def many_calls(facts: SourceFacts, limits: Limits) -> Outcome:
 @rule(
     "cost-in-children",
     "The cost is in the children",
-    "an operator takes at least {share} of the host's busy time, but at most {self_share} of that itself",
-    origin=f"{GUIDE} (self against total); the limits are {OWN}",
+    RuleThreshold(
+        "an operator takes at least {share} of the host's busy time, but at most {self_share} of that itself",
+        f"{GUIDE} (self against total); the limits are {OWN}",
+        {"share": 0.2, "self_share": 0.05},
+    ),
     helps="Go down: the child named is where the time is.",
-    limits={"share": 0.2, "self_share": 0.05},
     note=True,
 )
 def cost_in_children(facts: SourceFacts, limits: Limits) -> Outcome:
@@ -139,13 +147,15 @@ def cost_in_children(facts: SourceFacts, limits: Limits) -> Outcome:
 @rule(
     "sync",
     "Waits with little device work",
-    "over at least {share} of the time in which the host waits for the device, the device does nothing",
-    origin=f"{GUIDE} (a long synchronise over little work); the limit is {OWN}",
+    RuleThreshold(
+        "over at least {share} of the time in which the host waits for the device, the device does nothing",
+        f"{GUIDE} (a long synchronise over little work); the limit is {OWN}",
+        {"share": 0.5},
+    ),
     helps=(
         "Drop the synchronisation or move it to where the result is needed: .item(), .cpu(), print of a "
         "tensor, blocking copies."
     ),
-    limits={"share": 0.5},
     needs=("device",),
 )
 def sync(facts: SourceFacts, limits: Limits) -> Outcome:
@@ -176,10 +186,8 @@ def sync(facts: SourceFacts, limits: Limits) -> Outcome:
 @rule(
     "dataloader",
     "Waiting for input",
-    "the data loader takes more than {share} of the step time",
-    origin=TENSORBOARD,
+    RuleThreshold("the data loader takes more than {share} of the step time", TENSORBOARD, {"share": 0.05}),
     helps="More workers (num_workers), prefetching, pinned memory, cheaper transforms.",
-    limits={"share": 0.05},
 )
 def dataloader(facts: SourceFacts, limits: Limits) -> Outcome:
     """The steps wait for input."""
@@ -200,11 +208,13 @@ def dataloader(facts: SourceFacts, limits: Limits) -> Outcome:
 @rule(
     "profiler",
     "The profiler itself",
-    (
-        "the profiler's own work is in the trace (buffer requests, clock calibration); idle time under it is "
-        "not blamed on anything else"
+    RuleThreshold(
+        (
+            "the profiler's own work is in the trace (buffer requests, clock calibration); idle time "
+            "under it is not blamed on anything else"
+        ),
+        f"{GUIDE}; CUPTI's overhead records",
     ),
-    origin=f"{GUIDE}; CUPTI's overhead records",
     helps="Nothing to do: leave out these steps, or warm up before recording.",
 )
 def profiler(facts: SourceFacts, limits: Limits) -> Outcome:

@@ -15,11 +15,12 @@ from ...base.units import count_of, format_ns, format_share
 from ...index.format import NONE
 from ..kinds import KERNEL_TYPES
 from ..op_events import OP, RUNTIME, promoted_of
+from ..rule_threshold import OWN, Limits, RuleThreshold
 from ..slices import nearest_around
 from ..work import Work
 from .facts import NO_LAUNCHES, SourceFacts, of_kind, share, union_of
 from .finding import Evidence, Observation, Outcome
-from .rule import GUIDE, HTA, OWN, PYTORCH, Limits, rule
+from .rule import GUIDE, HTA, PYTORCH, rule
 
 COMPUTE, MEMORY = KERNEL_TYPES.index("compute"), KERNEL_TYPES.index("memory")
 COMMUNICATION = KERNEL_TYPES.index("communication")
@@ -34,16 +35,18 @@ TRITON = re.compile(r"^triton_")
 @rule(
     "device-hotspot",
     "One kernel dominates",
-    (
-        "one kernel name takes at least {share} of all kernel time (copies and allocations aside), and at "
-        "least {times} times as much as the next"
+    RuleThreshold(
+        (
+            "one kernel name takes at least {share} of all kernel time (copies and allocations aside), "
+            "and at least {times} times as much as the next"
+        ),
+        f"{GUIDE} (hotspot); the limits are {OWN}",
+        {"share": 0.5, "times": 2},
     ),
-    origin=f"{GUIDE} (hotspot); the limits are {OWN}",
     helps=(
         "This is the kernel to make faster: its shapes, precision and tiling, or what calls it so often. A "
         "collective lasts while one rank waits for another: see `tracelane ranks`."
     ),
-    limits={"share": 0.5, "times": 2},
     needs=("device",),
 )
 def device_hotspot(facts: SourceFacts, limits: Limits) -> Outcome:
@@ -78,16 +81,19 @@ def device_hotspot(facts: SourceFacts, limits: Limits) -> Outcome:
 @rule(
     "uneven-kernel",
     "A kernel varies",
-    (
-        "of a compute kernel with at least {count} runs (same name, grid and block) some take over {times} "
-        "times as long as the quick ones (lower quartile); what they take beyond that is claimed"
+    RuleThreshold(
+        (
+            "of a compute kernel with at least {count} runs (same name, grid and block) some take over "
+            "{times} times as long as the quick ones (lower quartile); what they take beyond that is "
+            "claimed"
+        ),
+        f"{GUIDE}; the limits are {OWN}",
+        {"count": 3, "times": 2},
     ),
-    origin=f"{GUIDE}; the limits are {OWN}",
     helps=(
         "Compare the slow runs with the others: other shapes, contention for memory, clocks that change, a "
         "cold cache after a copy."
     ),
-    limits={"count": 3, "times": 2},
     needs=("device",),
 )
 def uneven_kernel(facts: SourceFacts, limits: Limits) -> Outcome:
@@ -144,13 +150,15 @@ def _uneven(facts: SourceFacts, work: Work, runs: I64, slow: I64, quick_ns: int,
 @rule(
     "short-kernels",
     "Kernels shorter than their launch",
-    (
-        "at least {share} of the launch calls, and {count}, take longer than all that they launch (blocking "
-        "copies aside)"
+    RuleThreshold(
+        (
+            "at least {share} of the launch calls, and {count}, take longer than all that they launch "
+            "(blocking copies aside)"
+        ),
+        f"{HTA}'s launch statistics; the limits are {OWN}",
+        {"share": 0.5, "count": 20},
     ),
-    origin=f"{HTA}'s launch statistics; the limits are {OWN}",
     helps="Fuse them (torch.compile), launch them as a graph, or batch more work into each.",
-    limits={"share": 0.5, "count": 20},
     needs=("device",),
 )
 def short_kernels(facts: SourceFacts, limits: Limits) -> Outcome:
@@ -186,8 +194,7 @@ def short_kernels(facts: SourceFacts, limits: Limits) -> Outcome:
 @rule(
     "occupancy-query",
     "Adaptive launches",
-    "the runtime is asked for the occupancy of a kernel before it is launched",
-    origin=f"{GUIDE}",
+    RuleThreshold("the runtime is asked for the occupancy of a kernel before it is launched", f"{GUIDE}"),
     helps=(
         "A library chooses the launch by it: those are GEMMs or convolutions that adapt to the device. "
         "Nothing to do."
@@ -211,11 +218,13 @@ def occupancy_query(facts: SourceFacts, limits: Limits) -> Outcome:
 @rule(
     "hidden-copies",
     "Copies before matrix products",
-    (
-        "right before a matrix product on the same stream stands a copy within the device that the same "
-        "addmm launched: it puts the bias in place"
+    RuleThreshold(
+        (
+            "right before a matrix product on the same stream stands a copy within the device that the same "
+            "addmm launched: it puts the bias in place"
+        ),
+        GUIDE,
     ),
-    origin=GUIDE,
     helps=(
         "A fused epilogue avoids the copy: linear with a one-dimensional bias, torch.compile, max-autotune."
     ),
@@ -258,8 +267,7 @@ def hidden_copies(facts: SourceFacts, limits: Limits) -> Outcome:
 @rule(
     "triton",
     "Triton kernels",
-    "kernels named triton_… run on the device",
-    origin=f"{GUIDE}; {PYTORCH}",
+    RuleThreshold("kernels named triton_… run on the device", f"{GUIDE}; {PYTORCH}"),
     helps="The name holds the fused operators; the CPU slice of the same name launched it.",
     note=True,
     needs=("device",),
@@ -286,8 +294,7 @@ def triton(facts: SourceFacts, limits: Limits) -> Outcome:
 @rule(
     "forward-backward",
     "Backward is linked to forward",
-    "the trace links backward operators with the forward ones they belong to",
-    origin=GUIDE,
+    RuleThreshold("the trace links backward operators with the forward ones they belong to", GUIDE),
     helps="b and o on a backward operator lead to the forward one and back.",
     note=True,
 )

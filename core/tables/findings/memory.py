@@ -11,9 +11,10 @@ from ...base.intervals import merge
 from ...base.units import count_of, format_bytes, format_ns, format_share
 from ..allocations import Allocator, allocators
 from ..memory import AllocatorUse, memory
+from ..rule_threshold import OWN, Limits, RuleThreshold
 from .facts import SourceFacts, share, union_of
 from .finding import Evidence, NotJudged, Observation, Outcome
-from .rule import OWN, TENSORBOARD, Limits, rule
+from .rule import TENSORBOARD, rule
 from .steps import NO_STEPS
 
 PAGEABLE = re.compile(r"\bPageable\b")
@@ -23,13 +24,15 @@ NO_RECORDS = NotJudged("the trace holds no records of allocators (profile_memory
 @rule(
     "memory-limit",
     "Close to the memory's limit",
-    "an allocator's peak is at least {share} of the memory that the device has",
-    origin=TENSORBOARD,
+    RuleThreshold(
+        "an allocator's peak is at least {share} of the memory that the device has",
+        TENSORBOARD,
+        {"share": 0.9},
+    ),
     helps=(
         "Smaller batches, checkpointing, lower precision; `tracelane memory` says what was live at the peak. "
         "An engine that takes memory for its cache ahead does so on purpose."
     ),
-    limits={"share": 0.9},
     always=True,
 )
 def memory_limit(facts: SourceFacts, limits: Limits) -> Outcome:
@@ -57,16 +60,18 @@ def memory_limit(facts: SourceFacts, limits: Limits) -> Outcome:
 @rule(
     "memory-growth",
     "Memory grows from step to step",
-    (
-        "an allocator holds more at the end of each of at least {steps} steps than at the end of the one "
-        "before, altogether {share} of its peak or more"
+    RuleThreshold(
+        (
+            "an allocator holds more at the end of each of at least {steps} steps than at the end of the one "
+            "before, altogether {share} of its peak or more"
+        ),
+        OWN,
+        {"steps": 3, "share": 0.01},
     ),
-    origin=OWN,
     helps=(
         "Look for what outlives its step: lists of losses with their graphs, caches, hooks; `tracelane "
         "memory` says what was never released."
     ),
-    limits={"steps": 3, "share": 0.01},
     always=True,
 )
 def memory_growth(facts: SourceFacts, limits: Limits) -> Outcome:
@@ -101,8 +106,10 @@ def memory_growth(facts: SourceFacts, limits: Limits) -> Outcome:
 @rule(
     "pageable-copies",
     "Copies of pageable memory",
-    "the device copies from or to pageable memory of the host, as the copies' names say",
-    origin="PyTorch, performance tuning guide (pinned memory)",
+    RuleThreshold(
+        "the device copies from or to pageable memory of the host, as the copies' names say",
+        "PyTorch, performance tuning guide (pinned memory)",
+    ),
     helps="Pinned memory (pin_memory=True in the data loader, tensor.pin_memory()) with non_blocking=True.",
     needs=("device",),
 )

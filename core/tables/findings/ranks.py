@@ -6,9 +6,10 @@ import numpy as np
 
 from ...base.intervals import merge
 from ...base.units import count_of, format_ns
+from ..rule_threshold import OWN, Limits, RuleThreshold
 from .facts import SourceFacts, share
 from .finding import NotJudged, Observation, Outcome
-from .rule import HTA, OWN, Limits, rule
+from .rule import HTA, rule
 
 EVIDENCE = 3
 """Collectives that are named as evidence."""
@@ -17,13 +18,18 @@ EVIDENCE = 3
 @rule(
     "rank-imbalance",
     "One rank keeps the others waiting",
-    "the ranks wait in collectives for one of them for at least {share} of the time, and least for others",
-    origin=f"{HTA}, whose straggler rule knows few collectives by name; the limit is {OWN}",
+    RuleThreshold(
+        (
+            "the ranks wait in collectives for one of them for at least {share} of the time, and least for "
+            "others"
+        ),
+        f"{HTA}, whose straggler rule knows few collectives by name; the limit is {OWN}",
+        {"share": 0.01},
+    ),
     helps=(
         "Look at what this rank does before it comes: more or slower work (uneven batches, experts or "
         "tables), input, another host or a slower device. The ranks that wait are not the slow ones."
     ),
-    limits={"share": 0.01},
     always=True,
 )
 def rank_imbalance(facts: SourceFacts, limits: Limits) -> Outcome:

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from ...base.units import format_ns
+from ..rule_threshold import Limits, RuleThreshold
 from .finding import Outcome
 
 if TYPE_CHECKING:
     from .facts import SourceFacts
 
-Limits: TypeAlias = Mapping[str, float]
 Judge: TypeAlias = "Callable[[SourceFacts, Limits], Outcome]"
 Need: TypeAlias = Literal["device", "host"]
 
-OWN = "our own choice"
 GUIDE = "Hugging Face, Profiling in PyTorch"
 PYTORCH = "PyTorch, Profiling to understand torch.compile performance"
 HTA = "Holistic Trace Analysis"
@@ -27,17 +25,13 @@ AIU = "kineto-spyre, AIU runtime events"
 
 @dataclass(frozen=True)
 class Rule:
-    """One rule; `test` says when it speaks, its limits in braces. A key ending in `share` is a share of 1, in
-    `_ns` a time.
-    """
+    """One rule: what it is called, when it speaks, what usually helps, and the function that judges."""
 
     id: str
     title: str
-    test: str
-    origin: str  # where it comes from
+    threshold: RuleThreshold
     helps: str
     judge: Judge
-    limits: Limits = field(default_factory=dict)
     note: bool = False  # a fact for reading on, no loss
     always: bool = False  # however little time it claims
     needs: tuple[Need, ...] = ()  # whose slices it cannot judge without
@@ -48,31 +42,18 @@ class Rule:
             lacking = facts.lacking(need)
             if lacking is not None:
                 return lacking
-        return self.judge(facts, self.limits)
-
-    @property
-    def threshold(self) -> str:
-        """The test with its limits filled in."""
-        return self.test.format(**{key: _limit_text(key, limit) for key, limit in self.limits.items()})
+        return self.judge(facts, self.threshold.limits)
 
 
 def rule(
     id: str,
     title: str,
-    test: str,
+    threshold: RuleThreshold,
     *,
-    origin: str,
     helps: str,
-    limits: Limits | None = None,
     note: bool = False,
     always: bool = False,
     needs: tuple[Need, ...] = (),
 ) -> Callable[[Judge], Rule]:
-    """Make a rule of the function that judges a source by these limits."""
-    return lambda judge: Rule(id, title, test, origin, helps, judge, dict(limits or {}), note, always, needs)
-
-
-def _limit_text(key: str, limit: float) -> str:
-    if key.endswith("share"):
-        return f"{limit * 100:g} %"
-    return format_ns(limit) if key.endswith("_ns") else f"{limit:g}"
+    """Make a rule of the function that judges a source by the limits of the threshold."""
+    return lambda judge: Rule(id, title, threshold, helps, judge, note, always, needs)

@@ -41,5 +41,7 @@ def rules_table() -> str:
     lines = ["| rule | speaks when | from | what usually helps |", "|---|---|---|---|"]
     for rule in RULES.values():
         kind = " (a note)" if rule.note else ""
-        lines.append(f"| `{rule.id}`{kind}: {rule.title} | {rule.threshold} | {rule.origin} | {rule.helps} |")
+        lines.append(
+            f"| `{rule.id}`{kind}: {rule.title} | {rule.threshold} | {rule.threshold.origin} | {rule.helps} |"
+        )
     return "\n".join(lines) + "\n"

@@ -9,12 +9,13 @@ from ...base.intervals import merge
 from ...base.safe_text import safe
 from ...base.units import count_of, format_ns, format_share
 from ..op_events import ANNOTATION, OP, RUNTIME
+from ..rule_threshold import OWN, Limits, RuleThreshold
 from ..step_choice import Steps
 from .baseline import Baseline
 from .facts import SourceFacts, share
 from .finding import NotJudged, Observation, Outcome
 from .host import LOADER
-from .rule import GUIDE, OWN, Limits, rule
+from .rule import GUIDE, rule
 
 NO_STEPS = NotJudged("the trace has no steps")
 FEW_STEPS = NotJudged("the trace has less than three steps of a kind")
@@ -27,13 +28,15 @@ NAMELESS = "an annotation whose name was not recorded"
 @rule(
     "cold-start",
     "Cold start",
-    "the first step takes at least {times} times the median of those after it",
-    origin=f"{GUIDE}; the limit is {OWN}",
+    RuleThreshold(
+        "the first step takes at least {times} times the median of those after it",
+        f"{GUIDE}; the limit is {OWN}",
+        {"times": 2},
+    ),
     helps=(
         "Warm up before measuring (compilation, allocators, autotuning, the profiler's buffers), and skip "
         "the first step in averages."
     ),
-    limits={"times": 2},
 )
 def cold_start(facts: SourceFacts, limits: Limits) -> Outcome:
     """The first step takes far longer than the rest."""
@@ -59,13 +62,15 @@ def cold_start(facts: SourceFacts, limits: Limits) -> Outcome:
 @rule(
     "late-first-op",
     "Nothing runs at the start",
-    (
-        "between the start of an annotation and the first operator or call in it lie at least {gap_ns} and "
-        "{share} of it"
+    RuleThreshold(
+        (
+            "between the start of an annotation and the first operator or call in it lie at least "
+            "{gap_ns} and {share} of it"
+        ),
+        f"{GUIDE} (there: the first aten operator); the limits are {OWN}",
+        {"gap_ns": 100_000, "share": 0.1},
     ),
-    origin=f"{GUIDE} (there: the first aten operator); the limits are {OWN}",
     helps="See what the Python code does there (with_stack=True shows it): input, setup, compilation.",
-    limits={"gap_ns": 100_000, "share": 0.1},
 )
 def late_first_op(facts: SourceFacts, limits: Limits) -> Outcome:
     """Nothing known runs at the start of an annotation."""
@@ -109,11 +114,13 @@ def late_first_op(facts: SourceFacts, limits: Limits) -> Outcome:
 @rule(
     "compiled-slower",
     "Compiled steps are slower",
-    (
-        "the median step with compiled regions takes longer than the median step without: of one trace, or "
-        "of this one and its baseline (--baseline)"
+    RuleThreshold(
+        (
+            "the median step with compiled regions takes longer than the median step without: of one "
+            "trace, or of this one and its baseline (--baseline)"
+        ),
+        GUIDE,
     ),
-    origin=GUIDE,
     helps=(
         "For tiny work the price of each compiled call exceeds what it saves: compile more at once, or not "
         "this part."

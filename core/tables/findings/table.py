@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ...base.errors import UsageError
 from ..scope import Scope
-from ..table import Column, Table, Tables
+from ..table import Column, Table, Tables, TableSchema
 from .finding import Findings
 from .forms import finding_row
 from .saved import saved_findings
@@ -14,25 +14,31 @@ from .saved import saved_findings
 if TYPE_CHECKING:
     from ..summary import Summary
 
-COLUMNS = (
-    Column("rule", "rule", "text"),
-    Column("kind", "kind", "text"),
-    Column("claimed_ns", "claims", "ns"),
-    Column("share", "of the time", "share"),
-    Column("in_steps", "in steps", "count"),
-    Column("of_steps", "of steps", "count"),
-    Column("finding", "finding", "text"),
-    Column("threshold", "speaks when", "text"),
-    Column("from", "from", "text"),
-    Column("helps", "usually helps", "text"),
-    Column("title", "title", "text", detail=True),
-    Column("place", "place", "text", detail=True),
-    Column("places", "places", "count", detail=True),
-    Column("note", "note", "number", detail=True),
-    Column("sources", "files", "object", detail=True),
-    Column("evidence", "evidence", "object", detail=True),
+FINDINGS = TableSchema(
+    "findings",
+    "Findings",
+    (
+        Column("rule", "rule", "text"),
+        Column("kind", "kind", "text"),
+        Column("claimed_ns", "claims", "ns"),
+        Column("share", "of the time", "share"),
+        Column("in_steps", "in steps", "count"),
+        Column("of_steps", "of steps", "count"),
+        Column("finding", "finding", "text"),
+        Column("threshold", "speaks when", "text"),
+        Column("from", "from", "text"),
+        Column("helps", "usually helps", "text"),
+        Column("title", "title", "text", detail=True),
+        Column("place", "place", "text", detail=True),
+        Column("places", "places", "count", detail=True),
+        Column("note", "note", "number", detail=True),
+        Column("sources", "files", "object", detail=True),
+        Column("evidence", "evidence", "object", detail=True),
+    ),
 )
-NOT_JUDGED = (Column("rule", "rule", "text"), Column("reason", "reason", "text"))
+NOT_JUDGED = TableSchema(
+    "not_judged", "Not checked", (Column("rule", "rule", "text"), Column("reason", "reason", "text"))
+)
 WHOLE = "findings look at all slices of a range: --lanes and --where leave out what they need"
 
 
@@ -53,9 +59,7 @@ def analyse_findings(scope: Scope, baseline: Summary | None = None) -> Tables:
     missing = [{"rule": rule, "reason": reason} for rule, reason in verdicts.not_judged]
     tables = {
         "findings": lambda: findings_table(verdicts, scope.origin),
-        "not_judged": lambda: Table.from_rows(
-            "not_judged", "Not checked", verdicts.scope, NOT_JUDGED, missing
-        ),
+        "not_judged": lambda: Table.from_rows(NOT_JUDGED, verdicts.scope, missing),
     }
     return Tables(verdicts.scope, scope.origin, tables)
 
@@ -63,4 +67,4 @@ def analyse_findings(scope: Scope, baseline: Summary | None = None) -> Tables:
 def findings_table(findings: Findings, origin: int) -> Table:
     """Return a row per finding, losses first, most time first; evidence counts from the origin."""
     rows = [finding_row(finding, origin) for finding in findings.findings]
-    return Table.from_rows("findings", "Findings", findings.scope, COLUMNS, rows)
+    return Table.from_rows(FINDINGS, findings.scope, rows)

@@ -1,0 +1,34 @@
+"""When a rule speaks: its test in words, the limits in it, and where they come from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from ..base.units import format_ns
+
+Limits: TypeAlias = Mapping[str, float]
+"""Numbers by key: one ending in `share` is a share of 1, one ending in `_ns` a time."""
+
+OWN = "our own choice"
+"""The origin of what no source says."""
+
+
+@dataclass(frozen=True)
+class RuleThreshold:
+    """The test of a rule, with the keys of its limits in braces, and its origin."""
+
+    test: str
+    origin: str
+    limits: Limits = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        """Return the test with its limits filled in."""
+        return self.test.format(**{key: _limit_text(key, limit) for key, limit in self.limits.items()})
+
+
+def _limit_text(key: str, limit: float) -> str:
+    if key.endswith("share"):
+        return f"{limit * 100:g} %"
+    return format_ns(int(limit)) if key.endswith("_ns") else f"{limit:g}"
