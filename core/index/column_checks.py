@@ -74,8 +74,8 @@ RULES: Mapping[str, ColumnRule] = {
     "ends.ordinal": ColumnRule("events"),
     "instants.ordinal": ColumnRule("events"),
     "samples.ordinal": ColumnRule("events"),
-    "flows.source_ordinal": ColumnRule("events", none=True),
-    "flows.target_ordinal": ColumnRule("events", none=True),
+    "flows.source_ordinal": ColumnRule("events"),
+    "flows.target_ordinal": ColumnRule("events"),
 }
 
 

@@ -133,6 +133,8 @@ def test_an_index_of_another_trace_is_not_taken(folder: Path) -> None:
         ("blocks.ordinal.u4", 10**6),
         ("strings.offset.i8", -5),
         ("promoted.correlation.position.u4", 10**7),
+        ("flows.source_ordinal.u4", 0xFFFFFFFF),
+        ("flows.target_ordinal.u4", 0xFFFFFFFF),
     ],
 )
 def test_numbers_out_of_bounds_are_damage(folder: Path, column: str, value: int) -> None:
