@@ -14,7 +14,7 @@ from tracelane.core.base.output import print_text
 from tracelane.core.base.safe_text import safe
 
 if TYPE_CHECKING:
-    from tracelane.core.tables.table import Table, TableSchema
+    from tracelane.core.tables.table import Table
 
 JUNIT = click.option("--junit", metavar="FILE", help="Write the results as JUnit XML, one test per limit.")
 GITHUB = click.option(
@@ -33,7 +33,7 @@ class CheckResult:
 
 def results_table(results: Sequence[CheckResult], scope: str) -> Table:
     """Return a row for each limit."""
-    from tracelane.core.tables.table import Column, Table
+    from tracelane.core.tables.table import Column, Table, TableSchema
 
     columns = tuple(Column(key, key, "text") for key in ("verdict", "metric", "result"))
     rows = [
