@@ -16,6 +16,8 @@ from .summary import LEADING, SPREAD_COLUMNS, Summary
 from .table import ABSENT, Column, Table
 
 CONTRIBUTION = Column("contribution", "of all change", "share", statistic=True)
+WITH_DEVICE = ("ops", "modules")
+"""Tables whose rows are ranked by their time on the host and on the device, added up."""
 OF_COUNTS: Mapping[Verdict, Verdict] = {"slower": "higher", "faster": "lower"}
 """What is said of numbers that are no times."""
 
@@ -87,7 +89,8 @@ def difference(before: Summary, now: Summary, least_ns: int = 0) -> Difference:
         table = delta(mine, other, "B against A")
         if name in JUDGED:
             table = with_verdicts(name, table, before, now)
-        tables[name] = _ranked(name, table, judged_by(name, mine), least_ns)
+        keys = ("self_cpu_ns", "self_device_ns") if name in WITH_DEVICE else (judged_by(name, mine),)
+        tables[name] = _ranked(name, table, keys, least_ns)
     names = [*now.metrics, *(name for name in before.metrics if name not in now.metrics)]
     changes = {}
     for name in names:
@@ -135,11 +138,12 @@ def _pooled(name: str, table: Table, lonely: I64, own: Summary, other: Summary) 
     return replace(table, data=data)
 
 
-def _ranked(name: str, table: Table, key: str, least_ns: int) -> Table:
-    """Return the rows that changed, the worst first: by how much more there is of a column, with their share
-    of all change of it. Steps stay in order.
+def _ranked(name: str, table: Table, keys: tuple[str, ...], least_ns: int) -> Table:
+    """Return the rows that changed, the worst first: by how much more there is of some columns together, with
+    their share of all change of them. Steps stay in order.
     """
-    change = np.asarray(table.data[delta_key(key)], np.int64)
+    changes = [np.asarray(table.data[delta_key(key)], np.int64) for key in keys]
+    change: I64 = np.sum(changes, axis=0, dtype=np.int64)
     times = [np.abs(np.asarray(table.data[c.key])) for c in table.columns if c.change and c.unit == "ns"]
     counts = [np.asarray(table.data[c.key]) != 0 for c in table.columns if c.change and c.unit == "count"]
     moved = np.any([time >= max(1, least_ns) for time in times], axis=0)
@@ -154,4 +158,5 @@ def _ranked(name: str, table: Table, key: str, least_ns: int) -> Table:
         for key, values in table.data.items()
     }
     data[CONTRIBUTION.key] = share[order]
-    return replace(table, columns=(*table.columns, CONTRIBUTION), data=data)
+    names = {column.key: table.texts(column.key) for column in table.columns if column.is_name}
+    return replace(table, columns=(*table.columns, CONTRIBUTION), data=data, left_out=names)

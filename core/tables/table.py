@@ -93,6 +93,7 @@ class Table(TableSchema):
     positions: AnyArray | None = None
     sources: AnyArray | None = None  # of each row's position; None: all of the first source
     origin_ns: int = 0  # of trace time, from which moments count
+    left_out: Mapping[str, Sequence[str]] = field(default_factory=dict)  # names of rows left out, by column
 
     @classmethod
     def from_rows(
@@ -220,11 +221,15 @@ class Table(TableSchema):
 
     @cached_property
     def short_forms(self) -> Mapping[str, Mapping[str, str]]:
-        """Of each column of names the short form of each name, by which no two of them are the same."""
+        """Of each column of names the short form of each name, by which no two of them are the same, nor one
+        that was left out.
+        """
         forms = {}
         for column in self.columns:
             if column.is_name:
-                names = sorted({text for text in self.texts(column.key) if text})
+                names = sorted(
+                    {text for text in (*self.texts(column.key), *self.left_out.get(column.key, ())) if text}
+                )
                 forms[column.key] = dict(zip(names, short_names(names)))
         return forms
 

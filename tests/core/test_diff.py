@@ -18,6 +18,7 @@ from tracelane.core.tables.metrics import metrics
 from tracelane.core.tables.scope import Scope
 from tracelane.core.tables.summary import Summary, summarise
 from tracelane.core.trace import Trace, open_trace
+from tracelane.tui.text.diff import compact
 
 HASH = "fxa1b2c3d4e5f6a7b8c9d0e1f2a3b4"
 
@@ -84,6 +85,53 @@ def test_changes(tmp_path: Path) -> None:
     assert not diff.metrics["ops.calls"].exceeds(0.0)
     assert [row["wall_ns_delta"] for row in diff.tables["steps"].rows()] == [100_000]
     assert list(difference(before, now, 5_000).tables["kernels"].data["name"]) == ["grown", "gone"]
+
+
+def test_time_on_the_device_ranks_ops(tmp_path: Path) -> None:
+    """Ops are ranked by what changed on host and device together; short names tell left-out rows apart."""
+    kernels = {"aten::mul": "void f<4, g<A::Mul>>(int)", "aten::add": "void f<4, g<A::Add>>(int)"}
+
+    def side(title: str, host_us: int, device_us: int) -> Summary:
+        events: list[Event] = []
+        for number, (name, kernel) in enumerate(kernels.items()):
+            at = 1000 * number
+            slower = name == "aten::add"
+            events += [
+                complete(
+                    at, 100 + (0 if slower else host_us), name, pid=7, tid=7, args={"External id": number + 1}
+                ),
+                complete(
+                    at + 10,
+                    5,
+                    "cudaLaunchKernel",
+                    cat="cuda_runtime",
+                    pid=7,
+                    tid=7,
+                    args={"correlation": number + 1},
+                ),
+                complete(
+                    at + 50,
+                    200 + (device_us if slower else 0),
+                    kernel,
+                    cat="kernel",
+                    pid=0,
+                    tid=1,
+                    args={"correlation": number + 1},
+                ),
+            ]
+        return summarise(Scope(Trace([index_of(events, tmp_path / title)])), title)
+
+    diff = difference(side("a", 0, 0), side("b", 3, 40))
+    rows = [
+        (row["name"], row["self_cpu_ns_delta"], row["self_device_ns_delta"])
+        for row in diff.tables["ops"].rows()
+    ]
+    assert rows == [("aten::add", 0, 40_000), ("aten::mul", 3_000, 0)]
+    assert diff.tables["ops"].data["contribution"].tolist() == pytest.approx([40 / 43, 3 / 43])
+    (row,) = diff.tables["kernels"].rows()
+    assert row["name"] == kernels["aten::add"]
+    assert diff.tables["kernels"].short_forms["name"][row["name"]] == "f<4, g<Add>>"
+    assert "Δ self device" in [column.title for column in compact("ops", diff.tables["ops"]).columns]
 
 
 def test_against_itself(tmp_path: Path) -> None:

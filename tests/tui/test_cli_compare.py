@@ -179,6 +179,15 @@ def test_a_side_may_be_filtered(tmp_path: Path, capsys: Capture) -> None:
     assert rows and all("bmm" in row["name"] for row in rows)
 
 
+def test_a_filter_that_leaves_nothing_is_no_success(trace: str, capsys: Capture) -> None:
+    """A filter of which nothing is left to compare ends as a wrong command, not as all is well."""
+    for arguments in (["diff", trace, trace], ["check", trace, "--baseline", trace]):
+        assert main([*arguments, "--fail-above", "5%", "--where", "nosuch"]) == EXIT_USAGE
+        assert "nothing to check: no kernel or op matches 'nosuch'" in capsys.readouterr().err
+        assert main([*arguments, "--fail-above", "5%", "--where", "linear"]) == 0
+        capsys.readouterr()
+
+
 def test_limits_stand_in_a_file(trace: str, tmp_path: Path, capsys: Capture) -> None:
     """[max] and [min] of a TOML file are limits as --max and --min are; what means nothing there is named."""
     limits = tmp_path / "limits.toml"

@@ -118,7 +118,7 @@ def check(
     are_kept = [limit.is_kept(values[limit.metric]) for limit in limits]
     changes = []
     if earlier is not None:
-        changes = threshold.gated(difference(earlier, summarise(scope, opened.title)))
+        changes = threshold.gated(difference(earlier, summarise(scope, opened.title)), opened.where)
     results = [
         *(
             CheckResult(limit.metric, limit.text(values[limit.metric]), not good)

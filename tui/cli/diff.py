@@ -83,7 +83,7 @@ def diff(
     keep_sides(sides, index_options, choice)
     *before, now = (read_side(side, index_options, choice, step_name, where, attribute) for side in sides)
     result = difference(median_of_runs(before), now, threshold.least_ns)
-    gated = threshold.gated(result)
+    gated = threshold.gated(result, where)
     failed = threshold.failed(gated)
     if as_json or form == "json":
         print_text(_json(result, limit, failed), end="")

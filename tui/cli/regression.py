@@ -21,6 +21,8 @@ DEFAULT_METRICS = ("kernels.time", "step.wall.median", "ops.self_cpu")
 """The first of these that both sides have is what --fail-above holds to, where --metric does not say: the
 time of kernels, without copies and memsets, repeats where walls of the host do not.
 """
+NOT_FILTERED = "step.wall.median"
+"""What a filter of slices does not narrow."""
 
 METRIC = click.option(
     "--metric",
@@ -62,13 +64,23 @@ class Threshold:
             metric_group_of(name)
         return cls(names, share, least, fail_above or "")
 
-    def gated(self, difference: Difference) -> list[MetricChange]:
-        """Return the metrics that are held to the share; UsageError for one that a side lacks."""
+    def gated(self, difference: Difference, where: str | None = None) -> list[MetricChange]:
+        """Return the metrics that are held to the share; UsageError for one that a side lacks, and where the
+        filter leaves nothing to hold to it.
+        """
         metrics = difference.metrics
         if self.share is None:
             return []
         if not self.names:
             known = [name for name in DEFAULT_METRICS if name in metrics and metrics[name].change is not None]
+            if where is not None:
+                known = [
+                    name
+                    for name in known
+                    if name != NOT_FILTERED and (metrics[name].before or metrics[name].metric.value)
+                ]
+                if not known:
+                    raise UsageError(f"--fail-above has nothing to check: no kernel or op matches {where!r}")
             return [metrics[name] for name in known[:1]]
         for name in self.names:
             if name not in metrics:

@@ -1,4 +1,4 @@
-"""A comparison as tables that fit a line: of each row the time that it is ranked by, before and now."""
+"""A comparison as tables that fit a line: of each row the times that it is ranked by, before and now."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tracelane.core.export.formats import text_in_unit
 from tracelane.core.tables.delta import PRESENCE, delta_key, relative_key
-from tracelane.core.tables.diff import CONTRIBUTION, Difference, MetricChange
+from tracelane.core.tables.diff import CONTRIBUTION, WITH_DEVICE, Difference, MetricChange
 from tracelane.core.tables.noise import TEST
 from tracelane.core.tables.row_noise import VERDICT, judged_by
 from tracelane.core.tables.table import Column, Table, TableSchema, Value
@@ -48,7 +48,11 @@ def compact(name: str, table: Table) -> Table:
     keys = [table.columns[0].key, "count", delta_key("count"), lead, delta_key(lead), relative_key(lead)]
     if name == "steps":
         keys += ["wall_ns", delta_key("wall_ns"), relative_key("wall_ns"), "idle_ns", delta_key("idle_ns")]
-    keys += [VERDICT.key, CONTRIBUTION.key, PRESENCE]
+    keys.append(VERDICT.key)
+    device = ("self_device_ns", delta_key("self_device_ns"), relative_key("self_device_ns"))
+    if name in WITH_DEVICE and any(table.numbers(key).any() for key in device[:2]):
+        keys += device
+    keys += [CONTRIBUTION.key, PRESENCE]
     columns = {column.key: column for column in table.columns}
     return replace(table, columns=tuple(columns[key] for key in dict.fromkeys(keys) if key in columns))
 
