@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 MOST_SLICES = 3_000_000
 """Of more slices it would take seconds of processor time to count exactly what a device does."""
-MOST_OF_SPAN = 0.9
+MOST_OF_SPAN = 0.98
 """Of a device that works in less of the time it is said what its share is a share of."""
 ESTIMATE_CELLS = 4096
 """In so many parts of the time the work of a device's lanes is added up instead."""

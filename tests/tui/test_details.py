@@ -89,6 +89,25 @@ def test_a_kernel_has_its_chain(trace: Trace) -> None:
     assert " ← launch launch ← op aten::linear" in chain
 
 
+def test_what_a_slice_means_stands_behind_its_arguments(trace: Trace) -> None:
+    """Duration and launch delay come first, then the chain, the arguments, and what such a slice does."""
+    _, details = thing_and_details(trace, LONG_NAME)
+    details = replace(details, means="adds numbers")
+    arguments = Arguments({"stream": 1}, slow_reason="compressed")
+    lines = details_text(details, arguments, 100, LOOK).plain.splitlines()[1:]
+    heads = (
+        "duration",
+        "kernel ",
+        "arguments",
+        "stream",
+        "arguments: compressed",
+        "adds numbers",
+        "category",
+    )
+    rows = [next(at for at, line in enumerate(lines) if line.startswith(head)) for head in heads]
+    assert rows == sorted(rows) and rows[0] == 0
+
+
 @pytest.mark.parametrize(
     ("start", "remark"),
     [(125, "5 µs"), (110, "-10 µs · began while the launch ran"), (90, "-30 µs · clocks disagree")],

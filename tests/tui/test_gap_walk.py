@@ -18,8 +18,10 @@ from tracelane.tui.actions import gaps
 from tracelane.tui.actions.refusal import Refusal
 from tracelane.tui.actions.table import Scene
 from tracelane.tui.actions.view import first_session, view_of
+from tracelane.tui.clock import stamps_of
 from tracelane.tui.draw.layout import Layout
 from tracelane.tui.draw.line import lane_key
+from tracelane.tui.panels.gap import gap_fields
 from tracelane.tui.session import GapId, RowKey, Session
 from tracelane.tui.things import thing_by_id
 
@@ -124,8 +126,11 @@ async def test_the_longest_gap_says_what_idle_says(corpus_cache: Path) -> None:
         await pilot.press("I")
         await wait_until_idle(app, pilot)
         text = screen_text(app)
+        fields = gap_fields(trace, stamps_of(trace, app.session), app.store.selected)
     for part in ("gap of 15.998 ms", "host wait: the host was late", "cudaMemcpyAsync"):
         assert part in text, part
+    labels = [field.label for field in fields]
+    assert labels[:4] == ["length", "class", "ended by", "launched by"] and labels[-1] == "before it"
 
 
 @needs_cases

@@ -72,7 +72,7 @@ def test_busy_shares_name_their_device(devices: list[DeviceShare], text: list[st
 @pytest.mark.parametrize(
     ("path", "at_80"),
     [
-        ("gpu/hta_a100_resnet_ddp_nccl.json.gz", "GPU 0 busy 23.8 %"),
+        ("gpu/hta_a100_resnet_ddp_nccl.json.gz", "GPU 0 busy 23.8 % of 660.551 ms"),
         ("gpu/tl_vllm_capture_python_functions.pt.trace.json.gz", "GPU 2 busy 1.5 %"),
         (LOST, "+ 30 events far off  10 steps  AIU 0 busy ≈96.2 %"),
         ("gpu/tl_vllm_decode_cudagraph_exec.json.gz", "device 2 busy 99.8 %"),

@@ -16,8 +16,9 @@ from tests.tui.small_trace import MS, START
 from tracelane.core.index.store import Index
 from tracelane.core.trace import Trace
 from tracelane.tui.draw.glyphs import UNICODE
+from tracelane.tui.draw.labels import length_title
 from tracelane.tui.draw.lines import LineContext
-from tracelane.tui.draw.overview import _titled, busy_levels, minimap_lines, minimap_view, window
+from tracelane.tui.draw.overview import busy_levels, minimap_lines, minimap_view, window
 from tracelane.tui.draw.palette import Depth, Palette
 from tracelane.tui.lanes.messages import ViewMoved
 from tracelane.tui.lanes.minimap import Minimap
@@ -64,11 +65,17 @@ def test_lines_have_their_width(trace: Trace, height: int) -> None:
 
 @pytest.mark.parametrize(
     ("cells", "title"),
-    [(17, "device 549.568 ms"), (16, "device 549.56 ms"), (15, "device 549.5 ms"), (3, "device 549 ms")],
+    [(17, "device 549.568 ms"), (16, "device 549.56 ms"), (15, "device 549.5 ms"), (12, "device")],
 )
 def test_the_unit_is_never_cut(cells: int, title: str) -> None:
     """Beside narrow lanes the length loses digits, not its unit."""
-    assert _titled("device", 549_568_123, cells) == title
+    assert length_title("device", 549_568_123, cells) == title
+
+
+def test_of_a_long_trace_the_largest_unit_is_said() -> None:
+    """Half an hour is not cut within a number."""
+    assert length_title("device", 1_863_700_000_000, 20) == "device 31 min 03.7 s"
+    assert length_title("device", 1_863_700_000_000, 14) == "device 31 min"
 
 
 def test_the_visible_part_is_bracketed(trace: Trace) -> None:

@@ -42,6 +42,13 @@ def test_the_chosen_tab_shows_its_panels(width: int) -> None:
                 assert "·".join(title for _, title in group.panels) in line
 
 
+def test_panels_that_lead_to_nothing_are_dim_beside_the_chosen_one() -> None:
+    """Among the panels of the chosen key too: what is known to be empty is dim, not underlined."""
+    (line,) = [tab for tab in tabs("table", 200, empty={"categories"}) if "Lane" in tab.plain]
+    styles = {(line.plain[span.start : span.end], str(span.style)) for span in line.spans}
+    assert {("Category", "dim"), ("Lane", "underline")} <= styles
+
+
 async def test_a_panel_without_rows_says_what_is_not_there(trace: Trace) -> None:
     """Each panel has a sentence of its own, and shows it where the trace has nothing for it."""
     assert set(PANELS) < set(panel_names())

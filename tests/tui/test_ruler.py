@@ -156,6 +156,15 @@ def test_the_lengths_of_range_and_baseline(
     assert line[16 + 4 :].rstrip() == upper
 
 
+@pytest.mark.parametrize(("begin", "is_named"), [(6, False), (7, False), (8, True)])
+def test_the_length_of_a_range_and_a_steps_name_are_two_words(begin: int, is_named: bool) -> None:
+    """Where the length of a short range would stand right behind a step's name, the name is left out."""
+    steps = [StepMark("5", 0, 60_000)]
+    session = Session(Viewport(0, 64_000, 64), 0, range=(1000 * begin, 1000 * (begin + 4)))
+    line, _ = text_of(ruler_lines(session, Origin(0), steps, LOOK, 2))
+    assert "4 µs" in line.split("step 5 ")[-1] and ("step 5 " in line) == is_named
+
+
 def test_steps_per_frame_are_bounded() -> None:
     """However many steps lie in the view, at most two per cell and a remainder are drawn."""
     steps = [StepMark(str(i), 10 * i, 10 * i + 10) for i in range(100_000)]

@@ -11,6 +11,7 @@ from rich.segment import Segment
 from tracelane.tui.draw.glyphs import ASCII, UNICODE, Glyphs, eighths, glyphs_for
 from tracelane.tui.draw.labels import fit, fit_middle, padded
 from tracelane.tui.draw.palette import Depth, Palette
+from tracelane.tui.draw.rows import share_label
 from tracelane.tui.draw.runs import FULL, OPEN_LEFT, OPEN_RIGHT, RAGGED, TOUCH, WHOLE, InstantCell, Run
 from tracelane.tui.draw.segments import (
     SelectedCells,
@@ -180,6 +181,16 @@ def test_busy_levels() -> None:
 def test_compact_counts(count: int, text: str) -> None:
     """Counts take at most four cells and are never rounded up."""
     assert compact_count(count) == text
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [(0.0, ""), (1.0, ""), (0.003, "<1 %"), (0.28, "28 %"), (0.997, ">99 %")],
+)
+def test_a_share_is_never_rounded_to_none_or_all(share: float, text: str) -> None:
+    """Of many steps, each with a name of its own, the longest has less than 1 % of the time, not 0 %."""
+    assert share_label(share, is_exact=True) == text
+    assert share_label(share, is_exact=False) == (text and f"≈{text}")
 
 
 @pytest.mark.parametrize("dark", [True, False])

@@ -7,6 +7,8 @@ from functools import lru_cache
 
 from rich.cells import cell_len, set_cell_size
 
+from tracelane.core.base.units import format_ns
+
 ELLIPSIS_FROM = 5
 """In fewer cells the letters are worth more than the sign that some are missing."""
 
@@ -67,6 +69,13 @@ def fit_middle(text: str, width: int, ellipsis: str = "…") -> str:
     while at and (cells := cell_len(text[at - 1])) <= room:
         at, room = at - 1, room - cells
     return fit(head + ellipsis + text[at:], width, "")
+
+
+def length_title(kind: str, length: int, cells: int) -> str:
+    """Return what a line is of and how long that is (ns), as exactly as there is room for."""
+    texts = [format_ns(length, digits) for digits in (3, 2, 1, 0)]
+    texts.append(" ".join(texts[-1].split()[:2]))  # "31 min" of "31 min 04 s"
+    return next((f"{kind} {text}" for text in texts if len(kind) + 1 + len(text) <= cells), kind)
 
 
 @lru_cache(maxsize=8192)

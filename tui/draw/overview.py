@@ -21,7 +21,7 @@ from tracelane.core.query.cells import row_cells
 from tracelane.core.trace import Lane, Trace
 
 from ..session import Session, Viewport
-from .labels import fit
+from .labels import fit, length_title
 from .lines import LineContext
 from .presets import device_lanes
 from .quiet import no_work
@@ -136,22 +136,16 @@ def _busy_lines(trace: Trace, session: Session, look: LineContext, height: int) 
         # What an accelerator does tells the parts of a trace apart; its host is always busy.
         kind = "device" if both else "all"
         merged = device if both else tuple(map(max, device, host))
-        return [overview_line(_titled(kind, length, look.titles - 1), merged, left, right, look)]
+        return [overview_line(length_title(kind, length, look.titles - 1), merged, left, right, look)]
     if both:
         return [
             overview_line("device", device, left, right, look),
-            overview_line(_titled("host", length, look.titles - 1), host, left, right, look),
+            overview_line(length_title("host", length, look.titles - 1), host, left, right, look),
         ]
     merged = tuple(map(max, device, host))
     upper = tuple(max(0, 2 * level - 8) if level >= 0 else 0 for level in merged)
     lower = tuple(min(8, 2 * level) if level >= 0 else -1 for level in merged)
     return [overview_line("all", upper, left, right, look), overview_line(title, lower, left, right, look)]
-
-
-def _titled(kind: str, length: int, cells: int) -> str:
-    """Return what a line is of and how long the trace is, in as many digits as there is room for."""
-    titles = [f"{kind} {format_ns(length, digits)}" for digits in (3, 2, 1, 0)]
-    return next((title for title in titles if len(title) <= cells), titles[-1])
 
 
 def window(view: Viewport, visible: Viewport) -> tuple[int, int]:

@@ -238,11 +238,7 @@ class RowReader:
             name = lead.name
             if name < 0:
                 name = int(index.column("slices.name")[first + drawn[i].at])
-            share = (
-                ""
-                if lead.share in (0.0, 1.0)
-                else f"{'' if lead.is_exact else ABOUT}{100 * lead.share:.0f} %"
-            )
+            share = share_label(lead.share, lead.is_exact)
             label = self._labels.get((source, name))
             if label is None:
                 if len(self._labels) >= KEPT_NAMES:
@@ -464,6 +460,15 @@ class RowReader:
                 start = int(index.column(column)[item])
                 return Selected(selection.source, row, item - int(rows[row]["first"]), start, start, kind)
         return None
+
+
+def share_label(share: float, is_exact: bool) -> str:
+    """Return which share of the time of several slices one name takes, "" where there is no other name."""
+    if share in (0.0, 1.0):
+        return ""
+    percent = round(100 * share)
+    text = "<1" if percent < 1 else ">99" if percent > 99 else str(percent)
+    return f"{'' if is_exact else ABOUT}{text} %"
 
 
 def _sparse(index: Index, column: str, positions: I64, missing: int) -> list[int]:

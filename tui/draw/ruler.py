@@ -19,7 +19,7 @@ from ..clock import stamps_of
 from ..session import Session, Viewport
 from ..steps import StepMark
 from ..zone import moment_of, zone_text
-from .labels import fit, fit_middle
+from .labels import fit, fit_middle, length_title
 from .lines import LineContext, range_cells
 from .palette import Look as RunLook
 from .segments import ascii_segments
@@ -166,7 +166,7 @@ def ruler_lines(
     lines = []
     if height > 1:
         above = _steps(view, steps, session, look, measured_from)
-        lines.append([*_corner(f"view {format_ns(view.span)}", look), *above])
+        lines.append([*_corner(length_title("view", view.span, look.titles - 1), look), *above])
     cursor = time_text(session.cursor, session, origin, digits_for(view))
     lines.append(
         [
@@ -280,7 +280,7 @@ def _steps(
     closed: set[int] = set()
     if session.range is not None:
         at, text = _length(view, session.range, look)
-        closed.update(range(*range_cells(view, session.range)), range(at, at + cell_len(text)))
+        closed.update(range(*range_cells(view, session.range)), range(at - 1, at + cell_len(text) + 1))
     if session.baseline is not None:
         closed.update(range(*range_cells(view, session.baseline)))
     if measured_from is not None:

@@ -127,6 +127,7 @@ def _slice(trace: Trace, stamps: TimeWriter, thing: Thing, detail: SliceDetail) 
         Field("duration", format_ns(detail.duration, 9)),
         *_step_fields(trace, stamps, thing),
         *_launch_fields(trace, stamps, detail.id, detail.category),
+        *_rank_fields(trace, thing),
         *_telemetry_fields(trace, stamps, thing),
     ]
     own = (
@@ -137,7 +138,6 @@ def _slice(trace: Trace, stamps: TimeWriter, thing: Thing, detail: SliceDetail) 
         *own,
         Field("category", detail.category or NONE),
         *_lane_fields(thing),
-        *_rank_fields(trace, thing),
         *_start_fields(stamps, thing),
         _parent(trace, detail.id),
         *([Field("children", format_count(detail.children))] if detail.children else []),
@@ -289,7 +289,6 @@ def details_text(details: Details, arguments: Arguments | None, width: int, look
     """Return the whole panel for a width in cells; arguments None: still being read."""
     width = max(10, width)
     lines = [Text(line, look.title) for line in wrap(safe(details.title), width)]
-    lines.extend(Text(line, look.label) for line in textwrap.wrap(details.means, width))
     lines.extend(Text(f"⚠ {remark}", look.warning) for remark in details.remarks)
     lead, rest = details.fields[: details.lead], details.fields[details.lead :]
     lines.extend(laid_out(lead, width, look.label, look.jump))
@@ -303,6 +302,7 @@ def details_text(details: Details, arguments: Arguments | None, width: int, look
         lines.append(Text("arguments: reading…", look.label))
     else:
         lines.extend(_argument_lines(arguments, width, look))
+    lines.extend(Text(line, look.label) for line in textwrap.wrap(details.means, width))
     if details.lead:
         lines.extend(laid_out(rest, width, look.label, look.jump))
     lines.extend(around_lines(details.around, width, look.label, look.jump))
@@ -344,9 +344,6 @@ def shares(widths: Sequence[int], room: int) -> list[int]:
 
 def _argument_lines(arguments: Arguments, width: int, look: DetailsStyles) -> list[Text]:
     lines = []
-    for remark in (arguments.slow_reason, arguments.problem):
-        if remark:
-            lines.append(Text(f"arguments: {safe(remark)}", look.label))
     groups: list[tuple[str, dict[str, Any]]] = [("arguments", arguments.begin)]
     if arguments.end is not None and arguments.end != arguments.begin:
         groups.append(("arguments of its end", arguments.end))
@@ -356,6 +353,9 @@ def _argument_lines(arguments: Arguments, width: int, look: DetailsStyles) -> li
             lines.extend(laid_out(fields_of(values), width, look.label, look.jump))
     if not arguments.begin and not arguments.end and not arguments.problem:
         lines.append(Text("no arguments", look.label))
+    for remark in (arguments.slow_reason, arguments.problem):
+        if remark:
+            lines.append(Text(f"arguments: {safe(remark)}", look.label))
     return lines
 
 

@@ -29,11 +29,11 @@ def gap_fields(trace: Trace, stamps: TimeWriter, thing: Thing) -> list[Field]:
     return [
         Field("length", format_ns(gap.length, 9)),
         *([Field("class", _class_text(gap))] if gap.kind is not None else []),
-        Field("comes back", _recurrence_text(trace, stamps, thing)),
-        Field("before it", _name(trace, gap.before), jump_to(gap.before)),
         Field("ended by", _name(trace, gap.after), jump_to(gap.after)),
         *_launch_fields(gap),
         *_thread_fields(gap),
+        Field("comes back", _recurrence_text(trace, stamps, thing)),
+        Field("before it", _name(trace, gap.before), jump_to(gap.before)),
     ]
 
 

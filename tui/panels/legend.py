@@ -13,7 +13,6 @@ from ..draw.palette import Look, Palette, key_of
 from ..draw.runs import FULL
 
 CATEGORY_CELLS = 30
-MARK_CELLS = 60
 MOST_CATEGORIES = 200
 MOST_INSTANTS = 1 << 20
 """Instants that are asked for their category: a legend must not cost more than a frame or two."""
@@ -53,11 +52,11 @@ def legend_text(trace: Trace, palette: Palette, glyphs: Glyphs, width: int) -> T
     marks = [
         (
             (f"12 {glyphs.many} mm 28 %", many),
-            "several slices: how many, and the name with most of their time (≈: of a sample)",
+            "merged slices: how many, the name with most of their time (≈: of a sample)",
         ),
         (
             (f" {glyphs.folded_frames} ", palette.title),
-            "Python frames that hold little else than one another, in one row",
+            "Python frames that hold little but one another, in one row",
         ),
         ((f" {glyphs.instant} ", palette.style("annotation", Look.MARK)), "an instant"),
         ((f" {glyphs.overlap} ", palette.title), "row of slices that overlap without nesting"),
@@ -73,7 +72,7 @@ def legend_text(trace: Trace, palette: Palette, glyphs: Glyphs, width: int) -> T
         ),
     ]
     meanings = [Text.assemble(mark, " ", meaning, no_wrap=True, end="") for mark, meaning in marks]
-    lines.extend(_columns(meanings, MARK_CELLS, width))
+    lines.extend(_columns(meanings, max(map(len, meanings)), width))
     return Text("\n").join(lines)
 
 

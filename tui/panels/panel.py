@@ -84,7 +84,7 @@ def tabs(
     chosen: str, width: int, all_groups: Sequence[TabGroup] = GROUPS, empty: Collection[str] = ()
 ) -> tuple[Text, ...]:
     """Return the tabs, those of the chosen one's key beside it; where there is little room by short names or
-    by their keys alone. Those of which all panels are `empty` are dim.
+    by their keys alone. Those that are `empty`, or of which all panels are, are dim.
     """
     for short in range(SHORTEST + 1):
         groups = [group for group in all_groups if group.key or chosen in dict(group.panels)]
@@ -120,7 +120,8 @@ def _tab(group: TabGroup, chosen: str, short: int, empty: Collection[str]) -> Te
         if number:
             line.append("·", "dim")
         cut = title if short < CUT or name == chosen else title[:SUB_TAB]
-        line.append_text(_link(cut, name, "reverse bold" if name == chosen else "underline"))
+        other = "dim" if name in empty else "underline"
+        line.append_text(_link(cut, name, "reverse bold" if name == chosen else other))
     return line
 
 
