@@ -11,7 +11,7 @@ from ..base.ids import SliceId
 from ..base.units import format_ns
 from ..tables.findings.finding import Evidence, Finding, Findings
 from ..tables.findings.forms import findings_of
-from ..tables.findings.ranks import imbalance_text
+from ..tables.findings.ranks import imbalance_text, next_rank_text
 from ..tables.findings.rules import RULES
 from ..tables.findings.table import NOT_JUDGED, findings_table
 from ..tables.table import Table, Tables
@@ -110,6 +110,7 @@ def _imbalance(store: CaptureStore) -> Finding | None:
     title = store.ranks[number].title
     others, caused = len(skew.sources) - 1, int(skew.caused[column])
     text = imbalance_text(title.capitalize(), len(rows), len(skew), others, caused)
+    text += next_rank_text(skew, column, lambda at: store.ranks[skew.sources[at]].title)
     return Finding(
         rule=rule.id,
         title=rule.title,

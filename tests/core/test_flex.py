@@ -299,3 +299,30 @@ def test_waits_and_receives_by_other_names(tmp_path: Path) -> None:
     assert (device.compute_ns, device.comm_ns) == (400_000, 200_000)
     assert len(steps(Scope(trace)).steps) == 4
     assert {"aiu-waits", "sync"} <= {one.rule for one in findings(Scope(trace)).findings}
+
+
+def test_a_second_late_rank_is_named(tmp_path: Path) -> None:
+    """A rank that costs the others at least half as much as the worst is named beside it, others are not."""
+    texts = []
+    for number, late in enumerate(({0: 0, 1: 60, 2: 40, 3: 0}, {0: 0, 1: 60, 2: 5, 3: 0})):
+        (tmp_path / str(number)).mkdir()
+        folder = jobs_of_ranks(tmp_path / str(number) / "jobs", dict.fromkeys(late, 0))
+        for rank in late:
+            path = folder / f"p-{rank}-job-4.json"
+            events = json.loads(path.read_text())
+            for event in events:
+                turn = int(event["ts"]) // 4000  # in the first two jobs rank 1 is late, in the others rank 2
+                if (
+                    event.get("name", "").startswith("SenRdmaSend")
+                    and event["ph"] == "B"
+                    and rank == 1 + turn
+                ):
+                    event["ts"] += late[rank]
+            path.write_text(json.dumps(events))
+        trace = open_trace([folder], index_dir=tmp_path / "i")
+        (finding,) = [one for one in findings(Scope(trace)).findings if one.rule == "rank-imbalance"]
+        texts.append(finding.text)
+        trace.close()
+    assert "Rank 1 comes last to 2 of 4 collectives" in texts[0]
+    assert texts[0].endswith("; for rank 2, last to 2 of them, the others wait 240 µs.")
+    assert "; for" not in texts[1]

@@ -132,6 +132,14 @@ class SourceFacts:
             return file
         return f"Rank {self.rank}" + (f" ({file})" if self.is_numbered else "")
 
+    def title_of_column(self, column: int) -> str:
+        """Return what sentences call one of the ranks of `skew`."""
+        source = self.skew.sources[column]
+        if self.part.process is not None and len(self.scope.trace.indexes) == 1:
+            return next(part.title for part in self._capture.parts(0) if part.process == source)
+        rank = self.scope.trace.rank(source)
+        return Path(self.scope.trace.indexes[source].path).name if rank is None else f"rank {rank}"
+
     # -- host ---------------------------------------------------------------------------------------------
 
     @cached_property

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from ...base.intervals import merge
 from ...base.units import count_of, format_ns
 from ..rule_threshold import OWN, Limits, RuleThreshold
+from ..skew import Skew
 from .facts import SourceFacts, share
 from .finding import NotJudged, Observation, Outcome
 from .rule import HTA, rule
@@ -58,7 +61,23 @@ def rank_imbalance(facts: SourceFacts, limits: Limits) -> Outcome:
     )
     others, waited = len(skew.sources) - 1, int(caused[column])
     text = imbalance_text(facts.rank_title, len(rows), len(skew), others, waited)
+    text += next_rank_text(skew, column, facts.title_of_column)
     return Observation(text, evidence, claim, times=skew.last_start[rows])
+
+
+def next_rank_text(skew: Skew, column: int, title: Callable[[int], str]) -> str:
+    """Return what the rank of a column is followed by: a rank that costs at least half as much, if there is
+    one; `title` names a column.
+    """
+    caused = skew.caused.copy()
+    caused[column] = 0
+    second = int(caused.argmax())
+    if 2 * caused[second] < skew.caused[column]:
+        return ""
+    return (
+        f"; for {title(second)}, last to {int(skew.came_last[second]):,} of them, the others wait "
+        f"{format_ns(int(caused[second]))}"
+    )
 
 
 def imbalance_text(rank: str, late: int, collectives: int, others: int, waited_ns: int) -> str:
