@@ -107,25 +107,35 @@ class TracelaneApp(Stage):
         self.cutting = CutController(self, store)
         self.saving = SaveController(self, store, SliceSaver(self, store), self.marking)
         self.navigation = NavigationController(self, store, self.searching, self.panels, self.queries)
-        self.drawing.escape_text = self.navigation.escape_text
-        self.on_notices = self.drawing.fill_footer
         self.prompts = PromptController(self, store, self.marking)
-        comparing = CompareController(self, store, self.marking)
+        self.comparing = CompareController(self, store, self.marking)
+        self._collect_commands()
+        self._connect()
+        self.opening = None if isinstance(source, Trace) else self._opening_of(source)
+        self._apply_config()
+
+    def _collect_commands(self) -> None:
+        """Take over what keys and typed verbs do from the controllers."""
         for controller in (
             *(self.panels, self.selection, self.searching, self.marking, self.tables, self.trees),
             *(self.hit_list, self.queries),
             *(self.counters, self.device_clocks, self.logs, self.reloading, self.steps),
-            *(self.saving, self.navigation, self.prompts, comparing),
-            *(RankController(self, store), SourceController(self, store)),
-            LongestController(self, store, self.selection),
+            *(self.saving, self.navigation, self.prompts, self.comparing),
+            *(RankController(self, self.store), SourceController(self, self.store)),
+            LongestController(self, self.store, self.selection),
         ):
             self.handlers.update(controller.commands())
         for typed in (
             *(self.searching, self.marking, self.device_clocks, self.logs, self.steps, self.cutting),
-            *(self.saving, self.prompts, comparing, self.queries),
+            *(self.saving, self.prompts, self.comparing, self.queries),
         ):
             self.verbs.update(typed.verbs())
-        store.subscribe(self.counters.follow_clocks)
+
+    def _connect(self) -> None:
+        """Tell controllers which others draw what they change, and what begins once a trace is there."""
+        self.drawing.escape_text = self.navigation.escape_text
+        self.on_notices = self.drawing.fill_footer
+        self.store.subscribe(self.counters.follow_clocks)
         self.drawing.header_notes += [self.reloading.header_notes, self.searching.header_notes]
         self.searching.listeners.append(self.drawing.fill_header)
         self.reloading.listeners.append(self.drawing.fill_header)
@@ -136,7 +146,9 @@ class TracelaneApp(Stage):
             self.counters.compute_wanted_lanes,
             self.drawing.look_at_busy_shares,
         ]
-        self.opening = None if isinstance(source, Trace) else self._opening_of(source)
+
+    def _apply_config(self) -> None:
+        """Take theme and keys from the settings."""
         for theme in THEMES:
             self.register_theme(theme)
         self.theme = self.config.theme if self.config.theme in self.available_themes else DARK_THEME

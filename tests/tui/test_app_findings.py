@@ -14,10 +14,10 @@ from tests.corpus import CORPUS, needs_corpus
 from tests.tui.driver import message, open_viewer, screen_text, wait_until, wait_until_idle
 from tests.waiting import PATIENCE_S
 from tracelane.core.logs.opening import open_overlay
+from tracelane.core.logs.overlay import LogOptions
 from tracelane.core.tables import cached
 from tracelane.core.tables.findings import judge, saved
 from tracelane.core.trace import Trace, open_trace
-from tracelane.tui.cli.smi import log_options
 from tracelane.tui.lanes.canvas import LaneCanvas
 from tracelane.tui.panels.findings import FindingsPane, banner
 from tracelane.tui.widgets.table import VirtualTable
@@ -207,7 +207,7 @@ async def test_logs_are_no_part_of_it(corpus_cache: Path) -> None:
     """With a log over the trace, and its clock moved, the findings stay those of the trace."""
     own = open_trace(CORPUS / AIU / JAMIE, index_dir=corpus_cache)
     log = CORPUS / "aiu_smi" / "PAIR1_jamie_mlp_upstream_utc_1s.txt"
-    overlay = open_overlay(own, [str(log)], log_options("UTC", None, ()))
+    overlay = open_overlay(own, [str(log)], LogOptions("UTC"))
     async with open_viewer(overlay, SMALL) as (app, pilot):
         await pilot.press("escape")  # the log's notice lies over the banner
         await wait_until_idle(app, pilot)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +22,8 @@ from .regression import FAIL_ABOVE, METRIC, MIN_TIME, Threshold
 from .sides import keep_sides, read_side, split_side
 
 if TYPE_CHECKING:
+    from tracelane.core.tables.diff import MetricChange
+    from tracelane.core.tables.metrics import Metric
     from tracelane.core.tables.summary import Summary
 
 EXCEEDED = 1
@@ -83,18 +87,76 @@ def check(
     what --metric names) rose by more than that, and by more than its noise: that of three and more baselines,
     else of the steps.
     """
-    from tracelane.core.export.formats import json_pieces, json_rows
     from tracelane.core.index.inputs import check_there
     from tracelane.core.tables.diff import difference
     from tracelane.core.tables.metrics import metric_group_of, metrics
     from tracelane.core.tables.summary import summarise
 
-    limits = [
+    limits = _limits(most, least, file)
+    threshold = Threshold.of(names, fail_above, min_time)
+    _check_complete(limits, baselines, fail_above)
+    groups = dict.fromkeys(metric_group_of(limit.metric) for limit in limits)
+    check_there((*opened.traces, *(split_side(text)[0] for text in baselines)))
+    keep_sides((*opened.traces, *baselines), opened.index_options, opened.choice)
+    earlier = _earlier(opened, baselines)
+    scope = opened.scope()
+    outcomes = _outcomes(limits, metrics(scope, groups))
+    changes = []
+    if earlier is not None:
+        changes = threshold.gated(difference(earlier, summarise(scope, opened.title)), opened.where)
+    results = [*(outcome.result for outcome in outcomes), *threshold.results(changes)]
+    passed = not any(result.failed for result in results)
+    if as_json or form == "json":
+        _print_json(scope.text, outcomes, threshold, changes, passed)
+    elif form != "text":
+        print_tables(form, f"check: {scope.text}", [results_table(results, scope.text)])
+    else:
+        for result in results:
+            print_text(safe(f"{'EXCEEDED' if result.failed else 'ok      '}  {result.text}"))
+    report_results("tracelane check", results, junit, github)
+    if not passed:
+        context.exit(EXCEEDED)
+
+
+@dataclass(frozen=True)
+class LimitOutcome:
+    """A limit and the metric that it bounds."""
+
+    limit: Limit
+    metric: Metric
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether the metric keeps the limit."""
+        return self.limit.is_kept(self.metric)
+
+    @property
+    def result(self) -> CheckResult:
+        """The outcome in words."""
+        return CheckResult(self.limit.metric, self.limit.text(self.metric), not self.is_kept)
+
+    @property
+    def row(self) -> dict[str, object]:
+        """The outcome as a row of JSON."""
+        bound = "max" if self.limit.at_most else "min"
+        return {
+            "metric": self.limit.metric,
+            "value": self.metric.value,
+            bound: self.limit.value,
+            "kept": self.is_kept,
+        }
+
+
+def _limits(most: Sequence[str], least: Sequence[str], file: str | None) -> list[Limit]:
+    return [
         *(parse_limit(text, at_most=True) for text in most),
         *(parse_limit(text, at_most=False) for text in least),
         *([] if file is None else read_limits(Path(file))),
     ]
-    threshold = Threshold.of(names, fail_above, min_time)
+
+
+def _check_complete(limits: Sequence[Limit], baselines: Sequence[str], fail_above: str | None) -> None:
+    """Raise UsageError where there is nothing to check, or half of what a comparison needs."""
     if bool(baselines) != (fail_above is not None):
         raise UsageError(
             "give --baseline and --fail-above together: the earlier run, and by how much a metric may rise"
@@ -104,55 +166,45 @@ def check(
             "no limits: give --max METRIC=VALUE, --min METRIC=VALUE, --limits FILE, or --baseline A with "
             "--fail-above"
         )
-    groups = dict.fromkeys(metric_group_of(limit.metric) for limit in limits)
-    check_there((*opened.traces, *(split_side(text)[0] for text in baselines)))
-    keep_sides((*opened.traces, *baselines), opened.index_options, opened.choice)
-    earlier = _earlier(opened, baselines)
-    scope = opened.scope()
-    values = metrics(scope, groups)
-    unknown = [limit.metric for limit in limits if limit.metric not in values]
+
+
+def _outcomes(limits: Sequence[Limit], metrics: Mapping[str, Metric]) -> list[LimitOutcome]:
+    """Return each limit with its metric; UsageError for an unknown metric or a value in a wrong unit."""
+    unknown = [limit.metric for limit in limits if limit.metric not in metrics]
     if unknown:
-        raise UsageError(f"no metric {unknown[0]!r}; there are {', '.join(values)}")
+        raise UsageError(f"no metric {unknown[0]!r}; there are {', '.join(metrics)}")
     for limit in limits:
-        limit.check_unit(values[limit.metric])
-    are_kept = [limit.is_kept(values[limit.metric]) for limit in limits]
-    changes = []
-    if earlier is not None:
-        changes = threshold.gated(difference(earlier, summarise(scope, opened.title)), opened.where)
-    results = [
-        *(
-            CheckResult(limit.metric, limit.text(values[limit.metric]), not good)
-            for limit, good in zip(limits, are_kept)
-        ),
-        *threshold.results(changes),
+        limit.check_unit(metrics[limit.metric])
+    return [LimitOutcome(limit, metrics[limit.metric]) for limit in limits]
+
+
+def _print_json(
+    scope: str,
+    outcomes: Sequence[LimitOutcome],
+    threshold: Threshold,
+    changes: Sequence[MetricChange],
+    passed: bool,
+) -> None:
+    from tracelane.core.export.formats import json_pieces, json_rows
+
+    failed = threshold.failed(changes)
+    compared = [
+        {
+            "metric": one.metric.name,
+            "value": one.metric.value,
+            "before": one.before,
+            "relative": one.relative,
+            "verdict": one.verdict,
+            "kept": one not in failed,
+        }
+        for one in changes
     ]
-    passed = not any(result.failed for result in results)
-    form = "json" if as_json else form
-    if form == "json":
-        rows = [_row(limit, values[limit.metric].value, good) for limit, good in zip(limits, are_kept)]
-        failed = threshold.failed(changes)
-        compared = [
-            {
-                "metric": one.metric.name,
-                "value": one.metric.value,
-                "before": one.before,
-                "relative": one.relative,
-                "verdict": one.verdict,
-                "kept": one not in failed,
-            }
-            for one in changes
-        ]
-        tables = {"limits": json_rows(rows), "baseline": json_rows(compared)}
-        totals = {"totals": json_rows([{"kept": passed}])}
-        print_pieces(json_pieces("check", scope.text, 0, {**tables, **totals}))
-    elif form != "text":
-        print_tables(form, f"check: {scope.text}", [results_table(results, scope.text)])
-    else:
-        for result in results:
-            print_text(safe(f"{'EXCEEDED' if result.failed else 'ok      '}  {result.text}"))
-    report_results("tracelane check", results, junit, github)
-    if not passed:
-        context.exit(EXCEEDED)
+    tables = {
+        "limits": json_rows([outcome.row for outcome in outcomes]),
+        "baseline": json_rows(compared),
+        "totals": json_rows([{"kept": passed}]),
+    }
+    print_pieces(json_pieces("check", scope, 0, tables))
 
 
 def _earlier(opened: TraceOptions, baselines: tuple[str, ...]) -> Summary | None:
@@ -173,8 +225,3 @@ def _earlier(opened: TraceOptions, baselines: tuple[str, ...]) -> Summary | None
         for text in baselines
     ]
     return median_of_runs(sides)
-
-
-def _row(limit: Limit, value: int | float | None, is_kept: bool) -> dict[str, object]:
-    bound = "max" if limit.at_most else "min"
-    return {"metric": limit.metric, "value": value, bound: limit.value, "kept": is_kept}

@@ -13,7 +13,7 @@ from tracelane.core.base.output import print_text, write_new_file
 from tracelane.core.base.safe_text import markdown_code, markdown_words, safe
 
 from .opened import TraceOptions, opened_options
-from .smi import log_options, smi_options
+from .smi import SmiOptions, smi_options
 
 if TYPE_CHECKING:
     from tracelane.core.export.report import Example
@@ -43,10 +43,7 @@ def report(
     bundle: Path | None,
     baseline: str | None,
     redact: bool,
-    logs: tuple[str, ...],
-    log_zone: str | None,
-    lag: float | None,
-    cards: tuple[str, ...],
+    smi: SmiOptions,
 ) -> None:
     """Write what a performance issue needs: environment, iterations, steps, device time, findings, tables.
 
@@ -70,10 +67,10 @@ def report(
         if path is not None and path.exists():
             raise UsageError(f"{path} is there already: choose another name, or remove it")
     earlier = () if baseline is None else (split_side(baseline)[0],)
-    check_there((*opened.traces, *logs, *earlier))
+    check_there((*opened.traces, *smi.paths, *earlier))
     keep_sides(() if baseline is None else (baseline,), opened.index_options, opened.choice)
     scope = opened.scope()
-    overlay = _overlay(scope, logs, log_zone, lag, cards)
+    overlay = _overlay(scope, smi)
     example = example_of(scope)
     here = None
     if bundle is not None or baseline is not None:
@@ -157,18 +154,16 @@ def _picture(scope: Scope, example: Example) -> str:
     return plain_picture(scope.trace, session, (PICTURE_WIDTH, PICTURE_HEIGHT))
 
 
-def _overlay(
-    scope: Scope, logs: tuple[str, ...], zone: str | None, lag: float | None, cards: tuple[str, ...]
-) -> Overlay | None:
+def _overlay(scope: Scope, smi: SmiOptions) -> Overlay | None:
     """Return the trace with the logs named, else those beside it; None where there are none that fit."""
     from tracelane.core.logs.nearby import nearby_logs
     from tracelane.core.logs.opening import open_overlay
     from tracelane.core.logs.wall import Wall
 
-    paths = logs or tuple(map(str, nearby_logs(scope.trace)))
-    if not paths or (not logs and Wall(scope.trace).base is None):
+    paths = smi.paths or tuple(map(str, nearby_logs(scope.trace)))
+    if not paths or (not smi.paths and Wall(scope.trace).base is None):
         return None
-    return open_overlay(scope.trace, paths, log_options(zone, lag, cards))
+    return open_overlay(scope.trace, paths, smi.log_options)
 
 
 def _telemetry(overlay: Overlay | None, example: Example) -> str:

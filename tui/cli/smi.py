@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from dataclasses import dataclass
+from functools import wraps
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,8 +15,6 @@ from .values import Duration
 
 if TYPE_CHECKING:
     from tracelane.core.logs.overlay import LogOptions
-
-Wrapped = TypeVar("Wrapped", bound=Callable[..., object])
 
 SMI = click.option(
     "--smi",
@@ -45,21 +45,43 @@ SMI_DEVICE = click.option(
 )
 
 
-def smi_options(command: Wrapped) -> Wrapped:
-    """Give a command the options that say which logs, and how their clocks and devices relate."""
+@dataclass(frozen=True)
+class SmiOptions:
+    """What these options said: which logs, and how their clocks and devices relate to the trace's."""
+
+    paths: tuple[str, ...]
+    zone: str | None
+    lag: float | None
+    cards: tuple[str, ...]
+
+    @property
+    def is_about_clocks(self) -> bool:
+        """Whether anything is said of clocks or devices, which means nothing without a log."""
+        return self.zone is not None or self.lag is not None or bool(self.cards)
+
+    @property
+    def log_options(self) -> LogOptions:
+        """How to lay the logs over a trace; UsageError for what is not ID=PID."""
+        from tracelane.core.logs.overlay import LogOptions
+
+        pairs = {}
+        for text in self.cards:
+            card, equals, pid = text.partition("=")
+            if not equals or not card.strip() or not pid.strip():
+                raise UsageError(f"--smi-device takes ID=PID, such as 0=0, not {text!r}")
+            pairs[card.strip()] = pid.strip()
+        return LogOptions(self.zone or "", self.lag, pairs)
+
+
+def smi_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options; it gets them as one value, `smi`."""
+
+    @wraps(command)
+    def with_logs(**values: Any) -> None:
+        smi = SmiOptions(*(values.pop(name) for name in ("logs", "log_zone", "lag", "cards")))
+        command(smi=smi, **values)
+
+    wrapped: Callable[..., None] = with_logs
     for option in (SMI_DEVICE, SMI_OFFSET, SMI_TZ, SMI):
-        command = option(command)
-    return command
-
-
-def log_options(zone: str | None, lag: float | None, cards: tuple[str, ...]) -> LogOptions:
-    """Return what the options say of the logs; UsageError for what is not ID=PID."""
-    from tracelane.core.logs.overlay import LogOptions
-
-    pairs = {}
-    for text in cards:
-        card, equals, pid = text.partition("=")
-        if not equals or not card.strip() or not pid.strip():
-            raise UsageError(f"--smi-device takes ID=PID, such as 0=0, not {text!r}")
-        pairs[card.strip()] = pid.strip()
-    return LogOptions(zone or "", lag, pairs)
+        wrapped = option(wrapped)
+    return wrapped

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,12 +16,15 @@ from .forms import arranged, print_tables
 from .opened import chosen_trace
 from .options import FORMAT, JSON, OUT, SORT, TRACES, choice_options, completed, with_index_options
 from .scoped import FROM, STEP_NAME, TO, TZ, Times, range_of, steps_there, table_style
-from .smi import log_options, smi_options
+from .smi import SmiOptions, smi_options
 from .values import WholeNumber
 
 if TYPE_CHECKING:
     from tracelane.core.index.choice import Choice
     from tracelane.core.index.options import IndexOptions
+    from tracelane.core.logs.overlay import LogOptions, Overlay
+    from tracelane.core.logs.wall import Wall
+    from tracelane.core.tables.table import Table
 
 
 @click.command()
@@ -49,10 +54,7 @@ if TYPE_CHECKING:
 @with_index_options
 def telemetry(
     traces: tuple[str, ...],
-    logs: tuple[str, ...],
-    log_zone: str | None,
-    lag: float | None,
-    cards: tuple[str, ...],
+    smi: SmiOptions,
     by: str | None,
     begin: str | None,
     end: str | None,
@@ -74,78 +76,140 @@ def telemetry(
     --limit and CSV are for the table of steps, kernels or the range, else for the trace's counters, else for
     the logs.
     """
-    from tracelane.core.export.formats import json_pieces, json_rows, json_table
     from tracelane.core.index.inputs import check_there
     from tracelane.core.logs.counter_table import counters_table
-    from tracelane.core.logs.describe import describe, logs_table
-    from tracelane.core.logs.log import open_log
     from tracelane.core.logs.nearby import nearby_logs
-    from tracelane.core.logs.opening import check_cards, open_overlay
     from tracelane.core.logs.wall import Wall
     from tracelane.core.tables.scope import Scope
-    from tracelane.tui.text.table import table_text
-    from tracelane.tui.text.telemetry import log_text, steps_text
 
-    options, times = log_options(log_zone, lag, cards), Times.of_window(begin, end, step, tz)
-    check_there((*traces, *logs))
+    options, times = smi.log_options, Times.of_window(begin, end, step, tz)
+    check_there((*traces, *smi.paths))
     trace = chosen_trace(traces, index_options, choice)
     if step_name is not None:
         steps_there(trace, "--step-name", step_name)
-    paths = logs or tuple(map(str, nearby_logs(trace)))
-    within = range_of(trace, times, step_name)
-    counters = counters_table(trace, within)
-    for_logs = by is not None or log_zone is not None or lag is not None or cards
-    if not paths and (for_logs or not len(counters)):
+    grouping = LogGrouping(by, range_of(trace, times, step_name), step, step_name)
+    counters = counters_table(trace, grouping.within)
+    paths = smi.paths or tuple(map(str, nearby_logs(trace)))
+    if not paths and (by is not None or smi.is_about_clocks or not len(counters)):
         has_none = "" if len(counters) else ", and the trace has no counters"
         raise UsageError(f"no log is given (--smi LOG), no aiu-smi log lies beside the trace{has_none}")
     wall = Wall(trace)
-    descriptions: list[dict[str, Any]] = []
-    steps = None
-    if wall.base is None and paths:
-        if by is not None or within is not None:
-            raise UsageError(wall.missing)
-        opened = [open_log(path) for path in paths]
-        check_cards(opened, options)
-        descriptions = [{**describe(log), "reason": wall.missing} for log in opened]
-    elif paths:
-        overlay = open_overlay(trace, paths, options)
-        descriptions = [describe(one.log, one.proposal) for one in overlay.placed]
-        if by is not None or within is not None:
-            from tracelane.core.logs.kernels import kernels_table
-            from tracelane.core.logs.steps import NamedRange, ranges_table, steps_table
-
-            if by == "kernel":
-                steps = kernels_table(overlay, within, trace.clocks)
-            elif by is not None or within is None:
-                steps = steps_table(overlay, within, trace.clocks, step_name)
-            else:
-                steps = ranges_table(overlay, [NamedRange(step or "range", *within)], trace.clocks)
-    if steps is not None:
-        steps = arranged(steps, sort, limit)
+    descriptions, sums = _read_logs(wall, paths, options, grouping)
+    if sums is not None:
+        sums = arranged(sums, sort, limit)
     elif len(counters):
         counters = arranged(counters, sort, limit)
-    form, scope = "json" if as_json else form, Scope(trace, within, clocks=trace.clocks).text
-    if form == "json":
-        tables = {"logs": json_rows(descriptions), "counters": json_table(counters)}
-        notes = list(counters.notes)
-        if steps is not None:
-            tables[f"{by}s" if by else "range"] = json_table(steps)
-            notes = [*steps.notes, *notes]
-        print_pieces(json_pieces("telemetry", scope, 0, tables, notes))
-        return
-    if form != "text":
-        every = [counters, logs_table(descriptions, scope)]
-        if steps is not None:
-            every.insert(0, steps.counted_from(trace.opening_span[0]))
-        print_tables(form, f"telemetry: {scope}", [table for table in every if len(table)])
-        return
-    labels = {key: device.label for key, device in wall.devices.items()}
-    if len(trace.sources) > 1:
-        names = [Path(source.path).name for source in trace.sources]
-        labels = {key: f"{labels[key]} of {names[device.source]}" for key, device in wall.devices.items()}
-    texts = [log_text(entry, labels) for entry in descriptions]
-    if steps is not None:
-        texts.append(steps_text(steps, trace.opening_span[0]))
-    if len(counters):
-        texts.append(table_text(counters, table_style().plain))
+    scope = Scope(trace, grouping.within, clocks=trace.clocks).text
+    answer = TelemetryAnswer(scope, trace.opening_span[0], descriptions, counters, sums)
+    if as_json or form == "json":
+        _print_json(answer, grouping.name)
+    elif form == "text":
+        _print_text(answer, _device_labels(wall))
+    else:
+        print_tables(form, f"telemetry: {scope}", answer.tables)
+
+
+@dataclass(frozen=True)
+class LogGrouping:
+    """How the values of logs are summed up: by step, by kernel, or over a range; not at all without both."""
+
+    by: str | None
+    within: tuple[int, int] | None
+    step: str | None
+    step_name: str | None
+
+    @property
+    def is_given(self) -> bool:
+        """Whether there is to be a table of sums."""
+        return self.by is not None or self.within is not None
+
+    @property
+    def name(self) -> str:
+        """The name of the table of sums in JSON."""
+        return f"{self.by}s" if self.by else "range"
+
+    def table(self, overlay: Overlay) -> Table | None:
+        """Return the table of sums, None where there is to be none."""
+        from tracelane.core.logs.kernels import kernels_table
+        from tracelane.core.logs.steps import NamedRange, ranges_table, steps_table
+
+        clocks = overlay.own.clocks
+        if self.by == "kernel":
+            return kernels_table(overlay, self.within, clocks)
+        if self.by is not None:
+            return steps_table(overlay, self.within, clocks, self.step_name)
+        if self.within is not None:
+            return ranges_table(overlay, [NamedRange(self.step or "range", *self.within)], clocks)
+        return None
+
+
+@dataclass(frozen=True)
+class TelemetryAnswer:
+    """What is printed: descriptions of the logs, the trace's counters, and sums over the logs."""
+
+    scope: str
+    start_ns: int  # from which people count
+    descriptions: list[dict[str, Any]]
+    counters: Table
+    sums: Table | None
+
+    @property
+    def tables(self) -> list[Table]:
+        """The tables that have rows, that of sums first."""
+        from tracelane.core.logs.describe import logs_table
+
+        first = [] if self.sums is None else [self.sums.counted_from(self.start_ns)]
+        tables = [*first, self.counters, logs_table(self.descriptions, self.scope)]
+        return [table for table in tables if len(table)]
+
+
+def _read_logs(
+    wall: Wall, paths: Sequence[str], options: LogOptions, grouping: LogGrouping
+) -> tuple[list[dict[str, Any]], Table | None]:
+    """Return what the logs are, and the sums over them; UsageError where sums lack the wall time."""
+    from tracelane.core.logs.describe import describe
+    from tracelane.core.logs.log import open_log
+    from tracelane.core.logs.opening import check_cards, open_overlay
+
+    if not paths:
+        return [], None
+    if wall.base is not None:
+        overlay = open_overlay(wall.trace, paths, options)
+        return [describe(one.log, one.proposal) for one in overlay.placed], grouping.table(overlay)
+    if grouping.is_given:
+        raise UsageError(wall.missing)
+    logs = [open_log(path) for path in paths]
+    check_cards(logs, options)
+    return [{**describe(log), "reason": wall.missing} for log in logs], None
+
+
+def _device_labels(wall: Wall) -> dict[str, str]:
+    """Return what each device is called, with its file where there are several."""
+    sources = wall.trace.sources
+    if len(sources) == 1:
+        return {key: device.label for key, device in wall.devices.items()}
+    names = [Path(source.path).name for source in sources]
+    return {key: f"{device.label} of {names[device.source]}" for key, device in wall.devices.items()}
+
+
+def _print_json(answer: TelemetryAnswer, name: str) -> None:
+    from tracelane.core.export.formats import json_pieces, json_rows, json_table
+
+    tables = {"logs": json_rows(answer.descriptions), "counters": json_table(answer.counters)}
+    notes = list(answer.counters.notes)
+    if answer.sums is not None:
+        tables[name] = json_table(answer.sums)
+        notes = [*answer.sums.notes, *notes]
+    print_pieces(json_pieces("telemetry", answer.scope, 0, tables, notes))
+
+
+def _print_text(answer: TelemetryAnswer, labels: dict[str, str]) -> None:
+    from tracelane.tui.text.table import table_text
+    from tracelane.tui.text.telemetry import log_text, steps_text
+
+    texts = [log_text(entry, labels) for entry in answer.descriptions]
+    if answer.sums is not None:
+        texts.append(steps_text(answer.sums, answer.start_ns))
+    if len(answer.counters):
+        texts.append(table_text(answer.counters, table_style().plain))
     print_text("\n\n".join(texts))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,7 +17,7 @@ from .device_offset import DEVICE_OFFSET
 from .hosting import viewer_host
 from .options import STDIN, TRACES, choice_options, completed, with_index_options
 from .scoped import TZ
-from .smi import log_options, smi_options
+from .smi import SmiOptions, smi_options
 from .terminal import can_draw, take_keyboard, wants_colour
 from .values import RenamedOption, WholeNumber
 from .viewing import Viewing
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from tracelane.tui.carried import Carried
     from tracelane.tui.prepared import Prepared
     from tracelane.tui.session import Session
+    from tracelane.tui.times import TimeFrame
 
 PICTURE_WIDTH = 120
 PICTURE_HEIGHT = 40
@@ -113,10 +114,7 @@ def view(
     fresh: bool,
     traces_of_store: str,
     log_file: str | None,
-    logs: tuple[str, ...],
-    log_zone: str | None,
-    lag: float | None,
-    cards: tuple[str, ...],
+    smi: SmiOptions,
     device_offsets: tuple[str, ...],
     index_options: IndexOptions,
     choice: Choice,
@@ -126,57 +124,81 @@ def view(
     `-` reads from standard input, a directory stands for the traces in it. Where stdout is no terminal (or
     TERM is unset or dumb) one picture and a summary are printed instead.
     """
+    from tracelane.core.index.gathering import Gathering
+    from tracelane.core.index.indexing import Indexing
     from tracelane.core.index.inputs import check_there
 
     if traces.count(STDIN) > 1:
         raise UsageError("standard input (-) can be opened once only")
-    if lanes:
-        from tracelane.core.base.pattern import Pattern
-
-        Pattern(lanes, ignore_case=True).check("--lanes")
+    _check_lanes(lanes)
     if step is not None:
         if begin is not None or end is not None or span is not None:
             raise UsageError("--step is a range of its own: give it without --from, --to and --range")
         begin = span = f"step:{step}"
-    options = log_options(log_zone, lag, cards)
-    check_there((*traces, *logs, *([marks] if marks else [])))
-
+    options = smi.log_options
+    check_there((*traces, *smi.paths, *([marks] if marks else [])))
     view_options = ViewOptions(
         begin, end, span, baseline, lanes, tz, _parsed(search), _parsed(where), steps, device_offsets
     )
-
-    def prepare(trace: Trace, before: Carried | None) -> Prepared:
-        from tracelane.core.logs.counters import with_cheap_lanes
-        from tracelane.tui.prepared import Prepared
-        from tracelane.tui.view_state import import_marks, keep_marks
-
-        trace = _with_logs(with_cheap_lanes(trace), logs, options)
-        if marks:
-            import_marks(trace, Path(marks))
-        if before is None:
-            offer = "" if logs else offered_log(trace, "type :smi and Enter to lay it over")
-            return Prepared(trace, _first_view(trace, view_options, fresh), (offer,) if offer else ())
-        from tracelane.core.export.marks import read_marks
-        from tracelane.tui.carried import history_over, session_over, with_logs_of
-
-        if before.marks is not None and (marks_before := read_marks(before.marks)):
-            keep_marks(trace, marks_before)
-        trace = with_logs_of(before, trace)
-        session = session_over(before, trace)
-        return Prepared(trace, session, (), history_over(before, trace), before.computed)
-
-    from tracelane.core.index.gathering import Gathering
-    from tracelane.core.index.indexing import Indexing
-
-    viewing = Viewing(traces, index_options, choice, prepare, traces_of_store)
+    preparation = Preparation(view_options, smi.paths, options, marks, fresh)
+    viewing = Viewing(traces, index_options, choice, preparation.prepare, traces_of_store)
     with viewer_host(log_file) as host:
         opened = viewing.open(index_options.force)
         if isinstance(opened, Indexing | Gathering) or (can_draw() and take_keyboard()):
             viewing.show(opened, host)
             return
-    _print(_with_logs(opened, logs, options), view_options, width, height)
-    if not logs and (offer := offered_log(opened, "--smi {path} lays it over")):
+    _print(_with_logs(opened, smi.paths, options), view_options, width, height)
+    if not smi.paths and (offer := offered_log(opened, "--smi {path} lays it over")):
         print_text(offer)
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """What is laid over a trace, and in which view it is shown, when it is opened first and anew."""
+
+    view_options: ViewOptions
+    logs: tuple[str, ...]
+    log_options: LogOptions
+    marks: str | None
+    fresh: bool
+
+    def prepare(self, trace: Trace, before: Carried | None) -> Prepared:
+        """Return what the viewer shows of a trace; `before`: what it showed of it until now."""
+        from tracelane.core.logs.counters import with_cheap_lanes
+        from tracelane.tui.view_state import import_marks
+
+        trace = _with_logs(with_cheap_lanes(trace), self.logs, self.log_options)
+        if self.marks:
+            import_marks(trace, Path(self.marks))
+        return self._first(trace) if before is None else self._anew(trace, before)
+
+    def _first(self, trace: Trace) -> Prepared:
+        from tracelane.tui.prepared import Prepared
+
+        offer = "" if self.logs else offered_log(trace, "type :smi and Enter to lay it over")
+        return Prepared(trace, _first_view(trace, self.view_options, self.fresh), (offer,) if offer else ())
+
+    @staticmethod
+    def _anew(trace: Trace, before: Carried) -> Prepared:
+        """Return the trace with the marks, logs and views that it had before it was opened anew."""
+        from tracelane.core.export.marks import read_marks
+        from tracelane.tui.carried import history_over, session_over, with_logs_of
+        from tracelane.tui.prepared import Prepared
+        from tracelane.tui.view_state import keep_marks
+
+        if before.marks is not None and (marks := read_marks(before.marks)):
+            keep_marks(trace, marks)
+        trace = with_logs_of(before, trace)
+        session = session_over(before, trace)
+        return Prepared(trace, session, (), history_over(before, trace), before.computed)
+
+
+def _check_lanes(expression: str | None) -> None:
+    """Raise UsageError where --lanes is no regular expression."""
+    if expression:
+        from tracelane.core.base.pattern import Pattern
+
+        Pattern(expression, ignore_case=True).check("--lanes")
 
 
 def _with_logs(trace: Trace, logs: tuple[str, ...], options: LogOptions) -> Trace:
@@ -237,7 +259,7 @@ def session_of_options(trace: Trace, view_options: ViewOptions, width: int) -> S
     from tracelane.tui.clock import time_frame
     from tracelane.tui.draw.only import only_lanes
     from tracelane.tui.steps import step_marks
-    from tracelane.tui.times import parse_range, parse_span
+    from tracelane.tui.times import parse_range
 
     cells = max(1, width - TITLE_CELLS)
     session = replace(first_session(trace, cells), only=view_options.lanes or "", zone=view_options.tz or "")
@@ -248,7 +270,6 @@ def session_of_options(trace: Trace, view_options: ViewOptions, width: int) -> S
         session = with_clocks(
             trace, session, with_device_clocks(trace, session.clocks, view_options.device_offsets)
         )
-    begin, end = view_options.begin, view_options.end
     if view_options.steps:
         if not step_marks(trace, session.clocks, view_options.steps):
             raise UsageError(f"--step-name: no slice is called {view_options.steps}")
@@ -258,8 +279,16 @@ def session_of_options(trace: Trace, view_options: ViewOptions, width: int) -> S
         session = replace(session, range=parse_range(view_options.span, frame))
     if view_options.baseline is not None:
         session = replace(session, baseline=parse_range(view_options.baseline, frame))
-    if begin is None and end is None:
+    if view_options.begin is None and view_options.end is None:
         return session
+    start, stop = _window(trace, view_options.begin, view_options.end, frame)
+    return replace(session, viewport=view_of(start, stop, cells), cursor=start)
+
+
+def _window(trace: Trace, begin: str | None, end: str | None, frame: TimeFrame) -> tuple[int, int]:
+    """Return the time from --from to --to, as far as the trace has it; UsageError where it has none."""
+    from tracelane.tui.times import parse_span
+
     start, stop = trace.opening_span
     if begin is not None:
         start, reach = parse_span(begin, frame)
@@ -269,8 +298,7 @@ def session_of_options(trace: Trace, view_options: ViewOptions, width: int) -> S
     low, high = trace.span
     if stop <= start or stop <= low or start >= max(high, low + 1):
         raise UsageError("--from must lie before --to, and within the trace")
-    start, stop = max(start, low), min(stop, max(high, start + 1))
-    return replace(session, viewport=view_of(start, stop, cells), cursor=start)
+    return max(start, low), min(stop, max(high, start + 1))
 
 
 def _parsed(text: str | None) -> str | None:

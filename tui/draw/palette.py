@@ -9,6 +9,7 @@ import zlib
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
+from typing import NamedTuple
 
 from rich.color import Color, ColorSystem
 from rich.color_triplet import ColorTriplet
@@ -229,6 +230,32 @@ class Look(Enum):
     CHOSEN = "chosen"  # the selection
 
 
+class Tones(NamedTuple):
+    """The colours of text and lines in one theme, from the strongest to that nearest to the background."""
+
+    strong: RGB
+    far: RGB
+    middle: RGB
+    near: RGB
+    raised: RGB  # a background that is set off
+    accent: RGB
+
+    @classmethod
+    def of(cls, surface: RGB, dark: bool, depth: Depth) -> Tones:
+        """Return the tones on a background."""
+        strong = WHITE if dark else BLACK
+        if depth is not Depth.STANDARD:
+            accent = oklch(0.82, 0.13, 85) if dark else oklch(0.55, 0.14, 60)
+            far, middle, near, raised = (blend(surface, strong, share) for share in (0.88, 0.55, 0.22, 0.07))
+            return cls(strong, far, middle, near, raised, accent)
+        if dark:
+            names = ("bright_white", "white", "bright_black", "bright_yellow")
+        else:
+            names = ("black", "bright_black", "white", "yellow")
+        far, middle, near, accent = (ANSI[name] for name in names)
+        return cls(strong, far, middle, near, surface, accent)
+
+
 class Palette:
     """Styles for colour keys in one theme on one terminal, each made once."""
 
@@ -252,57 +279,55 @@ class Palette:
         """Whether there are shades: with 16 colours and fewer, textures and edges take their place."""
         self.steps = STEPS[depth]
         """For each level 0..8 of a cell the level that it looks like."""
-        background = self.surface if paint and depth is not Depth.NONE else None
-        self._background = background
-        strong = WHITE if dark else BLACK
-        far = blend(self.surface, strong, 0.88)
-        middle = blend(self.surface, strong, 0.55)
-        near = blend(self.surface, strong, 0.22)
-        raised = blend(self.surface, strong, 0.07)
-        if depth is Depth.STANDARD:
-            far, middle = (ANSI["bright_white"], ANSI["white"]) if dark else (BLACK, ANSI["bright_black"])
-            near = ANSI["bright_black"] if dark else ANSI["white"]
-            raised = self.surface
-        accent = oklch(0.82, 0.13, 85) if dark else oklch(0.55, 0.14, 60)
-        if depth is Depth.STANDARD:
-            accent = ANSI["bright_yellow"] if dark else ANSI["yellow"]
+        self._background = self.surface if paint and self.coloured else None
+        tones = Tones.of(self.surface, dark, depth)
+        self._add_text_styles(tones)
+        self._add_cursor_styles(tones)
+        self._add_picture_styles(tones)
+
+    def _add_text_styles(self, tones: Tones) -> None:
+        """Add the styles of titles, rulers and hints."""
+        background = self._background
         self.blank = self._style(None, background)
-        self.title = self._style(middle if depth is not Depth.STANDARD else far, background)
-        self.title_focus = self._style(far, raised, bold=True)
-        self.process = self._style(far, raised, bold=True)
-        self.process_rest = self._style(near, raised)
-        self.dim = self._style(middle, background)
-        self.line = self._style(near, background)
-        hint = blend(self.surface, strong, 0.42) if self.shaded else middle
+        self.title = self._style(tones.far if self.depth is Depth.STANDARD else tones.middle, background)
+        self.title_focus = self._style(tones.far, tones.raised, bold=True)
+        self.process = self._style(tones.far, tones.raised, bold=True)
+        self.process_rest = self._style(tones.near, tones.raised)
+        self.dim = self._style(tones.middle, background)
+        self.line = self._style(tones.near, background)
+        hint = blend(self.surface, tones.strong, 0.42) if self.shaded else tones.middle
         self.hint = self._style(hint, background)
-        self.accent = self._style(accent, background, bold=True)
-        self.accent_plain = self._style(accent, background)
-        self.ruler = self._style(far, background)
-        self.cursor = self._style(accent, background, bold=True, reverse=depth is Depth.NONE)
-        self.cursor_on = (
-            Style(color=self.cursor.color, bold=True) if depth is not Depth.NONE else Style(bold=True)
-        )
-        self._on_accent = (
-            self._style(text_on(shown_as(accent, SYSTEMS[depth])), accent, bold=True)
-            if depth is not Depth.NONE
-            else Style(bold=True, underline=True)
-        )
-        marked = blend(self.surface, accent, 0.30)
-        self.range = self._style(
-            far, marked if depth is not Depth.STANDARD else near, underline=depth is Depth.NONE
-        )
-        shade = blend(self.surface, accent, 0.13)
-        self.in_range = self._style(None, shade) if self.shaded else self._style(None, near)
+        self.accent = self._style(tones.accent, background, bold=True)
+        self.accent_plain = self._style(tones.accent, background)
+        self.ruler = self._style(tones.far, background)
+
+    def _add_cursor_styles(self, tones: Tones) -> None:
+        """Add the styles of the cursor and of the range."""
+        accent = tones.accent
+        self.cursor = self._style(accent, self._background, bold=True, reverse=not self.coloured)
+        if self.coloured:
+            self.cursor_on = Style(color=self.cursor.color, bold=True)
+            self._on_accent = self._style(text_on(shown_as(accent, SYSTEMS[self.depth])), accent, bold=True)
+        else:
+            self.cursor_on = Style(bold=True)
+            self._on_accent = Style(bold=True, underline=True)
+        marked = tones.near if self.depth is Depth.STANDARD else blend(self.surface, accent, 0.30)
+        self.range = self._style(tones.far, marked, underline=not self.coloured)
+        self.in_range = self._style(None, blend(self.surface, accent, 0.13) if self.shaded else tones.near)
         self.range_edge = self.accent_plain
         self.range_end = Style(
             color=self.accent.color, bgcolor=self.range.bgcolor, underline=self.range.underline
         )
-        self.step = self.style("annotation", Look.FAINT) if dark else self.title
+
+    def _add_picture_styles(self, tones: Tones) -> None:
+        """Add the styles of step edges and of the minimap."""
+        background = self._background
+        self.step = self.style("annotation", Look.FAINT) if self.dark else self.title
         faint = self._base("counter")
-        self.minimap = self._style(blend(faint, self.surface, 0.6) if self.shaded else near, background)
+        self.minimap = self._style(blend(faint, self.surface, 0.6) if self.shaded else tones.near, background)
         self.view = self._style(
             blend(faint, self.surface, 0.3) if self.shaded else faint,
-            blend(self.surface, strong, 0.1) if self.shaded else background,
+            blend(self.surface, tones.strong, 0.1) if self.shaded else background,
             bold=not self.coloured,
         )
 
