@@ -11,9 +11,9 @@ import time
 from collections.abc import Mapping, Sequence
 from functools import partial
 from queue import Empty, SimpleQueue
-from types import TracebackType
 from typing import Any, TypeAlias
 
+from .closable import Closable
 from .threads import BackgroundThread
 
 MESSAGE_SECONDS = 0.1
@@ -55,7 +55,7 @@ class ChildrenError(Exception):
     """Processes cannot be started here, or one ended without a last message."""
 
 
-class Children:
+class Children(Closable):
     """Processes that run one module; as a context manager it ends them all."""
 
     def __init__(
@@ -89,16 +89,6 @@ class Children:
     def __len__(self) -> int:
         """Return how many were started."""
         return len(self._processes)
-
-    def __enter__(self) -> Children:
-        """Return itself."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """End all processes."""
-        self.close()
 
     @property
     def pids(self) -> Sequence[int]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import TypeAlias
 
 import numpy as np
 
 from ..base.children import ChildrenError
+from ..base.closable import Closable
 from ..base.errors import CacheError, TracelaneError, UnreadableError
 from ..base.progress import Progress
 from ..remote.files import is_url
@@ -27,7 +27,7 @@ MemberState: TypeAlias = "tuple[Member, Index | IndexJob | UnreadableError]"
 """A file with its index, or how to make that, or why there is none."""
 
 
-class Gathering:
+class Gathering(Closable):
     """The files of a trace, by rank; a context manager that leaves no process and no half index.
 
     `indexes` are those of `members`; of files that are not `ready` they are empty.
@@ -59,16 +59,6 @@ class Gathering:
             self._skip_without_events(position)
         jobs = [one for _, one in states if isinstance(one, IndexJob)]
         self._several = SeveralIndexing(jobs, options, stands_back=True)
-
-    def __enter__(self) -> Gathering:
-        """Return itself."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """End what goes on."""
-        self.close()
 
     @property
     def progress(self) -> Progress:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from ..base import errors
 from ..base.children import DECODING, Children, ChildrenError, Message
+from ..base.closable import Closable
 from ..base.errors import CacheError, TracelaneError
 from ..base.progress import Progress
 from ..read.source import Source
@@ -34,7 +34,7 @@ def order(
     return {**where, "options": options.to_message(), "pictures": pictures}
 
 
-class Indexing:
+class Indexing(Closable):
     """A process that builds one index; a context manager that leaves neither a process nor half an index."""
 
     def __init__(
@@ -70,16 +70,6 @@ class Indexing:
             children.close()
             raise
         return children
-
-    def __enter__(self) -> Indexing:
-        """Return itself."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """End it."""
-        self.close()
 
     @property
     def pid(self) -> int:

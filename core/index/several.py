@@ -7,9 +7,10 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType, TracebackType
+from types import MappingProxyType
 
 from ..base.children import Children, ChildrenError, Message
+from ..base.closable import Closable
 from ..base.errors import Cancelled, TracelaneError, UnreadableError
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
 from ..read.source import Source, current_source
@@ -58,7 +59,7 @@ class Written:
     refused: Mapping[str | Path, UnreadableError] = field(default_factory=lambda: MappingProxyType({}))
 
 
-class SeveralIndexing:
+class SeveralIndexing(Closable):
     """Processes that index files; a context manager that leaves neither them nor half an index."""
 
     def __init__(
@@ -123,16 +124,6 @@ class SeveralIndexing:
         self._doing.clear()
         self._options = self._options.with_threads(1)
         self._started()
-
-    def __enter__(self) -> SeveralIndexing:
-        """Return itself."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """End them."""
-        self.close()
 
     @property
     def pids(self) -> Sequence[int]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from types import TracebackType
 from typing import TextIO
 
+from tracelane.core.base.closable import Closable
 from tracelane.core.base.output import StatusLine
 from tracelane.core.base.progress import Progress
 from tracelane.core.base.safe_text import safe
@@ -54,7 +54,7 @@ def progress_words(progress: Progress, moved: int, elapsed: float) -> list[str]:
     return parts
 
 
-class ProgressBar:
+class ProgressBar(Closable):
     """A callable to hand to long work as `progress`; draws nothing unless the stream is a terminal."""
 
     def __init__(
@@ -66,14 +66,6 @@ class ProgressBar:
         self._glyphs = "█░" if self._status.encoding.startswith("utf") else "#-"
         self._pace = StagePace()
         self._next = 0.0
-
-    def __enter__(self) -> ProgressBar:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
-    ) -> None:
-        self.close()
 
     def __call__(self, progress: Progress) -> None:
         """Show how far the work is, at most ten times a second."""
