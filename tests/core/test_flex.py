@@ -324,5 +324,5 @@ def test_a_second_late_rank_is_named(tmp_path: Path) -> None:
         texts.append(finding.text)
         trace.close()
     assert "Rank 1 comes last to 2 of 4 collectives" in texts[0]
-    assert texts[0].endswith("; for rank 2, last to 2 of them, the others wait 240 µs.")
+    assert texts[0].endswith("; for rank 2, last to 2 of them, the others wait 240 µs")
     assert "; for" not in texts[1]
