@@ -36,7 +36,7 @@ def held_key(trace: Path, index_dir: Path, bits_per_s: float, answers: bool) -> 
         last = line.wait_for_stillness(SETTLED_S)
         moved = line.delivered[before:]
         held = memory_of(line.pid)
-        line.type("Q")
+        line.type("q")
         line.wait_for_end()
     return {
         "bits_per_s": bits_per_s,

@@ -38,7 +38,7 @@ async def at_once(app: TracelaneApp, pilot: Pilot[None], keys: Sequence[str]) ->
 
 WAYS: dict[str, Sequence[str]] = {
     "palette": ("ctrl+p",),
-    "hidden": ("x", *":hidden", "enter"),
+    "hidden": (*":hide", "enter", *":hidden", "enter"),
     "marks": ("m", "'"),
     "help": ("?",),
     "copied": ("y",),

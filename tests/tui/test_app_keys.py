@@ -178,9 +178,10 @@ async def test_users_keys(trace: Trace) -> None:
 
 
 async def test_hide_list_and_show_again(trace: Trace) -> None:
-    """x hides a lane, H lists it, Enter shows it again."""
+    """A lane that was hidden is listed, Enter shows it again."""
     async with open_viewer(trace) as (app, pilot):
-        await pilot.press("down", "x")
+        await pilot.press("down")
+        app.run_command("hide")
         assert len(app.session.hidden_lanes) == 1
         app.run_command("hidden")
         await pilot.pause()

@@ -190,9 +190,9 @@ async def test_the_view_as_a_command_line(trace: Trace) -> None:
 def test_left_and_opened_again_on_a_terminal(tmp_path: Path) -> None:
     """Quitting keeps the view, opening finds it, --fresh does not."""
     trace = ["view", str(small_file(tmp_path)), "--index-dir", str(tmp_path / "index")]
-    assert on_terminal(*trace, play=(("1 Details", "t"), ("whole trace", "Q"))).code == 0
-    assert on_terminal(*trace, play=(("whole trace", "Q"),)).code == 0
-    assert on_terminal(*trace, "--fresh", play=(("1 Details", "Q"),)).code == 0
+    assert on_terminal(*trace, play=(("1 Details", "t"), ("whole trace", "q"))).code == 0
+    assert on_terminal(*trace, play=(("whole trace", "q"),)).code == 0
+    assert on_terminal(*trace, "--fresh", play=(("1 Details", "q"),)).code == 0
 
 
 async def test_marks_go_from_one_to_another(trace: Trace, tmp_path: Path) -> None:

@@ -142,7 +142,7 @@ async def test_what_is_selected_in_a_folded_rank_comes_in_sight(tmp_path: Path) 
         await pilot.pause()
         assert "▾ rank 4 · pod-4" in screen_text(app) and "nccl" in screen_text(app)
         app.store.session = Session(app.session.viewport, app.session.cursor, clocks=app.session.clocks)
-        await pilot.press("x")
+        app.run_command("hide")
         await pilot.pause()
         assert message(app) == "rank 0 · pod-0 · 2 lanes is hidden: u undoes it"
         app.say("")
@@ -236,7 +236,7 @@ def test_another_capture_opens_on_a_terminal(tmp_path: Path) -> None:
             ("1700009000", ":"),
             ("only REGEX", "captures\r"),
             ("22:13:20", "\x1b[B\r"),
-            ("1700000000", "Q"),
+            ("1700000000", "q"),
         ),
     )
     assert played.code == 0

@@ -98,7 +98,7 @@ def opens_a_rank(store: str, *options: str) -> None:
         ("Nothing is selected", "9"),
         ("Came last", "\t\r"),
         ("thread 50", "q"),
-        ("steps of rank 0", "Q"),
+        ("steps of rank 0", "q"),
     )
     assert on_terminal(store, "--fresh", *options, play=play, size=(140, 50)).code == 0
 

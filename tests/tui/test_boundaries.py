@@ -79,7 +79,7 @@ def void(_: object) -> None:
 async def test_the_session_goes_on(
     trace: Trace, monkeypatch: pytest.MonkeyPatch, fault: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """An error anywhere is said in the footer and logged; other keys work, and Q quits in order."""
+    """An error anywhere is said in the footer and logged; other keys work, and q quits in order."""
     breaks, key = FAULTS[fault]
     async with open_viewer(trace) as (app, pilot):
         with monkeypatch.context() as patch:
@@ -118,7 +118,7 @@ async def goes_on(app: TracelaneApp, pilot: Pilot[None]) -> None:
     await wait_until_idle(app, pilot)
     assert app.session.panel == "table"
     assert "Self" in screen_text(app)
-    await pilot.press("Q")
+    await pilot.press("q")
 
 
 async def test_what_is_said(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:

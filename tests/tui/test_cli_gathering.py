@@ -44,8 +44,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("keys", "code"),
     [
-        ((("indexing", "Q"),), 0),  # in the header, from the first screen on
-        ((("rank 5", "Q"),), 0),  # has its place, once any rank has lanes
+        ((("indexing", "q"),), 0),  # in the header, from the first screen on
+        ((("rank 5", "q"),), 0),  # has its place, once any rank has lanes
         ((("of 6 ranks", "\x03"), ("y/n", "y")), 130),
     ],
 )
@@ -69,7 +69,7 @@ def test_all_are_shown_in_the_end(folder: Path, tmp_path: Path) -> None:
             str(folder),
             "--index-dir",
             str(tmp_path),
-            play=((f"{RANKS} ranks in", "Q"),),
+            play=((f"{RANKS} ranks in", "q"),),
             size=(120, 30),
         )
         assert played.code == 0

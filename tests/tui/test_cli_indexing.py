@@ -40,7 +40,7 @@ def processes_of(folder: Path) -> list[bytes]:
 
 
 @pytest.mark.parametrize(
-    ("keys", "code"), [((("provisional", "Q"),), 0), ((("provisional", "\x03"), ("y/n", "y")), 130)]
+    ("keys", "code"), [((("provisional", "q"),), 0), ((("provisional", "\x03"), ("y/n", "y")), 130)]
 )
 def test_quitting_leaves_nothing(
     large: Path, tmp_path: Path, keys: tuple[tuple[str, str], ...], code: int
@@ -63,7 +63,7 @@ def test_the_trace_takes_the_pictures_place(large: Path, tmp_path: Path) -> None
         str(large),
         "--index-dir",
         str(tmp_path),
-        play=(("details", "Q"),),
+        play=(("details", "q"),),
         size=(120, 30),
     )
     assert played.code == 0
@@ -83,7 +83,7 @@ def test_the_only_trace_of_a_folder(large: Path, tmp_path: Path) -> None:
         str(tmp_path / "index"),
         "--decoder",
         "ijson",
-        play=(("provisional", ""), ("still being written", "Q")),
+        play=(("provisional", ""), ("still being written", "q")),
         size=(120, 30),
     )
     assert played.code == 0

@@ -126,7 +126,7 @@ def test_standard_input(demo: Path) -> None:
 @pytest.mark.slow
 def test_viewer_opens_on_a_terminal(demo: Path, cache: str) -> None:
     """On a terminal the viewer takes the screen, and Q leaves it with 0 and the screen given back."""
-    played = on_terminal(str(demo), "--index-dir", cache, play=(("step 11", "Q"),))
+    played = on_terminal(str(demo), "--index-dir", cache, play=(("step 11", "q"),))
     assert played.code == 0
     assert ALTERNATE_SCREEN in played.screen and "\x1b[?1049l" in played.screen
 
@@ -134,7 +134,7 @@ def test_viewer_opens_on_a_terminal(demo: Path, cache: str) -> None:
 @pytest.mark.slow
 def test_keyboard_comes_back_after_standard_input(demo: Path) -> None:
     """A trace from standard input opens in the viewer, and the keyboard works."""
-    played = on_terminal("-", stdin=demo, play=(("step 11", "Q"),))
+    played = on_terminal("-", stdin=demo, play=(("step 11", "q"),))
     assert played.code == 0 and ALTERNATE_SCREEN in played.screen
 
 

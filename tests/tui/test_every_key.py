@@ -70,7 +70,7 @@ async def test_every_key_does_something_or_says_why_not(
 
 @pytest.mark.parametrize("key", [key for entry in COMMANDS if entry.id in QUITTING for key in entry.keys])
 async def test_the_keys_that_quit(trace: Trace, key: str) -> None:
-    """q with nothing on top and Q leave the viewer, whatever is selected."""
+    """q with nothing on top leaves the viewer, whatever is selected."""
     async with open_viewer(trace) as (app, pilot):
         app.action_jump(0, LAUNCH)
         assert app.session.selection == SliceId(0, LAUNCH)

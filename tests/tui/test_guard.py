@@ -157,7 +157,7 @@ def test_nobody_stays_behind(trace: Path, index: Path) -> None:
     with shell(trace, index) as line:
         guards = guards_of(viewer_of(line))
         assert guards
-        line.type("Q")
+        line.type("q")
         line.wait_for_bytes("ended with 0")
         wait_until_plain(line)
         wait_until(lambda: not any(is_alive(guard) for guard in guards), "the end of the guard")

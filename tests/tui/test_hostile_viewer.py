@@ -123,7 +123,7 @@ def walk(trace: Path, folder: Path, part: str, *options: str) -> bytes:
             if entry.id not in ENDING:
                 tour.command(entry)
         tour.press(CLOSE)
-        line.type("Q")
+        line.type("q")
         assert line.wait_for_end() == 0
         assert "should not have happened" not in tour.seen and "Error:" not in tour.seen
         return b"".join((*tour.sent, line.received))

@@ -71,7 +71,7 @@ def test_a_held_key_stops_with_its_release(index: Path) -> None:
         # Were answers late by more than the patience, they would be expected no more, and as many asked anew.
         assert line.most_unanswered <= MOST_UNANSWERED + UNANSWERED
         assert line.questions - before > 2  # it did move meanwhile
-        line.type("Q")
+        line.type("q")
         assert line.wait_for_end() == 0
 
 
@@ -117,7 +117,7 @@ def test_answers_are_no_keys(demo: Path, index: Path) -> None:
         assert "no command" not in line.screen.text and "does nothing" not in line.screen.text
         line.hold("w", 0.3)
         line.wait_until(lambda: line.questions > UNANSWERED, "more frames than go unanswered")
-        line.type("Q")
+        line.type("q")
         line.wait_for_end()
         assert line.answers_on_the_way == 0
 
@@ -134,7 +134,7 @@ def test_a_silent_terminal_is_waited_for_once(demo: Path, index: Path) -> None:
             line.type("ws"[number % 2])
             line.wait_until(lambda: len(line.delivered) > before, "a frame")  # noqa: B023
         assert line.questions == UNANSWERED
-        line.type("Q")
+        line.type("q")
         assert line.wait_for_end() == 0
 
 

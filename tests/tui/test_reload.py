@@ -252,5 +252,5 @@ def test_on_a_terminal(path: Path) -> None:
         line.wait_for("(no text)")
         line.type("q")
         line.wait_for_quiet(0.3)
-        line.type("Q")
+        line.type("q")
         assert line.wait_for_end() == 0

@@ -74,7 +74,7 @@ def test_stopped_and_continued(demo: Path, index: Path) -> None:
             assert drawn_lanes(line) == before
         line.type("s")
         assert drawn_lanes(line) != before
-        line.type("Q")
+        line.type("q")
         assert line.wait_for_end() == 0
         assert line.screen.modes == LEFT_AS_FOUND
 
@@ -210,7 +210,7 @@ def test_detached_and_attached(demo: Path, index: Path, tmp_path: Path) -> None:
             assert max(map(len, small.split("\n"))) <= 80 and small != first
             line.type("ww")
             line.wait_until(lambda: lanes_of(pane()) != lanes_of(small), "the keys' picture")
-            line.type("Q")
+            line.type("q")
             line.wait_for_end()
     finally:
         subprocess.run([*tmux, "kill-server"], capture_output=True, check=False)

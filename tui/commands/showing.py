@@ -112,7 +112,7 @@ SHOWING: Final = (
             Command(
                 "hide",
                 "Hide the lane",
-                ("x",),
+                (),
                 "Hide this lane or process",
                 forms=(("REGEX", "Hide the lanes whose title matches, or their rank's"),),
                 words="thread track",
@@ -380,7 +380,7 @@ SHOWING: Final = (
             Command(
                 "close-or-quit", "Close or quit", ("q",), "Close what is on top, then quit", footer="quit"
             ),
-            Command("quit", "Quit", ("Q",), "Quit at once", words="exit leave"),
+            Command("quit", "Quit", (), "Quit at once", words="exit leave"),
         ),
     ),
 )

@@ -40,6 +40,8 @@ FORMER_KEYS: Final[dict[str, str]] = {
     "apostrophe": "marks",
     "R": "reload",
     "U": "forward",
+    "x": "hide",
+    "Q": "quit",
 }
 """Keys that commands had once, as Textual calls them: pressing one says where the command is now."""
 

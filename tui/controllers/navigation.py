@@ -139,7 +139,7 @@ class NavigationController:
 
     def do_stop_indexing(self) -> None:
         """Say that there is nothing to stop: while there is, another screen answers."""
-        raise Refusal("nothing is being indexed: Q quits")
+        raise Refusal("nothing is being indexed: q quits")
 
     def do_quit(self) -> None:
         """Quit."""
