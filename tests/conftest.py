@@ -51,6 +51,16 @@ def _own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
         monkeypatch.delenv(name, raising=False)
 
 
+@pytest.fixture
+def home(_own_home: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home below the test's own folder, with an empty cache where it is by default."""
+    folder = tmp_path / "home"
+    folder.mkdir()
+    monkeypatch.setenv("HOME", str(folder))
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    return folder
+
+
 @pytest.fixture(autouse=True)
 def _garbage_is_looked_for() -> Iterator[None]:
     """Undo what a command sets for a process of its own: traces that a test leaves would fill the memory."""

@@ -16,6 +16,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from tests.events import write_slices
 from tests.waiting import PATIENCE_S
 from tracelane.core import open_trace
 from tracelane.core.base.errors import CacheError, Cancelled, UsageError
@@ -28,26 +29,12 @@ from tracelane.core.index.store import Index, checksum_of
 from tracelane.core.index.version import MANIFEST
 from tracelane.core.read.source import Source
 
-
-def write_trace(path: Path, count: int = 50, name: str = "op") -> Path:
-    events = [{"ph": "X", "name": name, "pid": 1, "tid": 1, "ts": i, "dur": 1} for i in range(count)]
-    path.write_text(json.dumps({"traceEvents": events}))
-    return path
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home of the test's own; nothing is written anywhere else."""
-    folder = tmp_path / "home"
-    folder.mkdir()
-    monkeypatch.setenv("HOME", str(folder))
-    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    return folder
+pytestmark = pytest.mark.usefixtures("home")
 
 
 @pytest.fixture
 def trace_file(tmp_path: Path) -> Path:
-    return write_trace(tmp_path / "trace.json")
+    return write_slices(tmp_path / "trace.json")
 
 
 def committed(root: Path) -> list[Path]:
@@ -161,10 +148,10 @@ def test_force_indexes_again(trace_file: Path, monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize("keep_time", [False, True])
 def test_a_changed_trace_is_indexed_again(tmp_path: Path, keep_time: bool) -> None:
     """Another content of the same size is seen by its time, or by its ends where the time was kept."""
-    path = write_trace(tmp_path / "t.json", name="aa")
+    path = write_slices(tmp_path / "t.json", name="aa")
     stamp = path.stat().st_mtime_ns
     assert open_trace([path]).name(open_trace([path]).row(0, 0), 0) == "aa"
-    write_trace(path, name="bb")
+    write_slices(path, name="bb")
     if keep_time:
         os.utime(path, ns=(stamp, stamp))
     trace = open_trace([path])
@@ -228,7 +215,7 @@ except CacheError as error:
 
 def test_writes_that_really_fail_are_told(tmp_path: Path, home: Path) -> None:
     """With a system that refuses large files the build ends with the same line and leaves nothing."""
-    path = write_trace(tmp_path / "large.json", 20000)
+    path = write_slices(tmp_path / "large.json", 20000)
     ended = subprocess.run(
         [sys.executable, "-c", LIMITED, str(path)], capture_output=True, text=True, check=False
     )
@@ -311,7 +298,7 @@ def test_a_waiting_process_can_be_cancelled(trace_file: Path) -> None:
 
 def test_the_cache_is_listed_and_cleared(tmp_path: Path, home: Path) -> None:
     """Each index is listed with its trace; clearing removes all that nobody reads."""
-    paths = [write_trace(tmp_path / f"t{i}.json", 10 + i) for i in range(3)]
+    paths = [write_slices(tmp_path / f"t{i}.json", 10 + i) for i in range(3)]
     traces = [open_trace([path]) for path in paths]
     entries = list_cache()
     assert {entry.path for entry in entries} == {str(path) for path in paths}
@@ -416,7 +403,7 @@ def test_what_was_opened_longest_ago_goes_first(tmp_path: Path, monkeypatch: pyt
     """Before a new index the oldest ones go until the rest fits, which is told; what is open or was opened
     within the last hour stays.
     """
-    opened = [open_trace(write_trace(tmp_path / f"{n}.json", 50 + n)) for n in range(5)]
+    opened = [open_trace(write_slices(tmp_path / f"{n}.json", 50 + n)) for n in range(5)]
     keys = [trace.indexes[0].folder.name for trace in opened]
     for age, trace in zip((50_000, 40_000, 30_000, 20_000, 10), opened):
         os.utime(trace.indexes[0].folder, (time.time() - age,) * 2)
@@ -424,7 +411,7 @@ def test_what_was_opened_longest_ago_goes_first(tmp_path: Path, monkeypatch: pyt
         trace.close()
     one_index = max(entry.bytes for entry in list_cache())
     options = IndexOptions(cache_limit=4 * one_index + one_index // 2)
-    newest = open_trace(write_trace(tmp_path / "new.json", 60), options)
+    newest = open_trace(write_slices(tmp_path / "new.json", 60), options)
     left = {entry.key for entry in list_cache()}
     assert left == {keys[0], keys[3], keys[4], newest.indexes[0].folder.name}  # 0 is open, 1 and 2 went
     assert [Path(one.path).name for one in evicted()] == ["1.json", "2.json"]
@@ -437,14 +424,14 @@ def test_what_was_opened_longest_ago_goes_first(tmp_path: Path, monkeypatch: pyt
 @pytest.mark.parametrize("used", ["now", "long ago"])
 def test_what_would_not_fit_is_refused_before_it_is_built(tmp_path: Path, used: str) -> None:
     """An index larger than the limit, or than what fresh ones leave of it, is not built, and nothing goes."""
-    first = open_trace(write_trace(tmp_path / "first.json", 50))
+    first = open_trace(write_slices(tmp_path / "first.json", 50))
     size = list_cache()[0].bytes
     first.close()
     limit = 1000 if used == "long ago" else size + 1000
     if used == "long ago":
         os.utime(first.indexes[0].folder, (0, 0))
     with pytest.raises(CacheError, match=r"second\.json would take about .*--cache-limit.*--index-dir"):
-        open_trace(write_trace(tmp_path / "second.json", 50), IndexOptions(cache_limit=limit))
+        open_trace(write_slices(tmp_path / "second.json", 50), IndexOptions(cache_limit=limit))
     assert len(list_cache()) == 1
     assert open_trace(tmp_path / "second.json", IndexOptions(cache_limit=UNLIMITED)).indexes
 

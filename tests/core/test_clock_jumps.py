@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from pathlib import Path
 
 import pytest
 
+from tests.events import write_slices
 from tracelane.core.base.errors import CacheError
 from tracelane.core.index.cache import BUILDING, seconds_since, sweep
 from tracelane.core.index.cached import clear_cache, list_cache
@@ -20,24 +20,10 @@ DAY_S = 86_400.0
 JUMPS = {"a year ahead": 365 * DAY_S, "a year back": -365 * DAY_S, "two hours back": -7200.0, "none": 0.0}
 
 
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home of the test's own, with an empty cache."""
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    return tmp_path
-
-
 def jump(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
     """Set the clock that programs see."""
     clock = time.time
     monkeypatch.setattr(time, "time", lambda: clock() + seconds)
-
-
-def write_trace(path: Path) -> Path:
-    """Write a trace of one slice that no other file has the index of."""
-    path.write_text(json.dumps([{"ph": "X", "name": path.name, "pid": 1, "tid": 1, "ts": 2, "dur": 1}]))
-    return path
 
 
 def names(path: Path, limit: int | None = None) -> set[str]:
@@ -53,7 +39,7 @@ def names(path: Path, limit: int | None = None) -> set[str]:
 @pytest.mark.parametrize("seconds", JUMPS.values(), ids=JUMPS)
 def test_an_index_is_used_again(seconds: float, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is not built anew because the clock says something else, and a file written anew is noticed."""
-    path = write_trace(home / "a.json")
+    path = write_slices(home / "a.json")
     assert names(path) == {"a.json"}
     (built,) = [entry.folder.stat().st_ino for entry in list_cache()]
     jump(monkeypatch, seconds)
@@ -67,12 +53,12 @@ def test_an_index_is_used_again(seconds: float, home: Path, monkeypatch: pytest.
 @pytest.mark.parametrize("seconds", JUMPS.values(), ids=JUMPS)
 def test_room_is_made_after_a_jump(seconds: float, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was opened long before by the clock of today, or in a future that it was set back from, goes."""
-    first = write_trace(home / "first.json")
+    first = write_slices(home / "first.json")
     assert names(first) == {"first.json"}
     (entry,) = list_cache()
     limit = entry.bytes + entry.bytes // 2
     jump(monkeypatch, seconds)
-    second = write_trace(home / "second.json")
+    second = write_slices(home / "second.json")
     if seconds:
         assert names(second, limit) == {"second.json"}
         assert {Path(each.path).name for each in list_cache()} == {"second.json"}
@@ -83,7 +69,7 @@ def test_room_is_made_after_a_jump(seconds: float, home: Path, monkeypatch: pyte
 
 def test_what_is_old_is_cleared_and_swept(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After the clock went back a year neither an index nor a killed builder's folder stays for that year."""
-    names(write_trace(home / "a.json"))
+    names(write_slices(home / "a.json"))
     (entry,) = list_cache()
     left = entry.folder.parent / f"{BUILDING}abandoned"
     left.mkdir()
@@ -99,7 +85,7 @@ def test_a_file_from_the_future_is_not_still_being_written(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A file of an unfinished name is taken for one that grows only while it was written to lately."""
-    path = write_trace(home / "t.json.tmp")
+    path = write_slices(home / "t.json.tmp")
     (said,) = unfinished_note(str(path))
     assert "still being written" in said
     jump(monkeypatch, -365 * DAY_S)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -11,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.events import SLICES, write_slices
 from tests.tui.cli_process import tracelane
 from tests.waiting import PATIENCE_S
 from tracelane.core import open_trace
@@ -18,27 +18,7 @@ from tracelane.core.index.cached import list_cache, remove_entry, touch
 from tracelane.core.index.options import IndexOptions
 
 LONG_AGO_S = 7200.0
-SLICES = 50
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home of the test's own, with an empty cache."""
-    folder = tmp_path / "home"
-    folder.mkdir()
-    monkeypatch.setenv("HOME", str(folder))
-    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    return folder
-
-
-def write_trace(path: Path) -> Path:
-    """Write a trace that no other file has the index of."""
-    events = [
-        {"ph": "X", "name": f"op of {path.name}", "pid": 1, "tid": 1, "ts": 2 * at, "dur": 1}
-        for at in range(SLICES)
-    ]
-    path.write_text(json.dumps({"traceEvents": events}))
-    return path
+pytestmark = pytest.mark.usefixtures("home")
 
 
 def age(*names: str) -> None:
@@ -62,7 +42,7 @@ def indexed(*paths: Path) -> int:
 
 def test_no_side_of_a_comparison_makes_room_for_another(tmp_path: Path) -> None:
     """B was opened before all others, and A needs room: the other one goes, which is said, and B stays."""
-    new, old, other = (write_trace(tmp_path / f"{name}.json") for name in ("new", "old", "other"))
+    new, old, other = (write_slices(tmp_path / f"{name}.json") for name in ("new", "old", "other"))
     size = indexed(old, other)
     age("old.json", "other.json")
     built = {entry.folder.stat().st_ino for entry in list_cache() if Path(entry.path) == old}
@@ -76,7 +56,7 @@ def test_no_side_of_a_comparison_makes_room_for_another(tmp_path: Path) -> None:
 @pytest.mark.parametrize("command", [["check", "--baseline"], ["report", "--baseline"]])
 def test_neither_does_a_baseline(tmp_path: Path, command: list[str]) -> None:
     """Also where the trace is opened first and the earlier run afterwards."""
-    new, old, other = (write_trace(tmp_path / f"{name}.json") for name in ("new", "old", "other"))
+    new, old, other = (write_slices(tmp_path / f"{name}.json") for name in ("new", "old", "other"))
     size = indexed(old, other)
     age("old.json", "other.json")
     more = ["--fail-above", "5%"] if command[0] == "check" else []
@@ -90,8 +70,8 @@ def test_no_file_of_a_folder_makes_room_for_another(tmp_path: Path) -> None:
     """Those that were indexed long ago stay while the new ones are indexed; what would not fit is refused."""
     folder = tmp_path / "run"
     folder.mkdir()
-    files = [write_trace(folder / f"rank{rank}.json") for rank in range(4)]
-    other = write_trace(tmp_path / "other.json")
+    files = [write_slices(folder / f"rank{rank}.json") for rank in range(4)]
+    other = write_slices(tmp_path / "other.json")
     size = indexed(*files[:2], other)
     names = {path.name for path in files}
     age("rank0.json", "rank1.json", "other.json")
@@ -99,7 +79,7 @@ def test_no_file_of_a_folder_makes_room_for_another(tmp_path: Path) -> None:
     assert done.returncode == 0 and f"the index of {other} (" in done.stdout, done.stderr
     assert cached_names() == names
     age(*names)
-    (folder / "rank4.json").write_text(files[0].read_text().replace("op of", "another op of"))
+    write_slices(folder / "rank4.json")
     done = tracelane("info", str(folder), "--cache-limit", str(4 * size + size // 2))
     assert done.returncode == 1 and "rank4.json would take about" in done.stderr, done.stderr
     assert cached_names() == names
@@ -117,7 +97,7 @@ print(sum(row.count for lane in trace.lanes for row in trace.rows(lane)))
 
 def test_what_another_process_reads_stays(tmp_path: Path) -> None:
     """Though it was opened hours ago; it goes once nobody reads it."""
-    read, idle, new = (write_trace(tmp_path / f"{name}.json") for name in ("read", "idle", "new"))
+    read, idle, new = (write_slices(tmp_path / f"{name}.json") for name in ("read", "idle", "new"))
     size = indexed(read, idle)
     reader = subprocess.Popen(
         [sys.executable, "-c", READER, str(read)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -135,7 +115,7 @@ def test_what_another_process_reads_stays(tmp_path: Path) -> None:
 
 def test_what_was_opened_since_it_was_listed_stays(tmp_path: Path) -> None:
     """Another process may open an index between the look at the cache and the removal."""
-    indexed(write_trace(tmp_path / "trace.json"))
+    indexed(write_slices(tmp_path / "trace.json"))
     age("trace.json")
     (entry,) = list_cache()
     touch(entry.folder)
@@ -156,7 +136,7 @@ for _ in range(25):
     trace = open_trace(path, IndexOptions(cache_limit=int(limit)))
     rows = [row for lane in trace.lanes for row in trace.rows(lane)]
     names = {trace.name(row, at) for row in rows for at in (0, row.count - 1)}
-    assert names == {f"op of {os.path.basename(path)}"}, names
+    assert names == {os.path.basename(path)}, names
     folder = trace.indexes[0].folder
     trace.close()
     if os.path.isdir(folder):
@@ -168,7 +148,7 @@ print("done")
 @pytest.mark.slow
 def test_processes_that_make_room_for_each_other_all_get_their_traces(tmp_path: Path) -> None:
     """Four of them open eight traces in a cache of five indexes, where each index is old at once."""
-    paths = [write_trace(tmp_path / f"{number}.json") for number in range(8)]
+    paths = [write_slices(tmp_path / f"{number}.json") for number in range(8)]
     size = indexed(paths[0])
     limit = 5 * size + size // 2
     workers = [
@@ -183,5 +163,5 @@ def test_processes_that_make_room_for_each_other_all_get_their_traces(tmp_path: 
     for worker in workers:
         out, errors = worker.communicate(timeout=PATIENCE_S)
         assert (worker.returncode, out) == (0, "done\n"), errors
-    open_trace(write_trace(tmp_path / "last.json"), IndexOptions(cache_limit=limit)).close()
+    open_trace(write_slices(tmp_path / "last.json"), IndexOptions(cache_limit=limit)).close()
     assert sum(entry.bytes for entry in list_cache()) <= limit

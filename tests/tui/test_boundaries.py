@@ -178,6 +178,6 @@ async def test_what_finds_no_screen_concerns_nobody(trace: Trace, errors_are_sho
     with pytest.raises(ScreenStackError) as raised:
         _ = app.main
     app.report_error(raised.value)
-    assert app.trouble is None and app.return_code in (0, None)
+    assert app.trouble is None and app.return_code is None
     app.report_error(ValueError("more than that"))
-    assert isinstance(app.trouble, ValueError) or app.return_code is not None
+    assert isinstance(app.trouble, ValueError) and app.return_code == 1

@@ -166,7 +166,7 @@ def test_every_command_is_tried(folder: Path) -> None:
     for command in COMMANDS:
         now = answer(command, folder)
         assert now.code in (0, 1) and UNEXPECTED not in now.err, command
-        assert now.out or now.written or now.err
+        assert now.out or now.written, command
     assert judged(answer(KERNELS, folder), answer(SLICES, folder), crafted=False)
 
 

@@ -130,7 +130,9 @@ async def test_keys_that_come_while_the_viewer_closes_change_nothing(trace: Trac
     async with open_viewer(trace, (120, 36)) as (app, _pilot):
         panel = app.main.query_one(Panel)
         await panel.remove()
+        before = list(panel.children)
         panel.choose("steps")
+        assert list(panel.children) == before
 
 
 async def test_tabs_that_lead_to_nothing_are_dim(trace: Trace) -> None:
