@@ -43,16 +43,16 @@ DIFF_METRICS = TableSchema(
 
 
 def compact(name: str, table: Table) -> Table:
-    """Return a table of a comparison with the columns that tell most."""
-    lead = judged_by(name, table)
-    keys = [table.columns[0].key, "count", delta_key("count"), lead, delta_key(lead), relative_key(lead)]
+    """Return a table of a comparison with the columns that tell most; those to the right give way first."""
+    lead, device = judged_by(name, table), "self_device_ns"
+    keys = [table.columns[0].key, lead, delta_key(lead)]
+    if name in WITH_DEVICE and any(table.numbers(key).any() for key in (device, delta_key(device))):
+        keys += [delta_key(device), device]
+    else:
+        keys.append(relative_key(lead))
     if name == "steps":
         keys += ["wall_ns", delta_key("wall_ns"), relative_key("wall_ns"), "idle_ns", delta_key("idle_ns")]
-    keys.append(VERDICT.key)
-    device = ("self_device_ns", delta_key("self_device_ns"), relative_key("self_device_ns"))
-    if name in WITH_DEVICE and any(table.numbers(key).any() for key in device[:2]):
-        keys += device
-    keys += [CONTRIBUTION.key, PRESENCE]
+    keys += ["count", delta_key("count"), VERDICT.key, CONTRIBUTION.key, PRESENCE]
     columns = {column.key: column for column in table.columns}
     return replace(table, columns=tuple(columns[key] for key in dict.fromkeys(keys) if key in columns))
 
