@@ -35,7 +35,8 @@ TELEMETRY_STEPS = TableSchema(
         Column("coverage", "covered", "share"),
     ),
 )
-_POWER, _BUSY, _HEAT = ColumnKind.POWER, ColumnKind.BUSY, ColumnKind.TEMPERATURE
+KINDS = (ColumnKind.POWER, ColumnKind.BUSY, ColumnKind.TEMPERATURE)
+"""What the table sums up of a log; the columns are computed in `_row`."""
 NOTHING = Statistics(None, None, None, 0, 0, 0, None)
 NO_STEPS = "there are no steps, so there is no table by step"
 NO_CARDS = "no device of the trace is in a log"
@@ -68,7 +69,7 @@ class Card:
     @property
     def power(self) -> Series | None:
         """The power that the card drew."""
-        return self.series.get(_POWER)
+        return self.series.get(ColumnKind.POWER)
 
     @property
     def watts(self) -> float:
@@ -129,9 +130,9 @@ def ranges_table(overlay: Overlay, ranges: Sequence[NamedRange], clocks: Clocks 
 
 
 def _row(card: Card, named_range: NamedRange) -> dict[str, float | None]:
-    statistics = {kind: card.statistics(kind, named_range) for kind in (_POWER, _BUSY, _HEAT)}
-    power, busy, heat = (statistics[kind] or NOTHING for kind in (_POWER, _BUSY, _HEAT))
-    covers = [one.coverage for one in statistics.values() if one is not None]
+    statistics = [card.statistics(kind, named_range) for kind in KINDS]
+    power, busy, heat = (one or NOTHING for one in statistics)
+    covers = [one.coverage for one in statistics if one is not None]
     return {
         "start_ns": named_range.start,
         "duration_ns": named_range.end - named_range.start,
@@ -155,7 +156,7 @@ def cards_of(overlay: Overlay, clocks: Clocks) -> Iterator[Card]:
         for name, key in one.proposal.device_of.items():
             device = overlay.device_keys.get(key)
             if device is not None and name in one.log.devices:
-                series = {kind: one.log.first_of(name, kind) for kind in (_POWER, _BUSY, _HEAT)}
+                series = {kind: one.log.first_of(name, kind) for kind in KINDS}
                 yield Card(
                     device,
                     {k: s.shifted(offset) for k, s in series.items() if s is not None},

@@ -3,36 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Final
 
-from . import (
-    aiu,
-    clocks,
-    compiled,
-    device,
-    gaps,
-    host,
-    kernels,
-    memory,
-    ranks,
-    steps,
-)
 from .rule import Rule
 
 FILES: Final = (
-    ranks,
-    device,
-    gaps,
-    kernels,
-    memory,
-    host,
-    steps,
-    compiled,
-    clocks,
-    aiu,
+    "ranks",
+    "device",
+    "gaps",
+    "kernels",
+    "memory",
+    "host",
+    "steps",
+    "compiled",
+    "clocks",
+    "aiu",
 )
+"""The files with rules, in the order in which the rules are listed."""
 RULES: Final[Mapping[str, Rule]] = {
-    each.id: each for file in FILES for each in vars(file).values() if isinstance(each, Rule)
+    each.id: each
+    for file in FILES
+    for each in vars(import_module(f".{file}", __package__)).values()
+    if isinstance(each, Rule)
 }
 
 
