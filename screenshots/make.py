@@ -75,7 +75,7 @@ FRAMES = (
     Frame("tracelane rank0.pt.trace.json"),
     Frame("5: steps - step 11 is slow, its device idle", ("5",)),
     Frame("go to step 11", ("1", *"g11", "enter")),
-    Frame("i: the gap of Stream 0 - the host was late", ("i", *["shift+down"] * 3, "i"), 4),
+    Frame("i: the gap of Stream 0 - the host was late", ("i",), 4),
     Frame("right: the kernel that ended the gap", ("right",)),
     Frame("b: what launched it, right after read_shard", ("b",), 4),
 )

@@ -9,6 +9,7 @@ from typing import Protocol
 from textual.app import ScreenStackError
 from textual.reactive import var
 from textual.screen import Screen
+from textual.worker import Worker
 
 from tracelane.core.base.errors import DamagedIndexError, TracelaneError
 from tracelane.core.base.safe_text import safe
@@ -25,6 +26,13 @@ from .terminal.pacing import PacedApp
 from .widgets.bars import MessageLine
 
 MESSAGES_KEPT = 500
+ON_SELECTION = frozenset(
+    {
+        *("longest", "launch", "kernel", "details", "focus", "range-selection", "same-name", "copy"),
+        *("previous", "next", "up", "down", "expand", "fold", "pin", "next-gap", "source"),
+    }
+)
+"""Commands that act on what is selected: they wait for what is still being looked for."""
 
 
 class Opening(Protocol):
@@ -67,6 +75,9 @@ class Stage(PacedApp):
         """What shows the files while they are read, None once all are."""
         self.is_filled = False
         """Whether the lanes' screen has all its widgets."""
+        self.looked_for: Worker[None] | None = None
+        """The job that looks for what is to be selected next."""
+        self._next_commands: list[str] = []  # those that wait for that selection
         self.used: Counter[str] = Counter()
         """How often each command was run."""
         self.on_notices: Callable[[], object] = lambda: None
@@ -147,9 +158,24 @@ class Stage(PacedApp):
         self.say("")
         if self.opening is not None and self.opening.takes(command_id):
             return
+        if command_id in ON_SELECTION and self.looked_for is not None and not self.looked_for.is_finished:
+            self._next_commands.append(command_id)
+            return
         self.host.log.note(f"command {command_id}")
         self.used[command_id] += 1
         self.attempt(lambda: self._do(command_id))
+
+    def look_for(self, job: Worker[None]) -> None:
+        """Let commands on the selection wait for what a job selects; call `have_selected` then."""
+        if self.looked_for is not None:  # it was cancelled, or failed
+            self._next_commands.clear()
+        self.looked_for = job
+
+    def have_selected(self) -> None:
+        """Carry out the commands that came meanwhile."""
+        self.looked_for = None
+        while self._next_commands and self.looked_for is None:
+            self.run_command(self._next_commands.pop(0))
 
     def attempt(self, action: Callable[[], object]) -> None:
         """Do something that may be refused; the refusal is said."""

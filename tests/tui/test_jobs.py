@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from textual import events
 
 from tests.corpus import CORPUS, needs_corpus
 from tests.tui.driver import message, open_viewer, screen_text, wait_until_idle
@@ -104,6 +105,32 @@ async def test_idle_before_a_step(a100: Trace) -> None:
         thing = thing_by_id(a100, app.session.clocks, app.session.selection)
         assert thing is not None and thing.start <= step.start < thing.end
         assert "class" in text and "ended by" in text and "launched by" in text
+
+
+async def test_idle_on_the_lane_that_works_most(tmp_path: Path) -> None:
+    """With no lane chosen the gap is one of the kernels' stream, not of the copies' lane above it."""
+    trace = open_trace(write_demo(tmp_path)[0], index_dir=tmp_path / "index")
+    async with open_viewer(trace, (80, 24)) as (app, pilot):
+        await pilot.press("g", "1", "1", "enter", "i")
+        await wait_until_idle(app, pilot)
+        thing = app.store.selected
+        assert thing.is_gap and thing.lane.title == "Stream 0"
+        assert 153_425_000 <= thing.end - thing.start < 153_426_000  # as the guide says
+
+
+@needs_corpus
+@pytest.mark.parametrize(
+    ("keys", "selected"), [("Kb", "cudaLaunchKernelExC"), ("Kbo", "nccl"), ("KK", "nccl")]
+)
+async def test_keys_after_the_longest_kernel_wait_for_it(a100: Trace, keys: str, selected: str) -> None:
+    """Keys pressed in one go act on what is still being looked for, in their order."""
+    async with open_viewer(a100) as (app, pilot):
+        for key in keys:
+            app.post_message(events.Key(key, key))
+        await wait_until_idle(app, pilot)
+        thing = app.store.selected
+        assert selected in a100.name(thing.row, thing.index)
+        assert "2. longest" in message(app) or keys != "KK"
 
 
 @needs_corpus

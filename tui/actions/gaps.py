@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tracelane.core.base.clock import Clocks
 from tracelane.core.base.units import format_ns
 from tracelane.core.index.format import RowKind
+from tracelane.core.query.busy import work_cells
 from tracelane.core.tables.devices import devices
 from tracelane.core.tables.gap import GapBounds, longest_gap_on_lane, next_gap_on_lane
-from tracelane.core.trace import Row
+from tracelane.core.trace import Lane, Row, Trace
 
 from ..draw.line import lane_key
+from ..draw.quiet import no_work
 from ..session import RowKey, Session
 from ..things import gap_thing, row_of, thing_by_id
 from .refusal import Refusal
@@ -63,15 +66,26 @@ def _row(scene: Scene) -> Row:
 
 
 def _device_row(scene: Scene) -> RowKey | None:
-    """Return the first row of the first lane on which a device works, None where there is none to be seen."""
-    for device in devices(scene.trace):
+    """Return the first row of the lane on which devices work most, of those to be seen; None without one."""
+    trace, clocks = scene.trace, scene.session.clocks
+    keys: dict[int, RowKey] = {}
+    for device in devices(trace):
         for number in device.lanes:
-            key = RowKey(lane_key(scene.trace.lanes[number]), 0)
+            key = RowKey(lane_key(trace.lanes[number]), 0)
             if scene.layout.y_of(key) is not None:
-                gaps = scene.trace.work_gaps(scene.trace.lanes[number], scene.session.clocks)
-                if gaps is not None and len(gaps.starts):
-                    return key
+                keys[number] = key
+    for number in sorted(keys, key=lambda number: -_work_ns(trace, trace.lanes[number], clocks)):
+        gaps = trace.work_gaps(trace.lanes[number], clocks)
+        if gaps is not None and len(gaps.starts):
+            return keys[number]
     return None
+
+
+def _work_ns(trace: Trace, lane: Lane, clocks: Clocks) -> int:
+    """Return for how long a device works on a lane, from prefix sums."""
+    index = trace.indexes[lane.source]
+    offset = clocks.offset(lane.source, lane.pid)
+    return int(work_cells(index, lane.number, trace.opening_span, offset, no_work(index)).busy[0])
 
 
 def _selected(scene: Scene, gap: GapBounds) -> Session:

@@ -45,7 +45,7 @@ class LongestController:
         """Select the longest work; right after that, the next longest."""
         session = self.store.session
         if self._of != self._key(session):
-            self._find(session, self._key(session))
+            self.app.look_for(self._find(session, self._key(session)))
             return
         selected = session.selection
         last = self._longest[self._number] if self._longest else None
@@ -68,6 +68,7 @@ class LongestController:
     def _have_longest(self, key: tuple[object, ...], longest: Sequence[LongWork]) -> None:
         self._of, self._longest = key, longest
         self.app.attempt(lambda: self._go_to(0))
+        self.app.have_selected()
 
     def _go_to(self, number: int) -> None:
         if not self._longest:
