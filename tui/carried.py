@@ -1,4 +1,4 @@
-"""What stays as it was when a trace is opened anew: the views, the marks, computed lanes, logs and theme."""
+"""What is kept when a trace is opened again: views, marks, computed lanes, logs and theme."""
 
 from __future__ import annotations
 
@@ -25,11 +25,13 @@ NO_HISTORY = History()
 
 @dataclass(frozen=True)
 class Carried:
-    """A view and those that were left, and enough of the trace that they were of to know what still holds."""
+    """The current view, the earlier and later ones, and what is needed of their trace to see which parts
+    still apply.
+    """
 
     session: Session
     history: History
-    clocks: Clocks  # those that the trace opened with
+    clocks: Clocks  # with which the trace was opened
     files: tuple[str, ...]
     logs: tuple[str, ...]
     computed: frozenset[str]  # kinds of computed lanes
@@ -39,7 +41,7 @@ class Carried:
 
 
 def carried(trace: Trace, session: Session, theme: str, history: History = NO_HISTORY) -> Carried:
-    """Return what is to stay of a trace that is seen so."""
+    """Return what to keep of a trace and its view."""
     views = (session, *history.past, *history.future)
     base = base_of(trace)
     counters = base.computed.counters if isinstance(base, WithCounters) else []
@@ -57,16 +59,16 @@ def carried(trace: Trace, session: Session, theme: str, history: History = NO_HI
 
 
 def session_over(before: Carried, trace: Trace) -> Session | None:
-    """Return the view over the trace as it is now; None where its time is not in there any more.
+    """Return the view for the trace as it is now; None where its time is no longer part of the trace.
 
-    Where the trace has other files than before, what is said of single lanes is dropped: lanes are named by
+    Where the trace has other files than before, the state of single lanes is dropped: lanes are identified by
     the number of their file.
     """
     return _on(before, before.session, trace)
 
 
 def history_over(before: Carried, trace: Trace) -> History:
-    """Return the views that were left before and after that one, those that the trace still has."""
+    """Return the earlier and later views whose time the trace still has."""
     past, future = (
         tuple(view for old in views if (view := _on(before, old, trace)) is not None)
         for views in (before.history.past, before.history.future)
@@ -95,7 +97,7 @@ def _on(before: Carried, session: Session, trace: Trace) -> Session | None:
 
 
 def with_logs_of(before: Carried, trace: Trace) -> Trace:
-    """Return the trace with the logs over it that lay there before, each by the clock proposed."""
+    """Return the trace with the logs that were laid over it before, each with the clock proposed for it."""
     if not before.logs:
         return trace
     from tracelane.core.logs.opening import with_log

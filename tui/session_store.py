@@ -105,11 +105,11 @@ class SessionStore:
             listener()
 
     def redraw(self) -> None:
-        """Have the present session drawn anew."""
+        """Have the present session redrawn."""
         self._tell(self._session)
 
     def announce_trace(self) -> None:
-        """Have the trace drawn anew after logs or lanes were laid over it."""
+        """Have the trace redrawn after logs or lanes were laid over it."""
         for listener in self._trace_listeners:
             listener()
 

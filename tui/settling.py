@@ -1,4 +1,4 @@
-"""What was looked at stays where it was when a trace is exchanged for one with more files in it."""
+"""Keeps the view in its place when a trace is replaced by one with more files."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ F = TypeVar("F", LaneKey, Fold)
 
 
 def session_for(base: Session, seen: Session, partial: PartialTrace, trace: Trace) -> Session:
-    """Return the session `base` of the whole trace with what was seen of it so far: time window, cursor,
-    lane, selection, range, folds, where they were though clocks and the files' numbers may be others now.
+    """Return the session `base` of the whole trace with the view so far: time window, cursor, lane,
+    selection, range and folds. They stay where they were, also where clocks or the files' numbers have
+    changed.
     """
     numbers_now = sources_in(partial, trace)
     source = partial.first if seen.focus is None else seen.focus.lane.source
@@ -54,7 +55,7 @@ def session_for(base: Session, seen: Session, partial: PartialTrace, trace: Trac
 
 
 def sources_in(before: Trace, now: Trace) -> dict[int, int]:
-    """Return by the number of a source which number its file has now; those that are gone are not in it."""
+    """Return the new number of each source by its old one, without the sources that are gone."""
     numbers = {str(member.path): number for number, member in enumerate(now.members)}
     return {
         number: numbers[str(member.path)]
@@ -64,7 +65,7 @@ def sources_in(before: Trace, now: Trace) -> dict[int, int]:
 
 
 def numbered_anew(session: Session, numbers_now: Mapping[int, int]) -> Session:
-    """Return a session in which sources have other numbers; what belongs to those without one is dropped."""
+    """Return a session with new numbers of sources; what belongs to a source without one is dropped."""
 
     def moved(keys: frozenset[Fold]) -> frozenset[Fold]:
         return frozenset(now for key in keys if (now := _fold(key, numbers_now)) is not None)
@@ -108,7 +109,7 @@ def scroll_kept(
 
 
 def _name(line: Line, numbers_now: Mapping[int, int] | None) -> tuple[object, ...]:
-    """Return what is the same of a line in both layouts."""
+    """Return what identifies a line in both layouts."""
     key = line.fold_key
     fold = key if key is None or numbers_now is None else _fold(key, numbers_now)
     special = line.kind if line.kind in (LineKind.QUIET, LineKind.MORE, LineKind.NOTE) else None

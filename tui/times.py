@@ -80,7 +80,7 @@ def parse_range(text: str, frame: TimeFrame) -> tuple[int, int]:
     if dots:
         stop = parse_span(end, frame)[1]
     if stop <= start:
-        raise UsageError(f"{text!r} is no stretch of time: write FROM..TO, or a step")
+        raise UsageError(f"{text!r} is not a range of time: write FROM..TO, or a step")
     return start, stop
 
 
@@ -110,7 +110,7 @@ def _wall(match: re.Match[str], frame: TimeFrame) -> int:
             moment = moment.replace(tzinfo=zone)
         stamp = round(moment.timestamp()) * 10**9 + nanos - frame.wall_offset
     except (ValueError, OverflowError, OSError) as error:
-        raise UsageError(f"{match[0]} is no time of a day: {error}") from None
+        raise UsageError(f"{match[0]} is not a time of day: {error}") from None
     if match[1]:
         return stamp
     # Without a date: the day on which that time comes nearest to what was recorded.

@@ -80,7 +80,7 @@ EMPTY = Intervals(np.empty(0, np.int64), np.empty(0, np.int64))
 
 
 def merge(starts: I64, ends: I64) -> Intervals:
-    """Return the union of any intervals; empty and reversed ones count for nothing."""
+    """Return the union of any intervals; empty and reversed ones are left out."""
     keep = ends > starts
     starts, ends = starts[keep], ends[keep]
     if not len(starts):

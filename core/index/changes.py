@@ -43,7 +43,7 @@ class Change:
             return f"is complete: {Path(self.renamed).name}"
         if self.deleted:
             return "was deleted"
-        return f"grew by {format_bytes(self.grown)}" if self.grown else "was written anew"
+        return f"grew by {format_bytes(self.grown)}" if self.grown else "was rewritten"
 
 
 def changes_text(changes: Sequence[Change]) -> str:

@@ -144,7 +144,7 @@ def _check_long(name: str, values: AnyArray, columns: Columns) -> None:
     for first, chunk in _chunks(values):
         if int(chunk.max()) < LONG:
             continue
-        require(not bool((chunk > LONG).any()), f"{name} has a duration that is none")
+        require(not bool((chunk > LONG).any()), f"{name} has an impossible duration")
         positions = np.flatnonzero(chunk == LONG) + first
         where = np.searchsorted(known, positions)
         sound = where < len(known)
@@ -156,7 +156,7 @@ def _check_long(name: str, values: AnyArray, columns: Columns) -> None:
 
 def _check_long_durations(name: str, values: AnyArray, columns: Columns) -> None:
     sound = (values >= 0) & (values <= 2 * TIME_LIMIT)
-    require(bool(sound.all()), f"{name} has a duration that is none")
+    require(bool(sound.all()), f"{name} has an impossible duration")
 
 
 def _starts_checked(kind: RowKind) -> Callable[[str, AnyArray, Columns], None]:

@@ -95,7 +95,7 @@ def find_index(
     except DamagedIndexError as error:
         discard(location.folder)
         location = locate(dict(source.fingerprint), options.index_dir)
-        event = f"{source.path}: its index was damaged ({error.why}) and is built anew"
+        event = f"{source.path}: its index was damaged ({error.why}) and is rebuilt"
         return source, location.with_events((event,))
     return (source, location) if index is None else index
 

@@ -1,7 +1,7 @@
-"""How large the cache may grow: what would not fit is refused, what was opened longest ago goes.
+"""The limit of the cache: an index that would not fit is refused, those opened longest ago are removed.
 
-What goes is said by the command that made it go, and remembered for `tracelane cache list`. An index that is
-open, was opened within the last hour, or is one of those that a command was given never goes.
+The command that needs the room says what it removes; `tracelane cache list` lists it later. Never removed are
+indexes that are open, that were opened within the last hour, or that the command itself reads.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from .cached import CacheEntry, list_cache, remove_entry
 
 LIMIT = "TRACELANE_CACHE_LIMIT"
 DEFAULT = 20 << 30
-"""Bytes that the cache may take where nobody says otherwise."""
+"""Bytes that the cache may take by default."""
 NONE = "none"
 UNLIMITED = sys.maxsize
 FRESH_S = 3600.0
-"""Indexes opened within so many seconds stay."""
+"""Indexes that were opened within this many seconds stay."""
 INDEX_SHARE = 0.15
 """Bytes of an index per byte of text: 0.09 to 0.18 for all real traces of the corpus above 1 MB."""
 INDEX_LEAST = 4 << 10
 INFLATED = 13
-"""Packed traces hold about so many times their size."""
+"""A compressed trace unpacks to about this many times its size."""
 EVICTED = "evicted.json"
 MOST = 20
-"""Removed indexes that are remembered."""
+"""How many removed indexes `tracelane cache list` remembers."""
 MOST_REMEMBERED = 1 << 20
 """Bytes of the file that remembers them."""
 _UNITS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
@@ -55,7 +55,7 @@ class Evicted:
 
 
 def size_of(text: str) -> int | None:
-    """Return a size such as 500M or 20GiB in bytes, UNLIMITED for "none"; None where it is no size."""
+    """Return a size such as 500M or 20GiB in bytes, UNLIMITED for "none"; None where the text is no size."""
     if text.strip().lower() == NONE:
         return UNLIMITED
     match = _TEXT.fullmatch(text)
@@ -63,8 +63,8 @@ def size_of(text: str) -> int | None:
 
 
 def cache_limit() -> int | None:
-    """Return how many bytes of indexes may be kept as the environment says, else the settings; None where
-    neither does. UsageError where the environment tells no size.
+    """Return how many bytes of indexes may be kept: what the environment says, else the settings, else None.
+    UsageError where the environment's value is no size.
     """
     text = os.environ.get(LIMIT, "")
     if text.strip():
@@ -76,8 +76,8 @@ def cache_limit() -> int | None:
 
 
 def limit_of(root: Path, given: int | None = None) -> int:
-    """Return the limit of the indexes below a root: what was given, else what environment or settings say,
-    else the default for the cache and none for another folder. Raises as `cache_limit`.
+    """Return the limit for the indexes below a root: the one given, else that of environment or settings,
+    else the default for the cache and no limit for another folder. Raises as `cache_limit`.
     """
     limit = cache_limit() if given is None else given
     if limit is None:
@@ -86,7 +86,7 @@ def limit_of(root: Path, given: int | None = None) -> int:
 
 
 def index_size(size: int, packed: bool) -> int:
-    """Return about how many bytes the index of a trace takes that has so many bytes on disk."""
+    """Estimate the bytes of an index from the bytes of its trace on disk."""
     return int(size * (INFLATED if packed else 1) * INDEX_SHARE) + INDEX_LEAST
 
 
@@ -100,7 +100,7 @@ class PlannedIndex:
 
 
 def check_room(planned: Sequence[PlannedIndex], root: Path, limit: int) -> None:
-    """Raise CacheError where indexes would not fit below a root, within its limit or on its disk."""
+    """Raise CacheError where planned indexes exceed the limit of a root or the room on its disk."""
     need = sum(one.bytes for one in planned)
     what = f"the index of {planned[0].path}" if len(planned) == 1 else f"the indexes of {len(planned)} traces"
     would = f"{what} would take about {format_bytes(need)}"
@@ -126,10 +126,10 @@ def check_room(planned: Sequence[PlannedIndex], root: Path, limit: int) -> None:
 
 
 def keep_within(limit: int, root: Path, sparing: str) -> tuple[str, ...]:
-    """Remove indexes below a root until they take no more than `limit` bytes, those used longest ago first;
-    return a line that says so where any were removed.
+    """Remove indexes below a root, those used longest ago first, until the rest takes at most `limit` bytes;
+    return a line that says what was removed.
 
-    Never one that is open, fresh, or has the key `sparing`.
+    Indexes that are open, fresh, or have the key `sparing` stay.
     """
     if limit == UNLIMITED:
         return ()
@@ -160,7 +160,7 @@ def _stays(entry: CacheEntry) -> bool:
 
 
 def evicted(root: Path | None = None) -> tuple[Evicted, ...]:
-    """Return what was removed last below a root (else the cache's), in that order."""
+    """Return the indexes that were removed last below a root (by default the cache), the oldest first."""
     root = cache_root() if root is None else root
     try:
         lines = json.loads(read_private(root / EVICTED, MOST_REMEMBERED)) if root is not None else []
@@ -170,7 +170,7 @@ def evicted(root: Path | None = None) -> tuple[Evicted, ...]:
 
 
 def _remember(root: Path, more: list[Evicted]) -> None:
-    """Write down what was removed; where that cannot be done nothing but the memory of it is lost."""
+    """Write down what was removed. A failure is ignored: only the list would be incomplete."""
     lines = [astuple(one) for one in (*evicted(root), *more)][-MOST:]
     with suppress(OSError):
         write_private(root / EVICTED, json.dumps(lines).encode())

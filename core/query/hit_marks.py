@@ -1,4 +1,4 @@
-"""Where hits lie on a line that stands for many rows, from sorted starts and ends, cached by line."""
+"""Where hits lie on a line that stands for many rows: found in sorted starts and ends, cached by line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .hits import Hits
 
 CACHE_BYTES = 64 << 20
-"""Bytes of memory that cached starts and ends take together, at most."""
+"""The most bytes that all cached starts and ends may take."""
 
 RowSpan = tuple[int, int, int]
 """The rows [first, stop) of a source, by number."""
@@ -27,25 +27,27 @@ class HitMarks:
     """The hits of one search, by the rows that lines stand for."""
 
     def __init__(self, hits: Hits) -> None:
-        """Serve marks of these hits."""
+        """Mark these hits."""
         self.hits = hits
         self._cache: OrderedDict[tuple[RowSpan, ...], tuple[I64, I64]] = OrderedDict()
         self._bytes = 0
 
     def touched(self, rows: Sequence[RowSpan], edges: Sequence[int] | I64) -> AnyArray:
-        """Return in which of the W cells between W + 1 edges (trace time) a hit of these rows lies, as
-        booleans.
+        """Return a boolean for each of the W cells between W + 1 edges (trace time): whether a hit of these
+        rows lies in it.
         """
         bounds = clipped_edges(edges)
         starts, ends = self._sorted(tuple(rows))
-        # What ends before a cell began before its end: the difference is what overlaps it.
+        # Hits that begin before a cell's end, less those that end before its start, overlap it.
         begun = np.searchsorted(starts, bounds[1:], "left")
         ended = np.searchsorted(ends, bounds[:-1], "right")
         touched: AnyArray = begun > ended
         return touched
 
     def _sorted(self, rows: tuple[RowSpan, ...]) -> tuple[I64, I64]:
-        """Return the starts and the ends of the hits of these rows, each sorted; what is empty lasts 1 ns."""
+        """Return the sorted starts and the sorted ends of the hits of these rows; an empty hit counts as 1 ns
+        long.
+        """
         cached = self._cache.get(rows)
         if cached is not None:
             self._cache.move_to_end(rows)

@@ -1,4 +1,4 @@
-"""The findings of a store: those of all its ranks, each rule once, and the rank that the others wait for."""
+"""The findings of a store: each rule once for all ranks, and the rank that the others wait for."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def findings_tables(store: CaptureStore) -> Tables:
 
 
 def findings_of_store(store: CaptureStore) -> Findings:
-    """Return the findings of all ranks, each rule once, for the rank in which it claims most, and the rank
-    that the others wait for.
+    """Return the findings of all ranks: each rule once, with the rank in which it claims most time, and the
+    rank that the others wait for.
     """
     by_rule: dict[str, list[Finding]] = {}
     missing: dict[str, str] = {}
@@ -84,7 +84,7 @@ def _moved_evidence(evidence: Sequence[Evidence], number: int, offset: int) -> t
 
 
 def _imbalance(store: CaptureStore) -> Finding | None:
-    """Return the finding that names the rank that the others wait for most, None where nobody waits."""
+    """Return the finding about the rank that the others wait for most, None where no rank waits."""
     skew, rule = store.skew, RULES[IMBALANCE]
     if not len(skew) or not skew.caused.any():
         return None

@@ -1,4 +1,4 @@
-"""Groups: the summaries of 64 ranks in one file, column by column, so that a bucket is asked a few times."""
+"""Groups: the summaries of 64 ranks in one file, column by column, so that a bucket needs few requests."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NOTHING: Mapping[str, Any] = {
 }
 MOST_MEMBERS = 1 << 16
 MOST_TIME = 1 << 62
-"""No time or count is greater."""
+"""The greatest time or count that is accepted."""
 STEP_NUMBERS = (
     "cpu_busy_ns",
     "device_ns",
@@ -37,9 +37,12 @@ STEP_NUMBERS = (
     "device_slices",
 )
 LINE_CELLS = 512
-"""Of a device's line: in each the kind that runs longest, and for how much of it something runs."""
+"""Cells of a device's line: each has the kind that runs longest, and the share of it in which anything runs.
+"""
 IDLE = 0
-"""As a kind: nothing runs; others are the place in KERNEL_TYPES plus one, OTHER what is of none of these."""
+"""The kind of a cell in which nothing runs. Other kinds are an index into KERNEL_TYPES plus one; OTHER stands
+for work of none of these types.
+"""
 OTHER = len(KERNEL_TYPES) + 1
 KERNEL_NUMBERS = ("count", "total_ns", "min_ns", "max_ns")
 
@@ -50,12 +53,14 @@ class Shelf:
     def __init__(
         self, file: PackedFile, members: Sequence[RecordName], lengths: Mapping[str, Sequence[int]]
     ) -> None:
-        """Take a file and whose summaries are in it; `lengths`: by column the values of each of them."""
+        """Take a file and the names of its members; `lengths` has for each column the number of values of
+        each member.
+        """
         self.members = tuple(members)
         self._file = file
         self._bounds = {name: np.cumsum([0, *counts]).astype(np.int64) for name, counts in lengths.items()}
         self._columns: dict[str, AnyArray] = {}
-        self._bounded: set[str] = set()  # columns of times that were looked at
+        self._bounded: set[str] = set()  # columns of times that were checked
         self._texts: dict[str, Sequence[Any]] = {}
         self._is_group = FACTS in file.parts and "members" in file.parts
 
@@ -86,7 +91,9 @@ class Shelf:
         return self._columns[name][bounds[member] : bounds[member + 1]]
 
     def times(self, name: str, member: int) -> I64:
-        """Return a column of times or counts of a member, held to bounds. Raises DamagedStoreError."""
+        """Return a column of times or counts of a member. Raises DamagedStoreError, also for values out of
+        bounds.
+        """
         values = self.column(name, member)
         if name not in self._bounded:
             whole = self._columns.get(name, values)
@@ -97,7 +104,7 @@ class Shelf:
         return values
 
     def check(self) -> None:
-        """Read all of it. Raises DamagedStoreError where something is not what was written."""
+        """Read the whole file. Raises DamagedStoreError where something differs from what was written."""
         self._file.check()
 
     @property
@@ -144,8 +151,8 @@ def _packed_file(location: StoreLocation, path: str) -> PackedFile:
 
 
 def update_groups(location: StoreLocation, groups: Iterable[str]) -> list[RecordName]:
-    """Write groups anew that do not hold what lies in the store, until nothing comes meanwhile; return the
-    summaries that were damaged, which are removed, so that they are made anew.
+    """Rewrite the groups that differ from the summaries in the store, and repeat while other runs add
+    summaries. Return the damaged summaries; they are removed, so that the next run makes them again.
 
     Raises TracelaneError.
     """
@@ -158,7 +165,7 @@ def update_groups(location: StoreLocation, groups: Iterable[str]) -> list[Record
             try:
                 shelves = location.each(lambda record: _sound(location, record), records)
             except FileNotFoundError:
-                continue  # another run has written a summary anew
+                continue  # another run has replaced a summary
             bad = [record for record, shelf in zip(records, shelves) if shelf is None]
             for record in bad:
                 location.remove(f"{RANKS}/{record}")
@@ -169,7 +176,7 @@ def update_groups(location: StoreLocation, groups: Iterable[str]) -> list[Record
 
 
 def _members(location: StoreLocation, name: str) -> list[RecordName]:
-    """Return whose summaries a group holds, none where it is missing or damaged."""
+    """Return the names of the members of a group, none where it is missing or damaged."""
     try:
         shelf = read_group(location, name)
         shelf.check()

@@ -123,5 +123,5 @@ def read_store_manifest(location: StoreLocation) -> Mapping[str, Any]:
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise UnreadableError(f"{location.title}: {MANIFEST_NAME} is not that of a capture store")
     if manifest.get("version") != VERSION:
-        raise UnreadableError(f"{location.title}: the store is of another version: collect it anew")
+        raise UnreadableError(f"{location.title}: the store is of another version: collect it again")
     return manifest

@@ -90,7 +90,7 @@ class PackedFile:
         head = read(0, first)
         begin = len(MAGIC) + _SIZES.size
         if len(head) < begin or not head.startswith(MAGIC):
-            raise self.damaged("it is no file of a capture store, or of another version")
+            raise self.damaged("it is not a file of a capture store, or of another version")
         length, crc = _SIZES.unpack(head[len(MAGIC) : begin])
         if length > MOST_DIRECTORY:
             raise self.damaged("its directory is too long")

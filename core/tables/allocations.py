@@ -1,6 +1,6 @@
-"""What an allocator did: its [memory] records as a curve, and which allocations were live at a time.
+"""Allocators: their [memory] records as a curve, and which allocations were live at a time.
 
-Every allocator is kept apart: a trace may tell of one device twice (on AIU PyTorch's own allocator and the
+Allocators are never summed up: a trace may record one device twice (on AIU by PyTorch's allocator and by the
 runtime's), and the sum of both would mean nothing.
 """
 
@@ -28,7 +28,7 @@ TYPE_NAMES = {
 }  # fmt: skip
 """c10::DeviceType by number."""
 OWNERS = {1: "runtime", 20: "PyTorch"}
-"""Whose records those of one device are where both types tell of it (AIU)."""
+"""The allocator of a record, by device type, where two types record the same device (AIU)."""
 NO_RECORD = -1
 
 
@@ -66,12 +66,12 @@ class Allocator:
 
     @property
     def releases_only(self) -> bool:
-        """Whether nothing but releases is recorded, so that the totals say nothing of an amount."""
+        """Whether only releases are recorded, so that the totals are no amounts."""
         return bool((self.changes <= 0).all())
 
     @cached_property
     def addressed(self) -> bool:
-        """Whether the records say which memory they speak of."""
+        """Whether the records have addresses."""
         return bool(self.addresses.any())
 
     @cached_property
@@ -85,13 +85,14 @@ class Allocator:
         return before, after
 
     def ends(self) -> I64:
-        """Return for each allocation the record that released it or gave its address anew; n: none."""
+        """Return for each allocation the record that released it or reused its address; n for none."""
         return self._neighbours[1]
 
     def live(self, at: int) -> I64:
-        """Return the records of what was live after record `at`: allocations up to it, not yet released.
+        """Return the records of the memory that was live after record `at`: allocations up to it that were
+        not yet released.
 
-        Of memory allocated before the trace the later release is given.
+        Memory from before the trace is represented by its later release.
         """
         if not self.addressed:
             return np.empty(0, np.int64)
@@ -143,7 +144,9 @@ class Allocator:
 
 
 def allocators(scope: Scope) -> tuple[Allocator, ...]:
-    """Return the allocators that a scope's lanes tell of, the host's first; all their time, not its range."""
+    """Return the allocators that a scope's lanes record, the host's first, over the whole trace, not only its
+    range.
+    """
     result, base = [], 0
     for source, index in enumerate(scope.trace.indexes):
         if scope.source in (None, source):

@@ -33,7 +33,7 @@ class Calls(Slices):
 
 
 def calls(scope: Scope, source: int, text: str, pattern: re.Pattern[str] | None = None) -> Calls:
-    """Return the host's slices whose name holds a text and, if given, fits a pattern whole."""
+    """Return the host's slices whose name contains a text and, if one is given, matches a whole pattern."""
     index = scope.trace.indexes[source]
     numbers = index.string_numbers(text, inside=True)
     if pattern is not None:

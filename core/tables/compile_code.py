@@ -1,4 +1,4 @@
-"""Whose kernels the devices ran: Inductor's, Triton's of the user, a library's, aten's own."""
+"""The origin of the kernels that devices ran: Inductor, the user's Triton code, a library, or aten itself."""
 
 from __future__ import annotations
 
@@ -144,7 +144,9 @@ def _rows(work: Work, pairs: Launches, compiled: I64) -> list[tuple[dict[str, An
 
 
 def _code(index: Index, number: int, row: I64, launches: I64, at: int) -> int:
-    """Return whose code a kernel's name is; of plain names the op that launched the first one decides."""
+    """Return the origin of a kernel by its name; for a name that says nothing, by the op that launched the
+    first one.
+    """
     name = index.string(number)
     for code, fits in _NAMES:
         if fits.match(name):

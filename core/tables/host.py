@@ -24,7 +24,7 @@ class LaunchSide:
 
 
 def launch_sides(scope: Scope, work: Slices) -> LaunchSide:
-    """Return who launched each of these slices of device work, by flow, else by correlation."""
+    """Return the launch call of each of these slices of device work, by flow, else by correlation."""
     pairs = scope.trace.launches(work.source)
     launches = np.full(len(work), NONE, np.uint32)
     starts = np.zeros(len(work), np.int64)

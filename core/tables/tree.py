@@ -99,7 +99,7 @@ class CallTree:
         return np.array(ordered, np.int64)
 
     def largest(self, count: int) -> AnyArray:
-        """Return which nodes have the greatest totals, `count` of them; what is above one is among them."""
+        """Return the `count` nodes with the greatest totals; the nodes above a node are always among them."""
         chosen = np.zeros(len(self), np.bool_)
         # Parents come first and have no smaller total: a stable sort takes them first.
         chosen[np.argsort(-self.total, kind="stable")[:count]] = True
@@ -184,7 +184,7 @@ def call_tree(scope: Scope, by: TreeRoots = "all") -> CallTree:
 def bottom_up(tree: CallTree, leaves_only: bool = False) -> CallTree:
     """Return a tree from the bottom: each name with its callers below it.
 
-    `leaves_only`: only nodes without children are begun with, as device work is in a tree by launch.
+    With `leaves_only` paths begin only at nodes without children, such as device work in a tree by launch.
     """
     is_parent = np.zeros(len(tree) + 1, np.bool_)
     is_parent[tree.parents] = True
@@ -290,7 +290,7 @@ def folded_lines(tables: Tables) -> Iterator[str]:
     nodes, parents, own = (table.numbers(key).tolist() for key in ("node", "parent", "self_ns"))
     left = dict(zip(nodes, own))
     if FROM_BOTTOM in table.title:
-        # There the time of a node is that of all paths through it: what ends at it is what no caller has.
+        # There a node has the time of all paths through it; its own is what its callers lack.
         for parent, ns in zip(parents, own):
             if parent != ROOT:
                 left[parent] -= ns
@@ -350,7 +350,7 @@ def _add_lane(builder: TreeBuilder, index: Index, source: int, pieces: Sequence[
 
 
 def places_around(index: Index, positions: I64) -> I64:
-    """Return of each slice the place of the nearest of these slices around it, ROOT where there is none."""
+    """Return for each slice the row of the nearest of these slices around it, ROOT where there is none."""
     above = nearest_around(index, positions, positions)
     rows = np.full(len(positions), ROOT, np.int64)
     inner = above != NONE
@@ -359,7 +359,7 @@ def places_around(index: Index, positions: I64) -> I64:
 
 
 def _own_times(starts: I64, ends: I64, around: I64) -> I64:
-    """Return the time of each slice that none of these slices inside it takes."""
+    """Return the time of each slice without that of these slices inside it."""
     durations = ends - starts
     inner = np.flatnonzero(around >= 0)
     inside = Groups(around[inner], len(starts)).sums(durations[inner])
@@ -375,7 +375,7 @@ def _own_times(starts: I64, ends: I64, around: I64) -> I64:
 
 
 def _paths(builder: TreeBuilder, names: I64, around: I64, root: int) -> I64:
-    """Return the node of each slice, those of one path being one; level by level from the top."""
+    """Return the node of each slice, level by level from the top; slices of one path share a node."""
     levels = np.zeros(len(names), np.int64)
     cursor = around.copy()
     while (inner := cursor >= 0).any():

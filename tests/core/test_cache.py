@@ -448,7 +448,7 @@ def test_a_full_disk_is_told_before_anything_is_built(
 
 
 def test_an_index_of_the_other_byte_order_is_rebuilt(trace_file: Path) -> None:
-    """An index that another machine wrote, every number the other way round, is built anew, not read."""
+    """An index that another machine wrote, every number the other way round, is rebuilt, not read."""
     first = open_trace(trace_file)
     folder, starts = first.indexes[0].folder, first.indexes[0].column("slices.start").tolist()
     manifest = json.loads((folder / MANIFEST).read_bytes())

@@ -39,10 +39,10 @@ def test_a_file_that_stays_is_no_change(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("length", "what"),
-    [(3 << 20, "file grew by 3.00 MiB"), (0, "file was written anew"), (-1, "file was written anew")],
+    [(3 << 20, "file grew by 3.00 MiB"), (0, "file was rewritten"), (-1, "file was rewritten")],
 )
 def test_growing_and_writing_anew(tmp_path: Path, length: int, what: str) -> None:
-    """A longer file grew by so much; one that is shorter or the same and newer was written anew."""
+    """A longer file grew by so much; one that is shorter or the same and newer was rewritten."""
     path = tmp_path / "t.json"
     path.write_bytes(b"[]")
     before = state(path)

@@ -38,7 +38,7 @@ def names(path: Path, limit: int | None = None) -> set[str]:
 
 @pytest.mark.parametrize("seconds", JUMPS.values(), ids=JUMPS)
 def test_an_index_is_used_again(seconds: float, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is not built anew because the clock says something else, and a file written anew is noticed."""
+    """It is not rebuilt because the clock says something else, and a rewritten file is noticed."""
     path = write_slices(home / "a.json")
     assert names(path) == {"a.json"}
     (built,) = [entry.folder.stat().st_ino for entry in list_cache()]

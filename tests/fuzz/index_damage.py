@@ -64,7 +64,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("telemetry", "--json"),
 )
 NEWS = re.compile(
-    r'^ *(?:tracelane: )?\S*: its index was damaged .* built anew\n|"[^"]*index was damaged[^"]*"', re.M
+    r'^ *(?:tracelane: )?\S*: its index was damaged .* rebuilt\n|"[^"]*index was damaged[^"]*"', re.M
 )
 UNEXPECTED = "should not have happened"
 SECONDS_EACH = 30.0
@@ -181,7 +181,7 @@ def judged(before: Answer, now: Answer, crafted: bool) -> str:
 
 
 def _without_news(out: str) -> str:
-    """Return an answer without the note that an index was built anew."""
+    """Return an answer without the note that an index was rebuilt."""
     return NEWS.sub("", out)
 
 

@@ -201,7 +201,7 @@ def test_names_that_lead_elsewhere_are_refused(tmp_path: Path, name: str) -> Non
 
 def test_the_path_in_a_stored_index_is_not_followed(traces: Path, tmp_path: Path) -> None:
     """An index that came from somebody else may name any file or URL as its source: where a trace lies is
-    said by the store and by --traces alone. A damaged index is built anew from the trace.
+    said by the store and by --traces alone. A damaged index is rebuilt from the trace.
     """
     folder = tmp_path / "store"
     list(collect(planned([str(traces)], str(folder), with_index=True), str(folder), one_after_another))

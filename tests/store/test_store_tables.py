@@ -150,7 +150,7 @@ def test_a_group_that_is_damaged_costs_nothing(tmp_path: Path) -> None:
     assert len(whole.ranks) == 3
     group.write_bytes(b"nothing of the kind")
     store = open_store(str(folder))
-    assert len(store.ranks) == 3 and "is no file of a capture store" in store.notes[0]
+    assert len(store.ranks) == 3 and "is not a file of a capture store" in store.notes[0]
 
 
 def test_values_that_lie_are_refused() -> None:

@@ -76,13 +76,13 @@ def flip(path: Path, at: int = 2, bits: int = 0xFF) -> None:
     ],
 )
 def test_a_flipped_byte_changes_no_number(folder: Path, name: str, command: tuple[str, ...]) -> None:
-    """A command prints what it prints of the undamaged index, and says in one line that it was built anew."""
+    """A command prints what it prints of the undamaged index, and says in one line that it was rebuilt."""
     before = answer(command, folder)
     assert before.code == 0 and not before.err
     flip(index_folder(folder / "index") / name)
     now = answer(command, folder)
     assert (now.code, now.out) == (0, before.out)
-    assert "built anew" in now.err and len(now.err.splitlines()) == 1
+    assert "rebuilt" in now.err and len(now.err.splitlines()) == 1
     assert answer(command, folder) == Answer(0, before.out, "", seconds=pytest.approx(0, abs=1e9))
 
 
@@ -102,7 +102,7 @@ def test_what_is_no_file_is_not_read(folder: Path, how: str) -> None:
     elif how == "empty":
         path.touch()
     now = answer(KERNELS, folder)
-    assert (now.code, now.out) == (0, before.out) and "is built anew" in now.err
+    assert (now.code, now.out) == (0, before.out) and "is rebuilt" in now.err
 
 
 def test_an_index_of_another_trace_is_not_taken(folder: Path) -> None:
@@ -231,19 +231,19 @@ def test_waiting_for_a_verification(tmp_path: Path) -> None:
 
 
 def test_a_count_that_is_none_is_damage(folder: Path) -> None:
-    """A crafted index whose report holds an object in place of a number is built anew."""
+    """A crafted index whose report holds an object in place of a number is rebuilt."""
     path = index_folder(folder / "index")
     manifest = json.loads((path / MANIFEST).read_text())
     manifest["read_report"]["instant_events"] = {"a": 1}
     (path / MANIFEST).write_text(json.dumps(manifest))
     sealed_again(path)
     now = answer(PICTURE, folder)
-    assert now.code == 0 and "built anew" in now.out + now.err
+    assert now.code == 0 and "rebuilt" in now.out + now.err
 
 
 @pytest.mark.parametrize("names", [("oversized",), ("counts",), ("flows", "ac2g", "paired")], ids=".".join)
 def test_a_count_that_is_missing_is_damage(names: tuple[str, ...], folder: Path) -> None:
-    """A crafted index whose report lacks a number is built anew, whichever command would have read it."""
+    """A crafted index whose report lacks a number is rebuilt, whichever command would have read it."""
     index = index_folder(folder / "index")
     manifest = json.loads((index / MANIFEST).read_text())
     report = manifest["read_report"]
@@ -253,7 +253,7 @@ def test_a_count_that_is_missing_is_damage(names: tuple[str, ...], folder: Path)
     (index / MANIFEST).write_text(json.dumps(manifest))
     sealed_again(index)
     now = answer(PICTURE, folder)
-    assert now.code == 0 and "built anew" in now.out + now.err
+    assert now.code == 0 and "rebuilt" in now.out + now.err
 
 
 def test_categories_that_a_row_does_not_list_are_drawn(folder: Path) -> None:

@@ -101,7 +101,7 @@ def test_drawn_anew(demo: Path, index: Path) -> None:
         before = drawn_lanes(line)
         line.resize(*SIZE)  # as large as it was: only the picture is gone
         line.type("\x0c")
-        line.wait_for("drawn anew")
+        line.wait_for("redrawn")
         line.type("\x1b")  # that lies over the panel's tabs
         line.wait_until(lambda: line.screen.lanes == before, "the picture")
 

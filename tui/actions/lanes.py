@@ -1,4 +1,4 @@
-"""What is done to lanes: fold, expand, pin, hide, show again."""
+"""Moves of lanes: fold, expand, pin, hide, show again."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class HiddenThing:
 
 
 def with_focus(session: Session, layout: Layout, height: int) -> Session:
-    """Return the session with a row focused that keys act on: the first one in view where none is."""
+    """Return the session with a focused row, on which keys act; without one the first in view is taken."""
     if focus_line(layout, session) is not None:
         return session
     return replace(session, focus=first_row(layout, session, height))
@@ -58,7 +58,7 @@ def fold(trace: Trace, session: Session, layout: Layout, height: int) -> Session
 
 
 def line_folded(trace: Trace, session: Session, line: Line, height: int) -> Session:
-    """Fold or open what a line stands for; the focus stays on something that is to be seen."""
+    """Fold or open what a line stands for; the focus stays on a visible row."""
     changed = toggle_fold(session, line, trace)
     return _in_sight(trace, changed, height)
 
@@ -95,7 +95,9 @@ CHANGES = {
 
 
 def lane_change_text(command_id: str, before: Session, now: Session, layout: Layout, height: int) -> str:
-    """Return what a command has done to the focused lane, and how it is undone; empty for other commands."""
+    """Return a text that says what a command did to the focused lane and how to undo it, "" for other
+    commands.
+    """
     if command_id not in CHANGES or before == now:
         return ""
     what = CHANGES[command_id]
@@ -135,7 +137,7 @@ def pin(trace: Trace, session: Session, layout: Layout, height: int) -> Session:
 
 
 def next_preset(trace: Trace, session: Session) -> Session:
-    """Show the lanes of the next preset that shows others than this one."""
+    """Go to the next preset that shows other lanes than the current one."""
     names = list(PRESETS)
     at = names.index(preset_of(session))
     before = _order(trace, session)
@@ -192,7 +194,7 @@ def hide_alike(trace: Trace, session: Session, layout: Layout, height: int) -> S
 
 
 def lane_pattern(text: str) -> Pattern:
-    """Return what lanes' titles are asked for; UsageError where it is no regular expression."""
+    """Return the pattern for titles of lanes; UsageError where it is no regular expression."""
     pattern = Pattern(text, ignore_case=True)
     pattern.check(repr(text))
     return pattern
@@ -287,7 +289,7 @@ def _lane(layout: Layout, session: Session) -> Lane:
 
 
 def _neighbour(layout: Layout, session: Session, unlike: str = "") -> RowKey | None:
-    """Return the row nearest below, else above, the focused one in a lane that stays: not of a name."""
+    """Return the nearest row below the focused one, else above it, in a lane not called `unlike`."""
     y = focus_line(layout, session)
     if y is None or session.focus is None:
         return None
@@ -310,7 +312,7 @@ def _without_hidden(session: Session, after: RowKey | None) -> Session:
 
 
 def _in_sight(trace: Trace, session: Session, height: int) -> Session:
-    """Return the session scrolled so that its focus is to be seen in the layout it now has."""
+    """Return the session scrolled so that its focus is visible in the new layout."""
     layout = Layout(trace, session)
     scroll = layout.scrolled(session.scroll, height)
     if scroll != session.scroll:

@@ -16,7 +16,7 @@ from .refusal import Refusal
 SLICE_SHARE = 0.8
 """How much of the view a slice takes when it is focused."""
 APPROACH = 0.25
-"""Where in the view a thing is put that was out of sight: this share of the width from the left."""
+"""Where a thing that was out of sight is put: at this share of the width from the left."""
 
 
 class Timeline(Protocol):
@@ -60,7 +60,7 @@ Move: TypeAlias = Callable[[Timeline, Session], Session]
 
 
 def first_session(trace: Timeline, width: int) -> Session:
-    """Return what is shown at first: the opening span over `width` cells, the cursor in its middle."""
+    """Return the first session: the opening span over `width` cells, the cursor in its middle."""
     view = view_of(*trace.opening_span, width)
     return with_first_metrics(trace, Session(view, view.edge(view.width // 2), clocks=trace.clocks))
 
@@ -161,7 +161,7 @@ def go_to(trace: Timeline, session: Session, time: int) -> Session:
 
 
 def in_sight(trace: Timeline, session: Session, start: int, end: int) -> Session:
-    """Put the cursor on what lies from start to end, and move the view only if none of it is to be seen."""
+    """Put the cursor on what lies from start to end; move the view only if none of it is visible."""
     view = session.viewport
     if end < view.start or start >= view.end:
         view = replace(view, start=start - round(view.span * APPROACH)).kept_within(
@@ -173,7 +173,7 @@ def in_sight(trace: Timeline, session: Session, start: int, end: int) -> Session
 
 
 def zoomed_to(trace: Timeline, session: Session, start: int, end: int) -> Session:
-    """Zoom so that what lies from start to end takes most of the view; if it does already, fit all."""
+    """Zoom so that what lies from start to end takes most of the view; if it already does, show all."""
     width = session.viewport.width
     span = max(round((end - start) / SLICE_SHARE), width * MIN_CELL_NS)
     view = Viewport(start - (span - (end - start)) // 2, span, max(1, width))

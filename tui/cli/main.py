@@ -175,7 +175,7 @@ class _Noticing:
 def _run_healing(arguments: list[str]) -> int:
     """Run a command; where it meets a damaged index, discard that and run it again.
 
-    The second time the index is built anew. A command that has printed something is not run again.
+    The second time the index is rebuilt. A command that has printed something is not run again.
     """
     stdout = sys.stdout
     noticing = _Noticing(stdout)
@@ -189,7 +189,7 @@ def _run_healing(arguments: list[str]) -> int:
             return _fail(f"{error}; name another folder with --index-dir", error.exit_code)
         if noticing.is_used or "-" in arguments:  # what came through a pipe is gone
             return _fail(f"{error}; it was removed: run the command again", error.exit_code)
-        print_text(f"tracelane: {safe(str(error))}; it is built anew", error=True)
+        print_text(f"tracelane: {safe(str(error))}; it is rebuilt", error=True)
         return _run_again(arguments)
     finally:
         sys.stdout = stdout

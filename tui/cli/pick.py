@@ -1,4 +1,4 @@
-"""Bare `tracelane`: the traces in this directory and those opened lately, to choose from."""
+"""`tracelane` without a command: a choice of the traces in this directory and those opened recently."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _ask(count: int) -> int | None:
 
 
 def _recent() -> list[str]:
-    """Return paths of traces opened lately that are still there, the last one first."""
+    """Return the paths of recently opened traces that still exist, the latest first."""
     from tracelane.core.index.cached import list_cache
 
     return [entry.path for entry in list_cache() if Path(entry.path).is_file()][:RECENT]

@@ -148,11 +148,11 @@ class Viewing:
             app.trace.close()
 
     def _note_damage(self, damage: DamagedIndexError) -> None:
-        """Have it said that an index is built anew; raises the damage where that did not help."""
+        """Have it said that an index is rebuilt; raises the damage where that did not help."""
         if damage.folder in self._damaged:
             raise damage
         self._damaged.append(damage.folder)
-        self._notes = (f"{damage}; it was built anew",)
+        self._notes = (f"{damage}; it was rebuilt",)
 
     def _prepared(self, trace: Trace, before: Carried | None) -> Prepared:
         prepared = self._prepare(trace, before)

@@ -361,7 +361,7 @@ SHOWING: Final = (
                 forms=(("NAME", "Choose a theme; a wrong name lists them"),),
                 words="colours colors",
             ),
-            Command("redraw", "Draw anew", ("ctrl+l",), "Mend a screen that something else wrote on"),
+            Command("redraw", "Redraw", ("ctrl+l",), "Mend a screen that something else wrote on"),
             Command(
                 "suspend", "Suspend", ("ctrl+z",), "Stop and give the terminal back; fg in the shell goes on"
             ),

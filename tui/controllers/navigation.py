@@ -129,7 +129,7 @@ class NavigationController:
         if isinstance(self.app._driver, TerminalDriver):
             self.app._driver.forget()
         self.app.screen.refresh(layout=True)
-        self.app.say("drawn anew")
+        self.app.say("redrawn")
 
     def do_suspend(self) -> None:
         """Give the terminal back until the shell lets the viewer go on."""

@@ -1,4 +1,4 @@
-"""From rows of the index to runs, marks and levels; what was drawn once is kept by (row, window, clocks)."""
+"""From rows of the index to runs, marks and levels, cached by (row, window, clocks)."""
 
 from __future__ import annotations
 
@@ -41,11 +41,13 @@ KEPT_ROWS = 1500
 """Drawn rows that are kept: several screens, so that going back up queries nothing."""
 KEPT_NAMES = 100_000
 BUSY_LANES = 8
-"""A line that stands for many lanes looks at so many of them: a frame must not depend on their number."""
+"""A line that stands for many lanes reads at most this many: the time of a frame must not depend on their
+number.
+"""
 
 
 ABOUT = "≈"
-"""Before a share that comes from a sample of the slices."""
+"""Stands before a share that was estimated from a sample of the slices."""
 GAP = -1
 """The index of a selected gap: no slice has it."""
 
@@ -80,7 +82,7 @@ DIMMED = "quiet"
 class RowReader:
     """Draws rows of one trace, each once per window.
 
-    `queries` counts the rows that had to be asked for: moves of the selection and scrolling back need none.
+    `queries` counts the rows that were queried: moving the selection and scrolling back need none.
     """
 
     def __init__(self, trace: Trace, eighths: bool = False) -> None:
@@ -117,7 +119,7 @@ class RowReader:
         self._sought = marked, filtered
 
     def _sought_key(self, hits: Hits | None) -> str:
-        """Return what the rows drawn with these hits are kept by: the text, and which search for it."""
+        """Return the cache key of rows drawn with these hits: the text, and which search for it."""
         self._searches += 1
         return "" if hits is None else f"{self._searches} {hits.filter.text}"
 
@@ -183,7 +185,7 @@ class RowReader:
         if self._edges_of != (view, offset):
             times = [edge - offset for edge in view.edges()]
             array = np.array([min(max(time, LOWEST), GREATEST) for time in times], np.int64)
-            # The queries take arrays as they are; a list they would convert for every row.
+            # Queries would convert a list again for every row.
             self._edges_made = LaneEdges(
                 times, cast("Sequence[int]", array), FULL / np.maximum(array[1:] - array[:-1], 1)
             )
@@ -222,7 +224,7 @@ class RowReader:
     def _many_names(
         self, source: int, index: Index, number: int, drawn: list[Span], edges: LaneEdges
     ) -> dict[int, ManyNames]:
-        """Return what the spans of several slices are called that have room for it."""
+        """Return the labels of the spans of several slices that are wide enough for one."""
         wide = [i for i, span in enumerate(drawn) if not span.whole and span.right - span.left >= COUNT_FROM]
         if not wide:
             return {}
@@ -463,7 +465,7 @@ class RowReader:
 
 
 def share_label(share: float, is_exact: bool) -> str:
-    """Return which share of the time of several slices one name takes, "" where there is no other name."""
+    """Return the share of one name in the time of several slices as text, "" where there is no other name."""
     if share in (0.0, 1.0):
         return ""
     percent = round(100 * share)

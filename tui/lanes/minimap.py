@@ -54,7 +54,7 @@ class Minimap(Widget):
         return self._strips[y] if y < len(self._strips) else Strip.blank(self.size.width, self.rich_style)
 
     def on_resize(self) -> None:
-        """Draw anew."""
+        """Redraw."""
         self._strips = []
 
     def notify_style_update(self) -> None:

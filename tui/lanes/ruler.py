@@ -89,7 +89,7 @@ class Ruler(Widget):
         return origin_of(self._trace, self._session)
 
     def on_resize(self) -> None:
-        """Draw anew."""
+        """Redraw."""
         self._strips = []
 
     def notify_style_update(self) -> None:

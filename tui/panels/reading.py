@@ -15,7 +15,7 @@ NO_VALUE = "none: a gap, or the card was not ready"
 
 
 def reading_of(trace: Overlay, thing: Thing) -> Reading | None:
-    """Return what the log says where a thing lies, None for what is no log's."""
+    """Return the reading of a log at a thing's place, None for a thing that is not part of a log."""
     return trace.reading_at(thing.row, thing.index)
 
 
@@ -48,7 +48,7 @@ def reading_fields(trace: Overlay, stamps: TimeWriter, thing: Thing, reading: Re
 
 
 def range_fields(trace: Trace, stamps: TimeWriter, thing: Thing, span: tuple[int, int] | None) -> list[Field]:
-    """Return what a lane of values says of the range, nothing without one."""
+    """Return a summary of a lane's values in the range, nothing without a range."""
     of_range = None if span is None else statistics_of(trace, thing.row, span, stamps.clocks)
     if of_range is None:
         return []

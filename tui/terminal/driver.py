@@ -139,7 +139,7 @@ class TerminalDriver(LinuxDriver):
         self._suspended = True
 
     def resume_application_mode(self) -> None:
-        """Take the terminal again, and have all drawn anew."""
+        """Take the terminal again, and have all redrawn."""
         self._suspended = False
         self.pace = Pace()
         self.forget()

@@ -30,7 +30,7 @@ GRAPHS = re.compile(f"^({FUNCTION_NAME}$|{re.escape(GRAPH)})")
 AROUND = re.compile(f"^({LOOKUP}|Pregraph bytecode|AOTDispatcher Runtime Wrapper Prologue)$")
 MATRIX = re.compile(r"^(aten::|extern_kernels\.)(addmm|bmm|baddbmm)$")
 WRITTEN = re.compile(r"^aten::(matmul|linear|einsum|tensordot|inner|__matmul__)$")
-"""Operators as users write them that PyTorch turns into another product."""
+"""Operators that users write and that PyTorch turns into another product."""
 
 
 @rule(
@@ -79,7 +79,7 @@ def graph_breaks(facts: SourceFacts, limits: Limits) -> Outcome:
 
 
 def _several_functions(facts: SourceFacts) -> Outcome:
-    """Compiled functions of which several run in a step, or one after another without a backward between."""
+    """Several compiled functions run in one step, or in a row without a backward pass between them."""
     host = facts.host
     functions, backwards = host.matching(FUNCTION, OP), host.matching(BACKWARD, OP)
     nested = nearest_around(facts.index, host.positions[functions], np.sort(host.positions[functions]))
@@ -88,7 +88,7 @@ def _several_functions(facts: SourceFacts) -> Outcome:
     if len(functions) < 2:
         return None
     starts = host.starts[functions]
-    # A pass: what no end of a step and no backward pass parts.
+    # A pass ends with a step or with a backward pass.
     turn = np.searchsorted(np.sort(host.starts[backwards]), starts)
     if facts.steps is not None:
         at = steps_at_times(facts.steps, starts, processes_of(facts.index, host.positions[functions]))
@@ -198,7 +198,7 @@ def compile_time(facts: SourceFacts, limits: Limits) -> Outcome:
     ),
 )
 def compiled_overhead(facts: SourceFacts, limits: Limits) -> Outcome:
-    """What is done before compiled graphs takes a good part of the compiled regions."""
+    """Cache lookups and wrappers take a large part of the compiled regions."""
     host = facts.host
     around = host.matching(AROUND, OP)
     if not len(around):

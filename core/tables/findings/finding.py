@@ -1,4 +1,4 @@
-"""What a rule gives: a sentence, the time that it claims, and where to look."""
+"""What a rule returns: a sentence, the time that it claims, and where to look."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Observation:
 
 @dataclass(frozen=True)
 class NotJudged:
-    """A rule that the trace has not the data for, and what is missing."""
+    """A rule that could not be checked, and which data the trace lacks."""
 
     reason: str
 
@@ -54,7 +54,7 @@ Outcome: TypeAlias = Observation | NotJudged | None
 
 @dataclass(frozen=True)
 class Finding:
-    """One finding in full. `sources` are the files in which the rule holds, the one spoken of first."""
+    """One finding in full. `sources` are the files in which the rule holds; its text is about the first."""
 
     rule: str
     title: str
@@ -74,7 +74,7 @@ class Finding:
 
     @property
     def recurrence(self) -> str:
-        """In how many of how many steps it occurs, in words."""
+        """The number of steps in which it occurs, and of all steps, in words."""
         if not self.of_steps:
             return "the trace has no steps"
         if self.of_steps == 1:
@@ -96,5 +96,5 @@ class Findings:
 
     @property
     def losses(self) -> tuple[Finding, ...]:
-        """Those that are no notes."""
+        """The findings that are losses, not notes."""
         return tuple(finding for finding in self.findings if not finding.note)

@@ -35,7 +35,7 @@ def findings_of(form: dict[str, Any], origin: int) -> Findings:
 
 
 def findings_from(tables: Tables, order: I64 | None = None, limit: int | None = None) -> Findings:
-    """Return the findings that such tables hold, in an order and as many as are asked for."""
+    """Return the findings that such tables hold, sorted and cut as the command line says."""
     return findings_of(
         {
             "schema": SCHEMA,
