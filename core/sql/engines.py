@@ -247,7 +247,8 @@ def _sqlite_errors(cancelled: CancelledCallback) -> Iterator[None]:
             raise (Cancelled() if cancelled() else KeyboardInterrupt()) from None
         raise UsageError(f"the query cannot be answered: {_one_line(error)}") from None
     except (sqlite3.Error, sqlite3.Warning, MemoryError, ValueError) as error:
-        raise UsageError(f"the query cannot be answered: {_one_line(error)}") from None
+        said = "only SELECT is allowed" if str(error) == "not authorized" else _one_line(error)
+        raise UsageError(f"the query cannot be answered: {said}") from None
 
 
 # -- DuckDB -----------------------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ from tracelane.core.tables.scope import Scope
 from tracelane.core.tables.slice_table import NAMES, slice_table
 from tracelane.core.tables.work import work_of
 from tracelane.core.trace import Trace, open_trace
+from tracelane.tui.cli.main import EXIT_USAGE, main
 
 DOCUMENT = Path(__file__).resolve().parent.parent.parent / "docs" / "sql.md"
 QUESTIONS = [
@@ -302,3 +303,17 @@ def test_an_answer_is_a_table(engine: str, small: Trace) -> None:
     with run_query(small, "select name from slices order by ts", engine) as answer:  # type: ignore[arg-type]
         cut = answer.table("here", 3)
     assert len(cut) == 3 and "more rows" in cut.notes[0]
+
+
+@engines
+def test_a_query_may_begin_with_a_comment(
+    engine: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is copied from a page of queries, its comment first, is no option; what is refused says why."""
+    trace = str(small_file(tmp_path))
+    query = "-- How many?\nselect count(*) as n from kernels -- of all"
+    assert main(["sql", trace, query, "--engine", engine, "--format", "csv"]) == 0
+    assert capsys.readouterr().out.split() == ["n", "2"]
+    assert main(["sql", trace, "drop table slices", "--engine", engine]) == EXIT_USAGE
+    assert "only SELECT is allowed" in capsys.readouterr().err
+    assert main(["sql", trace, "--nosuch"]) == EXIT_USAGE

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import gc
+import re
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -27,9 +28,18 @@ if TYPE_CHECKING:
 ROWS = 100
 """Rows of a printed table where --limit does not say."""
 LONGEST_QUERY = 1 << 20
+COMMENT = re.compile(r"--(\s|[^\n]*\n)")
 
 
-@click.command()
+class SqlCommand(click.Command):
+    """Takes a query that begins with a comment for a query, not for an option."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Hand on the arguments; a comment ends a line or begins with a blank, as no option does."""
+        return super().parse_args(ctx, [f"\n{one}" if COMMENT.match(one) else one for one in args])
+
+
+@click.command(cls=SqlCommand)
 @TRACE
 @click.argument("query", required=False)
 @click.option("--file", type=click.Path(path_type=Path), help="Read the query from this file; -: from stdin.")
