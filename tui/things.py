@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Thing:
-    """Something selectable: who it is, its lane and row, its index within the row, when it is."""
+    """Something selectable: its identity, lane and row, its index within the row, start and end."""
 
     id: Selectable
     lane: Lane
@@ -46,7 +46,7 @@ class Thing:
 
 
 def thing_by_id(trace: Trace, clocks: Clocks, identity: Selectable) -> Thing | None:
-    """Return the thing with an identity; None if the trace has none such."""
+    """Return the thing with an identity; None if the trace does not have it."""
     if isinstance(identity, GapId):
         ends_it = trace.find(SliceId(identity.source, identity.ordinal))
         return None if ends_it is None else gap_in(trace, clocks, *ends_it)
@@ -58,7 +58,7 @@ def thing_by_id(trace: Trace, clocks: Clocks, identity: Selectable) -> Thing | N
 
 
 def thing_in(trace: Trace, clocks: Clocks, row: Row, index: int | None) -> Thing | None:
-    """Return what stands at an index within a row; None beyond its ends, or for the index None."""
+    """Return the thing at an index within a row; None beyond its ends, or for the index None."""
     if index is None or not 0 <= index < row.count:
         return None
     if row.kind is RowKind.SLICES:
@@ -103,7 +103,7 @@ def thing_before(trace: Trace, clocks: Clocks, gap: Thing) -> Thing | None:
 
 
 def row_of(layout: Layout, key: RowKey) -> Row | None:
-    """Return the row that a key names, None if the trace has none such."""
+    """Return the row of a key, None if the trace does not have it."""
     number = layout.lane_number(key.lane)
     if number is None or not 0 <= key.depth < len(layout.trace.lanes[number].rows):
         return None

@@ -1,4 +1,4 @@
-"""What the name of a trace file tells: its rank, its place in the parallel layout, when it was written."""
+"""What the name of a trace file says: its rank, its position in the parallel layout, when it was written."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _HOST = re.compile(r"(?P<host>[A-Za-z0-9][\w.\-]*?)_(?P<pid>\d{1,10})\.$")
 
 @dataclass(frozen=True)
 class NameFacts:
-    """What a name tells; None or empty where it does not."""
+    """What a name says; None or empty where it says nothing."""
 
     rank: int | None
     world: int | None

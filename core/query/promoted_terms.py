@@ -24,7 +24,7 @@ from .scan import holds
 
 
 def compared(values: AnyArray, number: Number) -> AnyArray:
-    """Return which numbers of an array fit, exactly."""
+    """Return which numbers of an array fulfil a comparison, compared exactly."""
     target = number.value
     if values.dtype.kind == "f":
         return _ordered(values, number.op, number.nearest)
@@ -97,7 +97,7 @@ def promoted_argument(key: str) -> Promoted | None:
 
 
 def within(values: U32, positions: I64) -> AnyArray:
-    """Return which positions (ascending) are among values (ascending), as booleans."""
+    """Return whether each position (ascending) is one of the values (ascending), as booleans."""
     inside = np.zeros(len(positions), bool)
     if len(positions) and len(values):
         low, high = np.searchsorted(values, np.array([positions[0], positions[-1] + 1], np.uint32))
@@ -119,8 +119,8 @@ def argument_values(
 ) -> list[Any]:
     """Return the value of an argument for each of these slices, None where a slice has none.
 
-    Of a slice made of two events the begin event's counts. Every block that holds one of the slices is read
-    unless the argument is promoted. Raises UnreadableError when the source has gone or changed, Cancelled.
+    For a slice made of two events it is that of the begin event. Unless the argument is promoted, every block
+    with one of the slices is read. Raises UnreadableError when the source has gone or changed, Cancelled.
     """
     result: list[Any] = [None] * len(positions)
     promoted = promoted_argument(key)

@@ -1,4 +1,4 @@
-"""Groups of rows: what each row belongs to, and sums, extremes and statistics of each group."""
+"""Groups of rows: the group of each row, and sums, extremes and statistics of each group."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Groups:
         return sums
 
     def most(self, values: I64, nothing: int = 0) -> I64:
-        """Return the greatest value of each group, `nothing` where none is greater."""
+        """Return the greatest value of each group, at least `nothing`."""
         most = np.full(self.size, nothing, np.int64)
         np.maximum.at(most, self.codes, values)
         return most
@@ -98,7 +98,7 @@ class Groups:
             return covered
         order = np.lexsort((starts, self.codes))
         codes, starts, ends = self.codes[order], starts[order], ends[order]
-        # Where a group begins, nothing is reached yet: the running maximum starts anew.
+        # The running maximum starts again with each group.
         bounds = [*np.flatnonzero(np.diff(codes, prepend=-1)).tolist(), len(codes)]
         for low, high in pairwise(bounds):
             reach = np.maximum.accumulate(ends[low:high])
@@ -158,20 +158,22 @@ class Groups:
 
 
 def concatenated(parts: Sequence[AnyArray], dtype: type[np.generic] = np.int64) -> AnyArray:
-    """Return arrays as one; without any, an empty one."""
+    """Return the arrays as one; an empty one without any."""
     if len(parts) == 1:
         return parts[0]
     return np.concatenate(parts) if parts else np.empty(0, dtype)
 
 
 def category_mask(index: Index, categories: Container[str]) -> AnyArray:
-    """Return by category number whether it is one of these."""
+    """Return for each category number whether its name is one of these."""
     mask: AnyArray = np.array([category in categories for category in index.categories], np.bool_)
     return mask
 
 
 def dense(values: AnyArray) -> tuple[I64, I64]:
-    """Return (place of each value among the distinct ones, these ascending) of small unsigned numbers."""
+    """Return (the index of each value among the distinct ones, the distinct ones ascending) for small
+    unsigned numbers.
+    """
     if not len(values):
         return np.empty(0, np.int64), np.empty(0, np.int64)
     low = int(values.min())

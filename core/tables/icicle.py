@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 
 WIDE = 0.99
-"""A node of so much of the drawing's width is as wide as the drawing."""
+"""A node with at least this share of the drawing's width counts as wide as the drawing."""
 LEAST_FOLDED = 3
-"""From so many nodes one below the other on all but the last are one line."""
+"""This many nodes below each other, and more, are drawn as one line, the last one aside."""
 
 
 class IcicleBox(NamedTuple):
@@ -61,7 +61,7 @@ class Icicle:
     ends: I64
     depths: I64
     parents: I64  # the row of the node above each, ROOT for none
-    behind: I64  # the first row that lies no more below each
+    behind: I64  # the first row that no longer lies below each
 
     def __len__(self) -> int:
         """Return the number of nodes."""

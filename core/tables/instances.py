@@ -1,4 +1,4 @@
-"""Every run of a kernel: when, how long, on which stream, launched with which grid; and their spread."""
+"""Every run of a kernel: time, duration, stream and launch arguments; and the spread of durations."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def _is_copy(work: Work) -> AnyArray:
 
 
 def _matching(work: Work, pattern: Pattern, cancelled: CancelledCallback) -> I64:
-    """Return the places of the slices with a matching name; each distinct name is asked once."""
+    """Return the indexes of the slices with a matching name; each distinct name is tested once."""
     which, numbers = work.distinct_names
     names = work.index.strings(numbers)
     hits = pattern.matches_in(names, cancelled)
@@ -168,7 +168,7 @@ def _steps_of_runs(scope: Scope, steps: StepSpans, runs: list[tuple[Work, int]],
 
 
 def _argument(column: Column, picked: list[tuple[Work, int]]) -> AnyArray | list[str] | None:
-    """Return a promoted argument of these slices, None when no one has it."""
+    """Return a promoted argument of these slices, None where no slice has it."""
     kind = next(promoted.kind for promoted in PROMOTED if promoted.key == column.key)
     values = [work.index.promoted(column.key, int(work.positions[at])) for work, at in picked]
     if all(value is None for value in values):

@@ -86,9 +86,10 @@ HEAT_COLUMNS = (
     Column("step", "in step", "text"),
 )
 HEAT = ".123456789"
-"""Nobody waits for the rank in the step, up to: none is waited for longer in any."""
+"""From “no rank waits for this one in the step” to “the longest wait of all ranks and steps”."""
 HEAT_ROWS, HEAT_CELLS = 30, 48
-"""A heat map has so many rows and cells at most: more ranks or steps share them, the worst of them counts."""
+"""The most rows and cells of a heat map: further ranks or steps share a cell, which shows the worst of them.
+"""
 GROUP = Column("group", "group", "text")
 GROUPS = TableSchema(
     "groups",
@@ -329,6 +330,6 @@ def _row(rank: RankTimes) -> dict[str, Any]:
 
 
 def _together(result: Ranks) -> AnyArray:
-    """Return of each collective the ns in which all its ranks are in it: what it takes by itself."""
+    """Return for each collective the ns in which all its ranks are in it: the time without waiting."""
     together: AnyArray = np.maximum(0, result.skew.first_end - result.skew.last_start)
     return together

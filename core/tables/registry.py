@@ -31,8 +31,8 @@ class Option:
     default: str | int | float | bool | tuple[str, ...] | None = ""
     choices: tuple[str, ...] = ()
     metavar: str = ""
-    least: float | None = None  # of a number
-    check: str = ""  # refuses wrong values before a trace is read
+    least: float | None = None  # the least value of a number
+    check: str = ""  # "module:function" that refuses wrong values before a trace is read
     is_side: bool = False  # names a trace, a part of one or a summary's file; the function gets its Summary
 
 
@@ -43,11 +43,11 @@ class TablePanel:
     name: str
     title: str
     table: str
-    empty: str  # stands in place of rows
+    empty: str  # said where there are no rows
     sort: str = ""  # the column by which it is sorted at first, greatest first
-    options: tuple[tuple[str, Any], ...] = ()  # with which the analysis is asked
-    to_first: bool = False  # a baseline's first row is what all rows are compared with
-    is_compared: bool = True  # whether it is held against a baseline
+    options: tuple[tuple[str, Any], ...] = ()  # that the analysis is called with
+    to_first: bool = False  # all rows are compared with the first row of the baseline
+    is_compared: bool = True  # whether it can be compared with a baseline
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Tab:
     short: str  # where there is little room
     title: str
     help: str
-    words: str = ""  # by which people look for it besides
+    words: str = ""  # further words that the palette finds it by
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Analysis:
     title: str
     help: str  # the first sentence stands in lists
     options: tuple[Option, ...] = ()
-    tab: str = ""  # behind which its panels are
+    tab: str = ""  # behind which its panels lie
     panels: tuple[TablePanel, ...] = ()
     rows: int = 30  # of the first table in text, where --limit does not say
     others: int | None = None  # of each other table in text

@@ -1,4 +1,4 @@
-"""What an analysis speaks of: the whole trace or a range of it, all lanes or some; read chunk by chunk."""
+"""Which part of a trace an analysis counts: all of it or a range, all lanes or some; read chunk by chunk."""
 
 from __future__ import annotations
 
@@ -29,19 +29,20 @@ if TYPE_CHECKING:
     from ..trace import Trace
 
 CHUNK = 1 << 20
-"""Slices of one chunk at most: bounds the temporaries of every analysis."""
+"""The most slices of one chunk: bounds the temporary arrays of every analysis."""
 
 Where: TypeAlias = Callable[[Index, I64], AnyArray]
 """A filter: (index, positions) -> which of them to keep, as booleans."""
 
 
 Attribute: TypeAlias = Literal["launch", "window"]
-"""What gives device work to a step: the call that launched it, or the window of the step on the host."""
+"""How device work is assigned to a step: by the call that launched it, or by the step's window on the host.
+"""
 
 
 @dataclass(frozen=True)
 class StepWork:
-    """The device work of one step, by source; it counts whole and whatever its time, all other does not.
+    """The device work of one step, by source: it counts whole, whenever it ran; other device work does not.
 
     A device runs behind the host: what a step launched may run when the step is long over.
     """
@@ -57,7 +58,7 @@ class RowPart(NamedTuple):
     """The positions [begin, end) of one row that lie in the scope."""
 
     source: int
-    lane: int  # place in Trace.lanes
+    lane: int  # index into Trace.lanes
     row: int  # row number of the source
     offset: int  # lane time + offset = trace time
     begin: int
@@ -70,7 +71,7 @@ class Chunk(Slices):
 
     COLUMNS: ClassVar = (*Slices.COLUMNS, "lanes", "rows")
 
-    lanes: I64  # places in Trace.lanes
+    lanes: I64  # indexes into Trace.lanes
     rows: I64  # row numbers
     cut: I64  # which of these slices reach beyond the range
     low: I64  # the range in lane time, for each of the cut ones
@@ -84,8 +85,8 @@ class Chunk(Slices):
 
     @cached_property
     def self_times(self) -> I64:
-        """Ns of each slice inside the range that none of its children covers; none of a device's annotation,
-        which is no work of its own.
+        """The ns of each slice inside the range that no child of it covers; 0 for annotations on a device,
+        which are not work.
         """
         times = self.index.self_time(self.positions)
         for at, low, high in zip(self.cut.tolist(), self.low.tolist(), self.high.tolist()):
@@ -115,9 +116,10 @@ class Chunk(Slices):
 
 @dataclass(frozen=True)
 class Scope:
-    """Which slices count. `range` is trace time; a slice counts with its part inside; lanes are places.
+    """Which slices count. `range` is trace time, and a slice counts with its part inside it; `lanes` are
+    indexes into Trace.lanes.
 
-    Whatever reads a scope raises Cancelled soon after `cancelled` answers True.
+    What reads a scope raises Cancelled soon after `cancelled` returns True.
     """
 
     trace: Trace
@@ -127,15 +129,15 @@ class Scope:
     clocks: Clocks = field(default_factory=Clocks)
     source: int | None = None
     label: str = ""  # what the range is, as "step 7"
-    against: str = ""  # what its numbers are held against
-    steps: str = ""  # name of the slices to take for steps; empty: those that are found
+    against: str = ""  # what its numbers are compared with
+    steps: str = ""  # name of the slices that are the steps; empty: found by their usual names
     attribute: Attribute = "launch"
     allocations: bool = False  # whether an AIU's allocations, on its device's lanes, count as device work
     work: StepWork | None = None  # of a step by launch: `range` is its window, and counts for the host
     cancelled: CancelledCallback = field(default=never, compare=False)
 
     def check(self) -> None:
-        """Raise Cancelled where whoever asked wants no answer any more."""
+        """Raise Cancelled where the answer is no longer needed."""
         if self.cancelled():
             raise Cancelled
 
@@ -145,7 +147,7 @@ class Scope:
         return range(len(self.trace.indexes)) if self.source is None else (self.source,)
 
     def lane_offsets(self, source: int) -> I64:
-        """Return what brings the time of each lane of a source to trace time."""
+        """Return the offset of each lane of a source, in ns: lane time + offset = trace time."""
         pids = {process.number: process.pid for process in self.trace.processes if process.source == source}
         processes = self.trace.indexes[source].lanes["process"].tolist()
         return np.array([self.clocks.offset(source, pids[process]) for process in processes], np.int64)
@@ -211,13 +213,13 @@ class Scope:
 
     @cached_property
     def _rows(self) -> dict[int, list[RowPart]]:
-        """By source, all rows of the scope's lanes, whatever the range."""
+        """All rows of the scope's lanes by source, without regard to the range."""
         whole = replace(self, range=None, work=None).parts
         return {source: list(parts) for source, parts in groupby(whole, attrgetter("source"))}
 
     def by_launch(self, source: int, positions: I64) -> I64:
-        """Return the positions of a step's window with its device work in place of what ran meanwhile,
-        ascending; the same ones where the scope is no step by launch.
+        """Return the positions of a step's window, ascending, with the device work that the step launched in
+        place of what ran in the window; unchanged where the scope is not a step by launch.
         """
         if self.work is None:
             return positions
@@ -313,7 +315,7 @@ class Scope:
 
     @cached_property
     def text(self) -> str:
-        """The scope line: what the numbers speak of."""
+        """The scope in words, as it stands above every table."""
         words = self.when + (f" against {self.against}" if self.against else "")
         if self.cut:
             what = "slice" if self.cut == 1 else "slices"
@@ -328,12 +330,12 @@ class Scope:
 
     @property
     def origin(self) -> int:
-        """Where the trace begins, without what lies absurdly far off: relative times count from it, ns."""
+        """The start of the trace (ns) without far outliers: relative times count from it."""
         return self.trace.opening_span[0]
 
     @property
     def when(self) -> str:
-        """The time alone: from where to where."""
+        """The range in words, without lanes and filter."""
         if self.range is None:
             return "whole trace"
         low, high = (format_ns(edge - self.origin) for edge in self.range)

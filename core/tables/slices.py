@@ -1,4 +1,4 @@
-"""The one slice table: slices of one source as columns, and what analyses ask of them.
+"""Slices of one source as columns, and the operations on them that analyses share.
 
 Some kinds have columns of their own: a chunk of a scope (`Chunk`), the work of a device (`Work`), the host's
 slices (`HostSlices`), the calls of torch.compile (`Calls`).
@@ -27,7 +27,7 @@ class Slices:
     """
 
     COLUMNS: ClassVar[tuple[str, ...]] = ("positions", "starts", "ends", "names", "categories")
-    """The columns that `take` takes from."""
+    """The columns that `take` selects from."""
 
     source: int
     index: Index
@@ -53,12 +53,12 @@ class Slices:
 
     @cached_property
     def distinct_names(self) -> tuple[I64, I64]:
-        """(place of each slice's name, string numbers of the distinct names, ascending)."""
+        """(index of each slice's name among the distinct names, their string numbers, ascending)."""
         return dense(self.names)
 
     @property
     def name(self) -> I64:
-        """The name of each slice, as a place in `texts`."""
+        """The name of each slice, as an index into `texts`."""
         return self.distinct_names[0]
 
     @cached_property
@@ -72,13 +72,13 @@ class Slices:
         return Groups(self.name, len(self.texts))
 
     def take(self, rows: AnyArray) -> Self:
-        """Return some of the slices, by place or by mask; all of them are these."""
+        """Return some of the slices, by index or by mask."""
         if rows.dtype == np.bool_ and rows.all():
             return self
         return replace(self, **{column: getattr(self, column)[rows] for column in self.COLUMNS})
 
     def named(self, pattern: re.Pattern[str]) -> AnyArray:
-        """Return which slices have a name that fits; each distinct name is tried once."""
+        """Return which slices have a matching name, as booleans; each distinct name is tested once."""
         fits = np.array([pattern.search(text) is not None for text in self.texts], np.bool_)
         return fits[self.name] if len(fits) else np.zeros(len(self), np.bool_)
 
@@ -88,7 +88,7 @@ class Slices:
 
     @cached_property
     def around(self) -> I64:
-        """Of each slice the place of the nearest of these slices around it, -1 where there is none."""
+        """For each slice the index of the nearest of these slices around it, -1 where there is none."""
         order = np.argsort(self.positions)
         members = self.positions[order].astype(np.int64)
         above = nearest_around(self.index, self.positions, members)
@@ -99,14 +99,14 @@ class Slices:
 
     @cached_property
     def own_ns(self) -> I64:
-        """The time of each that none of the others of these slices inside it takes."""
+        """The time of each slice without that of the others inside it."""
         inner = self.around >= 0
         inside = Groups(self.around[inner], len(self)).sums(self.durations[inner])
         return np.asarray(self.durations - inside, np.int64)
 
 
 def nearest_around(index: Index, positions: AnyArray, members: I64, *, itself: bool = False) -> I64:
-    """Return of each position its nearest ancestor among the members (ascending), NONE where none is.
+    """Return for each position its nearest ancestor among the members (ascending), NONE where there is none.
 
     With `itself` a position that is a member is its own.
     """

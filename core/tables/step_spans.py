@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class StepSpans:
     """The n steps in order of start; trace time in ns. Labels may repeat: engines name them by kind."""
 
-    choice: str  # what they are called
+    choice: str  # how the steps were chosen, in words
     reason: str  # why these
     labels: tuple[str, ...]
     starts: I64
@@ -43,7 +43,7 @@ class StepSpans:
         )
 
     def holding(self, times: I64) -> I64:
-        """Return the place of the latest step that has begun at each time and lasts yet, -1 for none."""
+        """Return for each time the index of the latest step that contains it, -1 for none."""
         rows = np.searchsorted(self.starts, times, "right") - 1
         inside = (rows >= 0) & (times < self.ends[np.maximum(rows, 0)])
         numbers: I64 = np.where(inside, rows, -1)

@@ -18,7 +18,7 @@ from .scope import Scope
 from .slices import Slices
 
 KindRule: TypeAlias = Callable[[Index, AnyArray, AnyArray], AnyArray]
-"""(index, names, categories) -> places in KERNEL_TYPES; others (255) are of no type."""
+"""(index, names, categories) -> indexes into KERNEL_TYPES; 255 for slices of no type."""
 
 NOT_WORK = (
     NOT_LAUNCHED
@@ -28,14 +28,14 @@ NOT_WORK = (
     | GROUPS["runtime"]
     | RUNTIME
 )
-"""On a device whose slices have categories of their own everything counts as work but these: what happens on
-the host stands there too where a process of it has a device's label.
+"""On a device with categories that are not known every slice is work, except those of these categories: they
+are the host's, which stand there where a process of the host has a device's label.
 """
 
 
 @dataclass(frozen=True)
 class Work(Slices):
-    """The work of one device in a scope by position, times cut to its range; `streams` are places in
+    """The work of one device in a scope by position, times cut to its range; `streams` are indexes into
     `stream_names`.
     """
 
@@ -61,7 +61,9 @@ class Work(Slices):
         return self.device.label if labelled else f"device {self.number}"
 
     def kinds(self, rule: KindRule = kernel_types) -> AnyArray:
-        """Return the type of each slice by a rule, asked once for each distinct (name, category)."""
+        """Return the type of each slice as an index into KERNEL_TYPES; the rule runs once for each distinct
+        (name, category).
+        """
         names, numbers = self.distinct_names
         width = len(self.index.categories)
         keys = names.astype(np.int64) * width + self.categories
@@ -74,17 +76,17 @@ class Work(Slices):
         return table[keys]
 
     def by_stream(self) -> Iterator[tuple[str, I64]]:
-        """Yield each stream's name and its slices, as places in the columns by start."""
+        """Yield each stream's name and the indexes of its slices, by start."""
         for number, name in enumerate(self.stream_names):
             rows = np.flatnonzero(self.streams == number)
             if not len(rows):
                 continue
-            # Rows are sorted in themselves: a stable sort only merges them.
+            # Each row is sorted by itself: a stable sort only merges them.
             yield name, rows[np.argsort(self.starts[rows], kind="stable")]
 
 
 def work_of(scope: Scope) -> tuple[Work, ...]:
-    """Return the work of each device of a scope that did any, in display order."""
+    """Return the work of each device that did any in a scope, in display order."""
     result = []
     for device in devices(scope.trace):
         if scope.source is not None and scope.source != device.source:
@@ -134,13 +136,13 @@ def _gather(scope: Scope, device: Device) -> Work:
 
 
 def _stream_keys(index: Index, positions: I64, lanes: I64) -> I64:
-    """Return what tells streams apart: the `stream` argument, else the lane."""
+    """Return the key of each slice's stream: its `stream` argument, else its lane."""
     values, has = promoted_values(index, "stream", positions)
     return np.where(has, values << 1 | 1, lanes << 1)
 
 
 def _streams(keys: I64) -> tuple[AnyArray, list[int]]:
-    """Return the place of each key among the distinct ones, and these; keys come in long runs."""
+    """Return the index of each key among the distinct ones, and the distinct keys; keys come in long runs."""
     if not len(keys):
         return np.empty(0, np.uint16), []
     runs = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
@@ -164,7 +166,7 @@ def promoted_values(index: Index, key: str, positions: AnyArray) -> tuple[I64, A
 
 
 def rank_of(index: Index, source: int) -> int:
-    """Return the rank that a file says it is of, else the number of the source."""
+    """Return the rank that a file names, else the number of the source."""
     envelope: Any = index.manifest.get("envelope") or {}
     distributed = envelope.get("distributedInfo") if isinstance(envelope, dict) else None
     rank = distributed.get("rank") if isinstance(distributed, dict) else None

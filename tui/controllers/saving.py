@@ -1,4 +1,4 @@
-"""Copying and saving what is on show: the table of the panel, the picture of the screen, the marks."""
+"""Copying and saving: the table of the panel, the picture of the screen, slices and marks."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from .saving_slices import SliceSaver
 FORMATS: Final = (".csv", ".json", ".md")
 PICTURES: Final = (".svg", ".txt")
 LINES_AROUND = 3
-"""Lines that minimap and ruler take at most in a plain picture."""
+"""The most lines of minimap and ruler in a plain picture."""
 
 
 class SaveController:
-    """Commands that copy or write what is seen."""
+    """Commands that copy the view or write it to a file."""
 
     def __init__(
         self, app: Stage, store: SessionStore, slice_saver: SliceSaver, marking: MarkController
     ) -> None:
-        """Work on a store, and show what comes of it."""
+        """Work on a store, and say what was written."""
         self.app = app
         self.store = store
         self.slice_saver = slice_saver

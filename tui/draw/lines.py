@@ -40,7 +40,7 @@ VALUE_CELLS = 7
 NARROW_TITLE = 16
 WIDE_TITLE = 30
 EXTENT_SHARE = 5
-"""The least and greatest value of a counter take one such part of its line at most."""
+"""The least and greatest value of a counter take at most one such part of its line."""
 _RANGE = re.compile(r" \S+\.\.\S+")
 
 
@@ -53,7 +53,7 @@ def title_cells(width: int) -> int:
 
 @dataclass(frozen=True)
 class LineContext:
-    """What the drawing of every line shares."""
+    """The values that the drawing of every line needs."""
 
     palette: Palette
     glyphs: Glyphs

@@ -14,11 +14,11 @@ from tracelane.core.tables.table import Column, Table
 
 GAP = 2
 LEAST = 12
-"""Cells that a text column keeps at least."""
+"""The least cells of a text column."""
 NAME_SHARE = 0.45
 """Part of the width that the first text column gets before columns of numbers do."""
 LEAST_COLUMNS = 4
-"""So many columns stay in any case."""
+"""This many columns are always drawn."""
 ELLIPSIS = "…"
 BAR = 8
 """Cells of the bar of a share of 100 %."""
@@ -105,7 +105,7 @@ def _bars(
     order: I64 | None,
     limit: int | None,
 ) -> list[str]:
-    """Return what stands behind each row: the first share as a bar, where there are colours and room."""
+    """Return the text after each row: the first share as a bar, where there are colours and room."""
     share = next((column.key for column in columns if column.unit == "share"), None)
     width = sum(sizes) + GAP * len(sizes) + BAR
     if not style.is_coloured or share is None or width > style.width:

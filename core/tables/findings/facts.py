@@ -1,4 +1,4 @@
-"""What the rules ask of one source: host and device columns, computed once and shared."""
+"""The facts of one source that rules use: host and device columns, computed once and shared."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ NO_LAUNCHES = NotJudged("the trace does not say which call launched the device w
 
 
 class CaptureFacts:
-    """What the rules ask of all sources of a scope together, computed once for all of them."""
+    """The facts of all sources of a scope together, computed once."""
 
     def __init__(self, scope: Scope, baseline: Baseline | None = None) -> None:
         self._scope = scope
@@ -60,7 +60,7 @@ class CaptureFacts:
 
     @cached_property
     def skew(self) -> Skew:
-        """How far apart the ranks come to their collectives."""
+        """How far apart the ranks arrive at their collectives."""
         parts = self.parts(0) if len(self._scope.trace.indexes) == 1 else ()
         return skew_of_parts(self._scope, parts) if len(parts) > 1 else skew(self._scope)
 
@@ -94,7 +94,7 @@ class SourceFacts:
 
     @property
     def skew(self) -> Skew:
-        """How far apart the ranks of the whole capture come to their collectives."""
+        """How far apart the ranks of the whole capture arrive at their collectives."""
         return self._capture.skew
 
     @property
@@ -133,7 +133,7 @@ class SourceFacts:
         return f"Rank {self.rank}" + (f" ({file})" if self.is_numbered else "")
 
     def title_of_column(self, column: int) -> str:
-        """Return what sentences call one of the ranks of `skew`."""
+        """Return the name of one of the ranks of `skew`, for sentences."""
         source = self.skew.sources[column]
         if self.part.process is not None and len(self.scope.trace.indexes) == 1:
             return next(part.title for part in self._capture.parts(0) if part.process == source)
@@ -273,7 +273,7 @@ class SourceFacts:
         return tuple(work for work in busy if len(work))
 
     def lacking(self, need: Need) -> NotJudged | None:
-        """Return what the source lacks for a rule that needs slices of this side, None for nothing."""
+        """Return what the source lacks for a rule that needs device or host slices, None for nothing."""
         if need == "device":
             return None if self.works else self.no_device
         return None if len(self.host) else NO_HOST
@@ -287,7 +287,7 @@ class SourceFacts:
 
     @cached_property
     def sides(self) -> tuple[LaunchSide, ...]:
-        """Who launched it, device by device."""
+        """The launch calls of `works`, device by device."""
         self.scope.check()
         return tuple(launch_sides(self.scope, work) for work in self.works)
 
@@ -347,7 +347,7 @@ class SourceFacts:
 
     @property
     def device_is(self) -> str:
-        """How a sentence about the source's devices begins."""
+        """The beginning of a sentence about the source's devices."""
         titles = {work.title for work in self.works}
         if len(titles) > 1:
             return f"At least one of {len(titles)} devices is"
@@ -370,7 +370,7 @@ class SourceFacts:
 
     @cached_property
     def steps(self) -> Steps | None:
-        """The steps that lie in the scope wholly, None where there are none."""
+        """The steps that lie wholly in the scope, None where there are none."""
         self.scope.check()
         steps = self._capture.steps(self.source)
         if steps is not None and self.part.process in steps.processes:
@@ -383,7 +383,7 @@ class SourceFacts:
 
     @cached_property
     def judged(self) -> Intervals:
-        """The time of the steps, without steps the span."""
+        """The time of the steps; the span where there are no steps."""
         if self.steps is not None:
             return merge(self.steps.starts, self.steps.ends)
         low, high = (np.array([edge], np.int64) for edge in self.span)
@@ -441,5 +441,5 @@ def of_kind(work: Work, kind: str) -> AnyArray:
 
 
 def share(part: int, whole: int) -> float:
-    """Return a part as a share of 1; 0 of nothing."""
+    """Return a part of a whole as a share of 1; 0 where the whole is 0."""
     return part / whole if whole else 0.0
