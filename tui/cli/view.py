@@ -175,7 +175,7 @@ class Preparation:
     def _first(self, trace: Trace) -> Prepared:
         from tracelane.tui.prepared import Prepared
 
-        offer = "" if self.logs else offered_log(trace, "type :smi and Enter to lay it over")
+        offer = "" if self.logs else offered_log(trace, "type :smi to lay it over")
         return Prepared(trace, _first_view(trace, self.view_options, self.fresh), (offer,) if offer else ())
 
     @staticmethod

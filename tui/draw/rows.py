@@ -469,8 +469,10 @@ def share_label(share: float, is_exact: bool) -> str:
     if share in (0.0, 1.0):
         return ""
     percent = round(100 * share)
-    text = "<1" if percent < 1 else ">99" if percent > 99 else str(percent)
-    return f"{'' if is_exact else ABOUT}{text} %"
+    mark = "" if is_exact else ABOUT
+    if is_exact and not 1 <= percent <= 99:
+        mark = "<" if percent < 1 else ">"
+    return f"{mark}{min(99, max(1, percent))} %"
 
 
 def _sparse(index: Index, column: str, positions: I64, missing: int) -> list[int]:
