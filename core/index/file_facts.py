@@ -19,7 +19,7 @@ from ..read.source import Source, TextStream, open_source
 from ..read.window import Window
 from ..remote.files import is_url
 from .cache import cache_root, index_key
-from .file_names import is_worker
+from .file_names import is_worker, name_facts
 from .version import FORMAT_VERSION, MANIFEST
 
 MOST_HEAD = 1 << 20
@@ -37,6 +37,10 @@ MOST_TIMES = 1000
 """Times at the beginning of the events of which the first is the start of the trace."""
 EPOCH_NS = 10**18
 """Times since 1970 lie beyond this (2001), times since the machine started before it."""
+QUARTER_NS = 7_889_238 * 10**9
+"""Since 2024 Kineto counts times from the last multiple of this since 1970: a quarter of a year."""
+LONGEST_NS = 3600 * 10**9
+"""From the beginning of a trace to when its file was written; what lies further back has another origin."""
 _BASE = re.compile(rb'"baseTimeNanoseconds"\s*:\s*(\d{1,19})\b')
 _RANKS = re.compile(rb'"distributedInfo"\s*:\s*(?=\{)')
 
@@ -85,7 +89,8 @@ def source_and_facts(path: str | Path, index_dir: Path | None = None) -> tuple[S
         return None, NO_FACTS
     try:
         source = open_source(path)
-        facts = _head(source)
+        stamp = name_facts(path).stamp_ns if is_worker(path) else None
+        facts = _head(source, stamp_ns=stamp)
         if not facts.complete and source.seekable:
             facts = _merged(facts, facts_in_keys(_tail(source)))
         cached = {} if facts.complete else _cached(source, index_dir)
@@ -115,9 +120,9 @@ class _Head:
         return self._stream.read(n) if self.offset < MOST_HEAD else b""
 
 
-def _head(source: Source, base_ns: int = 0) -> FileFacts:
+def _head(source: Source, base_ns: int = 0, stamp_ns: int | None = None) -> FileFacts:
     """Return what a file says by the keys before its events, and by its first events; `base_ns` is what
-    times count from where these keys do not say it.
+    times count from where these keys do not say it, `stamp_ns` when Kineto wrote it.
     """
     stream = source.open()
     try:
@@ -128,19 +133,29 @@ def _head(source: Source, base_ns: int = 0) -> FileFacts:
             return FileFacts(job_rank=_job_rank(window.data))
         reader = EnvelopeReader(window)
         reader.read_object()
-        start = _start_ns({"baseTimeNanoseconds": base_ns, **reader.values}, window.data[window.at :])
+        keys = {"baseTimeNanoseconds": base_ns, **reader.values}
+        start = _start_ns(keys, window.data[window.at :], stamp_ns)
         return replace(facts_in_keys(reader.values), start_ns=start)
     finally:
         stream.close()
 
 
-def _start_ns(keys: Mapping[str, Any], events: bytes) -> int | None:
-    """Return the least time of the first events in ns since 1970, None where times have another origin."""
+def _start_ns(keys: Mapping[str, Any], events: bytes, stamp_ns: int | None) -> int | None:
+    """Return the least time of the first events in ns since 1970, None where times have another origin.
+
+    Where nothing says what they count from it is the multiple of QUARTER_NS, as Kineto counts, by which they
+    end shortly before the file was written, if there is one.
+    """
     times = [Decimal(match[1].decode()) for match in islice(_TIME.finditer(events), MOST_TIMES)]
     times = [time for time in times if time]
     base = keys.get("baseTimeNanoseconds")
     base = base if isinstance(base, int) and not isinstance(base, bool) else 0
-    start = base + int(min(times) * 1000) if times else 0
+    first = int(min(times) * 1000) if times else 0
+    if not base and stamp_ns is not None and 0 < first < EPOCH_NS:
+        base = (stamp_ns - first) // QUARTER_NS * QUARTER_NS
+        if stamp_ns - base - first > LONGEST_NS:
+            return None
+    start = base + first if times else 0
     return start if EPOCH_NS < start < 10 * EPOCH_NS else None
 
 

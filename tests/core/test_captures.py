@@ -359,3 +359,19 @@ def test_processes_one_after_another_are_captures(tmp_path: Path) -> None:
     trace = open_trace([twice], index_dir=tmp_path / "index")
     assert len(trace.captures) == 2 and trace.rank(0) is None
     trace.close()
+
+
+def test_kinetos_base_is_known_without_reading_the_end(tmp_path: Path) -> None:
+    """Where the base is too far behind the events to be read it follows from the stamp, as Kineto sets it."""
+    base, first_us = 225 * 7_889_238 * 10**9, 6_869_136_478_143
+    start = base + first_us * 1000
+
+    def start_of(stamp: int, ts: int) -> int | None:
+        path = tmp_path / f"pod-1_77.{stamp}.pt.trace.json.gz"
+        path.write_bytes(gzip.compress(json.dumps({"traceEvents": [complete(ts, 5)]}).encode()))
+        return file_facts(path).start_ns
+
+    assert start_of(start + 90 * 10**9, first_us) == start
+    assert start_of(start + 3601 * 10**9, first_us) is None, "counts from something else"
+    long_ago = 7_889_238 * 10**6 + 5  # by a process that began in the quarter before
+    assert start_of(base + 60 * 10**9, long_ago) == base + 5000
