@@ -8,12 +8,12 @@ import os
 import subprocess
 import sys
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import partial
 from queue import Empty, SimpleQueue
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
-from .closable import Closable
 from .threads import BackgroundThread
 
 MESSAGE_SECONDS = 0.1
@@ -49,6 +49,22 @@ def stand_back(pid: int = 0) -> None:
 def serves_decoding() -> bool:
     """Tell whether this process was started with the settings that make decoding faster."""
     return DECODING.items() <= os.environ.items()
+
+
+class Closable(ABC):
+    """Something that is closed when the `with` statement around it ends, whatever happened in it."""
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close it."""
+        self.close()
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of all that it holds; a second time does nothing."""
 
 
 class ChildrenError(Exception):

@@ -9,8 +9,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ..base.children import ChildrenError
-from ..base.closable import Closable
+from ..base.children import ChildrenError, Closable
 from ..base.errors import CacheError, TracelaneError, UnreadableError
 from ..base.progress import Progress
 from ..remote.files import is_url

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..base import errors
-from ..base.children import DECODING, Children, ChildrenError, Message
-from ..base.closable import Closable
+from ..base.children import DECODING, Children, ChildrenError, Closable, Message
 from ..base.errors import CacheError, TracelaneError
 from ..base.progress import Progress
 from ..read.source import Source

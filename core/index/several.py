@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
-from ..base.children import Children, ChildrenError, Message
-from ..base.closable import Closable
+from ..base.children import Children, ChildrenError, Closable, Message
 from ..base.errors import Cancelled, TracelaneError, UnreadableError
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
 from ..read.source import Source, current_source

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TextIO
 
-from tracelane.core.base.closable import Closable
 from tracelane.core.base.output import StatusLine
 from tracelane.core.base.progress import Progress
 from tracelane.core.base.safe_text import safe
@@ -54,7 +53,7 @@ def progress_words(progress: Progress, moved: int, elapsed: float) -> list[str]:
     return parts
 
 
-class ProgressBar(Closable):
+class ProgressBar:
     """A callable to hand to long work as `progress`; draws nothing unless the stream is a terminal."""
 
     def __init__(
@@ -66,6 +65,12 @@ class ProgressBar(Closable):
         self._glyphs = "█░" if self._status.encoding.startswith("utf") else "#-"
         self._pace = StagePace()
         self._next = 0.0
+
+    def __enter__(self) -> ProgressBar:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def __call__(self, progress: Progress) -> None:
         """Show how far the work is, at most ten times a second."""
