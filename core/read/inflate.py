@@ -312,7 +312,7 @@ def zstd_reader(path: Openable) -> RawReader:
     except ImportError:
         raw.close()
         raise UnreadableError(
-            "is packed with zstd: `pip install 'tracelane[zstd]'`, or unpack it with `zstd -d`"
+            "is packed with zstd: `pip install zstandard`, or unpack it with `zstd -d`"
         ) from None
     reader = zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)
     return FileReader(reader, raw, (zstandard.ZstdError,))

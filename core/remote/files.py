@@ -23,7 +23,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from ..base.errors import TracelaneError, UnreadableError
 
-EXTRA = "pip install 'tracelane[remote]'"
+EXTRA = "pip install fsspec s3fs aiohttp sshfs"
 TESTED = ("s3", "http", "https", "ssh", "sftp")
 """Schemes whose packages come with the extra; others of fsspec work with a package of their own."""
 WEB, SSH = ("http", "https"), ("ssh", "sftp")

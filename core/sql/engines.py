@@ -277,7 +277,7 @@ def _duckdb_answer(query_tables: QueryTables, folder: str) -> Iterator[Answer]:
         import duckdb
     except ImportError:
         raise MissingPackageError(
-            "the engine duckdb needs the package duckdb: pip install 'tracelane[sql]'", "duckdb"
+            "the engine duckdb needs the package duckdb: pip install duckdb", "duckdb"
         ) from None
     settings: dict[str, str | bool | int | float | list[str]] = {
         "threads": min(THREADS, os.cpu_count() or 1),

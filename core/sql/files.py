@@ -48,7 +48,7 @@ def write_parquet(scope: Scope, out: Path) -> int:
     except MissingPackageError:
         if not has_duckdb():
             raise MissingPackageError(
-                "Parquet needs pyarrow or duckdb: pip install 'tracelane[arrow]'", "pyarrow"
+                "Parquet needs pyarrow or duckdb: pip install pyarrow", "pyarrow"
             ) from None
         with _whole(out) as building:
             return _parquet_by_duckdb(scope, building)

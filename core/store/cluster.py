@@ -9,7 +9,7 @@ from typing import Any
 from ..base.errors import TracelaneError, UsageError
 from .collect import Collected, Engine, RankJob, collect_rank
 
-CLUSTER_EXTRA = "pip install 'tracelane[cluster]'"
+CLUSTER_EXTRA = "pip install distributed"
 LOCAL = "local:"
 
 

@@ -275,11 +275,11 @@ def test_parquet_has_the_slices(
 def test_without_its_packages_parquet_is_refused(
     scopes: list[Scope], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One line says which extra is missing, and no file is begun."""
+    """One line says which package is missing, and no file is begun."""
     monkeypatch.setitem(__import__("sys").modules, "pyarrow.parquet", None)
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
     monkeypatch.setattr("tracelane.core.sql.files.has_duckdb", lambda: False)
-    with pytest.raises(MissingPackageError, match="tracelane"):
+    with pytest.raises(MissingPackageError, match="pip install pyarrow"):
         write_parquet(scopes[0], tmp_path / "x.parquet")
     assert not list(tmp_path.iterdir())
 

@@ -276,7 +276,7 @@ def test_a_missing_engine_is_one_line(small: Trace, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("tracelane.core.sql.query.has_duckdb", lambda: False)
     with run_query(small, "select count(*) from steps") as answer:
         assert (answer.engine, list(answer.rows)) == ("sqlite", [(2,)])
-    with pytest.raises(MissingPackageError, match="tracelane"):
+    with pytest.raises(MissingPackageError, match="pip install duckdb"):
         rows_of(small, "select 1", "duckdb")
 
 

@@ -135,9 +135,9 @@ def test_ssh_reads_with_the_users_keys_and_refuses_a_host_it_does_not_know(
 
 
 FAILURES = [
-    ("s3://traces/a.json", "needs fsspec: pip install 'tracelane[remote]'", WITHOUT_FSSPEC),
-    ("https://host/a.json", "needs fsspec: pip install 'tracelane[remote]'", WITHOUT_FSSPEC),
-    ("s3://traces/a.json", "pip install 'tracelane[remote]'", "import sys; sys.modules['s3fs'] = None"),
+    ("s3://traces/a.json", "needs fsspec: pip install fsspec s3fs aiohttp sshfs", WITHOUT_FSSPEC),
+    ("https://host/a.json", "needs fsspec: pip install fsspec s3fs aiohttp sshfs", WITHOUT_FSSPEC),
+    ("s3://traces/a.json", "pip install fsspec s3fs aiohttp sshfs", "import sys; sys.modules['s3fs'] = None"),
     ("gs://traces/a.json", "install gcsfs", ""),
     ("nonsense://traces/a.json", "no scheme that fsspec knows", ""),
     ("http://127.0.0.1:9/a.json", "http://127.0.0.1:9/a.json: ", ""),

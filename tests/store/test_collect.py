@@ -232,7 +232,7 @@ def test_without_the_extra_a_line_says_what_to_install(traces: Path, tmp_path: P
     """`--cluster` names the extra."""
     code = "import sys; sys.modules['distributed'] = None"
     done = tracelane("collect", str(traces), "-o", str(tmp_path / "s"), "--cluster", "local:2", code=code)
-    assert done.returncode == 64 and "pip install 'tracelane[cluster]'" in done.stderr
+    assert done.returncode == 64 and "pip install distributed" in done.stderr
 
 
 @pytest.mark.slow

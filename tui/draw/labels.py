@@ -44,7 +44,7 @@ _LOOKALIKES = {
 }
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=2048)
 def fit(text: str, width: int, ellipsis: str = "…", filler: str = " ") -> str:
     """Return the text in exactly `width` cells: shortened, or filled at its right."""
     if width <= 0:
@@ -57,7 +57,7 @@ def fit(text: str, width: int, ellipsis: str = "…", filler: str = " ") -> str:
     return text + filler * (width - length)
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=2048)
 def fit_middle(text: str, width: int, ellipsis: str = "…") -> str:
     """Return the text in exactly `width` cells, shortened in its middle: titles differ at both ends."""
     length = cell_len(text)
@@ -78,7 +78,7 @@ def length_title(kind: str, length: int, cells: int) -> str:
     return next((f"{kind} {text}" for text in texts if len(kind) + 1 + len(text) <= cells), kind)
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=2048)
 def label_in(label: str, width: int) -> str:
     """Return a label without the prefix that many names share, where it does not fit otherwise."""
     if cell_len(label) <= width:
@@ -86,7 +86,7 @@ def label_in(label: str, width: int) -> str:
     return _SHARED.sub("", label, count=1) or label
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=2048)
 def ascii_text(text: str) -> str:
     """Return a text of the same width in ASCII: what looks like each character, else a ? for every cell."""
     return text if text.isascii() else "".join(c if c.isascii() else _plain(c) for c in text)
@@ -97,7 +97,7 @@ def _plain(character: str) -> str:
     return _LOOKALIKES.get(character, "?").ljust(width, "?")[:width]
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=2048)
 def padded(text: str, width: int, ellipsis: str = "…", filler: str = " ") -> str:
     """Return a label for a run: one cell of air at its left where there is room for it."""
     if width >= cell_len(text) + 2:

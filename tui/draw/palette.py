@@ -179,19 +179,19 @@ CNAMES: dict[str, RGB] = {
 _DIGITS = str.maketrans("", "", "0123456789")
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=2048)
 def key_of_name(name: str) -> str:
     """Return the hashed colour key of a name; digits do not count: `step 1` and `step 2` look alike."""
     return f"~{zlib.crc32(name.translate(_DIGITS).encode('utf-8', 'replace')) % HASHED}"
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=2048)
 def key_of_value(text: str) -> str:
     """Return the hashed colour key of a value, digits included."""
     return f"~{zlib.crc32(text.encode('utf-8', 'replace')) % HASHED}"
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=2048)
 def key_of(category: str, name: str, cname: str = "", colour_by: str = "category") -> str:
     """Return the colour key of a slice.
 

@@ -178,7 +178,7 @@ def _many_text(run: Run, width: int, glyphs: Glyphs) -> str:
     return _many_label(run.slices, run.label, run.share, width, glyphs)
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=2048)
 def _many_label(count: int, label: str, share: str, width: int, glyphs: Glyphs) -> str:
     """Return what several slices are called: how many, the name that takes most time, and its share of it.
 
@@ -210,7 +210,7 @@ def _bracketed(run: Run, glyphs: Glyphs) -> str:
     return _bracketed_text(run.right - run.left, run.label, run.flags, glyphs)
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=2048)
 def _bracketed_text(width: int, label: str, flags: int, glyphs: Glyphs) -> str:
     opening = "" if flags & OPEN_LEFT else glyphs.opening
     closing = "" if flags & OPEN_RIGHT else glyphs.ragged if flags & RAGGED else glyphs.closing

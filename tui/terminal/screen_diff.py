@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import accumulate
 from typing import Final, TypeAlias
 
@@ -30,6 +31,8 @@ WORTH_A_MOVE: Final = 4
 """So many cells that stay as they are cost no less when written again than a move over them."""
 COLOUR_BYTES, MOVE_BYTES, RETURN_BYTES = 12, 4, 8
 """What a change of colour takes, a move on a line to the right, and one to anywhere."""
+MOST_CHANGES: Final = 4096
+"""Pairs of styles whose change is remembered: a colour per share of time and per look makes many."""
 UTF_32: Final = "utf-32-le" if sys.byteorder == "little" else "utf-32-be"
 BLANK: Final = ord(" ")
 
@@ -77,7 +80,7 @@ class ScreenDiff:
         self._numbers: dict[CellStyle, int] = {}
         self._of_text: dict[str, int] = {}  # styles by what stands in `CSI … m`
         self._blanks: list[int] = []  # per style the one of a blank
-        self._changes: dict[tuple[int, int], tuple[str, int]] = {}
+        self._change = lru_cache(maxsize=MOST_CHANGES)(self._new_change)
         self._plain = self._number(PLAIN)
 
     def forget(self) -> None:
@@ -254,18 +257,15 @@ class ScreenDiff:
                     line = cell - x
                     sent.append(f"{BEGINS}{y + 1};{x + 1}H")
             if style != target:
-                change = self._changes.get((style, target))
-                if change is None:
-                    change = self._changes[style, target] = self._change(style, target)
-                sent.append(change[0])
-                style = change[1]
+                change, style = self._change(style, target)
+                sent.append(change)
             sent.append(text[start:stop])
             at = cell + stop - start
         if style != self._plain:
             sent.append(RESET)
         return "".join(sent)
 
-    def _change(self, before: int, target: int) -> tuple[str, int]:
+    def _new_change(self, before: int, target: int) -> tuple[str, int]:
         """Return what changes one style into another, and the style that results."""
         attributes, character, cell = self._styles[before]
         new_attributes, new_character, new_cell = self._styles[target]
