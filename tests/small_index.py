@@ -293,15 +293,15 @@ class _Writer:
             self.promoted.setdefault(key, []).append((position, value))
 
     def add_flows(self, flows: Sequence[tuple[int | None, int | None, str]]) -> None:
-        """Add flows, sorted by source and target; an end without a slice is None."""
+        """Add flows, sorted by source and target; an end without a slice is None, its event the other's."""
         position_of = {one.ordinal: position for position, one in enumerate(self.slices)}
         arrows = sorted(
             (
                 NONE if source is None else position_of[source],
                 NONE if target is None else position_of[target],
                 self.categories[category],
-                NONE if source is None else source,
-                NONE if target is None else target,
+                target if source is None else source,
+                source if target is None else target,
             )
             for source, target, category in flows
         )
