@@ -101,7 +101,8 @@ def test_an_analysis(follow: Callable[[str], Run], tmp_path: Path) -> None:
     rows = {row["category"]: row for row in _json(run, "categories", str(small_file(tmp_path)))["categories"]}
     assert rows["kernel"]["count"] == 2 and rows["kernel"]["total_ns"] == 61_000
     code = (
-        "from tracelane.core.tables.registry import *; print(PANELS['categories'][1].title, analyses_table())"
+        "from tracelane.core.tables.registry import *; "
+        "print(PANELS['category-sums'][1].title, analyses_table())"
     )
     assert "Categories" in (text := run("-c", code)) and "| `categories` |" in text
 
