@@ -26,14 +26,6 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run slow tests first, the last of them before the others: they wait for terminals, and would do so
-    alone at the end.
-    """
-    slow = [item for item in items if item.get_closest_marker("slow")]
-    items[:] = [*reversed(slow), *(item for item in items if not item.get_closest_marker("slow"))]
-
-
 @pytest.fixture(scope="session")
 def corpus_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One index folder for the whole run, whichever process: each corpus file is indexed once."""
