@@ -5,7 +5,8 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 
-from tracelane.core.tables.registry import ANALYSES, Analysis, Option
+from tracelane.core.tables.analysis import Analysis, Option
+from tracelane.core.tables.registry import ANALYSES
 
 HEAD = '''"""The analyses as methods.
 

@@ -94,7 +94,7 @@ class TracelaneApp(Stage):
         self.drawing.notes = tuple(notes)
         self.selection = SelectionController(self, store)
         self.tables = TableController(self, store, self.panels, self.selection)
-        self.trees = TreeController(self, store, self.panels, self.tables)
+        self.trees = TreeController(self, store, self.panels)
         self.queries = QueryController(self, store, self.panels)
         self.findings = FindingsController(self, store, self.panels, self.selection)
         self.hit_list = HitsController(self, store, self.panels, self.searching)
@@ -117,7 +117,7 @@ class TracelaneApp(Stage):
     def _collect_commands(self) -> None:
         """Take over what keys and typed verbs do from the controllers."""
         for controller in (
-            *(self.panels, self.selection, self.searching, self.marking, self.tables, self.trees),
+            *(self.panels, self.selection, self.searching, self.marking, self.tables),
             *(self.hit_list, self.queries),
             *(self.counters, self.device_clocks, self.logs, self.reloading, self.steps),
             *(self.saving, self.navigation, self.prompts, self.comparing),

@@ -18,6 +18,7 @@ from .actions.lanes import lane_change_text
 from .actions.refusal import Refusal
 from .actions.table import MOVES, TOGETHER
 from .commands.command import Command
+from .commands.table import command
 from .config import Config
 from .jobs import JobRunner
 from .keys import keys_text
@@ -26,13 +27,6 @@ from .terminal.pacing import PacedApp
 from .widgets.bars import MessageLine
 
 MESSAGES_KEPT = 500
-ON_SELECTION = frozenset(
-    {
-        *("longest", "launch", "kernel", "details", "focus", "range-selection", "same-name", "copy"),
-        *("previous", "next", "up", "down", "expand", "fold", "pin", "next-gap", "source"),
-    }
-)
-"""Commands that act on what is selected: they wait for what is still being looked for."""
 
 
 class Opening(Protocol):
@@ -158,7 +152,8 @@ class Stage(PacedApp):
         self.say("")
         if self.opening is not None and self.opening.takes(command_id):
             return
-        if command_id in ON_SELECTION and self.looked_for is not None and not self.looked_for.is_finished:
+        is_looking = self.looked_for is not None and not self.looked_for.is_finished
+        if is_looking and command(command_id).is_of_selection:
             self._next_commands.append(command_id)
             return
         self.host.log.note(f"command {command_id}")

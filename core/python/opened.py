@@ -15,7 +15,8 @@ from ..base.safe_text import safe
 from ..base.units import format_ns
 from ..export.timeline_svg import Picture, timeline_svg
 from ..index.choice import Choice
-from ..tables.registry import BY_NAME, Option
+from ..tables.analysis import Option
+from ..tables.registry import BY_NAME
 from ..tables.selection import Selection
 from ..tables.slice_table import NAMES, slice_table
 from ..tables.step_spans import step_spans

@@ -12,7 +12,8 @@ import numpy as np
 
 from ..base.arrays import I64
 from ..base.errors import UsageError
-from .registry import ANALYSES, loaded
+from .analysis import loaded
+from .registry import ANALYSES
 from .scope import Scope
 from .table import Unit
 

@@ -6,105 +6,13 @@ Tables, and add its row to ANALYSES. Rows name functions as "module:function", s
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal
-
-if TYPE_CHECKING:
-    from .scope import Scope
-    from .table import Tables
+from .analysis import Analysis, Option, Tab, TablePanel
 
 NO_WORK = "no device work here"
 NO_CALLS = "no slices here"
 NO_MEMORY = "no allocation is recorded here: profile_memory=True records them"
 STEP_ROWS = 100
 """As many as PyTorch prints."""
-
-
-@dataclass(frozen=True)
-class Option:
-    """An argument of an analysis: `group_by` is --group-by on the command line."""
-
-    name: str
-    help: str
-    default: str | int | float | bool | tuple[str, ...] | None = ""
-    choices: tuple[str, ...] = ()
-    metavar: str = ""
-    least: float | None = None  # the least value of a number
-    check: str = ""  # "module:function" that refuses wrong values before a trace is read
-    is_side: bool = False  # names a trace, a part of one or a summary's file; the function gets its Summary
-
-
-@dataclass(frozen=True)
-class TablePanel:
-    """A tab of the viewer that shows one table of an analysis."""
-
-    name: str
-    title: str
-    table: str
-    empty: str  # said where there are no rows
-    sort: str = ""  # the column by which it is sorted at first, greatest first
-    options: tuple[tuple[str, Any], ...] = ()  # that the analysis is called with
-    to_first: bool = False  # all rows are compared with the first row of the baseline
-    is_compared: bool = True  # whether it can be compared with a baseline
-
-
-@dataclass(frozen=True)
-class Tab:
-    """The key of the viewer behind which panels of one or more analyses lie; again: the next of them."""
-
-    name: str  # of its command: panel-NAME
-    key: str
-    short: str  # where there is little room
-    title: str
-    help: str
-    words: str = ""  # further words that the palette finds it by
-
-
-@dataclass(frozen=True)
-class Analysis:
-    """One row: `function` takes a Scope and the options and returns Tables.
-
-    The name is a command, a key of the JSON and a Python method: ValueError where Python cannot have it.
-    """
-
-    name: str
-    function: str
-    title: str
-    help: str  # the first sentence stands in lists
-    options: tuple[Option, ...] = ()
-    tab: str = ""  # behind which its panels lie
-    panels: tuple[TablePanel, ...] = ()
-    rows: int = 30  # of the first table in text, where --limit does not say
-    others: int | None = None  # of each other table in text
-    limits: Literal["rows", "lists", "both"] = "rows"
-    """What --limit is for: rows of the first table, or lists that the function (it takes `limit`) cuts."""
-    sort: str = ""  # returns the column that a --sort means, refuses others before a trace is read
-    metrics: str = ""  # returns the metrics of its group
-    metric_group: str = ""  # what their names begin with
-    formats: tuple[tuple[str, str], ...] = ()
-    """Further forms of --format: a name, and what yields the text of Tables in pieces."""
-    exit_code: str = ""  # returns the command's exit code, of the tables; else 0
-
-    def __post_init__(self) -> None:
-        """Refuse a name that Python cannot have."""
-        if not self.name.isidentifier():
-            raise ValueError(f"{self.name!r} is no Python name: join the words of an analysis by _")
-
-    def run(self, scope: Scope, **options: Any) -> Tables:
-        """Return the tables of a scope. Raises Cancelled, and UsageError for options without a meaning."""
-        if scope.trace.answers is not None:
-            return scope.trace.answers.tables(self.name, options)
-        tables: Tables = loaded(self.function)(scope, **options)
-        return tables
-
-
-def loaded(path: str) -> Callable[..., Any]:
-    """Return the function that "module:function" names, `module` in this package."""
-    module, _, name = path.partition(":")
-    function: Callable[..., Any] = getattr(import_module(f"{__package__}.{module}"), name)
-    return function
 
 
 TABS = (
@@ -115,6 +23,7 @@ TABS = (
         "Call tree, flame",
         "Show which calls lie in which, drawn and as a table; again: from the bottom, by thread, by launch",
         "flame graph icicle call tree stack callers left-heavy sandwich profile",
+        takes_step=True,
     ),
     Tab(
         "table",
@@ -122,6 +31,7 @@ TABS = (
         "Tab",
         "Table",
         "Show what took time in the range, or all, by name; again: by lane",
+        takes_step=True,
     ),
     Tab("steps", "5", "Step", "Steps", "Show the steps: how long each took, and what for"),
     Tab("time", "6", "Time", "Device time", "Show the devices' time; again: idle, gaps, launches"),
@@ -140,9 +50,32 @@ ANALYSES = (
         (Option("by", "Rows.", "name", ("name", "lane", "category")),),
         tab="table",
         panels=(
-            TablePanel("table", "Name", "range", "no slices here", "self_ns"),
-            TablePanel("lanes-busy", "Lane", "range", "no slices here", "busy_ns", (("by", "lane"),)),
-            TablePanel("categories", "Category", "range", "no slices here", "self_ns", (("by", "category"),)),
+            TablePanel(
+                "table",
+                "Name",
+                "Sum up the slices of the range, or all, by name and category",
+                "range",
+                "no slices here",
+                "self_ns",
+            ),
+            TablePanel(
+                "lanes-busy",
+                "Lane",
+                "Say how busy each lane is in the range, or in the whole trace",
+                "range",
+                "no slices here",
+                "busy_ns",
+                (("by", "lane"),),
+            ),
+            TablePanel(
+                "categories",
+                "Category",
+                "Sum up the slices of the range, or all, by category",
+                "range",
+                "no slices here",
+                "self_ns",
+                (("by", "category"),),
+            ),
         ),
         metrics="range_table:range_metrics",
         metric_group="trace",
@@ -166,15 +99,43 @@ ANALYSES = (
         ),
         tab="tree",
         panels=(
-            TablePanel("tree", "Top down", "tree", NO_CALLS, is_compared=False),
             TablePanel(
-                "tree-callers", "Bottom up", "tree", NO_CALLS, "", (("bottom_up", True),), is_compared=False
+                "tree",
+                "Top down",
+                "Show which calls lie in which, from the outermost inwards",
+                "tree",
+                NO_CALLS,
+                is_compared=False,
             ),
             TablePanel(
-                "tree-threads", "By thread", "tree", NO_CALLS, "", (("by", "thread"),), is_compared=False
+                "tree-callers",
+                "Bottom up",
+                "Show for each name from where it is called, its callers merged",
+                "tree",
+                NO_CALLS,
+                "",
+                (("bottom_up", True),),
+                is_compared=False,
             ),
             TablePanel(
-                "tree-launches", "By launch", "tree", NO_WORK, "", (("by", "launch"),), is_compared=False
+                "tree-threads",
+                "By thread",
+                "Show the call tree of each thread by itself",
+                "tree",
+                NO_CALLS,
+                "",
+                (("by", "thread"),),
+                is_compared=False,
+            ),
+            TablePanel(
+                "tree-launches",
+                "By launch",
+                "Show the device work below the calls that launched it",
+                "tree",
+                NO_WORK,
+                "",
+                (("by", "launch"),),
+                is_compared=False,
             ),
         ),
         rows=40,
@@ -199,10 +160,32 @@ ANALYSES = (
         ),
         tab="table",
         panels=(
-            TablePanel("ops", "Op", "ops", "no ops here", "self_cpu_ns"),
-            TablePanel("ops-shape", "Shape", "ops", "no ops here", "self_cpu_ns", (("group_by", "shape"),)),
             TablePanel(
-                "ops-module", "Module", "ops", "no ops here", "self_cpu_ns", (("group_by", "module"),)
+                "ops",
+                "Op",
+                "Show PyTorch's table of ops (key_averages); again: by shape, by module",
+                "ops",
+                "no ops here",
+                "self_cpu_ns",
+                words="operators key_averages",
+            ),
+            TablePanel(
+                "ops-shape",
+                "Shape",
+                "Show the table of ops by name and input shapes",
+                "ops",
+                "no ops here",
+                "self_cpu_ns",
+                (("group_by", "shape"),),
+            ),
+            TablePanel(
+                "ops-module",
+                "Module",
+                "Show the table of ops by the nn.Module that called them",
+                "ops",
+                "no ops here",
+                "self_cpu_ns",
+                (("group_by", "module"),),
             ),
         ),
         rows=STEP_ROWS,
@@ -222,6 +205,7 @@ ANALYSES = (
             TablePanel(
                 "steps",
                 "Steps",
+                "Show how long each step took, and what for",
                 "steps",
                 "no steps here: :steps NAME takes slices of a name for steps",
                 to_first=True,
@@ -240,7 +224,15 @@ ANALYSES = (
         "Kernel time runs from the first start to the last end; work that runs at the same time "
         "counts once.",
         tab="time",
-        panels=(TablePanel("time", "Time", "devices", NO_WORK),),
+        panels=(
+            TablePanel(
+                "time",
+                "Time",
+                "Show for each device how long it was busy, with what, and how long idle",
+                "devices",
+                NO_WORK,
+            ),
+        ),
         metrics="breakdown:breakdown_metrics",
         metric_group="device",
     ),
@@ -279,7 +271,17 @@ ANALYSES = (
             Option("order", "Which runs first.", "slowest", ("slowest", "time")),
         ),
         tab="table",
-        panels=(TablePanel("kernels", "Kernel", "kernels", NO_WORK, "total_ns"),),
+        panels=(
+            TablePanel(
+                "kernels",
+                "Kernel",
+                "Show the device work of the range, or all, by name",
+                "kernels",
+                NO_WORK,
+                "total_ns",
+                words="gpu device work",
+            ),
+        ),
         limits="both",
         metrics="kernels:kernel_metrics",
         metric_group="kernels",
@@ -303,10 +305,18 @@ ANALYSES = (
         ),
         tab="time",
         panels=(
-            TablePanel("idle", "Idle", "streams", NO_WORK, "idle_ns"),
+            TablePanel(
+                "idle",
+                "Idle",
+                "Show why each stream was idle, and for how long",
+                "streams",
+                NO_WORK,
+                "idle_ns",
+            ),
             TablePanel(
                 "gaps",
                 "Gaps that recur",
+                "Show the gaps that recur, by what runs before and after them",
                 "idle",
                 "no gap between device work here",
                 "idle_ns",
@@ -326,7 +336,15 @@ ANALYSES = (
         "Work is matched to its launch by flow, else by correlation. It counts where it starts, with "
         "its whole time.",
         tab="time",
-        panels=(TablePanel("launches", "Launches", "launches", "no launches of device work here"),),
+        panels=(
+            TablePanel(
+                "launches",
+                "Launches",
+                "Show how long launch calls took, and how long their work waited",
+                "launches",
+                "no launches of device work here",
+            ),
+        ),
         limits="lists",
         metrics="launches:launch_metrics",
         metric_group="launches",
@@ -345,6 +363,7 @@ ANALYSES = (
             TablePanel(
                 "sections",
                 "Sections",
+                "Show the hypersections of a SambaTune report",
                 "sections",
                 "no SambaTune report (…_chrome_tracing_report.json)",
                 options=(("only_report", True),),
@@ -377,10 +396,35 @@ ANALYSES = (
         ),
         tab="ranks",
         panels=(
-            TablePanel("ranks", "Ranks", "ranks", "no ranks here"),
-            TablePanel("collectives", "Collectives", "collectives", "no collectives here", "spread_ns"),
-            TablePanel("rank-steps", "Slowest by step", "steps", "no step here that several ranks have"),
-            TablePanel("rank-heat", "Ranks by steps", "heat", "no step here that several ranks have"),
+            TablePanel(
+                "ranks",
+                "Ranks",
+                "Show for each rank compute, communication, waiting and how often it came last",
+                "ranks",
+                "no ranks here",
+            ),
+            TablePanel(
+                "collectives",
+                "Collectives",
+                "Show how far apart the ranks came to each collective, and who was last",
+                "collectives",
+                "no collectives here",
+                "spread_ns",
+            ),
+            TablePanel(
+                "rank-steps",
+                "Slowest by step",
+                "Show which rank was slowest in each step",
+                "steps",
+                "no step here that several ranks have",
+            ),
+            TablePanel(
+                "rank-heat",
+                "Ranks by steps",
+                "Show the time of each rank in each step",
+                "heat",
+                "no step here that several ranks have",
+            ),
         ),
         others=30,
     ),
@@ -431,9 +475,29 @@ ANALYSES = (
         ),
         tab="memory",
         panels=(
-            TablePanel("memory", "Memory", "allocators", NO_MEMORY),
-            TablePanel("memory-peak", "At the peak", "at_peak", NO_MEMORY, "bytes"),
-            TablePanel("copies", "Copies", "copies", "no copies here", "bytes"),
+            TablePanel(
+                "memory",
+                "Memory",
+                "Show how much each allocator had given out, at the peak and at the end",
+                "allocators",
+                NO_MEMORY,
+            ),
+            TablePanel(
+                "memory-peak",
+                "At the peak",
+                "Show which ops held memory at the peak",
+                "at_peak",
+                NO_MEMORY,
+                "bytes",
+            ),
+            TablePanel(
+                "copies",
+                "Copies",
+                "Show the copies between host and device, by kind",
+                "copies",
+                "no copies here",
+                "bytes",
+            ),
         ),
         limits="lists",
         metrics="memory:memory_metrics",
@@ -457,12 +521,51 @@ ANALYSES = (
         ),
         tab="compile",
         panels=(
-            TablePanel("compile", "Compile", "signs", "no sign of torch.compile here"),
-            TablePanel("compile-regions", "Regions", "regions", "no compiled regions here"),
-            TablePanel("compile-graphs", "Graphs", "graphs", "no compiled graphs here", "total_ns"),
-            TablePanel("compile-steps", "By step", "steps", "nothing compiled and no steps here"),
-            TablePanel("compile-code", "By code", "code", NO_WORK, "total_ns"),
-            TablePanel("compile-phases", "Phases", "phases", "no compilation here", "self_ns"),
+            TablePanel(
+                "compile",
+                "Compile",
+                "Show the signs of torch.compile: compilations, recompilations, graph breaks",
+                "signs",
+                "no sign of torch.compile here",
+            ),
+            TablePanel(
+                "compile-regions",
+                "Regions",
+                "Show the compiled regions, by their calls",
+                "regions",
+                "no compiled regions here",
+            ),
+            TablePanel(
+                "compile-graphs",
+                "Graphs",
+                "Show the compiled graphs, by the time of their calls",
+                "graphs",
+                "no compiled graphs here",
+                "total_ns",
+            ),
+            TablePanel(
+                "compile-steps",
+                "By step",
+                "Show for each step what was compiled in it",
+                "steps",
+                "nothing compiled and no steps here",
+            ),
+            TablePanel(
+                "compile-code",
+                "By code",
+                "Show the device work of compiled code, by where it was generated",
+                "code",
+                NO_WORK,
+                "total_ns",
+            ),
+            TablePanel(
+                "compile-phases",
+                "Phases",
+                "Show how long each phase of compilation took",
+                "phases",
+                "no compilation here",
+                "self_ns",
+            ),
         ),
         others=12,
         metrics="compile:compile_metrics",

@@ -19,7 +19,8 @@ from tests.corpus import CORPUS, needs_corpus
 from tests.scripts import document_script
 from tests.tui.small_file import small_file
 from tracelane.core.python.opened import OpenedTrace
-from tracelane.core.tables.registry import ANALYSES, BY_NAME, loaded
+from tracelane.core.tables.analysis import loaded
+from tracelane.core.tables.registry import ANALYSES, BY_NAME
 from tracelane.core.tables.slice_table import NAMES
 
 ROOT = Path(__file__).resolve().parent.parent.parent

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tracelane.core.base.errors import UsageError
+from tracelane.core.tables.registry import PANELS
 from tracelane.core.trace import Trace
 from tracelane.tui.actions import view
 from tracelane.tui.actions.table import MOVES, TOGETHER
@@ -87,6 +88,8 @@ def test_help_shows_remapped_keys() -> None:
         ("screenshot", "save"),
         ("difference", "compare"),
         ("operators", "panel-ops"),
+        ("by thread", "panel-tree-threads"),
+        ("peak", "panel-memory-peak"),
     ],
 )
 def test_the_list_is_filtered(query: str, first: str) -> None:
@@ -166,3 +169,9 @@ def test_unbound_keys_are_told() -> None:
     foreign = unbound_message("ц", "ц")
     assert "arrows" in foreign and "ctrl+p" in foreign
     assert "ctrl+p" not in unbound_message("é", "é")
+
+
+def test_every_panel_of_an_analysis_has_a_command() -> None:
+    """A panel of the registry is shown by a command of its name, without a line of the viewer's."""
+    ids = {entry.id for entry in COMMANDS}
+    assert not [name for name in PANELS if f"panel-{name}" not in ids]

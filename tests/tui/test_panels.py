@@ -59,6 +59,25 @@ async def test_a_panel_without_rows_says_what_is_not_there(trace: Trace) -> None
             assert PANELS[name][1].empty in screen_text(app)
 
 
+@pytest.mark.parametrize(
+    ("commands", "panel"),
+    [
+        (["panel-gaps"], "gaps"),
+        (["panel-gaps", "panel-gaps"], "gaps"),
+        (["panel-tree-callers"], "tree-callers"),
+        (["panel-ops", "panel-ops", "panel-ops"], "ops-module"),
+        (["panel-ops", "panel-ops-module"], "ops-module"),
+        (["panel-time", "panel-time"], "idle"),
+    ],
+)
+async def test_every_panel_has_a_command(trace: Trace, commands: list[str], panel: str) -> None:
+    """A panel's command shows it; that of an analysis or a tab again the next one of it."""
+    async with open_viewer(trace, (120, 36)) as (app, _):
+        for command in commands:
+            app.run_command(command)
+        assert app.session.panel == panel
+
+
 async def test_a_table_that_is_there_again_is_told_of(trace: Trace) -> None:
     """Going back to a range before its neighbour is counted, the line speaks of the table again."""
     async with open_viewer(trace, (120, 36)) as (app, pilot):

@@ -11,7 +11,8 @@ import click
 from tracelane.core.base.errors import UsageError
 from tracelane.core.base.output import print_paged, print_pieces, print_text
 from tracelane.core.base.safe_text import safe
-from tracelane.core.tables.registry import BY_NAME, Analysis, Option, loaded
+from tracelane.core.tables.analysis import Analysis, Option, loaded
+from tracelane.core.tables.registry import BY_NAME
 
 from .forms import column_key
 from .opened import TraceOptions, with_options

@@ -44,6 +44,7 @@ class Command:
     is_typed: bool = False  # whether it does nothing without being typed
     typed: str = ""  # the name that is typed, where it is another than the id
     words: str = ""  # other words by which people look for it
+    is_of_selection: bool = False  # whether it waits for a selection that is still being looked for
 
     @property
     def typed_name(self) -> str:

@@ -71,6 +71,7 @@ MOVING: Final = (
                 "Fit the range or slice that was chosen last; again: fit all",
                 footer="focus",
                 words="fit selection",
+                is_of_selection=True,
             ),
             Command(
                 "reset",
@@ -89,12 +90,14 @@ MOVING: Final = (
                 "Previous slice",
                 ("left", "h"),
                 "Select the slice before on the row; with nothing selected, move the cursor",
+                is_of_selection=True,
             ),
             Command(
                 "next",
                 "Next slice",
                 ("right", "l"),
                 "Select the next slice on the row; with nothing selected, move the cursor",
+                is_of_selection=True,
             ),
             Command(
                 "up",
@@ -102,6 +105,7 @@ MOVING: Final = (
                 ("up", "k"),
                 "Select the enclosing slice, then the lane above",
                 words="parent caller",
+                is_of_selection=True,
             ),
             Command(
                 "down",
@@ -109,6 +113,7 @@ MOVING: Final = (
                 ("down", "j"),
                 "Select the child at the cursor, then the lane below",
                 words="callee",
+                is_of_selection=True,
             ),
             Command("lane-up", "Lane above", ("shift+up",), "Move to the lane above", words="thread track"),
             Command(
@@ -121,6 +126,7 @@ MOVING: Final = (
                 "Select the slice at the cursor, show its details; again: zoom to it",
                 footer="details",
                 words="arguments args info power",
+                is_of_selection=True,
             ),
             Command(
                 "launch",
@@ -128,6 +134,7 @@ MOVING: Final = (
                 ("b",),
                 "Select what launched the selection",
                 words="flow arrow launcher cause previous",
+                is_of_selection=True,
             ),
             Command(
                 "kernel",
@@ -135,6 +142,7 @@ MOVING: Final = (
                 ("o",),
                 "Select what the selection launched; a list if several",
                 words="flow arrow launched next",
+                is_of_selection=True,
             ),
             Command(
                 "flows",
@@ -149,6 +157,7 @@ MOVING: Final = (
                 (),
                 "Show the source file that the slice or a frame around it names",
                 words="code file line",
+                is_of_selection=True,
             ),
         ),
     ),
@@ -173,7 +182,11 @@ MOVING: Final = (
             ),
             Command("hits", "List the hits", ("z",), "List what a search found, or what a filter leaves"),
             Command(
-                "same-name", "All of this name", ("*",), "Search for all slices of the selected one's name"
+                "same-name",
+                "All of this name",
+                ("*",),
+                "Search for all slices of the selected one's name",
+                is_of_selection=True,
             ),
             Command(
                 "same-value",
@@ -196,6 +209,7 @@ MOVING: Final = (
                 ("K",),
                 "Select the longest device work of the range, else of all; again: the next longest",
                 words="slowest kernel top maximum",
+                is_of_selection=True,
             ),
         ),
     ),
@@ -215,6 +229,7 @@ MOVING: Final = (
                 ("r",),
                 "Take the slice or step that was gone to last as the range",
                 words="area region",
+                is_of_selection=True,
             ),
             Command(
                 "next-gap",
@@ -222,6 +237,7 @@ MOVING: Final = (
                 ("i",),
                 "Select the next gap in the lane's work that is a cell wide, and say why",
                 words="idle wait bubble why",
+                is_of_selection=True,
             ),
             Command(
                 "longest-gap",

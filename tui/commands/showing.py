@@ -4,13 +4,24 @@ from __future__ import annotations
 
 from typing import Final
 
-from tracelane.core.tables.registry import TABS, Tab
+from tracelane.core.tables.analysis import Tab, TablePanel
+from tracelane.core.tables.registry import PANELS, TABS
 
 from .command import Command, CommandTask
 
 
 def _tab_command(tab: Tab) -> Command:
     return Command(f"panel-{tab.name}", tab.title, (tab.key,), tab.help, words=tab.words)
+
+
+def _panel_command(tab: Tab, panel: TablePanel) -> Command:
+    title = f"{tab.title.partition(',')[0]}: {panel.title}"
+    return Command(f"panel-{panel.name}", title, (), panel.help, words=f"{tab.words} {panel.words}")
+
+
+ONE_PANEL: Final = "One panel of a tab"
+"""The task of commands that each show one panel: their tabs' keys show them, too."""
+_BY_TAB: Final = {tab.name: tab for tab in TABS}
 
 
 SHOWING: Final = (
@@ -32,20 +43,6 @@ SHOWING: Final = (
                 words="problems issues advice read report",
             ),
             *map(_tab_command, TABS),
-            Command(
-                "panel-ops",
-                "Table by op",
-                (),
-                "Show PyTorch's table of ops of the range, or all; again: by shape, module",
-                words="operators key_averages",
-            ),
-            Command(
-                "panel-kernels",
-                "Table by kernel",
-                (),
-                "Show the device work of the range, or all, by kernel",
-                words="gpu device work",
-            ),
             Command(
                 "panel-query",
                 "Query",
@@ -84,7 +81,14 @@ SHOWING: Final = (
     CommandTask(
         "Lanes",
         (
-            Command("fold", "Fold or open", ("space",), "Fold or open the lane or process", footer="fold"),
+            Command(
+                "fold",
+                "Fold or open",
+                ("space",),
+                "Fold or open the lane or process",
+                footer="fold",
+                is_of_selection=True,
+            ),
             Command(
                 "preset",
                 "Lanes: which, in which order",
@@ -101,13 +105,20 @@ SHOWING: Final = (
                 words="stack python hide",
             ),
             Command("fold-process", "Fold the process", (), "Fold or open the whole process of the lane"),
-            Command("expand", "Open in full", ("e",), "Open the lane to its full depth; again: back"),
+            Command(
+                "expand",
+                "Open in full",
+                ("e",),
+                "Open the lane to its full depth; again: back",
+                is_of_selection=True,
+            ),
             Command(
                 "pin",
                 "Pin the lane",
                 ("p",),
                 "Keep the lane at the top; again: release it",
                 words="thread track",
+                is_of_selection=True,
             ),
             Command(
                 "hide",
@@ -270,6 +281,7 @@ SHOWING: Final = (
                 ("y",),
                 "Copy the selected slice, arguments included, as JSON; in a table: the table as Markdown",
                 words="clipboard yank",
+                is_of_selection=True,
             ),
             Command(
                 "copy-table",
@@ -381,6 +393,14 @@ SHOWING: Final = (
                 "close-or-quit", "Close or quit", ("q",), "Close what is on top, then quit", footer="quit"
             ),
             Command("quit", "Quit", (), "Quit at once", words="exit leave"),
+        ),
+    ),
+    CommandTask(
+        ONE_PANEL,
+        tuple(
+            _panel_command(_BY_TAB[row.tab], panel)
+            for row, panel in PANELS.values()
+            if panel.name not in _BY_TAB  # the tab's own command shows it
         ),
     ),
 )

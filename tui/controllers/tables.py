@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -10,8 +10,9 @@ from textual.worker import get_current_worker
 
 from tracelane.core.base.progress import CancelledCallback, never
 from tracelane.core.query.hits import Hits
+from tracelane.core.tables.analysis import Tab
 from tracelane.core.tables.delta import delta, delta_to_first
-from tracelane.core.tables.registry import PANELS
+from tracelane.core.tables.registry import PANELS, TABS
 from tracelane.core.tables.scope import Scope
 from tracelane.core.tables.table import Table
 from tracelane.core.trace import Trace
@@ -31,8 +32,6 @@ from ..widgets.table import ColumnView, VirtualTable
 from .panels import PanelController
 from .selection import SelectionController
 
-OPS = ("ops", "ops-shape", "ops-module")
-"""The panels that are tables of ops."""
 MOST_TABLES = 8
 """Tables that are held, so that going back to a range shows it at once."""
 
@@ -94,16 +93,9 @@ class TableController:
 
     def commands(self) -> Mapping[str, Callable[[], object]]:
         """Return what carries out each of its commands."""
-        return {
-            "panel-ops": self.do_panel_ops,
-            "panel-kernels": self.do_panel_kernels,
-            "panel-steps": self.do_panel_steps,
-            "panel-time": self.do_panel_time,
-            "panel-memory": self.do_panel_memory,
-            "panel-ranks": self.do_panel_ranks,
-            "panel-compile": self.do_panel_compile,
-            "panel-table": self.do_panel_table,
-        }
+        tabs = {f"panel-{tab.name}": partial(self._turn_to, tab) for tab in TABS}
+        panels = {f"panel-{name}": partial(self._show_panel, name) for name in PANELS}
+        return panels | tabs
 
     def _key(self, session: Session | None = None) -> Key:
         now = session or self.store.session
@@ -169,48 +161,25 @@ class TableController:
         identity = self.store.trace.slice_id_of(*jump)
         self.selection.jump(identity.source, identity.ordinal)
 
-    def do_panel_ops(self) -> None:
-        """Show the table by op; again: by shape, by module."""
-        self._turn_table(OPS)
+    def _turn_to(self, tab: Tab) -> None:
+        """Show the panel of a tab, or the next one of it."""
+        if tab.takes_step:
+            self._take_step()
+        self.panels.turn_to(tab.key)
 
-    def do_panel_kernels(self) -> None:
-        """Show the table by kernel."""
-        self._turn_table(("kernels",))
-
-    def _turn_table(self, names: Sequence[str]) -> None:
-        """Show the first of these panels, or the next of them; after going to a step, of that step."""
-        self.take_step()
+    def _show_panel(self, name: str) -> None:
+        """Show a panel; the first one of an analysis, where one of them is on show, shows the next."""
+        row, _ = PANELS[name]
+        if next(tab for tab in TABS if tab.name == row.tab).takes_step:
+            self._take_step()
+        names = [panel.name for panel in row.panels]
         panel = self.store.session.panel
-        position = names.index(panel) + 1 if panel in names else 0
-        self.panels.show_or_say(names[position % len(names)])
+        if name == names[0] and panel in names:
+            name = names[(names.index(panel) + 1) % len(names)]
+        self.panels.show_or_say(name)
 
-    def take_step(self) -> None:
+    def _take_step(self) -> None:
         """Take the step that was gone to last as the range."""
         session = self.store.session
         if session.aim == "step" and (span := ranges.aimed_span(self.store.scene)) is not None:
             self.store.go(replace(session, range=span, anchor=None))
-
-    def do_panel_steps(self) -> None:
-        """Show the steps."""
-        self.panels.turn_to("5")
-
-    def do_panel_time(self) -> None:
-        """Show where the devices' time goes; again: why streams stood still, their gaps, the launches."""
-        self.panels.turn_to("6")
-
-    def do_panel_memory(self) -> None:
-        """Show the allocators; again: what was live at their peaks; again: the copies."""
-        self.panels.turn_to("7")
-
-    def do_panel_ranks(self) -> None:
-        """Show the ranks; again: their collectives, the slowest rank of each step."""
-        self.panels.turn_to("9")
-
-    def do_panel_compile(self) -> None:
-        """Show what torch.compile did; again: its regions, graphs, steps, code, phases."""
-        self.panels.turn_to("8")
-
-    def do_panel_table(self) -> None:
-        """Show what took time in the range, by name; again: by lane, category, op …"""
-        self.take_step()
-        self.panels.turn_to("t")

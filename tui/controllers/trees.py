@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-
 from textual.worker import get_current_worker
 
 from tracelane.core.tables.hit_table import HitTable, hit_table
@@ -21,37 +19,25 @@ from ..session_store import SessionStore
 from ..stage import Stage
 from .hits import hit_columns
 from .panels import PanelController
-from .tables import Key, TableController, scope_of
+from .tables import Key, scope_of
 
 MOST_TREES = 4
 """Trees that are held, so that going back to a range shows its tree at once."""
 
 
 class TreeController:
-    """Commands and contents of the panels of call trees."""
+    """Contents of the panels of call trees."""
 
-    def __init__(
-        self, app: Stage, store: SessionStore, panels: PanelController, tables: TableController
-    ) -> None:
+    def __init__(self, app: Stage, store: SessionStore, panels: PanelController) -> None:
         """Hold the trees counted last."""
         self.app = app
         self.store = store
         self.panels = panels
-        self.tables = tables
         self._trees: Recent[Key, DrawnTree] = Recent(MOST_TREES)
         self._slices: HitTable | None = None
         self._takes_arrows = False  # whether the slices are to have the arrows once they are listed
         panels.fillers.update((name, self.fill) for name in TREES)
         panels.fillers[TREE_SLICES] = self._fill_slices
-
-    def commands(self) -> Mapping[str, Callable[[], object]]:
-        """Return what carries out each of its commands."""
-        return {"panel-tree": self.do_panel_tree}
-
-    def do_panel_tree(self) -> None:
-        """Show the call tree of the range; again: from the bottom, by thread, by launch."""
-        self.tables.take_step()
-        self.panels.turn_to("3")
 
     def _key(self) -> Key:
         now = self.store.session

@@ -11,7 +11,8 @@ from textual.containers import Vertical
 from textual.message import Message
 from textual.widget import AwaitMount, Widget
 
-from tracelane.core.tables.registry import ANALYSES, TABS, Tab
+from tracelane.core.tables.analysis import Tab
+from tracelane.core.tables.registry import ANALYSES, TABS
 
 from ..widgets.bars import GAP, Bar
 from ..widgets.table import VirtualTable

@@ -11,6 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.widgets import Input
 
+from ..commands.showing import ONE_PANEL
 from ..commands.table import GROUPS, MOUSE
 from ..keys import keys_text
 from ..times import READINGS
@@ -31,6 +32,8 @@ AT_START = 1.5
 """What a word of the query scores by where it is found: times this at the start of a word there."""
 FLOOR = IN_HELP
 """What scores less is not listed."""
+ONE_PANEL_SHARE = 0.5
+"""Of its score, by which a panel's command is listed: its title has the words of two names."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,11 @@ def listed(rows: Sequence[HelpRow], query: str, used: Sequence[str] = ()) -> lis
     """
     if query.strip():
         scored = [(score(row, query), row) for row in rows]
-        fitting = [pair for pair in scored if pair[0] >= FLOOR]
+        fitting = [
+            (fit * (ONE_PANEL_SHARE if row.task == ONE_PANEL else 1), row)
+            for fit, row in scored
+            if fit >= FLOOR
+        ]
         return [row for _, row in sorted(fitting, key=lambda pair: (-pair[0], not _is_used(pair[1], used)))]
     listing: list[HelpRow] = []
     often = [next((row for row in rows if row.command_id == one), None) for one in used[:USED_SHOWN]]

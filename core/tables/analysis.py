@@ -1,0 +1,100 @@
+"""What a row of the registry is: an analysis with its options, its panels in the viewer, and their tab."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from .scope import Scope
+    from .table import Tables
+
+
+@dataclass(frozen=True)
+class Option:
+    """An argument of an analysis: `group_by` is --group-by on the command line."""
+
+    name: str
+    help: str
+    default: str | int | float | bool | tuple[str, ...] | None = ""
+    choices: tuple[str, ...] = ()
+    metavar: str = ""
+    least: float | None = None  # the least value of a number
+    check: str = ""  # "module:function" that refuses wrong values before a trace is read
+    is_side: bool = False  # names a trace, a part of one or a summary's file; the function gets its Summary
+
+
+@dataclass(frozen=True)
+class TablePanel:
+    """A tab of the viewer that shows one table of an analysis."""
+
+    name: str  # of its command: panel-NAME
+    title: str
+    help: str  # what it shows, for help and palette
+    table: str
+    empty: str  # said where there are no rows
+    sort: str = ""  # the column by which it is sorted at first, greatest first
+    options: tuple[tuple[str, Any], ...] = ()  # that the analysis is called with
+    to_first: bool = False  # all rows are compared with the first row of the baseline
+    is_compared: bool = True  # whether it can be compared with a baseline
+    words: str = ""  # further words that the palette finds it by
+
+
+@dataclass(frozen=True)
+class Tab:
+    """The key of the viewer behind which panels of one or more analyses lie; again: the next of them."""
+
+    name: str  # of its command: panel-NAME
+    key: str
+    short: str  # where there is little room
+    title: str
+    help: str
+    words: str = ""  # further words that the palette finds it by
+    takes_step: bool = False  # whether it takes the step that was gone to last as the range
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """One row: `function` takes a Scope and the options and returns Tables.
+
+    The name is a command, a key of the JSON and a Python method: ValueError where Python cannot have it.
+    """
+
+    name: str
+    function: str
+    title: str
+    help: str  # the first sentence stands in lists
+    options: tuple[Option, ...] = ()
+    tab: str = ""  # behind which its panels lie
+    panels: tuple[TablePanel, ...] = ()
+    rows: int = 30  # of the first table in text, where --limit does not say
+    others: int | None = None  # of each other table in text
+    limits: Literal["rows", "lists", "both"] = "rows"
+    """What --limit is for: rows of the first table, or lists that the function (it takes `limit`) cuts."""
+    sort: str = ""  # returns the column that a --sort means, refuses others before a trace is read
+    metrics: str = ""  # returns the metrics of its group
+    metric_group: str = ""  # what their names begin with
+    formats: tuple[tuple[str, str], ...] = ()
+    """Further forms of --format: a name, and what yields the text of Tables in pieces."""
+    exit_code: str = ""  # returns the command's exit code, of the tables; else 0
+
+    def __post_init__(self) -> None:
+        """Refuse a name that Python cannot have."""
+        if not self.name.isidentifier():
+            raise ValueError(f"{self.name!r} is no Python name: join the words of an analysis by _")
+
+    def run(self, scope: Scope, **options: Any) -> Tables:
+        """Return the tables of a scope. Raises Cancelled, and UsageError for options without a meaning."""
+        if scope.trace.answers is not None:
+            return scope.trace.answers.tables(self.name, options)
+        tables: Tables = loaded(self.function)(scope, **options)
+        return tables
+
+
+def loaded(path: str) -> Callable[..., Any]:
+    """Return the function that "module:function" names, `module` in this package."""
+    module, _, name = path.partition(":")
+    function: Callable[..., Any] = getattr(import_module(f"{__package__}.{module}"), name)
+    return function
