@@ -5,17 +5,23 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from tests.batches import Part
 from tracelane.core.base.progress import ProgressCallback, no_progress
-from tracelane.core.index.build import SummedEvents, build
+from tracelane.core.index.batches import BatchColumns
+from tracelane.core.index.build import build
 from tracelane.core.index.store import Index
 from tracelane.core.index.workers import Workers
+from tracelane.core.read.batch import StringTable
+from tracelane.core.read.envelope import Envelope
+from tracelane.core.read.problem import Problem
 from tracelane.core.read.promoted import PromotedTable
 from tracelane.core.read.reader import NATIVE, new_scanner, scanner_name
+from tracelane.core.read.report import add_counts, merge_problems
 from tracelane.core.read.scanner import Reason, ScanText, ScanWatch
 from tracelane.core.trace import Trace, open_trace
 
@@ -119,6 +125,24 @@ def every_phase(seed: int = 1, n: int = 400) -> list[Event]:
         ]
         events.append(pick.choice(kinds))
     return events
+
+
+@dataclass(frozen=True)
+class SummedEvents:
+    """Batches whose read reports no reader has added up."""
+
+    batches: Sequence[BatchColumns]
+    tables: Sequence[StringTable]
+    envelope: Envelope
+    counts: dict[str, int]
+    problems: Sequence[Problem]
+
+    @classmethod
+    def of(cls, batches: Sequence[BatchColumns], tables: Sequence[StringTable]) -> SummedEvents:
+        """Add up what the batches say themselves."""
+        counts = add_counts(batch.counts for batch in batches)
+        problems = merge_problems(batch.problems for batch in batches)
+        return cls(batches, tables, Envelope(), counts, problems)
 
 
 def part_of(events: Sequence[object], number: int = 0, offset: int = 0) -> Part:

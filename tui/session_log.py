@@ -7,7 +7,6 @@ import sys
 import time
 import traceback
 from collections import deque
-from collections.abc import Mapping
 from pathlib import Path
 
 from tracelane.core.base.safe_text import safe
@@ -84,10 +83,9 @@ class SessionLog:
             pass
 
 
-def default_log(environment: Mapping[str, str] | None = None) -> Path | None:
+def default_log() -> Path | None:
     """Return where errors are logged by themselves, None where there is no home directory."""
-    environment = os.environ if environment is None else environment
-    folder = environment.get("XDG_STATE_HOME", "")
+    folder = os.environ.get("XDG_STATE_HOME", "")
     if os.path.isabs(folder):
         return Path(folder) / "tracelane" / "viewer.log"
     try:

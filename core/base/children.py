@@ -8,11 +8,10 @@ import os
 import subprocess
 import sys
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import partial
 from queue import Empty, SimpleQueue
-from typing import Any, Self, TypeAlias
+from typing import Any, TypeAlias
 
 from .threads import BackgroundThread
 
@@ -51,28 +50,12 @@ def serves_decoding() -> bool:
     return DECODING.items() <= os.environ.items()
 
 
-class Closable(ABC):
-    """Something that is closed when the `with` statement around it ends, whatever happened in it."""
-
-    def __enter__(self) -> Self:
-        """Return itself."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Close it."""
-        self.close()
-
-    @abstractmethod
-    def close(self) -> None:
-        """Let go of all that it holds; a second time does nothing."""
-
-
 class ChildrenError(Exception):
     """Processes cannot be started here, or one ended without a last message."""
 
 
-class Children(Closable):
-    """Processes that run one module; as a context manager it ends them all."""
+class Children:
+    """Processes that run one module, until `close`."""
 
     def __init__(
         self,

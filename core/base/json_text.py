@@ -25,7 +25,6 @@ class Structure:
     ends: list[int]  # just behind each object or array that is an element
     close: int | None  # the bracket that closes the array itself; nothing behind it was looked at
     depth: int  # brackets left open at the end of the text
-    in_string: bool  # the text ends within a string
     stray: int | None = None  # a brace that closes nothing; nothing behind it was looked at
 
 
@@ -38,7 +37,7 @@ def structure(data: bytes, start: int = 0) -> Structure:
         byte = data[at]
         if byte == _QUOTE:
             if token.end() - at == 1:
-                return Structure(ends, None, depth, True)
+                return Structure(ends, None, depth)
         elif byte in _OPEN:
             depth += 1
         else:
@@ -47,8 +46,8 @@ def structure(data: bytes, start: int = 0) -> Structure:
                 ends.append(at + 1)
             elif depth < 0:
                 closes = byte == _CLOSE
-                return Structure(ends, at if closes else None, 0, False, None if closes else at)
-    return Structure(ends, None, depth, False)
+                return Structure(ends, at if closes else None, 0, None if closes else at)
+    return Structure(ends, None, depth)
 
 
 def text_of(raw: bytes) -> str:

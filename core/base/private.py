@@ -149,10 +149,10 @@ def unsealed(data: bytes) -> bytes:
     return body
 
 
-def read_sealed_json(path: Path, most: int = MOST_JSON) -> Any:
+def read_sealed_json(path: Path) -> Any:
     """Return the value of a sealed JSON file of ours; OSError, or ValueError where it is damaged."""
     try:
-        return json.loads(unsealed(read_private(path, most)))
+        return json.loads(unsealed(read_private(path, MOST_JSON)))
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +12,9 @@ MOST_BYTES = 1 << 20
 """No settings file is longer."""
 
 
-def config_path(environment: Mapping[str, str] | None = None) -> Path | None:
+def config_path() -> Path | None:
     """Return where the settings lie, or None where there is no home directory (an unknown uid in a pod)."""
-    environment = os.environ if environment is None else environment
-    folder = environment.get("XDG_CONFIG_HOME", "")
+    folder = os.environ.get("XDG_CONFIG_HOME", "")
     if os.path.isabs(folder):
         return Path(folder) / "tracelane" / "config.toml"
     try:

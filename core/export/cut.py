@@ -23,7 +23,7 @@ import numpy as np
 import orjson
 
 from ..base.arrays import I64, U32, AnyArray
-from ..base.errors import Cancelled, TracelaneError, UsageError
+from ..base.errors import TracelaneError, UsageError
 from ..base.json_text import structure
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
 from ..index.blockstore import read_blocks, source_of
@@ -108,9 +108,7 @@ def cut(
     )
 
 
-def copy_source(
-    index: Index, out: Path, progress: ProgressCallback = no_progress, cancelled: CancelledCallback = never
-) -> int:
+def copy_source(index: Index, out: Path, progress: ProgressCallback = no_progress) -> int:
     """Write the whole text of a source to a file, packed if it is called *.gz; return its bytes.
 
     Raises UsageError where `out` is the source, UnreadableError where that is not what was indexed.
@@ -122,8 +120,6 @@ def copy_source(
     try:
         with whole_file(out) as file:
             while data := stream.read(CHUNK):
-                if cancelled():
-                    raise Cancelled
                 file.write(data)
                 count += len(data)
                 progress(Progress("copying", count, 0))

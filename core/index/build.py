@@ -11,7 +11,6 @@ import json
 import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -26,7 +25,6 @@ from ..read.batch import StringTable
 from ..read.columns import IdKind
 from ..read.envelope import Envelope
 from ..read.problem import Problem
-from ..read.report import add_counts, merge_problems
 from .batches import BatchColumns, NumberedBatches
 from .column_files import ColumnFiles, Scratch
 from .drawing import Drawing
@@ -58,24 +56,6 @@ class ReadEvents(Protocol):
     def counts(self) -> dict[str, int]: ...
     @property
     def problems(self) -> Sequence[Problem]: ...
-
-
-@dataclass(frozen=True)
-class SummedEvents:
-    """Batches whose read reports no reader has added up."""
-
-    batches: Sequence[BatchColumns]
-    tables: Sequence[StringTable]
-    envelope: Envelope
-    counts: dict[str, int]
-    problems: Sequence[Problem]
-
-    @classmethod
-    def of(cls, batches: Sequence[BatchColumns], tables: Sequence[StringTable]) -> SummedEvents:
-        """Add up what the batches say themselves."""
-        counts = add_counts(batch.counts for batch in batches)
-        problems = merge_problems(batch.problems for batch in batches)
-        return cls(batches, tables, Envelope(), counts, problems)
 
 
 def build(

@@ -365,10 +365,10 @@ def _is_abandoned(building: Path) -> bool:
     return not in_use(writer) if writer.exists() else _old(building)
 
 
-def _old(folder: Path, seconds: float = 60.0) -> bool:
+def _old(folder: Path) -> bool:
     """Tell whether a folder is past the moment between its making and its writer's lock."""
     try:
-        return seconds_since(folder.stat().st_mtime) > seconds
+        return seconds_since(folder.stat().st_mtime) > 60
     except OSError:
         return False
 

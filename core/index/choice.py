@@ -23,9 +23,6 @@ class Choice:
     ranks: str = ""
 
 
-EVERYTHING = Choice(capture=ALL)
-
-
 @dataclass(frozen=True)
 class Chosen:
     """The files to open; all captures, newest first, and the position of the one that is open (None: all);

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ..base.children import ChildrenError, Closable
+from ..base.children import ChildrenError
 from ..base.errors import CacheError, TracelaneError, UnreadableError
 from ..base.progress import Progress
 from ..remote.files import is_url
@@ -26,8 +26,8 @@ MemberState: TypeAlias = "tuple[Member, Index | IndexJob | UnreadableError]"
 """A file with its index, or how to make that, or why there is none."""
 
 
-class Gathering(Closable):
-    """The files of a trace, by rank; a context manager that leaves no process and no half index.
+class Gathering:
+    """The files of a trace, by rank; `close` leaves no process and no half index.
 
     `indexes` are those of `members`; of files that are not `ready` they are empty.
     """

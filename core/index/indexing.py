@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..base import errors
-from ..base.children import DECODING, Children, ChildrenError, Closable, Message
+from ..base.children import DECODING, Children, ChildrenError, Message
 from ..base.errors import CacheError, TracelaneError
 from ..base.progress import Progress
 from ..read.source import Source
@@ -33,8 +33,8 @@ def order(
     return {**where, "options": options.to_message(), "pictures": pictures}
 
 
-class Indexing(Closable):
-    """A process that builds one index; a context manager that leaves neither a process nor half an index."""
+class Indexing:
+    """A process that builds one index; `close` leaves neither a process nor half an index."""
 
     def __init__(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -63,7 +64,7 @@ def ingest_source(
         from .indexing import Indexing
 
         try:
-            with Indexing(source, location, options) as indexing:
+            with closing(Indexing(source, location, options)) as indexing:
                 from . import store  # noqa: F401 - while the process starts: it is needed afterwards
 
                 indexing.await_running()

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
-from ..base.children import Children, ChildrenError, Closable, Message
+from ..base.children import Children, ChildrenError, Message
 from ..base.errors import Cancelled, TracelaneError, UnreadableError
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
 from ..read.source import Source, current_source
@@ -58,8 +59,8 @@ class Written:
     refused: Mapping[str | Path, UnreadableError] = field(default_factory=lambda: MappingProxyType({}))
 
 
-class SeveralIndexing(Closable):
-    """Processes that index files; a context manager that leaves neither them nor half an index."""
+class SeveralIndexing:
+    """Processes that index files; `close` leaves neither them nor half an index."""
 
     def __init__(
         self,
@@ -221,7 +222,7 @@ def index_several(
     if len(jobs) < 2 or sum(job.work for job in jobs) < WORTH_IT or cores < 2:
         return Written()
     try:
-        with SeveralIndexing(jobs, options) as several:
+        with closing(SeveralIndexing(jobs, options)) as several:
             while not several.poll(WAIT_S):
                 progress(several.progress)
                 if cancelled():

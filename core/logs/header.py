@@ -63,11 +63,10 @@ def _first_word(label: str) -> tuple[str, str]:
     return name, unit.strip()
 
 
-def csv_header(line: bytes, separator: bytes | None = None) -> LogHeader | None:
+def csv_header(line: bytes) -> LogHeader | None:
     """Return what a CSV header says, or None if the line is none: it needs a column of times and others."""
     text = line.decode("utf-8", "replace").strip().lstrip("\ufeff").lstrip("#").strip()
-    if separator is None:
-        separator = max((b",", b";", b"\t"), key=line.count)
+    separator = max((b",", b";", b"\t"), key=line.count)
     labels = text.split(separator.decode())
     if len(labels) < 2:
         return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
 from pathlib import Path
@@ -52,10 +52,6 @@ class TraceInfo:
     def span(self) -> int:
         """The length of the trace in ns."""
         return self.end - self.start
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return all facts as a dictionary."""
-        return asdict(self)
 
     def _repr_html_(self) -> str:
         rows = {

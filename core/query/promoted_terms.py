@@ -114,13 +114,11 @@ def _group(category: str) -> str:
     return next((group for group, categories in GROUPS.items() if category in categories), "other")
 
 
-def argument_values(
-    index: Index, key: str, positions: AnyArray, cancelled: CancelledCallback = never
-) -> list[Any]:
+def argument_values(index: Index, key: str, positions: AnyArray) -> list[Any]:
     """Return the value of an argument for each of these slices, None where a slice has none.
 
     For a slice made of two events it is that of the begin event. Unless the argument is promoted, every block
-    with one of the slices is read. Raises UnreadableError when the source has gone or changed, Cancelled.
+    with one of the slices is read. Raises UnreadableError when the source has gone or changed.
     """
     result: list[Any] = [None] * len(positions)
     promoted = promoted_argument(key)
@@ -132,7 +130,7 @@ def argument_values(
             result[at] = index.string(value) if promoted.kind is Kind.TEXT else value
         return result
     needle = key.encode("utf-8", "replace")
-    for at, arguments in arguments_read(index, positions, cancelled, needle):
+    for at, arguments in arguments_read(index, positions, never, needle):
         result[at] = arguments.get(key)
     return result
 

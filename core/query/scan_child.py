@@ -13,6 +13,7 @@ import signal
 import sys
 from base64 import b64decode, b64encode
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -58,7 +59,7 @@ def scanned(job: ScanJob, cancelled: CancelledCallback = never) -> Iterator[Scan
     if children is None:
         yield from here(job, cancelled)
         return
-    with children:
+    with closing(children):
         reported = np.empty(0, np.uint32)
         try:
             for step in _received(children, cancelled):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -296,12 +296,9 @@ def _is_event(value: object) -> bool:
     return isinstance(value, dict) and "ph" in value and not value.keys().isdisjoint(("ts", "pid", "name"))
 
 
-def repair(data: bytes, offset: int = 0) -> list[RepairedEvent | Unreadable]:
-    """Return what can be read of a text of array elements, in its order; offsets count from `offset`."""
-    return list(_items(data, offset))
-
-
-def _items(data: bytes, offset: int) -> Iterator[RepairedEvent | Unreadable]:
+def repair(data: bytes) -> list[RepairedEvent | Unreadable]:
+    """Return what can be read of a text of array elements, in its order; offsets count from its begin."""
+    items: list[RepairedEvent | Unreadable] = []
     habits = learn_habits(data[: WINDOWS[1]])
     mending = Repair(lambda at, size: data[at : at + size], lambda at: habits)
     at = 0
@@ -309,7 +306,7 @@ def _items(data: bytes, offset: int) -> Iterator[RepairedEvent | Unreadable]:
         match = _GAP.match(data, at)
         at = match.end() if match else at
         if at >= len(data) or (data[at] == 0x5D and _CLOSE.match(data, at)):
-            return
+            return items
         following = _NEXT.search(data, at)
         end = following.end() if following else len(data)
         try:
@@ -318,10 +315,7 @@ def _items(data: bytes, offset: int) -> Iterator[RepairedEvent | Unreadable]:
         except RefusedError:
             mended = mending.mend(at)
             item, end = mended.item, mended.resume
-        if isinstance(item, RepairedEvent):
-            yield RepairedEvent(item.value, offset + item.offset, item.length, item.why)
-        else:
-            yield Unreadable(offset + item.offset, item.length, item.why, item.cut_off)
+        items.append(item)
         at = end
 
 

@@ -40,7 +40,6 @@ _REASONS = {
 """The reasons of native.h."""
 _STRINGS, _TRACKS = len(TABLES) + 1, len(TABLES) + 2
 _NEED_BLOB, _NEED_TEXT = _TRACKS + 1, _TRACKS + 2
-_RESERVE = 256
 FIRST_STRINGS, FIRST_TRACKS, FIRST_BLOB = 1 << 12, 1 << 8, 1 << 18
 
 

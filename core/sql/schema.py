@@ -54,7 +54,6 @@ VIEWS: Mapping[str, tuple[str, ...]] = {
     "counters": ("id", "name", "series", "ts", "value", "process", "pid", "rank"),
     "steps": ("number", "step", "ts", "dur"),
 }
-"""The views and their columns; besides there is args('key') with the columns of ARGUMENT_VIEW."""
-ARGUMENT_VIEW = ("id", "value")
+"""The views and their columns; besides there is args('key') with the columns `id` and `value`."""
 BY_NUMBER = ("names", "categories", "rows", "step_labels", "devices", "streams", "types", "vias")
 """Tables that are looked up by their column `number` begin with these."""

@@ -61,11 +61,6 @@ class RecordName:
         return f"{NO_RANK if self.rank is None else f'{self.rank // GROUP_SIZE:06d}'}.group"
 
     @property
-    def is_unreadable(self) -> bool:
-        """Whether it says why a trace could not be read."""
-        return self.state == UNREADABLE_STATE
-
-    @property
     def index_name(self) -> str:
         """The file of the rank's index."""
         return f"{INDEXES}/{self.owner}-{self.state}.tar"

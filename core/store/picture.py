@@ -61,7 +61,6 @@ NO_HOST = "ranks"
 def picture_of_store(
     store: CaptureStore,
     options: IndexOptions = DEFAULT_OPTIONS,
-    progress: ProgressCallback = no_progress,
     by: str = HOST,
 ) -> Trace:
     """Return a trace in which a lane stands for each rank, grouped by host, tp, pp or dp. Its `opens` says
@@ -73,7 +72,7 @@ def picture_of_store(
         raise UnreadableError(f"{store.title}: no rank of the store could be read: {store.notes[0]}")
     text = "".join(_pieces(store, _group_titles(store, by))).encode()
     source = spooled_source(store.title, io.BytesIO(text))
-    index = ingest_index(store.title, options, source=source, progress=progress)
+    index = ingest_index(store.title, options, source=source)
     trace = trace_of(store.title, index)
     trace.opens = MappingProxyType({str(number + 1): number for number in range(len(store.ranks))})
     trace.answers = StoreAnswers(store)

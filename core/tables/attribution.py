@@ -63,11 +63,6 @@ class StepsOfWork:
     steps: I64  # places in the Steps; -1: none
     rules: AnyArray  # u1, StepRule
 
-    def count_by_rule(self) -> dict[str, int]:
-        """Return how many pieces of work each rule gave to a step or to none."""
-        counts = np.bincount(self.rules, minlength=len(StepRule))
-        return {rule.name.lower(): int(counts[rule]) for rule in StepRule}
-
 
 def steps_of_work(scope: Scope, steps: Steps, positions: AnyArray) -> StepsOfWork:
     """Return the step of each of these slices of the steps' source, positions ascending.

@@ -17,7 +17,7 @@ from ..index.store import Index
 from ..query.lookup import lanes_of
 from ..query.titles import plain
 from .flex import flex_work, is_flex
-from .kinds import COPY_CATEGORIES, KERNEL_TYPES, KernelKind, KernelType, kind_table
+from .kinds import COPY_CATEGORIES, KERNEL_TYPES, KernelKind, kind_table
 
 if TYPE_CHECKING:
     from ..trace import Trace
@@ -177,11 +177,6 @@ def lane_categories(index: Index, rows: range) -> set[str]:
             first = int(entry["categories"])
             numbers.update(kinds[first : first + int(entry["category_count"])].tolist())
     return {index.categories[number] for number in numbers}
-
-
-def kernel_type(name: str, category: str = "") -> KernelType:
-    """Return what a device slice is, by its category if that tells, else by its name."""
-    return kind_table().kind_of(name, category).type
 
 
 def kernel_types(index: Index, names: AnyArray, categories: AnyArray) -> AnyArray:

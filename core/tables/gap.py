@@ -124,11 +124,6 @@ class Gap:
         """Ns in which nothing ran."""
         return self.end - self.start
 
-    @property
-    def host_was_late(self) -> bool | None:
-        """Whether what ended the gap was launched only after the gap began; None where no launch is known."""
-        return None if self.launch is None else self.launch.start > self.start
-
 
 def work_gaps(trace: Trace, lane: Lane, clocks: Clocks = NO_CLOCKS) -> WorkGaps | None:
     """Return the gaps in the work of the streams on a lane, None where the lane is no device's.

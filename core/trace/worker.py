@@ -11,7 +11,7 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
@@ -97,7 +97,7 @@ def _by_child(scope: Scope, question: str) -> Any:
         "members": [{**asdict(member), "path": str(member.path)} for member in trace.members],
         "aligned": bool(scope.clocks.offsets),
     }
-    with Children(1, request, module=MODULE, environment=ONE_THREAD, behind=True) as children:
+    with closing(Children(1, request, module=MODULE, environment=ONE_THREAD, behind=True)) as children:
         while (received := children.receive()) is None:
             if scope.cancelled():
                 raise Cancelled

@@ -13,7 +13,7 @@ import pytest
 from tests.corpus import CORPUS, needs_corpus
 from tests.events import complete
 from tracelane.core import Trace, open_trace
-from tracelane.core.index.choice import EVERYTHING
+from tracelane.core.index.choice import Choice
 from tracelane.core.index.store import Index
 from tracelane.core.tables.alignment import align_ranks
 from tracelane.core.tables.collectives import AIU, DEVICE, HOST, collectives_at, collectives_of
@@ -182,7 +182,7 @@ def test_captures_opened_together_are_not_aligned_with_each_other(tmp_path: Path
     for capture, at in (("a", 100), ("b", 900_000)):
         write(tmp_path / capture, 0, [reduce(at, 20), reduce(at + 50, 20)])
         write(tmp_path / capture, 1, [reduce(at + 3, 20), reduce(at + 53, 20)])
-    together = open_trace(tmp_path, choice=EVERYTHING)
+    together = open_trace(tmp_path, choice=Choice(capture="all"))
     assert len(together.indexes) == 4 and offsets(together) == [0, 0, 0, 0]
     assert "several captures are open" in together.alignment.text
     assert offsets(open_trace(tmp_path)) == [0, -3_000]

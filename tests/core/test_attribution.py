@@ -14,6 +14,7 @@ from tests.corpus import CASES, CORPUS, needs_cases, needs_corpus
 from tests.events import complete, index_of
 from tracelane.core import open_trace
 from tracelane.core.tables.attribution import (
+    StepRule,
     StepsOfWork,
     by_step,
     scope_of_step,
@@ -47,7 +48,7 @@ def test_work_after_the_end_of_a_step_belongs_to_it(tmp_path: Path) -> None:
     _, work = attributed(trace)
     assert work.steps.tolist() == [0, 1, 2]
     assert trace.indexes[0].duration(work.positions).tolist() == [400_000] * 3
-    assert work.count_by_rule() == {"none": 0, "launch": 3, "annotation": 0, "start": 0}
+    assert work.rules.tolist() == [StepRule.LAUNCH] * 3
     trace.close()
 
 
@@ -90,7 +91,7 @@ def test_without_a_launch_the_annotation_on_its_stream_tells(tmp_path: Path) -> 
         "on another stream": 2,
         "nowhere": -1,
     }
-    assert work.count_by_rule() == {"none": 1, "launch": 0, "annotation": 1, "start": 1}
+    assert sorted(work.rules.tolist()) == [StepRule.NONE, StepRule.ANNOTATION, StepRule.START]
 
 
 @pytest.mark.parametrize("seed", range(5))

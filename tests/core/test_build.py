@@ -12,6 +12,7 @@ import pytest
 from tests.batches import Part
 from tests.events import (
     Event,
+    SummedEvents,
     begin,
     build_parts,
     complete,
@@ -28,7 +29,7 @@ from tracelane.core.base.errors import CacheError, Cancelled
 from tracelane.core.base.progress import Progress
 from tracelane.core.index import column_files, lane_writer, promoted
 from tracelane.core.index import events as events_module
-from tracelane.core.index.build import SummedEvents, build
+from tracelane.core.index.build import build
 from tracelane.core.index.column_files import ColumnFiles
 from tracelane.core.index.format import LONG, NONE, LaneKind, RowKind, SliceFlag
 from tracelane.core.index.store import Index

@@ -17,7 +17,7 @@ from tests.rank_files import rank_files
 from tracelane.core import open_trace
 from tracelane.core.base.errors import UsageError
 from tracelane.core.index.captures import captures_of, members_of, ranks_text
-from tracelane.core.index.choice import EVERYTHING, Choice, choose, parsed_ranks
+from tracelane.core.index.choice import Choice, choose, parsed_ranks
 from tracelane.core.index.file_facts import NO_FACTS, FileFacts, file_facts
 from tracelane.core.index.file_names import name_facts
 from tracelane.core.index.options import IndexOptions
@@ -114,7 +114,7 @@ def test_captures_are_told_apart_and_the_newest_is_shown(tmp_path: Path) -> None
     older = open_trace(tmp_path, choice=Choice(capture="2", ranks="1-2"))
     assert ["1700000000" in str(member.path) for member in older.members] == [True, True]
     assert [member.rank for member in older.members] == [1, 2]
-    assert len(open_trace(tmp_path, choice=EVERYTHING).sources) == 8
+    assert len(open_trace(tmp_path, choice=Choice(capture="all")).sources) == 8
 
 
 def test_a_repeated_rank_begins_a_new_capture(tmp_path: Path) -> None:

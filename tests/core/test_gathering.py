@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -42,7 +42,7 @@ def begun(*paths: Path, index_dir: Path, force: bool = False) -> Gathering | Non
 def done(gathering: Gathering | None) -> Gathering:
     """Wait until nothing else will come."""
     assert gathering is not None
-    with gathering:
+    with closing(gathering):
         gathering.await_running()
         while not gathering.poll(WAIT_S):
             pass
@@ -152,7 +152,7 @@ def test_giving_up_leaves_nothing(tmp_path: Path) -> None:
     index_dir = tmp_path / "index"
     gathering = begun(folder, index_dir=index_dir)
     assert gathering is not None
-    with gathering:
+    with closing(gathering):
         pids = gathering._several.pids
         wait_until(lambda: gathering.poll() or bool(list(index_dir.rglob(f"{BUILDING}*"))))
     assert not any(map(is_alive, pids))
@@ -161,7 +161,7 @@ def test_giving_up_leaves_nothing(tmp_path: Path) -> None:
 
 def test_where_a_process_is_ended(tmp_path: Path) -> None:
     """Where a process is killed one with one thread goes on; killed again, a plain sentence ends the wait."""
-    with held_back(rank_files(tmp_path / "run", 2), tmp_path / "index") as gathering, gathering:
+    with held_back(rank_files(tmp_path / "run", 2), tmp_path / "index") as gathering, closing(gathering):
         gathering.await_running()
         first = gathering._several.pids
         os.kill(first[0], 9)
@@ -178,7 +178,7 @@ def test_a_killed_process_costs_no_index(tmp_path: Path) -> None:
     with held_back(rank_files(tmp_path / "run", 2), tmp_path / "index") as gathering:
         gathering.await_running()
         os.kill(gathering._several.pids[0], 9)
-    with gathering:
+    with closing(gathering):
         while not gathering.poll(WAIT_S):
             pass
         opened = gathering.opened()
@@ -195,7 +195,7 @@ def test_without_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exec
     def begin() -> None:
         gathering = begun(folder, index_dir=tmp_path / "index")
         assert gathering is not None
-        with gathering:
+        with closing(gathering):
             gathering.await_running()
 
     with pytest.raises(ChildrenError):
@@ -246,6 +246,6 @@ def test_the_first_window_grows_with_what_comes(tmp_path: Path) -> None:
         open_trace(folder / f"rank{rank}.json", index_dir=index_dir).close()
         gathering = begun(folder, index_dir=index_dir)
         assert gathering is not None
-        with gathering:
+        with closing(gathering):
             spans.append(partial(gathering, 0).opening_span)
     assert spans == [(100_000, 20_000_000), (100_000, 40_000_000)]

@@ -8,7 +8,7 @@ import resource
 import signal
 import subprocess
 import sys
-from contextlib import nullcontext, suppress
+from contextlib import closing, nullcontext, suppress
 from pathlib import Path
 
 import pytest
@@ -49,7 +49,7 @@ def test_a_process_builds_what_is_built_here(tmp_path: Path) -> None:
     """The index that the process commits is, byte for byte, the one that this process would write."""
     path = trace_file(tmp_path, 3000)
     source, location = source_and_location(path, tmp_path / "1")
-    with Indexing(source, location) as running:
+    with closing(Indexing(source, location)) as running:
         running.await_running()
         while not running.poll(0.1):
             pass
@@ -113,7 +113,8 @@ def test_failures_reach_the_caller(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     with pytest.raises(UnreadableError, match=r"no\.json: no trace events"):
         ingest_index(path, IndexOptions(tmp_path))
     source, location = source_and_location(trace_file(tmp_path, 500), tmp_path)
-    with Indexing(source, location) as running, location.exclusive():  # held back, so none is done already
+    # Held back, so none is done already.
+    with closing(Indexing(source, location)) as running, location.exclusive():
         running.await_running()
         for _ in range(2):  # the first time it is started again
             os.kill(running.pid, signal.SIGKILL)
@@ -129,7 +130,7 @@ def test_a_killed_process_is_started_again_with_one_thread(
 ) -> None:
     """Killed once, as for want of memory, indexing is repeated, gives the same index, and says so."""
     source, location = source_and_location(trace_file(tmp_path, 5000), tmp_path)
-    with Indexing(source, location) as running:
+    with closing(Indexing(source, location)) as running:
         with location.exclusive():  # it waits for its turn: it cannot have ended before it is killed
             running.await_running()
             os.kill(running.pid, signal.SIGKILL)
@@ -153,7 +154,7 @@ def open_files(pid: int) -> list[str]:
 def test_want_of_memory_is_met_with_one_thread(tmp_path: Path) -> None:
     """Where a process may take no more memory one with one thread goes on, and the index says so."""
     source, location = source_and_location(trace_file(tmp_path, 5000), tmp_path)
-    with Indexing(source, location, IndexOptions(threads=2)) as running:
+    with closing(Indexing(source, location, IndexOptions(threads=2))) as running:
         with location.exclusive():  # it waits for its turn: nothing is read before the limit is set
             limited = running.pid
             lock = f"{LOCK}{location.key}.build"
@@ -176,7 +177,7 @@ def test_want_of_memory_while_it_starts(tmp_path: Path) -> None:
         folder = tmp_path / str(number)
         folder.mkdir()
         source, location = source_and_location(trace_file(folder, 5000), folder)
-        with Indexing(source, location, IndexOptions(threads=2)) as running:
+        with closing(Indexing(source, location, IndexOptions(threads=2))) as running:
             running.await_running()
             pages = int(Path(f"/proc/{running.pid}/statm").read_text().split()[0])
             resource.prlimit(running.pid, resource.RLIMIT_AS, (pages * resource.getpagesize(),) * 2)

@@ -13,10 +13,9 @@ from tests.tui.small_file import small_file
 from tracelane.core.base.errors import Cancelled
 from tracelane.core.tables import scope as scope_module
 from tracelane.core.tables.breakdown import breakdown
-from tracelane.core.tables.devices import devices, kernel_type, kernel_types
+from tracelane.core.tables.devices import devices, kernel_types
 from tracelane.core.tables.idle import idle
 from tracelane.core.tables.kernels import kernels
-from tracelane.core.tables.kinds import KERNEL_TYPES
 from tracelane.core.tables.ops import ops
 from tracelane.core.tables.range_table import lane_table, range_table
 from tracelane.core.tables.scope import Scope
@@ -113,8 +112,7 @@ def test_devices_are_found_by_label_or_by_their_work(tmp_path: Path) -> None:
     ],
 )
 def test_kernel_types(name: str, category: str, kind: int, tmp_path: Path) -> None:
-    """Collectives by name, copies by category or name, the rest computes; arrays say the same."""
-    assert kernel_type(name, category) == KERNEL_TYPES[kind]
+    """Collectives by name, copies by category or name, the rest computes."""
     index = index_of([complete(1, 1, name, category), complete(2, 1, "other", "kernel")], tmp_path / "i")
     types = kernel_types(index, index.column("slices.name"), index.column("slices.category"))
     assert types.tolist() == [kind, 0]

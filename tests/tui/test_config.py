@@ -59,10 +59,12 @@ def test_damaged_settings_do_not_stop(tmp_path: Path, content: bytes) -> None:
 
 def test_where_settings_lie(monkeypatch: pytest.MonkeyPatch) -> None:
     """XDG_CONFIG_HOME wins; without a home there is no place, and no failure."""
-    assert config_path({"XDG_CONFIG_HOME": "/c"}) == Path("/c/tracelane/config.toml")
+    monkeypatch.setenv("XDG_CONFIG_HOME", "/c")
+    assert config_path() == Path("/c/tracelane/config.toml")
 
     def homeless() -> Path:
         raise RuntimeError("Could not determine home directory.")
 
     monkeypatch.setattr(Path, "home", homeless)
-    assert config_path({}) is None
+    monkeypatch.delenv("XDG_CONFIG_HOME")
+    assert config_path() is None

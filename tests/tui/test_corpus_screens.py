@@ -8,7 +8,7 @@ import pytest
 
 from tests.corpus import CORPUS, needs_corpus
 from tracelane.core.base.errors import UnreadableError
-from tracelane.core.index.choice import EVERYTHING
+from tracelane.core.index.choice import Choice
 from tracelane.core.index.inputs import expanded
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.actions.view import view_of
@@ -67,7 +67,7 @@ def test_every_lane_is_on_the_screen(name: str, corpus_cache: Path) -> None:
 @pytest.mark.parametrize("name", ["gpu", "multirank/dlrm_8gpu_ranks0-3", "aiu/spyre_torch_profiler"])
 def test_a_folder_opens_as_one_trace(name: str, corpus_cache: Path) -> None:
     """All captures of a folder open together, one source each."""
-    trace = open_trace(CORPUS / name, index_dir=corpus_cache, choice=EVERYTHING)
+    trace = open_trace(CORPUS / name, index_dir=corpus_cache, choice=Choice(capture="all"))
     assert len(trace.sources) == len(expanded([CORPUS / name]))
     assert plain_picture(trace, _everything(trace)).strip()
     trace.close()

@@ -138,7 +138,7 @@ def show_while_indexing(
     from tracelane.tui.prepared import OneFile
 
     with ExitStack() as stack:
-        stack.enter_context(indexing)
+        stack.callback(indexing.close)
 
         def prepared() -> Prepared:
             source, location = indexing.source, indexing.location

@@ -96,7 +96,7 @@ def show_while_gathering(
     from tracelane.tui.prepared import SeveralFiles
 
     with ExitStack() as stack:
-        stack.enter_context(gathering)
+        stack.callback(gathering.close)
 
         def prepared() -> Prepared:
             view = prepare(trace_of_opened(gathering.opened()), before)

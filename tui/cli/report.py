@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 PICTURE_WIDTH, PICTURE_HEIGHT = 120, 40
 OPS = 30
-BUNDLE_ENDS = ".zip"
 
 
 @click.command()

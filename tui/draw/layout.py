@@ -118,13 +118,6 @@ class Layout:
         row = block.frames.start if key.depth in block.frames else bisect_left(block.depths, key.depth)
         return self._tops[number_of_block] + min(row, block.height - 1)
 
-    def y_of_process(self, process: Process) -> int | None:
-        """Return the line of a process's title, None if it is hidden."""
-        for number, block in enumerate(self._blocks):
-            if block.kind is LineKind.PROCESS and block.process == process:
-                return self._tops[number]
-        return None
-
     def lane_number(self, key: LaneKey) -> int | None:
         """Return the number of the lane that a key names, None if the trace has none."""
         if self._lane_of_key is None:

@@ -16,20 +16,18 @@ LEAST_WIDTH = 40
 FAR_NS = 3600 * 10**9
 
 
-def findings_text(findings: Findings, width: int, origin: int, limit: int | None = None) -> str:
+def findings_text(findings: Findings, width: int, origin: int) -> str:
     """Return all findings as text of at most `width` columns; evidence stands at +time since the origin."""
     width = max(width, LEAST_WIDTH)
     lines = [safe(f"Findings: {findings.scope}")]
     if not findings.findings:
         lines.append("nothing found")
-    for number, finding in enumerate(findings.findings[:limit], 1):
+    for number, finding in enumerate(findings.findings, 1):
         lines += ["", safe(f"{number}. {finding.title}: {claim_text(finding)}")]
         lines += [INDENT + line for line in finding_lines(finding, width - len(INDENT), origin)]
-    if limit is not None and len(findings.findings) > limit:
-        lines += ["", f"… {len(findings.findings) - limit} more"]
     if findings.not_judged:
         lines += ["", *missing_lines(findings, width)]
-    if any(finding.evidence for finding in findings.findings[:limit]):
+    if any(finding.evidence for finding in findings.findings):
         lines += ["", *wrap(origin_text(origin), width)]
     return "\n".join(lines)
 

@@ -326,11 +326,6 @@ class SourceFacts:
         """The time of the span in which no device works and the profiler is not to blame."""
         return self.busy.gaps(*self.span).without(self.profiling)
 
-    @cached_property
-    def all_work(self) -> U32:
-        """Positions of the devices' work, ascending."""
-        return np.unique(np.concatenate([np.empty(0, np.uint32), *(work.positions for work in self.works)]))
-
     def work_after(self, gaps: Intervals) -> U32:
         """Return the positions of the work that ends each of these gaps, ascending; none ends the last."""
         starts = np.concatenate([np.empty(0, np.int64), *(work.starts for work in self.works)])
