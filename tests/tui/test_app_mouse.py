@@ -12,11 +12,20 @@ from tests.tui.small_trace import small_trace
 from tracelane.core.base.ids import SliceId
 from tracelane.core.trace import Trace
 from tracelane.tui.app import TracelaneApp
+from tracelane.tui.draw.line import lane_key
 from tracelane.tui.draw.lines import title_cells
 from tracelane.tui.lanes import messages
+from tracelane.tui.session import RowKey
 
 SIZE = (120, 40)
 TITLES = title_cells(SIZE[0])
+
+
+def y_of(app: TracelaneApp, lane: int) -> int:
+    """The line of a lane's first row."""
+    y = app.store.layout_now.y_of(RowKey(lane_key(app.trace.lanes[lane]), 0))
+    assert y is not None
+    return y
 
 
 @pytest.fixture(scope="module")
@@ -29,11 +38,12 @@ async def test_click_selects_double_click_zooms(trace: Trace) -> None:
     """A click selects the slice under it and puts the cursor there; a double click zooms to it."""
     async with open_viewer(trace, SIZE) as (app, pilot):
         cell = app.session.viewport.cell(5_013_000_000)
-        await pilot.click("#lanes", offset=(TITLES + cell, 2))
+        y = y_of(app, 0) + 1
+        await pilot.click("#lanes", offset=(TITLES + cell, y))
         assert app.session.selection == SliceId(0, 11)
         assert app.session.viewport.cell(app.session.cursor) == cell
         before = app.session.viewport.span
-        await pilot.click("#lanes", offset=(TITLES + cell, 2), times=2)
+        await pilot.click("#lanes", offset=(TITLES + cell, y), times=2)
         assert app.session.viewport.span < before
 
 
@@ -41,7 +51,9 @@ async def test_click_on_empty_space_drops_the_selection(trace: Trace) -> None:
     """A click before the first slice of a row drops the selection and keeps the row focused."""
     async with open_viewer(trace, SIZE) as (app, pilot):
         app.action_jump(0, 11)
-        await pilot.click("#lanes", offset=(TITLES + app.session.viewport.cell(5_000_500_000), 2))
+        await pilot.click(
+            "#lanes", offset=(TITLES + app.session.viewport.cell(5_000_500_000), y_of(app, 0) + 1)
+        )
         assert app.session.selection is None
         assert app.session.focus is not None
 
@@ -50,9 +62,10 @@ async def test_click_on_a_title_folds(trace: Trace) -> None:
     """A click on a lane's title folds it, another opens it."""
     async with open_viewer(trace, SIZE) as (app, pilot):
         height = app.store.layout_now.height
-        await pilot.click("#lanes", offset=(3, 1))
+        y = y_of(app, 0)
+        await pilot.click("#lanes", offset=(3, y))
         assert app.store.layout_now.height == height - 2
-        await pilot.click("#lanes", offset=(3, 1))
+        await pilot.click("#lanes", offset=(3, y))
         assert app.store.layout_now.height == height
 
 

@@ -38,7 +38,7 @@ def tops(trace: Trace, session: Session, process: int) -> list[int]:
 @pytest.mark.parametrize("rows", [1, 4, 5, 9, 60])
 @pytest.mark.parametrize("height", [8, 16, 17, 18, 40, 200])
 def test_device_lanes_are_on_the_first_screen(threads: int, rows: int, height: int) -> None:
-    """All device lanes are in view; where not all lanes fit they come first, as deep as there is room."""
+    """All device lanes are in view and come first; where not all lanes fit, as deep as there is room."""
     trace = fake_trace(
         [LaneSpec(f"t{i}", rows=rows) for i in range(threads)],
         [LaneSpec("stream 0", rows=2), LaneSpec("stream 1", rows=30)],
@@ -47,9 +47,7 @@ def test_device_lanes_are_on_the_first_screen(threads: int, rows: int, height: i
     session = with_devices_in_view(trace, SESSION, height)
     first, second = tops(trace, session, 1)
     assert second < height
-    assert session.devices_first == (Layout(trace, SESSION).height > height)
-    if session.devices_first:
-        assert first == 1 and Layout(trace, session).line(0).process == trace.processes[1]  # type: ignore[union-attr]
+    assert first == 1 and Layout(trace, session).line(0).process == trace.processes[1]  # type: ignore[union-attr]
     if session.device_rows < FOLD_ROWS:
         deeper = replace(session, device_rows=session.device_rows + 1)
         assert tops(trace, deeper, 1)[1] + LEAST_HOST_ROWS > height
@@ -63,13 +61,19 @@ def test_device_lanes_are_on_the_first_screen(threads: int, rows: int, height: i
         "gpu/tl_h100_qwen_infer.json.gz",
         "gpu/tl_torch_compile_triton.json.gz",
         "gpu/tl_vllm_capture_python_functions.pt.trace.json.gz",
+        "gpu/tl_vllm_decode_cudagraph_exec.json.gz",
         "aiu/mlp_trace.json",
     ],
 )
-def test_devices_and_their_launching_thread_are_seen_at_80x24(path: str, corpus_cache: Path) -> None:
-    """The lanes of all devices and the thread that launches most are on the first screen of real traces."""
+@pytest.mark.parametrize("size", [(80, 24), (120, 35), (200, 50)])
+def test_devices_and_their_launching_thread_are_seen(
+    path: str, size: tuple[int, int], corpus_cache: Path
+) -> None:
+    """The lanes of all devices and the thread that launches most are on the first screen of real traces,
+    devices above all other lanes.
+    """
     trace = open_trace(CORPUS / path, index_dir=corpus_cache)
-    fit = fit_to_screen(trace, first_session(trace, 64), 80, 24, has_marks=False)
+    fit = fit_to_screen(trace, first_session(trace, 64), *size, has_marks=False)
     threads = launching_lanes(trace)
     expected = {number for number in device_lanes(trace) if trace.lanes[number].slices}
     expected |= {max(threads, key=threads.__getitem__)} if threads else set()
@@ -77,6 +81,9 @@ def test_devices_and_their_launching_thread_are_seen_at_80x24(path: str, corpus_
     for number in expected:
         y = layout.y_of(RowKey(lane_key(trace.lanes[number]), 0))
         assert y is not None and y < fit.lanes, trace.lanes[number].title
+    lanes = [line.lane for line in layout.lines(0, layout.height) if line.lane is not None]
+    is_device = [lane.index in device_lanes(trace) for lane in lanes]
+    assert is_device == sorted(is_device, reverse=True)
 
 
 @needs_corpus

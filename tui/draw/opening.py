@@ -21,17 +21,17 @@ DEVICE_LINES = 6
 
 
 def with_devices_in_view(trace: Trace, session: Session, height: int) -> Session:
-    """Return the session as it opens with `height` lines for lanes: as the file orders them where all of it
-    fits, else devices first, and host and device lanes folded so far that all devices and the threads that
-    launch to them are seen, as far as that is possible.
+    """Return the session as it opens with `height` lines for lanes: devices first, and where not all lanes
+    fit, host and device lanes folded so far that all devices and the threads that launch to them are seen, as
+    far as that is possible. A trace without devices opens as its file orders it.
     """
     session = replace(session, host_rows=FOLD_ROWS, device_rows=FOLD_ROWS, devices_first=False)
     device = next((process for process in trace.processes if _has_devices(trace, process)), None)
     if device is None or session.only:
         return session
+    session = replace(session, devices_first=True)
     if Layout(trace, session).height <= height:
         return session
-    session = replace(session, devices_first=True)
     devices = sorted(number for number in device_lanes(trace) if trace.lanes[number].slices)
     threads = sorted(launching_lanes(trace).items(), key=lambda pair: -pair[1])
     first = [number for number, _ in threads[:1]]
