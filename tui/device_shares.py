@@ -28,7 +28,7 @@ ESTIMATE_CELLS = 4096
 def device_shares(scope: Scope, most_slices: int = MOST_SLICES) -> list[DeviceShare]:
     """Return the share of its time that each device works, from its first work to its last; where something
     lies absurdly far from the rest, of what is shown at first. Of a device that works only far off, as where
-    all its work stands at 0, the share is an estimate: what the work of its fullest stream takes, added up.
+    all its work stands at 0, no share is known: only what its work takes, added up.
 
     Where devices have more slices than `most_slices`, shares are estimates from the index's prefix sums.
     """
@@ -54,8 +54,7 @@ def device_shares(scope: Scope, most_slices: int = MOST_SLICES) -> list[DeviceSh
             of_ns = span if span < MOST_OF_SPAN * (end - start) else None
             shares.append(DeviceShare(name, rank, times.busy_share, of_ns=of_ns))
         else:
-            added = max(stream.sum_ns for stream in one.streams) / max(1, end - start)
-            shares.append(DeviceShare(name, rank, added if added <= 1 else None, is_estimate=True))
+            shares.append(DeviceShare(name, rank, None, work_ns=sum(stream.sum_ns for stream in one.streams)))
     return shares
 
 

@@ -11,6 +11,7 @@ from rich.cells import cell_len
 
 from tests.corpus import CORPUS, needs_corpus
 from tracelane.core.query.window import slices_outside
+from tracelane.core.tables.breakdown import breakdown
 from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.actions.view import first_session
@@ -53,6 +54,7 @@ def ranks(count: int, devices: int = 1) -> list[DeviceShare]:
         ([DeviceShare("GPU 0", None, 0.2381)], ["GPU 0 busy 23.8 %"]),
         ([DeviceShare("GPU 0", None, 0.5, of_ns=20_000_000)], ["GPU 0 busy 50.0 % of 20 ms", "busy 50.0 %"]),
         ([DeviceShare("AIU 0", None, None)], ["AIU 0 busy ?"]),
+        ([DeviceShare("AIU 0", None, None, work_ns=5_000)], ["AIU 0 busy ?, 5 µs of work", "AIU 0 busy ?"]),
         (ranks(2), ["rank 0 busy 33.3 %  rank 1 busy 66.7 %", "busy: rank 0 33.3 %, rank 1 66.7 %"]),
         (ranks(1, 2), ["rank 0 AIU 0 busy 33.3 %  rank 0 AIU 1 busy 66.7 %"]),
         (ranks(8), ["8 ranks busy 11 % (rank 0) to 89 % (rank 7)", "busy 11 % (rank 0) to 89 %"]),
@@ -74,7 +76,7 @@ def test_busy_shares_name_their_device(devices: list[DeviceShare], text: list[st
     [
         ("gpu/hta_a100_resnet_ddp_nccl.json.gz", "GPU 0 busy 23.8 % of 660.551 ms"),
         ("gpu/tl_vllm_capture_python_functions.pt.trace.json.gz", "GPU 2 busy 1.5 %"),
-        (LOST, "+ 30 events far off  10 steps  AIU 0 busy ≈96.2 %"),
+        (LOST, "+ 30 events far off  10 steps  AIU 0 busy ?"),
         ("gpu/tl_vllm_decode_cudagraph_exec.json.gz", "device 2 busy 99.8 %"),
         ("gpu/tl_h100_qwen_infer.json.gz", "GPU 0 busy 91.9 % of 49.652 ms"),
         (DLRM, "busy 38 % (rank 2) to 66 %"),
@@ -92,8 +94,8 @@ def test_the_header_fits(path: str, at_80: str, width: int, corpus_cache: Path) 
 
 @needs_corpus
 def test_far_off_slices_are_counted(corpus_cache: Path) -> None:
-    """What lies outside the opening span is counted as slice by slice; of kernels that all stand at 0 the
-    share is what they take, added up, as an estimate.
+    """What lies outside the opening span is counted as slice by slice; of kernels that all stand at 0 no
+    share is said, only what they take, added up, as `breakdown` does.
     """
     trace = opened(LOST, corpus_cache)
     index, (low, high) = trace.indexes[0], trace.opening_span
@@ -104,7 +106,9 @@ def test_far_off_slices_are_counted(corpus_cache: Path) -> None:
     (share,) = device_shares(Scope(trace, clocks=trace.clocks))
     kernels = [number for number, start in enumerate(starts.tolist()) if start < low]
     added_ns = sum(int(index.duration(np.array([number]))[0]) for number in kernels)
-    assert len(kernels) == 30 and share.is_estimate and share.share == pytest.approx(added_ns / (high - low))
+    assert len(kernels) == 30 and share.share is None and share.work_ns == added_ns
+    (device,) = breakdown(Scope(trace, clocks=trace.clocks)).devices
+    assert share.work_ns == sum(stream.sum_ns for stream in device.streams)
 
 
 @needs_corpus

@@ -51,6 +51,7 @@ class DeviceShare:
     share: float | None
     is_estimate: bool = False
     of_ns: int | None = None  # from its first work to its last, where that is well below what is shown
+    work_ns: int | None = None  # what its work takes, added up, where it is not known when it ran
 
 
 def header_of(
@@ -133,7 +134,11 @@ def busy_texts(devices: Sequence[DeviceShare]) -> list[str]:
     known = sorted((one for one in devices if one.share is not None), key=lambda one: one.share or 0.0)
     if not known:
         names = dict.fromkeys(one.device for one in devices)
-        return [f"{', '.join(names)} busy ?"] if 0 < len(names) <= FEW_DEVICES else []
+        if not 0 < len(names) <= FEW_DEVICES:
+            return []
+        text = f"{', '.join(names)} busy ?"
+        work = [format_ns(one.work_ns) for one in devices if one.work_ns is not None]
+        return [f"{text}, {work[0]} of work", text] if len(devices) == len(work) == 1 else [text]
     ranks = {one.rank for one in known}
     is_each = len(ranks) == len(known)  # a rank says which device it is
     if len(known) <= FEW_DEVICES:
