@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,16 @@ def test_lines_have_their_width(trace: Trace, height: int) -> None:
     assert [len(line) for line in lines] == [56] * height
     if height == 2:
         assert lines[0].startswith("device") and lines[1].startswith("host")
+
+
+@pytest.mark.parametrize("height", [1, 2])
+def test_with_sixteen_colours_it_is_low(trace: Trace, height: int) -> None:
+    """Where no colour is pale, the minimap takes at most half of a line, and busy cells stay seen."""
+    look = replace(LOOK, palette=Palette(Depth.STANDARD))
+    drawn = [text[16:] for text in text_of(minimap_lines(trace, session_of(trace), look, height))]
+    device, _ = busy_levels(trace, 40, session_of(trace).clocks)
+    assert all(set(text) <= set(look.glyphs.bars[:5]) for text in drawn)
+    assert [cell != " " for cell in drawn[0]] == [level >= 0 for level in device]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from rich.color import Color, ColorSystem, ColorType
 
 from tracelane.core.base.arrays import F64
-from tracelane.tui.draw.colour import ANSI, RGB, contrast, luminance, shown_as
+from tracelane.tui.draw.colour import ANSI, LEAST_CHROMA, RGB, contrast, luminance, oklab, shown_as
 from tracelane.tui.draw.glyphs import UNICODE
 from tracelane.tui.draw.palette import CNAMES, FAMILIES, HASHED, Depth, Look, Palette, depth_of, key_of
 from tracelane.tui.draw.segments import band_segments
@@ -179,6 +179,47 @@ def test_counters_and_minimap_are_quiet_in_sixteen_colours(dark: bool) -> None:
         Color.from_rgb(*rgb) for name, rgb in ANSI.items() if "bright" in name or name == "white"
     }
     assert palette.view.bgcolor == palette.minimap.bgcolor == palette.blank.bgcolor
+
+
+@pytest.mark.parametrize("dark", [True, False])
+def test_counters_keep_their_hue_in_256_colours(dark: bool) -> None:
+    """In 256 colours no counter that varies is grey: each is within a sixth of the circle of the hue that it
+    has in truecolor, and none is as loud as a kernel.
+    """
+    exact, palette = Palette(Depth.TRUECOLOR, dark), Palette(Depth.EIGHT_BIT, dark)
+    loud = contrast(palette.ground("kernel", 8), palette.surface) if dark else 21.0
+    for key in ("counter", *(f"~{number}" for number in range(HASHED))):
+        for look in (Look.FAINT, Look.DIM, Look.BAND):
+            for end in ("color", "bgcolor") if look is Look.BAND else ("color",):
+                full, here = (_rgb(getattr(one.style(key, look), end)) for one in (exact, palette))
+                (_, a, b), (_, c, d) = oklab(full), oklab(here)
+                assert np.hypot(c, d) >= LEAST_CHROMA, (key, look, here)
+                if np.hypot(a, b) >= LEAST_CHROMA:
+                    cosine = (a * c + b * d) / (np.hypot(a, b) * np.hypot(c, d))
+                    assert np.arccos(min(1.0, cosine)) < np.pi / 3, (key, look, full, here)
+                assert contrast(here, palette.surface) < loud, (key, look)
+    for style in (palette.minimap, palette.view):
+        assert style.color is not None and np.hypot(*oklab(_rgb(style.color))[1:]) >= LEAST_CHROMA
+
+
+@pytest.mark.parametrize("dark", [True, False])
+def test_families_differ_in_glyphs_of_256_colours(dark: bool) -> None:
+    """In 256 colours the chief categories also differ where a glyph stands on the background."""
+    palette = Palette(Depth.EIGHT_BIT, dark)
+    for look in (Look.FAINT, Look.MARK):
+        colours = {}
+        for key in CHIEF:
+            colour = palette.style(key, look).color
+            assert colour is not None
+            colours[key] = np.array(oklab(_rgb(colour)))
+        for one, other in combinations(CHIEF, 2):
+            assert np.linalg.norm(colours[one] - colours[other]) >= 0.03, (look, one, other)
+
+
+def test_oklab_is_that_of_its_definition() -> None:
+    """The distances of colours are those of matrices multiplied as the definition says."""
+    for colour in ((0, 0, 0), (255, 255, 255), (12, 200, 99), (95, 135, 175)):
+        assert np.allclose(oklab(colour), _oklab(colour, EYES["all"]))
 
 
 def test_the_number_of_styles_is_bounded() -> None:

@@ -17,6 +17,10 @@ DARK_TEXT: RGB = (16, 18, 22)
 LIGHT_TEXT: RGB = (244, 246, 250)
 READABLE = 4.5
 """The contrast of a text that is easy to read (WCAG 2, level AA)."""
+LEAST_CHROMA = 0.02
+"""What has less chroma (OKLab) is a grey to the eye."""
+HUE_WEIGHT = 0.12
+"""A radian of hue counts as much as this difference of lightness (0..1) when a colour has to be replaced."""
 
 # The 16 colours as rich matches them: a colour that equals one of these survives the way down unchanged.
 ANSI: dict[str, RGB] = {
@@ -99,6 +103,58 @@ def text_on(background: RGB) -> RGB:
         if contrast(text, background) >= READABLE:
             break
     return text
+
+
+def oklab(colour: RGB) -> tuple[float, float, float]:
+    """Return lightness, green to red and blue to yellow of an sRGB colour: equal distances look equal."""
+
+    def linear(value: int) -> float:
+        share = value / 255
+        return float(share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4)
+
+    red, green, blue = (linear(value) for value in colour)
+    long = (0.4122214708 * red + 0.5363325363 * green + 0.0514459929 * blue) ** (1 / 3)
+    medium = (0.2119034982 * red + 0.6806995451 * green + 0.1073969566 * blue) ** (1 / 3)
+    short = (0.0883024619 * red + 0.2817188376 * green + 0.6299787005 * blue) ** (1 / 3)
+    return (
+        0.2104542553 * long + 0.7936177850 * medium - 0.0040720468 * short,
+        1.9779984951 * long - 2.4285922050 * medium + 0.4505937099 * short,
+        0.0259040371 * long + 0.7827717662 * medium - 0.8086757660 * short,
+    )
+
+
+@lru_cache(maxsize=1)
+def _cube() -> tuple[tuple[RGB, tuple[float, float, float]], ...]:
+    """Return those of the 256 colours that are no greys and look the same everywhere, each also in OKLab."""
+    cube: list[tuple[RGB, tuple[float, float, float]]] = []
+    for number in range(16, 232):
+        triplet = Color.from_ansi(number).get_truecolor()
+        colour = (triplet.red, triplet.green, triplet.blue)
+        if math.hypot(*oklab(colour)[1:]) >= LEAST_CHROMA:
+            cube.append((colour, oklab(colour)))
+    return tuple(cube)
+
+
+@lru_cache(maxsize=1024)
+def coloured_256(colour: RGB) -> RGB:
+    """Return the one of the 256 colours that keeps the hue of a quiet colour. The nearest one by red, green
+    and blue is often a grey: 216 colours have few that are pale.
+    """
+    lightness, a, b = oklab(colour)
+    chroma = math.hypot(a, b)
+    if chroma < LEAST_CHROMA:
+        return shown_as(colour, ColorSystem.EIGHT_BIT)
+
+    def distance(other: tuple[float, float, float]) -> float:
+        chroma_there = math.hypot(other[1], other[2])
+        cosine = (a * other[1] + b * other[2]) / (chroma * chroma_there)
+        turned = math.acos(max(-1.0, min(1.0, cosine)))
+        paler = 1.5 if chroma_there < chroma else 1.0  # rather too strong than near to grey
+        return (
+            (other[0] - lightness) ** 2 + (paler * (chroma_there - chroma)) ** 2 + (HUE_WEIGHT * turned) ** 2
+        )
+
+    return min(_cube(), key=lambda entry: distance(entry[1]))[0]
 
 
 @lru_cache(maxsize=4096)

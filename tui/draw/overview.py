@@ -143,8 +143,11 @@ def _busy_lines(trace: Trace, session: Session, look: LineContext, height: int) 
             overview_line(length_title("host", length, look.titles - 1), host, left, right, look),
         ]
     merged = tuple(map(max, device, host))
-    upper = tuple(max(0, 2 * level - 8) if level >= 0 else 0 for level in merged)
-    lower = tuple(min(8, 2 * level) if level >= 0 else -1 for level in merged)
+    if look.palette.has_low_overview:
+        upper, lower = (0,) * width, merged
+    else:
+        upper = tuple(max(0, 2 * level - 8) if level >= 0 else 0 for level in merged)
+        lower = tuple(min(8, 2 * level) if level >= 0 else -1 for level in merged)
     return [overview_line("all", upper, left, right, look), overview_line(title, lower, left, right, look)]
 
 
@@ -160,6 +163,8 @@ def overview_line(
 ) -> list[Segment]:
     """Return a line of busy levels 0..8 under a title, with the cells [left, right) set off."""
     palette, glyphs = look.palette, look.glyphs
+    if palette.has_low_overview and not glyphs.ascii:
+        levels = [(level + 1) // 2 for level in levels]
     bars = [glyphs.bars[max(0, level)] for level in levels]
     inside = bars[left:right]
     if not palette.coloured or (not palette.shaded and len(inside) < len(bars)):

@@ -15,7 +15,7 @@ from rich.color import Color, ColorSystem
 from rich.color_triplet import ColorTriplet
 from rich.style import Style
 
-from .colour import ANSI, BLACK, RGB, WHITE, blend, oklch, shown_as, text_on
+from .colour import ANSI, BLACK, RGB, WHITE, blend, coloured_256, oklch, shown_as, text_on
 from .runs import FULL
 
 
@@ -277,6 +277,8 @@ class Palette:
         """Whether colour carries meaning at all."""
         self.shaded = depth in (Depth.TRUECOLOR, Depth.EIGHT_BIT)
         """Whether there are shades: with 16 colours and fewer, textures and edges take their place."""
+        self.has_low_overview = depth is Depth.STANDARD
+        """Whether the minimap takes the lower half of its line: none of 16 colours is pale."""
         self.steps = STEPS[depth]
         """For each level 0..8 of a cell the level that it looks like."""
         self._background = self.surface if paint and self.coloured else None
@@ -324,9 +326,9 @@ class Palette:
         background = self._background
         self.step = self.style("annotation", Look.FAINT) if self.dark else self.title
         faint = self._base("counter")
-        self.minimap = self._style(blend(faint, self.surface, 0.6) if self.shaded else tones.near, background)
+        self.minimap = self._style(self._paler(faint, 0.6) if self.shaded else tones.near, background)
         self.view = self._style(
-            blend(faint, self.surface, 0.3) if self.shaded else faint,
+            self._paler(faint, 0.3) if self.shaded else faint,
             blend(self.surface, tones.strong, 0.1) if self.shaded else background,
             bold=not self.coloured,
         )
@@ -424,18 +426,22 @@ class Palette:
         if not self.shaded and look in (Look.FAINT, Look.DIM, Look.MARK, Look.BAND):
             return self._style(base, self._background, bold=look is Look.MARK)
         if look in (Look.FAINT, Look.DIM, Look.MARK):
+            share = {Look.FAINT: 0.25, Look.DIM: 0.5, Look.MARK: 0.0}[look]
             colour = base if self.dark else blend(base, BLACK, 0.35)
-            if look is not Look.MARK:
-                colour = blend(colour, self.surface, 0.25 if look is Look.FAINT else 0.5)
-            return self._style(colour, self._background, bold=look is Look.MARK)
+            return self._style(self._paler(colour, share), self._background, bold=look is Look.MARK)
         if look is Look.BAR:
             return Style(color=self.fills(key)[FULL].bgcolor, bgcolor=self.blank.bgcolor)
         if look is Look.EDGE:
             return Style(color=self._style(self.surface, None).color, bgcolor=self.fills(key)[FULL].bgcolor)
         if look is Look.BAND and self.shaded:
-            faint = blend(base if self.dark else blend(base, BLACK, 0.35), self.surface, 0.25)
-            return self._style(faint, blend(base, self.surface, 0.6))
+            faint = self._paler(base if self.dark else blend(base, BLACK, 0.35), 0.25)
+            return self._style(faint, self._paler(base, 0.6))
         return self.inks(key)[FULL]
+
+    def _paler(self, colour: RGB, share: float) -> RGB:
+        """Return a colour with a share of the background in it; of 256 one that keeps the hue."""
+        mixed = blend(colour, self.surface, share)
+        return coloured_256(mixed) if self.depth is Depth.EIGHT_BIT else mixed
 
     def _style(
         self,
