@@ -50,7 +50,8 @@ def test_indexing_is_measured(tmp_path: Path) -> None:
     assert abs(facts["text_bytes"] - 2e6) < 1e6
     assert facts["slices"] > 2000 and 0 < facts["index_bytes_per_slice"] < 200
     assert facts["workers"]["1"]["mb_per_s"] > 0
-    assert facts["workers"]["1"]["peak_private_bytes"] > 0 or sys.platform != "linux"
+    if sys.platform == "linux":
+        assert facts["workers"]["1"]["peak_private_bytes"] > 0
     assert facts["peers"]["orjson.loads, whole file"]["seconds"] > 0
     runs = facts["workers"]["1"]["seconds_of_all"]
     assert len(runs) == 1 + sum("seconds" in peer for peer in facts["peers"].values())

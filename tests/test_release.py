@@ -111,7 +111,9 @@ def test_addresses_are_those_of_the_project() -> None:
 def test_pictures_of_the_readme_are_there_as_png() -> None:
     """Each SVG that the README shows has its PNG beside it."""
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    for target in re.findall(r"!\[[^\]]*\]\(([^)\s]+)\.svg\)", readme):
+    targets = re.findall(r"!\[[^\]]*\]\(([^)\s]+)\.svg\)", readme)
+    assert targets
+    for target in targets:
         assert (ROOT / f"{target}.png").read_bytes().startswith(b"\x89PNG")
 
 

@@ -175,7 +175,10 @@ def test_the_terms_of_a_case_add_up(
     """Every event of every small case is in one term."""
     got = _adds_up(path, corpus_cache, capsys)
     events = _events_of(path.read_text(encoding="utf-8", errors="replace"))
-    assert got is None or events in (None, got["events"])
+    if got is None:
+        assert not events
+    elif events is not None:
+        assert got["events"] == events
 
 
 @pytest.mark.slow
@@ -190,9 +193,14 @@ def test_the_terms_of_damaged_files_add_up(
     files = [
         path for path in (*CASE_FILES, *sorted(CORPUS.rglob("*.json"))) if 2 < path.stat().st_size < SMALL
     ]
+    compared = 0
     for number in range(15):
         text = _damaged(pick.choice(files).read_text(encoding="utf-8", errors="replace"), pick)
         path = tmp_path / f"{number}.json"
         path.write_text(text, encoding="utf-8")
         got = _adds_up(path, tmp_path / "index", capsys)
-        assert got is None or _events_of(text) in (None, got["events"]), (number, text[:2000])
+        events = _events_of(text)
+        if got is not None and events is not None:
+            compared += 1
+            assert got["events"] == events, (number, text[:2000])
+    assert compared

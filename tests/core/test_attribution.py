@@ -111,6 +111,7 @@ def test_launches_go_to_the_step_that_holds_them(seed: int, tmp_path: Path) -> N
     trace = Trace([index_of(events, tmp_path)])
     marks, work = attributed(trace)
     names = trace.indexes[0].strings(trace.indexes[0].column("slices.name")[work.positions])
+    assert len(names) == len(calls)
     for name, step in zip(names, work.steps.tolist()):
         time = calls[int(name)]
         holding = [n for n, (ts, dur) in enumerate(spans) if ts <= time < ts + dur]

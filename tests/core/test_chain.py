@@ -84,6 +84,7 @@ def test_chains_of_real_traces(golden: Path, index_dir: Path) -> None:
     """Launch, innermost op and outermost annotation are those found by an independent reading of the file."""
     expected = json.loads(golden.read_text())
     trace = open_trace([CORPUS / expected["input"].removeprefix("share/")], index_dir=index_dir)
+    assert expected["chains"]
     for chain in expected["chains"]:
         links = trace.chain(SliceId(0, chain["kernel"]["event_index"]))
         assert links[0].role == "kernel"

@@ -58,6 +58,7 @@ def test_chains_are_the_goldens(golden: Path, corpus_cache: Path) -> None:
     index, launches = trace.indexes[0], trace.launches(0)
     kernels = slices_named(index, Pattern(""))
     named = {int(index.column("slices.ordinal")[p]): p for p in kernels.tolist()}
+    assert expected["chains"]
     for chain in expected["chains"]:
         position = named[chain["kernel"]["event_index"]]
         said = chain_json(index, chain_from(index, launches, position))

@@ -22,7 +22,7 @@ from tests.corpus import CORPUS, needs_corpus
 from tests.perfetto_engine import ask_perfetto, needs_engine
 from tests.tui.cli_process import tracelane
 from tests.tui.small_file import small_file
-from tracelane.core.base.errors import MissingPackageError
+from tracelane.core.base.errors import MissingPackageError, UnreadableError
 from tracelane.core.demo.trace import write_demo
 from tracelane.core.export.annotations import AnnotationEncoder
 from tracelane.core.export.html_report import html_report
@@ -156,11 +156,13 @@ def test_perfetto_reads_real_traces(name: str, corpus_cache: Path, tmp_path: Pat
 @pytest.mark.parametrize("name", [*TRACES, "odd/*"])
 def test_tracks_nest(name: str, corpus_cache: Path) -> None:
     """On each track of a real or odd trace slices lie beside or inside each other; together all slices."""
+    opened = 0
     for path in sorted(CORPUS.glob(name))[:40]:
         try:
             trace = open_trace(path, index_dir=corpus_cache)
-        except Exception:
+        except UnreadableError:
             continue
+        opened += 1
         scope = Scope(trace, clocks=trace.clocks)
         count = 0
         for track in tracks_of(scope):
@@ -168,15 +170,16 @@ def test_tracks_nest(name: str, corpus_cache: Path) -> None:
             check_nesting(track)
         assert count == sum(index.length("slices.start") for index in trace.indexes)
         trace.close()
+    assert opened
 
 
 def check_nesting(track: Any) -> None:
     """Begins and ends of a track come in order of time, the last begun ends first."""
     open_: list[int] = []
-    last = None
-    for time, begins, at in begin_and_end(track):
-        assert last is None or time >= last
-        last = time
+    marks = list(begin_and_end(track))
+    times = [time for time, _, _ in marks]
+    assert times == sorted(times)
+    for time, begins, at in marks:
         if begins:
             assert time == track.starts[at]
             open_.append(at)
@@ -228,7 +231,7 @@ def test_speedscope_has_each_lane_as_a_profile(scopes: list[Scope]) -> None:
                     assert frame == event["frame"]
                     total += event["at"] - at
             assert not open_
-        assert total == sum(dur for _, dur, _ in slices_of(scope))
+        assert total == sum(dur for _, dur, _ in slices_of(scope)) > 0
 
 
 def test_sqlite_has_the_views_and_arguments(scopes: list[Scope], tmp_path: Path) -> None:

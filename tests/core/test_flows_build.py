@@ -180,6 +180,7 @@ def test_kernels_have_the_launches_of_the_goldens(name: str, tmp_path: Path) -> 
     golden = json.loads((GOLDENS / "chains" / f"{name}.chain.json").read_bytes())
     index = ingest_index(CORPUS / golden["input"].removeprefix("share/"), IndexOptions(tmp_path))
     source, target = index.column("flows.source"), index.column("flows.target")
+    assert golden["chains"]
     for chain in golden["chains"]:
         kernel = index.position_of(chain["kernel"]["event_index"])
         launches = index.column("slices.ordinal")[source[target == kernel]].tolist()

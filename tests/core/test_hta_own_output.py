@@ -197,6 +197,7 @@ def test_idle_breakdown(
         gaps = stream_gaps(work, side, stream, positions)
         for number, kind in enumerate(CLASSES):
             actual[stream, kind] = gaps.of_class(number)[0] / 1000
+    assert expected
     for key in actual.keys() | expected.keys():
         assert actual.get(key, 0) == pytest.approx(expected.get(key) or 0, abs=0.005), key
 

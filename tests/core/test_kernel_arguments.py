@@ -72,6 +72,7 @@ def test_columns(key: str, trace: Trace) -> None:
         if event.get("cat") in WORK and key in event["args"]:
             sums[event["name"]].append(event["args"][key])
     rows = list(kernels(Scope(trace), arguments=[key]).rows())
+    assert sums and sums.keys() <= {row["name"] for row in rows}
     for row in rows:
         values = sums.get(str(row["name"]))
         if values is None:

@@ -79,6 +79,7 @@ def test_kernels_under_a_slice(tmp_path: Path, seed: int) -> None:
     launches = launches_of(index)
     launch_by_kernel = {int(kernel): launches.launch_of(int(kernel))[0] for kernel in launches.kernels}
     lane = [int(index.rows[index.row_of(p)]["lane"]) for p in range(len(names(index)))]
+    launching = 0
     for position in range(0, len(lane), 3):
         start, end = index.start(position), index.end(position)
         expected = {
@@ -89,6 +90,7 @@ def test_kernels_under_a_slice(tmp_path: Path, seed: int) -> None:
             and (launch == position or start <= index.start(launch) < end)
             and not (launch != position and index.start(launch) == start and index.end(launch) > end)
         }
+        launching += bool(expected)
         got = kernels_under(index, launches, position)
         assert set(got.kernels.tolist()) == expected
         assert got.launches == len({launch_by_kernel[kernel] for kernel in expected})
@@ -99,6 +101,7 @@ def test_kernels_under_a_slice(tmp_path: Path, seed: int) -> None:
         assert [index.start(kernel) for kernel in got.kernels.tolist()] == sorted(
             index.start(kernel) for kernel in expected
         )
+    assert launching
 
 
 def test_a_graph_replay_is_a_unit(tmp_path: Path) -> None:

@@ -83,6 +83,7 @@ def test_device_time_is_that_of_tensorboard(name: str, corpus_cache: Path) -> No
     expected = json.loads(path.read_bytes())["operators"]
     trace = open_trace(next(CORPUS.rglob(f"{name}.json*")), index_dir=corpus_cache)
     rows = {r["name"]: r for r in ops(Scope(trace)).rows() if not r["on_device"] and not r["annotation"]}
+    assert expected
     for want in expected:
         row = rows[want["name"]]
         assert row["calls"] == want["calls"]

@@ -152,9 +152,9 @@ def test_a_reading_is_the_logs_line(overlay: Overlay, demo: Path) -> None:
     """The value at a time is the one in the line whose interval holds it; the time lies in the interval."""
     lines = (demo / "aiu-smi.log").read_text().splitlines()
     start, end = overlay.opening_span
-    for _, lane, metric in overlay.metrics():
-        if metric.column.name != "pwr":
-            continue
+    power = [lane for _, lane, metric in overlay.metrics() if metric.column.name == "pwr"]
+    assert power
+    for lane in power:
         row = overlay.row(lane, 0)
         for time in range(start, end, (end - start) // 7):
             reading = overlay.reading(row, time)

@@ -51,6 +51,7 @@ def test_ranks_in_lockstep_are_told_apart_by_the_file(tmp_path: Path) -> None:
     trace = open_trace([CASES / "adversarial" / "merged2.json"], index_dir=tmp_path)
     index, launches = trace.indexes[0], trace.launches(0)
     pids = [p.pid for p in trace.processes]
+    assert len(launches.kernels)
     for kernel, launch in zip(launches.kernels.tolist(), launches.launch.tolist()):
         device, host = (
             pids[int(index.lanes["process"][index.rows[index.row_of(at)]["lane"]])] for at in (kernel, launch)
@@ -97,6 +98,7 @@ def test_the_join_is_the_definition(seed: int, tmp_path: Path) -> None:
     launches = launches_of(index)
     names = index.strings(index.column("slices.name"))
     starts = {name: index.start(position) // 1000 for position, name in enumerate(names)}
+    assert len(launches.kernels) == len(work)
     for number, kernel in enumerate(launches.kernels.tolist()):
         correlation, time = work[int(names[kernel][1:])]
         times = sorted(ts for c, ts in calls if c == correlation)
@@ -129,6 +131,7 @@ def test_arrows_of_ranks_with_one_numbering_do_not_cross(shift: int, tmp_path: P
                 flow("f", work, number + 1, pid=rank, bp="e"),
             ]
     by_kernel = launches_by_kernel(index_of(events, tmp_path))
+    assert len(by_kernel) == 12
     for kernel, (launch, doubtful) in by_kernel.items():
         name, at = kernel.split("@")
         assert launch == f"launch{name[1:]}@{int(at) - 450}" and not doubtful
@@ -171,5 +174,7 @@ def test_a_graph_on_a_merged_device_is_no_second_process(tmp_path: Path) -> None
                 complete(at + 10 + 3 * each, 2, f"k{rank}", "kernel", pid=rank, tid=7, args=ids)
                 for each in range(20)
             ]
-    for kernel, (launch, doubtful) in launches_by_kernel(index_of(events, tmp_path)).items():
+    by_kernel = launches_by_kernel(index_of(events, tmp_path))
+    assert len(by_kernel) == 160
+    for kernel, (launch, doubtful) in by_kernel.items():
         assert launch is not None and launch[6] == kernel[1] and not doubtful

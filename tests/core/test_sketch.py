@@ -82,6 +82,7 @@ def test_lanes_are_those_of_the_trace(tmp_path: Path) -> None:
 def test_shares_of_cells(tmp_path: Path) -> None:
     """Busy shares are those of the buckets under a cell, spread evenly; no cell over a bucket is blank."""
     sketch = sketches(written(tmp_path, events()), tmp_path)[-1]
+    assert sketch.lanes and len(sketch.coarse.bucket)
     coarse, width = sketch.coarse, sketch.coarse.width
     low, high = sketch.span
     for edges in (

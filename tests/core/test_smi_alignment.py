@@ -66,6 +66,7 @@ def test_rows_stand_where_they_were_printed(pair: dict[str, Any]) -> None:
     log = open_log(FOLDER / pair["smi_log"])
     proposal = proposal_for(pair, log)
     true = np.array(pair["row_true_utc_ns"])
+    assert log.devices
     for number, device in enumerate(log.devices.values()):
         error = device.end_ns + proposal.shift_ns - true[number :: len(log.devices)]
         assert np.abs(error).max() <= pair["interval_s"] * SECOND

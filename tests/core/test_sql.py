@@ -78,11 +78,16 @@ def test_there_are_twenty_questions() -> None:
         assert all(f"`{name}`" in row for name in own)
 
 
+WITHOUT_ROWS = ("-- 9.", "-- 14.")
+"""The demo knows the launch of all work, and writes no grid."""
+
+
 @engines
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda text: text.partition(".")[0])
 def test_questions_of_the_demo_are_answered(question: str, engine: str, demo: Trace) -> None:
     """Each question of the document has an answer, and the engines agree."""
     rows = rows_of(demo, question, engine)
+    assert bool(rows) != question.startswith(WITHOUT_ROWS)
     if engine == "duckdb":
         lite = rows_of(demo, question, "sqlite")
         assert [tuple(map(_rounded, row)) for row in rows] == [tuple(map(_rounded, row)) for row in lite]

@@ -106,12 +106,14 @@ def test_profiler_steps_come_first_and_once(tmp_path: Path) -> None:
     ],
 )
 def test_names_of_engines(name: str, label: str | None, group: str, tmp_path: Path) -> None:
-    """Names that engines mark steps with are known, with their phase and batch size."""
+    """Names that engines mark steps with are known, with their phase and batch size. Without a label of its
+    own a step has its whole name.
+    """
     events = [complete(100 * i, 90, name.format(i), "user_annotation") for i in range(2)]
     spans = find_steps(Trace([index_of(events, tmp_path / "index")]), 0)
     assert spans is not None and len(spans) == 2
     assert spans.groups == tuple(group.format(i) for i in range(2))
-    assert label is None or spans.labels == tuple(label.format(i) for i in range(2))
+    assert spans.labels == tuple((label or name).format(i) for i in range(2))
 
 
 def test_else_the_outermost_that_repeats(tmp_path: Path) -> None:
@@ -151,6 +153,7 @@ def test_columns_against_brute_force(tmp_path: Path) -> None:
     def covered(names: list[str], low: int, high: int) -> int:
         return 1000 * sum(any(a <= t < b for n in names for a, b in spans[n]) for t in range(low, high))
 
+    assert len(rows) == 3
     for i, row in enumerate(rows):
         low, high = 1000 * i, 1000 * i + 900
         assert row["device_busy_ns"] == covered(list(kinds), low, high)

@@ -69,6 +69,7 @@ def test_rows_of_positions(index: Index) -> None:
     for number, row in enumerate(index.rows):
         for position in range(int(row["first"]), int(row["first"] + row["count"])):
             assert index.row_of(position) == number
+    assert sum(index.rows["count"].tolist()) == index.length("slices.start") > 0
 
 
 def test_strings_are_found_in_the_blob(index: Index) -> None:

@@ -30,7 +30,7 @@ def test_every_command_that_has_a_trace_can_be_told_which(name: str) -> None:
     assert command is not None
     options = {option for parameter in command.params for option in parameter.opts}
     assert options.issuperset(CHOICE)
-    assert "--step-name" in options or name in WITHOUT_STEPS
+    assert ("--step-name" in options) == (name not in WITHOUT_STEPS)
 
 
 def printed(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:

@@ -63,9 +63,10 @@ def test_help_lists_every_command() -> None:
         "Mouse",
         "Times",
     ]
-    for entry in COMMANDS:
-        keys = keys_text(entry, {})
-        assert not keys or any(row.keys == keys and row.title == entry.title for row in rows)
+    keyed = [entry for entry in COMMANDS if keys_text(entry, {})]
+    assert len(keyed) > 50
+    for entry in keyed:
+        assert any(row.keys == keys_text(entry, {}) and row.title == entry.title for row in rows)
 
 
 def test_help_shows_remapped_keys() -> None:

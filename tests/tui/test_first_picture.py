@@ -89,7 +89,8 @@ def test_the_viewer_goes_on_with_the_picture(
     seen = Seen(size, range(room.header, panels[-1] if room.panel else size[1] - room.footer))
     seen.feed(data[:end])
     first = seen.cells
-    assert "Stream" in "".join(text for row in first for text, *_ in row) or size[1] < 12
+    if size[1] >= 12:
+        assert "Stream" in "".join(text for row in first for text, *_ in row)
     rest = UNDRAWN.sub(b"", data[end:until_closed])
     for start in range(0, len(rest), STEP):
         seen.feed(rest[start : start + STEP])

@@ -117,6 +117,7 @@ def test_a_missing_file(
 def test_commands_are_not_near_each_other(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A command is never taken for another one that is misspelt."""
     monkeypatch.chdir(tmp_path)
+    assert len(command_names()) > 20
     for name in command_names():
         assert main([name, "--help"]) == 0
 
