@@ -12,7 +12,7 @@ from ..base.arrays import I64, AnyArray
 from ..base.errors import UsageError
 from ..base.short_names import short_names
 from ..tables.attendance import medians
-from ..tables.groups import Groups, Labels
+from ..tables.groups import Groups, Labels, concatenated
 from ..tables.rank_tables import tables_of_ranks
 from ..tables.table import Column, Table, Tables, TableSchema, Values
 from .groups import KERNEL_NUMBERS, KERNEL_TEXTS, STEP_NUMBERS
@@ -163,27 +163,11 @@ def kernels_of_store(store: CaptureStore, by: str = "name") -> Table:
     from ..tables.kernels import MIXED  # with all that counts the kernels of a trace
 
     labels, kinds = Labels(), Labels()
-    codes, types, ranks = [], [], []
-    numbers: dict[str, list[I64]] = {key: [np.empty(0, np.int64)] for key in KERNEL_NUMBERS}
-    for number, rank in enumerate(store.ranks):
-        texts = rank.text(KERNEL_TEXTS)
-        names, of = _strings(texts, "names"), _strings(texts, "types")
-        columns = {key: rank.times(f"kernels.{key}") for key in KERNEL_NUMBERS}
-        if len(names) != len(of) or any(len(values) != len(names) for values in columns.values()):
-            raise rank.shelf.damaged(f"the kernels of {rank.title} do not agree with each other")
-        codes.append(labels.codes(of if by == "type" else names))
-        types.append(kinds.codes(of))
-        ranks.append(np.full(len(names), number, np.int64))
-        for key, values in columns.items():
-            numbers[key].append(values)
-    joined = {key: np.concatenate(parts) for key, parts in numbers.items()}
-    code = np.concatenate([np.empty(0, np.int64), *codes]).astype(np.int64)
-    kind = np.concatenate([np.empty(0, np.int64), *types]).astype(np.int64)
-    place_of = np.concatenate([np.empty(0, np.int64), *ranks]).astype(np.int64)
-    size = len(labels)
+    joined = _kernels_by_rank(store, labels, kinds, by)
+    code, size = joined["code"], len(labels)
     totals, counts = _sums(code, joined["total_ns"], size), _sums(code, joined["count"], size)
     # Of each name and rank one entry: of a type many names are one.
-    keys = code * max(1, len(store.ranks)) + place_of
+    keys = code * max(1, len(store.ranks)) + joined["rank"]
     pairs, pair = np.unique(keys, return_inverse=True)
     per_rank = _sums(pair.astype(np.int64), joined["total_ns"], len(pairs))
     name_of, rank_of = pairs // max(1, len(store.ranks)), pairs % max(1, len(store.ranks))
@@ -191,7 +175,7 @@ def kernels_of_store(store: CaptureStore, by: str = "name") -> Table:
     order = np.lexsort((rank_of, -per_rank, name_of))
     first = order[np.searchsorted(name_of[order], np.arange(size))] if size else order
     titles = list(kinds)
-    low, high = _extremes(code, kind, size)
+    low, high = _extremes(code, joined["kind"], size)
     data: dict[str, Values] = {
         "name": short_names(list(labels)) if by == "short" else list(labels),
         "type": [titles[a] if a == b else MIXED for a, b in zip(low.tolist(), high.tolist())],
@@ -210,6 +194,27 @@ def kernels_of_store(store: CaptureStore, by: str = "name") -> Table:
         KERNELS, store.scope, data, totals={"count": int(counts.sum()), "total_ns": int(totals.sum())}
     )
     return table.sort("total_ns")
+
+
+def _kernels_by_rank(store: CaptureStore, labels: Labels, kinds: Labels, by: str) -> dict[str, I64]:
+    """Return KERNEL_NUMBERS of each kernel of each rank as columns, one rank after the other.
+
+    Three more columns are `code` (the number in `labels` of the kernel's name or type), `kind` (the number in
+    `kinds` of its type) and `rank` (the rank's index in the store).
+    """
+    parts: dict[str, list[I64]] = {key: [] for key in (*KERNEL_NUMBERS, "code", "kind", "rank")}
+    for number, rank in enumerate(store.ranks):
+        texts = rank.text(KERNEL_TEXTS)
+        names, types = _strings(texts, "names"), _strings(texts, "types")
+        columns = {key: rank.times(f"kernels.{key}") for key in KERNEL_NUMBERS}
+        if len(names) != len(types) or any(len(values) != len(names) for values in columns.values()):
+            raise rank.shelf.damaged(f"the kernels of {rank.title} do not agree with each other")
+        columns["code"] = labels.codes(types if by == "type" else names)
+        columns["kind"] = kinds.codes(types)
+        columns["rank"] = np.full(len(names), number, np.int64)
+        for key, values in columns.items():
+            parts[key].append(values)
+    return {key: concatenated(values) for key, values in parts.items()}
 
 
 def _number(store: CaptureStore, number: int) -> int:

@@ -16,7 +16,7 @@ from ..query.gaps import gaps_of
 from ..query.views import Row
 from .gap import gap_ended_by
 from .groups import Groups, Labels, concatenated, dense
-from .idle import CLASSES, Idle
+from .idle import CLASSES, Idle, StreamGaps
 from .step_spans import StepSpans
 from .table import Column, Table, TableSchema, Value, Values
 
@@ -100,29 +100,15 @@ def recurring_gaps(idle: Idle, steps: StepSpans | None = None) -> Table:
     The jump leads to what ended the longest gap of a group.
     """
     streams = idle.streams
-    labels = Labels()
-    before, after = (
-        concatenated(
-            [labels.of_slices(one.work.index, getattr(one, side), comparable_name) for one in streams]
-        )
-        for side in ("before", "after")
-    )
+    before, after, groups = _by_neighbours(streams)
     length = concatenated([stream.ends - stream.starts for stream in streams])
     kinds = concatenated([stream.kinds.astype(np.int64) for stream in streams])
-    both = before * max(1, len(labels)) + after
-    if len(labels) <= FEW:
-        codes, pairs = dense(both)
-    else:
-        pairs, codes = np.unique(both, return_inverse=True)
-    groups = Groups(codes, len(pairs))
     stats = groups.statistics(length)
     by_class = np.stack([groups.sums(np.where(kinds == kind, length, 0)) for kind in range(len(CLASSES))])
-    names = list(labels)
-    first, second = (part.tolist() for part in np.divmod(pairs, max(1, len(labels))))
     total = int(length.sum())
     data: dict[str, Values] = {
-        "before": [names[number] for number in first],
-        "after": [names[number] for number in second],
+        "before": before,
+        "after": after,
         "class": [CLASSES[kind] for kind in by_class.argmax(axis=0).tolist()],
         "gaps": stats["count"],
         "idle_ns": stats["total_ns"],
@@ -153,6 +139,25 @@ def recurring_gaps(idle: Idle, steps: StepSpans | None = None) -> Table:
         positions=ended[stats["longest"]],
         sources=sources[stats["longest"]],
     ).sort("idle_ns")
+
+
+def _by_neighbours(streams: Sequence[StreamGaps]) -> tuple[list[str], list[str], Groups]:
+    """Group gaps by the names around them; return their two names, and the groups."""
+    labels = Labels()
+    before, after = (
+        concatenated(
+            [labels.of_slices(one.work.index, getattr(one, side), comparable_name) for one in streams]
+        )
+        for side in ("before", "after")
+    )
+    names = list(labels)
+    both = before * max(1, len(names)) + after  # a pair of names as one number
+    if len(names) <= FEW:
+        codes, pairs = dense(both)
+    else:
+        pairs, codes = np.unique(both, return_inverse=True)
+    first, second = (part.tolist() for part in np.divmod(pairs, max(1, len(names))))
+    return [names[at] for at in first], [names[at] for at in second], Groups(codes, len(pairs))
 
 
 def _distinct_steps(groups: Groups, held: I64, steps: int) -> I64:

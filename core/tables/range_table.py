@@ -12,7 +12,7 @@ from ..base.safe_text import safe
 from ..index.format import NONE
 from ..index.store import Index
 from ..query.window import SPAN_CATEGORY
-from .groups import Groups, Labels
+from .groups import Groups, Labels, concatenated
 from .metrics import Metric
 from .scope import Chunk, Scope
 from .table import Column, Table, Tables, TableSchema
@@ -232,22 +232,16 @@ class _Groups:
 
 
 def _as_table(scope: Scope, groups: dict[int, _Groups]) -> Table:
-    """Put the sums of all sources together, the same name and category of several being one row."""
-    columns = {
-        key: np.concatenate([getattr(group, key) for group in groups.values()] or [np.empty(0, np.int64)])
-        for key in ("name", "category", "count", "total", "own", "least", "most", "longest")
-    }
-    sources = np.repeat(
-        np.array(list(groups), np.int64), np.array([len(group.name) for group in groups.values()], np.int64)
-    )
+    """Return the table of the sums per source; what has one name and category in several is one row."""
+    columns = _together(groups)
     notes = []
-    spans = _whole_spans(groups, columns["category"], sources)
+    spans = _whole_spans(groups, columns)
     if spans.any() and not spans.all():
         notes.append(
             f"left out: {int(columns['count'][spans].sum()):,} slices of the profiler's own for the whole "
             f"recording (category {SPAN_CATEGORY})"
         )
-        columns, sources = {key: value[~spans] for key, value in columns.items()}, sources[~spans]
+        columns = {key: values[~spans] for key, values in columns.items()}
     spent = int(columns["own"].sum())
     slices = int(columns["count"].sum())
     order = np.argsort(-columns["own"], kind="stable")
@@ -257,14 +251,12 @@ def _as_table(scope: Scope, groups: dict[int, _Groups]) -> Table:
             f"{len(rest):,} more names with {int(columns['count'][rest].sum()):,} slices are not listed: "
             "they took the least time"
         )
-        order = order[:MOST_ROWS]
-    columns = {key: value[order] for key, value in columns.items()}
-    sources = sources[order]
-    indexes = scope.trace.indexes
-    names = [indexes[s].string(n) for s, n in zip(sources.tolist(), columns["name"].tolist())]
-    kinds = [indexes[s].categories[c] for s, c in zip(sources.tolist(), columns["category"].tolist())]
+    columns = {key: values[order[:MOST_ROWS]] for key, values in columns.items()}
+    indexes = [scope.trace.indexes[source] for source in columns["source"].tolist()]
+    names = [index.string(number) for index, number in zip(indexes, columns["name"].tolist())]
+    kinds = [index.categories[number] for index, number in zip(indexes, columns["category"].tolist())]
     if len(groups) > 1:
-        columns, sources, names, kinds = _joined(columns, sources, names, kinds)
+        columns, names, kinds = _joined(columns, names, kinds)
     count = columns["count"]
     return Table.from_arrays(
         RANGE,
@@ -283,23 +275,33 @@ def _as_table(scope: Scope, groups: dict[int, _Groups]) -> Table:
         totals={"slices": slices, "names": len(names), "self_ns": spent, "cut": scope.cut},
         notes=tuple(notes),
         positions=columns["longest"],
-        sources=sources,
+        sources=columns["source"],
     )
 
 
-def _whole_spans(groups: dict[int, _Groups], categories: I64, sources: I64) -> AnyArray:
+def _together(groups: dict[int, _Groups]) -> dict[str, I64]:
+    """Return the sums of all sources as columns, one source after the other, and the source of each row."""
+    columns = {
+        key: concatenated([getattr(group, key) for group in groups.values()])
+        for key in ("name", "category", "count", "total", "own", "least", "most", "longest")
+    }
+    sizes = np.array([len(group.name) for group in groups.values()], np.int64)
+    return columns | {"source": np.repeat(np.array(list(groups), np.int64), sizes)}
+
+
+def _whole_spans(groups: dict[int, _Groups], columns: dict[str, I64]) -> AnyArray:
     """Tell which rows are the profiler's own spans over its whole window."""
-    whole = np.zeros(len(categories), np.bool_)
+    whole = np.zeros(len(columns["source"]), np.bool_)
     for source, group in groups.items():
         if SPAN_CATEGORY in group.index.categories:
             number = group.index.categories.index(SPAN_CATEGORY)
-            whole |= (sources == source) & (categories == number)
+            whole |= (columns["source"] == source) & (columns["category"] == number)
     return whole
 
 
 def _joined(
-    columns: dict[str, I64], sources: I64, names: list[str], kinds: list[str]
-) -> tuple[dict[str, I64], I64, list[str], list[str]]:
+    columns: dict[str, I64], names: list[str], kinds: list[str]
+) -> tuple[dict[str, I64], list[str], list[str]]:
     """Join the rows of several sources that have one name and category; the first one stays in place."""
     codes: dict[tuple[str, str], int] = {}
     slots = np.array([codes.setdefault(key, len(codes)) for key in zip(names, kinds)], np.int64)
@@ -307,8 +309,8 @@ def _joined(
     joined = {key: rows.sums(columns[key]) for key in ("count", "total", "own")}
     longest = rows.longest(columns["most"])
     joined |= {"least": rows.least(columns["least"]), "most": rows.most(columns["most"], -1)}
-    joined |= {"longest": columns["longest"][longest]}
-    return joined, sources[longest], [name for name, _ in codes], [kind for _, kind in codes]
+    joined |= {key: columns[key][longest] for key in ("longest", "source")}
+    return joined, [name for name, _ in codes], [kind for _, kind in codes]
 
 
 def _outermost_work(chunk: Chunk) -> AnyArray:

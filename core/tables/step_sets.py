@@ -49,7 +49,6 @@ class StepSets:
         self.scope, self.chosen = scope, chosen
         self.index, self.check = index, scope.check
         self.offsets = scope.lane_offsets(chosen.source)
-        categories = index.column("slices.category")
         self.counted = _counted_slices(scope, chosen.source)
         if of_process is None:
             whole = replace(scope, range=None, source=chosen.source, work=None)
@@ -60,16 +59,25 @@ class StepSets:
             self.counted = counted if self.counted is None else self.counted & counted
         self.work_start, self.work_end = self.times(self.work)
         names = index.column("slices.name")[self.work]
-        self.kind = kind = kernel_types(index, names, categories[self.work])
+        categories = index.column("slices.category")[self.work]
+        self.kind = kind = kernel_types(index, names, categories)
         self.is_kernel = (kind == COMPUTE) | (kind == COMMUNICATION)
         self.device = merge(self.work_start, self.work_end)
         self.kinds: dict[str, Intervals] = {
             name: merge(self.work_start[kind == number], self.work_end[kind == number])
             for number, name in enumerate(KERNEL_TYPES)
         }
+        self.host, self.roles = self._host_and_roles()
+
+    def _host_and_roles(self) -> tuple[Intervals, dict[str, Intervals]]:
+        """Return the times in which the host is busy, and those of each of ROLES.
+
+        As in TensorBoard, a kernel whose External id is that of a collective op is communication.
+        """
+        index = self.index
         ops = self.positions(OPS)
         # What marks a step is no op in it; profilers of 2021 write their steps as ops.
-        ops = ops[~(self.starting(ops, (STEP_NAME,)) | np.isin(ops, chosen.positions))]
+        ops = ops[~(self.starting(ops, (STEP_NAME,)) | np.isin(ops, self.chosen.positions))]
         notes = self.positions(frozenset({"user_annotation"}))
         calls = self.positions(RUNTIME)
         collective, loader = (self.starting(ops, prefix) for prefix in (COLLECTIVE_OPS, (LOADERS,)))
@@ -81,11 +89,10 @@ class StepSets:
         copies = self.categorised(self.work, frozenset({"gpu_memcpy", "Memcpy"}))
         sets = self.categorised(self.work, frozenset({"gpu_memset", "Memset"}))
         if is_flex(index):  # which has no categories
-            is_kernel, joint, copies = self.is_kernel, kind == COMMUNICATION, kind == MEMORY
+            is_kernel, joint, copies = self.is_kernel, self.kind == COMMUNICATION, self.kind == MEMORY
             called = np.isin(index.column("slices.name"), host_calls(index))
             calls = self.left(np.flatnonzero(called).astype(np.int64))
-        self.host = self.merged(np.concatenate([ops, calls]))
-        self.roles = {
+        return self.merged(np.concatenate([ops, calls])), {
             "Kernel": self.merged(self.work[is_kernel & ~joint]),
             "Memcpy": self.merged(self.work[copies]),
             "Memset": self.merged(self.work[sets]),

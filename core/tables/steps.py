@@ -8,7 +8,7 @@ wall time. With `scope.attribute` "window" all columns are of the window, as in 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 
@@ -130,19 +130,7 @@ def _table(scope: Scope) -> Table:
     several = sum(len(index.column("slices.start")) > 0 for index in scope.trace.indexes) > 1
     processes = any(len(set(part.steps.processes.tolist())) > 1 for part in parts)
     columns = _titles(scope, word, several, processes)
-    data: dict[str, Values] = {
-        "step": [part.steps.labels[at] for part in parts for at in part.rows.tolist()],
-        "group": [part.steps.groups[at] for part in parts for at in part.rows.tolist()],
-    }
-    if processes:
-        data["process"] = [
-            _pid(scope, part.steps.source, int(part.steps.processes[at]))
-            for part in parts
-            for at in part.rows.tolist()
-        ]
-    for column in columns:
-        if column.key not in data:
-            data[column.key] = concatenated([part.columns[column.key][part.rows] for part in parts])
+    data = _values(scope, parts, columns, processes)
     chosen = [part.steps for part in parts]
     totals: dict[str, Value] = {
         "choice": chosen[0].choice if chosen else "",
@@ -164,6 +152,23 @@ def _table(scope: Scope) -> Table:
         positions=concatenated([part.steps.positions[part.rows] for part in parts]),
         sources=concatenated([np.full(len(part.rows), part.steps.source) for part in parts]),
     )
+
+
+def _values(
+    scope: Scope, parts: Sequence[_SourceSteps], columns: Sequence[Column], processes: bool
+) -> dict[str, Values]:
+    """Return the values of all columns, the steps of one source after those of the other."""
+    at = [(part.steps, row) for part in parts for row in part.rows.tolist()]
+    data: dict[str, Values] = {
+        "step": [own.labels[row] for own, row in at],
+        "group": [own.groups[row] for own, row in at],
+    }
+    if processes:
+        data["process"] = [_pid(scope, own.source, int(own.processes[row])) for own, row in at]
+    for column in columns:
+        if column.key not in data:
+            data[column.key] = concatenated([part.columns[column.key][part.rows] for part in parts])
+    return data
 
 
 def _rest(scope: Scope, sets: StepSets, columns: dict[str, I64]) -> _Rest:

@@ -49,13 +49,12 @@ def report(
     It has a picture of the iteration of median length, a summary of the aiu-smi logs (those beside the
     trace, or --smi), and a list of what you should add by hand. Without --out and --bundle it is printed.
     """
-    from tracelane.core.export import bundle as bundles
+    from tracelane.core.export.bundle import bundle as write_bundle
     from tracelane.core.export.redact import Redaction
     from tracelane.core.export.report import Printed, example_of
     from tracelane.core.export.report import report as report_text
     from tracelane.core.export.summary_file import summary_json
     from tracelane.core.index.inputs import check_there
-    from tracelane.core.logs.opening import excerpt
     from tracelane.core.tables.diff import difference
     from tracelane.core.tables.findings.saved import saved_findings
     from tracelane.core.tables.summary import summarise
@@ -65,15 +64,13 @@ def report(
     for path in (out, bundle):
         if path is not None and path.exists():
             raise UsageError(f"{path} is there already: choose another name, or remove it")
-    earlier = () if baseline is None else (split_side(baseline)[0],)
-    check_there((*opened.traces, *smi.paths, *earlier))
-    keep_sides(() if baseline is None else (baseline,), opened.index_options, opened.choice)
+    sides = () if baseline is None else (baseline,)
+    check_there((*opened.traces, *smi.paths, *(split_side(side)[0] for side in sides)))
+    keep_sides(sides, opened.index_options, opened.choice)
     scope = opened.scope()
     overlay = _overlay(scope, smi)
     example = example_of(scope)
-    here = None
-    if bundle is not None or baseline is not None:
-        here = summarise(scope, opened.title)
+    here = None if bundle is None and baseline is None else summarise(scope, opened.title)
     before = None if baseline is None else _baseline(baseline, opened)
     text = report_text(
         scope,
@@ -89,19 +86,27 @@ def report(
     if bundle is None or here is None:
         _write(hide(text), out)
         return
-    pieces = {}
-    for number, placed in enumerate(() if overlay is None else overlay.placed):
-        if overlay is not None and (lines := excerpt(overlay, placed, example.start, example.end)):
-            pieces[f"telemetry-{number}{Path(placed.log.path).suffix or '.txt'}"] = lines
     texts = {"report.md": hide(text), "summary.json": hide(summary_json(here))}
-    names = bundles.bundle(
-        bundle, scope.trace, example, scope.clocks, texts, pieces, hide if redact else None
-    )
+    logs = {} if overlay is None else _log_lines(overlay, example)
+    names = write_bundle(bundle, scope.trace, example, scope.clocks, texts, logs, hide if redact else None)
     if out is not None:
         _write(hide(text), out)
     print_text(safe(f"{bundle}: {', '.join(names)}"))
     if not example.label and not any(name.startswith("trace") for name in names):
         print_text("the trace has no steps and is too large to come along whole: choose with --from and --to")
+
+
+def _log_lines(overlay: Overlay, example: Example) -> dict[str, bytes]:
+    """Return for each log the lines it has of the example, by the file's name in the bundle."""
+    from tracelane.core.logs.opening import excerpt
+
+    lines = {
+        f"telemetry-{number}{Path(placed.log.path).suffix or '.txt'}": excerpt(
+            overlay, placed, example.start, example.end
+        )
+        for number, placed in enumerate(overlay.placed)
+    }
+    return {name: text for name, text in lines.items() if text}
 
 
 def _baseline(text: str, opened: TraceOptions) -> Summary:
