@@ -196,8 +196,8 @@ def test_no_paths_of_a_machine() -> None:
             and path.suffix in {".md", ".py", ".toml", ".txt", ""}
             and name != "tests/test_docs.py"
         ):
-            places = set(MACHINE.findall(path.read_text(encoding="utf-8", errors="replace")))
-            assert all(place.startswith("/home/user") for place in places), (name, places)
+            paths = set(MACHINE.findall(path.read_text(encoding="utf-8", errors="replace")))
+            assert all(each.startswith("/home/user") for each in paths), (name, paths)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
