@@ -9,12 +9,19 @@ import pytest
 
 from tests.events import complete, index_of
 from tests.tui.fake_trace import LaneSpec, fake_trace
+from tracelane.core.base.ids import SliceId
 from tracelane.core.index.format import LaneKind
+from tracelane.core.query.filter import parse
+from tracelane.core.query.hits import matches
 from tracelane.core.trace import Trace
 from tracelane.tui.actions.focus import in_view
 from tracelane.tui.draw.folds import toggle_fold
+from tracelane.tui.draw.glyphs import UNICODE
 from tracelane.tui.draw.layout import FOLD_LANES, Layout, layout_of
 from tracelane.tui.draw.line import LineKind, alike, lane_key, process_key
+from tracelane.tui.draw.lines import LineContext, line_segments
+from tracelane.tui.draw.palette import Depth, Palette
+from tracelane.tui.draw.rows import RowReader
 from tracelane.tui.session import FOLD_ROWS, RowKey, Session, Viewport
 
 SESSION = Session(Viewport(0, 1_000_000, 100), 0)
@@ -307,3 +314,37 @@ def test_frames_that_fill_little_fold_with_those_above_them(tmp_path: Path) -> N
     layout = Layout(trace, SESSION)
     rows = [line for line in layout.lines(0, layout.height) if line.kind is LineKind.ROW]
     assert [line.depth for line in rows] == [0, 1, 2, 3, 4]
+
+
+def test_frames_with_slivers_beside_them_fold(tmp_path: Path) -> None:
+    """Frames of 99 % of a thread fold below an annotation, though others stand in their rows; those of less
+    do not. Each folded slice keeps its line, is marked when searched and drawn when selected.
+    """
+    outer = [complete(at, 10_000 - at, f"outer{at}.py(1): f", "python_function") for at in range(3)]
+    step = complete(3, 9_997, "capture", "user_annotation")
+    near = [complete(50 + at, 9_920 - 2 * at, f"near{at}.py(1): f", "python_function") for at in range(3)]
+    slivers = [complete(10, 20, "before", "cpu_op"), complete(11, 8, "within", "cpu_op")]
+    slivers += [complete(12, 2, "deepest.py(1): f", "python_function")]
+    short = [complete(60 + at, 9_800 - 2 * at, f"short{at}.py(1): f", "python_function") for at in range(3)]
+    sibling = [complete(9_900, 30, "beside.py(1): f", "python_function")]
+    trace = Trace([index_of([*outer, step, *near, *slivers, *short, *sibling], tmp_path / "near")])
+    layout = Layout(trace, SESSION)
+    rows = [line for line in layout.lines(0, layout.height) if line.kind is LineKind.ROW]
+    expected = [(2, range(3)), (3, range(0)), (6, range(4, 7)), (7, range(0)), (8, range(0)), (9, range(0))]
+    assert [(line.depth, line.frames) for line in rows] == expected
+    key = lane_key(trace.lanes[0])
+    assert [layout.y_of(RowKey(key, depth)) for depth in range(10)] == [1, 1, 1, 2, 3, 3, 3, 4, 5, 6]
+    opened = Layout(trace, replace(SESSION, unfolded=frozenset({key})))
+    drawn = [line.depth for line in opened.lines(0, opened.height) if line.kind is LineKind.ROW]
+    assert drawn == list(range(10))
+
+    look, view = LineContext(Palette(Depth.NONE), UNICODE, 16, 100), Viewport(0, 10_000_000, 100)
+    reader, session = RowReader(trace), replace(SESSION, viewport=view)
+    text = "".join(part.text for part in line_segments(rows[2], reader, session, look))
+    assert "⋯ 3 frames … f " in text
+    reader.look_for(matches(trace, parse("before"), trace.clocks), None)
+    marked = line_segments(rows[2], reader, session, look)
+    assert [part.style is not None and part.style.underline for part in marked].count(True) == 1
+    session = replace(session, selection=SliceId(0, 7), viewport=Viewport(0, 100_000, 100))
+    text = "".join(part.text for part in line_segments(rows[2], reader, session, look))
+    assert "⋯ before" in text and "3 frames" not in text.partition("before")[0]

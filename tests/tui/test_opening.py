@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.corpus import CORPUS, needs_corpus
@@ -118,20 +119,25 @@ def test_presets() -> None:
 
 @needs_corpus
 def test_outermost_python_frames_are_one_line(corpus_cache: Path) -> None:
-    """Frames that span a thread stand in one line that says how many; opening the lane shows each."""
+    """Frames that span a thread stand in one line that says how many, also with slivers beside them; opening
+    the lane shows each.
+    """
     path = CORPUS / "gpu/tl_vllm_capture_python_functions.pt.trace.json.gz"
     trace = open_trace(path, index_dir=corpus_cache)
     session = first_session(trace, 60)
     layout = Layout(trace, session)
     lines = [line for line in layout.lines(0, layout.height) if line.frames]
-    assert {len(line.frames) for line in lines} >= {22}
+    assert {len(line.frames) for line in lines} == {17, 20, 22}
     for line in lines:
         assert line.lane is not None
         index = trace.indexes[line.lane.source]
+        extent = line.lane.end - line.lane.start
         for depth in line.frames:
             row = index.rows[line.lane.rows[depth]]
+            durations = index.duration(np.arange(int(row["count"])) + int(row["first"]))
+            siblings_ns = int(durations.sum() - durations.max())
             if depth <= line.depth:
-                assert row["count"] == 1
+                assert durations.max() >= 0.99 * extent and siblings_ns <= 0.01 * extent
             assert layout.y_of(RowKey(lane_key(line.lane), depth)) == layout.y_of(line.row_key)  # type: ignore[arg-type]
         opened = Layout(trace, replace(session, unfolded=frozenset({lane_key(line.lane)})))
         assert opened.height > layout.height

@@ -15,7 +15,7 @@ from tracelane.core.trace import Lane, Process, Trace
 
 from ..session import LaneKey, RowKey, Session
 from .folds import is_outside, rows_shown
-from .frames import NOTHING_FOLDED, folded_frames
+from .frames import FoldedFrames, folded_frames
 from .line import Line, LineKind, alike, has_overlaps, holders, lane_key, process_key
 from .only import only_lanes
 from .presets import is_left_out, lanes_in_order, ordered
@@ -52,7 +52,11 @@ class _Block:
     text: str = ""
     members: tuple[int, ...] = ()
     depths: Sequence[int] = ()  # of a lane's lines, ascending; without that of "+n rows"
-    frames: range = range(0)  # depths that one line stands for, which draws one of them
+    frames: tuple[FoldedFrames, ...] = ()  # depths that one line stands for, which draws one of them
+
+    def frames_at(self, depth: int) -> FoldedFrames | None:
+        """Return the frames among which a depth is folded."""
+        return next((frames for frames in self.frames if depth in frames.depths), None)
 
 
 _ProcessLanes: TypeAlias = tuple[Process, list[int], list[int]]
@@ -115,7 +119,8 @@ class Layout:
         block = self._blocks[number_of_block]
         if block.lane < 0:
             return self._tops[number_of_block]
-        row = block.frames.start if key.depth in block.frames else bisect_left(block.depths, key.depth)
+        frames = block.frames_at(key.depth)
+        row = bisect_left(block.depths, key.depth if frames is None else frames.drawn)
         return self._tops[number_of_block] + min(row, block.height - 1)
 
     def lane_number(self, key: LaneKey) -> int | None:
@@ -309,9 +314,10 @@ class Layout:
             self._add(_Block(LineKind.LANE, 1, process, number, folded=True, depths=(0,)))
             return
         is_whole = is_open or self.left is not None
-        frames, drawn = NOTHING_FOLDED if is_whole else folded_frames(self.trace, lane)
+        frames = () if is_whole else folded_frames(self.trace, lane)
         if frames:
-            depths = (*range(frames.start), drawn, *range(frames.stop, rows))
+            away = {depth for one in frames for depth in one.depths if depth != one.drawn}
+            depths = tuple(depth for depth in depths if depth not in away)
         most = len(depths) if is_open else rows_shown(lane, session, len(depths))
         if len(depths) > most:
             more = len(depths) - most
@@ -366,7 +372,8 @@ class Layout:
             return Line(LineKind.MORE, more, block.process, lane, first, folded=True)
         depth = block.depths[offset] if block.depths else 0
         title = lane.title if offset == 0 else ""
-        frames = block.frames if depth in block.frames else range(0)
+        folded = block.frames_at(depth)
+        frames = range(0) if folded is None else folded.depths
         overlap = has_overlaps(lane, depth)
         return Line(LineKind.ROW, title, block.process, lane, depth, overlap=overlap, frames=frames)
 

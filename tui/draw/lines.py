@@ -17,6 +17,7 @@ from tracelane.core.trace import Lane
 
 from ..session import Session, Viewport
 from .drawn_rows import InstantRow, SampleRow, SliceRow
+from .frames import spanning_frame
 from .glyphs import Glyphs
 from .labels import fit, fit_middle, label_in
 from .line import Line, LineKind
@@ -171,9 +172,15 @@ def _row(
     value = ""
     if isinstance(row, SliceRow):
         if line.frames:
-            row = replace(row, runs=tuple(_of_frames(run, len(line.frames), look) for run in row.runs))
+            index = reader.trace.indexes[lane.source]
+            frame = spanning_frame(index, lane.rows.start + depth, max(1, lane.end - lane.start))
+            count = len(line.frames)
+            runs = tuple(_of_frames(run, count if run.at == frame else 0, look) for run in row.runs)
+            row = replace(row, runs=runs)
         gap = chosen is not None and chosen.at == GAP
         area = slice_segments(row.runs, look.area, palette, glyphs, None if gap else chosen, row.has_bars)
+        if line.frames:
+            area = with_hits(area, reader.hits_in(_folded_rows(line, lane, depth), view))
         if gap and chosen is not None:
             area = with_gap(area, chosen.left, chosen.right, look)
     elif isinstance(row, InstantRow):
@@ -201,11 +208,12 @@ def _note(line: Line, look: LineContext) -> list[Segment]:
 
 
 def _of_frames(run: Run, count: int, look: LineContext) -> Run:
-    """Return the run of a frame that stands for those around it too."""
+    """Return the run of a frame that stands for `count` frames, or of what is beside such a one (0)."""
     if not run.label:
         return run
     glyphs, frame = look.glyphs, label_in(run.label, 0)
-    return run._replace(label=f"{glyphs.folded_frames} {count} frames {glyphs.ellipsis} {frame}")
+    stands_for = f"{count} frames {glyphs.ellipsis} " if count else ""
+    return run._replace(label=f"{glyphs.folded_frames} {stands_for}{frame}")
 
 
 def _indent(line: Line, look: LineContext) -> str:
@@ -264,6 +272,15 @@ def _hidden_rows(line: Line) -> list[RowSpan]:
     """Return the rows that a line of "+n rows" stands for."""
     lane = line.lane
     return [] if lane is None else [(lane.source, lane.rows.start + line.depth, lane.rows.stop)]
+
+
+def _folded_rows(line: Line, lane: Lane, drawn: int) -> list[RowSpan]:
+    """Return the rows that a line of folded frames stands for without drawing them."""
+    first, frames = lane.rows.start, line.frames
+    return [
+        (lane.source, first + frames.start, first + drawn),
+        (lane.source, first + drawn + 1, first + frames.stop),
+    ]
 
 
 def _title(line: Line, look: LineContext, lead: str, focused: bool, value: str, row: object = None) -> str:
