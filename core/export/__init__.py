@@ -1,1 +1,1 @@
-"""What leaves tracelane: tables as text, cuts of a trace, marks, reports."""
+"""Exports: tables as text, cuts of a trace, marks, reports, and formats of other viewers."""

@@ -14,9 +14,9 @@ WHOLE = b"\x20"  # field 4 of DebugAnnotation: a signed number
 DEEPEST = 32
 """Values nested deeper are written as text."""
 REMEMBERED = 1 << 16
-"""Encoded values that are remembered: shapes, types and names are the same in every step."""
+"""How many encoded values are remembered: shapes, types and names are the same in every step."""
 LONGEST = 256
-"""Characters of a value that is remembered."""
+"""The longest encoded value that is remembered, in characters."""
 
 
 class AnnotationEncoder:

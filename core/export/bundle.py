@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 _ESCAPED_SLASH = re.compile(r"(?<!\\)((?:\\\\)*)\\/")
 MOST_SLICES = 2_000_000
-"""Without steps a cut is the whole scope; one of more slices than this would be no small file."""
+"""A trace without steps is cut to the scope; with more slices than this the file would not be small, and is
+left out.
+"""
 
 
 def bundle(
@@ -34,11 +36,11 @@ def bundle(
     logs: Mapping[str, bytes],
     hide: Callable[[str], str] | None = None,
 ) -> list[str]:
-    """Write texts, logs and a cut of each file's example, under these clocks, to a zip file; return what is
+    """Write texts, logs and a cut of each file's example, under these clocks, to a zip file; return the names
     in it.
 
-    `hide` goes over all of them but the texts, which come as they are to be read. Raises UsageError where
-    `out` is there already, CacheError where it cannot be written.
+    `hide` is applied to all but the texts, which the caller has redacted already. Raises UsageError where
+    `out` exists, CacheError where it cannot be written.
     """
     if out.exists():
         raise UsageError(f"{out} is there already: choose another name, or remove it")

@@ -1,4 +1,4 @@
-"""Chains as JSON: the slices named by what stands in the file, times in ns exactly as there."""
+"""Chains as JSON: slices by the names, pids and times (ns) that stand in the file."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from ..tables.table import Column, Table, TableSchema
 
 CHUNK = 1 << 20
 CACHED_REPLAYS = 8
-"""Graphs whose replays are kept compared."""
+"""The number of graphs whose compared replays are held in memory."""
 
 
 def slice_json(index: Index, position: int) -> dict[str, Any]:
-    """Return what a slice is called, where it lies and when, as it stands in the file."""
+    """Return a slice as JSON: its name, lane and times as they stand in the file."""
     lane = index.lanes[int(index.rows[index.row_of(position)]["lane"])]
     process = index.processes[int(lane["process"])]
     return {
@@ -36,7 +36,7 @@ def slice_json(index: Index, position: int) -> dict[str, Any]:
 
 
 def chain_json(index: Index, chain: Chain) -> dict[str, Any]:
-    """Return a kernel's chain; what the trace does not say is null."""
+    """Return a kernel's chain as JSON, with null for what the trace does not say."""
 
     def known(position: int | None) -> dict[str, Any] | None:
         return None if position is None else slice_json(index, position)
@@ -52,7 +52,7 @@ def chain_json(index: Index, chain: Chain) -> dict[str, Any]:
 
 
 class ReplayFacts:
-    """What there is to say of graph replays in one source; replays of one graph are compared once."""
+    """Compares the graph replays of one source; those of one graph are compared once."""
 
     def __init__(self, index: Index, launches: Launches) -> None:
         """Count what each launch started."""

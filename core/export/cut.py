@@ -41,7 +41,7 @@ _LEFT_OUT = re.compile(r"\([\d,]+ bytes\)")
 
 @dataclass(frozen=True)
 class Cut:
-    """What was written: counts by kind, and what of the envelope was too large to be kept."""
+    """The result of a cut: counts of events by kind, and keys of the envelope that were too large to keep."""
 
     slices: int
     instants: int
@@ -235,7 +235,7 @@ def _events(
 
 
 def _known(index: Index, first: I64, count: I64) -> I64:
-    """Return of how many events of each block the index has the ordinal: the others may be metadata."""
+    """Return for each block how many of its events the index has: the others may be metadata."""
     stops = first + count
     met = np.zeros(int(stops.max(initial=0)), np.bool_)  # an event may have several samples or flows
     for name in (
@@ -280,7 +280,7 @@ def _envelope(index: Index) -> tuple[bytes, list[str]]:
 
 @contextmanager
 def whole_file(out: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
-    """Give a file that takes its name only when it is whole."""
+    """Yield a file that gets its name only when it is complete."""
     if out.exists() and not out.is_file():
         raise UsageError(f"{out} is not a file: give the name of a file to write")
     building = out.with_name(f".{out.name}-{os.getpid()}")

@@ -1,4 +1,4 @@
-"""The arguments of many events, read through the source once in its order, taken out again in any order."""
+"""The arguments of many events: read in one pass through the source, then available in any order."""
 
 from __future__ import annotations
 

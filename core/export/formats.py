@@ -22,9 +22,9 @@ table {{ border-collapse: collapse; margin: 0.5em 0 2em }}
 th, td {{ padding: 2px 12px 2px 0; border-bottom: 1px solid #ddd; font-variant-numeric: tabular-nums }}
 </style></head><body>
 """
-"""What every page begins with; nothing is loaded from elsewhere."""
+"""The head of every page; nothing is loaded from elsewhere."""
 UNITS: Mapping[str, Unit] = {"_ns": "ns", "_bytes": "bytes", "_share": "share"}
-"""What names of numbers end with, and their units."""
+"""Suffix of a number's name -> its unit."""
 
 
 class JsonTable(NamedTuple):

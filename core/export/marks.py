@@ -21,9 +21,9 @@ from ..index.store import Index
 SCHEMA = 1
 FOLDER = "marks"
 MOST_BYTES = 64 << 20
-"""No file of marks or of a view is longer."""
+"""The largest file of marks, or of a view, in bytes."""
 MOST = 10_000
-"""Marks that are read from one file: one that holds more was not written here."""
+"""The most marks that are read from one file: tracelane writes no file with more."""
 
 
 @dataclass(frozen=True, order=True)
@@ -36,9 +36,9 @@ class Mark:
 
 
 def shelf(indexes: Sequence[Index], kind: str) -> Path | None:
-    """Return the file for what is kept of these traces ("marks" or "view"); None where nothing tells them.
+    """Return the file for these traces' "marks" or "view"; None where nothing identifies the traces.
 
-    Its name is that of the contents (sizes, hashes of both ends): a copy of a trace has the same marks.
+    Its name comes from their contents (sizes, hashes of both ends): a copy of a trace has the same marks.
     """
     prints = []
     root: Path | None = None
@@ -84,7 +84,7 @@ def _marks_of(path: Path, value: dict[str, Any]) -> tuple[Mark, ...]:
 
 
 def moved(marks: Sequence[Mark], ns: int) -> tuple[Mark, ...]:
-    """Return marks that stand so many ns later."""
+    """Return the marks moved by so many ns."""
     return tuple(Mark(mark.start + ns, mark.end + ns, mark.text) for mark in marks)
 
 

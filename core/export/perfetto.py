@@ -47,17 +47,17 @@ CLEARED, NEEDS = 1, 2  # sequence_flags: the numbers of names begin anew; they a
 BEGIN, END, INSTANT, COUNTER = 1, 2, 3, 4
 MOST_PID = (1 << 31) - 1
 MADE_PIDS = 1_000_000_000
-"""Pids from here on stand for those that are no numbers, or that several files have."""
+"""Pids from here on replace those that are not numbers, and those that several files have."""
 CATEGORY, NAME, KEY = 1, 2, 3  # fields of InternedData
 INTERNED = 1000
-"""Names in one packet."""
+"""The most names in one packet."""
 CHUNK = 1 << 16
-"""Events put together at once."""
+"""The number of events that are encoded at once."""
 
 
 @dataclass(frozen=True)
 class PerfettoFile:
-    """What was written: how much of what."""
+    """The result of an export: how many slices, instants, samples, flows and tracks were written."""
 
     slices: int
     instants: int
@@ -85,7 +85,7 @@ class PacketWriter:
         self.file.write(bytes_field(1, body))
 
     def new_track(self, name: str, parent: int = 0, more: bytes = b"") -> int:
-        """Write what a track is and return its number."""
+        """Write the description of a track and return its number."""
         self.tracks += 1
         body = number_field(1, self.tracks) + text_field(2, name)
         body += number_field(5, parent) if parent else b""
@@ -93,7 +93,7 @@ class PacketWriter:
         return self.tracks
 
     def interned(self, tag: int, texts: Iterable[tuple[str, int]]) -> None:
-        """Write what numbers mean: CATEGORY, NAME or KEY."""
+        """Write the texts that numbers refer to: CATEGORY, NAME or KEY."""
         rest = [bytes_field(tag, number_field(1, number) + text_field(2, text)) for text, number in texts]
         for first in range(0, len(rest), INTERNED):
             self.packet(bytes_field(12, b"".join(rest[first : first + INTERNED])))

@@ -1,4 +1,4 @@
-"""Hiding who and where: names of hosts and users, addresses, and the folders of paths."""
+"""Redaction: hides names of hosts and users, addresses, and the folders of paths."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ if TYPE_CHECKING:
 
 HIDDEN = "redacted"
 _KEYS = re.compile(r"host|user|job|task|cluster|entitlement|attribution|node|mail|workflow", re.IGNORECASE)
-"""Keys of an envelope whose values say who or where."""
+"""Keys of an envelope whose values may name a host, a user or a job."""
 _USER = re.compile(r"(?:/home/|/Users/|/u/|torchinductor_)([A-Za-z_][\w.-]*)")
 _WORKER = re.compile(r"^([A-Za-z][\w.-]*?)_\d+(?:\.\d+)*\.pt\.trace\.json")
 """torch's file names: worker (host and pid), time."""
 _ADDRESS = re.compile(r"(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?![\w.])")
 _FOLDERS = re.compile(r"(?<![\w.>])/(?:[^\s\"'/:;,()\\<>|\[\]{}]+/)+")
 _TELLING = re.compile(r"^(?:sdsc|triton|spyre)_\w+$")
-"""The last folder of a generated kernel is its name and stays."""
+"""Names of folders that stay: the last folder of a generated kernel is the name of the kernel."""
 SHORTEST = 3
 """Words of fewer letters are too common to be hidden wherever they stand."""
 
 
 @dataclass(frozen=True)
 class Redaction:
-    """What to hide; `words` are hidden wherever they stand."""
+    """The words to hide wherever they stand, besides addresses and folders."""
 
     words: tuple[str, ...]
 
@@ -39,7 +39,9 @@ class Redaction:
         return cls(tuple(sorted(words, key=lambda word: (-len(word), word))))
 
     def __call__(self, text: str) -> str:
-        """Return a text without them; the end of each path stays."""
+        """Return a text with the words, users, addresses and folders hidden; the last part of each path
+        stays.
+        """
         users = {user for user in _USER.findall(text) if len(user) >= SHORTEST} - set(self.words)
         text = _FOLDERS.sub(_folders, text)
         for word in (*self.words, *sorted(users, key=len, reverse=True)):

@@ -1,4 +1,4 @@
-"""One Markdown text for a performance issue: what was run, on what, where the time goes, what stands out."""
+"""A report in Markdown for a performance issue: environment, where the time goes, findings."""
 
 from __future__ import annotations
 
@@ -40,7 +40,9 @@ CHECKLIST = (
 
 @dataclass(frozen=True)
 class Printed:
-    """Parts that are drawn elsewhere: the ops as PyTorch prints them, a picture of a step, logs in words."""
+    """Parts of the report that `tui` draws: the ops as PyTorch prints them, a picture of a step, the logs in
+    words.
+    """
 
     ops: str
     picture: str
@@ -49,7 +51,7 @@ class Printed:
 
 @dataclass(frozen=True)
 class Example:
-    """The stretch that stands for all: the step of median length, else the scope itself."""
+    """The part of the trace that the report shows: the step of median length, else the scope itself."""
 
     label: str
     start: int

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ..trace import Trace
 
 CHUNK = 1 << 14
-"""Slices whose rows are made together: output begins at once and memory stays bounded."""
+"""The number of slices whose rows are made together: output begins at once and memory stays bounded."""
 UNITS: Mapping[str, Unit] = {
     "name": "text",
     "category": "text",
@@ -40,7 +40,7 @@ UNITS: Mapping[str, Unit] = {
 }
 COLUMNS = tuple(UNITS)[:-1]
 TIMES = ("ts", "dur", "self")
-"""What rows can be sorted by."""
+"""The columns of times that rows can be sorted by."""
 
 USED = (
     *(f"slices.{name}" for name in ("name", "category", "start", "duration", "self", "ordinal")),
@@ -101,7 +101,7 @@ class SliceRows:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """What a row holds, in this order."""
+        """The keys of the columns of a row, in order."""
         return (*COLUMNS, "source") if len(self.trace.indexes) > 1 else COLUMNS
 
     def sort(self, key: str, descending: bool = True) -> None:

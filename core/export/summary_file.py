@@ -35,14 +35,14 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
     "steps": SUMMARY_STEPS.columns,
 }
 ROWS = 30
-"""Rows kept of each table."""
+"""The number of rows of each table that a file holds."""
 LARGEST = 4 << 20
-"""Bytes beyond which a file is not looked at as a summary."""
+"""A larger file (bytes) is not taken for a summary."""
 _HEAD = 256
 MOST = 2**63
-"""No metric is as large; NaN and infinity are not less either."""
+"""Metrics are smaller than this; so NaN and infinity are refused as well."""
 LATER = frozenset({"kernel_ns", *(column.key for column in SPREAD_COLUMNS)})
-"""Columns that earlier summaries do not have, nor their modules."""
+"""Columns that summaries of earlier versions do not have."""
 
 
 def summary_json(summary: Summary, rows: int = ROWS) -> str:

@@ -32,10 +32,10 @@ CHARACTER_WIDTH = 6.1
 """Width of a character of a label in pixels."""
 LEAST_LABEL = 22
 DEPTH = 8
-"""Rows of one lane that are drawn at most."""
+"""The most rows of one lane that are drawn."""
 TICKS = 8
 PALETTE = ("#4477aa", "#228833", "#aa7733", "#66aacc", "#aa3377", "#888833", "#7766aa", "#cc6677", "#449988")
-"""Told apart with red-green blindness too."""
+"""Colours that people with red-green blindness can tell apart."""
 DARKEST, LIGHTEST = 1.0, 0.25
 STYLE = (
     "text{font:11px system-ui,sans-serif;fill:#222}"
@@ -59,7 +59,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class PictureFrame:
-    """What is drawn: [begin, end) in trace time, on so many pixels, cell edges a pixel apart."""
+    """The window [begin, end) of trace time on a width in pixels, with a cell for each pixel."""
 
     begin: int
     end: int

@@ -1,7 +1,7 @@
-"""Slices as nested tracks, as other viewers need them: on a track slices lie beside or inside each other.
+"""Slices as tracks for other viewers: on a track slices follow each other or nest.
 
-A lane in which slices overlap without nesting becomes several tracks. Times are those of whole slices, also
-of those that a window cuts.
+A lane in which slices overlap without nesting becomes several tracks. Times are those of whole slices, even
+where a window cuts them.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ def tracks_of(scope: Scope) -> Iterator[Track]:
 
 
 def _tracks(index: Index, positions: I64) -> I64:
-    """Return what tells the tracks of a lane's slices apart: the row of the slice that overlaps another one
-    and holds each (or is it), MAIN where there is none.
+    """Return the number of each slice's track: MAIN, or the row of the overlapping slice that holds it (or is
+    it).
     """
     flagged = index.column("flags.position")
     overlapping = flagged[(index.column("flags.value") & SliceFlag.OVERLAP) != 0].astype(np.int64)

@@ -1,4 +1,4 @@
-"""Rows of text to numpy columns: a block of lines under one header at a time."""
+"""Rows of text to numpy columns, a block of lines below one header at a time."""
 
 from __future__ import annotations
 
@@ -163,10 +163,10 @@ def _no_rows(header: LogHeader, unparsed: list[tuple[int, str]]) -> LogRows:
 
 
 def _clear_bare_zeros(header: LogHeader, cells: Sequence[Sequence[bytes]], values: list[F64]) -> None:
-    """Make the bare `0` of aiu-smi's CSV, its way of saying "not captured", missing.
+    """Set the bare `0` of aiu-smi's CSV to missing: it means "not captured".
 
-    A measured zero has its decimals ("0.000"), but for `busy`; so a row is not captured where all cells of
-    the card are bare, and power or temperature are not where they are bare.
+    A measured zero has decimals ("0.000"), except in the column `busy`. So where every cell of a card is bare
+    the whole row was not captured; else power and temperature are missing where their cells are bare.
     """
     card_cells = [(k, i, c) for k, (i, c) in enumerate(header.columns) if (i, c) in header.card_columns]
     if not any(c.name.lower() != "busy" for _, _, c in card_cells):

@@ -29,13 +29,18 @@ ZONES = tuple(
 )
 """Offsets of time zones from UTC in seconds, the usual ones first (no zone is a quarter past the hour)."""
 MOST_LAG = 450 * SECOND
-"""Clocks further apart than this are set to another zone or wrong; half the distance of the zones tried."""
+"""Clocks further apart than this are wrong or set to another zone; it is half the distance between the zones
+that are tried.
+"""
 ROWS_AROUND = 6
-"""So many samples on either side of the trace are looked at where it is too short to hold a pattern."""
+"""Samples before and after the trace that are used where the trace is too short to show a pattern."""
 ROWS_INSIDE = 12
-"""From so many samples on within the trace these alone can be fitted: outside it nothing is known."""
+"""With this many samples inside the trace only those are fitted: outside it the device's work is not known.
+"""
 MOST_PAIRS = 16
-"""Of more cards and processes than these only those of the same place are compared for the lag."""
+"""With more pairs of card and process than this, only the first card with the first process, and so on, are
+compared for the lag.
+"""
 FINE_STEPS = 40
 """The fine search goes in steps of this fraction of the sampling interval."""
 SAME = 0.05
@@ -54,7 +59,7 @@ class Proposal:
     lag_s: float
     """By how much the log's clock runs ahead of the trace's."""
     confidence: float
-    """0 to 1: the best correlation less the best elsewhere."""
+    """Confidence from 0 to 1: the best correlation minus the best one at another lag."""
     reason: str
     device_of: Mapping[str, str] = field(default_factory=dict)
     """Process key by the log's device."""
@@ -259,7 +264,7 @@ def _peak(comparison: _Comparison, zone: int, interval: int) -> _Peak | None:
 
 
 def _lobe(lags: I64, r: np.ndarray[tuple[int], np.dtype[np.float64]], lag: int, top: float) -> int:
-    """Return how far the lags around `lag` reach that are as good without a break."""
+    """Return the range of lags around `lag` in which the correlation stays about as good."""
     alike = r >= top - SAME
     at = int(np.searchsorted(lags, lag))
     worse = np.flatnonzero(~alike)

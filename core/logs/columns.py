@@ -34,9 +34,10 @@ class LogColumn:
     kind: ColumnKind = ColumnKind.OTHER
     meaning: str = ""
     warning: str = ""
-    """Why its values may be wrong, and when; empty where nothing is known against it."""
+    """When and why its values may be wrong; empty where they are not known to be."""
     numeric: bool = True
-    """False where no cell of it is a number: it has no series, only the log's own lines show it."""
+    """False where no cell is a number: such a column has no series, and is shown only as the log's own line.
+    """
 
     @property
     def label(self) -> str:

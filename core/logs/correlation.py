@@ -61,7 +61,7 @@ MOST_ROWS = 20_000
 """The exact search looks at this many samples in the middle of longer traces."""
 BLOCK = 1 << 20  # shifts x samples that the exact search handles at once
 FLAT = 1e-9
-"""Less than this share of the whole variance within an interval is none: it is what rounding leaves."""
+"""A variance within an interval below this share of the whole variance counts as none: it is rounding."""
 
 
 @dataclass(frozen=True)

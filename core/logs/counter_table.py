@@ -1,4 +1,6 @@
-"""What the counters inside a trace say: power, bandwidth, memory, whatever was recorded beside the slices."""
+"""Statistics of the counters in a trace: power, bandwidth, memory and whatever else was recorded beside the
+slices.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,7 @@ SERIES_UNITS = {
     **dict.fromkeys(("Percent", "percent"), "%"),
     "GBps": "GB/s",
 }
-"""Series that are called after their unit, as aiu-trace-analyzer's are, and how the unit is written."""
+"""Name of a series that is called after its unit (as aiu-trace-analyzer's are) -> how the unit is written."""
 
 
 def counters_table(trace: Trace, within: tuple[int, int] | None = None) -> Table:

@@ -1,4 +1,4 @@
-"""A trace with lanes computed from it: what allocators gave out, how much work waits in the streams."""
+"""A trace with lanes that are computed from it: memory in use by allocator, launches waiting by stream."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 HEADING = "computed"
 MIB = 1 << 20
 CHEAP = 500_000
-"""With at most so many instants the memory lanes are made at the start, unasked."""
+"""Up to this many instants the memory lanes are made when the trace is opened, unasked."""
 MOST_SAMPLES = 1_000_000
 """A longer series is reduced to the least and the greatest value of each of its parts."""
 MOST_STREAMS = 8
@@ -54,7 +54,7 @@ class WithCounters(TraceWithMore):
 
     @cached_property
     def clocks(self) -> Clocks:
-        """The trace's own, the computed lanes moved with what they speak of."""
+        """The clocks of the trace; a computed lane has the clock of the process that it belongs to."""
         clocks = self.own.clocks
         for number, (source, process) in enumerate(self.computed.owners):
             index = self.own.indexes[source]

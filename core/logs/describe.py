@@ -28,7 +28,7 @@ LOGS = TableSchema(
         Column("reason", "how the clock is known", "text"),
     ),
 )
-"""What of a description is a column of the table of logs."""
+"""The keys of a description that are columns of the table of logs."""
 
 
 def logs_table(descriptions: Sequence[Mapping[str, Any]], scope: str) -> Table:

@@ -35,7 +35,7 @@ class Statistics:
 
     @property
     def coverage(self) -> float:
-        """Return which share of the range samples cover, 0 to 1."""
+        """Return the share of the range that samples cover, from 0 to 1."""
         return self.covered_ns / self.range_ns if self.range_ns > 0 else 0.0
 
 
@@ -60,7 +60,7 @@ class RangeEnergy:
 
 @dataclass(frozen=True)
 class NameEnergy:
-    """What is attributed to the slices of one name."""
+    """The energy attributed to the slices of one name."""
 
     name: int
     joules: float

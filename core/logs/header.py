@@ -1,4 +1,4 @@
-"""What a header line says: which cell of a row is the time, which the device, and what the others measure."""
+"""The header line of a log: which cell is the time, which the device, and what the others measure."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from .header import csv_header, text_header
 LOG_SUFFIXES = (".txt", ".csv", ".log")
 HEAD = 4096
 MOST_FILES = 1000
-"""Files of a folder that are looked at for a log, at most."""
+"""The most files of a folder that are looked at for a log."""
 
 
 def nearby_logs(trace: Trace) -> list[Path]:

@@ -101,7 +101,7 @@ def check_cards(logs: Sequence[TelemetryLog], options: LogOptions) -> None:
 
 
 MOST_HEADING = 1 << 16
-"""Bytes before the first row that are taken for its heading."""
+"""The most bytes before the first row that count as the heading."""
 
 
 def excerpt(overlay: Overlay, placed: PlacedLog, start: int, end: int, clocks: Clocks = NO_CLOCKS) -> bytes:

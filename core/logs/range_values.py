@@ -42,7 +42,7 @@ def counter_column(name: str, series: str) -> LogColumn:
 
 
 def counter_series(trace: Trace, row: Row, span: tuple[int, int], clocks: Clocks) -> Series:
-    """Return those samples of a counter whose values hold in [start, end) of trace time."""
+    """Return the samples of a counter whose values hold at some time in [start, end) of trace time."""
     index = trace.indexes[row.source]
     entry = index.rows[row.number]
     first, last = int(entry["first"]), int(entry["first"]) + int(entry["count"])

@@ -16,7 +16,7 @@ from ..index.pyramid import extremes, pyramid_sizes
 from ..index.store import Index
 
 FORM = "computed"
-"""What such a source calls its form: it is no file."""
+"""The form of such a source, in place of a file's: it is no file."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Telemetry by step: mean and greatest values, energy, and which share of the step samples cover."""
+"""Telemetry of each step: mean and greatest values, energy, and the share of the step that samples cover."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ TELEMETRY_STEPS = TableSchema(
     ),
 )
 KINDS = (ColumnKind.POWER, ColumnKind.BUSY, ColumnKind.TEMPERATURE)
-"""What the table sums up of a log; the columns are computed in `_row`."""
+"""The kinds of metrics that the table has columns for; `_row` computes them."""
 NOTHING = Statistics(None, None, None, 0, 0, 0, None)
 NO_STEPS = "there are no steps, so there is no table by step"
 NO_CARDS = "no device of the trace is in a log"

@@ -1,4 +1,4 @@
-"""The wall time of a trace, and when its devices were busy in it."""
+"""The wall time of a trace, and the times in which its devices were busy."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Questions to an open index: what a screen cell shows, what a slice is, what belongs to it."""
+"""Queries on an open index: what a cell shows, all facts of a slice, what it belongs to."""

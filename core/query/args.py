@@ -12,7 +12,7 @@ from ..base.units import format_bytes
 from ..index.store import Index
 
 LARGEST = 256 << 20
-"""Blocks beyond this (one event of that size) are not read for display."""
+"""A block of more bytes than this (it holds one huge event) is not read for display."""
 MISSING = "the event does not lie in any block of the source"
 
 
@@ -20,8 +20,8 @@ MISSING = "the event does not lie in any block of the source"
 class Arguments:
     """The arguments of a slice's begin event and, where there is one, of its end event.
 
-    `event` is the whole (begin) event as it stands in the file. `slow_reason` says why this took long;
-    `problem` why there is nothing.
+    `event` is the whole (begin) event as it stands in the file. `slow_reason` says why reading took long,
+    `problem` why there are no arguments.
     """
 
     begin: dict[str, Any]

@@ -1,4 +1,4 @@
-"""Busy time per cell of a whole lane and of the whole trace: folded lanes and the minimap."""
+"""Busy time per cell of a whole lane or of the whole trace, for folded lanes and the minimap."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .ranges import first_where
 from .samples import instant_cells, sample_cells
 
 UNION_ROWS = 24
-"""Rows of a lane with overlaps that are looked at beside its top row."""
+"""The most rows, beside the top row, that are read of a lane with overlaps."""
 
 
 @dataclass(frozen=True)
@@ -35,11 +35,12 @@ class Busy:
 
 
 def lane_cells(index: Index, lane_number: int, edges: Sequence[int] | I64, offset: int = 0) -> Cells:
-    """Return the cells of a folded lane: its top row, with the busiest row's time where slices overlap.
+    """Return the cells of a folded lane: its top row and, where slices overlap, the busy time of the busiest
+    row.
 
-    Everything nested lies under the top row, so its busy time is the lane's, exactly; an overlap that hangs
-    over an end of a top slice is counted by the row it was moved to, so that the figure is a lower bound
-    there.
+    All nested slices lie under the top row, so its busy time is exactly that of the lane. A slice that
+    overlaps the end of a top slice without lying in it is counted in its own row: there the busy time is a
+    lower bound.
     """
     lane = index.lanes[lane_number]
     first, rows = int(lane["first_row"]), int(lane["rows"])
@@ -67,10 +68,11 @@ def work_cells(
     offset: int = 0,
     leaving_out: Collection[int] = (),
 ) -> Cells:
-    """Return the cells of a device's lane, in which slices of some categories (annotations) are no work.
+    """Return the cells of a device's lane; slices of the categories `leaving_out` (annotations) are no work.
 
-    Work on a stream follows one another, whatever rows it lies in: its time adds up. Cells without work are
-    empty; category and longest are those of the row that works most there.
+    The work of a stream never overlaps, whatever rows it is stored in, so its time adds up over the rows. A
+    cell without work is empty; category and longest slice are those of the row with the most work in the
+    cell.
     """
     lane = index.lanes[lane_number]
     first, rows = int(lane["first_row"]), int(lane["rows"])

@@ -16,7 +16,7 @@ from .dense import EdgeBlocks, longest_of, spent_in
 from .ranges import first_where, local_categories
 
 MANY = 1 << 20
-"""Largest table of (cell, category) that is summed up in."""
+"""The largest table of (cell, category) in which sums are made; beyond it the slices are sorted."""
 LOWEST, GREATEST, HALF = -(1 << 63), (1 << 63) - 1, 1 << 62
 _NO_NS = np.empty(0, np.int64)
 
@@ -54,10 +54,8 @@ class InstantCells:
 
 
 class Span(NamedTuple):
-    """Cells [left, right) of a row that are drawn alike.
-
-    One slice that fills the cells alone, or neighbouring cells in which several slices lie and the same
-    category has most time.
+    """Cells [left, right) of a row that are drawn as one run: cells that one slice fills alone, or
+    neighbouring cells with several slices each and the same dominant category.
     """
 
     left: int

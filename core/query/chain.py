@@ -1,4 +1,4 @@
-"""What launched a kernel: annotation, op and launch, each with how it was determined; replays of a graph."""
+"""The chain of a kernel: annotation, op and launch, and how each was found; the replays of a graph."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ from .lookup import ancestors, previous_before, started_by
 
 @dataclass(frozen=True)
 class ChainLink:
-    """One slice of a chain. `via` says how one came here from the link before: "flow", "correlation",
-    "external id", "enclosing"; "" for the first.
+    """One slice of a chain.
+
+    `via` says how it was found from the link before it: by "flow", "correlation", "external id" or
+    "enclosing"; "" for the first link.
     """
 
     role: str  # "kernel", "launch", "op", "annotation", "step", "slice"
@@ -26,7 +28,7 @@ class ChainLink:
 
 
 def chain_of(index: Index, position: int) -> list[ChainLink]:
-    """Return the chain of a slice from itself outward; alone in the list when nothing leads further."""
+    """Return the chain of a slice, the slice itself first; the only element where no link is known."""
     category = _category(index, position)
     role = "slice"
     if category in RUNTIME:
@@ -80,13 +82,15 @@ def _hosts(index: Index, inner: int, has_op: bool) -> list[tuple[str, int]]:
 
 @dataclass(frozen=True)
 class Chain:
-    """Where a kernel comes from, in positions; times in ns.
+    """The origin of a kernel as positions in the index; times are ns.
 
-    `ancestors` are all slices around the launch, outermost first, Python and module frames among them, `op`
-    the innermost op or annotation of them. Known by External id only, a kernel has an op but no launch.
-    `launch_delay` runs from the launch's end to the kernel's start: negative where the kernel begins while
-    the launch runs, or before it, where clocks disagree; `queue_wait` is the part of it in which the kernel's
-    lane was busy with what stood before it.
+    `ancestors` are all slices around the launch, the outermost first, Python and module frames included; `op`
+    is the innermost op or annotation among them. A kernel that is linked by External id only has an op but no
+    launch.
+
+    `launch_delay` runs from the end of the launch to the start of the kernel. It is negative where the kernel
+    begins during the launch, or before it because the clocks disagree. `queue_wait` is the part of the delay
+    in which earlier work kept the kernel's lane busy.
     """
 
     kernel: int
@@ -99,7 +103,9 @@ class Chain:
 
 
 def full_chain(index: Index, kernel: int, launch: int | None, via: str) -> Chain:
-    """Return the whole chain of a kernel of which `launch_of` (or Launches) told the launch."""
+    """Return the whole chain of a kernel whose launch is known: `launch` and `via` are those of `launch_of`
+    or `Launches`.
+    """
     if launch is None:
         return Chain(kernel, "", None, None, (), None, None)
     around = enclosing(index, launch)
@@ -156,7 +162,7 @@ def _category(index: Index, position: int) -> str:
 
 
 MOST = 1000
-"""Replays that are compared; of more, those nearest in the source's order of launches."""
+"""The most replays that are compared: those nearest to the given one in the order of launches."""
 
 
 @dataclass(frozen=True)

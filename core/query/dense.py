@@ -1,4 +1,6 @@
-"""Cells with very many slices each: from a row's stored sums and pyramid, and the blocks at cell edges."""
+"""Cells that hold very many slices: computed from a row's stored sums and pyramid, and from the blocks at the
+edges of the cells.
+"""
 
 from __future__ import annotations
 

@@ -25,7 +25,9 @@ from ..base.progress import CancelledCallback, never
 
 UNITS = {"ns": 1, "us": 1_000, "µs": 1_000, "μs": 1_000, "ms": 10**6, "s": 10**9}
 LARGEST_EXPONENT = 400
-"""Numbers beyond ten to this are no argument's and no duration's; as integers they would be huge."""
+"""The largest exponent of ten in a number: no argument or duration is larger, and as an integer it would be
+huge.
+"""
 NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?", re.ASCII)
 _TIME = re.compile(r"((?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,2})?)\s*([a-zµμ]*)", re.ASCII | re.IGNORECASE)
 _COMPARE = re.compile(r">=|<=|>|<|=")

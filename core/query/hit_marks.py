@@ -1,4 +1,6 @@
-"""Where hits lie on a line that stands for many rows: found in sorted starts and ends, cached by line."""
+"""The cells with hits on a line that stands for many rows, from sorted starts and ends that are cached by
+line.
+"""
 
 from __future__ import annotations
 

@@ -14,7 +14,9 @@ from .titles import lane_title, process_title
 from .views import Lane, Process, Row, SourceInfo
 
 OVERFLOW = 100
-"""A device's lanes for copies of one kind are numbered from here on, and from its multiples."""
+"""The lanes of a device's copies have thread numbers from here on, and from multiples of it: a range of
+numbers for each kind of copy.
+"""
 
 
 class LaneList(Sequence[Lane]):

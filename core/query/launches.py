@@ -36,7 +36,7 @@ from .nearest import Candidates, in_turn, latest_before, launching_process, serv
 
 VIA = ("", "flow", "correlation", "external id")
 CALLS = (VIA.index("flow"), VIA.index("correlation"))
-"""How a launch is known that is a call."""
+"""The values of `via` with which a launch is a call."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Which name takes most time among the slices of a row that one piece of the picture stands for."""
+"""The name with the most time among the slices of a row that lie in one piece of the picture."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from ..index.store import Index
 from .ranges import ragged
 
 SLICES_READ = 1 << 14
-"""Slices of a row that are read for one picture; of more, evenly spread blocks are."""
+"""The most slices of a row that are read for one picture; of more, evenly spread blocks are read."""
 MOST_TOTALS = 1 << 16
-"""Largest table of sums by window and name."""
+"""The largest table of sums by window and name; beyond it slices are sorted."""
 BLOCK_READ = 128
-"""Slices that such a block has: long enough to hold whole repetitions of what a program does."""
+"""The number of slices in such a block: enough for whole repetitions of what a program does."""
 
 
 class LeadingName(NamedTuple):

@@ -1,4 +1,4 @@
-"""What lies at a time, before it, after it, around and beneath it: binary searches in one row."""
+"""The slice at a time, before or after it, and around or beneath another: binary searches in one row."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..index.pyramid import blocks_of
 from ..index.store import Index
 
 DEEPEST_SEARCH = 64
-"""Rows looked through for a child that an overlap has pushed down."""
+"""The most rows in which a child is looked for that an overlap has moved to a deeper row."""
 CHILD_CHUNK = 1 << 20
 
 _STARTS = {

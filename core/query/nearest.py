@@ -10,7 +10,7 @@ import numpy as np
 from ..base.arrays import I64, AnyArray
 
 SAMPLE = 20_000
-"""Pieces of a device's work that are examined, at most, to find the process that launches them."""
+"""The most pieces of a device's work that are examined to find the process that launches them."""
 
 
 @dataclass(frozen=True)

@@ -51,10 +51,10 @@ def _ordered(values: AnyArray, op: str, bound: Any) -> AnyArray:
 
 
 class PromotedTerm:
-    """A term and what the columns of one index say to it.
+    """A term of a filter, tested on the columns of one index.
 
-    They know nothing of an argument in categories for which it is not promoted, nor of texts that stand where
-    numbers should: there `in_source` is the term to look for.
+    The columns cannot answer for slices of a category in which the argument is not promoted, nor for texts
+    where numbers are expected: for those, `in_source` is the term to search the source for.
     """
 
     def __init__(self, index: Index, term: Argument, promoted: Promoted) -> None:

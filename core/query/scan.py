@@ -25,7 +25,7 @@ EXACT = 1 << 53
 _PLAIN = re.compile(r"[ !#-.0-\[\]-~]*", re.ASCII)
 _WORDS = re.compile(r"[A-Za-z_]{2,}", re.ASCII)
 _WRITTEN = ("-infinity", "nan", "true", "false", "null")
-"""Words of values as text that stand otherwise in the source, or in other case."""
+"""Texts of values that the source may write in another way or in other case."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def key_needle(key: str) -> Needle:
 
 
 def _spelt_otherwise(text: str) -> bool:
-    """Tell whether a value whose text is this may stand with other spaces or digits in the source."""
+    """Tell whether the source may write the value with this text in another way: other spaces or digits."""
     return text[:1] in ("[", "{") or NUMBER.fullmatch(text.strip()) is not None or _in_written(text)
 
 

@@ -32,7 +32,7 @@ from .search import RowsByPosition, Search
 
 MODULE = "tracelane.core.query.scan_child"
 WORTH = 8 << 20
-"""Bytes: less than this is searched before a process has started."""
+"""A source of fewer bytes than this is searched faster than a process starts."""
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,11 @@ from .titles import names_rank
 CHUNK = 1 << 20
 """Slices looked at together: bounds the temporaries."""
 STRINGS = 4096
-"""Strings looked at together: of most, one search in their joined text tells that none fits."""
+"""Strings that are tested together: mostly one search in their joined text shows that none matches."""
 FEW_STRINGS = 8
-"""With so many slices per string, testing all strings is less work than telling which of them are names."""
+"""From this many slices per string on, testing all strings is less work than finding out which of them are
+names.
+"""
 
 
 class RowsByPosition:

@@ -1,4 +1,4 @@
-"""A trace that is still being indexed, as far as it was read: lanes, titles, and how busy they were."""
+"""A trace that is still being indexed: its lanes so far, their titles, and how busy they were."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Sketch:
 
     @classmethod
     def read(cls, path: Path) -> Sketch:
-        """Read the file that an indexing process told of; CacheError where it is gone."""
+        """Read the file that an indexing process has written; CacheError where it is gone."""
         coarse, entries = read_coarse(path)
         processes = []
         for process in entries:
@@ -98,7 +98,7 @@ class Sketch:
 
     @cached_property
     def opening_span(self) -> tuple[int, int]:
-        """The same without what lies absurdly far away."""
+        """The span without events that lie absurdly far away."""
         if not len(self._starts):
             return (0, 0)
         bits = self.coarse.shift

@@ -1,4 +1,4 @@
-"""The first window: the bulk of the trace, without what lies absurdly far from it."""
+"""The first window of the viewer: the bulk of the trace, without what lies absurdly far from it."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ FAR = 100
 SPAN_CATEGORY = "Trace"
 """Category of the profiler's own whole-window spans, which never set it."""
 ROWS_SPLIT = 1000
-"""Rows, those that reach furthest, that are looked into for gaps."""
+"""The most rows that are searched for gaps: those that span the most time."""
 SPLITS = 12
 GAP_SHARE = 8
-"""A gap is worth a split when it takes at least one such part of what it lies in."""
+"""A row is split at a gap that takes at least this share of it."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,9 @@ class _Intervals:
 
 @dataclass(frozen=True)
 class Occupied:
-    """When something lies in an index, lane time: slices, instants and samples, whole-window spans."""
+    """The times of an index in which something lies (lane time): slices, instants and samples, whole-window
+    spans.
+    """
 
     slices: _Intervals
     marks: _Intervals
@@ -78,7 +80,7 @@ def opening_window(indexes: Sequence[tuple[Index, int]]) -> tuple[int, int] | No
 
 
 def window_of(occupied: Sequence[tuple[Occupied, int]]) -> tuple[int, int] | None:
-    """Return the opening window of indexes of which it is known when something lies in them."""
+    """Return the opening window of several indexes, given the times in which something lies in each."""
     slices, marks, spans = _Intervals.of([]), _Intervals.of([]), _Intervals.of([])
     for one, offset in occupied:
         slices = slices.joined(one.slices.shifted(offset))
@@ -138,7 +140,9 @@ def end_of_lanes(index: Index, lanes: AnyArray) -> int:
 
 
 def _grown(islands: _Intervals, start: int, end: int, far: int = FAR) -> tuple[int, int]:
-    """Take in what lies within `far` times the span, until nothing more does."""
+    """Return the interval extended by all that lies within `far` times its span, again and again until
+    nothing more does.
+    """
     starts, ends = islands.start.tolist(), islands.end.tolist()
     while True:
         reach = far * max(end - start, 1)
@@ -150,7 +154,7 @@ def _grown(islands: _Intervals, start: int, end: int, far: int = FAR) -> tuple[i
 
 
 def occupied(index: Index) -> Occupied:
-    """Return when something lies in an index."""
+    """Return the times of an index in which something lies."""
     slices: list[tuple[int, int, int]] = []
     marks: list[tuple[int, int, int]] = []
     spans: list[tuple[int, int, int]] = []

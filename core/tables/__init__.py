@@ -1,1 +1,1 @@
-"""What a trace says when counted: a table per file, over the whole trace, a range or a step."""
+"""The analyses: each computes tables of a whole trace, of a range or of a step."""

@@ -25,10 +25,12 @@ if TYPE_CHECKING:
     from ..trace import Trace
 
 EPOCHS = (10**18, 4 * 10**18)
-"""Lane times between these (2001 to 2096) are ns since 1970: what older profilers wrote."""
+"""Lane times between these two (the years 2001 to 2096) are ns since 1970, as older profilers wrote them."""
 FIT_NS = 50_000
 FIT_RATIO = 5
-"""A kind of collective counts where its ends scatter by no more than FIT_NS or FIT_RATIO times the least."""
+"""Clocks are fitted to those kinds of collectives whose ends scatter by at most FIT_NS, or by at most
+FIT_RATIO times as much as those of the kind that scatters least.
+"""
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class RankClock:
 
     @property
     def correction_ns(self) -> int:
-        """What the collectives added."""
+        """The part of the offset (ns) that comes from the collectives, on top of the wall times."""
         return self.offset_ns - self.base_ns
 
 
@@ -63,22 +65,22 @@ class Alignment:
 
     @property
     def keys(self) -> tuple[ClockKey, ...]:
-        """What each of the clocks is of."""
+        """The key of each clock: the number of a source with an empty pid, or 0 with the pid of a process."""
         return tuple((source, "") for source in self.ranks) or tuple((0, pid) for pid in self.pids)
 
     @cached_property
     def clocks(self) -> Clocks:
-        """The clocks as corrected."""
+        """The clocks with the correction that the collectives give."""
         return _clocks({key: clock.offset_ns for key, clock in zip(self.keys, self.rank_clocks)})
 
     @cached_property
     def stamped(self) -> Clocks:
-        """The clocks as the files' wall times have them."""
+        """The clocks by the files' wall times alone."""
         return _clocks({key: clock.base_ns for key, clock in zip(self.keys, self.rank_clocks)})
 
     @property
     def text(self) -> str:
-        """A sentence on what was done, empty where there was nothing to do."""
+        """How the clocks were set, in a sentence; empty where there was nothing to set."""
         if not self.keys:
             return ""
         if self.matched is None:
@@ -103,9 +105,10 @@ NONE = Alignment()
 
 
 def align_ranks(indexes: Sequence[Index], members: Sequence[Member]) -> Alignment:
-    """Return the clocks of the ranks among some sources; where there are not two, of none.
+    """Return the clocks of those sources that are ranks; without any clock where fewer than two are.
 
-    Of several captures together the wall times alone count: their collectives are not the same.
+    Where several captures are open together, only the wall times count: the captures have no collective in
+    common.
     """
     ranks = ranks_among(members)
     if len(ranks) < 2:
@@ -187,10 +190,11 @@ def fitted_offsets(matched: Matched, bases: Sequence[int]) -> list[RankClock]:
 
 
 def _offsets(matched: Matched, used: AnyArray) -> tuple[I64, AnyArray]:
-    """Return what to add to each rank's ends, and which ranks are tied to the first one by collectives.
+    """Return what to add to the ends of each rank, and which ranks are tied to the first one by collectives.
 
-    Ranks of other groups are reached over those that are in both. A collective is looked at once, when the
-    first ranks of it are tied: with that all of its ranks are. So all together cost what the table holds.
+    A rank that shares no collective with the first one is reached through ranks that share one with both.
+    Each collective is looked at once, when the first of its ranks is tied: after that all of its ranks are.
+    So the whole costs no more than reading the table once.
     """
     who, ends = matched.who, matched.ends
     offsets, tied = np.zeros(who.ranks, np.int64), np.zeros(who.ranks, np.bool_)
@@ -223,7 +227,9 @@ def _offsets(matched: Matched, used: AnyArray) -> tuple[I64, AnyArray]:
 
 
 def _middles_of(who: Attendance, entries: I64, ends: I64, offsets: I64) -> I64:
-    """Return by collective the middle of the ends of some entries under offsets, 0 where it has none."""
+    """Return for each collective the middle of the ends of some entries under these offsets; 0 where none of
+    the entries is in it.
+    """
     return medians(who.collective[entries], ends[entries] + offsets[who.rank[entries]], who.collectives)[0]
 
 
@@ -242,7 +248,9 @@ def _fitting(matched: Matched, offsets: I64, tied: AnyArray) -> AnyArray:
 
 
 def _collectives(indexes: Sequence[Index]) -> tuple[int, list[Collectives]]:
-    """Return the best way of showing collectives that two ranks share, and each rank's collectives."""
+    """Return the best level (DEVICE, AIU or HOST) at which two ranks or more have collectives, and the
+    collectives of each rank at that level.
+    """
     for level in (DEVICE, AIU, HOST):
         of_ranks = [collectives_at(index, level) for index in indexes]
         if sum(len(one) > 0 for one in of_ranks) > 1:
@@ -255,14 +263,18 @@ def _moved(one: Collectives, by: int) -> Collectives:
 
 
 def _bases(indexes: Sequence[Index], first: int = 0) -> list[int]:
-    """Return what brings each source's lane time to that of the `first`, as their wall times have it."""
+    """Return for each source what to add to its lane times to get those of the source `first`, by their wall
+    times.
+    """
     walls = [wall_base(index) for index in indexes]
     zero = walls[first]
     return [0 if base is None or zero is None else base - zero for base in walls]
 
 
 def wall_base(index: Index) -> int | None:
-    """Return what brings a source's lane time to ns since 1970, None where nothing tells."""
+    """Return what to add to the lane times of a source to get ns since 1970; None where the file does not
+    say.
+    """
     base, start = index.manifest.get("base_time_ns"), index.manifest.get("start_ns")
     if isinstance(base, int):
         return base

@@ -1,4 +1,6 @@
-"""Which rank takes part in which collective: a sparse table, so that small groups cost what they hold."""
+"""Which rank takes part in which collective, stored sparsely: memory and time grow with the entries that
+exist, not with ranks times collectives.
+"""
 
 from __future__ import annotations
 
@@ -96,7 +98,7 @@ def medians(groups: I64, values: I64, size: int) -> tuple[I64, I64]:
 
 
 def _ranges(bounds: I64, numbers: I64) -> I64:
-    """Return the places from bounds[n] up to bounds[n + 1] of each number, one after another."""
+    """Return the integers from bounds[n] up to bounds[n + 1] for each number n, one after another."""
     starts, lengths = bounds[numbers], bounds[numbers + 1] - bounds[numbers]
     ends = np.cumsum(lengths)
     return np.repeat(starts - (ends - lengths), lengths) + np.arange(int(lengths.sum()), dtype=np.int64)

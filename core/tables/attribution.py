@@ -47,7 +47,7 @@ STEP = Column("step", "Step", "text")
 
 
 class StepRule(IntEnum):
-    """How the step of a piece of device work is known."""
+    """Which rule assigned a piece of device work to its step (see the top of this file)."""
 
     NONE = 0
     LAUNCH = 1

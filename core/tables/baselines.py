@@ -1,4 +1,4 @@
-"""Several earlier runs as one side of a comparison: of each number the median over the runs."""
+"""Several earlier runs as one side of a comparison: every number is its median over the runs."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ SCATTER = frozenset(column.key for column in SPREAD_COLUMNS)
 
 
 def median_of_runs(runs: Sequence[Summary]) -> Summary:
-    """Return the median of at least one run; `runs` of the result are these. One run is itself.
+    """Return the summary whose numbers are the medians over at least one run; its `runs` are the summaries
+    given.
 
-    A row that a run lacks counts as 0 there, unless the run was shortened and may have left it out.
+    A single run is returned as it is. A row that a run lacks counts as 0 in that run, unless the summary of
+    the run was shortened and may have left the row out.
     """
     if not runs:
         raise UsageError("a comparison needs at least one earlier run")
@@ -39,7 +41,9 @@ def median_of_runs(runs: Sequence[Summary]) -> Summary:
 
 
 def row_values(runs: Sequence[Summary], table: str, key: str) -> Mapping[str, list[int]]:
-    """Return by name the numbers of a column in the runs that say something of the name."""
+    """Return by row name the numbers of a column, one for each run that has the row or is known not to have
+    it.
+    """
     held = [_by_name(run.tables[table], key) for run in runs]
     names = dict.fromkeys(name for rows in held for name in rows)
     return MappingProxyType(
@@ -75,7 +79,9 @@ def median_number(values: Sequence[Number]) -> Number:
 
 
 def _table(name: str, runs: Sequence[Summary]) -> Table:
-    """Return the medians of all rows. The scatter over steps of a single run is none of the median's."""
+    """Return a table of the medians of all rows. Columns with the scatter over the steps of one run are left
+    out: a median over runs has none.
+    """
     first = runs[0].tables[name]
     label, *others = [column for column in first.columns if column.key not in SCATTER]
     numbers = [column for column in others if all(column.key in run.tables[name].data for run in runs)]
@@ -90,7 +96,9 @@ def _table(name: str, runs: Sequence[Summary]) -> Table:
 
 
 def _left_out(name: str, runs: Sequence[Summary]) -> LeftOut:
-    """Return what may be missing: the most that any run left out, of the sums the medians."""
+    """Return what the runs may have left out: the sums as medians, and the largest single row that any run
+    left out.
+    """
     rests = [run.left_out[name] for run in runs if name in run.left_out]
     keys = set.intersection(*(set(rest.sums) for rest in rests))
     return LeftOut(

@@ -19,11 +19,13 @@ from .kinds import COMMUNICATION
 from .work import promoted_values
 
 NOTHING = np.iinfo(np.int64).min
-"""Stands in a table of times where a rank has no part in a collective."""
+"""The time of a rank that takes no part in a collective."""
 MOST_SHIFT = 16
-"""So many collectives a rank's capture may begin earlier than its count tells."""
+"""The most collectives by which one rank's capture may begin earlier than the other's."""
 ALIKE = 2.0
-"""Shifts whose scatter is within so many times the least are told apart by how far they move the clock."""
+"""Shifts that scatter by at most this many times the least are equally good: then the one that moves the
+clock least is taken.
+"""
 SCATTER_NS = 1000
 
 _KERNEL = re.compile(
@@ -50,9 +52,11 @@ _WORDS = {
     "generic": "collective",
 }
 MEETING = frozenset({"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "barrier", "collective"})
-"""No rank ends one of these before the last has come, so that their ends are one moment."""
+"""Kinds of collectives that no rank can end before the last rank has come: all end at the same moment."""
 DEVICE, AIU, HOST = range(3)
-"""How collectives show, the best first: as device work, as AIU's runtime calls, as a host library's calls."""
+"""Where a trace shows collectives, the best first: as device work, as calls of the AIU's runtime, as calls of
+a library of the host.
+"""
 
 
 @dataclass(frozen=True)
@@ -90,7 +94,7 @@ class Matched:
 
     @classmethod
     def nothing(cls, ranks: int) -> Matched:
-        """Return no collectives of some ranks."""
+        """Return the value for ranks that share no collective."""
         none = np.empty(0, np.int64)
         return cls((), none, none, Attendance(0, ranks, none, none), none, none, none)
 
@@ -102,7 +106,7 @@ class Matched:
 
 
 def collectives_of(index: Index) -> tuple[int, Collectives]:
-    """Return how a source shows its collectives (DEVICE, AIU or HOST) and what they are."""
+    """Return at which level (DEVICE, AIU or HOST) a source shows its collectives, and the collectives."""
     for level in (DEVICE, AIU, HOST):
         collectives = collectives_at(index, level)
         if len(collectives):
@@ -247,8 +251,8 @@ def match(ranks: Sequence[Collectives]) -> Matched:
 
 
 def _shift(longer: I64, shorter: I64) -> int:
-    """Return at which of the longer row of ends the shorter one begins: where their distances scatter least,
-    and of several such places the one that moves the clock least.
+    """Return how many of the longer row of ends to skip so that it fits the shorter one: where their
+    distances scatter least; of several such shifts the one that moves the clock least.
     """
     spare = len(longer) - len(shorter)
     shifts: list[tuple[float, float, int]] = []

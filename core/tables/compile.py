@@ -1,4 +1,4 @@
-"""torch.compile in a trace: whether it is applied and how that is told, what ran compiled, what it cost."""
+"""torch.compile in a trace: whether it was used and how one can tell, what ran compiled, and what it cost."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ SIGNS = (
     ("compilation", "(dynamo_timed)", COMPILERS, "compilation happened in the trace"),
 )
 RAN = (REGION, "CompiledFxGraph", FUNCTION)
-"""Signs of compiled code that ran; the others may stand alone."""
+"""The signs that compiled code ran; each of the others may be there without it."""
 CPU_KERNELS = (
     "Inductor's kernels for the CPU leave no events: their time is that of the CompiledFxGraph around them"
 )

@@ -1,4 +1,4 @@
-"""What compilation itself took: the rows that torch.compile writes of its phases (dynamo_timed)."""
+"""How long compilation itself took, by the slices that torch.compile writes for its phases (dynamo_timed)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .slices import nearest_around
 from .table import Column, Table, TableSchema
 
 PHASES = ("dynamo", "AOT", "inductor")
-"""In the order in which they hand over to each other."""
+"""The phases in the order in which a compilation goes through them."""
 _PHASE_OF = (
     (
         "inductor",
@@ -36,9 +36,11 @@ _PHASE_OF = (
         ),
     ),
 )
-"""What the names begin with; a row of no such name belongs to the phase of the row around it."""
+"""Prefix of a slice's name -> its phase; a slice with none of the prefixes belongs to the phase of the slice
+around it.
+"""
 COMPILERS = re.compile(r"(_compile\.compile_inner|backward\._backward_impl)( \(dynamo_timed\))")
-"""One such row is one compilation: of a frame, of a backward graph that was left for later."""
+"""Slices with these names are one compilation each: of a frame, or of a backward graph compiled later."""
 COMPILE_ID = re.compile(r"(?>.*?_data:)(?>.*\bcompile_id=)(\S+)")
 UNKNOWN = ""
 

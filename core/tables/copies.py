@@ -38,7 +38,7 @@ COPIES = TableSchema(
 )
 MEMORY_TYPE = KERNEL_TYPES.index("memory")
 GB = 1e9
-"""What the profiler's "memory bandwidth (GB/s)" counts in."""
+"""The unit of the profiler's "memory bandwidth (GB/s)", in bytes."""
 WORDS = {"HOST": "H", "DEVICE": "D"}
 _KIND = re.compile(r"\b([HDAP])to([HDAP])\b")
 _ROCM = re.compile(r"Copy(Host|Device)To(Host|Device)", re.IGNORECASE)

@@ -1,4 +1,4 @@
-"""Two tables of one kind side by side: what each number is now, and by how much it changed."""
+"""Two tables of one kind compared: each number as it is now, and by how much it changed."""
 
 from __future__ import annotations
 

@@ -40,7 +40,9 @@ UNITS: Mapping[str, Decimal] = {
 }
 """Units in which an offset may be typed, in seconds; each before those that it ends with."""
 LATE_NS = SECOND
-"""Work may begin late: a cold device, modules to load, the profiler's buffers. Beyond it is the clock."""
+"""Later than this (ns) is a wrong clock. Earlier may be a cold device, modules being loaded, or the
+profiler's buffers.
+"""
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ class DeviceClock:
 
     @property
     def trouble(self) -> str:
-        """What is wrong in one sentence, empty where nothing is seen to be."""
+        """What is wrong with the clock, in a sentence; empty where nothing is."""
         count = format_count(self.pairs)
         if self.early and self.stampless == self.early:
             what = (
@@ -88,7 +90,7 @@ class DeviceClock:
 
     @property
     def proposal(self) -> str:
-        """What the proposed clock rests on, or why there is none."""
+        """The evidence for the proposed clock in a sentence, or why there is no proposal."""
         if self.proposed_ns is None:
             if not self.pairs:
                 return f"{self.title}: no launch of its work is known, so its clock cannot be estimated"
@@ -112,7 +114,7 @@ def device_clocks(trace: Trace, clocks: Clocks, only: int | None = None) -> tupl
 
 
 def troubled(trace: Trace, clocks: Clocks) -> tuple[DeviceClock, ...]:
-    """Return those whose clocks cannot be right."""
+    """Return the devices whose clocks cannot be right."""
     return tuple(one for one in device_clocks(trace, clocks) if one.trouble)
 
 
@@ -188,7 +190,7 @@ def check_movable(trace: Trace, device: Device) -> None:
 
 
 def moved_text(trace: Trace, clocks: Clocks) -> str:
-    """Return which devices stand otherwise than the trace opens, empty where none does."""
+    """Return in words which devices have another clock than the trace opened with; empty where none has."""
     changed = {
         key: ns - trace.clocks.offsets.get(key, 0)
         for key, ns in clocks.offsets.items()

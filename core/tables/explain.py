@@ -1,4 +1,4 @@
-"""What names in a trace mean, in one plain line each, and who says so."""
+"""Explanations of names in a trace, a line for each with its source."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ INDUCTOR = "TorchInductor's sources"
 
 @dataclass(frozen=True)
 class Explanation:
-    """A pattern that fits a whole name, case aside; what such a slice does; the source of that."""
+    """A pattern for whole names (upper and lower case alike), what a slice of such a name does, and the
+    source of that statement.
+    """
 
     pattern: str
     line: str

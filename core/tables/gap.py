@@ -1,7 +1,7 @@
-"""Gaps of a lane: which there are, and one in full: its class, the launch that ended it, what the CPU did.
+"""The gaps of a lane, and one gap in full: its class, the launch that ended it, what the CPU did meanwhile.
 
 On a device's lane a gap is one in the lane's *work*, exactly as `idle` counts it: per stream, from the latest
-end so far, without annotations. On any other lane it is what lies between two slices of one row.
+end so far, without annotations. On any other lane it is the time between two slices of one row.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from ..trace import Trace
 
 THREADS = 8
-"""Threads told of at most: the launching one first, then those that a slice kept busy."""
+"""The most threads that are listed: the launching one first, then those that one slice kept busy."""
 LANES_LOOKED_AT = 256
-"""Threads looked at; very many more would not be read by anybody."""
+"""The most lanes that are looked at for what the CPU did: nobody reads a longer list."""
 NO_CLOCKS = Clocks()
 
 
@@ -271,7 +271,9 @@ def _threads(
 
 
 def _doing(trace: Trace, lane: Lane, start: int, end: int, clocks: Clocks) -> Doing:
-    """Look down the rows at the gap's middle: what covers more than half of it covers its middle too."""
+    """Return what a thread did in a gap: the deepest slice that covers more than half of it. Such a slice
+    covers the middle of the gap too, so only the slices at the middle are looked at.
+    """
     best = Doing(lane, None, "", 0)
     for row in trace.rows(lane):
         at = trace.slice_at(row, (start + end) // 2, clocks)

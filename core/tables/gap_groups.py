@@ -1,4 +1,4 @@
-"""Gaps that come back: those between the same two names, together; and one of them, step by step."""
+"""Recurring gaps: gaps between the same two names as one group, and how often a single gap recurs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ COLUMNS = (
 STEPS = Column("steps", "in steps", "count")
 
 FEW = 4096
-"""Names of which a table of all pairs is cheaper than sorting millions of gaps."""
+"""Up to so many names a table of all pairs of names is cheaper than sorting millions of gaps."""
 NO_CLOCKS = Clocks()
 
 
@@ -85,7 +85,9 @@ def recurrence(
 
 
 def _alike(index: Index, present: AnyArray, number: int) -> U32:
-    """Return the string numbers of those of the names present that are one's, as runs may be compared."""
+    """Return which of the present string numbers have the same name as `number`, by the names that stay the
+    same from run to run.
+    """
     _, numbers = dense(present)
     if len(numbers) > FEW:
         return np.array([number], np.uint32)
@@ -94,10 +96,10 @@ def _alike(index: Index, present: AnyArray, number: int) -> U32:
 
 
 def recurring_gaps(idle: Idle, steps: StepSpans | None = None) -> Table:
-    """Return the gaps of all streams by the names before and after them, most idle time first.
+    """Return a row per pair of names before and after a gap, over all streams, most idle time first.
 
-    `class` is the one with the most time; with steps it is told in how many of them gaps of a group begin.
-    The jump leads to what ended the longest gap of a group.
+    `class` is the class with the most time in the group. With steps, a column counts in how many of them a
+    gap of the group begins. The jump leads to the slice that ended the longest gap of the group.
     """
     streams = idle.streams
     before, after, groups = _by_neighbours(streams)
@@ -161,7 +163,7 @@ def _by_neighbours(streams: Sequence[StreamGaps]) -> tuple[list[str], list[str],
 
 
 def _distinct_steps(groups: Groups, held: I64, steps: int) -> I64:
-    """Return how many different steps the members of each group are held by; -1 is no step."""
+    """Return for each group in how many different steps its members lie; a step of -1 is none."""
     inside = held >= 0
     pairs = np.unique(groups.codes[inside] * steps + held[inside])
     return np.bincount(pairs // steps, minlength=groups.size).astype(np.int64)

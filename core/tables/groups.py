@@ -27,7 +27,7 @@ STATISTICS = (
     "longest",
 )
 BITS = 63
-"""Of a sort key that holds group and duration in one int64."""
+"""The bits of a sort key that holds group and duration in one int64."""
 
 
 class Labels(dict[str, int]):

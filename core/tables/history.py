@@ -13,12 +13,14 @@ from .summary import Summary
 from .table import Column, Table, TableSchema, Unit
 
 BEFORE = 10
-"""Runs before one that it is compared with, the nearest."""
+"""The most earlier runs, nearest first, that a run is compared with."""
 
 
 @dataclass(frozen=True)
 class RunOfMetric:
-    """A metric of one run; `change` is against the median of the runs before it, None for the first."""
+    """The value of a metric in one run; `change` is the difference to the median of the runs before it, None
+    for the first run.
+    """
 
     title: str
     value: Number | None

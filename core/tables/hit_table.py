@@ -1,4 +1,4 @@
-"""The slices that a search found, as a table in order of time: texts are shared, not made per slice."""
+"""The hits of a search as a table in order of time; slices of one name share its text."""
 
 from __future__ import annotations
 

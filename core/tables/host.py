@@ -1,4 +1,4 @@
-"""The host's side of device work: for each piece of it the call that launched it, and when."""
+"""The host's side of device work: the call that launched each piece of it, and when that call began."""
 
 from __future__ import annotations
 

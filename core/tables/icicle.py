@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 
 WIDE = 0.99
-"""A node with at least this share of the drawing's width counts as wide as the drawing."""
+"""A node counts as wide as the drawing from this share of its width on."""
 LEAST_FOLDED = 3
-"""This many nodes below each other, and more, are drawn as one line, the last one aside."""
+"""From this many nodes below each other on, all but the last are drawn as one line."""
 
 
 class IcicleBox(NamedTuple):

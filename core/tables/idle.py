@@ -1,4 +1,4 @@
-"""Why a stream stood still: every gap, by whether the host was late, and the launch that ended it."""
+"""Why streams were idle: every gap, whether the host was late, and the launch that ended it."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from .work import Work, work_of
 
 CLASSES = ("host_wait", "kernel_wait", "other")
 KERNEL_WAIT_NS = 30_000
-"""A gap shorter than this is the way of the hardware from one kernel to the next (HTA's 30 µs)."""
+"""A gap shorter than this (ns) is what the hardware needs between two kernels (30 µs, as in HTA)."""
 GAPS = 20
-"""Longest gaps that are listed where no limit says otherwise."""
+"""How many of the longest gaps are listed unless --limit says otherwise."""
 
 STREAMS = TableSchema(
     "streams",

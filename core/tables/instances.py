@@ -46,7 +46,7 @@ LAUNCHED_WITH = (
     Column("bytes", "bytes", "bytes"),
     Column("bandwidth", "GB/s", "number"),
 )
-"""Arguments of kernels and copies, shown where any of the listed runs has one."""
+"""Launch arguments of kernels and copies: each is a column if one of the listed runs has it."""
 BINS = 12
 
 

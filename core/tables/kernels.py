@@ -44,7 +44,7 @@ COLUMNS = (
     Column("stdev_ns", "stdev", "ns", statistic=True),
 )
 RUNS = 1000
-"""Runs that are listed where no limit says otherwise."""
+"""How many runs are listed unless --limit says otherwise."""
 NO_TYPE = "other"
 OUTSIDE = "outside the steps"
 MIXED = "mixed"

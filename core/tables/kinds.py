@@ -23,7 +23,7 @@ from ..base.settings import config_path, read_settings, settings_table
 
 KernelType: TypeAlias = Literal["compute", "communication", "memory", "sync"]
 KERNEL_TYPES: tuple[KernelType, ...] = ("compute", "communication", "memory", "sync")
-"""In the order of the numbers that rules give."""
+"""The types; their order gives the numbers that rules return."""
 UNKNOWN = "unknown"
 SETTING = "kernel-kinds"
 """The table of the user's settings that holds patterns: kind = "regex", or several in a list."""
@@ -172,7 +172,9 @@ def kind_table() -> KindTable:
 
 @lru_cache(maxsize=4)
 def _table_of_settings(path: str, mtime_ns: int, size: int) -> KindTable:
-    """Return the table for the settings in a state; `path` and the stamps only tell states apart."""
+    """Return the table for one state of the settings file; path, time and size only identify that state, so
+    that the result can be cached.
+    """
     patterns, _ = patterns_of(settings_table(SETTING))
     return DEFAULT_KINDS.with_patterns(patterns)
 

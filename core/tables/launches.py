@@ -27,7 +27,7 @@ LONG_CALL_NS = 50_000
 LONG_DELAY_NS = 100_000
 """Beyond these a call or a delay is an outlier (HTA's limits)."""
 OUTLIERS = 20
-"""Longest delays that are listed where no limit says otherwise."""
+"""How many of the longest delays are listed unless --limit says otherwise."""
 
 LAUNCHES = TableSchema(
     "launches",
@@ -302,7 +302,7 @@ def launches(scope: Scope) -> LaunchTimes:
 
 @dataclass(frozen=True)
 class FreeStreams:
-    """For the work of one device: until when its stream was busy with what began there before."""
+    """For each piece of work of one device: until when earlier work kept its stream busy."""
 
     positions: U32  # ascending
     times: I64  # trace time; the least int64 for the first on its stream
@@ -314,8 +314,8 @@ class FreeStreams:
 
 
 def free_streams(scope: Scope) -> dict[tuple[int, int], FreeStreams]:
-    """Return by (source, process) when streams were free: of the whole trace, as work before a range may
-    reach into it.
+    """Return by (source, process) until when streams were busy; of the whole trace, as work that began before
+    a range may reach into it.
     """
     free = {}
     for work in work_of(replace(scope, range=None, where=None, work=None)):

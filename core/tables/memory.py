@@ -17,7 +17,7 @@ from .scope import Scope
 from .table import Column, Table, Tables, TableSchema
 
 LARGEST = 20
-"""Allocations listed per allocator where nothing else is asked."""
+"""How many allocations are listed for each allocator unless --limit says otherwise."""
 
 MEMORY = TableSchema(
     "memory",
@@ -69,7 +69,7 @@ RECORDED, SUMMED = "recorded", "summed from 0"
 BEFORE = "before the trace"
 ALLOCATES_BY_MEMSET = ("AIU", "SPYRE")
 LEADS = {"peak": "at_peak"}
-"""What --first calls a table otherwise than it is called."""
+"""Value of --first -> name of the table, where the two differ."""
 UNPAIRED = "what was live cannot be told"
 FILTERED = "the filter is for the copies: [memory] records are no slices, so allocations count unfiltered"
 NO_RECORDS = "no [memory] records: profile_memory=True makes torch.profiler write them"

@@ -1,6 +1,8 @@
-"""Numbers of a trace under names that last, for checks and comparisons, such as `step.wall.median`.
+"""Metrics: numbers of a trace under names that do not change, for checks and comparisons
+(`step.wall.median`).
 
-An analysis makes those of its group; its row in the registry says which group and which function.
+A function of each analysis computes those of one group; the analysis's row in the registry names group and
+function.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ Number = int | float
 SPREAD = ("count", "total", "mean", "median", "p95", "min", "max")
 """Of a set of times; the median and p95 are values that occur."""
 GROUPS = {row.metric_group: row.metrics for row in ANALYSES if row.metrics}
-"""What a metric's name begins with -> the function that makes those of the group."""
+"""Prefix of a metric's name -> the function that computes the metrics of that group."""
 
 
 @dataclass(frozen=True)

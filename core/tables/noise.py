@@ -28,10 +28,10 @@ from typing import Literal, TypeAlias
 Verdict: TypeAlias = Literal["slower", "faster", "higher", "lower", "within the noise", "noise unknown"]
 
 LEAST = 3
-"""Values that a side must have for its noise to be known."""
+"""The fewest values of a side from which its noise can be estimated."""
 LIMIT = 3.0
 TEST = "difference of medians beyond 3 standard errors (from MAD; for few values Student's t for 0.27 %)"
-"""The test in a line, for where results are printed."""
+"""The test in one line, printed below results."""
 FEW = 3
 """Values of which MAD is only the smaller of two distances: their mean distance counts where it is more."""
 _STUDENT = {

@@ -1,4 +1,4 @@
-"""What else ops can be told apart by: their input shapes, the stack they were called from, their module."""
+"""Grouping of ops by more than their name: input shapes, the stack they were called from, their module."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ AUTOGRAD_FRAMES = (("autograd/__init__", ("backward", "_make_grads")), ("torch/t
 
 
 class Grouping(NamedTuple):
-    """How rows are told apart beyond their name; `depth` counts the frames of a stack."""
+    """What rows are grouped by besides the name; `depth` is the number of frames of a stack."""
 
     by: str = ""  # "", "shape", "stack", "module"
     depth: int = 0
 
     @property
     def column(self) -> tuple[str, str]:
-        """(key, title) of the column that it adds."""
+        """The (key, title) of the column that the grouping adds."""
         return {
             "shape": ("input_shapes", "Input Shapes"),
             "stack": ("stack", "Source Location"),

@@ -1,6 +1,7 @@
-"""What devices and allocators did for each op: the columns of torch's table beside the host's time.
+"""Device time and memory of each op: columns of torch's table beside the host's time.
 
-Device time is that of what an op and its children launched; memory comes from the trace's [memory] instants.
+Device time is that of the work which an op and its children launched; memory comes from the trace's [memory]
+instants.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ MEMORY_SUMS = ("cpu_mem", "self_cpu_mem", "device_mem", "self_device_mem")
 AVERAGES = {"cpu_avg_ns": "cpu_total_ns", "device_avg_ns": "device_total_ns"}
 
 NOTHING = np.empty(0, np.int64)
-"""Stands for values that are all zero: most traces have no memory, many no device."""
+"""The column for values that are all zero: most traces have no memory, many no device."""
 NO_SLICE = -1
 """The position that a row without slices of its own jumps to."""
 

@@ -1,8 +1,8 @@
-"""The ranks of a source: it alone, or those that were merged into it.
+"""The ranks of a source: one, or several whose files were merged into it.
 
-A profiler writes the operators and calls of one process: where several have some, or mark steps, each is a
-rank. Of what the file holds a rank has its own and nobody's: threads of processes that are no ranks, and work
-whose launch is not known on a device to which none is known to launch.
+A profiler writes the operators and calls of one process, so where several processes have some, or mark steps,
+each of them is a rank. A rank has the slices of its own process and those that belong to no rank: threads of
+other processes, and work whose launch is not known on a device for which no launch is known at all.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""What happens in a range: per name and category how often, how long, on its own; per lane how busy."""
+"""What happens in a range: a row per name and category with count, total and self time; a row per lane with
+its busy time.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from .scope import Chunk, Scope
 from .table import Column, Table, Tables, TableSchema
 
 MOST_ROWS = 200_000
-"""Names that a table holds; of more, those that took the most time, and a note counts the rest."""
+"""The most names that a table lists: those with the most time. A note counts the others."""
 
 RANGE = TableSchema(
     "range",

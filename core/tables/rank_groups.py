@@ -176,7 +176,7 @@ def _is_of_axis(words: frozenset[str], axis: str) -> bool:
 
 
 def _united(groups: Iterable[Runs]) -> dict[int, Runs]:
-    """Return by rank all ranks that it is tied to by groups which share a rank."""
+    """Return for each rank all ranks that are connected to it by groups with a rank in common."""
     together: dict[int, set[int]] = {}
     for group in dict.fromkeys(groups):
         ranks = set(_ranks_in(group))
@@ -208,7 +208,7 @@ def process_groups(envelope: object, rank: int | None) -> tuple[ProcessGroup, ..
 
 
 def runs_of(ranks: Iterable[int]) -> Runs:
-    """Return ranks as runs of equal stride, in order: [0, 4, 8, 9] as range(0, 9, 4), range(9, 10)."""
+    """Return the ranks in order as ranges of equal stride: [0, 4, 8, 9] is range(0, 9, 4), range(9, 10)."""
     ordered = sorted(set(ranks))
     runs: list[range] = []
     at = 0

@@ -1,4 +1,4 @@
-"""The tables of the ranks."""
+"""The tables of `tracelane ranks`: ranks, groups, steps by rank, heat map, collectives."""
 
 from __future__ import annotations
 

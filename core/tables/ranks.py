@@ -28,7 +28,7 @@ from .work import Work, work_of
 
 STAMPED = RankClock(0, 0)
 MOST_FILES = 16
-"""Files that are named below a table, those that the others wait for most first."""
+"""The most files that are named below a table; those that the others wait for most come first."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ class Ranks:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What must be known beside the numbers."""
+        """The notes below the tables: how clocks were set, which ranks are missing, which files there are."""
         notes = notes_on_ranks(self.alignment, self.missing, len(self.ranks), self.skew)
         if not self.numbered:
             return notes

@@ -12,7 +12,7 @@ NO_WORK = "no device work here"
 NO_CALLS = "no slices here"
 NO_MEMORY = "no allocation is recorded here: profile_memory=True records them"
 STEP_ROWS = 100
-"""As many as PyTorch prints."""
+"""The number of rows that PyTorch prints."""
 
 
 TABS = (

@@ -35,7 +35,7 @@ REPEATED = {
     "step.device_busy": "device_busy_ns",
     "step.idle": "idle_ns",
 }
-"""Metric, or of a step all its statistics -> the column of the steps that it is made of."""
+"""Name of a metric, or of a group of step metrics -> the column of the steps that it is computed from."""
 VERDICT = Column("verdict", "noise", "text")
 ERROR = Column("error_ns", "error of the change", "ns", statistic=True, detail=True)
 """What the noise says of a row's change, and the standard error that it was held against."""

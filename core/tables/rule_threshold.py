@@ -12,7 +12,7 @@ Limits: TypeAlias = Mapping[str, float]
 """Numbers by key: one ending in `share` is a share of 1, one ending in `_ns` a time."""
 
 OWN = "our own choice"
-"""The origin of what no source says."""
+"""The origin of a limit that no source gives."""
 
 
 @dataclass(frozen=True)

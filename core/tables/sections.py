@@ -1,7 +1,8 @@
 """Section calls of a SambaTune report by hyperfunction (its row) and hypersection, arguments as columns.
 
-All that is public of the report: Trace Event JSON, a row for the run of the model, below it one per
-hyperfunction; colours tell the hypersections, arguments the rest. So nothing more is taken for granted.
+Little is public about the report: it is Trace Event JSON with a row for the run of the model and, below it,
+one row per hyperfunction; colours stand for the hypersections, arguments hold the rest. Nothing more is
+assumed.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ FIRST_ROW = "without the first row of a process, which holds the calls of all ro
 
 
 def is_report(trace: Trace) -> bool:
-    """Tell whether a file of the trace is called as SambaTune calls its reports."""
+    """Tell whether a file of the trace has the name that SambaTune gives its reports."""
     return any(REPORT.search(Path(source.path).name) for source in trace.sources)
 
 

@@ -1,4 +1,4 @@
-"""Which part of a trace is meant: options of the command line and of Python become a Scope here."""
+"""The part of a trace that options of the command line or of Python select, as a Scope."""
 
 from __future__ import annotations
 

@@ -220,7 +220,7 @@ def _device_offsets(scope: Scope, source: int, positions: I64) -> I64:
 
 
 def _inside(scope: Scope, source: int, positions: I64) -> AnyArray:
-    """Return which slices are on the scope's lanes and match its filter."""
+    """Return which slices lie on the lanes of the scope and match its filter."""
     index = scope.trace.indexes[source]
     inside = np.ones(len(positions), np.bool_)
     if scope.lanes is not None:

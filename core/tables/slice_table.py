@@ -1,6 +1,6 @@
-"""Single slices as a table: who, when, how long, on which lane, in which step; whole, whatever the range.
+"""Single slices as a table: times, name, lane, step. A slice is whole even where the range cuts it.
 
-Columns are those of the view `slices` of `tracelane sql`. Memory is taken for the columns asked for only.
+The columns are those of the view `slices` of `tracelane sql`. Memory is used for the requested columns only.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ NO_RANK = -1
 
 @dataclass(frozen=True)
 class StepLabels:
-    """Tells the step of slices: of device work that of its launch, of all else the one in which it begins."""
+    """Finds the step of slices: device work has that of its launch, others the one in which they begin."""
 
     spans: StepSpans
     work: WorkBySteps
@@ -62,7 +62,7 @@ class StepLabels:
         return cls(spans, work_by_steps(whole, spans))
 
     def codes_of(self, source: int, positions: I64, starts: I64) -> I64:
-        """Return the place of the step of each slice in `spans.labels`, -1 for none; positions ascend."""
+        """Return the index in `spans.labels` of each slice's step, -1 for none; positions must ascend."""
         rows = self.spans.holding(starts)
         if source in self.work.work:
             work = self.work.work[source]

@@ -1,4 +1,4 @@
-"""Which slices are the steps of a trace: found by what is there, never assumed, and said why."""
+"""Which slices are the steps of a trace: found in it, never assumed, with the reason for the choice."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ KNOWN = (
 )
 """(what it is called, the names) that engines are known to mark their iterations with."""
 LONGEST = 1000
-"""Characters of an iteration's name; these patterns would take long to say no to more."""
+"""The longest name that is looked at: on longer ones these patterns would be slow."""
 GRAPHS = re.compile(
     r"^(Torch-Compiled Region|## Call CompiledFxGraph|(cuda|hip|cu)GraphLaunch|aiu\w*GraphLaunch)"
 )
 NUMBERS = re.compile(r"\d+")
 COMPILING = re.compile(r"\(dynamo_timed\)$|_data: compile_id=|^(?>(?s:.*?)_data: ).*, compile_id=")
-"""How torch.compile marks what compiling takes: it repeats, and is no iteration."""
+"""Names of torch.compile's own phases: they repeat, but are no iterations."""
 COMPILATION = re.compile(r"(Torch-Compiled Region: \d+/)\d+")
 HIDDEN = GROUPS["device"] | GROUPS["python"]
 """Categories that hold no steps of the host: a device's twin of a step is the same step."""
@@ -216,7 +216,7 @@ def _repeating(index: Index, texts: Mapping[int, str]) -> I64:
 
 
 def _outermost(index: Index, positions: I64) -> I64:
-    """Return those of one lane, in order of start, that do not begin inside an earlier one."""
+    """Return the positions, of one lane and in order of start, that do not begin inside an earlier one."""
     start = index.column("slices.start")[positions].astype(np.int64)
     reach = np.maximum.accumulate(start + index.duration(positions))
     return positions[np.concatenate([[True], start[1:] >= reach[:-1]])] if len(positions) else positions
@@ -275,7 +275,7 @@ def _united(processes: I64, names: I64, starts: I64, ends: I64) -> tuple[I64, I6
 
 
 def _label(name: str) -> tuple[str, str]:
-    """Return (label, group) of a step's name, "" where it tells none."""
+    """Return the label and the group of a step's name; "" for what the name does not say."""
     if name.startswith(STEP_NAME):
         return name[len(STEP_NAME) :], ""
     for _, pattern in KNOWN:

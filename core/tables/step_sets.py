@@ -26,15 +26,17 @@ from .step_choice import Steps
 from .work import work_of
 
 ROLES = ("Kernel", "Memcpy", "Memset", "Communication", "Runtime", "DataLoader", "CpuOp")
-"""TensorBoard's categories; each takes of a step what those before it left. The rest is Other."""
+"""TensorBoard's categories, in this order: each gets the part of a step that those before it left. The rest
+is Other.
+"""
 COLLECTIVE_OPS = ("nccl:", "gloo:")
 LOADERS = "enumerate(DataLoader)"
 COMPUTE, COMMUNICATION, MEMORY = map(KERNEL_TYPES.index, ("compute", "communication", "memory"))
 
 
 class Owned(NamedTuple):
-    """What of a source one of its processes has: device work (positions), and of each slice whether it may
-    be counted.
+    """The part of a source that belongs to one of its processes: the positions of device work, and for each
+    slice of the source whether it may count.
     """
 
     work: I64
@@ -112,7 +114,9 @@ class StepSets:
 
     @cached_property
     def by_process(self) -> tuple[tuple[I64, StepSets], ...]:
-        """The rows of the steps of each process, and the same sets of what is its own or nobody's."""
+        """For each process: the rows of its steps, and the sets of its own slices and of those that no
+        process owns.
+        """
         chosen = self.chosen
         processes = np.unique(chosen.processes)
         if len(processes) < 2:
@@ -129,7 +133,9 @@ class StepSets:
 
     @property
     def owned(self) -> Iterator[tuple[StepSets, AnyArray]]:
-        """Yield the sets of each process and which device work is its alone; what is nobody's with all."""
+        """Yield the sets of each process with a mask of the device work that is its alone; last, the sets of
+        the whole source with a mask of the work that no process owns.
+        """
         parts = self.by_process
         if len(parts) < 2:
             yield self, np.ones(len(self.work), np.bool_)

@@ -59,8 +59,8 @@ class _SourceSteps:
 
 @dataclass(frozen=True)
 class _Rest:
-    """Device work that lies outside the steps, and what several steps count: by launch of busy time, by
-    window of device time.
+    """Device work outside the steps, and time that counts in several steps: busy time where work counts for
+    the step that launched it, device time where it counts by window.
     """
 
     outside_ns: int = 0
@@ -157,7 +157,7 @@ def _table(scope: Scope) -> Table:
 def _values(
     scope: Scope, parts: Sequence[_SourceSteps], columns: Sequence[Column], processes: bool
 ) -> dict[str, Values]:
-    """Return the values of all columns, the steps of one source after those of the other."""
+    """Return the values of all columns, source after source."""
     at = [(part.steps, row) for part in parts for row in part.rows.tolist()]
     data: dict[str, Values] = {
         "step": [own.labels[row] for own, row in at],
@@ -172,7 +172,7 @@ def _values(
 
 
 def _rest(scope: Scope, sets: StepSets, columns: dict[str, I64]) -> _Rest:
-    """Return what the device did outside the steps of a source, and what counts in several of them."""
+    """Return the device work outside the steps of a source, and the time that counts in several of them."""
     starts, ends = sets.work_start, sets.work_end
     if scope.attribute == "launch":
         outside = sets.steps_of_work.steps < 0
@@ -252,7 +252,9 @@ def _pid(scope: Scope, source: int, process: int) -> str:
 
 
 def step_columns(scope: Scope, chosen: Steps, sets: StepSets | None = None) -> dict[str, I64]:
-    """Return the columns of all steps of one source; those of several processes each by what is theirs."""
+    """Return the columns of all steps of one source; where several processes have steps, each step's values
+    are of its own process.
+    """
     sets = sets or StepSets(scope, chosen)
     columns: dict[str, I64] = {}
     for rows, own in sets.by_process:
@@ -264,7 +266,7 @@ def step_columns(scope: Scope, chosen: Steps, sets: StepSets | None = None) -> d
 
 
 def _own_columns(scope: Scope, sets: StepSets) -> dict[str, I64]:
-    """Return what is of the steps' windows."""
+    """Return the columns that describe the windows of the steps."""
     chosen, device = sets.chosen, sets.device
     starts, ends = chosen.starts, chosen.ends
     wall = ends - starts

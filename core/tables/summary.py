@@ -1,4 +1,4 @@
-"""A trace in a few tables of names that last from run to run: what comparisons compare."""
+"""The summary of a trace: a few tables whose row names stay the same from run to run, for comparisons."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ SPREAD_COLUMNS = (
     Column("step_median_ns", "median of a step", "ns", detail=True),
     Column("step_deviation_ns", "deviation of a step", "ns", detail=True),
 )
-"""How the leading time of a row scatters over the steps; 0 steps where there are none."""
+"""Columns for the scatter of a row's leading time over the steps; with 0 steps nothing is known."""
 METRICS = (Column("name", "metric", "text"), Column("value", "value"), Column("unit", "unit", "text"))
 LEFT_OUT = TableSchema(
     "left_out",
@@ -72,7 +72,7 @@ LEADING = {
 }
 """Table -> the time by which its rows are ranked and their changes weighed."""
 COUNTED_STEPS = 32
-"""Steps whose times by kernel, op and module are looked at for their scatter, evenly taken from all."""
+"""The most steps, evenly spread, from which the scatter of kernels, ops and modules is computed."""
 WHOLE = "Trace"
 """The category of the spans that profilers draw over all they recorded."""
 
@@ -153,7 +153,7 @@ def summarise(scope: Scope, title: str) -> Summary:
 
 @dataclass(frozen=True)
 class _StepTimes:
-    """The leading times of the rows of one table, step by step."""
+    """The leading times of the rows of one table in each step."""
 
     steps: int
     times: Mapping[str, list[int]]  # of the steps that have any

@@ -26,9 +26,9 @@ WHOLE: frozenset[Unit] = frozenset({"ns", "count", "bytes", "id"})
 Value: TypeAlias = str | int | float | None
 Values: TypeAlias = AnyArray | list[Any]
 LEAST, MOST = -(1 << 63), (1 << 63) - 1
-"""What a column of whole numbers can hold; sums beyond stand at its edge."""
+"""The range of a column of whole numbers; a sum beyond it stands at its edge."""
 EXACT_FLOATS = 1 << 53
-"""Below it whole numbers are exact in a float."""
+"""Whole numbers below this are exact as floats."""
 ARG = "arg:"
 """Keys of columns that hold an argument of slices begin with this."""
 ABSENT = -1

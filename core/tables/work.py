@@ -28,8 +28,8 @@ NOT_WORK = (
     | GROUPS["runtime"]
     | RUNTIME
 )
-"""On a device with categories that are not known every slice is work, except those of these categories: they
-are the host's, which stand there where a process of the host has a device's label.
+"""Categories of host slices. On a device whose categories are unknown every slice is work except these, which
+are found there when a process of the host has the label of a device.
 """
 
 

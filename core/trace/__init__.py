@@ -44,7 +44,7 @@ LANES_WITH_GAPS = 64
 
 
 class Answers(Protocol):
-    """What answers for all ranks that a picture shows; moments are trace time."""
+    """Answers about all ranks of a capture store, whose picture is the trace; moments are trace time."""
 
     def tables(self, name: str, options: Mapping[str, Any]) -> Tables:
         """Return the tables of an analysis. Raises UsageError for one that needs the ranks' traces."""
@@ -62,10 +62,13 @@ class Trace(TraceSlices):
     missing: Mapping[int, str] = MappingProxyType({})
     """Why some of the sources are not there yet."""
     opens: Mapping[str, int] = MappingProxyType({})
-    """Of a picture of many ranks: by a lane's tid which rank it stands for, and Enter opens."""
+    """In the picture of a capture store: the rank that a lane stands for, by the lane's tid; Enter opens that
+    rank.
+    """
 
     answers: Answers | None = None
-    """Of a picture of many ranks: what is asked instead of the slices that are drawn."""
+    """In the picture of a capture store: answers from the store, in place of answers from the drawn slices.
+    """
 
     def __init__(
         self,
@@ -99,7 +102,7 @@ class Trace(TraceSlices):
 
     @cached_property
     def alignment(self) -> Alignment:
-        """How the clocks of the ranks relate; nothing where there are not two."""
+        """The clocks of the ranks; none where fewer than two sources are ranks."""
         from ..tables.alignment import align_processes, align_ranks  # a trace of one rank is drawn without it
 
         return align_ranks(self.indexes, self.members) if len(self.members) > 1 else align_processes(self)

@@ -1,4 +1,4 @@
-"""A trace of several files of which not all are indexed yet."""
+"""A trace of several files that are not all indexed yet."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ if TYPE_CHECKING:
 
 
 class PartialTrace(Trace):
-    """What is there of a trace. Files that are not there yet are sources without lanes, so that nothing gets
-    another number when they come; `missing` tells of each why it is not there.
+    """The part of a trace that is there.
 
-    Clocks stand as the files' wall times have them, until all files are there.
+    A file that is not there yet is a source without lanes, so that no source gets another number when it
+    comes; `missing` says for each why it is not there. Until all files are there, their wall times alone set
+    the clocks.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Finding slices, going from one to another, and all that is known of one."""
+"""Slices of a trace: by time, by identity, what they belong to, and all that is known of one."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ Answer = TypeVar("Answer")
 
 
 class ClockTroubles(NamedTuple):
-    """What is wrong with the clocks of devices."""
+    """The devices whose clocks cannot be right, and why."""
 
     sentences: tuple[str, ...]
     movable: bool  # whether the clock of one of them can be moved

@@ -1,1 +1,1 @@
-"""Is a trace to be trusted: what was read and what was not, clocks, overlaps, what is lost or lacking."""
+"""Checks of the recording: what could not be read, wrong clocks, overlaps, missing or lost data."""

@@ -1,4 +1,4 @@
-"""One rule of the doctor: a decorated function with its words, limits, severity and source."""
+"""One rule of `tracelane doctor`: a function with its texts, limits, severity and source."""
 
 from __future__ import annotations
 

@@ -139,7 +139,7 @@ def out_of_order(recording: Recording, limits: Limits) -> Diagnosis | None:
     "delays, idle times, and which step device work belongs to: the device's clock is not the host's",
 )
 def before_launch(recording: Recording, limits: Limits) -> Diagnosis | None:
-    """Effects come before their cause: the clocks differ."""
+    """Device work begins before the call that launched it: the two clocks differ."""
     early = [clock for clock in recording.clocks if clock.early > clock.stampless]
     if not early:
         return None
@@ -182,7 +182,7 @@ def zero_times(recording: Recording, limits: Limits) -> Diagnosis | None:
     "delays, idle times, and which step device work belongs to: the device's clock is not the host's",
 )
 def clock_offset(recording: Recording, limits: Limits) -> Diagnosis | None:
-    """Host and device never meet in time."""
+    """The times of host and device do not overlap at all."""
     distant = [
         clock
         for clock in recording.clocks

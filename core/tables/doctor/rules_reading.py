@@ -190,7 +190,7 @@ def negative_durations(recording: Recording, limits: Limits) -> Diagnosis | None
     "these slices count as taking no time",
 )
 def missing_durations(recording: Recording, limits: Limits) -> Diagnosis | None:
-    """Complete events say not how long they took."""
+    """Complete events have no duration."""
     count = read_report_count(recording.index, "missing_durations")
     return Diagnosis(count, f"{count_of(count, 'event')} without a duration") if count else None
 
@@ -313,7 +313,7 @@ def outside_parent(recording: Recording, limits: Limits) -> Diagnosis | None:
 
 
 MEASURED = 2_000
-"""So many overlapping slices are measured; where there are more, the first tell enough."""
+"""The most overlapping slices that are measured; where there are more, the first ones show the trouble."""
 
 
 def _within(index: Index, lane: Lane, positions: AnyArray) -> list[int]:
@@ -329,7 +329,9 @@ def _within(index: Index, lane: Lane, positions: AnyArray) -> list[int]:
 
 
 def _reach_ns(index: Index, lane: Lane, position: int) -> int:
-    """Return by how much a slice and one that is open when it begins lie outside each other, ns."""
+    """Return how far from nesting a slice and one that is open when it begins are, in ns: the shorter of the
+    time that they share and the time that the slice runs on alone.
+    """
     start, end = index.start(position), index.end(position)
     reach = 0
     for number in lane.rows:

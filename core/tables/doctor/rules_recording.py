@@ -52,7 +52,7 @@ def steps_overlap(recording: Recording, limits: Limits) -> Diagnosis | None:
     "times of the host, and idle time of the device while the profiler works",
 )
 def profiler_overhead(recording: Recording, limits: Limits) -> Diagnosis | None:
-    """What is measured is partly the measuring."""
+    """The profiler itself takes part of the time that is measured."""
     own = recording.of_categories({OVERHEAD})
     start, end = recording.span
     if not len(own) or end <= start:
@@ -73,7 +73,7 @@ def profiler_overhead(recording: Recording, limits: Limits) -> Diagnosis | None:
     "the calls in which this happens take longer than they would",
 )
 def buffer_flushes(recording: Recording, limits: Limits) -> Diagnosis | None:
-    """Buffers are made and emptied in the time that is measured."""
+    """The profiler makes and empties buffers during the time that is measured."""
     flushes = recording.named(*FLUSHES)
     if not len(flushes):
         return None

@@ -1,1 +1,1 @@
-"""What an expert sees in a trace: rules with thresholds, evidence to jump to, and the time they claim."""
+"""Findings about performance: rules with thresholds, evidence to jump to, and the time that each claims."""

@@ -1,4 +1,4 @@
-"""The trace that findings compare a trace with: what the rules need to know of it."""
+"""The earlier run that findings compare a trace with, as far as the rules need it."""
 
 from __future__ import annotations
 

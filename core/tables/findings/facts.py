@@ -43,7 +43,7 @@ from .rule import Need
 
 MEMORY = KERNEL_TYPES.index("memory")
 NOT_BUSY = re.compile(r"^(event_wait|stream_?wait.*|wait.*event|.*synchronize)$", re.IGNORECASE)
-"""What stands on a device's lanes while it waits for something else."""
+"""Slices on a device's lanes during which the device waits for something else."""
 
 
 NO_HOST = NotJudged("the trace holds no host slices")
@@ -104,7 +104,7 @@ class SourceFacts:
 
     @property
     def column(self) -> int | None:
-        """Which of the ranks of `skew` it is, None where it is none of them."""
+        """The column of this rank in `skew`; None where it has none."""
         in_one_file = self.part.process is not None and len(self.scope.trace.indexes) == 1
         source = self.part.process if in_one_file else self.source
         return None if source is None else self.skew.columns.get(source)
@@ -118,13 +118,13 @@ class SourceFacts:
 
     @property
     def is_numbered(self) -> bool:
-        """Whether no file says its rank, so that it only counts the files."""
+        """Whether the rank is only the number of the file, because no file says its rank."""
         members = self.scope.trace.members
         return self.source < len(members) and members[self.source].numbered
 
     @property
     def rank_title(self) -> str:
-        """What sentences call the source, or the rank in it, as one of several."""
+        """The name of the source, or of the rank in it, in sentences about several of them."""
         file = Path(self.index.path).name
         if self.part.title:
             return self.part.title.capitalize()
@@ -293,7 +293,7 @@ class SourceFacts:
 
     @cached_property
     def busy(self) -> Intervals:
-        """The time in which some device works."""
+        """The time during which at least one device works."""
         return union_of([merge(work.starts, work.ends) for work in self.works])
 
     @cached_property

@@ -22,10 +22,11 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Observation:
-    """What a rule says of one source, before it is weighed against the others.
+    """What a rule reports for one source, before it is compared with other findings.
 
-    `claim` is the time it speaks of; `ns`, where given, is the part of it that is claimed. It occurs in the
-    steps that launched `work`; without it in those in which one of `times` lies, or that the claim touches.
+    `claim` is the time that the observation is about; `ns`, where given, is the part of it that counts as
+    lost. The steps in which it occurs are those that launched `work`; without `work` those in which one of
+    `times` lies; without either those that the claim overlaps.
     """
 
     text: str
@@ -37,7 +38,7 @@ class Observation:
 
     @property
     def claimed_ns(self) -> int:
-        """How much time is claimed; no ns counts twice."""
+        """The claimed time in ns; overlapping parts count once."""
         return self.claim.length if self.ns is None else self.ns
 
 
@@ -74,7 +75,7 @@ class Finding:
 
     @property
     def recurrence(self) -> str:
-        """The number of steps in which it occurs, and of all steps, in words."""
+        """In how many of the steps it occurs, in words."""
         if not self.of_steps:
             return "the trace has no steps"
         if self.of_steps == 1:

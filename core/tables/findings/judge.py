@@ -18,9 +18,9 @@ from .rule import Rule
 from .rules import RULES
 
 FLOOR_SHARE: Final = 0.01
-"""A loss that claims less of the time that was looked at is left out."""
+"""A loss that claims a smaller share of the time that was looked at is left out."""
 STRAY_NS: Final = 1_000_000_000
-"""A trace no longer than this is judged as a whole: work that begins late is no stray."""
+"""A trace no longer than this (ns) is looked at as a whole: work that begins late in it is no outlier."""
 
 
 def findings(scope: Scope, baseline: Baseline | None = None) -> Findings:
@@ -103,7 +103,7 @@ def _part_title(facts: SourceFacts) -> str:
 
 
 def _recurrence(observation: Observation, facts: SourceFacts) -> tuple[int, int]:
-    """Return (in how many steps it occurs, of how many)."""
+    """Return the number of steps in which the observation occurs, and the number of all steps."""
     steps = facts.steps
     if steps is None:
         return 0, 0
@@ -118,7 +118,7 @@ def _recurrence(observation: Observation, facts: SourceFacts) -> tuple[int, int]
 
 
 def _together(alike: list[Finding]) -> Finding:
-    """Return one finding for those of one rule in several places: what overlaps is not added up."""
+    """Return several findings of one rule as one; time that they share counts once."""
     first = max(alike, key=lambda finding: finding.claimed_ns)
     sources = dict.fromkeys((first.sources[0], *(finding.sources[0] for finding in alike)))
     return replace(first, sources=tuple(sources), parts=len(alike))

@@ -1,4 +1,4 @@
-"""Rules about single kernels: which one dominates, varies, is too short; what stands before it."""
+"""Rules about single kernels: one that dominates, varies or is too short, and copies right before one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All rules: those that the files of this folder make of functions."""
+"""All rules: the functions with the decorator `rule` in the files of this folder."""
 
 from __future__ import annotations
 
