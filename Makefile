@@ -51,7 +51,7 @@ demo: $(NATIVE)  ## make the demo trace and open it (without a terminal: print i
 test: $(NATIVE)  ## run all tests
 	$(BIN)/python -m pytest -n $(TESTERS) --dist worksteal
 
-test-fast: $(NATIVE)  ## run the tests that take a second at most, in a minute or so
+test-fast: $(NATIVE)  ## run the tests that take half a second at most, in a minute or so
 	$(BIN)/python -m pytest -n $(TESTERS) --dist worksteal -m 'not slow'
 
 check: $(NATIVE)  ## format and lint, types, rooms, docs

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import signal
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+# As the commands do for themselves: nothing needs the threads that numpy would start.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # No test depends on how fast the machine is. CI sees the same examples every time, others new ones.
 settings.register_profile("random", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -35,9 +40,24 @@ def corpus_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return shared
 
 
+MOST_NAME = 30
+"""Characters of a test's name in the name of its folder."""
+
+
+def new_folder(factory: pytest.TempPathFactory, name: str) -> Path:
+    """Return a new folder; `mktemp` would look through those of all tests before, for the next number."""
+    return Path(tempfile.mkdtemp(prefix=f"{name}-", dir=factory.getbasetemp()))
+
+
+@pytest.fixture
+def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of the test's own, in place of pytest's."""
+    return new_folder(tmp_path_factory, re.sub(r"\W", "_", request.node.name)[:MOST_NAME])
+
+
 @pytest.fixture(autouse=True)
 def _own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    home = tmp_path_factory.mktemp("home")
+    home = new_folder(tmp_path_factory, "home")
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("XDG_CACHE_HOME", str(home / "cache"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "config"))

@@ -40,6 +40,7 @@ def wall_times(data: bytes) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", [{}, {"epoch": True}, {"one_line": True}, {"name": "made.json.gz"}])
 def test_every_form_is_the_same_trace(tmp_path: Path, form: dict[str, Any]) -> None:
     """Compressed, on one line, or with stamps since 1970: the same events at the same wall times."""
@@ -51,6 +52,7 @@ def test_every_form_is_the_same_trace(tmp_path: Path, form: dict[str, Any]) -> N
     assert Counter(wall_times(text)) == Counter(wall_times(demo_files()[0].data))
 
 
+@pytest.mark.slow
 def test_copies_follow_one_another(tmp_path: Path) -> None:
     """Three copies are thrice the slices one after the other: every flow is paired, none overlaps another."""
     reports = []

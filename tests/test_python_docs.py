@@ -36,6 +36,7 @@ def test_there_are_eight_recipes() -> None:
     assert len(RECIPES) == 8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda text: text.strip().partition("\n")[0][:40])
 @pytest.mark.usefixtures("in_demo")
 def test_a_recipe_runs(recipe: str) -> None:

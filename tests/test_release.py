@@ -30,6 +30,7 @@ def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return next(folder.glob("*.tar.gz"))
 
 
+@pytest.mark.slow
 def test_the_sdist_holds_what_git_knows(sdist: Path) -> None:
     """Tests, docs, benchmarks and tools are in it, nothing that was built, and the metadata."""
     tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
@@ -43,6 +44,7 @@ def test_the_sdist_holds_what_git_knows(sdist: Path) -> None:
     assert "PKG-INFO" in names
 
 
+@pytest.mark.slow
 def test_the_sdist_is_the_same_every_time(sdist: Path, tmp_path: Path) -> None:
     """Built again it has the same bytes."""
     build_sdist(tmp_path)

@@ -167,6 +167,7 @@ def _damaged(text: str, pick: random.Random) -> str:
     return text
 
 
+@pytest.mark.slow
 @needs_cases
 @pytest.mark.parametrize("path", CASE_FILES, ids=lambda path: path.stem)
 def test_the_terms_of_a_case_add_up(

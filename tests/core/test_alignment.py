@@ -67,6 +67,7 @@ def test_kernels_of_the_same_collective_lie_within_the_stated_residual(corpus_ca
     assert max(clock.residual_ns or 0 for clock in clocks) < 10_000
 
 
+@pytest.mark.slow
 @needs_corpus
 @pytest.mark.parametrize("shift_us", [-3_000_000, 250, 7_777_777])
 def test_a_shifted_clock_is_recovered(tmp_path: Path, corpus_cache: Path, shift_us: int) -> None:

@@ -174,6 +174,7 @@ def test_every_table_gives_a_step_the_work_that_it_launched(name: str, corpus_ca
     trace.close()
 
 
+@pytest.mark.slow
 @needs_corpus
 @pytest.mark.parametrize("name", STEPPED)
 def test_by_window_a_step_has_what_lies_in_its_time(name: str, corpus_cache: Path) -> None:

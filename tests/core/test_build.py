@@ -48,6 +48,7 @@ def files(folder: Path) -> dict[str, bytes]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cuts", [[1], [200], [7, 8, 100, 333], list(range(1, 600, 3))])
 def test_parts_do_not_matter(tmp_path: Path, cuts: list[int]) -> None:
     """One part or many: every file is the same, byte for byte, and so are read_report and bounds."""
@@ -59,6 +60,7 @@ def test_parts_do_not_matter(tmp_path: Path, cuts: list[int]) -> None:
         assert one.manifest[key] == many.manifest[key]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("in_files", [False, True])
 @pytest.mark.parametrize("threads, native", [(1, False), (1, True), (2, True), (8, True), (8, False)])
 def test_threads_and_loops_do_not_matter(
@@ -309,6 +311,7 @@ def deeply_nested() -> Part:
     return part_of([complete(i, 200_000 - 2 * i, "deep") for i in range(100_000)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make, expected", [(lanes_of_one_slice, 5000), (deeply_nested, 100_000)])
 def test_odd_shapes_take_no_longer(tmp_path: Path, make: Any, expected: int) -> None:
     """5,000 lanes of one slice, or 100,000 rows in one lane, are built in seconds."""

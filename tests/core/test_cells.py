@@ -110,6 +110,7 @@ def check(index: Index, row: list[S], edges: list[int], offset: int = 0) -> None
         assert seen(index, cells) == brute(here, edges, index.categories)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 64, 65, 1000, 5000, 20000])
 @pytest.mark.parametrize("width", [1, 7, 200])
 def test_long_rows_equal_brute_force(tmp_path: Path, count: int, width: int) -> None:

@@ -373,6 +373,7 @@ def random_events(rng: random.Random, count: int) -> list[Any]:
     return events
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("exact", [False, True], ids=["orjson", "ijson"])
 def test_columns_equal_a_plain_loop(seed: int, exact: bool) -> None:

@@ -35,6 +35,7 @@ def events_of(name: str) -> list[dict[str, Any]]:
     return [e for e in events if e.get("cat") in CATEGORIES and e.get("ph") == "X"]
 
 
+@pytest.mark.slow
 @needs_corpus
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("half", [False, True])

@@ -142,6 +142,7 @@ def test_tables_follow_the_clock(tmp_path: Path) -> None:
     assert device.delays.tolist() == [0, 12_000, 0, 892_000]  # calls last 5 µs, the third is the quickest
 
 
+@pytest.mark.slow
 @needs_corpus
 @pytest.mark.parametrize(
     "path",

@@ -70,6 +70,7 @@ def test_large_values_are_noted_by_their_size(value: str, size: int) -> None:
     assert envelope.values["small"] == 1
 
 
+@pytest.mark.slow
 def test_a_huge_envelope_takes_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many keys, or one value of 5 MB, are passed over in bounded memory."""
     monkeypatch.setattr(envelope_module, "LONGEST_EVENT", 2 << 20)

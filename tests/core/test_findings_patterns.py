@@ -575,6 +575,7 @@ def _speaks(rule: str, write: Write, form: str, folder: Path) -> bool:
     return rule in [row.rule for row in rows]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rule", "number", "form", "expected"), CASES)
 def test_pattern(rule: str, number: int, form: str, expected: bool, tmp_path: Path) -> None:
     """A pattern is recognised, and what almost is one is not, whoever wrote the trace and however."""

@@ -240,6 +240,7 @@ def test_children_that_take_no_time(tmp_path: Path) -> None:
     assert [each.label for each in evidence] == ["its longest call: again", "the dearest child"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", CASES)
 def test_rule(rule: str, tmp_path: Path) -> None:
     """At its threshold a rule speaks once, claims the time stated, shows evidence; below it says nothing."""

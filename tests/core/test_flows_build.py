@@ -135,6 +135,7 @@ ENDS = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.differing_executors])
 @pytest.mark.parametrize("loops", BOTH)
 @given(ends=ENDS, kind=st.sampled_from([1, 3]))

@@ -54,6 +54,7 @@ def test_groups_are_those_of_a_plain_loop(name: str, corpus_cache: Path) -> None
     assert "steps" not in recurring_gaps(idle_times).data
 
 
+@pytest.mark.slow
 @needs_corpus
 @pytest.mark.parametrize("name", ["hta_a100_resnet_ddp_nccl", "tl_mi300_resnet_train_rank0of8"])
 def test_one_gap_through_the_steps(name: str, corpus_cache: Path) -> None:

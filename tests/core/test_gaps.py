@@ -40,6 +40,7 @@ def _walk(index: Index, row: int) -> list[tuple[int, int, int]]:
     return bounds
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chunk", [3, 1 << 20])
 def test_gaps_are_those_of_a_walk(index: Index, chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Next, longest and the gap at a time agree with a walk over the row, whatever the chunks."""

@@ -148,6 +148,7 @@ def names(trace: Trace, hits: Hits) -> list[str]:
     return index.strings(index.column("slices.name")[hits.positions[0]])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

@@ -203,6 +203,7 @@ def numbered(events: int) -> list[dict[str, Any]]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("decoder", DECODERS)
 def test_the_end_of_an_event_that_became_a_brace_loses_two_events(
@@ -313,6 +314,7 @@ def test_no_number_refuses_a_file(field: str, decoder: str, tmp_path: Path) -> N
         assert trace.indexes[0].read_report["events"] == 3, number[:20]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["envelope before", "envelope after"])
 @pytest.mark.parametrize("decoder", DECODERS)
 def test_no_number_in_the_envelope_refuses_a_file(where: str, decoder: str, tmp_path: Path) -> None:

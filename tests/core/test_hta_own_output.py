@@ -138,6 +138,7 @@ def reversed_ns(work: Work, kinds: AnyArray) -> int:
 RUNS = [("hta_default", False, True), ("hta_include_last_step", True, True)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("run", "last_step", "rounding"), RUNS, ids=[run[0] for run in RUNS])
 @pytest.mark.parametrize("version", RULES)
 @pytest.mark.parametrize(("name", "rank"), RANKS)
@@ -182,6 +183,7 @@ def test_without_rounding(name: str, rank: str, corpus_cache: Path) -> None:
     assert times.compute_ns == pytest.approx(row["compute_time(us)"] * 1000, abs=200)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("run", "last_step", "rounding"), RUNS, ids=[run[0] for run in RUNS])
 @pytest.mark.parametrize("version", RULES)
 @pytest.mark.parametrize(("name", "rank"), RANKS)

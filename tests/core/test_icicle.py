@@ -76,6 +76,7 @@ def test_calls_lie_in_what_calls_them(scopes: list[Scope], by: TreeRoots, from_b
         assert icicle.width == widths[icicle.levels[0]].sum() if len(icicle) else icicle.width == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cells", [0, 1, 7, 80, 300])
 def test_a_cell_shows_what_lies_at_its_middle(scopes: list[Scope], cells: int) -> None:
     """As a plain search over all calls of the depth says, of the whole and of a call."""
@@ -127,6 +128,7 @@ def test_walking(scopes: list[Scope]) -> None:
     assert icicle.child(leaf) == leaf
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("by", "from_bottom"), VIEWS)
 def test_a_call_leads_to_its_slices(scopes: list[Scope], by: TreeRoots, from_bottom: bool) -> None:
     """As many as the table counts, of its name, and the longest of them is the one that the row leads to."""

@@ -63,6 +63,7 @@ def test_values(key: str, trace: Trace) -> None:
     assert any(value is not None for value in actual) == (key != "nothing")
 
 
+@pytest.mark.slow
 @needs_corpus
 @pytest.mark.parametrize("key", ["bytes", "warps per SM"])
 def test_columns(key: str, trace: Trace) -> None:

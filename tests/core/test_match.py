@@ -30,6 +30,7 @@ def by_stack(opens: list[bool], stacks: list[int]) -> tuple[list[tuple[int, int]
     return sorted(pairs), sorted(i for own in open_.values() for i in own), unmatched
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @pytest.mark.parametrize("kind", BOTH)
 @given(stacks=st.lists(st.lists(st.sampled_from("BESFbeXi"), max_size=30), max_size=6))

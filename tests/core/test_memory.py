@@ -102,6 +102,7 @@ def live_of(use: AllocatorUse, records: Any) -> dict[int, tuple[int, int]]:
     }
 
 
+@pytest.mark.slow
 @needs_corpus
 @pytest.mark.parametrize("name", FILES)
 def test_curve_peak_and_what_stayed_are_those_of_a_walk(name: str, corpus_cache: Path) -> None:

@@ -18,6 +18,7 @@ def runs(seed: int, count: int, middle: float, deviation: float) -> list[float]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("count", "most"), [(3, 40), (4, 20), (8, 20), (30, 20), (200, 20)])
 def test_unchanged_runs_are_within_the_noise(count: int, most: int) -> None:
     """Of 1,000 pairs of runs of one program 20 are called changed at most (of three steps 40)."""

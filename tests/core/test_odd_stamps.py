@@ -42,6 +42,7 @@ ODD = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", GOOD)
 @pytest.mark.parametrize("odd", ODD)
 def test_an_odd_stamp_costs_its_row(kind: str, odd: bytes) -> None:

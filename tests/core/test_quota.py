@@ -53,6 +53,7 @@ def test_no_side_of_a_comparison_makes_room_for_another(tmp_path: Path) -> None:
     assert built < {entry.folder.stat().st_ino for entry in list_cache()}  # not rebuilt
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [["check", "--baseline"], ["report", "--baseline"]])
 def test_neither_does_a_baseline(tmp_path: Path, command: list[str]) -> None:
     """Also where the trace is opened first and the earlier run afterwards."""
@@ -66,6 +67,7 @@ def test_neither_does_a_baseline(tmp_path: Path, command: list[str]) -> None:
     assert cached_names() == {"new.json", "old.json"}
 
 
+@pytest.mark.slow
 def test_no_file_of_a_folder_makes_room_for_another(tmp_path: Path) -> None:
     """Those that were indexed long ago stay while the new ones are indexed; what would not fit is refused."""
     folder = tmp_path / "run"

@@ -60,6 +60,7 @@ def _inside(trace: Trace, range_: tuple[int, int] | None) -> list[tuple[str, str
     return slices
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("range_", RANGES)
 @pytest.mark.parametrize("chunk", [7, 1 << 20])
 def test_sums_are_those_of_a_loop(

@@ -73,6 +73,7 @@ TP, PP, DP = ("ranks 4-5", "ranks 5, 7", "ranks 1, 5")
 """The groups of rank 5, which the others wait for."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("names", "key"),
     [
@@ -198,6 +199,7 @@ def test_groups_by_the_process_group_of_collectives(tmp_path: Path) -> None:
     scope.trace.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "groups",
     [

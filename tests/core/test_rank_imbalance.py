@@ -38,6 +38,7 @@ def written(folder: Path, late: int | None, count: int = 8) -> Trace:
     return open_trace([folder], index_dir=folder / "index")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("late", [0, 3, 7])
 def test_the_culprit_is_named(late: int, tmp_path: Path) -> None:
     """The rank that comes last is the finding's and the first of the table, not one of those that wait."""

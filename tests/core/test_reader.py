@@ -114,6 +114,7 @@ def test_broken_events_are_counted(tmp_path: Path) -> None:
     assert text[result.problems[0].offset :].startswith('{"ph"')
 
 
+@pytest.mark.slow
 def test_any_number_of_events_is_repaired(tmp_path: Path) -> None:
     """Rooms of the columns grow with repaired events as they do with sound ones, for either scanner."""
     texts = [event(n).replace("1.5", "NaN" if n % 2 else "1.5", 1) for n in range(6000)]
@@ -309,6 +310,7 @@ def test_the_memory_of_reading_goes_with_it(decoder: str, tmp_path: Path) -> Non
         gc.enable()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chunk_size", [2_000, 30_000, 1 << 20])
 @pytest.mark.parametrize("decoder", ["native", "python"])
 def test_a_file_that_grows_is_read_as_it_was(decoder: str, chunk_size: int, tmp_path: Path) -> None:

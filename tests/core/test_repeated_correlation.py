@@ -137,6 +137,7 @@ def test_arrows_of_ranks_with_one_numbering_do_not_cross(shift: int, tmp_path: P
         assert launch == f"launch{name[1:]}@{int(at) - 450}" and not doubtful
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by_flow", [False, True])
 @pytest.mark.parametrize("later_us", [0, 3, 37])
 @pytest.mark.parametrize("one_stream", [False, True])

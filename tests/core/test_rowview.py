@@ -34,6 +34,7 @@ def brute(left_over: list[tuple[int, S]], low: int, high: int) -> tuple[int, int
     return len(inside), longest, sum(min(s.end, high) - max(s.start, low) for _, s in inside if s.duration)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("count", "share"), [(1, 1.0), (30, 0.5), (3000, 0.9), (9000, 0.05), (50, 0.0)])
 def test_cells_equal_brute_force_over_what_is_left(tmp_path: Path, count: int, share: float) -> None:
     """Few or many slices, long ones too: count, longest and busy time are those of the slices left."""

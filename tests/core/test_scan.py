@@ -56,6 +56,7 @@ def in_child(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scan_child, "WORTH", 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "count"),
     [

@@ -91,6 +91,7 @@ def restamped(pair: dict[str, Any], folder: Path, zone: int, skew: float) -> Tel
     return open_log(path)
 
 
+@pytest.mark.slow
 @needs_corpus
 @pairs
 @pytest.mark.parametrize(

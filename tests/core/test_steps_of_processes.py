@@ -44,6 +44,7 @@ def _rows(events: list[dict[str, Any]], folder: Path, attribute: str) -> list[di
     return list(steps(scope).steps.rows())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attribute", ["launch", "window"])
 @pytest.mark.parametrize("where", WHERE)
 @pytest.mark.parametrize("later_us", [0, 30])

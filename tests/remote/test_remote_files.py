@@ -87,6 +87,7 @@ def test_arguments_over_http_cost_a_range_not_the_file(folder: Path) -> None:
         trace.close()
 
 
+@pytest.mark.slow
 def test_a_server_without_ranges_is_read_as_a_stream(folder: Path) -> None:
     """The whole file comes each time, and the trace is the same."""
     with web_server(folder, with_ranges=False) as (url, _):
@@ -104,6 +105,7 @@ def test_a_page_that_lists_files_is_a_folder(folder: Path) -> None:
         assert [member.rank for member in trace.members] == [0, 1, 2]
 
 
+@pytest.mark.slow
 def test_a_file_written_anew_gets_an_index_of_its_own(folder: Path, stored: str) -> None:
     """An object of another ETag is another trace, though its name and size are the same."""
     import s3fs

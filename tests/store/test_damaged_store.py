@@ -257,6 +257,7 @@ def test_collecting_into_a_store_writes_through_no_link(tmp_path: Path) -> None:
     assert done.stderr.count("\n") == 1 and not list((tmp_path / "elsewhere").iterdir())
 
 
+@pytest.mark.slow
 def test_a_part_that_unpacks_to_more_than_it_may_is_refused(tmp_path: Path) -> None:
     """A few KB of zeros for more memory than 64 ranks ever need."""
     store = store_with_indexes(tmp_path, 1)

@@ -114,6 +114,7 @@ def plain_runs(store: CaptureStore, number: int, cells: int) -> list[tuple[int, 
     return runs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cells", [512, 128, 100, 64])
 def test_lines_of_ranks_are_those_of_each_alone(traces: Path, tmp_path: Path, cells: int) -> None:
     """Worked out for many ranks at once, as cell by cell: what runs longest, and where most is waiting."""
@@ -189,6 +190,7 @@ def test_a_rank_opens_from_its_index_or_its_trace(traces: Path, tmp_path: Path) 
     trace.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["../secret.json", "/etc/passwd", "a/../../b", "", "a\0b", "x" * 9999])
 def test_names_that_lead_elsewhere_are_refused(tmp_path: Path, name: str) -> None:
     """A store that came from somebody else names no file outside of the traces' folder."""

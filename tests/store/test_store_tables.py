@@ -32,6 +32,7 @@ def store_of(traces: Path, store: Path) -> Path:
     return store
 
 
+@pytest.mark.slow
 @needs_corpus
 @pytest.mark.parametrize("name", ["dlrm_8gpu_ranks0-3", "torch213_ddp_gloo_2ranks"])
 def test_ranks_of_a_store_are_those_of_its_traces(name: str, tmp_path: Path) -> None:
@@ -79,6 +80,7 @@ def test_what_needs_traces_is_refused(tmp_path: Path) -> None:
         assert json.loads(tracelane(name, store, "--json").stdout)["command"] == name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_a_damaged_store_says_so_or_answers(tmp_path: Path, seed: int) -> None:
     """Bytes changed, cut off or added anywhere: every table, or one line."""
@@ -107,6 +109,7 @@ def test_a_damaged_store_says_so_or_answers(tmp_path: Path, seed: int) -> None:
 VALUES: tuple[object, ...] = (None, -1, 2**70, 0.5, "x", [], {}, [[]], [["a", "b"]], True, float("nan"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_values_that_somebody_made_up_are_refused(tmp_path: Path, seed: int) -> None:
     """Sound checksums, but any value in place of any other: every table, or one line."""

@@ -76,6 +76,7 @@ async def test_palette_on_a_tiny_screen(trace: Trace) -> None:
             assert app.is_running, key
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("errors_are_shown")
 async def test_an_index_that_vanishes(tmp_path: Path) -> None:
     """What needs a column that is gone says so or has the index built again; all else goes on working."""

@@ -41,6 +41,7 @@ async def test_a_wrong_clock_is_told_and_mended(trace: Trace) -> None:
         assert app.session.clocks.offsets[KEY] == 1_997_000
 
 
+@pytest.mark.slow
 async def test_a_clock_set_by_hand(trace: Trace) -> None:
     """:device-offset sets seconds, what is still wrong is told; auto estimates; alone it takes back."""
     app = TracelaneApp(trace, config=Config())

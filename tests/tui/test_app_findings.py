@@ -62,6 +62,7 @@ async def test_a_roomy_panel_lists_them(trace: Trace) -> None:
         assert "600 µs  Gaps while the host launches: In 2 gaps" in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("key", "keys"), [("2", "Enter: evidence"), ("t", "← → sort · Enter: the longest")])
 async def test_a_panel_tells_where_the_arrows_are(trace: Trace, key: str, keys: str) -> None:
     """Only while the arrows are in a panel it says what they do there, else how they get there."""

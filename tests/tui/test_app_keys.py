@@ -239,6 +239,7 @@ async def test_theme(trace: Trace) -> None:
         assert "tracelane-dark" in message(app)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [(80, 24), (20, 5), (5, 2), (1, 1), (300, 100)])
 async def test_any_size(trace: Trace, size: tuple[int, int]) -> None:
     """Every size is drawn, resized to another in the middle, and keeps the place."""

@@ -45,6 +45,7 @@ async def typed(pilot: Pilot[None], line: str) -> None:
     await pilot.pause()
 
 
+@pytest.mark.slow
 async def test_a_log_opened_in_the_viewer(
     trace: Trace, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -117,6 +118,7 @@ async def test_no_log_to_move(trace: Trace) -> None:
         assert ":smi FILE" in message(app)
 
 
+@pytest.mark.slow
 async def test_the_read_out_follows_the_cursor(overlay: Overlay) -> None:
     """On a log's lane the details show value, meaning and line of the log at the cursor, nothing selected."""
     app = TracelaneApp(overlay, config=Config())

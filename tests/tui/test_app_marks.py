@@ -229,6 +229,7 @@ def test_marks_outlive_the_index(trace: Trace, tmp_path: Path) -> None:
     assert read_marks(_file(again, "marks")) == (Mark(1, 2, "x"),)
 
 
+@pytest.mark.slow
 async def test_places_by_name_and_number(trace: Trace) -> None:
     """g goes to a mark by its text and to an event by its number, and says which there are not."""
     async with open_viewer(trace, (120, 50)) as (app, pilot):

@@ -40,6 +40,7 @@ async def test_rows_lead_to_slices(trace: Trace) -> None:
         assert app.session.selection == SliceId(0, 14)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("query", "error"),
     [

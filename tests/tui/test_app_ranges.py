@@ -84,6 +84,7 @@ async def test_the_table_speaks_of_the_range(trace: Trace) -> None:
         assert app.session.selection == SliceId(0, int(ordinal))
 
 
+@pytest.mark.slow
 async def test_only_narrows_the_table(trace: Trace) -> None:
     """With `:only` the table counts the lanes shown and says how many they are."""
     async with open_viewer(trace, (120, 50)) as (app, pilot):

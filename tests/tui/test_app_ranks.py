@@ -66,6 +66,7 @@ def test_many_ranks_start_as_a_line_each(tmp_path: Path, ranks: int, folded: boo
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("only", "ranks"),
     [
@@ -174,6 +175,7 @@ async def test_the_ranks_clocks_are_switched(tmp_path: Path) -> None:
         assert "not two ranks" in message(app)
 
 
+@pytest.mark.slow
 @needs_corpus
 async def test_the_panel_of_ranks(corpus_cache: Path) -> None:
     """9 shows the ranks, again their collectives and the steps; Enter goes to the slice behind a row."""

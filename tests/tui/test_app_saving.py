@@ -100,6 +100,7 @@ async def test_picture(trace: Trace, tmp_path: Path) -> None:
         assert "Stream" in drawing and "linear" not in drawing
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("line", "said"),
     [

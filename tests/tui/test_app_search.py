@@ -145,6 +145,7 @@ async def test_a_filter_hides_and_says_how_much(trace: Trace) -> None:
         assert "hidden" not in header(app) and len(runs_of(app, 0)) >= 8
 
 
+@pytest.mark.slow
 async def test_up_and_down_pass_over_what_a_filter_hides(tmp_path: Path) -> None:
     """With a filter ↑ ↓ and J K reach only slices that it leaves: past hidden ancestors, rows and lanes."""
     nest = [("step", 0, 100), ("hidden", 5, 90), ("wanted", 10, 30), ("hidden", 50, 30), ("wanted", 55, 10)]

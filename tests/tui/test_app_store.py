@@ -66,6 +66,7 @@ async def test_keys_group_the_ranks_anew(picture: Trace) -> None:
         assert app.rank_grouping == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("times", [1, 3, 4], ids=["ranks", "slowest by step", "heat map"])
 async def test_enter_on_a_row_of_a_table_opens_its_rank(picture: Trace, times: int) -> None:
     """The rank that the others wait for stands first in the ranks and in each step."""

@@ -15,6 +15,7 @@ from tracelane.core.trace import open_trace
 BUG = "this should not have happened: ValueError: odd numbers"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("errors_are_shown")
 @pytest.mark.parametrize(
     ("error", "cancelled", "text"),

@@ -150,6 +150,7 @@ PAIRS = [
 ]
 
 
+@pytest.mark.slow
 @needs_corpus
 @pytest.mark.parametrize(("before", "now", "change", "verdict", "code"), PAIRS)
 def test_kernel_time_decides(

@@ -51,6 +51,7 @@ def test_long_tables_are_cut_and_say_so(capsys: pytest.CaptureFixture[str]) -> N
     assert "backward graph" in text
 
 
+@pytest.mark.slow
 @needs_corpus
 async def test_the_panel_turns_through_its_tables(tmp_path: Path) -> None:
     """8 shows the signs, then regions, graphs, steps, code and phases, then the signs again."""

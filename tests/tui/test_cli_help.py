@@ -71,6 +71,7 @@ def test_every_command_has_two_examples() -> None:
             assert {word for word in arguments if word.startswith("-")} <= known, line
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RUN)
 def test_examples_run(name: str, demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Examples end well on the demo's trace."""

@@ -71,6 +71,7 @@ def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, s
     return code, json.dumps(answer), output.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("option", PARTS)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_part_of_a_trace_is_another(

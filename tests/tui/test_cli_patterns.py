@@ -332,6 +332,7 @@ def _written(tape: Recording, path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 @needs_corpus
 @pytest.mark.parametrize("name", NAMED)
 def test_files_of_the_guide(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -347,6 +348,7 @@ def test_files_of_the_guide(name: str, tmp_path: Path, capsys: pytest.CaptureFix
     assert not absent & set(rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_other_numbers(pattern: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """With other names, counts and times a pattern is named in the steps that have it, nothing like it is."""
@@ -360,6 +362,7 @@ def test_other_numbers(pattern: str, tmp_path: Path, capsys: pytest.CaptureFixtu
     assert rule not in _findings(_written(lacking, tmp_path / "b" / "trace.json"), capsys)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(
     "pattern", ["overhead", "compute", "hidden copy", "gap once", "uneven", "graph breaks"]
@@ -373,6 +376,7 @@ def test_other_forms(pattern: str, form: str, tmp_path: Path, capsys: pytest.Cap
     assert rule not in _findings(_written(FORMS[form](lacking), tmp_path / "lacking" / "trace.json"), capsys)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize("pattern", ["synchronisation at the end", "transfers", "hidden copy", "gap once"])
 def test_other_devices(pattern: str, unit: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -385,6 +389,7 @@ def test_other_devices(pattern: str, unit: str, tmp_path: Path, capsys: pytest.C
     assert rule not in lacks
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("late", [0, 7, 300])
 @pytest.mark.parametrize("pattern", ["overhead", "compute", "hidden copy", "gap once", "bmm", "graph breaks"])
 def test_ranks_in_one_file(
@@ -417,6 +422,7 @@ def test_the_first_offset_is_no_clock_error(tmp_path: Path, capsys: pytest.Captu
     assert "device-clock" in _findings(_written(early, tmp_path / "early.json"), capsys)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["trace", "summary", "part"])
 def test_compiled_slower_than_another_trace(
     form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -21,6 +21,7 @@ NO_TEXTUAL = "sys.modules['textual'] = None"
 ALTERNATE_SCREEN = "\x1b[?1049h"
 
 
+@pytest.mark.slow
 def test_picture_without_a_terminal(demo: Path, cache: str) -> None:
     """Into a pipe go lanes and a summary, without colours, without loading the viewer, and exit code 0."""
     done = tracelane(str(demo), "--index-dir", cache, "--height", "60", code=NO_TEXTUAL)
@@ -31,6 +32,7 @@ def test_picture_without_a_terminal(demo: Path, cache: str) -> None:
     assert "\x1b" not in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("term", ["dumb", ""])
 def test_picture_on_a_terminal_that_cannot_move_its_cursor(demo: Path, cache: str, term: str) -> None:
     """With TERM unset or dumb the picture is printed, though stdout is a terminal."""
@@ -86,6 +88,7 @@ def test_times_that_mean_nothing_are_refused(
     assert error.count("\n") == 1 and error.startswith("tracelane: ")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "content", [None, b"", b"<!DOCTYPE html><html></html>", b"version https://git-lfs.github.com/spec/v1\n"]
 )
@@ -117,6 +120,7 @@ def test_file_called_like_a_command(demo: Path, tmp_path: Path) -> None:
         assert done.returncode == 0 and "3,481 events" in done.stdout, done.stderr
 
 
+@pytest.mark.slow
 def test_standard_input(demo: Path) -> None:
     """`-` reads the trace from standard input."""
     done = tracelane("-", stdin=demo)

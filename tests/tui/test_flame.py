@@ -39,6 +39,7 @@ def test_the_list_of_commands_names_it(query: str) -> None:
     assert listed(help_rows({}), query)[0].command_id == "panel-tree"
 
 
+@pytest.mark.slow
 async def test_its_key_shows_each_of_its_trees(trace: Trace) -> None:
     """The key shows the tree from the top, then from the bottom, by thread and by launch."""
     (key,) = next(entry.keys for entry in COMMANDS if entry.id == "panel-tree")
@@ -93,6 +94,7 @@ async def test_where_there_is_little_room_one_takes_the_others_place(trace: Trac
         assert pane.flame.size.height > 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("in_table", [False, True])
 async def test_enter_lists_the_slices_of_a_call(trace: Trace, in_table: bool) -> None:
     """As many as its row counts, the longest first; Enter on one selects it."""

@@ -166,6 +166,7 @@ async def test_how_far_the_others_are(tmp_path: Path) -> None:
         assert line not in screen_text(app)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [(80, 24), (20, 5), (5, 2), (1, 1), (300, 100)])
 async def test_any_size(tmp_path: Path, size: tuple[int, int]) -> None:
     """Any size of terminal shows what it can, before and after there are lanes."""
@@ -200,6 +201,7 @@ async def test_nothing_moves_when_others_come(tmp_path: Path) -> None:
         assert app.session.viewport.span >= before.viewport.span
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rank", [0, 1, 3])
 async def test_settling_keeps_the_place(tmp_path: Path, rank: int) -> None:
     """When all are there collectives set the clocks; the lane looked at stays where it was."""
@@ -229,6 +231,7 @@ async def test_settling_keeps_the_place(tmp_path: Path, rank: int) -> None:
         assert app.session.panel == "ranks"
 
 
+@pytest.mark.slow
 async def test_untouched_it_opens_as_ever(tmp_path: Path) -> None:
     """Who only looked sees in the end what the trace opens with that was indexed before."""
     folder = rank_files(tmp_path / "run", 3, late_us=30)
@@ -286,6 +289,7 @@ async def test_where_the_processes_are_ended(tmp_path: Path) -> None:
         assert app.trouble is script.error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("some", [False, True])
 @pytest.mark.parametrize(("answer", "stops"), [("y", True), ("n", False)])
 async def test_ctrl_c_asks_first(tmp_path: Path, some: bool, answer: str, stops: bool) -> None:

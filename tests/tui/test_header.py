@@ -69,6 +69,7 @@ def test_busy_shares_name_their_device(devices: list[DeviceShare], text: list[st
     assert [cell_len(one) for one in texts] == sorted((cell_len(one) for one in texts), reverse=True)
 
 
+@pytest.mark.slow
 @needs_corpus
 @pytest.mark.parametrize("width", [40, 60, 80, 132, 200])
 @pytest.mark.parametrize(

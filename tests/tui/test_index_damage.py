@@ -62,6 +62,7 @@ def flip(path: Path, at: int = 2, bits: int = 0xFF) -> None:
     path.write_bytes(data)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "command"),
     [
@@ -117,6 +118,7 @@ def test_an_index_of_another_trace_is_not_taken(folder: Path) -> None:
     assert now.out == before.out and "that of another file" in now.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("column", "value"),
     [

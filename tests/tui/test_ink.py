@@ -91,6 +91,7 @@ def windows(trace: Trace, chance: random.Random) -> Iterator[Viewport]:
         yield Viewport(chance.randint(start, end - span), span, WIDTH)
 
 
+@pytest.mark.slow
 @needs_corpus
 @pytest.mark.parametrize("path", TRACES)
 @pytest.mark.parametrize("eighths", [True, False])

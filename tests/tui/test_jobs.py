@@ -107,6 +107,7 @@ async def test_idle_before_a_step(a100: Trace) -> None:
         assert "class" in text and "ended by" in text and "launched by" in text
 
 
+@pytest.mark.slow
 async def test_idle_on_the_lane_that_works_most(tmp_path: Path) -> None:
     """With no lane chosen the gap is one of the kernels' stream, not of the copies' lane above it."""
     trace = open_trace(write_demo(tmp_path)[0], index_dir=tmp_path / "index")
@@ -118,6 +119,7 @@ async def test_idle_on_the_lane_that_works_most(tmp_path: Path) -> None:
         assert 153_425_000 <= thing.end - thing.start < 153_426_000  # as the guide says
 
 
+@pytest.mark.slow
 @needs_corpus
 @pytest.mark.parametrize(
     ("keys", "selected"), [("Kb", "cudaLaunchKernelExC"), ("Kbo", "nccl"), ("KK", "nccl")]
@@ -156,6 +158,7 @@ async def test_call_tree_of_a_step(a100: Trace) -> None:
         assert f"ProfilerStep#{step.label}" in text
 
 
+@pytest.mark.slow
 @needs_corpus
 @pytest.mark.parametrize(
     ("typed", "said"),
@@ -205,6 +208,7 @@ async def test_table_of_the_next_step(a100: Trace) -> None:
         assert "Name" in text and "Category" in text
 
 
+@pytest.mark.slow
 async def test_power_at_a_kernel(tmp_path: Path) -> None:
     """With a telemetry log over the trace the details of a kernel say what its device drew then."""
     trace = open_trace(write_demo(tmp_path)[0], index_dir=tmp_path / "index")
@@ -225,6 +229,7 @@ async def test_what_launched_a_kernel(a100: Trace) -> None:
         assert a100.name(thing.row, thing.index) == "cudaLaunchKernelExC"
 
 
+@pytest.mark.slow
 @needs_corpus
 async def test_finding_a_name(a100: Trace) -> None:
     """A hit is selected, told with its name, and long enough on the screen to be seen."""

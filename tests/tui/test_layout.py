@@ -184,6 +184,7 @@ def test_pinned_lanes_stay_above() -> None:
     assert [layout.line_at(y, 10, 20) for y in range(20)] == lines
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("height", [1, 2, 3, 10, 200])
 @pytest.mark.parametrize("pinned", [0, 1, 5])
 def test_any_height(height: int, pinned: int) -> None:

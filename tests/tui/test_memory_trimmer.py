@@ -41,6 +41,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return Clock(monkeypatch)
 
 
+@pytest.mark.slow
 def test_after_work_at_rest(clock: Clock) -> None:
     """Nothing is done during work and without work; once after work, when the viewer rests."""
     trims: list[float] = []
@@ -51,6 +52,7 @@ def test_after_work_at_rest(clock: Clock) -> None:
     assert trims == [4.0]
 
 
+@pytest.mark.slow
 def test_without_rest(clock: Clock) -> None:
     """Where work never ends it is done every ten seconds."""
     trims: list[float] = []
@@ -61,6 +63,7 @@ def test_without_rest(clock: Clock) -> None:
     assert trims == [LATEST_S + 1, 2 * (LATEST_S + 1), 3 * (LATEST_S + 1)]
 
 
+@pytest.mark.slow
 def test_garbage_goes(clock: Clock) -> None:
     """What only refers to itself is freed, however few such objects there are."""
     cycle = Cycle()
@@ -111,6 +114,7 @@ library.fflush(None)
 """Prints what glibc says of its heaps, an element for each, while four threads hold memory."""
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_info"), reason="another C library than glibc")
 def test_threads_share_one_heap() -> None:
     """Threads of the viewer take memory from one heap, not each from its own."""

@@ -35,6 +35,7 @@ def tops(trace: Trace, session: Session, process: int) -> list[int]:
     return [y for y in ys if y is not None]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", [1, 2, 3, 40])
 @pytest.mark.parametrize("rows", [1, 4, 5, 9, 60])
 @pytest.mark.parametrize("height", [8, 16, 17, 18, 40, 200])

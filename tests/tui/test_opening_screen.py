@@ -183,6 +183,7 @@ async def test_escape_never_cancels(running: Scripted, tmp_path: Path) -> None:
         assert "indexing goes on" in message(app)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("answer", "stops"), [("y", True), ("n", False), ("escape", False), ("w", False)])
 async def test_ctrl_c_asks_first(running: Scripted, tmp_path: Path, answer: str, stops: bool) -> None:
     """Ctrl+C asks; only y stops, and while it asks the picture stays."""

@@ -49,6 +49,7 @@ def test_panels_that_lead_to_nothing_are_dim_beside_the_chosen_one() -> None:
     assert {("Category", "dim"), ("Lane", "underline")} <= styles
 
 
+@pytest.mark.slow
 async def test_a_panel_without_rows_says_what_is_not_there(trace: Trace) -> None:
     """Each panel has a sentence of its own, and shows it where the trace has nothing for it."""
     assert set(PANELS) < set(panel_names())

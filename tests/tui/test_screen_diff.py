@@ -100,6 +100,7 @@ def random_line(chance: random.Random, y: int, alphabet: str) -> str:
     return line(y, *pieces, x=x)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alphabet", ["ab  ░│", "ab  ░│" + "語", "a  e\u0301"])
 def test_what_is_sent_shows_the_same(alphabet: str) -> None:
     """Frame after frame the screen looks as if all had been sent, wide and combining letters included."""

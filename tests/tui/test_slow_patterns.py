@@ -134,6 +134,7 @@ async def test_the_viewer_says_so(line: str, trace: Trace) -> None:
         assert not app.session.only and not app.session.hidden_lanes
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("patient")
 @pytest.mark.parametrize("line", [f"only {SLOW}", f"hide {SLOW}", f"filter /{SLOW}/"])
 async def test_escape_gives_up(line: str, trace: Trace) -> None:

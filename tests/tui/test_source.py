@@ -80,6 +80,7 @@ def trace(tmp_path: Path) -> Trace:
     return open_events(tmp_path, events)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("ordinal", "file", "line"), [(0, "model.py", 120), (1, "model.py", 120), (2, "out.py", 1)]
 )
