@@ -42,6 +42,7 @@ DEVICES = TableSchema(
         Column("end_ns", "last end", "ns", moment=True, detail=True),
     ),
     keys=("rank", "label"),
+    chief=("label", "rank", "busy_ns", "idle_share", "idle_ns", "compute_share"),
 )
 STREAMS = TableSchema(
     "streams",

@@ -36,6 +36,7 @@ COMPILE = TableSchema(
         Column("meaning", "what it shows", "text"),
     ),
     jumps_to="the first",
+    chief=("name", "count", "total_ns", "first_ns"),
 )
 RECOMPILED = TableSchema(
     "recompiled",

@@ -94,7 +94,7 @@ def code_table(scope: Scope) -> Table:
     for row in rows:
         row["share"] = row["total_ns"] / max(1, total)
     title, totals = "Device time by code", {"total_ns": total}
-    schema = TableSchema("compile_code", title, COLUMNS)
+    schema = TableSchema("compile_code", title, COLUMNS, chief=("name", "total_ns", "share", "compiled_ns"))
     table = Table.from_rows(schema, scope.text, rows, jumps, totals=totals)
     return table.sort("total_ns")
 

@@ -57,6 +57,7 @@ COMPILE_PHASES = TableSchema(
         Column("share", "share", "share"),
         Column("max_ns", "longest", "ns", statistic=True),
     ),
+    chief=("phase", "name", "self_ns", "count", "share"),
 )
 COMPILATIONS = TableSchema(
     "compilations",

@@ -48,6 +48,7 @@ COMPILE_REGIONS = TableSchema(
         Column("max_ns", "longest", "ns", statistic=True),
         Column("note", "note", "text"),
     ),
+    chief=("name", "total_ns", "count", "self_ns"),
 )
 COMPILE_GRAPHS = TableSchema(
     "compile_graphs",
@@ -61,6 +62,7 @@ COMPILE_GRAPHS = TableSchema(
         Column("max_ns", "longest", "ns", statistic=True),
         Column("steps", "steps", "text"),
     ),
+    chief=("name", "total_ns", "count", "mean_ns"),
 )
 COMPILE_STEPS = TableSchema(
     "compile_steps",
@@ -79,6 +81,7 @@ COMPILE_STEPS = TableSchema(
         Column("compile_ns", "compile time", "ns"),
     ),
     jumps_to="the step",
+    chief=("name", "compilations", "compile_ns", "graph_calls"),
 )
 
 

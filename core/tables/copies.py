@@ -35,6 +35,7 @@ COPIES = TableSchema(
         Column("max_ns", "longest", "ns", statistic=True),
         Column("without_bytes", "without bytes", "count"),
     ),
+    chief=("memory", "bytes", "time_ns", "bandwidth", "count", "rank"),
 )
 MEMORY_TYPE = KERNEL_TYPES.index("memory")
 GB = 1e9

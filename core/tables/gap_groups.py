@@ -35,6 +35,7 @@ COLUMNS = (
     Column("max_ns", "max", "ns", statistic=True),
 )
 STEPS = Column("steps", "in steps", "count")
+CHIEF = ("before", "after", "idle_ns", "class", "gaps")
 
 FEW = 4096
 """Up to so many names a table of all pairs of names is cheaper than sorting millions of gaps."""
@@ -133,7 +134,9 @@ def recurring_gaps(idle: Idle, steps: StepSpans | None = None) -> Table:
         [len(stream.after) for stream in streams],
     )
     return Table.from_arrays(
-        TableSchema("recurring", "Gaps by what lies around them", columns, keys=("before", "after")),
+        TableSchema(
+            "recurring", "Gaps by what lies around them", columns, keys=("before", "after"), chief=CHIEF
+        ),
         idle.scope,
         data,
         totals=totals,

@@ -44,6 +44,7 @@ STREAMS = TableSchema(
         Column("other_gaps", "other gaps", "count"),
         Column("other_share", "other %", "share"),
     ),
+    chief=("stream", "device", "idle_ns", "host_wait_share", "kernel_wait_share", "rank"),
 )
 LONGEST_GAPS = TableSchema(
     "gaps",

@@ -43,6 +43,7 @@ COLUMNS = (
     Column("max_ns", "max", "ns", statistic=True),
     Column("stdev_ns", "stdev", "ns", statistic=True),
 )
+CHIEF = ("name", "total_ns", "share", "count")
 RUNS = 1000
 """How many runs are listed unless --limit says otherwise."""
 NO_TYPE = "other"
@@ -132,7 +133,9 @@ def kernels(
         np.array([work.device.source for work in works], np.int64), [len(work) for work in works]
     )
     return Table.from_arrays(
-        TableSchema("kernels", TITLES.get(by, f"Kernels by {by}"), (*COLUMNS, *more), keys=("name",)),
+        TableSchema(
+            "kernels", TITLES.get(by, f"Kernels by {by}"), (*COLUMNS, *more), keys=("name",), chief=CHIEF
+        ),
         scope.text,
         data,
         totals={"count": len(groups.codes), "total_ns": total},

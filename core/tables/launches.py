@@ -52,6 +52,7 @@ LAUNCHES = TableSchema(
         Column("long_calls", "call > 50 µs", "count"),
         Column("long_delays", "delay > 100 µs", "count"),
     ),
+    chief=("name", "delay_median_ns", "call_ns", "count"),
 )
 QUEUES = TableSchema(
     "queues",

@@ -42,6 +42,7 @@ MEMORY = TableSchema(
     ),
     keys=("rank", "name"),
     jumps_to="the op at the peak",
+    chief=("name", "peak_bytes", "last_bytes", "kept", "rank"),
 )
 LIVE_COLUMNS = (
     Column("rank", "rank", "text"),
@@ -53,6 +54,7 @@ LIVE_COLUMNS = (
     Column("held_ns", "held", "ns", statistic=True),
     Column("address", "address", "text"),
 )
+LIVE_CHIEF = ("name", "bytes", "held_ns", "allocator")
 MEMORY_CURVE = TableSchema(
     "memory_curve",
     "Memory over time",
@@ -286,7 +288,9 @@ def _live_table(
                 f"{use.allocator.title}: {more:,} smaller ones, {format_bytes(rest)}, are not listed"
             )
     return Table.from_rows(
-        TableSchema(name, title, LIVE_COLUMNS, keys=("rank", "allocator", "name"), jumps_to="the op"),
+        TableSchema(
+            name, title, LIVE_COLUMNS, keys=("rank", "allocator", "name"), jumps_to="the op", chief=LIVE_CHIEF
+        ),
         result.scope,
         rows,
         jumps,

@@ -39,6 +39,7 @@ AVERAGES = {"cpu_avg_ns": "cpu_total_ns", "device_avg_ns": "device_total_ns"}
 
 NOTHING = np.empty(0, np.int64)
 """The column for values that are all zero: most traces have no memory, many no device."""
+CHIEF = ("self_cpu_ns", "device_total_ns", "cpu_total_ns", "calls")
 NO_SLICE = -1
 """The position that a row without slices of its own jumps to."""
 
@@ -355,8 +356,9 @@ def _table(scope: Scope, by: Grouping, rows: dict[_Key, _Row], notes: list[str])
     }
     positions = np.array([row.longest[2] for row in chosen], np.int64)
     read_by = "self_device_ns" if np.any(device) else "self_cpu_ns"
+    chief = ("name", *identity[3:], *CHIEF)
     return Table.from_arrays(
-        TableSchema("ops", "Ops", tuple(columns), tuple(identity), read_by=read_by),
+        TableSchema("ops", "Ops", tuple(columns), tuple(identity), read_by=read_by, chief=chief),
         scope.text,
         data,
         totals=totals,

@@ -41,6 +41,7 @@ RANK_COLUMNS = (
     Column("memory_ns", "memory", "ns", detail=True),
     Column("collectives", "collectives", "count", detail=True),
 )
+RANK_CHIEF = ("rank", "step_ns", "comm_ns", "waited_ns", "kept_waiting_ns", "compute_ns")
 COLLECTIVES = TableSchema(
     "collectives",
     "Collectives",
@@ -59,6 +60,7 @@ COLLECTIVES = TableSchema(
         Column("ends_ns", "ends", "object", detail=True),
         Column("last_rank", "last rank", "id", statistic=True, detail=True),
     ),
+    chief=("name", "spread_ns", "last", "waited_ns"),
 )
 STEP_COLUMNS = (
     Column("step", "step", "text"),
@@ -85,6 +87,7 @@ HEAT_COLUMNS = (
     Column("rank", "by rank", "id"),
     Column("step", "in step", "text"),
 )
+STEP_CHIEF = ("step", "wall_ns", "slowest", "awaited", "kept_waiting_ns")
 HEAT = ".123456789"
 """From “no rank waits for this one in the step” to “the longest wait of all ranks and steps”."""
 HEAT_ROWS, HEAT_CELLS = 30, 48
@@ -161,7 +164,12 @@ def ranks_table(result: Ranks, groups: Mapping[int, str] = NO_GROUPS, most: int 
     rank, *others = RANK_COLUMNS
     columns = (rank, GROUP, *others) if groups else RANK_COLUMNS
     return Table.from_rows(
-        TableSchema("ranks", "Ranks", columns), result.scope, rows, jumps, totals=totals, notes=result.notes
+        TableSchema("ranks", "Ranks", columns, chief=RANK_CHIEF),
+        result.scope,
+        rows,
+        jumps,
+        totals=totals,
+        notes=result.notes,
     )
 
 
@@ -308,7 +316,9 @@ def rank_steps_table(result: Ranks) -> Table:
     jumps = [(result.file_of(step.slowest), step.position) for step in result.steps]
     notes = ("a rank's own time is that of its step without its waiting for others in collectives",)
     title = "Slowest rank of each step"
-    return Table.from_rows(TableSchema("steps", title, STEP_COLUMNS), result.scope, rows, jumps, notes=notes)
+    return Table.from_rows(
+        TableSchema("steps", title, STEP_COLUMNS, chief=STEP_CHIEF), result.scope, rows, jumps, notes=notes
+    )
 
 
 def _median(values: Sequence[int | None]) -> int | None:

@@ -32,6 +32,7 @@ from .table import Column, Table, Tables, TableSchema, Value, Values
 from .work import work_of
 
 PERCENTILES = (50, 95, 99)
+CHIEF = ("step", "source", "process", "wall_ns", "device_busy_ns", "idle_ns", "cpu_busy_ns")
 LAUNCH_NOTE = (
     "{word} time belongs to the step that launched it (HTA cuts it at the step's window, as --attribute "
     "window does; TensorBoard lengthens the step to its end); idle is of the step's own window"
@@ -144,7 +145,7 @@ def _table(scope: Scope) -> Table:
     }
     keys = (*(["source"] if several else []), *(["process"] if processes else []), "step")
     return Table.from_arrays(
-        TableSchema("steps", "Steps", columns, keys),
+        TableSchema("steps", "Steps", columns, keys, chief=CHIEF),
         scope.text,
         data,
         totals=totals,

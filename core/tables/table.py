@@ -78,6 +78,7 @@ class TableSchema:
     read_by: str = ""  # the column by which people read it, greatest first; programs get the rows as they are
     is_drawn: bool = True  # else it is in exports only
     within: str = ""  # rows are sorted within the runs of equal text in this column
+    chief: tuple[str, ...] = ()  # the columns that stay where there is room for few, what matters most first
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -50,6 +50,7 @@ COLUMNS = (
     Column("node", "node", "id", detail=True),
     Column("parent", "parent", "id", detail=True),
 )
+CHIEF = ("name", "total_ns", "self_ns", "calls")
 
 
 @dataclass(frozen=True)
@@ -254,7 +255,9 @@ def tree_table(
     }
     title = {"all": "Call tree", "thread": "Call tree by thread", "launch": "Device time by launch"}[by]
     return Table.from_arrays(
-        TableSchema("tree", title + (FROM_BOTTOM if from_bottom else ""), COLUMNS, keys=("node",)),
+        TableSchema(
+            "tree", title + (FROM_BOTTOM if from_bottom else ""), COLUMNS, keys=("node",), chief=CHIEF
+        ),
         scope.text,
         data,
         totals={"self_ns": whole, "nodes": len(tree)},

@@ -15,6 +15,7 @@ from tracelane.core.trace import open_trace
 from tracelane.tui.draw.palette import Look, key_of
 from tracelane.tui.lanes.look import palette_of
 from tracelane.tui.panels.table import TablePane, columns_of, written_in
+from tracelane.tui.widgets.table import ColumnView, VirtualTable
 
 LENGTHS = [0, 512, 1_000, 37_097, 28_160_000, 310_566_123, 4_200_000_000, 59_999_999_999]
 A100 = "gpu/hta_a100_resnet_ddp_nccl.json.gz"
@@ -100,3 +101,60 @@ async def test_names_have_the_colour_of_their_slices(corpus_cache: Path) -> None
 
 def columns_swatch(pane: TablePane):
     return next(column.swatch for column in pane.table._columns if column.swatch is not None)
+
+
+@needs_corpus
+@pytest.mark.parametrize(
+    ("panel", "expected"),
+    [
+        ("time", ["Device", "Busy", "Idle", "Idle %"]),
+        ("kernels", ["Name", "Total", "Share", "Count"]),
+        ("idle", ["Stream", "Idle", "Host wait %", "Kernel wait %"]),
+        ("gaps", ["Before it", "Ended by", "Idle", "Mostly"]),
+        ("launches", ["Launch call", "Delay median", "Calls", "Launches"]),
+        ("steps", ["Step", "Wall", "CUDA busy", "CUDA idle"]),
+        ("ops", ["Name", "Self CPU", "CUDA total", "CPU total"]),
+        ("tree", ["Name", "Total", "Self", "Calls"]),
+        ("table", ["Name", "Self", "Total", "Count"]),
+        ("lanes-busy", ["Lane", "Busy", "Busy share", "Count"]),
+        ("copies", ["Memory", "Bytes", "Time", "Bandwidth"]),
+    ],
+)
+async def test_what_people_look_for_is_seen_at_80_columns(
+    panel: str, expected: list[str], corpus_cache: Path
+) -> None:
+    """At 80 columns a name has 45 % of the width, and beside it stand the three columns that matter most,
+    whichever column the rows are sorted by first; ‹ and › tell that there are others.
+    """
+    trace = open_trace(CORPUS / A100, index_dir=corpus_cache)
+    async with open_viewer(trace, (80, 24)) as (app, pilot):
+        app.run_command(f"panel-{panel}")
+        await wait_until_idle(app, pilot)
+        if panel == "tree":
+            await pilot.press("tab", "tab")  # from the flame to the list
+        rows = app.main.query_one(f"#{panel}", TablePane).table
+        heading = rows.render_line(0).text
+        titles = [column.title for column in rows._columns]
+        drawn = {titles[number]: size for number, size in rows._placed(rows._width)}
+        assert set(expected) <= set(drawn), heading
+        assert all(title in heading for title in drawn)
+        if expected[0] in ("Name", "Launch call", "Lane"):
+            assert drawn[expected[0]] >= rows._width * 45 // 100
+        hidden = [number for number, title in enumerate(titles) if title not in drawn]
+        last = max(number for number, title in enumerate(titles) if title in drawn)
+        assert ("›" in heading) == (max(hidden, default=0) > last)
+        assert ("‹" in heading) == any(number < last for number in hidden)
+
+
+@pytest.mark.parametrize("sorted_by", range(8))
+def test_the_column_sorted_by_is_always_drawn(sorted_by: int) -> None:
+    """Where there is no room for all, that one takes the room of a chief one, and no cell is lost."""
+    ranks = (0, 1, 0, 3, 0, 2, 0, 0)
+    views = [ColumnView(f"c{n}", 9 * (n != 1), str, chief=rank) for n, rank in enumerate(ranks)]
+    table = VirtualTable()
+    table._columns, table._sorted_by = views, (sorted_by, True)
+    for width in range(30, 90):
+        placed = table._placed(width)
+        numbers = [number for number, _ in placed]
+        assert {1, sorted_by} <= set(numbers) and numbers == sorted(numbers)
+        assert sum(size for _, size in placed) + 2 * (len(placed) - 1) <= width

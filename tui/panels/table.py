@@ -148,7 +148,15 @@ class TablePane(Vertical):
 def columns_of(table: Table, read_by: str = "") -> list[ColumnView]:
     """Return the table's columns as the widget draws and sorts them; what people read it by has bars."""
     read_by = read_by or table.read_by
-    return [_column(table, column, column.key in WIDE, read_by) for column in shown_columns(table)]
+    columns = shown_columns(table)
+    chief = [key for key in table.chief if any(column.key == key for column in columns)]
+    if any(column.change for column in columns):
+        chief = []  # what changed stands beside what is held against it
+    views = [_column(table, column, column.key in WIDE, read_by) for column in columns]
+    return [
+        replace(view, chief=chief.index(column.key) + 1 if column.key in chief else 0)
+        for view, column in zip(views, columns)
+    ]
 
 
 def shown_columns(table: Table) -> list[TableColumn]:
@@ -165,7 +173,7 @@ def _says_nothing(table: Table, column: TableColumn) -> bool:
 
 def _column(table: Table, column: TableColumn, wide: bool, read_by: str) -> ColumnView:
     text = is_left(column)
-    least = len(column.title) + 2  # with the arrow of the sorting
+    least = len(column.title)
     if text:
         values = table.data[column.key][:MEASURED]
         longest = max((len(text_in_cell(table, column, value)) for value in values), default=0)
@@ -178,8 +186,9 @@ def _column(table: Table, column: TableColumn, wide: bool, read_by: str) -> Colu
     part = _part(table, column, read_by)
     if part is not None:
         least = max(least, BAR_WIDTH)
+    titled = len(column.title) + 2  # with the arrow of the sorting
     if column.change:
-        least += len(ARROWS[0])
+        least, titled = least + len(ARROWS[0]), titled + len(ARROWS[0])
 
     def cell_text(row: int) -> str:
         value = table.value(row, column.key)
@@ -190,11 +199,11 @@ def _column(table: Table, column: TableColumn, wide: bool, read_by: str) -> Colu
 
     return ColumnView(
         column.heading,
-        0 if wide else least,
+        0 if wide else max(least, titled),
         cell_text,
         right=not text,
         keys=_sort_keys(table, column),
-        least=least,
+        least=max(least, titled) if wide else least,
         style=style if column.change else None,
         part=part,
     )

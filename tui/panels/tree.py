@@ -187,7 +187,7 @@ def _columns(tree: DrawnTree, first: int, behind: int) -> list[ColumnView]:
 
     numbers = columns_of(replace(tree.table, columns=tree.table.columns[1:]))
     return [
-        ColumnView(tree.table.columns[0].heading, 0, name, keys=np.arange(behind - first)),
+        ColumnView(tree.table.columns[0].heading, 0, name, keys=np.arange(behind - first), chief=1),
         *(_moved(column, first, behind) for column in numbers),
     ]
 

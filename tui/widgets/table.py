@@ -49,10 +49,13 @@ class ColumnView:
     text: Callable[[int], str]
     right: bool = False
     keys: AnyArray | None = None
-    least: int = 0  # cells of a column of no fixed width at least; 0: the table's own number
+    least: int = (
+        0  # cells at least, where there is room for few columns; 0: its width, or the table's own number
+    )
     style: Callable[[int], str] | None = None  # the component class of a row's cell, "" for the row's own
     part: Callable[[int], float] | None = None  # how much of a row's cell a bar behind its text takes, 0..1
     swatch: Callable[[int], Style | None] | None = None  # the colour that stands before a row's text
+    chief: int = 0  # its place among those that stay where there is room for few, from 1 on; 0: as it stands
 
 
 class VirtualTable(ScrollView, can_focus=True):
@@ -233,8 +236,8 @@ class VirtualTable(ScrollView, can_focus=True):
         return title
 
     def _placed(self, width: int) -> list[tuple[int, int]]:
-        """Return (column, cells) of those that are drawn: the first, then as many whole ones as there is room
-        for, from the second on or further right, so that the one sorted by is among them.
+        """Return (column, cells) of those that are drawn: all, or the chief ones and as many others as there
+        is room for, or where none is chief the first and those around the one sorted by.
         """
         columns = self._columns
         fixed = sum(column.width for column in columns) + GAP * (len(columns) - 1)
@@ -244,19 +247,14 @@ class VirtualTable(ScrollView, can_focus=True):
         least = [column.width or max(column.least or self._least, named) for column in columns]
         if sum(least) + GAP * (len(columns) - 1) <= width:
             return [(at, column.width or max(least[at], left)) for at, column in enumerate(columns)]
-        width -= MARKS
-        placed = [(0, max(0, min(width, least[0])))]
         sorted_column = self._sorted_by[0] if self._sorted_by else 0
-        skipped, room = 1, width - least[0]
-        while (
-            skipped < sorted_column and sum(size + GAP for size in least[skipped : sorted_column + 1]) > room
-        ):
-            skipped += 1
-        for number in range(skipped, len(least)):
-            if room < least[number] + GAP:
-                break
-            room -= least[number] + GAP
-            placed.append((number, least[number]))
+        for number, column in enumerate(columns):
+            if column.width and column.least and number != sorted_column:
+                least[number] = column.least  # without the room for the arrow of the sorting
+        is_ranked = any(column.chief for column in columns)
+        drawn = (self._chief_ones if is_ranked else self._from_the_first)(least, width - MARKS)
+        room = width - MARKS - sum(least[number] + GAP for number in drawn) + GAP
+        placed = [(number, max(0, min(width - MARKS, least[number]))) for number in drawn]
         # What is over goes to the first column that takes it.
         for position, (number, size) in enumerate(placed):
             if room > 0 and not columns[number].width:
@@ -264,11 +262,46 @@ class VirtualTable(ScrollView, can_focus=True):
                 break
         return placed
 
+    def _chief_ones(self, least: Sequence[int], width: int) -> list[int]:
+        """Return the columns that find room: the chief one, that sorted by, other chief ones, then the others
+        from the first on.
+        """
+        numbers = range(len(least))
+        ranked = sorted(numbers, key=lambda number: self._columns[number].chief or len(least) + 1)
+        if self._sorted_by:
+            ranked = list(dict.fromkeys((ranked[0], self._sorted_by[0], *ranked)))
+        drawn, room = [ranked[0]], width - least[ranked[0]]
+        for number in ranked[1:]:
+            if least[number] + GAP <= room:
+                drawn.append(number)
+                room -= least[number] + GAP
+            elif not self._columns[number].chief:
+                break
+        return sorted(drawn)
+
+    def _from_the_first(self, least: Sequence[int], width: int) -> list[int]:
+        """Return the first column, then as many whole ones as there is room for, from the second on or
+        further right, so that the one sorted by is among them.
+        """
+        sorted_column = self._sorted_by[0] if self._sorted_by else 0
+        skipped, room = 1, width - least[0]
+        while (
+            skipped < sorted_column and sum(size + GAP for size in least[skipped : sorted_column + 1]) > room
+        ):
+            skipped += 1
+        drawn = [0]
+        for number in range(skipped, len(least)):
+            if room < least[number] + GAP:
+                break
+            room -= least[number] + GAP
+            drawn.append(number)
+        return drawn
+
     def _more(self, width: int) -> str:
         """Return what tells of columns that there is no room for: it stands at the heading's end."""
-        placed = self._placed(width)
-        before = len(placed) > 1 and placed[1][0] > 1
-        behind = bool(placed) and placed[-1][0] + 1 < len(self._columns)
+        drawn = [number for number, _ in self._placed(width)]
+        before = drawn != list(range(len(drawn)))
+        behind = bool(drawn) and drawn[-1] + 1 < len(self._columns)
         return ("‹" if before else "") + ("›" if behind else "")
 
     def _strip(
