@@ -17,7 +17,8 @@ from ..read.batch import PromotedColumn, StringTable, string_table
 from ..read.columns import TABLES, IdKind, Metadata, Table
 from ..read.problem import Problem
 from .column_files import ColumnWriter, smallest_unsigned
-from .loops import Allocate, Interned, Loops
+from .loops import Allocate, Interned
+from .workers import Loops
 
 Track = tuple[str, str]
 WITH_CATEGORY = ("timed", "flows", "asyncs")

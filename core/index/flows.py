@@ -11,8 +11,8 @@ from .batches import NumberedBatches
 from .column_files import ColumnFiles, Scratch
 from .events import FlowEvents
 from .format import FLOW_COUNTS
-from .loops import Correlations, Loops
-from .workers import BuildJob, Worker
+from .loops import Correlations
+from .workers import BuildJob, Loops, Worker
 
 
 @dataclass(frozen=True)

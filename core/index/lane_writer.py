@@ -13,8 +13,8 @@ from ..read.columns import TIME_LIMIT, Table
 from .column_files import ColumnFiles, Scratch
 from .events import FlowEvents, LaneEvents
 from .format import COLUMNS, LONG, NONE, SliceFlag
-from .loops import BEGINS, CLOSING, ENDS, INSTANT, SLICE, Correlations, LaneFlows, LaneRows, Loops
-from .workers import BuildJob, Worker
+from .loops import BEGINS, CLOSING, ENDS, INSTANT, SLICE, Correlations, LaneFlows, LaneRows
+from .workers import BuildJob, Loops, Worker
 
 # Arithmetic with the enum's members takes longer than the numpy call it is for.
 _OVERLAP, _UNCLOSED, _PAIR = int(SliceFlag.OVERLAP), int(SliceFlag.UNCLOSED), int(SliceFlag.PAIR)

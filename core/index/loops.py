@@ -1,4 +1,4 @@
-"""The loops of building: what each does. `native.py` runs them in C, `plain.py` says the same in Python.
+"""What the loops of building take and return; `plain.py` says what each does, `native.py` runs them in C.
 
 Events of lanes stand in columns, lane after lane; `bounds` says where each lane begins, and where the last
 one ends. An *entry* is an index into such columns. What a loop returns holds until it is called again, an
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import numpy as np
 
@@ -87,115 +86,6 @@ class Interned:
             size = max(2 * self.count, self.count + more)
             self.owner_table = np.resize(self.owner_table, size)
             self.owner_string = np.resize(self.owner_string, size)
-
-
-class Loops(Protocol):
-    """The loops, for one thread; raise Cancelled soon after that was asked for."""
-
-    def order(
-        self, bounds: U64, start: I64, duration: I64 | None, ordinal: U32, kind: U8 | None = None
-    ) -> tuple[U32 | None, U64]:
-        """Return the entries of each lane by (kind, start, -duration, ordinal), None if they stand so; and
-        per lane how many are of kind SLICE (any, without kinds) and of kind INSTANT.
-        """
-        ...
-
-    def reorder(self, values: AnyArray, order: U32) -> None:
-        """Put values in an order, where they lie."""
-        ...
-
-    def take(self, values: AnyArray, index: U32) -> AnyArray:
-        """Return values[index]."""
-        ...
-
-    def put(self, values: AnyArray, index: U32, out: AnyArray) -> None:
-        """Do out[index] = values."""
-        ...
-
-    def slots(self, track: U32, following: U64) -> U32:
-        """Return the slot of each event: the next one of its track; `following`, per track, moves on."""
-        ...
-
-    def intern(self, interned: Interned, table: U16, string: U32) -> U32:
-        """Return the numbers of strings, given by table and number there; texts that are new get new ones."""
-        ...
-
-    def texts(self, interned: Interned, table: U16, string: U32, room: int) -> tuple[U8, I64]:
-        """Return the texts of strings, one after the other, and where each ends: as many as fit into so many
-        bytes, but at least one.
-        """
-        ...
-
-    def match(self, bounds: U64, phase: U8) -> U32:
-        """Return the end that closes each begin and the begin that each end closes; NONE.
-
-        An end closes the innermost begin of its stack that is open; names are not compared. Events stand by
-        time and ordinal; `bounds` tells stacks apart.
-        """
-        ...
-
-    def rows(self, bounds: U64, count: U64, start: I64, duration: I64) -> LaneRows:
-        """Return where slices stand: a lane has the first `count` entries of its own, by (start, -duration).
-
-        A slice stands in the lowest free row below its parent's. `start + duration` must fit int64.
-        """
-        ...
-
-    def slices(
-        self,
-        rows: LaneRows,
-        span: range,
-        first: int,
-        start: I64,
-        duration: I64,
-        ordinal: U32,
-        slot_of: U32,
-    ) -> SliceColumns:
-        """Return the columns of the slices of a span of places; place 0 has position `first`.
-
-        `slot_of` is told the position of each event's slice.
-        """
-        ...
-
-    def bind(
-        self,
-        rows: LaneRows,
-        bounds: U64,
-        count: U64,
-        first: int,
-        slices: dict[str, AnyArray],
-        flows: LaneFlows,
-        correlations: Correlations,
-    ) -> None:
-        """Fill in the position of the slice that each flow event of each lane belongs to; NONE.
-
-        Starts, steps and ends with "bp": "e" belong to the deepest slice that contains the stamp, other ends
-        to the next that begins at or after it. Where several begin at the very stamp, those whose correlation
-        is the flow's id come first, then the nearest before it in the file.
-        """
-        ...
-
-    def pair(self, flows: dict[str, AnyArray], pid: U32, categories: int) -> tuple[U32, U32, I64]:
-        """Return arrows as (sources, targets), entries both, and FLOW_COUNTS per category.
-
-        Events of one category and id (and pid, where the id is local to it) make a group, by time and
-        ordinal; each step and end follows the latest start or step before it. Writers whose device clock is
-        off put ends before every start of their id: those follow the first.
-        """
-        ...
-
-    def promote(
-        self, ordinal: U32, values: AnyArray, slot_of: U32, dense: AnyArray, present: U64
-    ) -> tuple[int, int] | None:
-        """Put values at the slots of their events, a later one in place of an earlier one.
-
-        Return the least and greatest integer that has a slot, None without one or of other values.
-        """
-        ...
-
-    def compact(self, dense: AnyArray, present: U64, begin: int, end: int, base: int) -> tuple[U32, AnyArray]:
-        """Return (slots, values) of begin..end where there is one; slots count from `base`."""
-        ...
 
 
 class Rooms:

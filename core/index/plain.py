@@ -28,7 +28,7 @@ from .loops import (
 
 
 class PlainLoops:
-    """The loops as their definitions say."""
+    """The loops for one thread, as their definitions say; raises Cancelled soon after that was asked for."""
 
     def __init__(self, cancel: CancelFlag) -> None:
         """`cancel` is looked at once per lane."""
@@ -37,7 +37,9 @@ class PlainLoops:
     def order(
         self, bounds: U64, start: I64, duration: I64 | None, ordinal: U32, kind: U8 | None = None
     ) -> tuple[U32 | None, U64]:
-        """See `Loops.order`."""
+        """Return the entries of each lane by (kind, start, -duration, ordinal), None if they stand so; and
+        per lane how many are of kind SLICE (any, without kinds) and of kind INSTANT.
+        """
         self._cancel.check()
         n, lanes = len(start), len(bounds) - 1
         lane = np.repeat(np.arange(lanes), np.array(bounds[1:] - bounds[:-1], np.int64))
@@ -50,19 +52,19 @@ class PlainLoops:
         return (None if bool((order == np.arange(n)).all()) else order), sizes
 
     def reorder(self, values: AnyArray, order: U32) -> None:
-        """See `Loops.reorder`."""
+        """Put values in an order, where they lie."""
         values[:] = values[order]
 
     def take(self, values: AnyArray, index: U32) -> AnyArray:
-        """See `Loops.take`."""
+        """Return values[index]."""
         return values[index]
 
     def put(self, values: AnyArray, index: U32, out: AnyArray) -> None:
-        """See `Loops.put`."""
+        """Do out[index] = values."""
         out[index] = values
 
     def slots(self, track: U32, following: U64) -> U32:
-        """See `Loops.slots`."""
+        """Return the slot of each event: the next one of its track; `following`, per track, moves on."""
         self._cancel.check()
         slots = np.empty(len(track), np.uint32)
         for number in np.unique(track).tolist():
@@ -72,7 +74,7 @@ class PlainLoops:
         return slots
 
     def intern(self, interned: Interned, table: U16, string: U32) -> U32:
-        """See `Loops.intern`."""
+        """Return the numbers of strings, given by table and number there; texts that are new get new ones."""
         self._cancel.check()
         interned.grow(len(string))
         numbers = np.empty(len(string), np.uint32)
@@ -85,7 +87,9 @@ class PlainLoops:
         return numbers
 
     def texts(self, interned: Interned, table: U16, string: U32, room: int) -> tuple[U8, I64]:
-        """See `Loops.texts`."""
+        """Return the texts of strings, one after the other, and where each ends: as many as fit into so many
+        bytes, but at least one.
+        """
         self._cancel.check()
         texts: list[bytes] = []
         for of, number in zip(table.tolist(), string.tolist()):
@@ -97,7 +101,11 @@ class PlainLoops:
         return np.frombuffer(b"".join(texts), np.uint8), np.cumsum([len(text) for text in texts])
 
     def match(self, bounds: U64, phase: U8) -> U32:
-        """See `Loops.match`."""
+        """Return the end that closes each begin and the begin that each end closes; NONE.
+
+        An end closes the innermost begin of its stack that is open; names are not compared. Events stand by
+        time and ordinal; `bounds` tells stacks apart.
+        """
         partner = np.full(len(phase), NONE, np.uint32)
         phases = phase.tolist()
         for begin, end in pairwise(bounds.tolist()):
@@ -112,7 +120,10 @@ class PlainLoops:
         return partner
 
     def rows(self, bounds: U64, count: U64, start: I64, duration: I64) -> LaneRows:
-        """See `Loops.rows`."""
+        """Return where slices stand: a lane has the first `count` entries of its own, by (start, -duration).
+
+        A slice stands in the lowest free row below its parent's. `start + duration` must fit int64.
+        """
         n, lanes = len(start), len(count)
         parent, row = np.full(n, NONE, np.uint32), np.zeros(n, np.int64)
         self_time, overlap = np.zeros(n, np.int64), np.zeros(n, np.uint8)
@@ -151,7 +162,10 @@ class PlainLoops:
         ordinal: U32,
         slot_of: U32,
     ) -> SliceColumns:
-        """See `Loops.slices`."""
+        """Return the columns of the slices of a span of places; place 0 has position `first`.
+
+        `slot_of` is told the position of each event's slice.
+        """
         self._cancel.check()
         order = rows.order[span.start : span.stop]
         parent = rows.parent[order]
@@ -176,7 +190,12 @@ class PlainLoops:
         flows: LaneFlows,
         correlations: Correlations,
     ) -> None:
-        """See `Loops.bind`."""
+        """Fill in the position of the slice that each flow event of each lane belongs to; NONE.
+
+        Starts, steps and ends with "bp": "e" belong to the deepest slice that contains the stamp, other ends
+        to the next that begins at or after it. Where several begin at the very stamp, those whose correlation
+        is the flow's id come first, then the nearest before it in the file.
+        """
         for lane, (begin, size) in enumerate(zip(bounds.tolist(), count.tolist())):
             self._cancel.check()
             own = slice(begin, begin + size)
@@ -192,7 +211,12 @@ class PlainLoops:
                 flows.bound[flow] = NONE if entry < 0 else first + int(rows.position[begin + entry])
 
     def pair(self, flows: dict[str, AnyArray], pid: U32, categories: int) -> tuple[U32, U32, I64]:
-        """See `Loops.pair`."""
+        """Return arrows as (sources, targets), entries both, and FLOW_COUNTS per category.
+
+        Events of one category and id (and pid, where the id is local to it) make a group, by time and
+        ordinal; each step and end follows the latest start or step before it. Writers whose device clock is
+        off put ends before every start of their id: those follow the first.
+        """
         self._cancel.check()
         groups: dict[tuple[int, ...], list[int]] = defaultdict(list)
         keys = zip(
@@ -231,7 +255,10 @@ class PlainLoops:
     def promote(
         self, ordinal: U32, values: AnyArray, slot_of: U32, dense: AnyArray, present: U64
     ) -> tuple[int, int] | None:
-        """See `Loops.promote`."""
+        """Put values at the slots of their events, a later one in place of an earlier one.
+
+        Return the least and greatest integer that has a slot, None without one or of other values.
+        """
         self._cancel.check()
         slots = slot_of[ordinal]
         some = np.flatnonzero(slots != NONE)
@@ -243,7 +270,7 @@ class PlainLoops:
         return int(values.min()), int(values.max())
 
     def compact(self, dense: AnyArray, present: U64, begin: int, end: int, base: int) -> tuple[U32, AnyArray]:
-        """See `Loops.compact`."""
+        """Return (slots, values) of begin..end where there is one; slots count from `base`."""
         self._cancel.check()
         slots = np.arange(begin, end)
         bits = np.right_shift(present[slots // 64], (slots % 64).astype(np.uint64)) & np.uint64(1)

@@ -13,10 +13,12 @@ from ..base.errors import Cancelled
 from ..base.progress import CancelledCallback, never
 from ..base.threads import BackgroundThread, usual_threads
 from ..native.library import native_library
-from .loops import Allocate, CancelFlag, Loops, Rooms
+from .loops import Allocate, CancelFlag, Rooms
 from .native import NativeLoops
 from .plain import PlainLoops
 
+Loops: TypeAlias = PlainLoops | NativeLoops
+"""The loops of one thread: in plain Python or in C, with the same results."""
 LOOK_S = 0.02
 """So often the callbacks are asked and told while jobs run."""
 

@@ -16,14 +16,13 @@ import tempfile
 import weakref
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO, Any, Protocol, TypeAlias
+from typing import IO, Any, TypeAlias
 
 from ..base.errors import Cancelled, UnreadableError
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
 from ..remote.files import RemoteFile, is_url
-from .inflate import GzipReader, Openable, PlainReader, RawReader, zip_reader, zstd_reader
+from .inflate import GzipReader, Openable, PlainReader, RawReader, Utf16Reader, zip_reader, zstd_reader
 from .problem import Problem
-from .transcode import Utf16Reader
 
 HEAD = 64 * 1024
 """Bytes at either end that go into the fingerprint."""
@@ -62,29 +61,8 @@ _BARE_UTF16 = (
 )
 
 
-class ByteStream(Protocol):
-    """The inflated trace as UTF-8, from front to back."""
-
-    @property
-    def damage(self) -> Problem | None:
-        """What was wrong with the compressed data, once it has been met."""
-
-    @property
-    def offset(self) -> int:
-        """The offset of the next byte in the inflated UTF-8 text."""
-
-    def read(self, n: int) -> bytes:
-        """Return the next n bytes; fewer only at the end, none when it has been reached."""
-
-    def position_on_disk(self) -> int:
-        """Return how many bytes of the file have been used, for progress."""
-
-    def close(self) -> None:
-        """Let go of the file."""
-
-
 class TextStream:
-    """A reader of inflated bytes made a `ByteStream`: counts offsets, leaves out the byte order mark."""
+    """The inflated text of a source as UTF-8, from front to back, without a byte order mark."""
 
     def __init__(self, reader: RawReader, *, offset: int = 0) -> None:
         self._reader = reader

@@ -14,9 +14,10 @@ import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -58,15 +59,17 @@ ALLOWED_ACTIONS = frozenset(
 )
 
 
-class Answer(Protocol):
-    """The rows of a query as they come."""
+@dataclass(frozen=True)
+class Answer:
+    """The answer to a query: the names of its columns, and what returns the next rows, none at the end."""
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The names of the columns."""
+    columns: tuple[str, ...]
+    fetch: Callable[[], list[tuple[Any, ...]]]
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
         """Yield the rows. Raises UsageError where the query fails on the way, Cancelled."""
+        while rows := self.fetch():
+            yield from rows
 
 
 def has_duckdb() -> bool:
@@ -139,20 +142,6 @@ def _quantile(values: list[float], share: float) -> float | None:
 AGGREGATES = (("median", 1, _Median), ("quantile_cont", 2, _Quantile), ("stddev", 1, _Deviation))
 
 
-class _SqliteAnswer:
-    def __init__(self, cursor: sqlite3.Cursor, cancelled: CancelledCallback) -> None:
-        self._cursor, self._cancelled = cursor, cancelled
-        self.columns = tuple(str(entry[0]) for entry in cursor.description or ())
-
-    def rows(self) -> Iterator[tuple[Any, ...]]:
-        while True:
-            with _sqlite_errors(self._cancelled):
-                rows = self._cursor.fetchmany(PIECE)
-            if not rows:
-                return
-            yield from rows
-
-
 @contextmanager
 def _sqlite_answer(query_tables: QueryTables, folder: str) -> Iterator[Answer]:
     """Copy the arrays into a database in a temporary folder and run the query on it."""
@@ -181,7 +170,16 @@ def _sqlite_answer(query_tables: QueryTables, folder: str) -> Iterator[Answer]:
         database.set_progress_handler(_stops(query_tables.cancelled), STEPS_PER_POLL)
         with _sqlite_errors(query_tables.cancelled):
             cursor = database.execute(query_tables.words.text)
-        yield _SqliteAnswer(cursor, query_tables.cancelled)
+
+        def fetch() -> list[tuple[Any, ...]]:
+            with _sqlite_errors(query_tables.cancelled):
+                return cursor.fetchmany(PIECE)
+
+        yield Answer(_column_names(cursor), fetch)
+
+
+def _column_names(cursor: Any) -> tuple[str, ...]:
+    return tuple(str(entry[0]) for entry in cursor.description or ())
 
 
 def write_tables(database: sqlite3.Connection, query_tables: QueryTables) -> None:
@@ -254,22 +252,6 @@ def _sqlite_errors(cancelled: CancelledCallback) -> Iterator[None]:
 # -- DuckDB -----------------------------------------------------------------------------------------------
 
 
-class _DuckAnswer:
-    def __init__(self, connection: Any, cancelled: CancelledCallback) -> None:
-        self._connection, self._cancelled = connection, cancelled
-        self.columns = tuple(str(entry[0]) for entry in connection.description or ())
-
-    def rows(self) -> Iterator[tuple[Any, ...]]:
-        while True:
-            rows = _answered(self._connection, self._cancelled, self._fetch)
-            if not rows:
-                return
-            yield from rows
-
-    def _fetch(self) -> list[tuple[Any, ...]]:
-        return list(self._connection.fetchmany(PIECE))
-
-
 @contextmanager
 def _duckdb_answer(query_tables: QueryTables, folder: str) -> Iterator[Answer]:
     """Run the query on the arrays of the index themselves."""
@@ -304,7 +286,12 @@ def _duckdb_answer(query_tables: QueryTables, folder: str) -> Iterator[Answer]:
             connection.execute(query_tables.words.text)
 
         _answered(connection, query_tables.cancelled, execute)
-        yield _DuckAnswer(connection, query_tables.cancelled)
+
+        def fetch() -> list[tuple[Any, ...]]:
+            rows = _answered(connection, query_tables.cancelled, lambda: connection.fetchmany(PIECE))
+            return list(rows)
+
+        yield Answer(_column_names(connection), fetch)
 
 
 def check_duckdb_query(connection: Any, text: str, views: set[str]) -> None:

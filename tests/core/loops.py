@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tracelane.core.index.loops import CancelFlag, Loops, Rooms
+from tracelane.core.index.loops import CancelFlag, Rooms
 from tracelane.core.index.native import NativeLoops
 from tracelane.core.index.plain import PlainLoops
+from tracelane.core.index.workers import Loops
 from tracelane.core.native.library import native_library
 
 BOTH = ("native", "plain")

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from tests.core.loops import BOTH, loops_of
 from tracelane.core.base.ids import NONE
-from tracelane.core.index.loops import LaneRows, Loops
+from tracelane.core.index.loops import LaneRows
+from tracelane.core.index.workers import Loops
 
 Slices = list[tuple[int, int]]
 
