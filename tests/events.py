@@ -18,10 +18,9 @@ from tracelane.core.index.store import Index
 from tracelane.core.index.workers import Workers
 from tracelane.core.read.batch import StringTable
 from tracelane.core.read.envelope import Envelope
-from tracelane.core.read.problem import Problem
+from tracelane.core.read.problem import Problem, add_counts, merge_problems
 from tracelane.core.read.promoted import PromotedTable
 from tracelane.core.read.reader import NATIVE, new_scanner, scanner_name
-from tracelane.core.read.report import add_counts, merge_problems
 from tracelane.core.read.scanner import Reason, ScanText, ScanWatch
 from tracelane.core.trace import Trace, open_trace
 

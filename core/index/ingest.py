@@ -12,7 +12,7 @@ from ..base.children import ChildrenError, serves_decoding
 from ..base.errors import CacheError, Cancelled, DamagedIndexError
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
 from ..base.threads import BackgroundThread
-from ..read.report import NO_EVENTS
+from ..read.problem import NO_EVENTS
 from ..read.source import Source, current_source
 from ..remote.files import is_url
 from .cache import IndexLocation, discard, locate

@@ -1,7 +1,11 @@
-"""What went wrong while reading; apart from the columns, so that no numpy is loaded to open a file."""
+"""Problems met while reading, and those of all chunks put together; without numpy, as it is loaded to open a
+file.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 
@@ -13,3 +17,36 @@ class Problem:
     count: int
     offset: int | None
     message: str
+
+
+NO_EVENTS = "no events"
+"""The problem of sound JSON without an array of events."""
+
+
+def add_counts(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Return the sums per key, keys in alphabetical order."""
+    total: Counter[str] = Counter()
+    for one in counts:
+        total.update(one)
+    return dict(sorted(total.items()))
+
+
+def merge_problems(lists: Iterable[Sequence[Problem]]) -> tuple[Problem, ...]:
+    """Return one problem per kind: counts added up, the first offset and its message kept.
+
+    Problems without an offset count as met after those with one. The result is in order of first offsets.
+    """
+    first: dict[str, Problem] = {}
+    for problem in (problem for problems in lists for problem in problems):
+        known = first.get(problem.kind)
+        if known is None:
+            first[problem.kind] = problem
+            continue
+        earlier = problem if _offset_order(problem) < _offset_order(known) else known
+        count = known.count + problem.count
+        first[problem.kind] = Problem(problem.kind, count, earlier.offset, earlier.message)
+    return tuple(sorted(first.values(), key=lambda problem: (_offset_order(problem), problem.kind)))
+
+
+def _offset_order(problem: Problem) -> int:
+    return 1 << 62 if problem.offset is None else problem.offset

@@ -25,9 +25,8 @@ from .chunks import CHUNK_SIZE, LONGEST_EVENT, ChunkReader
 from .coarse import write_picture
 from .documents import Documents
 from .envelope import Envelope
-from .problem import Problem
+from .problem import NO_EVENTS, Problem, add_counts, merge_problems
 from .promoted import PromotedTable
-from .report import NO_EVENTS, add_counts, merge_problems
 from .scan_native import NativeScanner
 from .scan_reference import ReferenceScanner
 from .scanner import NewScanner, Scanner, ScanWatch

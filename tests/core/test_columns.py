@@ -15,9 +15,9 @@ import pytest
 
 from tracelane.core.base.kineto import GROUPS
 from tracelane.core.read.columns import TABLES, TIME_LIMIT, EventFlag, IdKind
+from tracelane.core.read.problem import add_counts
 from tracelane.core.read.promoted import PROMOTED, Kind, PromotedTable
 from tracelane.core.read.reader import NATIVE, PYTHON, new_scanner, scanner_name
-from tracelane.core.read.report import add_counts
 from tracelane.core.read.scanner import Reason, ScanText, ScanWatch
 
 from ..batches import Part

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracelane.core.base.exact import ns_from_text
-from tracelane.core.read.event_writer import time_of
+from tracelane.core.read.event_writer import ns_from_text, time_of
 
 CONTEXT = Context(prec=800)
 

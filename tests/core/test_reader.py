@@ -20,9 +20,8 @@ from tracelane.core.base.errors import CacheError, Cancelled, UnreadableError
 from tracelane.core.base.progress import Progress
 from tracelane.core.native.library import native_library
 from tracelane.core.read.batch_store import BatchStore
-from tracelane.core.read.problem import Problem
+from tracelane.core.read.problem import Problem, add_counts, merge_problems
 from tracelane.core.read.reader import ReadOptions, SourceReading, spread
-from tracelane.core.read.report import add_counts, merge_problems
 from tracelane.core.read.source import open_source
 
 from ..reading import read_parts

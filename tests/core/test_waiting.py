@@ -11,8 +11,7 @@ import pytest
 
 from tests.tui.small_file import events
 from tracelane.core.base.errors import UnreadableError
-from tracelane.core.index.waiting import STABLE_S, Waiting
-from tracelane.core.read.whole import lacking
+from tracelane.core.index.waiting import STABLE_S, Waiting, lacking
 from tracelane.core.trace import open_trace
 
 WHOLE = json.dumps({"traceEvents": events(), "traceName": "t"}).encode()

@@ -12,7 +12,7 @@ from tests.tui.driver import screen_text
 from tests.tui.small_file import small_file
 from tracelane.core.trace import open_trace
 from tracelane.tui.app import TracelaneApp
-from tracelane.tui.first_start import THREE_KEYS, first_start_notes
+from tracelane.tui.cli.viewing import THREE_KEYS, first_start_notes
 from tracelane.tui.lanes.canvas import LaneCanvas
 from tracelane.tui.widgets.bars import MessageLine
 

@@ -12,9 +12,8 @@ from tracelane.core.base.output import print_text
 from tracelane.core.base.pattern import Pattern
 from tracelane.core.base.safe_text import safe
 
-from .device_offset import DEVICE_OFFSET
 from .opened import chosen_trace
-from .options import TRACE, choice_options, completed, with_index_options
+from .options import DEVICE_OFFSET, TRACE, choice_options, completed, with_index_options
 from .scoped import STEP_NAME, TZ, Times, range_of, steps_there
 
 if TYPE_CHECKING:

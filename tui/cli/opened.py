@@ -11,8 +11,7 @@ from tracelane.core.base.errors import UsageError
 from tracelane.core.base.output import print_text
 from tracelane.core.tables.selection import Selection
 
-from .device_offset import DEVICE_OFFSET
-from .options import TRACES, choice_options, is_store_path, with_index_options
+from .options import DEVICE_OFFSET, TRACES, choice_options, is_store_path, with_index_options
 from .scoped import (
     ATTRIBUTE,
     FROM,

@@ -16,6 +16,15 @@ from tracelane.core.base.output import printed_to
 
 from .values import DecoderChoice, FormatChoice, RenamedOption, Size, WholeNumber
 
+DEVICE_OFFSET = click.option(
+    "--device-offset",
+    "device_offsets",
+    metavar="PID=TIME",
+    multiple=True,
+    help="Shift a device's times: 0=-250ms; PID=auto: by what its launches show; auto: all wrong clocks.",
+)
+
+
 STDIN = "-"
 
 

@@ -13,9 +13,8 @@ from tracelane.core.base.errors import UsageError
 from tracelane.core.base.output import print_coloured, print_text
 from tracelane.core.base.safe_text import safe
 
-from .device_offset import DEVICE_OFFSET
 from .hosting import viewer_host
-from .options import STDIN, TRACES, choice_options, completed, with_index_options
+from .options import DEVICE_OFFSET, STDIN, TRACES, choice_options, completed, with_index_options
 from .scoped import TZ
 from .smi import SmiOptions, smi_options
 from .terminal import can_draw, take_keyboard, wants_colour

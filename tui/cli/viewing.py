@@ -8,8 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tracelane.tui.first_start import first_start_notes
-
+from ..session_log import default_log
 from .opening import TraceFactory, is_alone, open_alone, show, show_while_indexing, trace_alone
 from .opening_several import open_several, show_while_gathering, trace_of_file
 from .options import STDIN, is_store_path
@@ -164,3 +163,24 @@ class Viewing:
         first = self._traces[0]
         name = "standard input" if first == STDIN else Path(first).name
         return name if len(self._traces) == 1 else f"{name} and {len(self._traces) - 1} more"
+
+
+THREE_KEYS = (
+    "Three keys to begin with: w zooms in (s out), Enter shows what lies at the cursor, ? lists all keys"
+)
+
+
+def first_start_notes() -> tuple[str, ...]:
+    """Return what is said, once for each user: a file in the user's state folder remembers it.
+
+    Where no file can be written nothing is said, as it would be said every time.
+    """
+    log = default_log()
+    if log is None:
+        return ()
+    try:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.with_name("started").touch(exist_ok=False)
+    except OSError:
+        return ()
+    return (THREE_KEYS,)

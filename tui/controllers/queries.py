@@ -10,8 +10,7 @@ from textual.worker import get_current_worker
 
 from tracelane.core.base.errors import Cancelled, TracelaneError
 from tracelane.core.base.units import format_count, format_moment
-from tracelane.core.logs.counters import WithCounters
-from tracelane.core.logs.query_lanes import QUERY_LANE, with_query_lane, without_query_lane
+from tracelane.core.logs.counters import QUERY_LANE, WithCounters, with_query_lane, without_query_lane
 from tracelane.core.tables.table import Table
 from tracelane.core.trace import Trace
 
