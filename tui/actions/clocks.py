@@ -1,6 +1,5 @@
-"""Moves of clocks: of ranks as their collectives correct them, of devices as their launches ask, of logs.
-
-And what a log says at the cursor.
+"""Changes of clocks: those of ranks by their collectives, of devices by their launches, of logs; and the
+reading of a log at the cursor.
 """
 
 from __future__ import annotations
@@ -107,7 +106,7 @@ def with_clocks(trace: Trace, session: Session, clocks: Clocks) -> Session:
 
 
 def switch_device_clocks(trace: Trace, session: Session) -> Session:
-    """Return the session with the devices' clocks as estimated; where they are set, taken back."""
+    """Return the session with the devices' clocks as estimated, or without the estimate where it is used."""
     devices = chosen(trace, session)
     if any(one.key in session.clocks.offsets for one in devices):
         return _as_stamped(trace, session, devices)
@@ -130,7 +129,7 @@ def with_offset(trace: Trace, session: Session, text: str) -> Session:
 
 
 def device_clocks_text(trace: Trace, session: Session) -> str:
-    """Return in words how the devices' clocks stand."""
+    """Return a sentence on the clocks of the devices."""
     moved = moved_text(trace, session.clocks)
     if not moved:
         return "devices stand as the file's clocks have them"
@@ -165,7 +164,7 @@ def _names(devices: Sequence[DeviceClock]) -> str:
 
 
 def is_aligned(trace: Trace, clocks: Clocks) -> bool:
-    """Tell whether the ranks stand as their collectives correct them."""
+    """Tell whether the clocks of the ranks have the correction by their collectives."""
     corrected = trace.alignment.clocks
     return all(clocks.offset_of(key) == corrected.offset_of(key) for key in trace.alignment.keys)
 
@@ -185,7 +184,7 @@ def switch_alignment(trace: Trace, session: Session) -> Session:
 
 
 def clocks_text(trace: Trace, session: Session) -> str:
-    """Return in words how the ranks' clocks stand."""
+    """Return a sentence on the clocks of the ranks."""
     if is_aligned(trace, session.clocks):
         return trace.alignment.text
     return "ranks stand as their files' clocks have them; the command again aligns them"

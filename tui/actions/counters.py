@@ -23,7 +23,7 @@ def base_of(trace: Trace) -> Trace:
 
 
 def with_base(trace: Trace, base: Trace) -> Trace:
-    """Return another base below the logs of a trace."""
+    """Return a trace with its logs on top of another base trace."""
     return Overlay(base, trace.placed) if isinstance(trace, Overlay) else base
 
 
@@ -53,7 +53,7 @@ def toggle_computed_lanes(trace: Trace, session: Session, kind: str) -> Session:
 
 
 def with_first_metrics(trace: object, session: Session) -> Session:
-    """Return the session with the less telling metrics of the logs hidden; H lists them."""
+    """Return the session with the less important metrics of the logs hidden; H lists what is hidden."""
     if not isinstance(trace, Overlay):
         return session
     hidden = {lane_key(trace.lanes[at]) for _, at, metric in trace.metrics() if not metric.is_default}

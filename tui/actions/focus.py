@@ -15,9 +15,9 @@ def focus_line(layout: Layout, session: Session) -> int | None:
 
 
 def focusable(line: Line, layout: Layout) -> RowKey | None:
-    """Return the row that the keys act on when this line is focused, None for lines that cannot be.
+    """Return the row that keys act on when this line has the focus, None for a line that cannot have it.
 
-    A folded process and a line of quiet threads are focused by the first lane that they stand for.
+    A folded process and a line of quiet threads stand for their first lane.
     """
     if line.row_key is not None:
         return line.row_key
@@ -28,7 +28,7 @@ def focusable(line: Line, layout: Layout) -> RowKey | None:
 
 
 def in_view(session: Session, layout: Layout, height: int) -> Session:
-    """Return the session scrolled as little as need be to show the focused row."""
+    """Return the session scrolled by as few lines as possible so that the focused row is in view."""
     y = focus_line(layout, session)
     if y is None or height <= 0:
         return session

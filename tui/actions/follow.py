@@ -12,7 +12,7 @@ from ..arrow_ends import device_work_of_id
 from .refusal import Refusal
 
 MOST = 1000
-"""Targets that are looked up; the pick list says when there are more."""
+"""The most targets that are looked up; the list says when there are more."""
 
 
 @dataclass(frozen=True)

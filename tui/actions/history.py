@@ -8,7 +8,7 @@ from ..session import Session
 
 LONGEST = 500
 TOGETHER_S = 1.0
-"""Moves of one kind that follow each other faster than this are one place in the history."""
+"""Seconds within which moves of one kind are one entry of the history."""
 
 
 @dataclass(frozen=True)

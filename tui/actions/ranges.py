@@ -95,7 +95,7 @@ def _selected(scene: Scene) -> tuple[int, int] | None:
 
 
 def _noted(scene: Scene) -> tuple[int, int] | None:
-    """Return the time of the selected slice if it is an annotation."""
+    """Return the time of the selected slice if it is an annotation, else None."""
     identity = scene.session.selection
     detail = scene.trace.detail(identity) if isinstance(identity, SliceId) else None
     return _selected(scene) if detail is not None and detail.category in ANNOTATIONS else None

@@ -247,7 +247,7 @@ def _left_below(trace: Trace, session: Session, thing: Thing, left: Hits) -> Thi
 
 
 def _emptied(session: Session, layout: Layout, key: RowKey, left: Hits | None) -> bool:
-    """Tell whether a filter leaves nothing on a row that a selection could go along to."""
+    """Tell whether a filter hides everything on a row, so that a moving selection passes it by."""
     row = row_of(layout, key) if left is not None and session.selection is not None else None
     if left is None or row is None or row.kind is not RowKind.SLICES:
         return False

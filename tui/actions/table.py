@@ -1,4 +1,4 @@
-"""Which move belongs to which command: every command that only replaces the Session."""
+"""The move of each command that only replaces the Session."""
 
 from __future__ import annotations
 
@@ -159,4 +159,4 @@ TOGETHER: Final[Mapping[str, str]] = {
     **dict.fromkeys(("page-up", "page-down"), "scroll"),
     **dict.fromkeys(("previous-step", "next-step"), "step"),
 }
-"""Moves that are one place in the history when they follow each other quickly."""
+"""Moves that make one entry of the history when they follow each other quickly."""

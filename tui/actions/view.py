@@ -16,11 +16,11 @@ from .refusal import Refusal
 SLICE_SHARE = 0.8
 """How much of the view a slice takes when it is focused."""
 APPROACH = 0.25
-"""Where a thing that was out of sight is put: at this share of the width from the left."""
+"""Share of the width, from the left, at which a thing is placed that was out of sight."""
 
 
 class Timeline(Protocol):
-    """What these moves need to know of a trace."""
+    """The parts of a trace that these moves need."""
 
     @property
     def span(self) -> tuple[int, int]:
@@ -29,7 +29,7 @@ class Timeline(Protocol):
 
     @property
     def opening_span(self) -> tuple[int, int]:
-        """The same without wild outliers."""
+        """The span without events that lie absurdly far away."""
         ...
 
     @property

@@ -1,1 +1,1 @@
-"""The viewer's actions by noun: parts of the App that need its widgets."""
+"""Controllers: each carries out the commands of one concern, with the App's widgets."""

@@ -1,4 +1,4 @@
-"""Comparing: two stretches of time whose tables are held against each other."""
+"""Comparing two ranges of time: the tables show the numbers of one and the change against the other."""
 
 from __future__ import annotations
 
@@ -44,12 +44,14 @@ class CompareController:
         return {"compare": self.compare}
 
     def do_compare(self) -> None:
-        """Ask for A and B; the step or range that was chosen last stands there as A."""
+        """Ask for the two ranges A and B; the step or range chosen last is proposed as A."""
         self.app.main.query_one(Prompt).ask("compare", "compare ", HINT, proposed=self._chosen)
 
     @property
     def _chosen(self) -> str:
-        """What was chosen last as it is typed, with a space; empty for none."""
+        """The step or range chosen last, as one would type it and with a space behind; empty where there is
+        none.
+        """
         session = self.store.session
         if session.aim == "step":
             step = step_at(step_marks(self.store.trace, session.clocks, session.steps), session.cursor)
@@ -57,7 +59,7 @@ class CompareController:
         return "range " if session.range is not None and session.aim == "range" else ""
 
     def compare(self, text: str) -> None:
-        """Hold the tables of B against those of A; `off` ends it."""
+        """Show the tables of B with their change against A; the text `off` ends the comparison."""
         if text in ("", "off"):
             if self.store.session.baseline is None:
                 raise Refusal("nothing is compared")

@@ -34,7 +34,7 @@ class CounterController:
         }
 
     def follow_clocks(self, before: Session, session: Session) -> None:
-        """Compute the queues anew where the devices that they speak of stand elsewhere."""
+        """Compute the queue lanes again where the clocks of their devices have changed."""
         base = base_of(self.store.trace)
         if (
             isinstance(base, WithCounters)
@@ -44,7 +44,7 @@ class CounterController:
             self._compute(QUEUE, session.clocks, again=True)
 
     def compute_wanted_lanes(self) -> None:
-        """Compute, after the first picture, the lanes that were there when the trace was opened before."""
+        """Compute, after the first picture, the lanes that the saved view of this trace had."""
         missing = [
             kind for kind in sorted(self.store.computed_lanes) if not computed_lanes(self.store.trace, kind)
         ]
@@ -102,7 +102,7 @@ class CounterController:
 
 
 def clocks_with(clocks: Clocks, base: WithCounters) -> Clocks:
-    """Return the clocks with those of the lanes computed of a trace."""
+    """Return the clocks, with those of a trace's computed lanes."""
     for key, offset in base.clocks.offsets.items():
         clocks = clocks.shifted(key, offset) if key[0] == base.counter_source else clocks
     return clocks

@@ -108,7 +108,9 @@ class DrawingController:
         self.look_into_trace()
 
     def _absent_panels(self) -> set[str]:
-        """Return the panels that the trace has nothing for, as far as that is known without counting."""
+        """Return the panels that would be empty for this trace, as far as that is known without counting
+        anything.
+        """
         trace, session = self.store.trace, self.store.session
         tabs: set[str] = set()
         if not step_marks(trace, session.clocks, session.steps):
@@ -118,7 +120,7 @@ class DrawingController:
         return {panel.name for row in ANALYSES if row.tab in tabs for panel in row.panels}
 
     def look_into_trace(self) -> None:
-        """Begin what goes on beside the timeline, once all of the trace is there."""
+        """Start the background work that needs the whole trace."""
         if self.store.is_ready:
             for begin in self.on_ready:
                 self.app.call_after_refresh(begin)
@@ -147,12 +149,12 @@ class DrawingController:
     # -- the header -----------------------------------------------------------------------------------------
 
     def fill_header(self) -> None:
-        """Say in the header what is open, and what there is to know of it."""
+        """Show in the header what is open, and what the user should know of it."""
         for bar in self.app.main.query("#header").results(Bar):
             bar.pieces = self.header()
 
     def trace_header(self) -> tuple[Text, ...]:
-        """Return what the header says of a trace that is there."""
+        """Return the header of a trace that is open."""
         notes = [note for notes_of in self.header_notes for note in notes_of()]
         pieces = header_of(
             self.store.trace,
@@ -184,7 +186,7 @@ class DrawingController:
             self.app.main.query_one(LaneCanvas).mark_slowest(slowest)
 
     def fill_footer(self) -> None:
-        """Say in the footer what keys do just now."""
+        """Show in the footer what the keys do at present."""
         if self.app.composed:
             main = self.app.main
             if isinstance(main, MainScreen) and main.is_asking:
@@ -244,7 +246,7 @@ class DrawingController:
             self.panels.panel_soon()
 
     def maximise(self) -> None:
-        """Share the lines out as `maximised` says; the arrows go along."""
+        """Divide the screen's lines as `maximised` says, and move the focus along."""
         main = self.app.main
         if self.app.maximised:
             self._focused_before = main.focused
@@ -256,7 +258,7 @@ class DrawingController:
             main.set_focus(self._focused_before if isinstance(self._focused_before, LaneCanvas) else panel)
 
     def resize_time_area(self, message: TimeAreaResized) -> None:
-        """Keep the place in another size of the lane area."""
+        """Keep the place on screen when the lane area changes its size."""
         if not self.app.composed:
             return
         trace, session, lines = self.store.trace, self.store.session, self.store.lane_lines

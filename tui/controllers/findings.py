@@ -29,11 +29,11 @@ from .panels import PanelController, nothing_selected
 from .selection import SelectionController
 
 MOST_RANGES = 8
-"""Ranges whose findings are held."""
+"""The number of ranges whose findings are held in memory."""
 ROOM_FOR_HINT = 6
-"""Panels of fewer lines list the findings alone."""
+"""A panel with fewer lines shows the list of findings without a hint below."""
 ROOM = 3
-"""A window of evidence takes one part in so many of the view."""
+"""A window of evidence is zoomed to so that it takes this fraction (one part in so many) of the view."""
 
 Key = tuple[tuple[int, int] | None, Clocks, str]
 """Range, clocks, name of the steps."""

@@ -30,14 +30,14 @@ from ..text.progress import StagePace
 from .drawing import DrawingController
 
 LINES_FROM = 3
-"""In a panel of so many lines each file has one."""
+"""From this many lines on, the panel has a line for each file."""
 LANES = "lanes"
 """The mode in which lanes are shown, of some files and then of all."""
 INTERVAL_S = 0.5
 """Files that have come are shown this often at most, and that takes at most a tenth of the time."""
 SHARE = 10
 TELL_S = 0.25
-"""How far the work is gets told this often: every line that changes costs the processes time."""
+"""Seconds between two updates of the progress: drawing a line takes time from the processes that read."""
 WITH_SOME: Final = WITHOUT_TRACE | {
     *MOVES,
     "details",
@@ -55,7 +55,7 @@ WITH_SOME: Final = WITHOUT_TRACE | {
     "other-pane",
     "close",
 }
-"""Commands whose answer depends on nothing but what is seen."""
+"""Commands that need no more than what is on the screen, and so work before all files are there."""
 PANELS: Final = ("details", "legend")
 
 
@@ -132,7 +132,9 @@ class GatheringController:
 
     @property
     def _may_grow(self) -> bool:
-        """Whether enough time has passed since files joined the last time, for what that and drawing took."""
+        """Whether files may join now: enough time has passed since the last ones did, given how long joining
+        and drawing took then.
+        """
         now = monotonic()
         if self._grown_at is not None:
             self._next = now + max(INTERVAL_S - TICK_S, SHARE * (thread_time() - self._grown_at))

@@ -56,7 +56,7 @@ class HitsController:
         }
 
     def do_hits(self) -> None:
-        """List what was found, else what the filter leaves, and move the arrows there."""
+        """List the hits of the search, or what the filter leaves, and move the focus to the list."""
         if not self.store.session.search and not self.store.session.filter:
             raise Refusal("nothing is searched for: / asks what")
         self.panels.show(PANEL)
@@ -65,7 +65,7 @@ class HitsController:
             self.app.main.set_focus(panel.body(PANEL))
 
     def follow(self) -> None:
-        """List what was found by now, if it is listed."""
+        """Update the list with the hits found so far, if it is on show."""
         if self.store.session.panel == PANEL:
             self.panels.panel_soon()
 

@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from tracelane.core.tables.instances import LongWork
 
 MOST = 1000
-"""So many are walked."""
+"""The number of pieces of work that the command walks through."""
 
 
 class LongestController:
     """The command that goes to the longest work."""
 
     def __init__(self, app: Stage, store: SessionStore, selection: SelectionController) -> None:
-        """Know of no work yet."""
+        """Start without a list of work; it is made when the command is first given."""
         self.app = app
         self.store = store
         self.selection = selection

@@ -75,7 +75,9 @@ class MarkController:
 
     @property
     def measured_from(self) -> Mark | None:
-        """The mark that the cursor's distance is told from, in trace time: the one set last, or nearest."""
+        """The mark from which the cursor's distance is counted, in trace time: the one set last, else the
+        nearest.
+        """
         marks = self.marks_seen
         if self._marked_last in self.marks:
             return marks[self.marks.index(self._marked_last)]

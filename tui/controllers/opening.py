@@ -49,7 +49,7 @@ class OpeningController:
         """Do nothing: the screen watches."""
 
     def takes(self, command_id: str) -> bool:
-        """Carry out what needs no index; say of other commands that they do."""
+        """Carry out a command that needs no index; of any other one say that it needs the index."""
         if self.screen.run_command(command_id):
             return True
         if command_id == "stop-indexing":

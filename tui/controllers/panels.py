@@ -122,7 +122,7 @@ class PanelController:
 
     @property
     def shows_panel(self) -> bool:
-        """Whether the panel is there: while the App closes, timers and workers may still come in."""
+        """Whether the panel exists: timers and workers may still call while the App closes."""
         if not self.app.composed:
             return False
         panes = [
@@ -220,7 +220,7 @@ class PanelController:
         self.store.session = replace(self.store.session, panel=name)
 
     def read_report_row_chosen(self, message: VirtualTable.RowChosen) -> None:
-        """Say a row of the read report in full."""
+        """Show a row of the read report in full in the message line."""
         row = self._read_report[message.row]
         self.app.say(f"{row.source} {row.what}: {row.text}".strip())
 
@@ -273,5 +273,5 @@ class PanelController:
 
 
 def nothing_selected() -> Text:
-    """Return how something is selected."""
+    """Return the text of an empty panel: how to select something."""
     return Text("Nothing is selected: ↑ ↓ choose a row, Enter selects what lies at the cursor.", "dim")

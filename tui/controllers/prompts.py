@@ -31,7 +31,7 @@ from ..widgets.table import ColumnView
 from .marks import MarkController
 
 LISTING = ("palette", "help", "command-line", "close", "close-or-quit")
-"""Commands that are no use in the list of commands."""
+"""Commands left out of the list of commands: they open such lists."""
 NUMBER = re.compile(r"#(?:(\d+):)?(\d[\d, ]*)")
 """An event by its number as the details show it, of several files with the file's number before it."""
 

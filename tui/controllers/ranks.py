@@ -33,7 +33,7 @@ class RankController:
         }
 
     def do_rank_clocks(self) -> None:
-        """Take back what collectives corrected of the ranks' clocks, or correct them again."""
+        """Switch the correction of the ranks' clocks by their collectives off, or on again."""
         self.store.go(clocks.switch_alignment(self.store.trace, self.store.session))
         self.app.say(clocks.clocks_text(self.store.trace, self.store.session))
 

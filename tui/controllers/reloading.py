@@ -20,7 +20,7 @@ from ..stage import Stage
 
 TICK_S = 0.05
 PATIENCE_S = 5.0
-"""So long a file system may take to answer when a key asks it."""
+"""Seconds that a file system may take to answer after a key is pressed."""
 
 
 class ReloadController:
@@ -29,7 +29,7 @@ class ReloadController:
     watch_period_s: ClassVar[float] = PERIOD_S
 
     def __init__(self, app: Stage, store: SessionStore) -> None:
-        """Look after nothing yet."""
+        """Start without files to watch."""
         self.app = app
         self.store = store
         self.listeners: list[Callable[[], None]] = []
@@ -52,14 +52,14 @@ class ReloadController:
         self.verification.attach(self.store.trace.indexes)
 
     def begin_watch(self) -> None:
-        """Look after the files of the trace from now on."""
+        """Begin to watch the files of the trace."""
         self._watch = Watch(states_read(self.store.trace.indexes), self.watch_period_s)
         if self._watch.watches:
             self.app.set_interval(self.watch_period_s, self._look_at_changes)
         self.verification_changed()  # the thread may have been done before there was anybody to tell
 
     def close(self) -> None:
-        """Look after nothing any more."""
+        """Stop watching files."""
         if self._watch is not None:
             self._watch.close()
         self.verification.close()
@@ -78,7 +78,7 @@ class ReloadController:
         return True
 
     def _verified(self) -> None:
-        """Say what a thread found out about the columns that are drawn."""
+        """Show the result of the thread that checks the drawn columns."""
         with suppress(RuntimeError):  # the viewer is closing
             self.app.call_from_thread(self.verification_changed)
 

@@ -1,4 +1,4 @@
-"""Searching and filtering: asked for in one language, found away from the screen, marked, walked, hidden."""
+"""Searching and filtering: both use one language, run in the background, and mark, walk or hide slices."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ from ..widgets.prompt import Prompt
 HINT = "nccl  'two words'  /regex/  cat:kernel  dur>1ms  lane:'stream 0'  arg.bytes>1e6  -word"
 NOTE_CELLS = 24
 TYPING_S = 0.15
-"""Keys at rest for so long are searched for."""
+"""Seconds without a key after which the typed text is searched for."""
 CONTEXT = 8
-"""A hit that lies under a cell is zoomed to, so that it takes one part in so many of the view."""
+"""A hit narrower than a cell is zoomed to so that it takes one part in so many of the view."""
 
 
 ByTitles: TypeAlias = Callable[[Trace, Session, str, int], Session]

@@ -16,7 +16,7 @@ from ..source_lines import existing, lines_of, source_lines_in, texts_in
 from ..stage import Stage
 
 MOST_FRAMES = 200
-"""Enclosing slices whose names are looked at."""
+"""The most enclosing slices whose names are looked at."""
 
 
 class SourceController:

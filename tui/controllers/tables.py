@@ -33,7 +33,7 @@ from .panels import PanelController
 from .selection import SelectionController
 
 MOST_TABLES = 8
-"""Tables that are held, so that going back to a range shows it at once."""
+"""The number of tables that are held, so that going back to a range shows its table at once."""
 
 
 Key = tuple[object, ...]

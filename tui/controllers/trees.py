@@ -22,7 +22,7 @@ from .panels import PanelController
 from .tables import Key, scope_of
 
 MOST_TREES = 4
-"""Trees that are held, so that going back to a range shows its tree at once."""
+"""The number of trees that are held, so that going back to a range shows its tree at once."""
 
 
 class TreeController:
@@ -44,7 +44,7 @@ class TreeController:
         return self.store.trace, now.panel, now.range, now.only, now.filter, now.clocks, now.steps
 
     def fill(self) -> None:
-        """Show the tree of the panel on show, or count it."""
+        """Show the call tree of the panel on show; compute it where it is not held."""
         pane = self.app.main.query_one(f"#{self.store.session.panel}", TreePane)
         tree = self._trees.get(self._key())
         if tree is not None:
@@ -55,7 +55,7 @@ class TreeController:
 
     @background("table")
     def _count(self, key: Key, session: Session) -> None:
-        """Count a tree away from the screen, and lay it out."""
+        """Compute a call tree in the background, and lay it out."""
         worker = get_current_worker()
         row, panel = PANELS[session.panel]
         scope = scope_of(self.store.trace, session, lambda: worker.is_cancelled, self.store.whole_left)

@@ -1,4 +1,4 @@
-"""Everything known of the selection: what it is, when, what is around it, its chain and its arguments."""
+"""The details of the selection: what it is, when, what is around it, its chain and its arguments."""
 
 from __future__ import annotations
 
@@ -178,13 +178,15 @@ def _lane_fields(thing: Thing) -> list[Field]:
 
 
 def _rank_fields(trace: Trace, thing: Thing) -> list[Field]:
-    """Return which rank's a thing is, where there are several."""
+    """Return the field with the rank of a thing, where the trace has several ranks."""
     head = rank_heads(trace).get(thing.row.source)
     return [] if head is None else [Field("rank", head.title.removeprefix("rank "))]
 
 
 def _launch_fields(trace: Trace, stamps: TimeWriter, identity: SliceId, category: str | None) -> list[Field]:
-    """Return how long device work waited for after its launch, and how long of it behind other work."""
+    """Return the fields on how long device work waited after its launch, and how much of that behind other
+    work.
+    """
     if category not in WORK or (delays := trace.launch_delay(identity, stamps.clocks)) is None:
         return []
     (delay, wait), (low, high) = delays, trace.opening_span
@@ -201,7 +203,7 @@ def _launch_fields(trace: Trace, stamps: TimeWriter, identity: SliceId, category
 
 
 def _step_fields(trace: Trace, stamps: TimeWriter, thing: Thing) -> list[Field]:
-    """Return which share of the step that a slice begins in it takes."""
+    """Return the field with the share that a slice takes of the step in which it begins."""
     step = step_at(step_marks(trace, stamps.clocks, stamps.steps), thing.start)
     if step is None or thing.end <= thing.start or thing.end - thing.start >= step.end - step.start:
         return []
@@ -210,7 +212,9 @@ def _step_fields(trace: Trace, stamps: TimeWriter, thing: Thing) -> list[Field]:
 
 
 def _telemetry_fields(trace: Trace, stamps: TimeWriter, thing: Thing) -> list[Field]:
-    """Return what logs say of the device that a slice ran on, at its middle: power and the like."""
+    """Return the fields with what logs say, at the middle of a slice, about the device it ran on: power and
+    the like.
+    """
     if not isinstance(trace, Overlay):
         return []
     middle = (thing.start + thing.end) // 2

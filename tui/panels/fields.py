@@ -15,13 +15,13 @@ from tracelane.core.base.ids import SliceId
 from tracelane.core.base.safe_text import safe
 
 COLUMN = 40
-"""Cells that a value on a line of its own wants beside its label."""
+"""The width of a value (cells) that has a line of its own beside its label."""
 SHORT = 60
-"""Cells of label and value up to which a field stands beside others."""
+"""A field of at most this many cells, label and value together, may stand beside others."""
 NARROWEST = 12
-"""Cells of a column, at least."""
+"""The least width of a column, in cells."""
 LABEL = 22
-"""Cells that a label takes at most."""
+"""The greatest width of a label, in cells."""
 LONGEST_LINES = 2_000
 """Lines of one value that are shown; the rest is counted."""
 GAP = 3

@@ -18,9 +18,9 @@ from ..widgets.table import ColumnView, VirtualTable
 from ..widgets.text_pane import TextPane
 
 ROOMY = 14
-"""From so many lines on the chosen finding stands below the list in full."""
+"""From this many lines on, the chosen finding is shown in full below the list."""
 LIST_SHARE = 2
-"""The list takes at most one part in so many of a roomy panel."""
+"""In such a panel the list takes at most one part in so many of the lines."""
 KEY = "2"
 
 

@@ -27,7 +27,7 @@ from ..draw.segments import SelectedCells, slice_segments
 from ..lanes.look import glyphs, palette_of
 
 MERGED_LEVEL = 4
-"""Eighths of brightness of a cell in which several calls begin."""
+"""Brightness, in eighths, of a cell in which several calls begin."""
 
 
 @dataclass(frozen=True)

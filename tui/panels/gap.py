@@ -1,4 +1,4 @@
-"""What the panel shows of a gap: its length, its neighbours, what the CPU did, the launch that ended it."""
+"""The details of a gap: its length, its neighbours, what the CPU did, the launch that ended it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .fields import Field, jump_to
 
 
 def gap_title(thing: Thing) -> str:
-    """Return what a gap is called."""
+    """Return the title of a gap."""
     return f"gap of {format_ns(thing.end - thing.start)}"
 
 
@@ -47,7 +47,7 @@ def _launch_fields(gap: Gap) -> list[Field]:
 
 
 def _class_text(gap: Gap) -> str:
-    """Return the class in words, and what speaks for it."""
+    """Return the class of a gap in words, with the reason for it."""
     if gap.kind == "host_wait":
         return "host wait: the host was late"
     short = f"below {format_ns(KERNEL_WAIT_NS)}"

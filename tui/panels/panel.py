@@ -54,11 +54,11 @@ GROUPS = (
     TabGroup("", "", (("legend", "Legend"),)),
 )
 TITLES = {"t": "Table", "3": "Tree"}
-"""What tabs are called by their key whose panels are one thing, seen in several ways."""
+"""Titles of tabs, by key, whose panels show one thing in several ways."""
 SUB_TAB = 5
-"""Characters of a title where there is little room."""
+"""The length of a title, in characters, where there is little room."""
 NO_TABLES = ("details", "findings", "problems", "legend")
-"""Panels that are no table."""
+"""The panels that are not tables."""
 
 
 def panel_names() -> list[str]:
