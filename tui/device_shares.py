@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracelane.core.query.busy import work_cells
 from tracelane.core.query.titles import rank_titles
 from tracelane.core.tables.scope import Scope
 
@@ -62,15 +61,14 @@ def _estimated(scope: Scope, device: Device) -> DeviceShare:
     """Return how busy a device is from its first work to its last, as far as some thousand parts of the time
     say: in each part the work of its lanes adds up, at most to all of it.
     """
-    trace, index = scope.trace, scope.trace.indexes[device.source]
+    trace = scope.trace
     start, end = trace.opening_span
     edges = np.linspace(start, end, ESTIMATE_CELLS + 1).astype(np.int64)
     busy = np.zeros(ESTIMATE_CELLS, np.int64)
     for number in device.lanes:
         scope.check()
         lane = trace.lanes[number]
-        offset = scope.clocks.offset(lane.source, lane.pid)
-        busy += work_cells(index, lane.number, edges, offset, no_work(index)).busy
+        busy += trace.work_cells(lane, edges, scope.clocks, no_work(trace, lane.source)).busy
     works = np.flatnonzero(busy)
     share, of_ns = None, None
     if len(works):

@@ -140,7 +140,7 @@ def _row(trace: Trace, row: Row, lane: Lane, frame: PictureFrame, y: int, clocks
         return
     cells = trace.cells(row, frame.edges, clocks)
     widths = np.diff(frame.edges)
-    for span in trace.spans(row, frame.edges, clocks):
+    for span in trace.spans(row, cells):
         name = trace.name(row, span.at)
         category = trace.category(row, span.category) if span.category >= 0 else ""
         if span.whole:

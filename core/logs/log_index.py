@@ -11,6 +11,7 @@ import numpy as np
 
 from ..base.arrays import F64, I64
 from ..base.units import format_count
+from ..query.samples import SeriesRange
 from .columns import ColumnKind, LogColumn
 from .series_index import SeriesIndex, SeriesLane
 
@@ -64,10 +65,10 @@ class LogIndex(SeriesIndex):
         samples = sum(len(lane.starts) for lane in lanes)
         super().__init__(_manifest(log, samples, base_time_ns), processes, lanes)
 
-    def scale(self, row_number: int) -> tuple[float, float]:
-        """Return the least and greatest value that a row's drawing has room for."""
+    def series_range(self, row_number: int) -> SeriesRange:
+        """Return the values of a row, on a scale of its own: temperatures are never near zero."""
         least, most = self.metrics[row_number].series.bounds or (0.0, 0.0)
-        return drawn_range(least, most)
+        return SeriesRange(least, most, *drawn_range(least, most))
 
 
 def _series_of(log: DeviceLog, has_host: bool) -> Iterator[tuple[Series, bool]]:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from ..base.clock import Clocks
 from ..index.store import Index
-from ..trace import Trace
+from ..query.samples import SeriesRange
+from ..trace import Row, Trace
 
 if TYPE_CHECKING:
     from ..tables.alignment import Alignment
@@ -37,6 +38,11 @@ class TraceWithMore(Trace):
     def span_at(self, clocks: Clocks = NO_CLOCKS) -> tuple[int, int]:
         """Return the span of the trace: a log that ran for hours does not make it longer."""
         return self.own.span_at(clocks)
+
+    def series_range(self, row: Row) -> SeriesRange:
+        """Return which values a counter series has and what it is drawn in, as the trace below has it."""
+        below = row.source < len(self.own.indexes)
+        return self.own.series_range(row) if below else super().series_range(row)
 
     @property
     def span(self) -> tuple[int, int]:

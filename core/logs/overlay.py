@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ..base.clock import Clocks
 from ..base.errors import UsageError
 from ..query.args import Arguments
+from ..query.samples import SeriesRange
 from ..query.views import Process, Row
 from ..trace import Trace
 from .log_index import LogIndex, LogLane
@@ -155,6 +156,11 @@ class Overlay(TraceWithMore):
         """Return the metric behind a row of a log."""
         index = self.indexes[source]
         return index.metrics[row] if isinstance(index, LogIndex) else None
+
+    def series_range(self, row: Row) -> SeriesRange:
+        """Return which values a series has and what it is drawn in: a log's has a scale of its own."""
+        index = self.indexes[row.source]
+        return index.series_range(row.number) if isinstance(index, LogIndex) else super().series_range(row)
 
     def metrics(self) -> Iterator[tuple[int, int, LogLane]]:
         """Yield (source, index of the lane in `lanes`, metric) of all telemetry lanes."""

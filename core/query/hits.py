@@ -21,6 +21,7 @@ from .filter import Filter
 from .scan_child import ScanJob, scanned
 from .search import CHUNK, RowsByPosition, Search
 from .titles import rank_titles
+from .views import Lane
 
 if TYPE_CHECKING:
     from ..trace import Trace
@@ -61,6 +62,10 @@ class Hits:
         total = sum(int(index.duration(own).sum()) for index, own in zip(self.indexes, both))
         return replace(self, positions=both, count=sum(map(len, both)), total_ns=total)
 
+    def covers(self, source: int) -> bool:
+        """Tell whether a source was searched: what was laid over the trace afterwards has no slices."""
+        return source < len(self.indexes)
+
     def in_row(self, source: int, row_number: int) -> I64:
         """Return the indices within a row of the slices that match, ascending."""
         row, positions = self.indexes[source].rows[row_number], self.positions[source]
@@ -69,6 +74,15 @@ class Hits:
             return np.empty(0, np.int64)
         low, high = np.searchsorted(positions, np.array([first, first + count], np.uint32))
         return positions[low:high].astype(np.int64) - first
+
+    def depths(self, lane: Lane) -> list[int]:
+        """Return the depths of a lane's rows that hold a hit, or no slices at all."""
+        rows = self.indexes[lane.source].rows[lane.rows.start : lane.rows.stop]
+        positions, first = self.positions[lane.source], rows["first"].astype(np.int64)
+        edges = np.stack((first, first + rows["count"])).astype(positions.dtype)
+        low, high = np.searchsorted(positions, edges)
+        depths: list[int] = np.flatnonzero((high > low) | (rows["kind"] != RowKind.SLICES)).tolist()
+        return depths
 
     def neighbour(self, source: int, row_number: int, index_in_row: int, direction: int) -> int | None:
         """Return the index within a row of the first hit after an index in it (direction +1), or of the last

@@ -45,7 +45,7 @@ class RowSlices:
 
 
 def leading_names(
-    row: RowSlices, lefts: Sequence[int], rights: Sequence[int], most: int = SLICES_READ
+    row: RowSlices, lefts: Sequence[int] | I64, rights: Sequence[int] | I64, most: int = SLICES_READ
 ) -> list[LeadingName]:
     """Return the leading name of each window [left, right), ns of lane time; windows do not overlap.
 

@@ -12,7 +12,9 @@ from ..base.arrays import I64, AnyArray
 from ..index.format import ROW, RowKind
 from ..index.pyramid import category_sums, longest, sums_begin
 from ..index.store import Index
+from .busy import UNION_ROWS
 from .cells import Cells, row_cells
+from .views import Lane
 
 if TYPE_CHECKING:
     from .hits import Hits
@@ -123,6 +125,22 @@ class RowViews:
         self._cache_bytes = cache_bytes
         self._views: OrderedDict[tuple[int, int], RowView] = OrderedDict()
         self._bytes = 0
+
+    def lane_cells(self, lane: Lane, edges: Sequence[int] | I64) -> Cells:
+        """Return the cells of a lane (lane time) in which each shows the row of it where most is left."""
+        width = len(edges) - 1
+        count, busy = np.zeros(width, np.int64), np.full(width, -1, np.int64)
+        longest, category = np.full(width, -1, np.int64), np.full(width, -1, np.int64)
+        rows = self.hits.indexes[lane.source].rows
+        for number in lane.rows[:UNION_ROWS]:
+            if int(rows[number]["kind"]) != RowKind.SLICES:
+                continue
+            cells = self.of(lane.source, number).cells(edges)
+            better = (cells.count > 0) & (cells.busy > busy)
+            longest[better], category[better] = cells.longest[better], cells.category[better]
+            busy[better] = cells.busy[better]
+            np.maximum(count, cells.count, out=count)
+        return Cells(count, longest, category, np.maximum(busy, 0))
 
     def of(self, source: int, row_number: int) -> RowView:
         """Return the view of one row of slices."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,6 +11,21 @@ from ..base.arrays import F64, I64
 from ..index.store import Index
 from .cells import InstantCells, SampleCells, clipped_edges
 from .ranges import level_sizes, ragged, visit
+
+
+class SeriesRange(NamedTuple):
+    """The values of a whole counter series, and what it is drawn between."""
+
+    low: float  # its least and its greatest value; nan or infinite where it has no others
+    high: float
+    least: float  # the bottom and the top of the drawing
+    most: float
+
+    @property
+    def extent(self) -> tuple[float, float] | None:
+        """The least and the greatest value, None of a series that never varies."""
+        is_wide = np.isfinite(self.low) and np.isfinite(self.high) and self.low < self.high
+        return (self.low, self.high) if is_wide else None
 
 
 def instant_cells(index: Index, row_number: int, edges: Sequence[int] | I64, offset: int = 0) -> InstantCells:
@@ -61,3 +77,12 @@ def sample_cells(index: Index, row_number: int, edges: Sequence[int] | I64, offs
     else:
         last = np.full(width, np.nan)
     return SampleCells(number, low, high, last)
+
+
+def series_range(index: Index, row_number: int) -> SeriesRange:
+    """Return the range of a whole counter series, drawn with zero in it, so that its scale never jumps."""
+    row = index.rows[row_number]
+    cells = sample_cells(index, row_number, [int(row["start"]), int(row["end"]) + 1])
+    low, high = float(cells.low[0]), float(cells.high[0])
+    finite = [value for value in (low, high, 0.0) if np.isfinite(value)]
+    return SeriesRange(low, high, min(finite), max(finite))

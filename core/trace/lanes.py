@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cached_property
 from itertools import accumulate, chain
 
@@ -13,16 +13,21 @@ from ..base.ids import SliceId
 from ..base.short_names import short_name
 from ..index.format import RowKind
 from ..index.store import Index
-from ..query import samples
-from ..query.busy import Busy, busy_of, lane_cells, spans
+from ..query import row_facts, samples
+from ..query.busy import Busy, busy_of, lane_cells, spans, work_cells
 from ..query.cells import Cells, InstantCells, SampleCells, Span, row_cells
+from ..query.drawn import MarkFacts, SpanFacts, mark_facts, span_facts, span_names
 from ..query.lanes import LaneList, make_lane, make_processes, make_row, make_source
 from ..query.launches import Launches
+from ..query.leading_names import LeadingName
+from ..query.rowview import RowView
 from ..query.views import Lane, Process, Row, SourceInfo
 from ..query.window import end_of_lanes
 
 MINIMAP_LANES = 512
 """Lanes that the minimap reads at most; of more lanes it reads an even sample."""
+ROWS_HELD = 1 << 14
+"""Rows that are held in memory, or a frame would make a new one of each that it shows."""
 NO_CLOCKS = Clocks()
 
 
@@ -34,6 +39,7 @@ class TraceLanes:
         self.indexes = tuple(indexes)
         self._lane_bases = [0, *accumulate(len(index.lanes) for index in self.indexes)]
         self.lanes = LaneList(self._lane_bases[-1], self._make_lane)
+        self._rows: dict[tuple[int, int], Row] = {}
         self._positions: dict[SliceId, int] = {}
         self._launches: dict[int, Launches] = {}
         self._spans: dict[Clocks, tuple[int, int]] = {}
@@ -44,6 +50,11 @@ class TraceLanes:
             index.close()
 
     # -- contents ----------------------------------------------------------------------------------------
+
+    @property
+    def source_count(self) -> int:
+        """How many sources there are, logs and computed counters among them."""
+        return len(self.indexes)
 
     @cached_property
     def sources(self) -> tuple[SourceInfo, ...]:
@@ -77,17 +88,36 @@ class TraceLanes:
     def row(self, lane: Lane | int, depth: int) -> Row:
         """Return the row at a depth (0 is topmost) of a lane, which may be given by its index in `lanes`."""
         lane = self.lanes[lane] if isinstance(lane, int) else lane
-        return self.row_number(lane.source, lane.rows[depth])
+        return self._row(lane, lane.rows[depth])
 
     def row_number(self, source: int, number: int) -> Row:
         """Return the row with this number in a source's row table."""
         lane_index = self._lane_bases[source] + int(self.indexes[source].rows[number]["lane"])
-        return make_row(self.indexes[source], self.lanes[lane_index], number)
+        return self._row(self.lanes[lane_index], number)
 
     def rows(self, lane: Lane | int) -> list[Row]:
         """Return all rows of a lane, topmost first."""
         lane = self.lanes[lane] if isinstance(lane, int) else lane
         return [self.row_number(lane.source, number) for number in lane.rows]
+
+    def row_columns(self, lane: Lane) -> row_facts.RowColumns:
+        """Return what the rows of a lane hold, from their sums."""
+        return row_facts.RowColumns(self.indexes[lane.source], lane.rows)
+
+    def ns_by_lane(self, source: int, categories: Collection[int]) -> dict[int, int]:
+        """Return by lane number how long slices of some categories take, of lanes that have any."""
+        return row_facts.ns_by_lane(self.indexes[source], categories)
+
+    @cached_property
+    def drawn_categories(self) -> tuple[str, ...]:
+        """The categories of all slices and instants, source by source, each once; "" for none at all."""
+        return tuple(
+            dict.fromkeys(
+                index.categories[number]
+                for index in self.indexes
+                for number in row_facts.drawn_categories(index)
+            )
+        )
 
     # -- time ---------------------------------------------------------------------------------------------
 
@@ -117,25 +147,56 @@ class TraceLanes:
         """Return what the W cells between W + 1 edges show of a row of slices."""
         return row_cells(self.indexes[row.source], row.number, edges, clocks.offset(row.source, row.pid))
 
-    def spans(self, row: Row, edges: Sequence[int] | I64, clocks: Clocks = NO_CLOCKS) -> list[Span]:
-        """Return the spans that a row of slices is drawn as."""
-        return spans(self.indexes[row.source], row.number, self.cells(row, edges, clocks))
+    def spans(self, row: Row, cells: Cells) -> list[Span]:
+        """Return the spans that a row of slices with these cells is drawn as."""
+        return spans(self.indexes[row.source], row.number, cells)
+
+    def span_facts(self, row: Row, spans: Sequence[Span]) -> SpanFacts:
+        """Return what is known of the slices that the spans of a row stand for (lane time)."""
+        return span_facts(self.indexes[row.source], row.number, spans)
+
+    def span_names(
+        self, row: Row, spans: Sequence[Span], edges: I64, left: RowView | None = None
+    ) -> list[LeadingName]:
+        """Return which name has most time in each span of several slices, between edges in lane time; `left`
+        is what a filter leaves of the row.
+        """
+        return span_names(self.indexes[row.source], row.number, spans, edges, left)
 
     def instant_cells(self, row: Row, edges: Sequence[int] | I64, clocks: Clocks = NO_CLOCKS) -> InstantCells:
         """Return what the cells show of a row of instants."""
         offset = clocks.offset(row.source, row.pid)
         return samples.instant_cells(self.indexes[row.source], row.number, edges, offset)
 
+    def mark_facts(self, row: Row, edges: Sequence[int] | I64) -> MarkFacts:
+        """Return the cells between edges (lane time) that hold instants of a row, and what the first are."""
+        return mark_facts(self.indexes[row.source], row.number, edges)
+
     def sample_cells(self, row: Row, edges: Sequence[int] | I64, clocks: Clocks = NO_CLOCKS) -> SampleCells:
         """Return what the cells show of a counter series."""
         offset = clocks.offset(row.source, row.pid)
         return samples.sample_cells(self.indexes[row.source], row.number, edges, offset)
+
+    def series_range(self, row: Row) -> samples.SeriesRange:
+        """Return which values a counter series has, and the range that it is drawn in."""
+        return samples.series_range(self.indexes[row.source], row.number)
 
     def lane_cells(self, lane: Lane | int, edges: Sequence[int] | I64, clocks: Clocks = NO_CLOCKS) -> Cells:
         """Return what the cells show of a lane folded into one line."""
         lane = self.lanes[lane] if isinstance(lane, int) else lane
         offset = clocks.offset(lane.source, lane.pid)
         return lane_cells(self.indexes[lane.source], lane.number, edges, offset)
+
+    def work_cells(
+        self,
+        lane: Lane,
+        edges: Sequence[int] | I64,
+        clocks: Clocks = NO_CLOCKS,
+        leaving_out: Collection[int] = (),
+    ) -> Cells:
+        """Return what the cells show of a device's lane; slices of the categories left out are no work."""
+        offset = clocks.offset(lane.source, lane.pid)
+        return work_cells(self.indexes[lane.source], lane.number, edges, offset, leaving_out)
 
     def busy(
         self, edges: Sequence[int] | I64, clocks: Clocks = NO_CLOCKS, lanes: Sequence[int] | None = None
@@ -150,6 +211,22 @@ class TraceLanes:
             lane = self.lanes[lane_index]
             parts.append((self.indexes[lane.source], lane.number, clocks.offset(lane.source, lane.pid)))
         return busy_of(parts, edges, of=len(lane_indices))
+
+    def categories(self, source: int) -> Sequence[str]:
+        """Return the categories of a source, in the order of their numbers in cells and spans."""
+        return self.indexes[source].categories
+
+    def text(self, source: int, number: int) -> str:
+        """Return a text of a source by its number in facts."""
+        return self.indexes[source].string(number)
+
+    def slice_category(self, row: Row, at: int) -> str:
+        """Return the category of the slice at an index within its row."""
+        return self._category(row.source, self.position(row, at))
+
+    def first_category(self, lane: Lane) -> str:
+        """Return the category of the first slice of a lane's top row."""
+        return self._category(lane.source, int(self.indexes[lane.source].rows[lane.rows.start]["first"]))
 
     def category(self, row: Row, number: int) -> str:
         """Return a category by its number in cells and spans."""
@@ -168,6 +245,18 @@ class TraceLanes:
         return short_name(self.name(row, at))
 
     # -- inner --------------------------------------------------------------------------------------------
+
+    def _category(self, source: int, position: int) -> str:
+        index = self.indexes[source]
+        return index.categories[int(index.column("slices.category")[position])]
+
+    def _row(self, lane: Lane, number: int) -> Row:
+        row = self._rows.get((lane.source, number))
+        if row is None:
+            if len(self._rows) >= ROWS_HELD:
+                self._rows.clear()
+            row = self._rows[lane.source, number] = make_row(self.indexes[lane.source], lane, number)
+        return row
 
     def position(self, row: Row, at: int) -> int:
         """Return the position of what stands at an index within a row; IndexError outside the row."""

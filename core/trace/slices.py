@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
+from ..base.arrays import I64
 from ..base.clock import Clocks
 from ..base.ids import SliceId
 from ..base.short_names import short_name
@@ -166,6 +168,14 @@ class TraceSlices(TraceLanes):
         position = self._position(slice_id)
         end = None if position is None else index.end_ordinal(position)
         return read_arguments(index, slice_id.ordinal, end)
+
+    def argument_values(self, source: int, key: str, positions: I64) -> list[Any]:
+        """Return the value of an argument for each of some slices, None where a slice has none; raises
+        UnreadableError when the source has gone or changed.
+        """
+        from ..query.promoted_terms import argument_values  # few views are coloured so
+
+        return argument_values(self.indexes[source], key, positions)
 
     def event_arguments(self, source: int, ordinal: int) -> Arguments:
         """Return the arguments of any event by its ordinal: instants, counter samples, flows."""

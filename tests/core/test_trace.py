@@ -100,7 +100,7 @@ def test_clocks_move_lanes_and_nothing_else(tmp_path: Path) -> None:
     assert trace.bounds(gpu, 0, clocks) == (1100, 1110) and trace.bounds(gpu, 0) == (100, 110)
     assert trace.slice_at(gpu, 1105, clocks) == 0 and trace.slice_at(gpu, 105, clocks) is None
     assert trace.span_at(clocks) == (100, 1110)
-    assert [len(trace.spans(row, edges, clocks)) for row in (cpu, gpu)] == [1, 1]
+    assert [len(trace.spans(row, trace.cells(row, edges, clocks))) for row in (cpu, gpu)] == [1, 1]
 
 
 def test_slices_are_found_by_identity_from_anywhere(tmp_path: Path) -> None:
@@ -255,7 +255,7 @@ def test_every_lane_of_every_corpus_file_is_seen(index_dir: Path) -> None:
             for row in trace.rows(lane)[:50]:
                 if row.kind is RowKind.SLICES:
                     cells = trace.cells(row, edges)
-                    drawn = sum(span.right - span.left for span in trace.spans(row, edges))
+                    drawn = sum(span.right - span.left for span in trace.spans(row, cells))
                     assert drawn == int((cells.count > 0).sum()) > 0, (path, lane.title)
         trace.close()
     assert opened > 50

@@ -18,11 +18,23 @@ class FakeTrace:
     processes: tuple[Process, ...]
     lanes: Sequence[Lane]
     opening_span: tuple[int, int] = (0, 1_000_000)
-    indexes: tuple[object, ...] = ()
+    source_count: int = 1
     members: tuple[object, ...] = ()
     missing: Mapping[int, str] = field(default_factory=dict)
     clocks: Clocks = field(default_factory=Clocks)
     fields: dict[str, object] = field(default_factory=dict)
+
+    def categories(self, source: int) -> Sequence[str]:
+        """Return none: a lane's slices are only counted."""
+        return ()
+
+    def first_category(self, lane: Lane) -> str:
+        """Return none."""
+        return ""
+
+    def ns_by_lane(self, source: int, categories: Sequence[int]) -> dict[int, int]:
+        """Return no time: nothing is known of the slices."""
+        return {}
 
 
 @dataclass

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from tracelane.core.base.clock import Clocks
 from tracelane.core.base.units import format_ns
 from tracelane.core.index.format import RowKind
-from tracelane.core.query.busy import work_cells
 from tracelane.core.tables.devices import devices
 from tracelane.core.tables.gap import GapBounds, longest_gap_on_lane, next_gap_on_lane
 from tracelane.core.trace import Lane, Row, Trace
@@ -40,7 +39,7 @@ def next_one(scene: Scene) -> Session:
     elif thing is not None and (thing.row.lane == row.lane if on_device else thing.row.number == row.number):
         time = thing.end
         if thing.is_gap:
-            after = int(scene.trace.indexes[row.source].rows[thing.row.number]["first"]) + thing.index
+            after = scene.trace.position(thing.row, thing.index)
     gap = next_gap_on_lane(scene.trace, row, time, session.clocks, least, after)
     if gap is None:
         raise Refusal(f"no gap of a cell ({format_ns(least)}) or more from here on: zoom in for shorter ones")
@@ -83,9 +82,8 @@ def _device_row(scene: Scene) -> RowKey | None:
 
 def _work_ns(trace: Trace, lane: Lane, clocks: Clocks) -> int:
     """Return for how long a device works on a lane, from prefix sums."""
-    index = trace.indexes[lane.source]
-    offset = clocks.offset(lane.source, lane.pid)
-    return int(work_cells(index, lane.number, trace.opening_span, offset, no_work(index)).busy[0])
+    cells = trace.work_cells(lane, trace.opening_span, clocks, no_work(trace, lane.source))
+    return int(cells.busy[0])
 
 
 def _selected(scene: Scene, gap: GapBounds) -> Session:

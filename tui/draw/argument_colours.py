@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from tracelane.core.base.arrays import I64
 from tracelane.core.base.errors import TracelaneError
-from tracelane.core.index.store import Index
+from tracelane.core.trace import Trace
 
 from .palette import key_of_value
 
@@ -22,9 +23,8 @@ class ArgumentColours:
         """Know none yet."""
         self._known: dict[tuple[int, str, int], str] = {}
 
-    def keys(self, source: int, index: Index, colour_by: str, positions: np.ndarray) -> list[str]:
+    def keys(self, trace: Trace, source: int, colour_by: str, positions: I64) -> list[str]:
         """Return the colour keys of slices; `colour_by` is arg: with the argument's name behind."""
-        from tracelane.core.query.promoted_terms import argument_values
         from tracelane.core.query.scan import json_value_text  # few views are coloured so
 
         name = colour_by.removeprefix(BY_ARGUMENT)
@@ -35,7 +35,7 @@ class ArgumentColours:
                 self._known.clear()
                 missing = asked_positions
             try:
-                values = argument_values(index, name, np.array(missing, np.int64))
+                values = trace.argument_values(source, name, np.array(missing, np.int64))
             except (TracelaneError, OSError):
                 values = [None] * len(missing)
             for at, value in zip(missing, values):

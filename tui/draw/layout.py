@@ -8,9 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, TypeAlias
 
-import numpy as np
-
-from tracelane.core.index.format import LaneKind, RowKind
+from tracelane.core.index.format import LaneKind
 from tracelane.core.trace import Lane, Process, Trace
 
 from ..session import LaneKey, RowKey, Session
@@ -328,16 +326,9 @@ class Layout:
 
     def _depths(self, lane: Lane) -> Sequence[int]:
         """Return the depths of a lane's rows of which a filter leaves something."""
-        rows = range(len(lane.rows))
-        if self.left is None or lane.source >= len(self.left.indexes) or not lane.slices:
-            return rows
-        entries = self.left.indexes[lane.source].rows[lane.rows.start : lane.rows.stop]
-        positions = self.left.positions[lane.source]
-        first = entries["first"].astype(np.int64)
-        edges = np.stack((first, first + entries["count"])).astype(positions.dtype)
-        low, high = np.searchsorted(positions, edges)
-        depths: list[int] = np.flatnonzero((high > low) | (entries["kind"] != RowKind.SLICES)).tolist()
-        return depths
+        if self.left is None or not self.left.covers(lane.source) or not lane.slices:
+            return range(len(lane.rows))
+        return self.left.depths(lane)
 
     def _is_emptied(self, lane: Lane) -> bool:
         return self.left is not None and bool(lane.slices) and not len(self._depths(lane))

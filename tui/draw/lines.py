@@ -172,8 +172,7 @@ def _row(
     value = ""
     if isinstance(row, SliceRow):
         if line.frames:
-            index = reader.trace.indexes[lane.source]
-            frame = spanning_frame(index, lane.rows.start + depth, max(1, lane.end - lane.start))
+            frame = spanning_frame(reader.trace, lane, depth)
             count = len(line.frames)
             runs = tuple(_of_frames(run, count if run.at == frame else 0, look) for run in row.runs)
             row = replace(row, runs=runs)

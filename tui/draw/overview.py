@@ -15,10 +15,7 @@ from rich.style import Style
 
 from tracelane.core.base.clock import ClockKey, Clocks
 from tracelane.core.base.units import format_ns
-from tracelane.core.index.format import RowKind
-from tracelane.core.query.busy import work_cells
-from tracelane.core.query.cells import row_cells
-from tracelane.core.trace import Lane, Trace
+from tracelane.core.trace import Lane, Row, Trace
 
 from ..session import Session, Viewport
 from .labels import fit, length_title
@@ -66,22 +63,20 @@ def _busy_levels(trace: Trace, width: int, offsets: frozenset[tuple[ClockKey, in
             continue
         best = np.full(width, -1, np.int64)
         for lane in fullest:
-            index, offset = trace.indexes[lane.source], clocks.offset(lane.source, lane.pid)
             if lanes is device:
-                cells = work_cells(index, lane.number, edges, offset, no_work(index))
+                cells = trace.work_cells(lane, edges, clocks, no_work(trace, lane.source))
             else:
-                cells = row_cells(index, _fullest_row(trace, lane), edges, offset)
+                cells = trace.cells(_fullest_row(trace, lane), edges, clocks)
             level = np.maximum(1, np.rint(8 * np.minimum(1.0, cells.busy / room)))
             best = np.maximum(best, np.where(cells.count > 0, level, -1).astype(np.int64))
         levels_of_kinds.append(tuple(best.tolist()))
     return levels_of_kinds[0], levels_of_kinds[1]
 
 
-def _fullest_row(trace: Trace, lane: Lane) -> int:
+def _fullest_row(trace: Trace, lane: Lane) -> Row:
     """Return the row with most slices: the top row of a thread is one long annotation and says nothing."""
-    rows = trace.indexes[lane.source].rows[lane.rows.start : lane.rows.stop]
-    counts = np.where(rows["kind"] == RowKind.SLICES, rows["count"].astype(np.int64), -1)
-    return lane.rows.start + int(counts.argmax())
+    rows = trace.row_columns(lane)
+    return trace.row(lane, int(np.where(rows.are_slices, rows.counts, -1).argmax()))
 
 
 def minimap_view(trace: Trace, width: int) -> Viewport:

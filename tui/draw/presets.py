@@ -6,12 +6,6 @@ from collections.abc import Collection, Sequence
 from functools import lru_cache
 from types import MappingProxyType
 
-import numpy as np
-
-from tracelane.core.index.format import NO_SUMS, RowKind
-from tracelane.core.index.store import Index
-from tracelane.core.query.lookup import totals_of_rows
-from tracelane.core.query.ranges import ragged
 from tracelane.core.trace import Lane, Process, Trace
 
 from ..session import Session
@@ -45,15 +39,9 @@ def preset_of(session: Session) -> str:
 @lru_cache(maxsize=4)
 def device_lanes(trace: Trace) -> frozenset[int]:
     """Return the places of the lanes of devices, and of what is measured of them."""
-    host = {source: set(_families(index, HOST)) for source, index in enumerate(trace.indexes)}
-    work = {source: set(_families(index, WORK)) for source, index in enumerate(trace.indexes)}
     devices = set()
     for number, lane in enumerate(trace.lanes):
-        works = (
-            not _begins_with(trace, lane, host.get(lane.source, set()))
-            if is_device(lane)
-            else _begins_with(trace, lane, work.get(lane.source, set()))
-        )
+        works = not _begins_with(trace, lane, HOST) if is_device(lane) else _begins_with(trace, lane, WORK)
         if works or _is_measured(trace, lane.process):
             devices.add(number)
     return frozenset(devices)
@@ -64,52 +52,26 @@ def _is_measured(trace: Trace, process: Process) -> bool:
     return bool(trace.members) and process.source >= len(trace.members) and not process.aside
 
 
-def _begins_with(trace: Trace, lane: Lane, categories: Collection[int]) -> bool:
-    """Tell whether the first slice of a lane has one of these categories."""
-    if not lane.slices or not lane.depth or not categories:
-        return False
-    index = trace.indexes[lane.source]
-    first = int(index.rows[lane.rows.start]["first"])
-    return int(index.column("slices.category")[first]) in categories
+def _begins_with(trace: Trace, lane: Lane, families: Collection[str]) -> bool:
+    """Tell whether the first slice of a lane has a category of one of these families of colours."""
+    return bool(lane.slices and lane.depth) and key_of(trace.first_category(lane), "") in families
 
 
 @lru_cache(maxsize=4)
 def launching_lanes(trace: Trace) -> MappingProxyType[int, int]:
     """Return the places of the threads that call a device's runtime or driver, and for how many ns."""
     ns_by_lane: dict[int, int] = {}
-    spent = {source: _launching_ns(index) for source, index in enumerate(trace.indexes)}
+    spent = [trace.ns_by_lane(source, _calls(trace, source)) for source in range(trace.source_count)]
     for number, lane in enumerate(trace.lanes):
-        if lane.slices and not is_device(lane) and (ns := spent.get(lane.source, {}).get(lane.number, 0)):
+        if lane.slices and not is_device(lane) and (ns := spent[lane.source].get(lane.number, 0)):
             ns_by_lane[number] = ns
     return MappingProxyType(ns_by_lane)
 
 
-def _launching_ns(index: Index) -> dict[int, int]:
-    """Return by lane number how long calls of a runtime or driver take, from the rows' stored sums."""
-    calls = _families(index, ("runtime", "driver"))
-    rows = index.rows
-    stored = rows["sums"] != NO_SUMS
-    some = np.flatnonzero((rows["kind"] == RowKind.SLICES) & stored & (rows["category_count"] > 0))
-    if not calls or not len(some):
-        return {}
-    kinds = rows["category_count"][some].astype(np.int64)
-    first = rows["categories"][some].astype(np.int64)
-    positions, begins = ragged(first, first + kinds)
-    of_row = np.repeat(np.arange(len(some)), kinds)
-    is_call = np.isin(index.column("row_categories")[positions], calls)
-    totals = totals_of_rows(rows[some])
-    local = np.arange(len(positions)) - begins[of_row]
-    ns = index.column("category_sums")[(totals[of_row] + local)[is_call]]
-    lanes = rows["lane"][some][of_row[is_call]]
-    ns_by_lane: dict[int, int] = {}
-    for lane, value in zip(lanes.tolist(), ns.tolist()):
-        ns_by_lane[lane] = ns_by_lane.get(lane, 0) + value
-    return ns_by_lane
-
-
-def _families(index: Index, families: Sequence[str]) -> list[int]:
-    """Return the numbers of the categories that belong to some families of colours."""
-    return [number for number, name in enumerate(index.categories) if key_of(name, "") in families]
+def _calls(trace: Trace, source: int) -> list[int]:
+    """Return the numbers of a source's categories that are calls of a runtime or driver."""
+    categories = enumerate(trace.categories(source))
+    return [number for number, name in categories if key_of(name, "") in ("runtime", "driver")]
 
 
 def ordered(trace: Trace, processes: Sequence[Process], session: Session) -> Sequence[Process]:

@@ -5,10 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from tracelane.core.index.format import NO_SUMS, LaneKind, RowKind
-from tracelane.core.index.store import Index
-from tracelane.core.query.lookup import totals_of_rows
-from tracelane.core.trace import Lane, Trace
+from tracelane.core.trace import Lane, LaneKind, Trace
 
 from .palette import key_of
 
@@ -36,10 +33,10 @@ def names_device(labels: str, process: str, lane: str) -> bool:
 
 
 @lru_cache(maxsize=64)
-def no_work(index: Index) -> frozenset[int]:
+def no_work(trace: Trace, source: int) -> frozenset[int]:
     """Return the categories that are no device's work: annotations, and what happens on the host."""
     families = ("annotation", "cpu_op", "python", "runtime", "driver", "trace")
-    numbers = (n for n, category in enumerate(index.categories) if key_of(category, "") in families)
+    numbers = (n for n, category in enumerate(trace.categories(source)) if key_of(category, "") in families)
     return frozenset(numbers)
 
 
@@ -66,13 +63,4 @@ def _is_quiet(trace: Trace, lane: Lane, limit: int) -> bool:
         return False
     if not lane.slices or lane.end - lane.start < limit:
         return True
-    return _top_row_busy(trace.indexes[lane.source], lane.rows.start) < limit
-
-
-def _top_row_busy(index: Index, number: int) -> int:
-    """Return the ns that a row's slices take, from its stored sums."""
-    row = index.rows[number]
-    if int(row["kind"]) != RowKind.SLICES or int(row["sums"]) == NO_SUMS:
-        return 0
-    totals = int(totals_of_rows(row))
-    return int(index.column("category_sums")[totals : totals + int(row["category_count"])].sum())
+    return int(trace.row_columns(lane).busy[0]) < limit

@@ -50,7 +50,7 @@ def _with_missing(trace: Trace, heads: Mapping[int, Process]) -> Iterator[Group]
     """Yield ranks in order, those not there among them, then what belongs to no rank."""
     groups: list[Group] = [(heads[source], []) for source in trace.missing if source in heads]
     groups += _by_head(trace, heads)
-    yield from sorted(groups, key=lambda group: len(trace.indexes) if group[0] is None else group[0].source)
+    yield from sorted(groups, key=lambda group: trace.source_count if group[0] is None else group[0].source)
 
 
 def _by_head(trace: Trace, heads: Mapping[int, Process]) -> Iterator[Group]:

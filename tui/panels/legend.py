@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 from rich.text import Text
 
 from tracelane.core.base.safe_text import safe
@@ -14,27 +13,14 @@ from ..draw.runs import FULL
 
 CATEGORY_CELLS = 30
 MOST_CATEGORIES = 200
-MOST_INSTANTS = 1 << 20
-"""Instants that are asked for their category: a legend must not cost more than a frame or two."""
 GAP = 2
-
-
-def categories_of(trace: Trace) -> list[str]:
-    """Return the categories of all files in order of their first file, each once; "" for none at all."""
-    names: dict[str, None] = {}
-    for index in trace.indexes:
-        # Flows have categories too, but no colour.
-        drawn = set(np.unique(index.column("row_categories")).tolist())
-        drawn.update(np.unique(index.column("instants.category")[:MOST_INSTANTS]).tolist())
-        names |= dict.fromkeys(index.categories[number] for number in sorted(drawn))
-    return list(names)[:MOST_CATEGORIES]
 
 
 def legend_text(trace: Trace, palette: Palette, glyphs: Glyphs, width: int) -> Text:
     """Return the legend for a width in cells."""
     width = max(10, width)
     entries = []
-    for category in categories_of(trace):
+    for category in trace.drawn_categories[:MOST_CATEGORIES]:
         text = Text(no_wrap=True, end="")
         if category:
             text.append("   ", palette.style(key_of(category, ""), Look.WHOLE))
