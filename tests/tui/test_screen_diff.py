@@ -158,14 +158,15 @@ def test_a_colour_that_comes_again_and_again() -> None:
     assert len(sent) < len(frame(line(2, *pieces))) / 2
 
 
-def test_a_frame_on_every_line_is_sent_whole() -> None:
-    """What draws all anew does so, even over what should be there already: the terminal may have lost it."""
+def test_of_a_frame_on_every_line_what_changes_is_sent() -> None:
+    """A new layout draws all lines; of those that stay as they were nothing is sent."""
     diff = ScreenDiff()
-    text = frame(*(line(y, piece(f"line {y}", "48;5;233")) for y in range(SIZE[1])))
-    first = diff.update_for(text, SIZE)
-    assert diff.update_for(text, SIZE) == first
-    part = frame(line(0, piece("line 0", "48;5;233")))
-    assert diff.update_for(part, SIZE) == "\x1b[1;1H"
+    lines = [line(y, piece(f"line {y}", "48;5;233")) for y in range(SIZE[1])]
+    first = diff.update_for(frame(*lines), SIZE)
+    assert first.count("line") == SIZE[1]
+    assert diff.update_for(frame(*lines), SIZE) == "\x1b[1;1H"
+    lines[1] = line(1, piece("LINE 1", "48;5;233"))
+    assert diff.update_for(frame(*lines), SIZE) == f"\x1b[2;1H\x1b[48;5;233mLINE{RESET}\x1b[1;1H"
 
 
 def test_what_is_not_known_is_sent() -> None:

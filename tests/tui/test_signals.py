@@ -106,6 +106,15 @@ def test_drawn_anew(demo: Path, index: Path) -> None:
         line.wait_until(lambda: line.screen.lanes == before, "the picture")
 
 
+def test_told_of_the_same_size(demo: Path, index: Path) -> None:
+    """A terminal that is attached to again, as dtach does, says the size that it had: all is drawn anew."""
+    with viewer(demo, index, "--fresh") as line:
+        before = drawn_lanes(line)
+        line.resize(*SIZE)
+        os.kill(line.pid, signal.SIGWINCH)
+        line.wait_until(lambda: line.screen.lanes == before, "the picture")
+
+
 def test_stopped_from_outside(demo: Path, index: Path) -> None:
     """SIGTSTP stops it as Ctrl+Z does, also while it draws."""
     with viewer(demo, index, "--fresh") as line:

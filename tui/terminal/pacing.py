@@ -8,6 +8,7 @@ from textual import events
 from textual.app import App
 from textual.driver import Driver
 from textual.drivers.linux_driver import LinuxDriver
+from textual.geometry import Size
 from textual.timer import Timer
 
 from .boundary import BoundedApp
@@ -27,6 +28,7 @@ class PacedApp(BoundedApp):
     _held: ExitStack | None = None
     _patience: Timer | None = None
     _frame_dropped = False
+    _terminal_size: Size | None = None
 
     def get_driver_class(self) -> type[Driver]:
         """Drive terminals with ours; headless, web and what the environment names stay as they are."""
@@ -81,6 +83,16 @@ class PacedApp(BoundedApp):
         if self._hold is not None and isinstance(self._driver, TerminalDriver):
             self._driver.pace.lost()
             self._draw_again()
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Take nothing of what the terminal shows for known: one that is attached to again says its size, and
+        may be empty. Where the size is as before textual would draw nothing.
+        """
+        if isinstance(self._driver, TerminalDriver):
+            self._driver.forget()
+            if event.size == self._terminal_size:
+                self.screen.refresh(layout=True)
+        self._terminal_size = event.size
 
     def _resumed(self, _: App[object]) -> None:
         self._draw_again()

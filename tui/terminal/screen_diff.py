@@ -90,8 +90,7 @@ class ScreenDiff:
     def update_for(self, frame: str, size: tuple[int, int]) -> str:
         """Return what a terminal of so many columns and lines has to be sent for a frame.
 
-        A frame that draws on every line is sent whole, so that it mends whatever the terminal has lost. What
-        is no frame, or not understood, is returned as it is.
+        What is no frame, or not understood, is returned as it is.
         """
         if MOVE.match(frame) is None:
             return frame
@@ -201,8 +200,6 @@ class ScreenDiff:
         styles = np.where(blank, np.array(self._blanks)[styles], styles)
         firsts, cells = self._cells_of(frame, lengths)
         changes = (self._characters[cells] != characters) | (self._drawn[cells] != styles)
-        if len({line for line, _, first in frame.lines if first < len(lengths)}) == self._size[1]:
-            changes[:] = True
         self._characters[cells], self._drawn[cells] = characters, styles
         where = changes.nonzero()[0]
         if not len(where):
