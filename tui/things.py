@@ -86,7 +86,7 @@ def gap_thing_at(trace: Trace, clocks: Clocks, row: Row, time: int) -> Thing | N
 
 def gap_thing(trace: Trace, gap: GapBounds) -> Thing | None:
     """Return a gap as a thing, on the row of the slice that ends it."""
-    after = trace.id_at(gap.source, gap.after)
+    after = trace.slice_id_of(gap.source, gap.after)
     row_and_index = trace.find(after)
     if row_and_index is None:
         return None
@@ -99,7 +99,11 @@ def thing_before(trace: Trace, clocks: Clocks, gap: Thing) -> Thing | None:
     from tracelane.core.tables.gap import gap_ended_by
 
     bounds = gap_ended_by(trace, gap.row, gap.index, clocks)
-    return None if bounds is None else thing_by_id(trace, clocks, trace.id_at(bounds.source, bounds.before))
+    return (
+        None
+        if bounds is None
+        else thing_by_id(trace, clocks, trace.slice_id_of(bounds.source, bounds.before))
+    )
 
 
 def row_of(layout: Layout, key: RowKey) -> Row | None:

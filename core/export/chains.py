@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,6 +13,7 @@ from ..base.pattern import Pattern
 from ..index.store import Index
 from ..query.chain import Chain, Replays, full_chain, replays_of
 from ..query.launches import Launched, Launches
+from ..query.titles import id_value
 from ..tables.table import Column, Table, TableSchema
 
 CHUNK = 1 << 20
@@ -28,8 +28,8 @@ def slice_json(index: Index, position: int) -> dict[str, Any]:
     return {
         "name": index.string(int(index.column("slices.name")[position])),
         "category": index.categories[int(index.column("slices.category")[position])],
-        "pid": _plain(index.string(int(process["pid"]))),
-        "tid": _plain(index.string(int(lane["tid"]))),
+        "pid": id_value(index.string(int(process["pid"]))),
+        "tid": id_value(index.string(int(lane["tid"]))),
         "ts_ns": index.start(position),
         "dur_ns": int(index.duration([position])[0]),
     }
@@ -188,11 +188,3 @@ def _chunks(column: U32) -> list[U32]:
 
 def _steps(size: int) -> range:
     return range(0, size, CHUNK)
-
-
-def _plain(text: str) -> Any:
-    """Return the value that a pid's or tid's JSON text stands for; what is none stays a text."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text

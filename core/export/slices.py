@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ from ..base.safe_text import csv_line
 from ..index.format import SliceFlag
 from ..query.hits import Hits
 from ..query.search import RowsByPosition
+from ..query.titles import id_value
 from ..tables.table import Column, Table, TableSchema, Unit, sorted_rows
 from .formats import JsonTable, json_pieces
 
@@ -144,7 +144,7 @@ class SliceRows:
         rows = [trace.row_number(source, number).lane for number in numbers.tolist()]
         lanes = np.array(rows, np.int64)[which].tolist()
         known = {number: trace.lanes[number] for number in set(lanes)}
-        ids = {number: (_plain(lane.pid), _plain(lane.tid)) for number, lane in known.items()}
+        ids = {number: (id_value(lane.pid), id_value(lane.tid)) for number, lane in known.items()}
         flags = index.column("flags.value")
         unclosed = index.column("flags.position")[(flags & SliceFlag.UNCLOSED) != 0]
         columns: list[Any] = [
@@ -193,11 +193,3 @@ def write_rows(rows: SliceRows, path: Path, scope: str, cancelled: CancelledCall
     """
     is_json = path.suffix.lower() == ".json"
     write_new_file(path, slices_json(rows, scope) if is_json else csv_pieces(rows), cancelled)
-
-
-def _plain(text: str) -> Any:
-    """Return what the JSON text of a pid or tid stands for; the text itself where it is none."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..base.safe_text import safe
 from ..index.format import LaneKind
@@ -22,6 +22,14 @@ def plain(text: str) -> str:
         except (ValueError, RecursionError):
             return safe(text)
     return safe(text)
+
+
+def id_value(text: str) -> Any:
+    """Return the value of the JSON text of a pid or tid; the text itself where it is no JSON."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
 
 
 def process_title(pid: str, name: str, labels: str) -> str:

@@ -14,7 +14,7 @@ from ..base.errors import UnreadableError
 from ..index.captures import ranks_text
 from ..remote.files import is_url
 from ..tables.alignment import NONE, Alignment, RankClock, fitted_offsets
-from ..tables.collectives import AIU, DEVICE, HOST, Collectives, Matched, match
+from ..tables.collectives import AIU, DEVICE, HOST, Collectives, Matched, match, no_collectives
 from ..tables.rank_groups import MOST_RANKS, ProcessGroup, RankOrigin
 from ..tables.skew import Skew, notes_on_ranks, skew_of
 from ..tables.step_choice import Steps
@@ -217,7 +217,7 @@ class CaptureStore:
         for level in (DEVICE, AIU, HOST):
             if sum(of == level and len(each) > 0 for of, each in collectives) > 1:
                 break
-        fitting = [each if of == level else _no_collectives() for of, each in collectives]
+        fitting = [each if of == level else no_collectives() for of, each in collectives]
         moved = [
             replace(each, starts=each.starts + base, ends=each.ends + base)
             for each, base in zip(fitting, bases)
@@ -394,8 +394,3 @@ def _process_group(value: object) -> ProcessGroup | None:
 def _texts(value: Any, key: str) -> tuple[str, ...]:
     texts = value.get(key) if isinstance(value, dict) else None
     return tuple(str(text) for text in texts) if isinstance(texts, list) else ()
-
-
-def _no_collectives() -> Collectives:
-    none = np.empty(0, np.int64)
-    return Collectives(none, none, none, (), none, none, ())

@@ -119,7 +119,7 @@ def collectives_at(index: Index, level: int, own: Callable[[I64], AnyArray] | No
     slices (positions -> booleans).
     """
     if is_flex(index):
-        return flex_collectives(index, own) if level == DEVICE else _no_collectives()
+        return flex_collectives(index, own) if level == DEVICE else no_collectives()
     categories = index.column("slices.category")
     is_kernel = category_mask(index, KERNEL_CATEGORIES)
     is_candidate = {
@@ -156,7 +156,8 @@ def collectives_at(index: Index, level: int, own: Callable[[I64], AnyArray] | No
     )
 
 
-def _no_collectives() -> Collectives:
+def no_collectives() -> Collectives:
+    """Return the collectives of a source without any."""
     none = np.empty(0, np.int64)
     return Collectives(none, none, none, (), none, none, ())
 
@@ -169,7 +170,7 @@ def flex_collectives(index: Index, own: Callable[[I64], AnyArray] | None = None)
     """
     groups = sync_groups(index)
     if not groups:
-        return _no_collectives()
+        return no_collectives()
     names = index.column("slices.name")
     positions = np.flatnonzero(np.isin(names, np.array(list(groups), names.dtype))).astype(np.int64)
     if own is not None:

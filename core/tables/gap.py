@@ -229,7 +229,7 @@ def gap_of(trace: Trace, row: Row, at: int, clocks: Clocks = NO_CLOCKS) -> Gap |
     bounds = gap_ended_by(trace, row, at, clocks)
     if bounds is None:
         return None
-    before, after = (trace.id_at(row.source, position) for position in (bounds.before, bounds.after))
+    before, after = (trace.slice_id_of(row.source, position) for position in (bounds.before, bounds.after))
     of_work = trace.work_gaps(trace.lanes[row.lane], clocks)
     chain = trace.chain(after, clocks)
     if of_work is None or (number := of_work.ended_by(bounds.after)) is None:
@@ -238,7 +238,7 @@ def gap_of(trace: Trace, row: Row, at: int, clocks: Clocks = NO_CLOCKS) -> Gap |
     else:
         kind = CLASSES[int(of_work.kinds[number])]
         position = int(of_work.launches[number])
-        caller = None if position == NONE else trace.id_at(row.source, position)
+        caller = None if position == NONE else trace.slice_id_of(row.source, position)
         launch = next((link for link in chain if link.id == caller), None)
     around = None if launch is None else trace.find(launch.id)
     lane = None if around is None else around[0].lane

@@ -69,10 +69,6 @@ class TraceSlices(TraceLanes):
         """Return the identity of the slice at an index within its row."""
         return self.slice_id_of(row.source, self.position(row, at))
 
-    def id_at(self, source: int, position: int) -> SliceId:
-        """Return the identity of the slice at a position in a source's index."""
-        return self.slice_id_of(source, position)
-
     def ordinal(self, row: Row, at: int) -> int:
         """Return the event ordinal of what lies at an index within its row, of any kind."""
         index = self.indexes[row.source]

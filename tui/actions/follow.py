@@ -69,7 +69,7 @@ def _under(trace: Trace, identity: SliceId) -> list[Target]:
     """Return the device slices that launches within a slice's time on its lane started, by start."""
     launched = trace.kernels_under(identity)
     positions = [] if launched is None else launched.kernels[:MOST].tolist()
-    return [Target(trace.id_at(identity.source, position), "launch") for position in positions]
+    return [Target(trace.slice_id_of(identity.source, position), "launch") for position in positions]
 
 
 def _distinct(targets: list[Target]) -> list[Target]:

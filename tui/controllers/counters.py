@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 
 from textual.worker import get_current_worker
 
@@ -29,8 +30,8 @@ class CounterController:
     def commands(self) -> Mapping[str, Callable[[], object]]:
         """Return what carries out each of its commands."""
         return {
-            "memory-lanes": self.do_memory_lanes,
-            "queue-lanes": self.do_queue_lanes,
+            "memory-lanes": partial(self._toggle, MEMORY),
+            "queue-lanes": partial(self._toggle, QUEUE),
         }
 
     def follow_clocks(self, before: Session, session: Session) -> None:
@@ -51,14 +52,6 @@ class CounterController:
         self.store.computed_lanes = frozenset(missing[1:])
         if missing:
             self._compute(missing[0], self.store.session.clocks, again=True)
-
-    def do_memory_lanes(self) -> None:
-        """Hide the memory lanes, or show them."""
-        self._toggle(MEMORY)
-
-    def do_queue_lanes(self) -> None:
-        """Draw how much work waits and runs, per stream; hide that again."""
-        self._toggle(QUEUE)
 
     def _toggle(self, kind: str) -> None:
         if computed_lanes(self.store.trace, kind):

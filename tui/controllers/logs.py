@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from tracelane.core.logs.nearby import nearby_logs
@@ -28,22 +29,14 @@ class LogController:
     def commands(self) -> Mapping[str, Callable[[], object]]:
         """Return what carries out each of its commands."""
         return {
-            "log-earlier": self.do_log_earlier,
-            "log-later": self.do_log_later,
+            "log-earlier": partial(self._nudge, -1),
+            "log-later": partial(self._nudge, 1),
             "smi": self.do_smi,
         }
 
     def verbs(self) -> Mapping[str, Callable[[str], object]]:
         """Return what carries out those with an argument."""
         return {"smi": self.open_log, "smi-offset": self.set_lag}
-
-    def do_log_earlier(self) -> None:
-        """Move a log by a sampling interval towards the start."""
-        self._nudge(-1)
-
-    def do_log_later(self) -> None:
-        """Move a log by a sampling interval towards the end."""
-        self._nudge(1)
 
     def _nudge(self, direction: int) -> None:
         self.store.go(clocks.nudged(self.store.trace, self.store.session, direction), "nudge")

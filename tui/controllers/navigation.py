@@ -46,7 +46,7 @@ class NavigationController:
             "redraw": self.do_redraw,
             "suspend": self.do_suspend,
             "stop-indexing": self.do_stop_indexing,
-            "quit": self.do_quit,
+            "quit": self.app.exit,
         }
 
     def do_back(self) -> None:
@@ -140,7 +140,3 @@ class NavigationController:
     def do_stop_indexing(self) -> None:
         """Say that there is nothing to stop: while there is, another screen answers."""
         raise Refusal("nothing is being indexed: q quits")
-
-    def do_quit(self) -> None:
-        """Quit."""
-        self.app.exit()

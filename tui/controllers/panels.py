@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from rich.style import Style
@@ -69,8 +70,8 @@ class PanelController:
         return {
             "copy": self.do_copy,
             "copy-view": self.do_copy_view,
-            "panel-details": self.do_panel_details,
-            "panel-findings": self.do_panel_findings,
+            "panel-details": partial(self.turn_to, "1"),
+            "panel-findings": partial(self.turn_to, "2"),
             "legend": self.do_legend,
             "maximise": self.do_maximise,
             "other-pane": self.do_other_pane,
@@ -237,14 +238,6 @@ class PanelController:
     def _say_if_no_room(self) -> None:
         if self.app.composed and not self.app.main.query_one(Panel).display:
             self.app.say(NO_ROOM)
-
-    def do_panel_details(self) -> None:
-        """Show the details."""
-        self.turn_to("1")
-
-    def do_panel_findings(self) -> None:
-        """Show the findings; again: what was read."""
-        self.turn_to("2")
 
     def do_legend(self) -> None:
         """Show the legend, or what was there before it."""

@@ -49,10 +49,10 @@ class PromptController:
         """Return what carries out each of its commands."""
         return {
             "go-to": self.do_go_to,
-            "command-line": self.do_command_line,
+            "command-line": partial(self.ask_for, ""),
             "theme": self.do_theme,
             "palette": self.do_palette,
-            "help": self.do_help,
+            "help": partial(self._list_commands, ()),
             "hidden": self.do_hidden,
             "messages": self.do_messages,
             "show-all": self.do_show_all,
@@ -74,10 +74,6 @@ class PromptController:
         self.app.main.query_one(Prompt).ask(
             "go-to", "go to ", "+12.5ms  @µs as in the file  09:28:06.1  step:4  mark:NAME  #slice number"
         )
-
-    def do_command_line(self) -> None:
-        """Ask for a command."""
-        self.ask_for("")
 
     def ask_for(self, command_id: str) -> None:
         """Ask for a command, or for the argument of one."""
@@ -173,10 +169,6 @@ class PromptController:
         """List all commands, those used most first."""
         used = [command_id for command_id, _ in self.app.used.most_common()]
         self._list_commands([one for one in used if one not in LISTING])
-
-    def do_help(self) -> None:
-        """List all commands by task."""
-        self._list_commands(())
 
     def _list_commands(self, used: Sequence[str]) -> None:
         from ..screens.help import HelpScreen

@@ -60,15 +60,11 @@ class QueryController:
 
     def commands(self) -> Mapping[str, Callable[[], object]]:
         """Return what carries out each of its commands."""
-        return {"panel-query": self.do_panel_query, "sql-lane": self.do_sql_lane}
+        return {"panel-query": partial(self.panels.turn_to, "4"), "sql-lane": self.do_sql_lane}
 
     def verbs(self) -> Mapping[str, Callable[[str], object]]:
         """Return what carries out those with an argument."""
         return {"sql": self.query}
-
-    def do_panel_query(self) -> None:
-        """Show the query typed last; again: saved ones."""
-        self.panels.turn_to("4")
 
     def query(self, text: str) -> None:
         """List the rows of a query."""

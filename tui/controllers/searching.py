@@ -70,8 +70,8 @@ class SearchController:
         """Return what carries out each of its commands."""
         return {
             "search": self.do_search,
-            "next-hit": self.do_next_hit,
-            "previous-hit": self.do_previous_hit,
+            "next-hit": partial(self._walk_hits, 1),
+            "previous-hit": partial(self._walk_hits, -1),
         }
 
     def verbs(self) -> Mapping[str, Callable[[str], object]]:
@@ -138,14 +138,6 @@ class SearchController:
     def filter_by(self, text: str) -> None:
         """Draw only what matches; all again where the text is empty."""
         self.store.go(replace(self.store.session, filter=parse(text).text if text else ""))
-
-    def do_next_hit(self) -> None:
-        """Go to the next hit in order of time."""
-        self._walk_hits(1)
-
-    def do_previous_hit(self) -> None:
-        """Go to the hit before in order of time."""
-        self._walk_hits(-1)
 
     def _walk_hits(self, direction: int) -> None:
         if not self.store.session.search:

@@ -25,7 +25,10 @@ PYTORCH = "PyTorch, torch.profiler"
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What a rule says of one file; `severity` where it is not the rule's own."""
+    """What a rule says of one file; `severity` where it is not the one of the rule.
+
+    A diagnosis with a count of 0 is none.
+    """
 
     count: int
     text: str
@@ -48,7 +51,8 @@ class DoctorRule:
 
     def __call__(self, recording: Recording) -> Diagnosis | None:
         """Return what the rule says of a file; None for nothing."""
-        return self.examine(recording, self.threshold.limits)
+        diagnosis = self.examine(recording, self.threshold.limits)
+        return diagnosis if diagnosis is not None and diagnosis.count else None
 
 
 def doctor_rule(

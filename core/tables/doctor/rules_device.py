@@ -33,8 +33,6 @@ def kernel_overlap(recording: Recording, limits: Limits) -> Diagnosis | None:
     for stream in recording.streams:
         kernels = np.flatnonzero(~stream.is_copy)
         pairs += _overlaps(stream, kernels, kernels, limits["least_ns"])
-    if not pairs:
-        return None
     severity: Severity | None = "error" if recording.is_aiu else None
     text = f"{count_of(len(pairs), *BEGIN)} before the one before on the stream ends"
     return Diagnosis(len(pairs), text, _pairs(recording, pairs), severity)
@@ -56,8 +54,6 @@ def host_stamped_copies(recording: Recording, limits: Limits) -> Diagnosis | Non
     for stream in recording.streams if recording.is_aiu else ():
         kernels, copies = np.flatnonzero(~stream.is_copy), np.flatnonzero(stream.is_copy)
         pairs += _overlaps(stream, kernels, copies, limits["least_ns"])
-    if not pairs:
-        return None
     return Diagnosis(
         len(pairs),
         count_of(len(pairs), "copy overlaps a kernel", "copies overlap kernels"),
@@ -78,8 +74,6 @@ def duplicate_starts(recording: Recording, limits: Limits) -> Diagnosis | None:
         kernels = np.flatnonzero(~stream.is_copy & (stream.ends > stream.starts))
         same = np.flatnonzero(np.diff(stream.starts[kernels]) == 0)
         pairs += [(int(stream.positions[kernels[at]]), int(stream.positions[kernels[at + 1]])) for at in same]
-    if not pairs:
-        return None
     severity: Severity | None = "error" if recording.is_aiu else None
     text = f"{count_of(len(pairs), *BEGIN)} in the same ns as the one before on the stream"
     return Diagnosis(len(pairs), text, _pairs(recording, pairs), severity)
@@ -126,8 +120,6 @@ def out_of_order(recording: Recording, limits: Limits) -> Diagnosis | None:
         latest = np.maximum.accumulate(called)
         late = np.flatnonzero(latest[:-1] - called[1:] > limits["least_ns"]) + 1
         pairs += [(int(stream.positions[known[at - 1]]), int(stream.positions[known[at]])) for at in late]
-    if not pairs:
-        return None
     text = f"{count_of(len(pairs), *BEGIN)} after others of the stream that were launched later"
     return Diagnosis(len(pairs), text, _pairs(recording, pairs))
 
@@ -141,8 +133,6 @@ def out_of_order(recording: Recording, limits: Limits) -> Diagnosis | None:
 def before_launch(recording: Recording, limits: Limits) -> Diagnosis | None:
     """Device work begins before the call that launched it: the two clocks differ."""
     early = [clock for clock in recording.clocks if clock.early > clock.stampless]
-    if not early:
-        return None
     evidence = [
         recording.exhibit(f"{label}: {recording.name(at)}", at)
         for clock in early
@@ -163,8 +153,6 @@ def before_launch(recording: Recording, limits: Limits) -> Diagnosis | None:
 def zero_times(recording: Recording, limits: Limits) -> Diagnosis | None:
     """Times of device work were clamped to 0 when the trace was written."""
     stampless = [clock for clock in recording.clocks if clock.stampless]
-    if not stampless:
-        return None
     count = sum(clock.stampless for clock in stampless)
     what = count_of(count, "kernel or copy stands", "kernels and copies stand")
     text = f"{what} at 0 in the file: when they ran is lost"
@@ -188,8 +176,6 @@ def clock_offset(recording: Recording, limits: Limits) -> Diagnosis | None:
         for clock in recording.clocks
         if not clock.early and (clock.apart_ns < 0 or clock.apart_ns >= limits["least_ns"])
     ]
-    if not distant:
-        return None
     text = "; ".join(f"{clock.trouble} ({clock.proposal})" for clock in distant)
     return Diagnosis(
         len(distant), text, tuple(Exhibit("the device's work", *clock.extent) for clock in distant)
@@ -238,8 +224,6 @@ def ambiguous_launches(recording: Recording, limits: Limits) -> Diagnosis | None
     behind = np.zeros(len(positions), np.bool_)
     behind[known] = recording.starts(calls[known]) > recording.starts(positions[known])
     positions = positions[~behind]  # those are for before-launch
-    if not len(positions):
-        return None
     text = f"the launch of {count_of(len(positions), 'kernel or copy', 'kernels and copies')} is ambiguous"
     return Diagnosis(
         len(positions), text, _slices(recording, "launched by one of several", positions.tolist())
@@ -261,8 +245,6 @@ def lost_kernels(recording: Recording, limits: Limits) -> Diagnosis | None:
     flows = recording.index.read_report["flows"]
     kinds = [flows[kind] for kind in flows if kind in LAUNCH_FLOWS]
     starts, lost = (sum(int(kind[key]) for kind in kinds) for key in ("starts", "orphan_starts"))
-    if not lost:
-        return None
     of_launches = count_of(starts, "launch", "launches")
     text = f"{format_count(lost)} of {of_launches} {'has' if lost == 1 else 'have'} no device work"
     few = lost <= max(limits["calls"], limits["share"] * starts)
@@ -315,8 +297,6 @@ def blank_names(recording: Recording, limits: Limits) -> Diagnosis | None:
         for work in recording.works
         for at in np.flatnonzero(_blank(recording, work.names)).tolist()
     ]
-    if not blank:
-        return None
     text = f"{count_of(len(blank), 'kernel or copy has', 'kernels and copies have')} no name"
     return Diagnosis(len(blank), text, _slices(recording, "without a name", blank))
 

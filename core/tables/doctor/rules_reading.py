@@ -33,11 +33,8 @@ FIRST = 3
 def unreadable(recording: Recording, limits: Limits) -> Diagnosis | None:
     """Events are lost to damage."""
     count = event_terms(recording.index)["unreadable"]
-    return (
-        Diagnosis(count, f"{count_of(count, 'event')} could not be read", _problems(recording, "unreadable"))
-        if count
-        else None
-    )
+    text = f"{count_of(count, 'event')} could not be read"
+    return Diagnosis(count, text, _problems(recording, "unreadable"))
 
 
 @doctor_rule(
@@ -49,11 +46,8 @@ def unreadable(recording: Recording, limits: Limits) -> Diagnosis | None:
 def repaired(recording: Recording, limits: Limits) -> Diagnosis | None:
     """Events are no valid JSON, and were repaired."""
     count = int(recording.index.read_report["repaired"])
-    if not count:
-        return None
-    return Diagnosis(
-        count, f"{count_of(count, 'event')} had to be repaired", _problems(recording, "repaired")
-    )
+    text = f"{count_of(count, 'event')} had to be repaired"
+    return Diagnosis(count, text, _problems(recording, "repaired"))
 
 
 @doctor_rule(
@@ -66,7 +60,7 @@ def truncated(recording: Recording, limits: Limits) -> Diagnosis | None:
     """The file was cut off, or its compression is damaged."""
     kinds = {problem["kind"] for problem in recording.index.problems} - _OTHER_PROBLEMS
     evidence = tuple(exhibit for kind in sorted(kinds) for exhibit in _problems(recording, kind))
-    return Diagnosis(len(evidence), "the file is cut off or damaged", evidence) if evidence else None
+    return Diagnosis(len(evidence), "the file is cut off or damaged", evidence)
 
 
 _OTHER_PROBLEMS = {"unreadable", "repaired", "oversized", "clamped time", "broken envelope", "no events"}
@@ -81,7 +75,7 @@ _OTHER_PROBLEMS = {"unreadable", "repaired", "oversized", "clamped time", "broke
 def broken_envelope(recording: Recording, limits: Limits) -> Diagnosis | None:
     """What stands beside the events is damaged."""
     evidence = _problems(recording, "broken envelope")
-    return Diagnosis(len(evidence), "values beside the events cannot be read", evidence) if evidence else None
+    return Diagnosis(len(evidence), "values beside the events cannot be read", evidence)
 
 
 @doctor_rule(
@@ -119,13 +113,8 @@ def merged_captures(recording: Recording, limits: Limits) -> Diagnosis | None:
 def oversized(recording: Recording, limits: Limits) -> Diagnosis | None:
     """Events were read without their arguments."""
     count = int(recording.index.read_report["oversized"])
-    return (
-        Diagnosis(
-            count, f"{count_of(count, 'event')} read without arguments", _problems(recording, "oversized")
-        )
-        if count
-        else None
-    )
+    text = f"{count_of(count, 'event')} read without arguments"
+    return Diagnosis(count, text, _problems(recording, "oversized"))
 
 
 @doctor_rule(
@@ -137,11 +126,7 @@ def oversized(recording: Recording, limits: Limits) -> Diagnosis | None:
 def not_objects(recording: Recording, limits: Limits) -> Diagnosis | None:
     """There are numbers, texts or lists where events should be."""
     count = event_terms(recording.index)["not_objects"]
-    return (
-        Diagnosis(count, f"{count_of(count, 'element is no object', 'elements are no objects')}")
-        if count
-        else None
-    )
+    return Diagnosis(count, count_of(count, "element is no object", "elements are no objects"))
 
 
 @doctor_rule(
@@ -153,7 +138,7 @@ def not_objects(recording: Recording, limits: Limits) -> Diagnosis | None:
 def without_time(recording: Recording, limits: Limits) -> Diagnosis | None:
     """Times are missing, null, not finite or no number."""
     count = event_terms(recording.index)["without_time"]
-    return Diagnosis(count, f"{count_of(count, 'event')} without a usable time") if count else None
+    return Diagnosis(count, f"{count_of(count, 'event')} without a usable time")
 
 
 @doctor_rule(
@@ -165,8 +150,6 @@ def without_time(recording: Recording, limits: Limits) -> Diagnosis | None:
 def event_sum(recording: Recording, limits: Limits) -> Diagnosis | None:
     """What was read does not account for every event."""
     total, counted = event_total(recording.index), sum(event_terms(recording.index).values())
-    if total == counted:
-        return None
     text = f"{format_count(counted)} of {format_count(total)} events are accounted for"
     return Diagnosis(abs(total - counted), text)
 
@@ -180,7 +163,7 @@ def event_sum(recording: Recording, limits: Limits) -> Diagnosis | None:
 def negative_durations(recording: Recording, limits: Limits) -> Diagnosis | None:
     """Slices end before they begin."""
     count = read_report_count(recording.index, "negative_durations")
-    return Diagnosis(count, f"{count_of(count, 'event')} with a negative duration") if count else None
+    return Diagnosis(count, f"{count_of(count, 'event')} with a negative duration")
 
 
 @doctor_rule(
@@ -192,7 +175,7 @@ def negative_durations(recording: Recording, limits: Limits) -> Diagnosis | None
 def missing_durations(recording: Recording, limits: Limits) -> Diagnosis | None:
     """Complete events have no duration."""
     count = read_report_count(recording.index, "missing_durations")
-    return Diagnosis(count, f"{count_of(count, 'event')} without a duration") if count else None
+    return Diagnosis(count, f"{count_of(count, 'event')} without a duration")
 
 
 @doctor_rule(
@@ -206,8 +189,6 @@ def unmatched(recording: Recording, limits: Limits) -> Diagnosis | None:
     read_report = recording.index.read_report
     begins = int(read_report["unmatched_begin"]) + int(read_report.get("async_unmatched_begin", 0))
     ends = int(read_report["unmatched_end"]) + int(read_report.get("async_unmatched_end", 0))
-    if not begins + ends:
-        return None
     flagged = recording.index.column("flags.value") & SliceFlag.UNCLOSED > 0
     positions = recording.index.column("flags.position")[flagged][:FIRST]
     text = f"{count_of(begins, 'begin')} without an end, {count_of(ends, 'end')} without a begin"
@@ -223,11 +204,7 @@ def unmatched(recording: Recording, limits: Limits) -> Diagnosis | None:
 def mismatched_ends(recording: Recording, limits: Limits) -> Diagnosis | None:
     """Names of begins and ends differ."""
     count = read_report_count(recording.index, "mismatched_ends")
-    return (
-        Diagnosis(count, f"{count_of(count, 'end names', 'ends name')} another slice than the one closed")
-        if count
-        else None
-    )
+    return Diagnosis(count, f"{count_of(count, 'end names', 'ends name')} another slice than the one closed")
 
 
 @doctor_rule(
@@ -240,11 +217,7 @@ def clamped_times(recording: Recording, limits: Limits) -> Diagnosis | None:
     """Times lie centuries away."""
     evidence = _problems(recording, "clamped time")
     count = sum(problem["count"] for problem in recording.index.problems if problem["kind"] == "clamped time")
-    return (
-        Diagnosis(count, f"{count_of(count, 'event')} with a time too large to keep", evidence)
-        if count
-        else None
-    )
+    return Diagnosis(count, f"{count_of(count, 'event')} with a time too large to keep", evidence)
 
 
 @doctor_rule(

@@ -33,8 +33,6 @@ def steps_overlap(recording: Recording, limits: Limits) -> Diagnosis | None:
         own = own[np.argsort(steps.starts[own], kind="stable")]
         reach = np.maximum.accumulate(steps.ends[own])
         later += own[1:][steps.starts[own[1:]] < reach[:-1]].tolist()
-    if not later:
-        return None
     begin = "begins" if len(later) == 1 else "begin"
     of_steps = count_of(len(steps), "step")
     text = f"{format_count(len(later))} of {of_steps} {begin} before the one before ends"
@@ -93,7 +91,7 @@ def buffer_flushes(recording: Recording, limits: Limits) -> Diagnosis | None:
 def buffers_exceeded(recording: Recording, limits: Limits) -> Diagnosis | None:
     """The profiler stopped recording devices."""
     lines = [line for line in _messages(recording) if _is_about_buffers(line)]
-    return Diagnosis(len(lines), "the profiler ran out of buffers", _quoted(lines)) if lines else None
+    return Diagnosis(len(lines), "the profiler ran out of buffers", _quoted(lines))
 
 
 @doctor_rule(
@@ -105,8 +103,6 @@ def buffers_exceeded(recording: Recording, limits: Limits) -> Diagnosis | None:
 def profiler_errors(recording: Recording, limits: Limits) -> Diagnosis | None:
     """The profiler met errors of its own."""
     lines = [line for line in _messages(recording, ("ERROR",)) if not _is_about_buffers(line)]
-    if not lines:
-        return None
     return Diagnosis(
         len(lines), count_of(len(lines), "error of the profiler", "errors of the profiler"), _quoted(lines)
     )

@@ -9,7 +9,7 @@ from ..op_events import RUNTIME
 from ..rule_threshold import OWN, Limits, RuleThreshold
 from .facts import SourceFacts, share
 from .finding import Observation, Outcome
-from .rule import AIU, rule
+from .rule import AIU, Rule, rule
 
 CONVERT = re.compile(r"^aiuDataConvert$|^Compute of (?!.*SenFusedDeviceNode)", re.IGNORECASE)
 LAUNCH = re.compile(r"^aiuLaunch(DMI|DMO)?ControlBlocks$", re.IGNORECASE)
@@ -27,103 +27,77 @@ GRAPH = re.compile(
 )
 
 
-@rule(
+def _family(
+    id: str, title: str, test: str, pattern: re.Pattern[str], what: str, helps: str, spare_busy: bool = False
+) -> Rule:
+    """Make the rule that a family of calls takes much of the time; `what` names them in the finding.
+
+    With `spare_busy` only the time counts in which no device works.
+    """
+
+    def examine(facts: SourceFacts, limits: Limits) -> Outcome:
+        host = facts.host
+        rows = host.matching(pattern, RUNTIME)
+        if not len(rows):
+            return None
+        claim = host.union(rows)
+        if spare_busy:
+            if not facts.works:
+                return facts.no_device
+            claim = claim.without(facts.busy)
+        part = share(claim.length, facts.span_ns)
+        if part < limits["share"]:
+            return None
+        text = (
+            f"{what} takes {format_ns(claim.length)}, {format_share(part)} of the time looked at, in "
+            f"{count_of(len(rows), 'call')}"
+        )
+        return Observation(text, (facts.longest_on_host("the longest", rows),), claim)
+
+    threshold = RuleThreshold(
+        f"{test} at least {{share}} of the time looked at", f"{AIU}; the limit is {OWN}", {"share": 0.05}
+    )
+    return rule(id, title, threshold, helps=helps)(examine)
+
+
+CONVERSION = _family(
     "aiu-convert",
     "Data conversion on the host",
-    RuleThreshold(
-        "aiuDataConvert takes at least {share} of the time looked at",
-        f"{AIU}; the limit is {OWN}",
-        {"share": 0.05},
-    ),
-    helps="Keep tensors in the device's format between calls; transfer less, convert once.",
+    "aiuDataConvert takes",
+    CONVERT,
+    "Converting data between the host's and the device's format",
+    "Keep tensors in the device's format between calls; transfer less, convert once.",
 )
-def convert(facts: SourceFacts, limits: Limits) -> Outcome:
-    """Data is converted on the host."""
-    return _family(facts, limits, CONVERT, "Converting data between the host's and the device's format")
-
-
-@rule(
+LAUNCHING = _family(
     "aiu-launch",
     "Launching control blocks",
-    RuleThreshold(
-        "launches of control blocks (aiuLaunch…ControlBlocks) take at least {share} of the time looked at",
-        f"{AIU}; the limit is {OWN}",
-        {"share": 0.05},
-    ),
-    helps="Fewer, larger kernels; look whether the launch waits for room on the device.",
+    "launches of control blocks (aiuLaunch…ControlBlocks) take",
+    LAUNCH,
+    "Launching control blocks",
+    "Fewer, larger kernels; look whether the launch waits for room on the device.",
 )
-def launching(facts: SourceFacts, limits: Limits) -> Outcome:
-    """Launches of control blocks take long."""
-    return _family(facts, limits, LAUNCH, "Launching control blocks")
-
-
-@rule(
+RANK_BARRIERS = _family(
     "aiu-barriers",
     "RDMA barriers",
-    RuleThreshold(
-        "RDMA barriers and preparation take at least {share} of the time looked at",
-        f"{AIU}; the limit is {OWN}",
-        {"share": 0.05},
-    ),
-    helps="Ranks wait for each other: compare them, the last to arrive does the most.",
+    "RDMA barriers and preparation take",
+    BARRIERS,
+    "RDMA barriers and their preparation",
+    "Ranks wait for each other: compare them, the last to arrive does the most.",
 )
-def barriers(facts: SourceFacts, limits: Limits) -> Outcome:
-    """Ranks wait for each other."""
-    return _family(facts, limits, BARRIERS, "RDMA barriers and their preparation")
-
-
-@rule(
+SCHEDULER_WAITS = _family(
     "aiu-waits",
     "Waiting for the AIU's scheduler",
-    RuleThreshold(
-        (
-            "waits for the scheduler or for room in the queue while the device is not busy take at least "
-            "{share} of the time looked at"
-        ),
-        f"{AIU}; the limit is {OWN}",
-        {"share": 0.05},
-    ),
-    helps=(
-        "Look at what the device did before: the wait is for what is not traced (preparation, other ranks)."
-    ),
+    "waits for the scheduler or for room in the queue while the device is not busy take",
+    WAITING,
+    "Waiting for the scheduler while the device does nothing",
+    "Look at what the device did before: the wait is for what is not traced (preparation, other ranks).",
+    spare_busy=True,
 )
-def waiting(facts: SourceFacts, limits: Limits) -> Outcome:
-    """The host waits for the scheduler while the device does nothing."""
-    return _family(facts, limits, WAITING, "Waiting for the scheduler while the device does nothing", True)
-
-
-@rule(
+GRAPH_SETUP = _family(
     "aiu-graph",
     "Graph set-up and compilation",
-    RuleThreshold(
-        "aiuInitGraph, aiuCompileGraph and what they prepare take at least {share} of the time looked at",
-        f"{AIU}; the limit is {OWN}",
-        {"share": 0.05},
-    ),
-    helps="Warm up before recording; keep compiled graphs between runs.",
+    "aiuInitGraph, aiuCompileGraph and what they prepare take",
+    GRAPH,
+    "Setting up and compiling graphs",
+    "Warm up before recording; keep compiled graphs between runs.",
 )
-def graph(facts: SourceFacts, limits: Limits) -> Outcome:
-    """Graphs are set up and compiled."""
-    return _family(facts, limits, GRAPH, "Setting up and compiling graphs")
-
-
-def _family(
-    facts: SourceFacts, limits: Limits, pattern: re.Pattern[str], what: str, spare_busy: bool = False
-) -> Outcome:
-    host = facts.host
-    rows = host.matching(pattern, RUNTIME)
-    if not len(rows):
-        return None
-    claim = host.union(rows)
-    if spare_busy:
-        if not facts.works:
-            return facts.no_device
-        claim = claim.without(facts.busy)
-    part = share(claim.length, facts.span_ns)
-    if part < limits["share"]:
-        return None
-    text = (
-        f"{what} takes {format_ns(claim.length)}, {format_share(part)} of the time looked at, in "
-        f"{count_of(len(rows), 'call')}"
-    )
-    return Observation(text, (facts.longest_on_host("the longest", rows),), claim)
