@@ -145,6 +145,7 @@ class TracelaneApp(Stage):
             self.device_clocks.look_at_device_clocks,
             self.counters.compute_wanted_lanes,
             self.drawing.look_at_busy_shares,
+            self.drawing.look_for_absent,
         ]
 
     def _apply_config(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:
     from .scope import Scope
@@ -26,6 +26,12 @@ class Option:
     is_side: bool = False  # names a trace, a part of one or a summary's file; the function gets its Summary
 
 
+Need: TypeAlias = Literal[
+    "devices", "steps", "ranks", "memory", "report", "compile", "regions", "graphs", "phases"
+]
+"""What a trace may lack: `presence` tells it without counting."""
+
+
 @dataclass(frozen=True)
 class TablePanel:
     """A tab of the viewer that shows one table of an analysis."""
@@ -40,6 +46,7 @@ class TablePanel:
     to_first: bool = False  # all rows are compared with the first row of the baseline
     is_compared: bool = True  # whether it can be compared with a baseline
     words: str = ""  # further words that the palette finds it by
+    needs: tuple[Need, ...] = ()  # without one of which it is empty
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,9 @@ Tables, and add its row to ANALYSES. Rows name functions as "module:function", s
 
 from __future__ import annotations
 
-from .analysis import Analysis, Option, Tab, TablePanel
+from collections.abc import Collection
+
+from .analysis import Analysis, Need, Option, Tab, TablePanel
 
 NO_WORK = "no device work here"
 NO_CALLS = "no slices here"
@@ -136,6 +138,7 @@ ANALYSES = (
                 "",
                 (("by", "launch"),),
                 is_compared=False,
+                needs=("devices",),
             ),
         ),
         rows=40,
@@ -209,6 +212,7 @@ ANALYSES = (
                 "steps",
                 "no steps here: :steps NAME takes slices of a name for steps",
                 to_first=True,
+                needs=("steps",),
             ),
         ),
         rows=STEP_ROWS,
@@ -231,6 +235,7 @@ ANALYSES = (
                 "Show for each device how long it was busy, with what, and how long idle",
                 "devices",
                 NO_WORK,
+                needs=("devices",),
             ),
         ),
         metrics="breakdown:breakdown_metrics",
@@ -280,6 +285,7 @@ ANALYSES = (
                 NO_WORK,
                 "total_ns",
                 words="gpu device work",
+                needs=("devices",),
             ),
         ),
         limits="both",
@@ -312,6 +318,7 @@ ANALYSES = (
                 "streams",
                 NO_WORK,
                 "idle_ns",
+                needs=("devices",),
             ),
             TablePanel(
                 "gaps",
@@ -321,6 +328,7 @@ ANALYSES = (
                 "no gap between device work here",
                 "idle_ns",
                 (("recurring", True),),
+                needs=("devices",),
             ),
         ),
         limits="lists",
@@ -343,6 +351,7 @@ ANALYSES = (
                 "Show how long launch calls took, and how long their work waited",
                 "launches",
                 "no launches of device work here",
+                needs=("devices",),
             ),
         ),
         limits="lists",
@@ -367,6 +376,7 @@ ANALYSES = (
                 "sections",
                 "no SambaTune report (…_chrome_tracing_report.json)",
                 options=(("only_report", True),),
+                needs=("report",),
             ),
         ),
     ),
@@ -410,6 +420,7 @@ ANALYSES = (
                 "collectives",
                 "no collectives here",
                 "spread_ns",
+                needs=("ranks",),
             ),
             TablePanel(
                 "rank-steps",
@@ -417,6 +428,7 @@ ANALYSES = (
                 "Show which rank was slowest in each step",
                 "steps",
                 "no step here that several ranks have",
+                needs=("ranks", "steps"),
             ),
             TablePanel(
                 "rank-heat",
@@ -424,6 +436,7 @@ ANALYSES = (
                 "Show the time of each rank in each step",
                 "heat",
                 "no step here that several ranks have",
+                needs=("steps",),
             ),
         ),
         others=30,
@@ -481,6 +494,7 @@ ANALYSES = (
                 "Show how much each allocator had given out, at the peak and at the end",
                 "allocators",
                 NO_MEMORY,
+                needs=("memory",),
             ),
             TablePanel(
                 "memory-peak",
@@ -489,6 +503,7 @@ ANALYSES = (
                 "at_peak",
                 NO_MEMORY,
                 "bytes",
+                needs=("memory",),
             ),
             TablePanel(
                 "copies",
@@ -497,6 +512,7 @@ ANALYSES = (
                 "copies",
                 "no copies here",
                 "bytes",
+                needs=("devices",),
             ),
         ),
         limits="lists",
@@ -527,6 +543,7 @@ ANALYSES = (
                 "Show the signs of torch.compile: compilations, recompilations, graph breaks",
                 "signs",
                 "no sign of torch.compile here",
+                needs=("compile",),
             ),
             TablePanel(
                 "compile-regions",
@@ -534,6 +551,7 @@ ANALYSES = (
                 "Show the compiled regions, by their calls",
                 "regions",
                 "no compiled regions here",
+                needs=("regions",),
             ),
             TablePanel(
                 "compile-graphs",
@@ -542,6 +560,7 @@ ANALYSES = (
                 "graphs",
                 "no compiled graphs here",
                 "total_ns",
+                needs=("graphs",),
             ),
             TablePanel(
                 "compile-steps",
@@ -549,6 +568,7 @@ ANALYSES = (
                 "Show for each step what was compiled in it",
                 "steps",
                 "nothing compiled and no steps here",
+                needs=("compile",),
             ),
             TablePanel(
                 "compile-code",
@@ -557,6 +577,7 @@ ANALYSES = (
                 "code",
                 NO_WORK,
                 "total_ns",
+                needs=("devices",),
             ),
             TablePanel(
                 "compile-phases",
@@ -565,6 +586,7 @@ ANALYSES = (
                 "phases",
                 "no compilation here",
                 "self_ns",
+                needs=("phases",),
             ),
         ),
         others=12,
@@ -586,6 +608,11 @@ ANALYSES = (
 """In the order of help, documentation and metrics."""
 BY_NAME = {row.name: row for row in ANALYSES}
 PANELS = {panel.name: (row, panel) for row in ANALYSES for panel in row.panels}
+
+
+def panels_without(lacks: Collection[Need]) -> set[str]:
+    """Return the panels that are empty in a trace that lacks something."""
+    return {name for name, (_, panel) in PANELS.items() if not set(lacks).isdisjoint(panel.needs)}
 
 
 def analyses_table() -> str:

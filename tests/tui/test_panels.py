@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from textual import events
 
+from tests.corpus import CORPUS, needs_corpus
 from tests.events import complete
 from tests.tui.driver import message, open_viewer, screen_text, wait_until_idle
 from tracelane.core.tables.registry import PANELS
@@ -166,6 +167,26 @@ async def test_tabs_that_lead_to_nothing_are_dim(trace: Trace) -> None:
         line = fit_pieces(app.main.query_one("#tabs", Bar).pieces, 160)
         dim = {line.plain[span.start] for span in line.spans if span.style == "dim"}
         assert set("4567z") <= dim and not dim & set("123t")
+
+
+@needs_corpus
+async def test_panels_that_a_trace_cannot_fill_are_dim_from_the_start(corpus_cache: Path) -> None:
+    """Before any is visited: of the A100 compilation save by code, what several ranks do, allocators."""
+    path = CORPUS / "gpu/hta_a100_resnet_ddp_nccl.json.gz"
+    async with open_viewer(open_trace(path, index_dir=corpus_cache), (160, 36)) as (app, pilot):
+        await wait_until_idle(app, pilot)
+        empty = app.main.query_one(Panel).absent
+        assert {name for name in empty if name.startswith("compile")} == {
+            f"compile{rest}" for rest in ("", "-regions", "-graphs", "-steps", "-phases")
+        }
+        assert empty > {"collectives", "rank-steps", "memory", "memory-peak", "sections"}
+        assert not empty & {"time", "steps", "copies", "ranks", "rank-heat", "compile-code", "kernels"}
+        app.run_command("panel-ranks")
+        await wait_until_idle(app, pilot)
+        (line,) = [piece for piece in app.main.query_one("#tabs", Bar).pieces if "Collectives" in piece.plain]
+        assert ("Collectives", "dim") in {
+            (line.plain[span.start : span.end], str(span.style)) for span in line.spans
+        }
 
 
 async def test_counting_is_never_beside_that_there_is_nothing(trace: Trace) -> None:

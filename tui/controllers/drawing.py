@@ -10,7 +10,8 @@ from textual.geometry import Size
 from textual.widget import Widget
 from textual.worker import get_current_worker
 
-from tracelane.core.tables.registry import ANALYSES
+from tracelane.core.tables.analysis import Need
+from tracelane.core.tables.registry import panels_without
 from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import Trace
 
@@ -20,7 +21,6 @@ from ..device_shares import device_shares, slowest_rank
 from ..draw.header import PIECE_STYLES, DeviceShare, HeaderPiece, busy_texts, far_off_text, header_of
 from ..draw.layout import layout_of
 from ..draw.opening import with_devices_in_view
-from ..draw.presets import device_lanes
 from ..draw.room import room_of
 from ..fitting import fit_to_screen, ruler_height
 from ..jobs import background
@@ -66,6 +66,7 @@ class DrawingController:
         """Called once the whole trace is on the screen."""
         self.notes: tuple[str, ...] = ()
         """What is said when the lanes are drawn first."""
+        self._lacks: frozenset[Need] = frozenset()
         self._focused_before: Widget | None = None
         self._shared_for = 0  # lines of lanes when the screen was shared out
         self._roomed_for: tuple[Size, int] | None = None  # the room that host lanes were folded for
@@ -93,7 +94,8 @@ class DrawingController:
         if self.store.session.panel not in self.panels.fillers:  # of a query that is saved no more
             self.store.set_session(replace(self.store.session, panel="details"))
         main.query_one(Panel).choose(self.store.session.panel)
-        main.query_one(Panel).dim_absent(self._absent_panels())
+        self._lacks = frozenset()
+        self._dim_tabs()
         main.query_one(LaneCanvas).eighths = config.eighths
         complaints = [*config.complaints, *(clashes(config.keys) if config.keys else [])]
         notes = [*self.notes, *complaints, *(note for source in trace.sources for note in source.notes)]
@@ -107,17 +109,28 @@ class DrawingController:
         self.store.search_changed()
         self.look_into_trace()
 
-    def _absent_panels(self) -> set[str]:
-        """Return the panels that would be empty for this trace, as far as that is known without counting
-        anything.
-        """
+    def _dim_tabs(self) -> None:
+        """Dim the tabs of panels that would be empty, as far as that is known without counting anything."""
         trace, session = self.store.trace, self.store.session
-        tabs: set[str] = set()
+        lacks: set[Need] = set(self._lacks)
         if not step_marks(trace, session.clocks, session.steps):
-            tabs.add("steps")
-        if not device_lanes(trace):
-            tabs.add("time")
-        return {panel.name for row in ANALYSES if row.tab in tabs for panel in row.panels}
+            lacks.add("steps")
+        self.app.main.query_one(Panel).dim_absent(panels_without(lacks))
+
+    @background("what is absent")
+    def look_for_absent(self) -> None:
+        """Look in the background for what the trace lacks, and dim the tabs of panels that need it."""
+        from tracelane.core.tables.presence import absent  # nothing of it is needed at the start
+
+        trace = self.store.own_trace
+        lacks = absent(trace)
+        if not get_current_worker().is_cancelled:
+            self.app.call_from_thread(self._have_absent, trace, lacks)
+
+    def _have_absent(self, trace: Trace, lacks: frozenset[Need]) -> None:
+        if self.store.own_trace is trace:
+            self._lacks = lacks
+            self._dim_tabs()
 
     def look_into_trace(self) -> None:
         """Start the background work that needs the whole trace."""
@@ -227,6 +240,8 @@ class DrawingController:
             self.draw_minimap()
         if before.panel != now.panel:
             main.query_one(Panel).choose(now.panel)
+        if before.steps != now.steps:
+            self._dim_tabs()
         if self._room(before) != self._room(now) or layout.height != self._shared_for:
             self.share_room()
         self.fill_footer()
