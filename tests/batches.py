@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tracelane.core.read.batch import Batch, PromotedColumn, StringTable, string_table
-from tracelane.core.read.batch_store import StoredBatch
 from tracelane.core.read.columns import IdKind, Metadata, Table
 from tracelane.core.read.problem import Problem
 from tracelane.core.read.promoted import PROMOTED, Kind
@@ -33,7 +32,7 @@ class Part:
     exact_end: int | None
 
     @classmethod
-    def of(cls, batch: Batch | StoredBatch, table: StringTable) -> Part:
+    def of(cls, batch: Batch, table: StringTable) -> Part:
         """Return a batch by itself; `table` is that of the thread which read it."""
         strings = np.zeros(len(table.offset), np.uint32)
         strings[batch.first_uses] = np.arange(1, len(batch.first_uses) + 1, dtype=np.uint32)
@@ -91,6 +90,6 @@ class Part:
         return batch, string_table(texts, tracks)
 
 
-def parts_of_batches(batches: Sequence[StoredBatch | Batch], tables: Sequence[StringTable]) -> list[Part]:
+def parts_of_batches(batches: Sequence[Batch], tables: Sequence[StringTable]) -> list[Part]:
     """Return batches by themselves, in their order."""
     return [replace(Part.of(batch, tables[batch.table]), number=n) for n, batch in enumerate(batches)]

@@ -5,22 +5,20 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from tests.batches import Part
 from tracelane.core.base.progress import ProgressCallback, no_progress
-from tracelane.core.index.batches import BatchColumns
 from tracelane.core.index.build import build
 from tracelane.core.index.store import Index
 from tracelane.core.index.workers import Workers
-from tracelane.core.read.batch import StringTable
+from tracelane.core.read.batch import Batch, StringTable
 from tracelane.core.read.envelope import Envelope
-from tracelane.core.read.problem import Problem, add_counts, merge_problems
+from tracelane.core.read.problem import add_counts, merge_problems
 from tracelane.core.read.promoted import PromotedTable
-from tracelane.core.read.reader import NATIVE, new_scanner, scanner_name
+from tracelane.core.read.reader import NATIVE, ReadResult, new_scanner, scanner_name
 from tracelane.core.read.scanner import Reason, ScanText, ScanWatch
 from tracelane.core.trace import Trace, open_trace
 
@@ -126,22 +124,12 @@ def every_phase(seed: int = 1, n: int = 400) -> list[Event]:
     return events
 
 
-@dataclass(frozen=True)
-class SummedEvents:
-    """Batches whose read reports no reader has added up."""
-
-    batches: Sequence[BatchColumns]
-    tables: Sequence[StringTable]
-    envelope: Envelope
-    counts: dict[str, int]
-    problems: Sequence[Problem]
-
-    @classmethod
-    def of(cls, batches: Sequence[BatchColumns], tables: Sequence[StringTable]) -> SummedEvents:
-        """Add up what the batches say themselves."""
-        counts = add_counts(batch.counts for batch in batches)
-        problems = merge_problems(batch.problems for batch in batches)
-        return cls(batches, tables, Envelope(), counts, problems)
+def read_result(batches: Sequence[Batch], tables: Sequence[StringTable]) -> ReadResult:
+    """What reading a source came to, by what its batches say themselves."""
+    counts = add_counts(batch.counts for batch in batches)
+    problems = merge_problems(batch.problems for batch in batches)
+    events = sum(batch.events for batch in batches)
+    return ReadResult(tuple(batches), tuple(tables), Envelope(), events, counts, problems, NATIVE)
 
 
 def part_of(events: Sequence[object], number: int = 0, offset: int = 0) -> Part:
@@ -168,7 +156,7 @@ def build_parts(
 ) -> None:
     """Build the index of parts, given in file order."""
     batches, tables = zip(*(part.batch(number) for number, part in enumerate(parts)))
-    build(SummedEvents.of(batches, tables), folder, workers or Workers(), progress)
+    build(read_result(batches, tables), folder, workers or Workers(), progress)
 
 
 def index_of(events: Sequence[object], folder: Path, cuts: Sequence[int] = ()) -> Index:

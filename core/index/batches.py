@@ -6,16 +6,14 @@ numbered by text, all else in the order of first use in the file.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from ..base.arrays import I64, U32, AnyArray
 from ..base.ids import NONE
-from ..read.batch import PromotedColumn, StringTable, string_table
-from ..read.columns import TABLES, IdKind, Metadata, Table
-from ..read.problem import Problem
+from ..read.batch import Batch, StringTable, string_table
+from ..read.columns import TABLES, IdKind, Table
 from .column_files import ColumnWriter, smallest_unsigned
 from .loops import Allocate, Interned
 from .workers import Loops
@@ -28,39 +26,12 @@ STRING_PIECE = 1 << 16
 """Strings that are written at once, and bytes of their texts unless one is longer."""
 
 
-class BatchColumns(Protocol):
-    """What the builder needs of a batch; columns are loaded when asked for, and may have smaller dtypes."""
-
-    @property
-    def events(self) -> int: ...
-    @property
-    def tables(self) -> Mapping[str, Mapping[str, AnyArray]]: ...
-    @property
-    def promoted(self) -> Mapping[str, PromotedColumn]: ...
-    @property
-    def metadata(self) -> Sequence[Metadata]: ...
-    @property
-    def counts(self) -> Mapping[str, int]: ...
-    @property
-    def problems(self) -> Sequence[Problem]: ...
-    @property
-    def table(self) -> int: ...
-    @property
-    def first_uses(self) -> U32: ...
-    @property
-    def first_tracks(self) -> U32: ...
-    @property
-    def exact_start(self) -> int | None: ...
-    @property
-    def exact_end(self) -> int | None: ...
-
-
 class NumberedBatches:
     """The batches of a source, in file order."""
 
     def __init__(
         self,
-        batches: Sequence[BatchColumns],
+        batches: Sequence[Batch],
         tables: Sequence[StringTable],
         loops: Loops,
         allocate: Allocate,

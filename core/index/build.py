@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,11 +21,8 @@ from ..base.arrays import U32, AnyArray
 from ..base.errors import CacheError
 from ..base.ids import NONE
 from ..base.progress import Progress, ProgressCallback, no_progress
-from ..read.batch import StringTable
 from ..read.columns import IdKind
-from ..read.envelope import Envelope
-from ..read.problem import Problem
-from .batches import BatchColumns, NumberedBatches
+from .batches import NumberedBatches
 from .column_files import ColumnFiles, Scratch
 from .drawing import Drawing
 from .events import flow_events, lane_events
@@ -40,26 +37,14 @@ from .store import checksum_of, table_file
 from .version import FORMAT_VERSION, MANIFEST
 from .workers import BuildJob, Worker, Workers
 
+if TYPE_CHECKING:
+    from ..read.reader import ReadResult
+
 STAGE = "index"
 
 
-class ReadEvents(Protocol):
-    """The events of a source as they were read; `core.read.reader.ReadResult` is one."""
-
-    @property
-    def batches(self) -> Sequence[BatchColumns]: ...  # in file order
-    @property
-    def tables(self) -> Sequence[StringTable]: ...  # strings and tracks of the threads that read
-    @property
-    def envelope(self) -> Envelope: ...
-    @property
-    def counts(self) -> dict[str, int]: ...
-    @property
-    def problems(self) -> Sequence[Problem]: ...
-
-
 def build(
-    read: ReadEvents,
+    read: ReadResult,
     folder: Path,
     workers: Workers,
     progress: ProgressCallback = no_progress,
@@ -89,7 +74,7 @@ class _Build:
     def __init__(
         self,
         batches: NumberedBatches,
-        read: ReadEvents,
+        read: ReadResult,
         folder: Path,
         columns: ColumnFiles,
         scratch: Scratch,

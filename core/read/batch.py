@@ -8,7 +8,7 @@ they are used first gives numbers that depend neither on threads nor on where th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -66,12 +66,16 @@ class PromotedColumn:
 
 @dataclass(frozen=True)
 class Batch:
-    """The columns of one chunk. Right after reading, arrays are views of memory that the next batch uses."""
+    """The columns of one chunk.
+
+    Right after reading, arrays are views of memory that the next batch uses; `store_batch` writes them to a
+    file.
+    """
 
     number: int  # of the chunk
     events: int  # elements of the array that begin in the chunk, objects or not
-    tables: dict[str, Table]
-    promoted: dict[str, PromotedColumn]  # by key, those with values
+    tables: Mapping[str, Mapping[str, AnyArray]]
+    promoted: Mapping[str, PromotedColumn]  # by key, those with values
     metadata: list[Metadata]
     counts: dict[str, int]  # "phase.X": n, "not_object": n, "no_usable_time": n, …
     problems: list[Problem]

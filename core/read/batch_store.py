@@ -6,16 +6,14 @@ import os
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from ..base.arrays import U32, AnyArray
+from ..base.arrays import AnyArray
 from ..base.errors import CacheError
 from .batch import Batch, PromotedColumn
-from .columns import Metadata
-from .problem import Problem
 
 NEVER_NARROWED = frozenset({"id_value"})
 """ColumnBuffers whose values the builder changes: a smaller dtype may not hold what they become."""
@@ -157,26 +155,11 @@ class StoredPromoted(Mapping[str, PromotedColumn]):
         return len(self._extents)
 
 
-@dataclass(frozen=True)
-class StoredBatch:
-    """A batch whose columns lie in a `BatchStore`; whole numbers may have smaller dtypes. See `Batch`."""
+def store_batch(batch: Batch, store: BatchStore) -> Batch:
+    """Write the columns of a batch; return it with columns that are read when asked for.
 
-    number: int
-    events: int
-    tables: Mapping[str, Mapping[str, AnyArray]]
-    promoted: Mapping[str, PromotedColumn]
-    metadata: Sequence[Metadata]
-    counts: Mapping[str, int]
-    problems: Sequence[Problem]
-    table: int
-    first_uses: U32
-    first_tracks: U32
-    exact_start: int | None
-    exact_end: int | None
-
-
-def store_batch(batch: Batch, store: BatchStore) -> StoredBatch:
-    """Write a batch, and return it as stored."""
+    Whole numbers may have smaller dtypes then.
+    """
     tables = {
         name: StoredColumns(*_stored(columns, store.others if name == "blocks" else store.events))
         for name, columns in batch.tables.items()
@@ -184,20 +167,7 @@ def store_batch(batch: Batch, store: BatchStore) -> StoredBatch:
     arrays = [values for one in batch.promoted.values() for values in (one.ordinals, one.values)]
     extents = store.others.write([narrowed(values) for values in arrays])
     promoted = dict(zip(batch.promoted, zip(extents[::2], extents[1::2])))
-    return StoredBatch(
-        number=batch.number,
-        events=batch.events,
-        tables=tables,
-        promoted=StoredPromoted(store.others, promoted),
-        metadata=batch.metadata,
-        counts=batch.counts,
-        problems=batch.problems,
-        table=batch.table,
-        first_uses=batch.first_uses,
-        first_tracks=batch.first_tracks,
-        exact_start=batch.exact_start,
-        exact_end=batch.exact_end,
-    )
+    return replace(batch, tables=tables, promoted=StoredPromoted(store.others, promoted))
 
 
 def _stored(columns: Mapping[str, AnyArray], file: StoreFile) -> tuple[StoreFile, dict[str, Extent]]:

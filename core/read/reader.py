@@ -19,8 +19,8 @@ from ..base.errors import Cancelled, UnreadableError
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
 from ..base.threads import BackgroundThread, usual_threads
 from ..native.library import native_library
-from .batch import ColumnBuffers, PlainNumbering, StringTable
-from .batch_store import BatchStore, StoredBatch, store_batch
+from .batch import Batch, ColumnBuffers, PlainNumbering, StringTable
+from .batch_store import BatchStore, store_batch
 from .chunks import CHUNK_SIZE, LONGEST_EVENT, ChunkReader
 from .coarse import write_picture
 from .documents import Documents
@@ -49,7 +49,7 @@ Pictured: TypeAlias = Callable[[Path], None]
 class ReadResult:
     """What reading a whole source came to; batches in file order."""
 
-    batches: tuple[StoredBatch, ...]
+    batches: tuple[Batch, ...]
     tables: tuple[StringTable, ...]  # by reading thread, see `Batch.table`
     envelope: Envelope
     events: int
@@ -76,7 +76,7 @@ class _Done:
     end: int
     closed: bool
     ended: bool
-    batch: StoredBatch
+    batch: Batch
     picture: Path | None
 
 
@@ -187,7 +187,7 @@ class SourceReading:
         disk, Cancelled.
         """
         documents = Documents(self._text)
-        batches: list[StoredBatch] = []
+        batches: list[Batch] = []
         array, count = documents.next(), 0
         while array is not None:
             self._ahead = None
@@ -235,7 +235,7 @@ class SourceReading:
 
     # -- one array -----------------------------------------------------------------------------------------
 
-    def _read_array(self, begin: int, array: int, batches: list[StoredBatch]) -> tuple[int, bool]:
+    def _read_array(self, begin: int, array: int, batches: list[Batch]) -> tuple[int, bool]:
         """Read the events from `begin` on into batches; return where they end, and whether in a bracket."""
         number = begin // self._chunk_size  # the chunk that is next in file order, and where it begins
         jobs = self._chunks(number)

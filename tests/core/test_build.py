@@ -12,7 +12,6 @@ import pytest
 from tests.batches import Part
 from tests.events import (
     Event,
-    SummedEvents,
     begin,
     build_parts,
     complete,
@@ -24,6 +23,7 @@ from tests.events import (
     metadata,
     part_of,
     parts_of,
+    read_result,
 )
 from tracelane.core.base.errors import CacheError, Cancelled
 from tracelane.core.base.progress import Progress
@@ -91,7 +91,7 @@ def test_stored_batches_are_batches_in_memory(tmp_path: Path) -> None:
     batches, tables = zip(*(part.batch(number) for number, part in enumerate(parts_of(events, [100]))))
     with BatchStore(tmp_path) as store:
         stored = [store_batch(batch, store) for batch in batches]
-        build(SummedEvents.of(stored, tables), folder, Workers())
+        build(read_result(stored, tables), folder, Workers())
     assert files(tmp_path / "memory") == files(folder)
 
 
