@@ -250,7 +250,7 @@ def _time(text: str, at: int, what: str, negated: bool) -> tuple[Term, int]:
     compare = _COMPARE.match(text, at + len(what))
     example = f"write {what}>1ms, with > >= < <= = and ns us ms s"
     if compare is None:
-        raise UsageError(f"{text[at:end]} does not compare: {example}")
+        raise UsageError(f"{text[at:end]} is no comparison: {example}")
     match = _TIME.fullmatch(text, compare.end(), end)
     if match is None:
         raise UsageError(f"{text[at:end]} names no time: {example}")

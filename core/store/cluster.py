@@ -22,10 +22,10 @@ def cluster_engine(address: str) -> Engine:
     if address.startswith(LOCAL):
         text = address.removeprefix(LOCAL)
         if not text.isdecimal() or not 0 < int(text) <= 1024:
-            raise UsageError(f"--cluster {address}: say local:N with a number of processes")
+            raise UsageError(f"--cluster {address}: write local:N with a number of processes")
         workers = int(text)
     elif "://" not in address:
-        raise UsageError(f"--cluster {address}: say local:N, or a scheduler's address as tcp://host:8786")
+        raise UsageError(f"--cluster {address}: write local:N, or a scheduler's address as tcp://host:8786")
     try:
         import distributed
     except ImportError:

@@ -91,7 +91,7 @@ class Shard:
         """Return the shard that I/N means. Raises UsageError."""
         number, slash, count = text.partition("/")
         if not (slash and number.isdecimal() and count.isdecimal()) or not int(number) < int(count):
-            raise UsageError(f"--shard {text}: say I/N with I from 0 to N - 1, as 0/16")
+            raise UsageError(f"--shard {text}: write I/N with I from 0 to N - 1, as 0/16")
         return cls(int(number), int(count))
 
 

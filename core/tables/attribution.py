@@ -204,7 +204,7 @@ def by_step(scope: Scope, make: Callable[[Scope], Table]) -> Table:
             labels.append(label)
             tables.append(make(scope_of_step(scope, steps, at, work)))
     if not tables:
-        raise UsageError(f"no step lies in the range wholly; there are {len(steps):,}, {steps.choice}")
+        raise UsageError(f"no step lies wholly in the range; there are {len(steps):,}, {steps.choice}")
     table = concat(tables, STEP, labels)
     notes = (f"steps are {steps.choice}: {steps.reason}", *table.notes)
     return replace(table, title=f"{table.title} by step", scope=scope.text, notes=notes)

@@ -170,9 +170,9 @@ def offset_of(text: str) -> int:
     except InvalidOperation:
         seconds = Decimal("nan")
     if not seconds.is_finite():
-        raise UsageError(f"a time is wanted, such as -250ms or -0.25 (seconds), or auto, not {text!r}")
+        raise UsageError(f"give a time, such as -250ms or -0.25 (seconds), or auto, not {text!r}")
     if abs(seconds) >= FURTHEST_S:
-        raise UsageError("that is further than any clock is wrong")
+        raise UsageError("no clock is wrong by that much")
     return round(seconds * SECOND)
 
 

@@ -105,7 +105,7 @@ def rank_groups(origins: Mapping[int, RankOrigin], by: str, waiting: Skew) -> di
         sources = (
             "host_name" if by == HOST else "pg_config, names of process groups, names of files as -TP-0-DP-1"
         )
-        raise UsageError(f"--group-by {by}: no file says so ({sources})")
+        raise UsageError(f"--group-by {by}: no file says which ranks these are ({sources})")
     return {source: labels.get(source) or UNKNOWN for source in origins}
 
 

@@ -102,8 +102,8 @@ class _Calls:
         size = sum(map(len, chunks))
         if size > MOST_CALLS:
             raise UsageError(
-                f"arguments of {format_count(size)} slices are not read, of {format_count(MOST_CALLS)} at "
-                "most: narrow it by --lanes, --where or --from and --to"
+                f"reading the arguments of {format_count(size)} slices takes too long (at most "
+                f"{format_count(MOST_CALLS)}): narrow the scope by --lanes, --where or --from and --to"
             )
         none = np.empty(0, np.int64)
         self.durations: I64 = np.concatenate([none, *(chunk.durations for chunk in chunks)])

@@ -50,7 +50,7 @@ REFUSED = [
     ("dur>1", "ns, us, ms or s"),
     ("dur>1h", "ns, us, ms or s"),
     ("dur>fast", "names no time"),
-    ("dur:5ms", "does not compare"),
+    ("dur:5ms", "is no comparison"),
     ("dur > 1ms", "without spaces"),
     ("arg.", "needs the argument's name"),
     ("arg.bytes>many", "needs a number"),

@@ -168,7 +168,7 @@ def test_sizes_of_a_layout_are_no_places(tmp_path: Path) -> None:
     for rank in range(RANKS):
         (tmp_path / f"rank{rank}.json").rename(tmp_path / f"llama_dp2_pp2_tp2_rank{rank}.json")
     opened = open_trace([tmp_path], index_dir=tmp_path / "new")
-    with pytest.raises(UsageError, match="--group-by tp: no file says so"):
+    with pytest.raises(UsageError, match="--group-by tp: no file says which ranks"):
         analyse_ranks(Scope(opened, clocks=opened.clocks), group_by="tp")
     opened.close()
 
@@ -214,7 +214,7 @@ def test_a_layout_that_no_file_tells(groups: Groups | None, tmp_path: Path) -> N
     """Nothing is guessed: one line says what is missing."""
     scope = written(tmp_path, groups)
     for axis in ("host", "tp", "pp", "dp"):
-        with pytest.raises(UsageError, match=f"--group-by {axis}: no file says so"):
+        with pytest.raises(UsageError, match=f"--group-by {axis}: no file says which ranks"):
             analyse_ranks(scope, group_by=axis)
     scope.trace.close()
 

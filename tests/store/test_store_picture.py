@@ -143,7 +143,7 @@ def test_ranks_are_grouped_by_their_parallel_layout(pairs: Path) -> None:
     trace = picture_of_store(store, by="tp")
     assert [process.name for process in trace.processes[1:]] == ["TP ranks 0-1", "TP ranks 2-3"]
     trace.close()
-    with pytest.raises(UsageError, match="no file says so"):
+    with pytest.raises(UsageError, match="no file says which ranks"):
         picture_of_store(store, by="pp")
 
 

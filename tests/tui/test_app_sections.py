@@ -54,14 +54,13 @@ async def test_colours(trace: Trace) -> None:
 
 def test_colours_by_argument(trace: Trace) -> None:
     """Slices of one value have one colour, of different values mostly not, and without it a quiet one."""
-    index = trace.indexes[0]
     positions = [at for row in trace.rows(0) for at in range(row.count)]
     import numpy as np
 
-    keys = ArgumentColours().keys(0, index, "arg:hypersection", np.array(positions))
+    keys = ArgumentColours().keys(trace, 0, "arg:hypersection", np.array(positions))
     names = [trace.arguments(trace.slice_id(trace.row(0, 0), at)).begin["hypersection"] for at in positions]
     assert len(set(zip(names, keys))) == len(set(names)) == len(set(keys)) == 2
-    assert set(ArgumentColours().keys(0, index, "arg:nothing", np.array(positions))) == {"quiet"}
+    assert set(ArgumentColours().keys(trace, 0, "arg:nothing", np.array(positions))) == {"quiet"}
 
 
 def test_a_colour_name_of_its_own() -> None:

@@ -60,9 +60,9 @@ def with_lag(trace: Trace, session: Session, text: str) -> Session:
         try:
             lag = float(text.removesuffix("s"))
         except ValueError:
-            raise Refusal(f"seconds are wanted, such as 0.25, not {text!r}") from None
+            raise Refusal(f"give seconds, such as 0.25, not {text!r}") from None
         if not abs(lag) < FURTHEST_S:
-            raise Refusal("that is further than any clock is wrong")
+            raise Refusal("no clock is wrong by that much")
         offset = round((one.proposal.lag_s - lag) * SECOND)
     return replace(session, clocks=session.clocks.shifted((source, ""), offset))
 

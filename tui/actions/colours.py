@@ -22,5 +22,5 @@ def colouring(trace: Trace, text: str) -> str:
     if not meaning.startswith(BY_ARGUMENT) or not key:
         raise UsageError(f"colours can be by category, name or arg:KEY, not {meaning!r}")
     if promoted_argument(key) is None and sum(lane.slices for lane in trace.lanes) > MOST_SLICES:
-        raise UsageError(f"{key} stands in the file only, and the trace is too large to read it for colours")
+        raise UsageError(f"{key} is only in the file, and the trace is too large to read it for colours")
     return meaning
