@@ -37,7 +37,7 @@ def step_marks(trace: Trace, clocks: Clocks, name: str = "") -> Sequence[StepMar
 @lru_cache(maxsize=4)
 def _step_marks(trace: Trace, offsets: frozenset[tuple[ClockKey, int]], name: str) -> tuple[StepMark, ...]:
     clocks = Clocks(MappingProxyType(dict(offsets)))
-    many = any(len(index.column("strings.offset")) > MANY_NAMES for index in trace.indexes)
+    many = any(trace.text_count(source) > MANY_NAMES for source in range(trace.source_count))
     if many and not name and not trace.steps:
         return ()
     if name or trace.missing:  # more files are coming: not worth keeping

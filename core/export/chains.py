@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..base.arrays import I64, U32
+from ..base.arrays import I64, U32, AnyArray
 from ..base.pattern import Pattern
 from ..index.store import Index
 from ..query.chain import Chain, Replays, full_chain, replays_of
-from ..query.launches import Launched, Launches
+from ..query.launches import Launched, Launches, kernels_under
+from ..query.slice_list import SliceList
 from ..query.titles import id_value
 from ..tables.table import Column, Table, TableSchema
+
+if TYPE_CHECKING:
+    from ..trace import Trace
 
 CHUNK = 1 << 20
 CACHED_REPLAYS = 8
@@ -51,20 +55,55 @@ def chain_json(index: Index, chain: Chain) -> dict[str, Any]:
     }
 
 
-class ReplayFacts:
-    """Compares the graph replays of one source; those of one graph are compared once."""
+class SourceChains:
+    """What launched what in one source of a trace; replays of one graph are compared once."""
 
-    def __init__(self, index: Index, launches: Launches) -> None:
-        """Count what each launch started."""
-        self._index, self._launches = index, launches
-        self._known, self._counts = np.unique(launches.launch[launches.by_launch], return_counts=True)
-        self._cache: list[Replays] = []
+    def __init__(self, trace: Trace, source: int) -> None:
+        """Look up the launch of all device work, and count what each launch started."""
+        self._index, self._launches = trace.indexes[source], trace.launches(source)
+        launches = self._launches.launch[self._launches.by_launch]
+        self._known, self._counts = np.unique(launches, return_counts=True)
+        self._source, self._cache = source, list[Replays]()
 
-    def entry(self, launch: int | None, kernel: int | None = None) -> dict[str, Any]:
+    def named(self, pattern: Pattern) -> U32:
+        """Return the positions of the slices whose raw name the pattern finds, by start and position."""
+        return slices_named(self._index, pattern)
+
+    def at(self, positions: U32, time: int) -> U32:
+        """Return those of the slices that cover a lane time, else the one nearest to it; innermost first."""
+        return slices_at(self._index, positions, time)
+
+    def are_device_work(self, positions: U32) -> AnyArray:
+        """Tell which slices are work of a device."""
+        return np.isin(positions, self._launches.kernels)
+
+    def slices(self, positions: Sequence[int] | AnyArray) -> SliceList:
+        """Return the slices at some positions."""
+        return SliceList(self._index, self._source, positions)
+
+    def chain(self, kernel: int) -> Chain:
+        """Return the chain of a kernel."""
+        return chain_from(self._index, self._launches, kernel)
+
+    def launched(self, position: int) -> Launched:
+        """Return the device work launched within a slice's time on its lane."""
+        return kernels_under(self._index, self._launches, position)
+
+    def chain_json(self, kernel: int) -> dict[str, Any]:
+        """Return a kernel's chain as JSON, with how it compares with other replays of its graph."""
+        chain = self.chain(kernel)
+        return {**chain_json(self._index, chain), **self._replay_json(chain.launch, kernel)}
+
+    def launched_json(self, position: int) -> dict[str, Any]:
+        """Return what a slice launched as JSON, with how it compares with other replays of its graph."""
+        launched = launched_json(self._index, position, self.launched(position))
+        return {**launched, **self._replay_json(position)}
+
+    def _replay_json(self, launch: int | None, kernel: int | None = None) -> dict[str, Any]:
         """Return, under "replay", how a launch's kernels (and one of them, by its position in the graph)
         compare with those of the graph's other replays; nothing where the launch started fewer than two.
         """
-        replays = None if launch is None else self._replays(launch)
+        replays = None if launch is None else self.replays(launch)
         if replays is None:
             return {}
         facts: dict[str, Any] = {
@@ -79,7 +118,10 @@ class ReplayFacts:
             facts["kernel_ns"] = _compared(replays.durations[:, at], replays.this)
         return {"replay": facts}
 
-    def _replays(self, launch: int) -> Replays | None:
+    def replays(self, launch: int) -> Replays | None:
+        """Return the replays of the graph that a launch started; None where it started fewer than two
+        kernels.
+        """
         at = int(np.searchsorted(self._known, np.uint32(launch)))
         if at == len(self._known) or int(self._known[at]) != launch or int(self._counts[at]) < 2:
             return None

@@ -6,9 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..base.arrays import AnyArray
+from ..base.arrays import I64, AnyArray
 from ..index.format import NONE
 from ..index.store import Index
+
+MOST_COUNTED = 1 << 17
+"""Flows into one row that are looked at: a frame must not depend on their number."""
 
 
 @dataclass(frozen=True)
@@ -73,3 +76,25 @@ def flow(index: Index, number: int) -> Flow:
         int(index.column("flows.source_ordinal")[number]),
         int(index.column("flows.target_ordinal")[number]),
     )
+
+
+def flows_of_ranges(index: Index, ranges: list[tuple[int, int]]) -> I64:
+    """Return the numbers of the flows with an end in one of these disjoint ranges of positions, each once;
+    only those that have both ends, in different slices.
+    """
+    sources, targets = index.column("flows.source"), index.column("flows.target")
+    order = index.column("flows.by_target")
+    lows = np.array([low for low, _ in ranges], np.int64)
+    highs = np.array([high for _, high in ranges], np.int64)
+    flows: list[I64] = []
+    for low, high in ranges:
+        out = np.arange(*np.searchsorted(sources, np.array([low, high], sources.dtype)), dtype=np.int64)
+        out = out[:MOST_COUNTED]
+        flows.append(out[(targets[out] != NONE) & (targets[out] != sources[out])])
+        first = first_into(targets, order, low)
+        into = order[first : min(first_into(targets, order, high), first + MOST_COUNTED)].astype(np.int64)
+        origin = sources[into].astype(np.int64)
+        number = np.searchsorted(lows, origin, "right") - 1
+        known = (number >= 0) & (origin < highs[number])
+        flows.append(into[~known & (sources[into] != NONE)])
+    return np.concatenate(flows) if flows else np.zeros(0, np.int64)

@@ -86,6 +86,15 @@ def nearest(index: Index, row_number: int, time: int) -> int | None:
     return after
 
 
+def positions_touching(index: Index, row_number: int, start: int, end: int) -> tuple[int, int]:
+    """Return the positions [first, past) of a row's slices that touch a lane time."""
+    first, starts = int(index.rows[row_number]["first"]), row_starts(index, row_number)
+    low, high = (int(np.searchsorted(starts, time, "left")) for time in (start, end))
+    if low > 0 and index.end(first + low - 1) > start:
+        low -= 1
+    return first + low, first + high
+
+
 def locate_slice(index: Index, position: int) -> tuple[int, int]:
     """Return (row number, index within the row) of the slice at a position."""
     row_number = index.row_of(position)

@@ -228,6 +228,10 @@ class TraceLanes:
         """Return the category of the first slice of a lane's top row."""
         return self._category(lane.source, int(self.indexes[lane.source].rows[lane.rows.start]["first"]))
 
+    def text_count(self, source: int) -> int:
+        """Return how many different texts (names, categories, values) a source has."""
+        return max(0, self.indexes[source].length("strings.offset") - 1)
+
     def category(self, row: Row, number: int) -> str:
         """Return a category by its number in cells and spans."""
         return self.indexes[row.source].categories[number]

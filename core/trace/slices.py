@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from ..base.arrays import I64
+from ..base.arrays import I64, AnyArray
 from ..base.clock import Clocks
 from ..base.ids import SliceId
 from ..base.short_names import short_name
@@ -16,7 +16,7 @@ from ..index.store import Index
 from ..query import lookup
 from ..query.args import Arguments
 from ..query.args import arguments as read_arguments
-from ..query.chain import chain_of, full_chain
+from ..query.chain import chain_of, enclosing, full_chain
 from ..query.detail import (
     InstantDetail,
     SampleDetail,
@@ -27,6 +27,7 @@ from ..query.detail import (
 )
 from ..query.flows import Flow, flows_in, flows_out
 from ..query.launches import Launched, Launches, kernels_under, launch_of, launches_of
+from ..query.slice_list import SliceList
 from ..query.views import Link, Row, SliceFlow
 from .lanes import NO_CLOCKS, TraceLanes
 
@@ -138,6 +139,26 @@ class TraceSlices(TraceLanes):
             return []
         children = lookup.children(self.indexes[slice_id.source], position, limit)
         return [self.slice_id_of(slice_id.source, child) for child in children]
+
+    def enclosing(self, source: int, position: int) -> list[int]:
+        """Return the positions of the slices of its lane in which a slice begins, innermost first."""
+        return enclosing(self.indexes[source], position)
+
+    # -- slices by their positions ------------------------------------------------------------------------
+
+    def has_slice(self, source: int, position: int) -> bool:
+        """Tell whether a source has a slice at a position."""
+        in_source = 0 <= source < len(self.indexes)
+        return in_source and 0 <= position < len(self.indexes[source].column("slices.start"))
+
+    def check_columns(self) -> None:
+        """Check the checksums of everything that the sources' indexes hold; DamagedIndexError."""
+        for index in self.indexes:
+            index.check(*index.manifest["columns"])
+
+    def slices(self, source: int, positions: Sequence[int] | AnyArray) -> SliceList:
+        """Return the slices at some positions of a source."""
+        return SliceList(self.indexes[source], source, positions)
 
     # -- one slice in full --------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from tests.events import open_events
 from tests.tui.driver import message, open_viewer, screen_text, wait_until_idle
 from tracelane.core.base.ids import SliceId
 from tracelane.core.trace import Trace
-from tracelane.tui.arrow_ends import MOST, arrows_in_view, arrows_of
+from tracelane.core.trace.arrows import MOST, arrows_in_view, arrows_of
 from tracelane.tui.draw.glyphs import ASCII, UNICODE, Glyphs
 from tracelane.tui.draw.layout import Layout
 from tracelane.tui.draw.lines import LineContext, line_segments

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from tracelane.core.base.ids import SliceId
 from tracelane.core.base.kineto import ANNOTATIONS, OPS
 from tracelane.core.trace import Trace
+from tracelane.core.trace.arrows import device_work_of_id
 
-from ..arrow_ends import device_work_of_id
 from .refusal import Refusal
 
 MOST = 1000

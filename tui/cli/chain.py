@@ -21,6 +21,7 @@ from .options import FORMAT, OUT
 from .values import WholeNumber
 
 if TYPE_CHECKING:
+    from tracelane.core.export.chains import SourceChains
     from tracelane.core.trace import Trace
 
 MOST_DIGITS = 18
@@ -58,23 +59,24 @@ def chain(
     pattern = Pattern(name)
     pattern.check("--name")
     trace, matching, count = _matching(opened, pattern, Pick(at, every, limit))
-    if len(matching) > 1:
-        _check_columns(trace)
+    if len(matching) > 1:  # what has been printed cannot be taken back where a column proves damaged later
+        trace.check_columns()
     form = "json" if as_json else form
     if form == "json":
-        _print_json(trace, matching)
+        _print_json(matching)
         return
     if not matching:
         raise TracelaneError(f"no slice has a name in which {name!r} is found")
     if form != "text":
-        entries = list(_entries(trace, matching))
+        entries = list(_entries(matching))
         print_tables(form, "chain", [links_table(entries, f"{name}, {len(matching):,} of {count:,}")])
         return
     from tracelane.tui.text.chains import chain_text, launched_text
 
-    for number, (source, position, is_kernel) in enumerate(matching):
+    zero = trace.opening_span[0]
+    for number, (chains, position, is_kernel) in enumerate(matching):
         write = chain_text if is_kernel else launched_text
-        print_text(("\n" if number else "") + write(trace, source, trace.launches(source), position))
+        print_text(("\n" if number else "") + write(chains, zero, position))
     if len(matching) < count:
         print_text(f"\n{len(matching)} of {count:,} that match: --all shows all, --at TIME the one there")
 
@@ -98,51 +100,51 @@ def _time(trace: Trace, text: str, opened: TraceOptions) -> int:
     return parse_time(text, time_frame(trace, trace.clocks, opened.tz or "", steps=opened.step_name or ""))
 
 
-def _matching(
-    opened: TraceOptions, pattern: Pattern, pick: Pick
-) -> tuple[Trace, list[tuple[int, int, bool]], int]:
-    """Return the trace, (source, position, whether it is device work) of what is to be shown, and how many
-    slices of the part that the options choose match.
-    """
+class Match(NamedTuple):
+    """A slice that is shown."""
+
+    chains: SourceChains
+    position: int
+    is_kernel: bool  # whether it is device work
+
+
+def _matching(opened: TraceOptions, pattern: Pattern, pick: Pick) -> tuple[Trace, list[Match], int]:
+    """Return the trace, what is shown, and how many slices match in the part that the options choose."""
     import numpy as np
 
-    from tracelane.core.export.chains import slices_at, slices_named
+    from tracelane.core.export.chains import SourceChains
 
     from .slices import slice_rows
 
     scope = replace(opened, where=None).scope()
     trace, is_whole = scope.trace, scope.range is None and scope.lanes is None and opened.where is None
     time = None if pick.at is None else _time(trace, pick.at, opened)
-    named = [slices_named(index, pattern) for index in trace.indexes]
+    sources = [SourceChains(trace, source) for source in range(trace.source_count)]
+    named = [chains.named(pattern) for chains in sources]
     if not is_whole:
         rows = slice_rows(scope, opened.where)
         named = [some[np.isin(some, rows.positions(source))] for source, some in enumerate(named)]
-    device = [np.isin(some, trace.launches(source).kernels) for source, some in enumerate(named)]
+    device = [chains.are_device_work(some) for chains, some in zip(sources, named)]
     kernels = any(mask.any() for mask in device)
     entries: list[tuple[int, int, int]] = []
     count = 0
     most = pick.limit or (None if pick.every else 1)
-    for source, (index, some, mask) in enumerate(zip(trace.indexes, named, device)):
+    for source, (chains, some, mask) in enumerate(zip(sources, named, device)):
         some = some[mask] if kernels else some
         count += len(some)
-        some = slices_at(index, some, time) if time is not None else some[:most]
-        entries += [(index.start(p), source, p) for p in some.tolist()]
+        some = chains.at(some, time) if time is not None else some[:most]
+        starts = chains.slices(some).starts.tolist()
+        entries += [(start, source, position) for start, position in zip(starts, some.tolist())]
     if time is None:
         entries.sort()
     elif most is not None and len(entries) > 1:
         entries.sort(key=lambda entry: abs(entry[0] - time))
-    return trace, [(source, p, kernels) for _, source, p in entries[:most]], count
+    return trace, [Match(sources[at], position, kernels) for _, at, position in entries[:most]], count
 
 
-def _check_columns(trace: Trace) -> None:
-    """Check all columns: what has been printed cannot be taken back where one proves damaged afterwards."""
-    for index in trace.indexes:
-        index.check(*index.manifest["columns"])
-
-
-def _print_json(trace: Trace, matching: list[tuple[int, int, bool]]) -> None:
+def _print_json(matching: list[Match]) -> None:
     """Write the list an entry at a time: it may be long."""
-    entries = _entries(trace, matching)
+    entries = _entries(matching)
     first = [json_text(entry) for entry in itertools.islice(entries, 1)]
     print_text("[", end="")
     print_pieces(f"\n {entry}" for entry in first)
@@ -150,18 +152,6 @@ def _print_json(trace: Trace, matching: list[tuple[int, int, bool]]) -> None:
     print_text("\n]")
 
 
-def _entries(trace: Trace, matching: list[tuple[int, int, bool]]) -> Iterator[dict[str, Any]]:
-    from tracelane.core.export.chains import ReplayFacts, chain_from, chain_json, launched_json
-    from tracelane.core.query.launches import kernels_under
-
-    replays: dict[int, ReplayFacts] = {}
-    for source, position, is_kernel in matching:
-        index, launches = trace.indexes[source], trace.launches(source)
-        if source not in replays:
-            replays[source] = ReplayFacts(index, launches)
-        if is_kernel:
-            chain = chain_from(index, launches, position)
-            yield {**chain_json(index, chain), **replays[source].entry(chain.launch, position)}
-        else:
-            launched = launched_json(index, position, kernels_under(index, launches, position))
-            yield {**launched, **replays[source].entry(position)}
+def _entries(matching: list[Match]) -> Iterator[dict[str, Any]]:
+    for chains, position, is_kernel in matching:
+        yield chains.chain_json(position) if is_kernel else chains.launched_json(position)

@@ -13,8 +13,8 @@ from rich.style import Style
 from tracelane.core.base.ids import SliceId
 from tracelane.core.base.safe_text import safe
 from tracelane.core.trace import Trace
+from tracelane.core.trace.arrows import Arrows
 
-from ..arrow_ends import Arrows
 from ..session import RowKey, Session, Viewport
 from ..things import thing_by_id
 from .labels import ascii_text, fit

@@ -8,8 +8,8 @@ from rich.segment import Segment
 
 from tracelane.core.base.ids import SliceId
 from tracelane.core.trace import Row
+from tracelane.core.trace.arrows import Arrows, arrows_in_view, arrows_of
 
-from ..arrow_ends import Arrows, arrows_in_view, arrows_of
 from ..session import Selectable, Session
 from .arrows import arrow_overlays, free_cells, with_arrows
 from .layout import Layout
@@ -51,7 +51,7 @@ class Weaver:
         """Return the arrows of a selection."""
         if selection != self._of[0]:
             trace, arrows = self.reader.trace, Arrows()
-            if isinstance(selection, SliceId) and 0 <= selection.source < len(trace.indexes):
+            if isinstance(selection, SliceId) and trace.find(selection) is not None:
                 arrows = arrows_of(trace, selection)
             self._of = selection, arrows
         return self._of[1]

@@ -14,8 +14,8 @@ from textual.widget import Widget
 
 from tracelane.core.query.hits import Hits
 from tracelane.core.trace import Trace
+from tracelane.core.trace.arrows import Arrows
 
-from ..arrow_ends import Arrows
 from ..draw.drawn_rows import SliceRow
 from ..draw.glyphs import eighths
 from ..draw.layout import Layout

@@ -9,10 +9,8 @@ from rich.cells import cell_len
 from rich.style import Style
 from rich.text import Text
 
-from tracelane.core.base.ids import SliceId
 from tracelane.core.base.short_names import short_name
 from tracelane.core.base.units import format_count, format_ns
-from tracelane.core.query.chain import enclosing
 from tracelane.core.query.detail import SliceDetail
 from tracelane.core.trace import Link, Trace
 
@@ -49,19 +47,17 @@ NOTHING_AROUND = Around()
 
 def around_of(trace: Trace, detail: SliceDetail, links: list[Link]) -> Around:
     """Return the slices around one; around the launch of device work, where `links`, its chain, know it."""
-    index, position, what = trace.indexes[detail.id.source], detail.position, "around it"
+    source, position, what = detail.id.source, detail.position, "around it"
     if len(links) > 1 and links[0].role == "kernel" and (launch := trace.find(links[1].id)) is not None:
-        row, at = launch
-        position, what = int(index.rows[row.number]["first"]) + at, f"around its {links[1].role}"
-    positions = enclosing(index, position)
-    nearest = positions[:MOST]
-    columns = (index.column(name)[nearest].tolist() for name in ("slices.name", "slices.ordinal"))
-    times = index.duration(nearest).tolist(), index.self_time(nearest).tolist()
+        position, what = trace.position(*launch), f"around its {links[1].role}"
+    positions = trace.enclosing(source, position)
+    nearest = trace.slices(source, positions[:MOST])
+    times = nearest.durations.tolist(), nearest.self_times.tolist()
     entries = tuple(
-        Entry(short_name(index.string(name)), total, own, jump_to(SliceId(detail.id.source, ordinal)))
-        for name, ordinal, total, own in zip(*columns, *times)
+        Entry(short_name(name), total, own, jump_to(identity))
+        for name, identity, total, own in zip(nearest.names, nearest.ids, *times)
     )
-    return Around(what, entries, len(positions) - len(nearest))
+    return Around(what, entries, len(positions) - len(entries))
 
 
 def around_lines(around: Around, width: int, label: Style, jump: Style) -> list[Text]:

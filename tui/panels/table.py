@@ -251,15 +251,10 @@ def with_swatches(
 
     def swatch(row: int) -> Style | None:
         position, source = int(positions[row]), 0 if sources is None else int(sources[row])
-        if position < 0 or not 0 <= source < len(trace.indexes):
+        if not trace.has_slice(source, position):
             return None
-        index = trace.indexes[source]
-        if position >= len(index.column("slices.category")):
-            return None
-        category = int(index.column("slices.category")[position])
-        name = index.string(int(index.column("slices.name")[position]))
-        key = key_of(index.categories[category] if category >= 0 else "", name)
-        return palette().style(key, Look.BAR)
+        slices = trace.slices(source, [position])
+        return palette().style(key_of(slices.categories[0], slices.names[0]), Look.BAR)
 
     return [replace(column, swatch=swatch) if at == number else column for at, column in enumerate(columns)]
 

@@ -9,11 +9,9 @@ from tracelane.core.base.kineto import ANNOTATIONS, OPS, RUNTIME, STEP
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.short_names import short_name
 from tracelane.core.base.units import format_count, format_moment, format_ns
-from tracelane.core.export.chains import chain_from
-from tracelane.core.index.store import Index
-from tracelane.core.query.chain import replays_of
-from tracelane.core.query.launches import Launched, Launches, kernels_under
-from tracelane.core.trace import Trace
+from tracelane.core.export.chains import SourceChains
+from tracelane.core.query.launches import Launched
+from tracelane.core.query.slice_list import SliceList
 
 MODULE = "nn.Module: "
 MOST_NAMES = 8
@@ -25,65 +23,61 @@ MOST_POSITIONS = 5
 NOT_SAID = "the trace does not say what launched this: no flow, no correlation, no External id leads there"
 
 
-def chain_text(trace: Trace, source: int, launches: Launches, position: int) -> str:
-    """Return a kernel's chain, outermost first, a slice a line: start, duration, what it is, its name."""
-    index = trace.indexes[source]
-    chain = chain_from(index, launches, position)
+def chain_text(chains: SourceChains, zero: int, position: int) -> str:
+    """Return a kernel's chain, outermost first, a slice a line: start after `zero`, duration, what it is, its
+    name.
+    """
+    chain = chains.chain(position)
     launch = [] if chain.launch is None else [chain.launch]
-    zero = trace.opening_span[0]
-    lines = []
-    for depth, at in enumerate((*chain.ancestors, *launch, position)):
-        lines.append(_line(index, at, zero, depth, "kernel" if at == position else ""))
+    slices = chains.slices([*chain.ancestors, *launch, position])
+    lines = _lines(slices, zero, kernel=position)
     if not chain.via:
         return "\n".join([*lines, NOT_SAID])
     lines.append(f"known by {chain.via}")
     if chain.launch_delay is not None:
         delay = f"launch delay {format_ns(chain.launch_delay)} (end of the launch to start of the kernel)"
         if chain.launch_delay < 0 and chain.launch is not None:
-            is_early = index.start(position) < index.start(chain.launch)
+            is_early = slices.starts[-1] < slices.starts[-2]
             delay += ": their clocks disagree" if is_early else ": it began while the launch ran"
         elif chain.queue_wait:
             delay += f", of it {format_ns(chain.queue_wait)} behind other work of its lane"
         lines.append(delay)
     if chain.launch is not None:
-        unit = kernels_under(index, launches, chain.launch)
+        unit = chains.launched(chain.launch)
         if len(unit.kernels) > 1:
             lines.append(f"this launch started {_amount(unit)}, {_shape(unit)}")
-            lines += _replays(index, launches, chain.launch)
+            lines += _replays(chains, chain.launch)
     return "\n".join(lines)
 
 
-def launched_text(trace: Trace, source: int, launches: Launches, position: int) -> str:
+def launched_text(chains: SourceChains, zero: int, position: int) -> str:
     """Return what was launched under a slice: count, device time, and the kernels by name."""
-    index = trace.indexes[source]
-    line = _line(index, position, trace.opening_span[0], 0)
-    launched = kernels_under(index, launches, position)
+    lines = _lines(chains.slices([position]), zero)
+    launched = chains.launched(position)
     if not len(launched.kernels):
-        return f"{line}\nlaunches no device work that the trace tells of"
-    by_name: Counter[int] = Counter()
-    times: Counter[int] = Counter()
-    names = index.column("slices.name")
-    for kernel, duration in zip(launched.kernels.tolist(), index.duration(launched.kernels).tolist()):
-        by_name[int(names[kernel])] += 1
-        times[int(names[kernel])] += duration
+        return f"{lines[0]}\nlaunches no device work that the trace tells of"
+    by_name: Counter[str] = Counter()
+    times: Counter[str] = Counter()
+    kernels = chains.slices(launched.kernels)
+    for name, duration in zip(kernels.names, kernels.durations.tolist()):
+        by_name[name] += 1
+        times[name] += duration
     names_text = [
-        f"{by_name[name]} × {_short(index.string(name))} {format_ns(time)}"
-        for name, time in times.most_common(MOST_NAMES)
+        f"{by_name[name]} × {_short(name)} {format_ns(time)}" for name, time in times.most_common(MOST_NAMES)
     ]
     if len(times) > MOST_NAMES:
         names_text.append(f"{format_count(len(times) - MOST_NAMES)} more names")
     calls = "one launch" if launched.launches == 1 else f"{format_count(launched.launches)} launches"
-    lines = [
-        line,
+    lines += [
         f"launches {_amount(launched)}: {', '.join(names_text)}",
         f"by {calls}, {_shape(launched)}",
     ]
-    return "\n".join([*lines, *_replays(index, launches, position)])
+    return "\n".join([*lines, *_replays(chains, position)])
 
 
-def _replays(index: Index, launches: Launches, launch: int) -> list[str]:
+def _replays(chains: SourceChains, launch: int) -> list[str]:
     """Compare a graph's replays: their kernel time, and the positions whose durations differ most."""
-    replays = replays_of(index, launches, launch)
+    replays = chains.replays(launch)
     if replays is None or len(replays.launches) < 2:
         return []
     totals = replays.durations.sum(axis=1)
@@ -92,7 +86,7 @@ def _replays(index: Index, launches: Launches, launch: int) -> list[str]:
     spread = replays.spread
     for column in sorted(range(len(spread)), key=lambda at: (-int(spread[at]), at))[:MOST_POSITIONS]:
         if spread[column]:
-            name = index.string(int(index.column("slices.name")[replays.kernels[replays.this, column]]))
+            name = chains.slices([replays.kernels[replays.this, column]]).names[0]
             times = _range(replays.durations[:, column], replays.this)
             lines.append(f"  kernel {column + 1:>4} {times}  {_short(name)}")
     return lines
@@ -125,13 +119,16 @@ def _shape(launched: Launched) -> str:
     return text
 
 
-def _line(index: Index, position: int, zero: int, depth: int, role: str = "") -> str:
-    name = index.string(int(index.column("slices.name")[position]))
-    category = index.categories[int(index.column("slices.category")[position])]
-    stamp = format_moment(index.start(position) - zero)
-    duration = format_ns(int(index.duration([position])[0]))
-    what = role or _role(name, category)
-    return f"{stamp:>20} {duration:>12}  {what:<10} {' ' * min(depth, 40)}{safe(short_name(name))}"
+def _lines(slices: SliceList, zero: int, kernel: int = -1) -> list[str]:
+    """Return a line for each slice, each indented below the one before; `kernel` is the position of one."""
+    lines = []
+    times = slices.starts.tolist(), slices.durations.tolist()
+    facts = zip(slices.positions.tolist(), slices.names, slices.categories, *times)
+    for depth, (position, name, category, start, duration) in enumerate(facts):
+        what = "kernel" if position == kernel else _role(name, category)
+        moment = f"{format_moment(start - zero):>20} {format_ns(duration):>12}"
+        lines.append(f"{moment}  {what:<10} {' ' * min(depth, 40)}{safe(short_name(name))}")
+    return lines
 
 
 def _role(name: str, category: str) -> str:
