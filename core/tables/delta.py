@@ -15,17 +15,54 @@ BOTH, NEW, GONE = "both", "new", "gone"
 """Where a row is: in both tables, only in the present one, only in the baseline."""
 
 
-def delta(now: Table, baseline: Table, scope: str = "") -> Table:
+def delta(now: Table, baseline: Table, scope: str = "", steps: str | None = None) -> Table:
     """Return the rows of both tables, each number followed by its change (now - baseline) and, unless it is
     a share, by its relative change (a share of 1; none where the baseline is zero or none). Moments do not
     change.
 
     Rows are found again by `key_columns`, of equal ones the first by the first. Those of `now` keep their
     order, those that are only in the baseline follow; what a side lacks is zero, of a statistic none. A row
-    that is only in the baseline jumps to the baseline's slice. `against` is what the scope calls the
-    baseline, its own scope if empty. Raises ValueError where the tables have two names.
+    that is only in the baseline jumps to the baseline's slice. `scope` is what the table says it speaks of,
+    both scopes if empty. Given `steps`, the rows of steps that only one side has meet by their names without
+    numbers, in order (ProfilerStep#4 and #5); a text that is not empty is the name of further steps. Raises
+    ValueError where the tables have two names.
     """
-    return _held_against(now, baseline, *now.join(baseline), scope)
+    here, there = now.join(baseline)
+    if steps is not None:
+        here, there = _with_steps_joined(now, baseline, here, there, steps)
+    return _held_against(now, baseline, here, there, scope)
+
+
+def _with_steps_joined(now: Table, baseline: Table, here: I64, there: I64, steps: str) -> tuple[I64, I64]:
+    """Return the joined rows with those of steps that only one side has in one row each."""
+    from .step_choice import step_order  # where steps are compared, not when the first frame is drawn
+
+    here, there = here.copy(), there.copy()
+    gone: dict[tuple[object, ...], list[int]] = {}
+    for at in np.flatnonzero(here == ABSENT).tolist():
+        if key := _step_key(baseline, int(there[at]), steps):
+            gone.setdefault(key, []).append(at)
+    for rows in gone.values():
+        rows.sort(key=lambda at: step_order(str(baseline.data["name"][int(there[at])])), reverse=True)
+    new = np.flatnonzero(there == ABSENT).tolist() if gone else []
+    keys = {at: key for at in new if (key := _step_key(now, int(here[at]), steps)) in gone}
+    joined: list[int] = []
+    for at in sorted(keys, key=lambda at: step_order(str(now.data["name"][int(here[at])]))):
+        if past := gone[keys[at]]:
+            joined.append(past.pop())
+            there[at] = there[joined[-1]]
+    return np.delete(here, joined), np.delete(there, joined)
+
+
+def _step_key(table: Table, row: int, steps: str) -> tuple[object, ...]:
+    """Return what a step's row has in common with those of other steps, nothing of another row."""
+    from .step_choice import step_kind
+
+    if "name" not in table.key_columns or "name" not in table.data:
+        return ()
+    kind = step_kind(str(table.data["name"][row]), steps)
+    others = (key for key in table.key_columns if key != "name" and key in table.data)
+    return (kind, *(table.data[key][row] for key in others)) if kind else ()
 
 
 def delta_to_first(now: Table, baseline: Table, scope: str = "") -> Table:

@@ -289,3 +289,18 @@ def _label(name: str) -> tuple[str, str]:
             group = (facts.get("group") or "").lower()
             return facts["label"], f"{group} bs={facts['bs']}" if facts.get("bs") else group
     return "", ""
+
+
+def step_kind(name: str, chosen: str = "") -> str:
+    """Return a step's name without what tells it from the next one, "" of a name that is no step's; `chosen`
+    is the name of other steps than the profiler and engines mark, numbers in it aside.
+    """
+    if name.startswith(STEP_NAME):
+        return STEP_NAME
+    is_step = any(_is(pattern, name) for _, pattern in KNOWN) or (chosen and _alike(name) == _alike(chosen))
+    return _alike(name) if is_step else ""
+
+
+def step_order(name: str) -> tuple[int, ...]:
+    """Return what steps of a kind are sorted by: the numbers in their names."""
+    return tuple(int(number[:18]) for number in NUMBERS.findall(name[:LONGEST]))

@@ -171,3 +171,29 @@ def test_a_moment_has_no_change() -> None:
     )
     (row,) = delta(now, past).rows()
     assert row == {"name": "a", "at_ns": 70, "n": 3, "n_delta": 2, "n_relative": 2.0, "presence": "both"}
+
+
+def test_steps_meet_though_their_numbers_differ() -> None:
+    """Rows of steps that only one side has meet by their names without numbers, in the order of these, where
+    that is asked for; kernels with other numbers, other kinds of steps and a step too many do not.
+    """
+    schema = replace(T, keys=("name", "kind"))
+
+    def table(*names: str) -> Table:
+        rows = _table(*((name, "x", 10 * at + 10, 1.0, 0.0) for at, name in enumerate(names)))
+        return replace(rows, keys=schema.keys)
+
+    past = table("ProfilerStep#9", "ProfilerStep#10", "gemm_64", "iteration_3", "same", "batch 1")
+    now = table("ProfilerStep#12", "same", "ProfilerStep#11", "gemm_128", "batch 2", "ProfilerStep#13")
+    sides = {
+        (row["name"], row["presence"]): row["total_ns"] - row["total_ns_delta"]
+        for row in delta(now, past, steps="batch 7").rows()
+    }
+    assert sides == {
+        ("ProfilerStep#12", "both"): 20, ("same", "both"): 50, ("ProfilerStep#11", "both"): 10,
+        ("gemm_128", "new"): 0, ("batch 2", "both"): 60, ("ProfilerStep#13", "new"): 0,
+        ("gemm_64", "gone"): 30, ("iteration_3", "gone"): 40,
+    }  # fmt: skip
+    assert {row["presence"] for row in delta(now, past).rows() if row["name"] != "same"} == {"new", "gone"}
+    of_batches = {row["name"]: row["presence"] for row in delta(now, past, steps="").rows()}
+    assert of_batches["batch 2"] == "new" and of_batches["ProfilerStep#12"] == "both"

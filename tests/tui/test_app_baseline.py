@@ -8,6 +8,7 @@ import pytest
 
 from tests.tui.driver import message, open_viewer, screen_text, wait_until_idle
 from tests.tui.small_trace import MS, START
+from tracelane.core.query.steps import STEP_NAME
 from tracelane.core.tables.range_table import range_table
 from tracelane.core.tables.registry import PANELS
 from tracelane.core.tables.scope import Scope
@@ -62,9 +63,16 @@ async def test_an_annotation_before_the_step(trace: Trace) -> None:
         assert app.session.baseline == (step.start, step.end)
 
 
+def without_number(name: str) -> str:
+    """A step's name without its number."""
+    return STEP_NAME if name.startswith(STEP_NAME) else name
+
+
 @pytest.mark.slow
 async def test_every_table_grows_changes(trace: Trace) -> None:
-    """With another range on show, each table has Δ columns and says against what; with the same one, none."""
+    """With another range on show, each table has Δ columns and says against what, steps in one row; with the
+    same range none.
+    """
     async with open_viewer(trace, (220, 50)) as (app, pilot):
         first, second = trace.steps[:2]
         app.store.session = replace(app.session, cursor=first.start)
@@ -82,11 +90,15 @@ async def test_every_table_grows_changes(trace: Trace) -> None:
         shown_table = app.main.query_one("#table", TablePane).shown_table
         assert shown_table is not None
         now, past = (
-            {str(row["name"]): row for row in range_table(Scope(trace, (step.start, step.end))).rows()}
+            {
+                without_number(row["name"]): row
+                for row in range_table(Scope(trace, (step.start, step.end))).rows()
+            }
             for step in (second, first)
         )
+        assert [row["presence"] for row in shown_table.rows() if STEP_NAME in row["name"]] == ["both"]
         for row in shown_table.rows():
-            name = str(row["name"])
+            name = without_number(row["name"])
             sides = [int(side[name]["total_ns"] or 0) if name in side else 0 for side in (now, past)]
             assert row["total_ns_delta"] == sides[0] - sides[1]
         app.run_command("baseline")

@@ -138,7 +138,9 @@ class TableController:
         against = scope_of(self.store.trace, baseline, cancelled, self.store.whole_left)
         past = row.run(against, **options)[panel.table] if counted is None else counted[0]
         now = row.run(replace(scope, against=against.when), **options)[panel.table]
-        return (delta_to_first if panel.to_first else delta)(now, past, now.scope)
+        if panel.to_first:
+            return delta_to_first(now, past, now.scope)
+        return delta(now, past, now.scope, session.steps)
 
     def _have_table(self, key: Key, table: Table, columns: list[ColumnView]) -> None:
         self._tables.put(key, (table, columns))
