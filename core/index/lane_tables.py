@@ -56,7 +56,7 @@ def write_lane_tables(
 ) -> LaneTables:
     """Write what is not at the slices' positions, in display order; return the tables.
 
-    `slot_of` is told the slot of each instant's event: its index after all slices.
+    The slot of each instant's event, its index after all slices, is written to `slot_of`.
     """
     groups = [writer.groups[first] for first in sorted(writer.groups)]
     for name in sorted({name for group in groups for name in group.sparse}):

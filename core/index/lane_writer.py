@@ -90,8 +90,10 @@ class LaneWriter:
         slot_of: U32,
         scratch: Scratch,
     ) -> None:
-        """`is_thread`: per lane, else it is async. `flows.bound` is told the position of each flow event's
-        slice, `slot_of` that of the slice that an event begins or ends.
+        """Write the lanes, of which `is_thread` says whether each is a thread; the others are async.
+
+        The position of each flow event's slice is written to `flows.bound`, that of the slice that an event
+        begins or ends to `slot_of`.
         """
         self.groups: dict[int, Group] = {}
         """By their first lanes."""

@@ -47,7 +47,7 @@ class LaneFlows:
 
     bounds: U64  # where those of each lane begin, and the last one's end
     columns: dict[str, AnyArray]
-    bound: U32  # is told the position of the slice that each belongs to; NONE
+    bound: U32  # filled by `bind`: the position of the slice that each belongs to; NONE
 
 
 @dataclass(frozen=True, slots=True)

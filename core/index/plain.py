@@ -164,7 +164,7 @@ class PlainLoops:
     ) -> SliceColumns:
         """Return the columns of the slices of a span of places; place 0 has position `first`.
 
-        `slot_of` is told the position of each event's slice.
+        The position of each event's slice is written to `slot_of`.
         """
         self._cancel.check()
         order = rows.order[span.start : span.stop]

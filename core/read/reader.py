@@ -60,7 +60,7 @@ class ReadResult:
 
 @dataclass(frozen=True)
 class _Job:
-    """A chunk to be read, from `begin` or from where an event seems to begin; in the how-manieth array."""
+    """A chunk of array number `array` that is to be read: from `begin`, or from what looks like an event."""
 
     array: int
     number: int

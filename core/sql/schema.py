@@ -23,7 +23,7 @@ SLICE_VIEW = {
     "step": ("s.label", ("steps",)),
     "rank": ("{rank}", ()),
 }
-"""Of each column of `slices` its expression, and the small tables that it needs."""
+"""Column of `slices` -> its SQL expression, and the small tables that this needs."""
 JOINS = {
     "names": "LEFT JOIN names_{source} n ON n.number = b.name",
     "categories": "LEFT JOIN categories_{source} c ON c.number = b.category",
@@ -42,7 +42,7 @@ USES = {
     "step": ("step",),
     "rank": (),
 }
-"""Of each column of `slices` the arrays that it is computed from."""
+"""Column of `slices` -> the arrays that it is computed from."""
 KERNEL_VIEW = {"device": "d.text", "stream": "t.text", "type": "k.text"}
 LAUNCH_VIEW = {"kernel": "CAST(b.kernel AS BIGINT) + {base}", "delay": "b.delay", "via": "v.text"}
 VIEWS: Mapping[str, tuple[str, ...]] = {

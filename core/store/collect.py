@@ -72,7 +72,7 @@ class Collected:
 
 @dataclass(frozen=True)
 class Plan:
-    """What there is to collect, and what is left out and why."""
+    """The traces to collect, and those left out with the reason."""
 
     jobs: tuple[RankJob, ...]
     notes: tuple[str, ...] = ()

@@ -191,7 +191,7 @@ class CaptureStore:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What must be known beside the numbers: what is not there, and why."""
+        """The notes below the tables: which ranks are not in the store, and why."""
         notes = list(self._notes)
         for rank in self.unreadable[:MOST_NAMED]:
             notes.append(f"{rank.name} could not be read when it was collected: {rank.unreadable}")

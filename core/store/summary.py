@@ -74,7 +74,7 @@ class RankSummary:
 
 
 def refused_rank(facts: Mapping[str, Any], reason: str) -> RankSummary:
-    """Return what is kept of a rank whose trace cannot be read."""
+    """Return the summary of a rank whose trace cannot be read: the facts known of it and the reason."""
     return RankSummary({**facts, "unreadable": reason}, {}, {})
 
 

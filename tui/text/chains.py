@@ -15,11 +15,11 @@ from tracelane.core.query.slice_list import SliceList
 
 MODULE = "nn.Module: "
 MOST_NAMES = 8
-"""Names of kernels that are told; the rest is counted."""
+"""The most names of kernels that are listed; the rest is counted."""
 LONGEST_NAME = 60
 """Characters of a name within a list of them."""
 MOST_POSITIONS = 5
-"""Positions of a graph that are told, those whose durations differ most."""
+"""The most positions of a graph that are listed: those whose durations differ most."""
 NOT_SAID = "the trace does not say what launched this: no flow, no correlation, no External id leads there"
 
 

@@ -15,7 +15,7 @@ from tracelane.core.logs.zones import offset_text
 from tracelane.core.tables.table import Table, Value
 
 LINES_SHOWN = 5
-"""Unparsed lines that are told; the others are counted."""
+"""The most unparsed lines that are listed; the others are counted."""
 
 
 def log_text(log: Mapping[str, Any], labels: Mapping[str, str]) -> str:
