@@ -57,17 +57,7 @@ FLOWS: Mapping[str, str] = {
     "id_value": "i8",
     "start": "i8",
 }
-ASYNCS: Mapping[str, str] = {  # b, n, e and legacy S, T, p, F
-    "phase": "u1",
-    "flags": "u1",
-    "ordinal": "u4",
-    "track": "u4",
-    "category": "u4",
-    "name": "u4",
-    "id_kind": "u1",
-    "id_value": "i8",
-    "start": "i8",
-}
+ASYNCS = FLOWS  # of the phases b, n, e and legacy S, T, p, F
 COUNTERS: Mapping[str, str] = {  # one entry per numeric args key of a C event
     "ordinal": "u4",
     "track": "u4",

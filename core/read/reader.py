@@ -21,7 +21,7 @@ from ..base.threads import BackgroundThread, usual_threads
 from ..native.library import native_library
 from .batch import Batch, ColumnBuffers, PlainNumbering, StringTable
 from .batch_store import BatchStore, store_batch
-from .chunks import CHUNK_SIZE, LONGEST_EVENT, ChunkReader
+from .chunks import CHUNK_SIZE, LONGEST_EVENT, ChunkReader, ReadChunk
 from .coarse import write_picture
 from .documents import Documents
 from .envelope import Envelope
@@ -65,19 +65,6 @@ class _Job:
     array: int
     number: int
     begin: int | None
-
-
-@dataclass(frozen=True)
-class _Done:
-    """A chunk that was read: see `ReadChunk`."""
-
-    job: _Job
-    begin: int
-    end: int
-    closed: bool
-    ended: bool
-    batch: Batch
-    picture: Path | None
 
 
 def scanner_name(decoder: str) -> str:
@@ -143,7 +130,7 @@ class SourceReading:
         self._cancelled = cancelled
         self._pictured = pictured
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
-        self._results: SimpleQueue[_Done | BaseException] = SimpleQueue()
+        self._results: SimpleQueue[ReadChunk | BaseException] = SimpleQueue()
         self._text: TextSource = text_source(source)
         self._readers = [
             ChunkReader(
@@ -224,14 +211,13 @@ class SourceReading:
             except BaseException as error:
                 self._results.put(error)
 
-    def _read_chunk(self, reader: ChunkReader, job: _Job) -> _Done:
+    def _read_chunk(self, reader: ChunkReader, job: _Job) -> ReadChunk:
         chunk = reader.read(job.number, job.begin)
         batch = replace(chunk.batch, number=job.number << 16 | job.array & 0xFFFF)
         picture = None
         if self._pictured is not None and batch.events:
             picture = write_picture(batch, reader.scanner.table(), self._folder)
-        stored = store_batch(batch, self._store)
-        return _Done(job, chunk.begin, chunk.end, chunk.closed, chunk.ended, stored, picture)
+        return replace(chunk, batch=store_batch(batch, self._store), picture=picture)
 
     # -- one array -----------------------------------------------------------------------------------------
 
@@ -240,7 +226,7 @@ class SourceReading:
         number = begin // self._chunk_size  # the chunk that is next in file order, and where it begins
         jobs = self._chunks(number)
         again: deque[_Job] = deque([_Job(array, number, begin)])
-        results: dict[int, _Done] = {}
+        results: dict[int, ReadChunk] = {}
         running = 0
         while True:
             while running <= len(self._threads):  # one more waits, so that nobody waits for it
@@ -253,7 +239,7 @@ class SourceReading:
                 return begin, False  # the text ended otherwise than its size said
             result = self._result()
             running -= 1
-            results[result.job.number] = result
+            results[result.number] = result
             while (done := results.get(number)) is not None:
                 if done.begin != begin:  # the chunk was cut where no event begins
                     del results[number]
@@ -287,7 +273,7 @@ class SourceReading:
         self._ahead = None
         return _Job(array, number, None)
 
-    def _result(self) -> _Done:
+    def _result(self) -> ReadChunk:
         """Return the next chunk that has been read, telling progress meanwhile."""
         while True:
             if self._cancelled():
