@@ -77,17 +77,14 @@ def test_several_slices_are_called_by_where_the_time_is() -> None:
 
 def test_levels_are_those_of_the_cells() -> None:
     """A run has the levels of its cells, none where all are full or eighths show its edges."""
-    levels = [8, 3, 8, 8, 1, 0, 0, 0, 0, 0]
+    levels = bytes((8, 3, 8, 8, 1, 0, 0, 0, 0, 0))
     spans, facts = (
         [whole(0, 2, 0), whole(2, 4, 1), whole(4, 5, 2)],
         [fact(100, 114), fact(120, 140), fact(143, 144)],
     )
-    assert [run.levels for run in slice_runs(spans, facts, EDGES, levels=levels)] == [(8, 3), (), (1,)]
-    assert [run.levels for run in slice_runs(spans, facts, EDGES, eighths=True, levels=levels)] == [
-        (),
-        (),
-        (1,),
-    ]
+    for eighths, drawn in ((False, [(8, 3), (), (1,)]), (True, [(), (), (1,)])):
+        runs = slice_runs(spans, facts, EDGES, eighths=eighths, levels=levels)
+        assert [tuple(run.levels) for run in runs] == drawn
 
 
 @pytest.mark.parametrize(

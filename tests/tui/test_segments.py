@@ -45,7 +45,7 @@ def rows(draw: st.DrawFn) -> tuple[list[Run], int]:
         edges = (draw(st.integers(0, 7)), draw(st.integers(1, 8))) if whole and right - left > 1 else (0, 8)
         count = 1 if whole else draw(st.integers(2, 10**7))
         share = "" if whole else draw(st.sampled_from(["", "28 %", "≈5 %"]))
-        levels = tuple(draw(st.integers(1, FULL)) for _ in range(left, right)) if edges == (0, 8) else ()
+        levels = bytes(draw(st.integers(1, FULL)) for _ in range(left, right)) if edges == (0, 8) else b""
         runs.append(Run(left, right, "kernel", label, len(runs), count, flags, *edges, share, levels))
         cell = right
 
@@ -98,7 +98,7 @@ def test_without_colours_brackets_carry_the_meaning() -> None:
         Run(0, 14, "kernel", "aten::linear", 0, 1, WHOLE),
         Run(14, 20, "kernel", "mm", 1, 1, WHOLE | OPEN_RIGHT),
         Run(22, 23, "kernel", "", 2, 1, WHOLE),
-        Run(24, 40, "kernel", "gemm", 3, 120, 0, share="28 %", levels=(6,) * 16),
+        Run(24, 40, "kernel", "gemm", 3, 120, 0, share="28 %", levels=bytes((6,)) * 16),
         Run(41, 50, "kernel", "open", 4, 1, WHOLE | RAGGED),
     ]
     text = text_of(slice_segments(runs, 52, Palette(Depth.NONE), UNICODE))

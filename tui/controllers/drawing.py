@@ -68,6 +68,7 @@ class DrawingController:
         """What is said when the lanes are drawn first."""
         self._lacks: frozenset[Need] = frozenset()
         self._focused_before: Widget | None = None
+        self._keys_of_state: dict[tuple[object, ...], list[tuple[str, str]]] = {}
         self._shared_for = 0  # lines of lanes when the screen was shared out
         self._roomed_for: tuple[Size, int] | None = None  # the room that host lanes were folded for
         store.subscribe(self.draw_session)
@@ -214,7 +215,11 @@ class DrawingController:
         part: FocusedPart = "lanes"
         if isinstance(focused, VirtualTable | Flame):
             part = "table" if isinstance(focused, VirtualTable) else "flame"
-        return state_keys(self.store.session, part, self.escape_text(), self.app.config.keys)
+        session, escape = self.store.session, self.escape_text()
+        state = (part, escape, session.anchor is None, bool(session.search), session.aim)
+        if state not in self._keys_of_state:
+            self._keys_of_state[state] = state_keys(session, part, escape, self.app.config.keys)
+        return self._keys_of_state[state]
 
     # -- changes --------------------------------------------------------------------------------------------
 

@@ -281,6 +281,8 @@ class Palette:
         """Whether the minimap takes the lower half of its line: none of 16 colours is pale."""
         self.steps = STEPS[depth]
         """For each level 0..8 of a cell the level that it looks like."""
+        self.step_table = bytes((*self.steps, *range(len(self.steps), 256)))
+        """The same for `bytes.translate`."""
         self._background = self.surface if paint and self.coloured else None
         tones = Tones.of(self.surface, dark, depth)
         self._add_text_styles(tones)

@@ -203,7 +203,7 @@ class RowReader:
             return SliceRow(())
         facts = self._facts(row, drawn, colour_by)
         names = self._many_names(row, drawn, edges, left)
-        levels: list[int] = covered_levels(cells, edges.per_eighth).tolist()
+        levels = covered_levels(cells, edges.per_eighth).astype(np.uint8).tobytes()
         runs = slice_runs(drawn, facts, edges.times, names, self.eighths, levels)
         return SliceRow(self._with_hits(runs, row, edges), lane.index in device_lanes(self.trace))
 

@@ -36,7 +36,7 @@ class Run(NamedTuple):
     left_eighths: int = 0  # eighths of the first cell that are empty, 0..7
     right_eighths: int = 8  # eighths of the last cell that are filled, 1..8
     share: str = ""  # of the time of several slices that the label's name takes
-    levels: tuple[int, ...] = ()  # per cell the eighths of its time that are covered; empty: all of it
+    levels: bytes = b""  # a byte per cell: the eighths of its time that are covered; empty: all of it
 
 
 class InstantCell(NamedTuple):
@@ -72,12 +72,12 @@ def slice_runs(
     edges: Sequence[int],
     names: Mapping[int, ManyNames] = MappingProxyType({}),
     eighths: bool = False,
-    levels: Sequence[int] | None = None,
+    levels: bytes | None = None,
 ) -> tuple[Run, ...]:
     """Return the runs of a row of slices.
 
     `facts` go with the spans, `names` says by a span's number what several slices are called; `edges` are the
-    cells' edges, `levels` says of each cell how many eighths of its time slices cover.
+    cells' edges, `levels` has a byte for each cell: how many eighths of its time slices cover.
     """
     width = len(edges) - 1
     runs: list[Run] = []
@@ -113,14 +113,12 @@ def slice_runs(
     return tuple(runs)
 
 
-def _covered(levels: Sequence[int] | None, left: int, right: int, has_edges: bool) -> tuple[int, ...]:
+def _covered(levels: bytes | None, left: int, right: int, has_edges: bool) -> bytes:
     """Return the levels of a run's cells, empty where all are full or its edges are drawn in eighths."""
     if levels is None or (has_edges and right - left > 1):
-        return ()
-    if right - left == 1:
-        return () if levels[left] == FULL else (levels[left],)
-    covered = tuple(levels[left:right])
-    return () if min(covered) == FULL else covered
+        return b""
+    covered = levels[left:right]
+    return b"" if min(covered) == FULL else covered
 
 
 def _eighths(time: int, left: int, right: int, least: int, most: int) -> int:

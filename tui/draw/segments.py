@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -19,6 +20,8 @@ from .runs import FULL, HIT, LABEL_CELLS, OPEN_LEFT, OPEN_RIGHT, RAGGED, TOUCH, 
 
 _TEXTURES = (1, 1, 1, 2, 2, 3, 3, 3, 3)
 """Which shade tells each level of a cell that some slice touches."""
+SAME_LEVEL = re.compile(rb"(.)\1*", re.DOTALL)
+"""Neighbouring cells of one level."""
 HIT_STYLE = Style(bold=True, underline=True)
 """Laid over a run in which something searched for lies: seen on every colour, and without colours."""
 COUNT_FROM = 6
@@ -86,7 +89,7 @@ def _run(segments: list[Segment], run: Run, palette: Palette, glyphs: Glyphs, ha
     is_whole = run.flags & WHOLE
     has_edges = run.left_eighths or run.right_eighths < FULL
     if has_bars and not run.label and not has_edges:
-        text = "".join(map(glyphs.bars.__getitem__, run.levels or (FULL,) * width))
+        text = "".join(map(glyphs.bars.__getitem__, run.levels)) or glyphs.bars[FULL] * width
         segments.append(Segment(text, palette.style(run.key, Look.BAR)))
         return
     if is_whole and (not run.levels or not palette.shaded):
@@ -100,15 +103,16 @@ def _run(segments: list[Segment], run: Run, palette: Palette, glyphs: Glyphs, ha
 
 def _brightness(segments: list[Segment], run: Run, text: str, palette: Palette) -> None:
     """Draw a text over cells, each as bright as its level."""
-    levels = run.levels or (FULL,) * (run.right - run.left)
     inks, fills = palette.inks(run.key), palette.fills(run.key)
+    if not run.levels:
+        segments.append(Segment(text, (fills if text.isspace() else inks)[FULL]))
+        return
+    levels = run.levels.translate(palette.step_table)
     is_narrow = len(text) == len(levels)  # each letter takes one cell
-    at = 0
-    for level, cells in groupby(map(palette.steps.__getitem__, levels)):
-        end = at + sum(1 for _ in cells)
+    for cells in SAME_LEVEL.finditer(levels):
+        at, end = cells.span()
         part = text[at:end] if is_narrow else _cut(text, at, end)
-        segments.append(Segment(part, (fills if part.isspace() else inks)[level]))
-        at = end
+        segments.append(Segment(part, (fills if part.isspace() else inks)[levels[at]]))
 
 
 def _cut(text: str, left: int, right: int) -> str:

@@ -145,7 +145,7 @@ class Flame(Widget, can_focus=True):
         for box in tree.icicle.boxes(line.first, tree.icicle.window(self.root), width):
             key, size = tree.keys[box.row], box.right - box.left
             touches = bool(runs) and (runs[-1].right, runs[-1].key) == (box.left, key)
-            levels = (MERGED_LEVEL,) * size if box.nodes > 1 else ()
+            levels = bytes((MERGED_LEVEL,)) * size if box.nodes > 1 else b""
             label = tree.labels[box.row] if box.nodes == 1 else ""
             flags = WHOLE | (TOUCH if touches else 0)
             runs.append(Run(box.left, box.right, key, label, box.row, box.nodes, flags, levels=levels))
