@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Self
 
 from rich.segment import Segment
 from textual import events
 from textual.filter import ANSIToTruecolor, LineFilter
+from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -62,6 +64,7 @@ class LaneCanvas(Widget, can_focus=True):
         self._thumb = range(0)
         self._weaver: Weaver | None = None
         self._segments: list[list[Segment]] | None = None  # the lines with arrows; None: not drawn yet
+        self._strips: dict[int, Strip] = {}  # lines as they were drawn since they changed last
         self._drag_from: int | None = None
         self._dragged = False
 
@@ -107,11 +110,36 @@ class LaneCanvas(Widget, can_focus=True):
 
     def _prepare(self) -> None:
         self._segments = None
+        self._strips.clear()
         if self._session is None or self._layout_lines is None or self.size.width < 1:
             return
         self._look = replace(look_of(self), slowest=self._slowest)
         self._lines = self._layout_lines.visible(self._session.scroll, self.size.height)
         self._thumb = self._layout_lines.thumb(self._session.scroll, self.size.height)
+
+    def refresh(
+        self, *regions: Region, repaint: bool = True, layout: bool = False, recompose: bool = False
+    ) -> Self:
+        """Have all lines drawn anew."""
+        self._strips.clear()
+        return super().refresh(*regions, repaint=repaint, layout=layout, recompose=recompose)
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Draw lines as they are: textual would look for border, padding and tint around each of them, which
+        takes a tenth of a frame.
+        """
+        filters, background = self.get_line_filters(), self.background_colors[1]
+        strips = []
+        for y in crop.line_range:
+            strip = self._strips.get(y)
+            if strip is None or strip.cell_length != self.size.width:
+                strip = self._strips[y] = self.render_line(y)
+            for line_filter in filters:
+                strip = strip.apply_filter(line_filter, background)
+            strips.append(strip)
+        if crop.column_span != (0, self.size.width):
+            strips = [strip.crop(*crop.column_span) for strip in strips]
+        return strips
 
     def render_line(self, y: int) -> Strip:
         """Draw one line."""
