@@ -163,7 +163,7 @@ class SessionStore:
     @property
     def own_clocks(self) -> Clocks:
         """The session's clocks without those of logs and computed lanes."""
-        count = len(self.own_trace.indexes)
+        count = self.own_trace.source_count
         own = {key: ns for key, ns in self._session.clocks.offsets.items() if key[0] < count}
         return Clocks(MappingProxyType(own))
 

@@ -12,7 +12,6 @@ from ..base.children import ChildrenError, serves_decoding
 from ..base.errors import CacheError, Cancelled, DamagedIndexError
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
 from ..base.threads import BackgroundThread
-from ..read.problem import NO_EVENTS
 from ..read.source import Source, current_source
 from ..remote.files import is_url
 from .cache import IndexLocation, discard, locate
@@ -129,11 +128,6 @@ def opened_index(source: Source, location: IndexLocation) -> Index:
     if index is None:
         raise CacheError(f"the index of {source.path} in {location.folder} cannot be read: {why}")
     return index
-
-
-def has_no_event_array(index: Index) -> bool:
-    """Tell whether the source is sound JSON that is no trace: a configuration that lies among traces, say."""
-    return any(problem["kind"] == NO_EVENTS for problem in index.problems)
 
 
 def cached_index(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..base.errors import TracelaneError, UnreadableError
 from ..base.progress import CancelledCallback, ProgressCallback, never, no_progress
+from ..read.problem import has_no_event_array
 from ..read.source import Source, current_source
 from ..remote.files import each_at_once, is_url
 from .cache import locate
@@ -17,7 +18,7 @@ from .cached import touch
 from .captures import Capture, Member, captures_of, members_of
 from .choice import Choice, choose
 from .file_facts import FileFacts, facts_in_keys, source_and_facts
-from .ingest import has_no_event_array, ingest_index
+from .ingest import ingest_index
 from .inputs import STDIN, check_there, expanded, unfinished_notes
 from .options import DEFAULT_OPTIONS, IndexOptions
 from .several import index_several
@@ -40,6 +41,37 @@ class Opened:
     members: tuple[Member, ...]
     captures: tuple[Capture, ...] = ()
     current: int | None = None
+
+    def facts(self) -> list[IndexFacts]:
+        """Return where each index lies, how large it is, and what it holds."""
+        return [_facts_of(index) for index in self.indexes]
+
+    def write_block_stores(self, progress: ProgressCallback = no_progress) -> None:
+        """Keep the text of compressed files beside their indexes, in blocks that can be read one by one."""
+        from .blockstore import write_block_store  # loads numpy: not while a process starts
+        from .packing import worth_packing
+
+        for index in self.indexes:
+            if worth_packing(index):
+                write_block_store(index, progress=progress)
+
+
+@dataclass(frozen=True)
+class IndexFacts:
+    """An index on disk: its source and folder, its size in bytes, and what it holds."""
+
+    path: str
+    folder: str
+    size: int
+    events: int
+    slices: int
+    notes: tuple[str, ...]
+
+
+def _facts_of(index: Index) -> IndexFacts:
+    size = sum(file.stat().st_size for file in index.folder.rglob("*") if file.is_file())
+    events, slices = int(index.read_report["events"]), int(index.read_report["slices"])
+    return IndexFacts(index.path, str(index.folder), size, events, slices, index.notes)
 
 
 @dataclass(frozen=True)
@@ -139,7 +171,7 @@ def no_trace_error(files: ResolvedFiles, path: str | Path, index: Index) -> Unre
 
     None where it does; a file that is named alone is opened all the same, as an empty trace.
     """
-    if not has_no_event_array(index) or (path in files.named and len(files.members) == 1):
+    if not has_no_event_array(index.problems) or (path in files.named and len(files.members) == 1):
         return None
     return UnreadableError(f"{path}: no trace events in it")
 

@@ -75,6 +75,10 @@ class Hits:
         low, high = np.searchsorted(positions, np.array([first, first + count], np.uint32))
         return positions[low:high].astype(np.int64) - first
 
+    def is_of(self, trace: Trace) -> bool:
+        """Tell whether these are hits in all sources of a trace."""
+        return self.indexes == trace.indexes
+
     def depths(self, lane: Lane) -> list[int]:
         """Return the depths of a lane's rows that hold a hit, or no slices at all."""
         rows = self.indexes[lane.source].rows[lane.rows.start : lane.rows.stop]

@@ -53,9 +53,8 @@ def make_source(index: Index, number: int) -> SourceInfo:
     """Return what is known of the file behind an index."""
     manifest = index.manifest
     form, base = str(manifest.get("form", "object")), manifest.get("base_time_ns")
-    return SourceInfo(
-        number, index.path, form, index.read_report, tuple(index.problems), base, manifest, index.notes
-    )
+    report, problems = index.read_report, tuple(index.problems)
+    return SourceInfo(number, index.path, form, report, problems, base, manifest, index.notes, index.events)
 
 
 def make_processes(index: Index, source: int, base: int) -> list[Process]:

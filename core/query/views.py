@@ -22,6 +22,12 @@ class SourceInfo:
     base_time_ns: int | None
     manifest: dict[str, Any]
     notes: tuple[str, ...] = ()  # about the cache, in plain words
+    events: tuple[str, ...] = ()  # what had to be done in the cache to open it
+
+    @property
+    def is_file(self) -> bool:
+        """Whether it is a file of events, not a log or something computed."""
+        return bool(self.manifest.get("source"))
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,11 @@ class Problem:
 
 NO_EVENTS = "no events"
 """The problem of sound JSON without an array of events."""
+
+
+def has_no_event_array(problems: Iterable[Mapping[str, Any]]) -> bool:
+    """Tell whether a source is sound JSON that is no trace: a configuration that lies among traces, say."""
+    return any(problem["kind"] == NO_EVENTS for problem in problems)
 
 
 def add_counts(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -27,13 +28,17 @@ from ..query.steps import SourceStep as LaneStep
 from ..query.steps import steps_of
 from ..query.titles import plain
 from ..query.views import Lane, Link, Process, Row, SliceFlow, SourceInfo, Step
-from ..query.window import FAR, opening_window
+from ..query.window import FAR, opening_window, slices_outside
 from .lanes import NO_CLOCKS
 from .slices import TraceSlices
 
 if TYPE_CHECKING:
+    from ..export.cut import Cut
+    from ..index.changes import State
     from ..index.opening import Opened
+    from ..index.verification import Verification
     from ..tables.alignment import Alignment
+    from ..tables.explain import Explanation
     from ..tables.findings.finding import Findings
     from ..tables.gap import WorkGaps
     from ..tables.table import Tables
@@ -142,6 +147,12 @@ class Trace(TraceSlices):
         return last - first > FAR * max(end - start, 1)
 
     @cached_property
+    def far_slices(self) -> int:
+        """How many slices lie outside the opening span."""
+        lanes = [(index, self.clocks.offset(source)) for source, index in enumerate(self.indexes)]
+        return slices_outside(lanes, self.opening_span)
+
+    @cached_property
     def steps(self) -> tuple[Step, ...]:
         """The profiler's steps in time order, under the clocks that the trace opens with."""
         return self.steps_at(self.clocks)
@@ -156,6 +167,76 @@ class Trace(TraceSlices):
                 offset = clocks.offset(source, lane.pid)
                 steps.append(Step(step.label, step.start + offset, step.end + offset, step.id))
         return tuple(sorted(steps, key=lambda step: (step.start, step.end)))
+
+    # -- files -------------------------------------------------------------------------------------------
+
+    def defer_checks(self, verification: Verification | None = None) -> Verification:
+        """Have large columns checked by a thread while they are drawn, not when they are used first: by
+        `verification`, else by what does so already, or a new one.
+        """
+        from ..index.verification import Verification  # a command that prints checks columns first
+
+        if verification is None:
+            return Verification.of(self.indexes)
+        verification.attach(self.indexes)
+        return verification
+
+    def packing(self) -> AbstractContextManager[None]:
+        """Have arguments that are slow to read packed while the context lasts, by a process of its own."""
+        from ..index.packing import packing
+
+        return packing(self.indexes)
+
+    def states_read(self) -> dict[str, State]:
+        """Return the files as they were when they were read; pipes and logs are none."""
+        from ..index.changes import states_read
+
+        return states_read(self.indexes)
+
+    def shelf(self, kind: str) -> Path | None:
+        """Return the file for what is kept of this trace ("marks" or "view"); None where nothing tells it."""
+        from ..export.marks import shelf
+
+        return shelf(self.indexes, kind)
+
+    def cut(
+        self,
+        source: int,
+        window: tuple[int, int],
+        out: Path,
+        clocks: Clocks = NO_CLOCKS,
+        *,
+        lanes: Sequence[int] | None = None,
+        progress: ProgressCallback = no_progress,
+        cancelled: CancelledCallback = never,
+    ) -> Cut:
+        """Write what overlaps a window of a source, in trace time, to a file, as `core.export.cut` does;
+        `lanes` are lane numbers of the source, by default all.
+        """
+        from ..export.cut import cut
+
+        start, end = (time - clocks.offset(source) for time in window)
+        return cut(
+            self.indexes[source],
+            (start, end),
+            out,
+            lanes=lanes,
+            devices=clocks.of_processes(source),
+            progress=progress,
+            cancelled=cancelled,
+        )
+
+    def copy_source(self, source: int, out: Path, progress: ProgressCallback = no_progress) -> int:
+        """Write the whole text of a source to a file; return its bytes."""
+        from ..export.cut import copy_source
+
+        return copy_source(self.indexes[source], out, progress)
+
+    def explanation(self, source: int, name: str) -> Explanation | None:
+        """Return what a slice of a name does in a source, None where nothing is known of it."""
+        from ..tables.explain import explain
+
+        return explain(name, self.indexes[source])
 
     @cached_property
     def _lane_steps(self) -> list[list[LaneStep]]:

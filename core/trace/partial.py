@@ -13,6 +13,7 @@ from ..query.window import Occupied, occupied, window_of
 from . import Trace
 
 if TYPE_CHECKING:
+    from ..index.gathering import Gathering
     from ..tables.alignment import Alignment
 
 
@@ -42,6 +43,13 @@ class PartialTrace(Trace):
         }
         self.missing = MappingProxyType(dict(missing))
         self.first = first
+
+    @classmethod
+    def of(
+        cls, gathering: Gathering, missing: Mapping[int, str], first: int, before: PartialTrace | None
+    ) -> PartialTrace:
+        """Return what is there of the files that are being gathered."""
+        return cls(gathering.indexes, gathering.members, missing, first, before)
 
     @cached_property
     def alignment(self) -> Alignment:

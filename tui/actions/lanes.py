@@ -160,7 +160,7 @@ def toggle_frames(trace: Trace, session: Session) -> Session:
     terms = session.filter.split()
     if WITHOUT_FRAMES in terms:
         terms.remove(WITHOUT_FRAMES)
-    elif not any(PYTHON in index.categories for index in trace.indexes):
+    elif not any(PYTHON in trace.categories(source) for source in range(trace.source_count)):
         raise Refusal("there are no Python frames in this trace")
     else:
         terms.append(WITHOUT_FRAMES)

@@ -60,7 +60,6 @@ def cut(
     choice: Choice,
 ) -> None:
     """Write a window of a trace as a trace of its own: slices that overlap it, exactly as in the source."""
-    from tracelane.core.export.cut import cut as write_cut
     from tracelane.core.tables.device_clocks import with_device_clocks
     from tracelane.tui.text.progress import ProgressBar
 
@@ -68,17 +67,17 @@ def cut(
     if times.begin is None and times.end is None:
         raise UsageError("say what to cut: --from TIME and --to TIME, or --step 4")
     opened = chosen_trace([trace], index_options, choice)
-    if len(opened.indexes) != 1:
+    if opened.source_count != 1:
         raise UsageError(
-            f"{trace} holds {len(opened.indexes)} traces: cut them one by one, of ranks with --rank N"
+            f"{trace} holds {opened.source_count} traces: cut them one by one, of ranks with --rank N"
         )
     if step_name is not None:
         steps_there(opened, "--step-name", step_name)
     window = range_of(opened, times, step_name) or opened.span
     chosen = None if lanes is None else _lanes(opened, lanes)
     with ProgressBar(Path(trace).name) as progress:
-        devices = with_device_clocks(opened, opened.clocks, device_offsets).of_processes(0)
-        done = write_cut(opened.indexes[0], window, out, lanes=chosen, devices=devices, progress=progress)
+        clocks = with_device_clocks(opened, opened.clocks, device_offsets)
+        done = opened.cut(0, window, out, clocks, lanes=chosen, progress=progress)
     print_text(_cut_text(done, out))
 
 

@@ -99,22 +99,20 @@ def _html(scope: Scope, out: Path, opened: TraceOptions) -> str:
 
 def _json(scope: Scope, out: Path, opened: TraceOptions) -> str:
     """Write the events as they stand in the file, of a whole trace all of the file."""
-    from tracelane.core.export.cut import copy_source, cut
     from tracelane.tui.text.progress import ProgressBar
 
-    files = len(scope.trace.indexes)
+    files = scope.trace.source_count
     if files != 1:
         raise UsageError(f"there are {files} files: write them one by one, of ranks with --rank N")
     if scope.where is not None:
         raise UsageError("--where chooses slices, and events are written with all that belongs to them")
-    index = scope.trace.indexes[0]
+    trace = scope.trace
     with ProgressBar(out.name) as progress:
         if scope.range is None and scope.lanes is None:
-            return f"{copy_source(index, out, progress):,} bytes of text"
-        start, end = scope.range or scope.trace.span_at(scope.clocks)
-        chosen = None if scope.lanes is None else sorted(scope.trace.lanes[at].number for at in scope.lanes)
-        devices = scope.clocks.of_processes(0)
-        done = cut(index, (start, end), out, lanes=chosen, devices=devices, progress=progress)
+            return f"{trace.copy_source(0, out, progress):,} bytes of text"
+        window = scope.range or trace.span_at(scope.clocks)
+        chosen = None if scope.lanes is None else sorted(trace.lanes[at].number for at in scope.lanes)
+        done = trace.cut(0, window, out, scope.clocks, lanes=chosen, progress=progress)
     return f"{done.events:,} events"
 
 

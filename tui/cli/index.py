@@ -17,10 +17,9 @@ from .forms import print_tables
 from .options import FORMAT, JSON, OUT, TRACE, choice_options, with_index_options
 
 if TYPE_CHECKING:
-    from tracelane.core.base.progress import ProgressCallback
     from tracelane.core.index.choice import Choice
+    from tracelane.core.index.opening import IndexFacts
     from tracelane.core.index.options import IndexOptions
-    from tracelane.core.index.store import Index
     from tracelane.core.tables.table import Unit
 
 SCHEMA = 1
@@ -65,8 +64,9 @@ def index(
             progress=progress,
         )
         seconds = time.monotonic() - began
-        _pack(opened.indexes, progress)
-    facts = [_facts(index, seconds) for index in opened.indexes]
+        opened.write_block_stores(progress)
+    files = opened.facts()
+    facts = [_facts(one, seconds) for one in files]
     form = "json" if as_json else form
     if form in ("csv", "md", "html"):
         from tracelane.core.tables.table import Column, Table, TableSchema
@@ -76,35 +76,23 @@ def index(
             form, "index", [Table.from_rows(TableSchema("indexes", "Indexes", columns), trace, facts)]
         )
         return
-    for index, one in zip(opened.indexes, facts):
+    for file, one in zip(files, facts):
         if form == "json":
             print_text(json_text({"schema": SCHEMA, **one}))
         else:
-            _tell(index, one)
+            _tell(file, one)
 
 
-def _pack(indexes: Sequence[Index], progress: ProgressCallback) -> None:
-    """Keep the text of compressed files beside their indexes, in blocks that can be read one by one."""
-    from tracelane.core.index.blockstore import write_block_store  # loads numpy: not while a process starts
-    from tracelane.core.index.packing import worth_packing
-
-    for index in indexes:
-        if worth_packing(index):
-            write_block_store(index, progress=progress)
+def _facts(one: IndexFacts, seconds: float) -> dict[str, Any]:
+    facts = {"path": one.path, "index": one.folder, "index_bytes": one.size}
+    return {**facts, "events": one.events, "slices": one.slices, "seconds": round(seconds, 3)}
 
 
-def _facts(index: Index, seconds: float) -> dict[str, Any]:
-    size = sum(file.stat().st_size for file in index.folder.rglob("*") if file.is_file())
-    events, slices = int(index.read_report["events"]), int(index.read_report["slices"])
-    facts = {"path": index.path, "index": str(index.folder), "index_bytes": size}
-    return {**facts, "events": events, "slices": slices, "seconds": round(seconds, 3)}
-
-
-def _tell(index: Index, facts: Mapping[str, Any]) -> None:
+def _tell(file: IndexFacts, facts: Mapping[str, Any]) -> None:
     from tracelane.core.base.safe_text import safe
 
     counts = f"{facts['events']:,} events, {facts['slices']:,} slices in {facts['seconds']:.1f} s"
-    print_text(f"{safe(index.path)}: {counts}")
+    print_text(f"{safe(file.path)}: {counts}")
     print_text(f"  {facts['index_bytes'] / 1e6:.1f} MB in {safe(facts['index'])}")
-    for note in index.notes:
+    for note in file.notes:
         print_text(f"  {safe(note)}", error=True)

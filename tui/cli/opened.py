@@ -99,7 +99,7 @@ def chosen_trace(traces: Sequence[str], index_options: IndexOptions, choice: Cho
     """
     from tracelane.core.base.errors import UnreadableError
     from tracelane.core.index.choice import left_out_text
-    from tracelane.core.index.ingest import has_no_event_array
+    from tracelane.core.read.problem import has_no_event_array
     from tracelane.core.tables.kinds import check_kind_settings
     from tracelane.core.trace import open_trace
     from tracelane.tui.text.progress import ProgressBar
@@ -107,10 +107,10 @@ def chosen_trace(traces: Sequence[str], index_options: IndexOptions, choice: Cho
     check_kind_settings()
     with ProgressBar(Path(traces[0]).name) as progress:
         trace = open_trace(traces, index_options, choice=choice, progress=progress)
-    if all(map(has_no_event_array, trace.indexes)):
+    if all(has_no_event_array(source.problems) for source in trace.sources):
         raise UnreadableError(f"{trace.sources[0].path}: no trace events in it")
-    for index in trace.indexes:
-        for event in index.events:
+    for source in trace.sources:
+        for event in source.events:
             print_text(f"tracelane: {event}", error=True)
     if left_out := left_out_text(trace.captures, trace.open_capture):
         print_text(left_out, error=True)

@@ -100,7 +100,6 @@ def _after_a_moment(indexing: Indexing, new_trace: TraceFactory) -> Trace | Inde
 def show(prepared: Prepared, theme: str, host: Host) -> TracelaneApp:
     """Show a trace until the user leaves it; return the App, which knows what is wanted next."""
     from tracelane.core.base.settings import config_path
-    from tracelane.core.index.packing import packing
     from tracelane.tui.config import read_config
     from tracelane.tui.terminal.first_picture import first_sight
 
@@ -115,7 +114,7 @@ def show(prepared: Prepared, theme: str, host: Host) -> TracelaneApp:
         app.store.resume(prepared)
         if theme in app.available_themes:
             app.theme = theme
-        with packing(prepared.trace.indexes):
+        with prepared.trace.packing():
             run(app, host)
     leave(app)
     return app
@@ -133,7 +132,6 @@ def show_while_indexing(
     it. Of a trace that was shown `before` the time window is kept.
     """
     from tracelane.core.index.ingest import opened_index
-    from tracelane.core.index.packing import packing
     from tracelane.tui.app import TracelaneApp
     from tracelane.tui.prepared import OneFile
 
@@ -143,7 +141,7 @@ def show_while_indexing(
         def prepared() -> Prepared:
             source, location = indexing.source, indexing.location
             view = prepare(new_trace(source.path, opened_index(source, location)), before)
-            stack.enter_context(packing(view.trace.indexes))
+            stack.enter_context(view.trace.packing())
             return view
 
         begin = None if before is None else before.session

@@ -90,7 +90,6 @@ def show_while_gathering(
     """Show the files that are there, then all of them, until the user leaves; raises what went wrong with
     them. Of a trace that was shown `before` the view is kept.
     """
-    from tracelane.core.index.packing import packing
     from tracelane.core.trace import trace_of_opened
     from tracelane.tui.app import TracelaneApp
     from tracelane.tui.prepared import SeveralFiles
@@ -100,7 +99,7 @@ def show_while_gathering(
 
         def prepared() -> Prepared:
             view = prepare(trace_of_opened(gathering.opened()), before)
-            stack.enter_context(packing(view.trace.indexes))
+            stack.enter_context(view.trace.packing())
             return view
 
         app = TracelaneApp(SeveralFiles(gathering, title, prepared, before))

@@ -80,7 +80,6 @@ class Viewing:
         from tracelane.core.index.changes import finished_name
         from tracelane.core.index.gathering import Gathering
         from tracelane.core.index.indexing import Indexing
-        from tracelane.core.index.verification import Verification
 
         before: Carried | None = None
         while True:
@@ -89,7 +88,7 @@ class Viewing:
             elif isinstance(opened, Gathering):
                 app = show_while_gathering(opened, self._title, self._prepared, before, host)
             else:
-                Verification.of(opened.indexes)  # or the first picture would wait for checksums
+                opened.defer_checks()  # or the first picture would wait for checksums
                 app = show(self._prepared(opened, before), "" if before is None else before.theme, host)
             if app.wanted_rank is not None:
                 self._show_rank(app.wanted_rank, app.theme, host)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from textual.worker import get_current_worker
 
+from tracelane.core.base.clock import Clocks
 from tracelane.core.base.errors import UsageError
 from tracelane.core.base.units import format_count
 
@@ -39,17 +40,13 @@ class CutController:
         if path.exists():
             raise Refusal(f"{path} is there already: give another name")
         source = self._source_to_cut()
-        clocks = self.store.session.clocks
-        start, end = (time - clocks.offset(source) for time in self.store.session.range)
         self.app.say(f"cutting to {path} …")
-        self._cut(source, (start, end), clocks.of_processes(source), path)
+        self._cut(source, self.store.session.range, self.store.session.clocks, path)
 
     def _source_to_cut(self) -> int:
         """Return the source of the focused lane, else the only one; Refusal where that is not known."""
         focus = self.store.session.focus
-        files = [
-            number for number, index in enumerate(self.store.trace.indexes) if index.manifest.get("source")
-        ]
+        files = [source.number for source in self.store.trace.sources if source.is_file]
         if focus is not None and focus.lane.source in files:
             return focus.lane.source
         if len(files) != 1:
@@ -57,18 +54,11 @@ class CutController:
         return files[0]
 
     @background("cut")
-    def _cut(self, source: int, window: tuple[int, int], devices: Mapping[str, int], path: Path) -> None:
+    def _cut(self, source: int, window: tuple[int, int], clocks: Clocks, path: Path) -> None:
         """Read the blocks of the window and write its events."""
         worker = get_current_worker()
-        from tracelane.core.export.cut import cut  # only here: nothing of it is needed at the start
-
-        done = cut(
-            self.store.trace.indexes[source],
-            window,
-            path,
-            devices=devices,
-            cancelled=lambda: worker.is_cancelled,
-        )
+        trace = self.store.trace
+        done = trace.cut(source, window, path, clocks, cancelled=lambda: worker.is_cancelled)
         if not worker.is_cancelled:
             count = f"{format_count(done.slices)} slice{'' if done.slices == 1 else 's'}"
             self.app.call_from_thread(self.app.say, f"saved {path.absolute()}: {count}")

@@ -173,7 +173,7 @@ class GatheringController:
         }
         first = next(ranks, ready[0])
         before = self.store.trace if isinstance(self.store.trace, PartialTrace) else None
-        trace = PartialTrace(gathering.indexes, gathering.members, missing, first, before)
+        trace = PartialTrace.of(gathering, missing, first, before)
         if self._files is not None:
             self.store.open(Prepared(trace), self._first_view(trace))
             await self._show_lanes()

@@ -15,7 +15,6 @@ from tracelane.core.export.marks import (
     nearest_mark,
     read_marks,
     read_named_marks,
-    shelf,
     write_marks,
     write_object,
 )
@@ -62,7 +61,7 @@ class MarkController:
         self.marks: tuple[Mark, ...] = ()
         self._marks_trouble = ""
         self._marked_last: Mark | None = None
-        path = shelf(self.store.trace.indexes, "marks")
+        path = self.store.trace.shelf("marks")
         try:
             self.marks = () if path is None else read_marks(path)
         except TracelaneError as error:
@@ -133,7 +132,7 @@ class MarkController:
     def _keep(self, marks: tuple[Mark, ...]) -> None:
         if self._marks_trouble:
             raise Refusal(self._marks_trouble)
-        path = shelf(self.store.trace.indexes, "marks")
+        path = self.store.trace.shelf("marks")
         if path is not None:
             write_marks(path, marks, [source.path for source in self.store.trace.sources])
         self.marks = tuple(sorted(marks))
@@ -175,7 +174,7 @@ class MarkController:
 
     def save_view(self) -> None:
         """Keep the view for the next time; where it cannot be kept, nothing is lost but that."""
-        path = shelf(self.store.trace.indexes, "view")
+        path = self.store.trace.shelf("view")
         if path is not None and self.app.is_filled:
             with suppress(TracelaneError):
                 write_object(path, session_json(self.store.session))

@@ -10,8 +10,7 @@ from typing import ClassVar
 
 from tracelane.core.base.errors import DamagedIndexError
 from tracelane.core.index.cache import discard
-from tracelane.core.index.changes import PERIOD_S, Change, Watch, changes_text, states_read
-from tracelane.core.index.verification import Verification
+from tracelane.core.index.changes import PERIOD_S, Change, Watch, changes_text
 
 from ..commands.table import command
 from ..draw.header import HeaderPiece
@@ -35,7 +34,7 @@ class ReloadController:
         self.listeners: list[Callable[[], None]] = []
         """Called when files have changed or columns were checked."""
         # Columns that the first picture was drawn of, before there was an App, are being checked already.
-        self.verification = Verification.of(store.trace.indexes)
+        self.verification = store.trace.defer_checks()
         self.verification.tell(self._verified)
         self._attach()
         store.subscribe_sources(self._attach)
@@ -49,11 +48,11 @@ class ReloadController:
         }
 
     def _attach(self) -> None:
-        self.verification.attach(self.store.trace.indexes)
+        self.store.trace.defer_checks(self.verification)
 
     def begin_watch(self) -> None:
         """Begin to watch the files of the trace."""
-        self._watch = Watch(states_read(self.store.trace.indexes), self.watch_period_s)
+        self._watch = Watch(self.store.trace.states_read(), self.watch_period_s)
         if self._watch.watches:
             self.app.set_interval(self.watch_period_s, self._look_at_changes)
         self.verification_changed()  # the thread may have been done before there was anybody to tell

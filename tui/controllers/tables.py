@@ -49,7 +49,7 @@ def scope_of(
     in the file. Raises Cancelled.
     """
     lanes = where = None
-    if left is not None and left.filter.text == session.filter and left.indexes == trace.indexes:
+    if left is not None and left.filter.text == session.filter and left.is_of(trace):
         where = left.where
     elif session.filter:
         from tracelane.core.query.filter import parse

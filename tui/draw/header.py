@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal, NamedTuple, TypeAlias
@@ -15,7 +14,6 @@ from tracelane.core.base.safe_text import safe
 from tracelane.core.base.units import format_count, format_ns
 from tracelane.core.logs.counters import files_of
 from tracelane.core.query.titles import rank_titles
-from tracelane.core.query.window import slices_outside
 from tracelane.core.trace import Trace
 
 from ..read_report import read_report_state
@@ -72,7 +70,7 @@ def header_of(
     pieces = [*notes, HeaderPiece(format_ns(high - low))]
     if not is_well:
         pieces.insert(len(notes), HeaderPiece(state, "warning"))
-    if trace.has_outliers and (outside := far_off(trace)):
+    if trace.has_outliers and (outside := trace.far_slices):
         pieces.append(HeaderPiece(f"+ {_counted(outside, 'event')} far off", "warning"))
     if steps:
         pieces.append(HeaderPiece(_counted(steps, "step")))
@@ -110,17 +108,10 @@ def _title(trace: Trace) -> str:
     return f"{safe(paths[0].name)} and {len(paths) - 1} more"
 
 
-@lru_cache(maxsize=4)
-def far_off(trace: Trace) -> int:
-    """Return how many slices lie far off what the trace opens with."""
-    lanes = [(index, trace.clocks.offset(source)) for source, index in enumerate(trace.indexes)]
-    return slices_outside(lanes, trace.opening_span)
-
-
 def far_off_text(trace: Trace) -> str:
     """Return what is said of slices that lie far off what the trace opens with."""
     low, high = trace.span
-    count = far_off(trace)
+    count = trace.far_slices
     what = f"{_counted(count, 'event')} lie{'s' if count == 1 else ''}" if count else "the trace's end lies"
     return f"{what} far off the rest, the whole takes {format_ns(high - low)}: 0 shows all"
 

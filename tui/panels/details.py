@@ -19,11 +19,10 @@ from tracelane.core.base.units import format_count, format_ns, format_share
 from tracelane.core.index.format import RowKind
 from tracelane.core.logs.overlay import Overlay, Reading
 from tracelane.core.logs.range_values import statistics_of
-from tracelane.core.logs.series_index import CounterIndex
+from tracelane.core.logs.series_index import FORM
 from tracelane.core.query.args import Arguments
 from tracelane.core.query.detail import SliceDetail
 from tracelane.core.tables.devices import WORK
-from tracelane.core.tables.explain import explain
 from tracelane.core.trace import Link, Trace
 
 from ..clock import TimeWriter
@@ -107,7 +106,7 @@ def details_of(
         ]
         return Details(instant.short_name, instant.name, tuple(fields))
     sample = trace.sample_detail(thing.row, thing.index)
-    computed = isinstance(trace.indexes[sample.source], CounterIndex)
+    computed = trace.sources[sample.source].form == FORM
     fields = [
         Field("value", f"{sample.value:,.15g}"),
         *range_fields(trace, stamps, thing, span),
@@ -158,7 +157,7 @@ def _slice(trace: Trace, stamps: TimeWriter, thing: Thing, detail: SliceDetail) 
 
 
 def _means(trace: Trace, detail: SliceDetail) -> str:
-    entry = explain(detail.name, trace.indexes[detail.id.source])
+    entry = trace.explanation(detail.id.source, detail.name)
     return "" if entry is None else f"{entry.line} ({entry.source})"
 
 

@@ -17,8 +17,7 @@ from rich.segment import Segment
 from rich.style import Style
 
 from tracelane.core.base.errors import TracelaneError
-from tracelane.core.export.marks import Mark, moved, nearest_mark, read_marks, shelf
-from tracelane.core.index.verification import Verification
+from tracelane.core.export.marks import Mark, moved, nearest_mark, read_marks
 from tracelane.core.trace import Trace
 
 from ..actions.view import first_session
@@ -120,7 +119,7 @@ def first_picture(trace: Trace, session: Session | None, screen: Screen) -> str:
 def _header(trace: Trace, session: Session, screen: Screen) -> list[Segment]:
     panel = Style(bgcolor=screen.surface.panel)
     line: list[Segment] = []
-    pending = Verification.of(trace.indexes).pending
+    pending = trace.defer_checks().pending
     notes = [HeaderPiece("unverified", "warning")] if pending else []
     for piece in header_of(trace, session, screen.width, screen.glyphs.ellipsis, notes=notes):
         line += [Segment(" " * GAP, panel)] if line else []
@@ -130,7 +129,7 @@ def _header(trace: Trace, session: Session, screen: Screen) -> list[Segment]:
 
 
 def _marks(trace: Trace, session: Session) -> Sequence[Mark]:
-    path = shelf(trace.indexes, "marks")
+    path = trace.shelf("marks")
     try:
         return () if path is None else moved(read_marks(path), session.clocks.offset(0))
     except TracelaneError:

@@ -1,0 +1,78 @@
+"""The viewer asks the Trace: it names no column of an index, and holds no index."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tracelane.core.index.format import COLUMNS
+
+ROOT = Path(__file__).resolve().parent.parent
+STORE = "tracelane.core.index.store"
+MAKES_TRACES = frozenset(("tui/cli/opening.py", "tui/cli/opening_several.py"))
+"""Where the index of a file that was just read becomes a trace, without anybody looking into it."""
+WORDS = frozenset(("categories",))
+"""Columns whose names say other things too."""
+TABLES = frozenset(column.partition(".")[0] for column in COLUMNS if "." in column)
+
+
+def _is_column(text: str) -> bool:
+    """Tell whether a text names a column of an index: slices.start, promoted.cname.value, row_categories."""
+    table, dot, name = text.partition(".")
+    return text in COLUMNS.keys() - WORDS or (
+        bool(dot) and table in {*TABLES, "promoted"} and name.replace(".", "_").isidentifier()
+    )
+
+
+def _uses(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Yield (line, what) for each name of a column, use of a trace's indexes and import of the index."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and _is_column(node.value):
+            yield node.lineno, node.value
+        elif isinstance(node, ast.JoinedStr) and isinstance(node.values[0], ast.Constant):
+            begin = str(node.values[0].value)
+            if begin.endswith(".") and begin[:-1] in {*TABLES, "promoted"}:
+                yield node.lineno, begin
+        elif isinstance(node, ast.Attribute) and node.attr == "indexes":
+            yield node.lineno, ".indexes"
+        elif isinstance(node, ast.ImportFrom) and node.module == STORE:
+            yield node.lineno, STORE
+
+
+def test_the_viewer_knows_no_index() -> None:
+    """No file of the viewer names a column or asks a trace for its indexes; two pass an index on."""
+    around = []
+    for path in sorted((ROOT / "tui").rglob("*.py")):
+        file = str(path.relative_to(ROOT))
+        uses = _uses(ast.parse(path.read_text(encoding="utf-8")))
+        around += [
+            f"{file}:{line}: {what}" for line, what in uses if what != STORE or file not in MAKES_TRACES
+        ]
+    assert not around, "\n".join(around)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        'index.column("slices.start")',
+        'index.column(f"promoted.{key}.value")',
+        'index.column("row_categories")',
+        'names = ("flows.source", "other")',
+        "count = len(trace.indexes)",
+        "from tracelane.core.index.store import Index",
+    ],
+)
+def test_each_way_around_is_seen(code: str) -> None:
+    """Columns by their names, whole or in parts, indexes of a trace, and the class itself."""
+    assert list(_uses(ast.parse(code)))
+
+
+@pytest.mark.parametrize(
+    "code", ['table.column("name")', 'say("slices. Then")', 'title = "categories"', "trace.sources"]
+)
+def test_other_words_are_none(code: str) -> None:
+    """Columns of tables, sentences and a trace's sources are asked for everywhere."""
+    assert not list(_uses(ast.parse(code)))
