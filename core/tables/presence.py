@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import TYPE_CHECKING
 
 from ..index.store import Index
-from ..trace import Trace
 from .analysis import Need
 from .compile_calls import FUNCTION, GRAPH, LOOKUP, REGION, TIMED
 from .devices import devices, ranks_of_processes
 from .op_sums import MEMORY
 from .sections import is_report
+
+if TYPE_CHECKING:
+    from ..trace import Trace
 
 MOST_BYTES = 16 << 20
 """Names of more bytes are not looked through: what they might name counts as present."""
