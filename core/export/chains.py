@@ -15,7 +15,8 @@ from ..query.chain import Chain, Replays, full_chain, replays_of
 from ..query.launches import Launched, Launches, kernels_under
 from ..query.slice_list import SliceList
 from ..query.titles import id_value
-from ..tables.table import Column, Table, TableSchema
+from ..tables.schema import Column, TableSchema
+from ..tables.table import Table
 
 if TYPE_CHECKING:
     from ..trace import Trace

@@ -12,7 +12,8 @@ from ..tables.cell_text import is_left as is_left
 from ..tables.cell_text import text_in_cell as text_in_cell
 from ..tables.cell_text import text_in_unit as text_in_unit
 from ..tables.frames import html_table
-from ..tables.table import Column, Table, Tables, Unit
+from ..tables.schema import Column, Unit
+from ..tables.table import Table, Tables
 
 SCHEMA = 2
 HTML_HEAD = """<!DOCTYPE html>

@@ -17,10 +17,11 @@ from ..tables.findings.finding import Findings
 from ..tables.findings.forms import findings_markdown
 from ..tables.kernels import kernels
 from ..tables.metrics import percentile
+from ..tables.schema import Column
 from ..tables.scope import Scope
 from ..tables.step_spans import StepSpans, step_spans
 from ..tables.steps import steps
-from ..tables.table import Column, Table
+from ..tables.table import Table
 from .formats import as_markdown, text_in_unit
 
 if TYPE_CHECKING:

@@ -16,7 +16,8 @@ from ..index.format import SliceFlag
 from ..query.hits import Hits
 from ..query.search import RowsByPosition
 from ..query.titles import id_value
-from ..tables.table import Column, Table, TableSchema, Unit, sorted_rows
+from ..tables.schema import Column, TableSchema, Unit
+from ..tables.table import Table, sorted_rows
 from .formats import JsonTable, json_pieces
 
 if TYPE_CHECKING:

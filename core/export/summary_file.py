@@ -12,6 +12,7 @@ import numpy as np
 from ..base.errors import UnreadableError
 from ..base.private import open_regular, read_regular
 from ..tables.metrics import Metric
+from ..tables.schema import Column, TableSchema, Unit
 from ..tables.summary import (
     CATEGORIES,
     KERNELS,
@@ -23,7 +24,7 @@ from ..tables.summary import (
     Summary,
     summary_tables,
 )
-from ..tables.table import Column, Table, TableSchema, Unit, Values
+from ..tables.table import Table, Values
 from .formats import as_json
 
 KIND = "summary"

@@ -12,8 +12,9 @@ import numpy as np
 from ..index.format import LaneKind, RowKind
 from ..query.titles import rank_titles
 from ..query.views import Row
+from ..tables.schema import Column, TableSchema
 from ..tables.scope import Scope
-from ..tables.table import Column, Table, TableSchema, Value
+from ..tables.table import Table, Value
 from ..trace import Trace
 from .columns import WATTS
 from .energy import statistics

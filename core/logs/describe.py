@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..tables.table import Column, Table, TableSchema
+from ..tables.schema import Column, TableSchema
+from ..tables.table import Table
 from .clock_fit import Proposal
 from .log import TelemetryLog
 from .stamps import SECOND

@@ -10,8 +10,9 @@ from ..base.arrays import AnyArray
 from ..base.clock import Clocks
 from ..base.intervals import merge
 from ..base.short_names import short_name
+from ..tables.schema import Column, TableSchema
 from ..tables.scope import Scope
-from ..tables.table import Column, Table, TableSchema, Value
+from ..tables.table import Table, Value
 from ..tables.work import work_of
 from .energy import FAR, attribute
 from .more_sources import NO_CLOCKS

@@ -11,8 +11,9 @@ import numpy as np
 from ..base.arrays import AnyArray
 from ..base.clock import Clocks
 from ..tables.devices import Device
+from ..tables.schema import Column, TableSchema
 from ..tables.step_choice import find_steps
-from ..tables.table import Column, Table, TableSchema
+from ..tables.table import Table
 from .columns import ColumnKind
 from .energy import Statistics, statistics
 from .more_sources import NO_CLOCKS

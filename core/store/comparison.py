@@ -7,8 +7,9 @@ import numpy as np
 from ..base.comparable import comparable_name
 from ..tables.attendance import medians
 from ..tables.metrics import Metric, spread_metrics
+from ..tables.schema import Column, TableSchema
 from ..tables.summary import CATEGORIES, KERNELS, LEADING, OPS, SUMMARY_STEPS, Summary
-from ..tables.table import Column, Table, TableSchema, Values
+from ..tables.table import Table, Values
 from .opened import CaptureStore
 from .tables import kernels_of_store, steps_of_store
 

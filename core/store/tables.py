@@ -14,7 +14,8 @@ from ..base.short_names import short_names
 from ..tables.attendance import medians
 from ..tables.groups import Groups, Labels, concatenated
 from ..tables.rank_tables import tables_of_ranks
-from ..tables.table import Column, Table, Tables, TableSchema, Values
+from ..tables.schema import Column, TableSchema
+from ..tables.table import Table, Tables, Values
 from .groups import KERNEL_NUMBERS, KERNEL_TEXTS, STEP_NUMBERS
 from .opened import CaptureStore
 

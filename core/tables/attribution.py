@@ -34,10 +34,11 @@ from ..index.store import Index
 from ..query.lookup import lanes_of, processes_of
 from .groups import category_mask
 from .host import trace_starts
+from .schema import Column
 from .scope import Scope, StepWork
 from .step_choice import Steps
 from .step_spans import StepSpans, step_spans
-from .table import Column, Table, concat
+from .table import Table, concat
 from .work import Work, work_of
 
 if TYPE_CHECKING:

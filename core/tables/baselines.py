@@ -11,8 +11,9 @@ import numpy as np
 
 from ..base.errors import UsageError
 from .metrics import Metric, Number
+from .schema import TableSchema
 from .summary import LEADING, SPREAD_COLUMNS, LeftOut, Summary
-from .table import Table, TableSchema, Values
+from .table import Table, Values
 
 SCATTER = frozenset(column.key for column in SPREAD_COLUMNS)
 

@@ -11,8 +11,9 @@ from ..base.intervals import Intervals, merge
 from .devices import kernel_types
 from .kinds import KERNEL_TYPES
 from .metrics import Metric, ratio
+from .schema import Column, TableSchema
 from .scope import Scope
-from .table import Column, Table, Tables, TableSchema, row_of_object
+from .table import Table, Tables, row_of_object
 from .work import KindRule, Work, work_of
 
 DEVICE = (

@@ -90,7 +90,8 @@ def read_cached(path: Path) -> Any:
 
 
 def _read(path: Path, scope: Scope) -> Table | None:
-    from .table import Column, Table  # steps are wanted before any table
+    from .schema import Column
+    from .table import Table  # steps are wanted before any table
 
     try:
         stored = read_cached(path)

@@ -7,7 +7,8 @@ from typing import Any
 
 from ..base.short_names import short_name
 from ..base.units import format_bytes, format_moment, format_ns
-from .table import Column, Table
+from .schema import Column
+from .table import Table
 
 SMALL = 0.01
 """Three decimals tell too little of smaller numbers."""

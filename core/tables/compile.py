@@ -21,8 +21,9 @@ from .compile_code import CODE, INDUCTOR, SPYRE, code_table
 from .compile_phases import COMPILERS, compilation_table, phase_table, timed
 from .compile_regions import Recompiled, graph_table, recompiled_frames, region_table, step_table
 from .metrics import Metric
+from .schema import Column, TableSchema
 from .scope import Scope
-from .table import Column, Table, Tables, TableSchema
+from .table import Table, Tables
 
 COMPILE = TableSchema(
     "compile",

@@ -15,9 +15,10 @@ from ..query.chain import enclosing
 from ..query.launches import Launches
 from .compile_calls import FUNCTION, FUNCTION_NAME, GRAPH, GRAPH_HASH, REGION, calls
 from .kinds import KERNEL_TYPES
+from .schema import Column, TableSchema
 from .scope import Scope
 from .slices import nearest_around
-from .table import Column, Table, TableSchema
+from .table import Table
 from .work import Work, work_of
 
 CODE = (

@@ -12,9 +12,10 @@ from ..base.arrays import I64
 from ..base.units import format_ns
 from ..index.format import NONE
 from .compile_calls import TIMED, Calls, calls
+from .schema import Column, TableSchema
 from .scope import Scope
 from .slices import nearest_around
-from .table import Column, Table, TableSchema
+from .table import Table
 
 PHASES = ("dynamo", "AOT", "inductor")
 """The phases in the order in which a compilation goes through them."""

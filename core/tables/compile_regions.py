@@ -21,9 +21,10 @@ from .compile_calls import (
 )
 from .compile_phases import COMPILERS
 from .groups import Groups
+from .schema import Column, TableSchema
 from .scope import Scope
 from .step_choice import Steps, find_steps
-from .table import Column, Table, TableSchema
+from .table import Table
 
 INDENT = "  "
 LABELS = 4

@@ -14,8 +14,9 @@ from ..base.short_names import short_name
 from ..index.store import Index
 from .devices import ALLOCATION_NAMES, is_aiu
 from .kinds import KERNEL_TYPES
+from .schema import Column, TableSchema
 from .scope import Scope
-from .table import Column, Table, TableSchema
+from .table import Table
 from .work import Work, promoted_values, work_of
 
 COPIES = TableSchema(

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..base.arrays import F64, I64, AnyArray
-from .table import ABSENT, Column, Table, Value
+from .schema import Column
+from .table import ABSENT, Table, Value
 
 PRESENCE = "presence"
 BOTH, NEW, GONE = "both", "new", "gone"

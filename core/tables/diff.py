@@ -12,8 +12,9 @@ from .delta import delta, delta_key
 from .metrics import Metric
 from .noise import Comparison, Verdict
 from .row_noise import JUDGED, OTHERS, UNKNOWN, judged_by, noise_of_runs, noise_of_steps, with_verdicts
+from .schema import Column
 from .summary import LEADING, SPREAD_COLUMNS, Summary
-from .table import ABSENT, Column, Table
+from .table import ABSENT, Table
 
 CONTRIBUTION = Column("contribution", "of all change", "share", statistic=True)
 WITH_DEVICE = ("ops", "modules")

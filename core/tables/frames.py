@@ -16,7 +16,8 @@ from ..base.arrays import I64, AnyArray
 from ..base.errors import MissingPackageError
 from ..base.safe_text import json_text, safe
 from .cell_text import is_left, text_in_cell
-from .table import Column, Table
+from .schema import Column
+from .table import Table
 
 HTML_ROWS = 50
 """Rows that a notebook draws."""

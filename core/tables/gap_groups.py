@@ -17,8 +17,9 @@ from ..query.views import Row
 from .gap import gap_ended_by
 from .groups import Groups, Labels, concatenated, dense
 from .idle import CLASSES, Idle, StreamGaps
+from .schema import Column, TableSchema
 from .step_spans import StepSpans
-from .table import Column, Table, TableSchema, Value, Values
+from .table import Table, Value, Values
 
 if TYPE_CHECKING:
     from ..trace import Trace

@@ -9,8 +9,9 @@ from .baselines import median_number
 from .diff import MetricChange
 from .metrics import Metric, Number
 from .noise import LEAST, compare
+from .schema import Column, TableSchema, Unit
 from .summary import Summary
-from .table import Column, Table, TableSchema, Unit
+from .table import Table
 
 BEFORE = 10
 """The most earlier runs, nearest first, that a run is compared with."""

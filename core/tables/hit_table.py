@@ -14,7 +14,8 @@ from ..base.progress import CancelledCallback, never
 from ..base.units import format_count, format_ns
 from ..query.hits import Hits
 from ..query.search import RowsByPosition
-from .table import Column, Table, TableSchema
+from .schema import Column, TableSchema
+from .table import Table
 
 if TYPE_CHECKING:
     from ..trace import Trace

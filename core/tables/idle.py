@@ -13,9 +13,10 @@ from ..index.format import NONE
 from ..query.chain import enclosing
 from .host import LaunchSide, launch_sides
 from .metrics import Metric
+from .schema import Column, TableSchema
 from .scope import Scope
 from .step_spans import step_spans
-from .table import Column, Table, Tables, TableSchema
+from .table import Table, Tables
 from .work import Work, work_of
 
 CLASSES = ("host_wait", "kernel_wait", "other")

@@ -21,9 +21,10 @@ from .attribution import STEP, work_by_steps
 from .devices import kernel_types
 from .groups import Groups, concatenated
 from .kinds import KERNEL_TYPES
+from .schema import ARG, Column, TableSchema
 from .scope import Scope
 from .step_spans import StepSpans, step_spans
-from .table import ARG, Column, Table, TableSchema
+from .table import Table
 from .work import Work, work_of
 
 Order: TypeAlias = Literal["slowest", "time"]

@@ -22,9 +22,10 @@ from .groups import Groups, Labels, concatenated
 from .instances import Order, instances
 from .kinds import KERNEL_TYPES, kind_table
 from .metrics import Metric, spread_metrics
+from .schema import ARG, Column, TableSchema, Unit
 from .scope import Scope
 from .step_spans import step_spans
-from .table import ARG, Column, Table, Tables, TableSchema, Unit, Values
+from .table import Table, Tables, Values
 from .work import KindRule, Work, work_of
 
 GroupBy: TypeAlias = Literal["name", "short", "stream", "type", "kind", "step"]

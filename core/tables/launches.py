@@ -19,8 +19,9 @@ from ..index.format import NONE
 from .groups import Groups, Labels, concatenated
 from .host import launch_sides
 from .metrics import Metric
+from .schema import Column, TableSchema
 from .scope import Scope
-from .table import Column, Table, Tables, TableSchema, Values
+from .table import Table, Tables, Values
 from .work import Work, work_of
 
 LONG_CALL_NS = 50_000

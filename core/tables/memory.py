@@ -13,8 +13,9 @@ from ..base.units import format_bytes
 from .allocations import Allocator, allocators, unnamed
 from .copies import copies
 from .metrics import Metric
+from .schema import Column, TableSchema
 from .scope import Scope
-from .table import Column, Table, Tables, TableSchema
+from .table import Table, Tables
 
 LARGEST = 20
 """How many allocations are listed for each allocator unless --limit says otherwise."""

@@ -16,8 +16,8 @@ from ..base.arrays import I64
 from ..base.errors import UsageError
 from .analysis import loaded
 from .registry import ANALYSES
+from .schema import Unit
 from .scope import Scope
-from .table import Unit
 
 Number = int | float
 SPREAD = ("count", "total", "mean", "median", "p95", "min", "max")

@@ -27,8 +27,9 @@ from .metrics import Metric
 from .op_events import ANNOTATION, name_keys, op_events, positions_of, slice_lanes
 from .op_groups import NO_GROUPING, Grouping, grouped, parse_grouping
 from .op_sums import ANYWHERE, MEMORY, memory_of, op_device_times, work_positions
+from .schema import Column, TableSchema
 from .scope import Scope
-from .table import Column, Table, Tables, TableSchema, Value, Values
+from .table import Table, Tables, Value, Values
 
 if TYPE_CHECKING:
     from ..trace import Trace

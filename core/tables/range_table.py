@@ -16,8 +16,9 @@ from ..index.store import Index
 from ..query.window import SPAN_CATEGORY
 from .groups import Groups, Labels, concatenated
 from .metrics import Metric
+from .schema import Column, TableSchema
 from .scope import Chunk, Scope
-from .table import Column, Table, Tables, TableSchema
+from .table import Table, Tables
 
 MOST_ROWS = 200_000
 """The most names that a table lists: those with the most time. A note counts the others."""

@@ -13,8 +13,9 @@ from ..base.units import format_ns
 from ..index.captures import ranks_text
 from .rank_groups import RankOrigin, rank_groups, rank_origins
 from .ranks import RankInStep, Ranks, RankTimes, ranks
+from .schema import Column, TableSchema
 from .scope import Scope
-from .table import Column, Table, Tables, TableSchema, Values, row_of_object
+from .table import Table, Tables, Values, row_of_object
 
 NO_GROUPS: Mapping[int, str] = MappingProxyType({})
 RANK_COLUMNS = (

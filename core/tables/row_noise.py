@@ -24,8 +24,9 @@ from .noise import (
     compare_spreads,
     spread_of,
 )
+from .schema import Column
 from .summary import LEADING, SPREAD_COLUMNS, Summary
-from .table import Column, Table
+from .table import Table
 
 OTHERS = "(others)"
 REPEATED = {

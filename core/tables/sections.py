@@ -22,8 +22,9 @@ from ..base.units import format_count
 from ..query.promoted_terms import arguments_read
 from ..query.scan import json_value_text
 from .groups import Groups
+from .schema import ARG, Column, TableSchema
 from .scope import Chunk, Scope
-from .table import ARG, EXACT_FLOATS, Column, Table, Tables, TableSchema, Values
+from .table import EXACT_FLOATS, Table, Tables, Values
 
 if TYPE_CHECKING:
     from ..trace import Trace

@@ -17,9 +17,10 @@ from ..base.errors import UsageError
 from ..base.short_names import short_name
 from ..query.titles import plain
 from .attribution import WorkBySteps, work_by_steps
+from .schema import Column, TableSchema
 from .scope import Chunk, Scope
 from .step_spans import StepSpans, step_spans
-from .table import Column, Table, TableSchema, Values
+from .table import Table, Values
 
 SLICE_COLUMNS = (
     Column("id", "id", "id"),

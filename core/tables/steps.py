@@ -25,10 +25,11 @@ from .devices import device_word
 from .groups import Groups, concatenated
 from .kinds import KERNEL_TYPES
 from .metrics import Metric, percentile, spread_metrics
+from .schema import Column, TableSchema
 from .scope import Scope
 from .step_choice import Steps, find_steps
 from .step_sets import ROLES, StepSets
-from .table import Column, Table, Tables, TableSchema, Value, Values
+from .table import Table, Tables, Value, Values
 from .work import work_of
 
 PERCENTILES = (50, 95, 99)

@@ -13,9 +13,10 @@ from ..base.comparable import comparable_name
 from .attribution import scope_of_step, work_by_steps
 from .metrics import Metric, metrics
 from .noise import Spread, spread_of
+from .schema import Column, TableSchema
 from .scope import Scope
 from .step_spans import step_spans
-from .table import Column, Table, Tables, TableSchema, Values
+from .table import Table, Tables, Values
 
 _COUNT = Column("count", "count", "count")
 KERNELS = (Column("name", "kernel", "text", is_name=True), _COUNT, Column("total_ns", "total", "ns"))

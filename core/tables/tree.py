@@ -28,9 +28,10 @@ from ..base.arrays import I64, AnyArray
 from ..base.safe_text import safe
 from ..index.format import NONE
 from .groups import Groups, Labels, concatenated
+from .schema import Column, TableSchema
 from .scope import Chunk, Scope
 from .slices import nearest_around
-from .table import Column, Table, Tables, TableSchema, Values
+from .table import Table, Tables, Values
 from .work import work_of
 
 if TYPE_CHECKING:

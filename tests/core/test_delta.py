@@ -15,8 +15,9 @@ from tracelane.core.tables.delta import delta, delta_to_first
 from tracelane.core.tables.kernels import kernels
 from tracelane.core.tables.ops import ops
 from tracelane.core.tables.range_table import lane_table, range_table
+from tracelane.core.tables.schema import Column, TableSchema
 from tracelane.core.tables.scope import Scope
-from tracelane.core.tables.table import Column, Table, TableSchema
+from tracelane.core.tables.table import Table
 from tracelane.core.trace import Trace
 
 T = TableSchema(

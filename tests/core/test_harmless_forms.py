@@ -23,7 +23,8 @@ from tracelane.core.base.safe_text import (
     safe,
 )
 from tracelane.core.export.formats import as_csv, as_markdown
-from tracelane.core.tables.table import Column, Table, TableSchema
+from tracelane.core.tables.schema import Column, TableSchema
+from tracelane.core.tables.table import Table
 
 ANYTHING = st.text(alphabet=st.characters(exclude_categories=()))
 MARKUP = st.text(alphabet="ab1 `|\\<>[]()*_~#!&;:/.@$-=+\n\x1b\u202e")

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tracelane.core.tables.groups import Groups
-from tracelane.core.tables.table import ABSENT, Column, Table, Tables, TableSchema, concat
+from tracelane.core.tables.schema import Column, TableSchema
+from tracelane.core.tables.table import ABSENT, Table, Tables, concat
 
 NAME, NS, MEAN = (
     Column("name", "name", "text"),

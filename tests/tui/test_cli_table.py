@@ -8,7 +8,8 @@ import pytest
 
 from tests.corpus import CORPUS, needs_corpus
 from tests.tui.cli_process import tracelane
-from tracelane.core.tables.table import Column, Table, TableSchema
+from tracelane.core.tables.schema import Column, TableSchema
+from tracelane.core.tables.table import Table
 from tracelane.tui.cli.main import main
 from tracelane.tui.text.table import TableStyle, table_text
 

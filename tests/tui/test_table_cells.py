@@ -10,7 +10,8 @@ import pytest
 
 from tests.corpus import CORPUS, needs_corpus
 from tests.tui.driver import open_viewer, wait_until_idle
-from tracelane.core.tables.table import Column, Table, TableSchema
+from tracelane.core.tables.schema import Column, TableSchema
+from tracelane.core.tables.table import Table
 from tracelane.core.trace import open_trace
 from tracelane.tui.draw.palette import Look, key_of
 from tracelane.tui.lanes.look import palette_of

@@ -260,7 +260,7 @@ def _doctor_text(printed: Printout) -> str:
 
 def _summary_text(printed: Printout) -> str:
     from tracelane.core.export.formats import text_in_unit
-    from tracelane.core.tables.table import Column
+    from tracelane.core.tables.schema import Column
     from tracelane.tui.text.table import table_text
 
     metrics, *others = (table for table in printed.tables if table.is_drawn)

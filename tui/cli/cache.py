@@ -15,7 +15,7 @@ from .options import FORMAT, JSON, OUT
 
 if TYPE_CHECKING:
     from tracelane.core.index.cached import CacheEntry
-    from tracelane.core.tables.table import Unit
+    from tracelane.core.tables.schema import Unit
 
 COLUMNS: Sequence[tuple[str, str, Unit]] = (
     ("path", "trace", "text"),
@@ -91,7 +91,8 @@ def list_(form: str, as_json: bool) -> None:
 
 def _print_table(entries: Sequence[CacheEntry], form: str) -> None:
     from tracelane.core.export.formats import json_pieces, json_table
-    from tracelane.core.tables.table import Column, Table, TableSchema
+    from tracelane.core.tables.schema import Column, TableSchema
+    from tracelane.core.tables.table import Table
 
     columns = tuple(Column(key, title, unit) for key, title, unit in COLUMNS)
     rows = [

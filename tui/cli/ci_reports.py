@@ -33,7 +33,8 @@ class CheckResult:
 
 def results_table(results: Sequence[CheckResult], scope: str) -> Table:
     """Return a row for each limit."""
-    from tracelane.core.tables.table import Column, Table, TableSchema
+    from tracelane.core.tables.schema import Column, TableSchema
+    from tracelane.core.tables.table import Table
 
     columns = tuple(Column(key, key, "text") for key in ("verdict", "metric", "result"))
     rows = [

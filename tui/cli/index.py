@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tracelane.core.index.choice import Choice
     from tracelane.core.index.opening import IndexFacts
     from tracelane.core.index.options import IndexOptions
-    from tracelane.core.tables.table import Unit
+    from tracelane.core.tables.schema import Unit
 
 SCHEMA = 1
 COLUMNS: Sequence[tuple[str, str, Unit]] = (
@@ -69,7 +69,8 @@ def index(
     facts = [_facts(one, seconds) for one in files]
     form = "json" if as_json else form
     if form in ("csv", "md", "html"):
-        from tracelane.core.tables.table import Column, Table, TableSchema
+        from tracelane.core.tables.schema import Column, TableSchema
+        from tracelane.core.tables.table import Table
 
         columns = tuple(Column(key, title, unit) for key, title, unit in COLUMNS)
         print_tables(

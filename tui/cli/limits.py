@@ -65,7 +65,7 @@ class Limit:
     def text(self, metric: Metric) -> str:
         """Return the limit and the metric in words."""
         from tracelane.core.export.formats import text_in_unit
-        from tracelane.core.tables.table import Column
+        from tracelane.core.tables.schema import Column
 
         column = Column(metric.name, metric.name, metric.unit)
         value = "nothing of it in the trace" if metric.value is None else text_in_unit(column, metric.value)

@@ -19,8 +19,8 @@ from .values import WholeNumber
 
 if TYPE_CHECKING:
     from tracelane.core.export.slices import SliceRows
+    from tracelane.core.tables.schema import Unit
     from tracelane.core.tables.scope import Scope
-    from tracelane.core.tables.table import Unit
 
 ROWS = 100
 """Rows of a printed table where --limit does not say."""
@@ -94,7 +94,7 @@ def slice_rows(scope: Scope, where: str | None) -> SliceRows:
 def _text(rows: SliceRows, scope: str, limit: int) -> str:
     """Return the first slices as a table, and how many there are."""
     from tracelane.core.export.slices import slices_table
-    from tracelane.core.tables.table import Column
+    from tracelane.core.tables.schema import Column
     from tracelane.tui.text.table import table_text
 
     table = slices_table(rows, scope, limit)

@@ -9,7 +9,8 @@ from tracelane.core.tables.delta import PRESENCE, delta_key, relative_key
 from tracelane.core.tables.diff import CONTRIBUTION, WITH_DEVICE, Difference, MetricChange
 from tracelane.core.tables.noise import TEST
 from tracelane.core.tables.row_noise import VERDICT, judged_by
-from tracelane.core.tables.table import Column, Table, TableSchema, Value
+from tracelane.core.tables.schema import Column, TableSchema
+from tracelane.core.tables.table import Table, Value
 
 MAIN = (
     "step.count",

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.units import format_count, format_ns
 from tracelane.core.index.format import LaneKind
-from tracelane.core.tables.table import Column, Table, TableSchema
+from tracelane.core.tables.schema import Column, TableSchema
+from tracelane.core.tables.table import Table
 
 if TYPE_CHECKING:
     from tracelane.core.trace import Lane, SourceInfo, Trace

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from ...base.errors import UsageError
+from ..schema import Column, TableSchema
 from ..scope import Scope
-from ..table import Column, Table, Tables, TableSchema
+from ..table import Table, Tables
 from . import rules_device, rules_reading, rules_recording
 from .recording import Exhibit, Recording
 from .rule import SEVERITIES, Diagnosis, DoctorRule

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...base.errors import UsageError
+from ..schema import Column, TableSchema
 from ..scope import Scope
-from ..table import Column, Table, Tables, TableSchema
+from ..table import Table, Tables
 from .finding import Findings
 from .forms import finding_row
 from .saved import saved_findings
