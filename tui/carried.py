@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tracelane.core.base.clock import Clocks
 from tracelane.core.index.inputs import UNFINISHED
-from tracelane.core.logs.counters import WithCounters, files_of
+from tracelane.core.logs.counters import WithCounters
 from tracelane.core.logs.overlay import LogOptions, Overlay
 from tracelane.core.trace import Trace
 
@@ -113,7 +113,7 @@ def _logs(trace: Trace) -> tuple[str, ...]:
 
 
 def _files(trace: Trace) -> tuple[str, ...]:
-    return tuple(source.path.removesuffix(UNFINISHED) for source in files_of(trace.sources))
+    return tuple(source.path.removesuffix(UNFINISHED) for source in trace.files)
 
 
 def _changed(before: Carried, selection: Selectable, trace: Trace) -> bool:

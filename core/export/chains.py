@@ -12,8 +12,8 @@ from ..base.arrays import I64, U32, AnyArray
 from ..base.pattern import Pattern
 from ..index.store import Index
 from ..query.chain import Chain, Replays, full_chain, replays_of
+from ..query.detail import SliceList
 from ..query.launches import Launched, Launches, kernels_under
-from ..query.slice_list import SliceList
 from ..query.titles import id_value
 from ..tables.schema import Column, TableSchema
 from ..tables.table import Table

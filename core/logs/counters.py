@@ -16,10 +16,10 @@ from ..base.clock import Clocks
 from ..base.errors import UsageError
 from ..base.progress import CancelledCallback, never
 from ..query.args import Arguments
-from ..query.views import Process, SourceInfo
+from ..query.views import Process
 from ..trace import Trace
 from .more_sources import NO_CLOCKS, TraceWithMore
-from .series_index import FORM, Counter, CounterIndex
+from .series_index import Counter, CounterIndex
 
 if TYPE_CHECKING:
     from ..tables.allocations import Allocator
@@ -130,11 +130,6 @@ def of_devices(trace: Trace, clocks: Clocks) -> Clocks:
 
 def _kind(one: Counter) -> str:
     return one.kind
-
-
-def files_of(sources: Sequence[SourceInfo]) -> tuple[SourceInfo, ...]:
-    """Return the sources that are files or logs: what is computed has no file of its own."""
-    return tuple(source for source in sources if source.form != FORM)
 
 
 def memory_counters(scope: Scope) -> list[Counter]:

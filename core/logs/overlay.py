@@ -12,7 +12,7 @@ from ..base.clock import Clocks
 from ..base.errors import UsageError
 from ..query.args import Arguments
 from ..query.samples import SeriesRange
-from ..query.views import Process, Row
+from ..query.views import Lane, Process, Row
 from ..trace import Trace
 from .log_index import LogIndex, LogLane
 from .more_sources import NO_CLOCKS, TraceWithMore
@@ -161,6 +161,11 @@ class Overlay(TraceWithMore):
         """Return which values a series has and what it is drawn in: a log's has a scale of its own."""
         index = self.indexes[row.source]
         return index.series_range(row.number) if isinstance(index, LogIndex) else super().series_range(row)
+
+    @property
+    def minor_lanes(self) -> Sequence[Lane]:
+        """The lanes of the less important metrics."""
+        return [self.lanes[at] for _, at, metric in self.metrics() if not metric.is_default]
 
     def metrics(self) -> Iterator[tuple[int, int, LogLane]]:
         """Yield (source, index of the lane in `lanes`, metric) of all telemetry lanes."""

@@ -14,9 +14,7 @@ from ..base.arrays import F64, I64, AnyArray
 from ..index.format import LANE, PROCESS, ROW, LaneKind, RowKind
 from ..index.pyramid import extremes, pyramid_sizes
 from ..index.store import Index
-
-FORM = "computed"
-"""The form of such a source, in place of a file's: it is no file."""
+from ..query.views import COMPUTED
 
 
 @dataclass(frozen=True)
@@ -157,4 +155,11 @@ class CounterIndex(SeriesIndex):
 
 
 def _manifest(path: str, samples: int) -> dict[str, Any]:
-    return {"path": path, "form": FORM, "columns": {}, "problems": [], "read_report": {}, "samples": samples}
+    return {
+        "path": path,
+        "form": COMPUTED,
+        "columns": {},
+        "problems": [],
+        "read_report": {},
+        "samples": samples,
+    }

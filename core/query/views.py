@@ -9,6 +9,9 @@ from ..base.ids import SliceId
 from ..index.format import LaneKind, RowKind
 from ..index.lanes import stands_aside
 
+COMPUTED = "computed"
+"""The form of a source that was computed, in place of a file's."""
+
 
 @dataclass(frozen=True)
 class SourceInfo:
@@ -23,6 +26,11 @@ class SourceInfo:
     manifest: dict[str, Any]
     notes: tuple[str, ...] = ()  # about the cache, in plain words
     events: tuple[str, ...] = ()  # what had to be done in the cache to open it
+
+    @property
+    def is_computed(self) -> bool:
+        """Whether it is no file and no log, but was computed from the trace."""
+        return self.form == COMPUTED
 
     @property
     def is_file(self) -> bool:

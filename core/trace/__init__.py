@@ -90,6 +90,16 @@ class Trace(TraceSlices):
         self.captures, self.open_capture = tuple(captures), open_capture
         self._work_gaps: dict[tuple[int, Clocks], WorkGaps | None] = {}
 
+    @property
+    def minor_lanes(self) -> Sequence[Lane]:
+        """The lanes that stay hidden until somebody asks for them."""
+        return ()
+
+    @property
+    def files(self) -> tuple[SourceInfo, ...]:
+        """The sources that are files or logs: what is computed has no file of its own."""
+        return tuple(source for source in self.sources if not source.is_computed)
+
     def rank(self, source: int) -> int | None:
         """Return the rank whose file a source is, None for a host process or a telemetry log."""
         return self.members[source].rank if source < len(self.members) else None

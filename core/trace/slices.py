@@ -21,13 +21,13 @@ from ..query.detail import (
     InstantDetail,
     SampleDetail,
     SliceDetail,
+    SliceList,
     instant_detail,
     sample_detail,
     slice_detail,
 )
 from ..query.flows import Flow, flows_in, flows_out
 from ..query.launches import Launched, Launches, kernels_under, launch_of, launches_of
-from ..query.slice_list import SliceList
 from ..query.views import Link, Row, SliceFlow
 from .lanes import NO_CLOCKS, TraceLanes
 

@@ -18,11 +18,9 @@ from tests.events import complete, metadata, open_events
 from tracelane.core.base.clock import Clocks
 from tracelane.core.demo.trace import write_demo
 from tracelane.core.logs.counters import (
-    FORM,
     MEMORY,
     QUEUE,
     WithCounters,
-    files_of,
     thinned,
     with_cheap_lanes,
     with_lanes,
@@ -40,7 +38,7 @@ def lanes_of(trace: Trace) -> dict[str, Lane]:
     """Return the computed lanes by process and name."""
     lanes: dict[str, Lane] = {}
     for process in trace.processes:
-        if trace.sources[process.source].form == FORM:
+        if trace.sources[process.source].is_computed:
             for lane in trace.lanes[process.lanes.start : process.lanes.stop]:
                 lanes[f"{process.title}: {lane.name}"] = lane
     return lanes
@@ -88,7 +86,7 @@ def test_lanes_stand_below_their_device_and_its_logs(corpus_cache: Path) -> None
     titles = [process.title for process in trace.processes]
     at = titles.index("AIU 0 · computed")
     assert titles[at - 2 : at] == ["python 0 · AIU 0", "AIU 0 · aiu-smi 0"]
-    assert [source.form for source in files_of(trace.sources)] == ["object", "aiu-smi text"]
+    assert [source.form for source in trace.files] == ["object", "aiu-smi text"]
     assert (trace.span, trace.opening_span) == (own.span, own.opening_span)
     lane = lanes_of(trace)["AIU 0 · computed: PyTorch MiB"]
     assert trace.lanes[lane.index].process in trace.processes

@@ -22,6 +22,7 @@ class Span:
     span: tuple[int, int]
     opening_span: tuple[int, int]
     clocks: Clocks = field(default_factory=Clocks)
+    minor_lanes: tuple[()] = ()
 
     def span_at(self, clocks: Clocks) -> tuple[int, int]:
         """Return its length under any clocks."""

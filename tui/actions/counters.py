@@ -50,11 +50,3 @@ def toggle_computed_lanes(trace: Trace, session: Session, kind: str) -> Session:
         left = session.hidden_processes - processes
         return replace(session, hidden_lanes=hidden - lanes, hidden_processes=left)
     return replace(session, hidden_lanes=hidden | lanes)
-
-
-def with_first_metrics(trace: object, session: Session) -> Session:
-    """Return the session with the less important metrics of the logs hidden; H lists what is hidden."""
-    if not isinstance(trace, Overlay):
-        return session
-    hidden = {lane_key(trace.lanes[at]) for _, at, metric in trace.metrics() if not metric.is_default}
-    return replace(session, hidden_lanes=session.hidden_lanes | hidden)

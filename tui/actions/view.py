@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from tracelane.core.base.clock import Clocks
 from tracelane.core.base.units import format_ns
 
+from ..draw.line import lane_key
 from ..session import MIN_CELL_NS, PAN_STEP, ZOOM_LEAP, ZOOM_STEP, Session, Viewport
-from .counters import with_first_metrics
 from .refusal import Refusal
+
+if TYPE_CHECKING:
+    from tracelane.core.trace import Trace
 
 SLICE_SHARE = 0.8
 """How much of the view a slice takes when it is focused."""
@@ -59,10 +62,16 @@ class StepLike(Protocol):
 Move: TypeAlias = Callable[[Timeline, Session], Session]
 
 
-def first_session(trace: Timeline, width: int) -> Session:
+def first_session(trace: Trace, width: int) -> Session:
     """Return the first session: the opening span over `width` cells, the cursor in its middle."""
     view = view_of(*trace.opening_span, width)
-    return with_first_metrics(trace, Session(view, view.edge(view.width // 2), clocks=trace.clocks))
+    return without_minor_lanes(trace, Session(view, view.edge(view.width // 2), clocks=trace.clocks))
+
+
+def without_minor_lanes(trace: Trace, session: Session) -> Session:
+    """Return the session with the less important metrics of logs hidden; H lists what is hidden."""
+    hidden = map(lane_key, trace.minor_lanes)
+    return replace(session, hidden_lanes=session.hidden_lanes.union(hidden))
 
 
 def limits(trace: Timeline, clocks: Clocks) -> tuple[int, int]:

@@ -11,7 +11,7 @@ from tracelane.core.logs.nearby import nearby_logs
 from tracelane.core.logs.overlay import Overlay
 
 from ..actions import clocks
-from ..actions.counters import with_first_metrics
+from ..actions.view import without_minor_lanes
 from ..jobs import background
 from ..session_store import SessionStore
 from ..stage import Stage
@@ -72,7 +72,7 @@ class LogController:
         self.store.trace = overlay
         source = overlay.log_sources[-1]
         before = self.store.session
-        session = with_first_metrics(overlay, before)
+        session = without_minor_lanes(overlay, before)
         hidden = {key for key in session.hidden_lanes if key.source == source}
         session = replace(before, hidden_lanes=before.hidden_lanes | hidden)
         self.store.session = clocks.focused_on(overlay, session, source, self.store.lane_lines)

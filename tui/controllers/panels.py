@@ -14,7 +14,6 @@ from textual.timer import Timer
 from textual.worker import get_current_worker
 
 from tracelane.core.base.safe_text import safe_lines
-from tracelane.core.logs.counters import files_of
 from tracelane.core.query.args import Arguments
 from tracelane.core.tables.registry import PANELS
 
@@ -148,7 +147,7 @@ class PanelController:
         pane.show(legend_text(self.store.trace, palette_of(pane), glyphs(), pane.text_width))
 
     def _fill_read_report(self) -> None:
-        rows = read_report_rows(files_of(self.store.trace.sources))
+        rows = read_report_rows(self.store.trace.files)
         if rows != self._read_report:  # the cursor stays where it is as long as nothing else is told
             self._read_report = rows
             self.app.main.query_one("#problems", VirtualTable).show(read_report_columns(rows), len(rows))

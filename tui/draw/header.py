@@ -12,7 +12,6 @@ from rich.cells import cell_len
 
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.units import format_count, format_ns
-from tracelane.core.logs.counters import files_of
 from tracelane.core.query.titles import rank_titles
 from tracelane.core.trace import Trace
 
@@ -64,7 +63,7 @@ def header_of(
 
     Each of `busy` says the same of the devices, the longest text first: the first that fits stands.
     """
-    state, is_well = read_report_state(files_of(trace.sources))
+    state, is_well = read_report_state(trace.files)
     low, high = trace.opening_span
     steps = len(step_marks(trace, session.clocks, session.steps))
     pieces = [*notes, HeaderPiece(format_ns(high - low))]
@@ -99,7 +98,7 @@ def _fitting(pieces: Sequence[HeaderPiece], room: int) -> list[HeaderPiece]:
 
 def _title(trace: Trace) -> str:
     """Return what is open: a file, or the folder of several ranks and how many there are."""
-    paths = [Path(source.path) for source in files_of(trace.sources)]
+    paths = [Path(source.path) for source in trace.files]
     if len(paths) == 1:
         return safe(paths[0].name)
     folders = {path.resolve().parent for path in paths}

@@ -19,7 +19,6 @@ from tracelane.core.base.units import format_count, format_ns, format_share
 from tracelane.core.index.format import RowKind
 from tracelane.core.logs.overlay import Overlay, Reading
 from tracelane.core.logs.range_values import statistics_of
-from tracelane.core.logs.series_index import FORM
 from tracelane.core.query.args import Arguments
 from tracelane.core.query.detail import SliceDetail
 from tracelane.core.tables.devices import WORK
@@ -106,7 +105,7 @@ def details_of(
         ]
         return Details(instant.short_name, instant.name, tuple(fields))
     sample = trace.sample_detail(thing.row, thing.index)
-    computed = trace.sources[sample.source].form == FORM
+    computed = trace.sources[sample.source].is_computed
     fields = [
         Field("value", f"{sample.value:,.15g}"),
         *range_fields(trace, stamps, thing, span),
