@@ -16,7 +16,7 @@ from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.controllers.panels import NO_ROOM
 from tracelane.tui.draw.room import EMPTY_PANEL, LEAST_LANES, MOST_EMPTY_PANEL
 from tracelane.tui.lanes.canvas import LaneCanvas
-from tracelane.tui.panels.panel import GROUPS, Panel, panel_names, tabs
+from tracelane.tui.panels.panel import GROUPS, Panel, next_panel, panel_names, tabs
 from tracelane.tui.panels.problems import read_report_columns
 from tracelane.tui.panels.table import TablePane
 from tracelane.tui.read_report import ReadReportRow
@@ -156,6 +156,24 @@ async def test_keys_that_come_while_the_viewer_closes_change_nothing(trace: Trac
         assert list(panel.children) == before
 
 
+@pytest.mark.parametrize(
+    ("panel", "absent", "expected"),
+    [
+        ("details", (), "compile"),
+        ("details", ("compile", "compile-regions"), "compile-graphs"),
+        ("compile-graphs", ("compile", "compile-regions"), "compile-steps"),
+        ("compile-phases", ("compile",), "compile"),
+    ],
+)
+def test_a_key_shows_first_what_the_trace_has(panel: str, absent: tuple[str, ...], expected: str) -> None:
+    """A tab's key leads to its first panel that can have rows, and from there to each other in turn."""
+    assert next_panel("8", panel, GROUPS, absent) == expected
+    assert (
+        next_panel("8", "details", GROUPS, [name for name in PANELS if name.startswith("compile")])
+        == "compile"
+    )
+
+
 async def test_tabs_that_lead_to_nothing_are_dim(trace: Trace) -> None:
     """Without steps, devices, hits or a query their tabs are dim; that of a panel whose rows were counted and
     are none becomes so, one with rows stays as it is.
@@ -181,6 +199,8 @@ async def test_panels_that_a_trace_cannot_fill_are_dim_from_the_start(corpus_cac
         }
         assert empty > {"collectives", "rank-steps", "memory", "memory-peak", "sections"}
         assert not empty & {"time", "steps", "copies", "ranks", "rank-heat", "compile-code", "kernels"}
+        app.run_command("panel-compile")
+        assert app.session.panel == "compile-code"
         app.run_command("panel-ranks")
         await wait_until_idle(app, pilot)
         (line,) = [piece for piece in app.main.query_one("#tabs", Bar).pieces if "Collectives" in piece.plain]

@@ -227,7 +227,8 @@ class PanelController:
     def turn_to(self, key: str) -> None:
         """Show the panel of a key, or the next one of that key."""
         groups = groups_with(tuple(self.app.config.queries))
-        self.show_or_say(next_panel(key, self.store.session.panel, groups))
+        absent = self.app.main.query_one(Panel).absent
+        self.show_or_say(next_panel(key, self.store.session.panel, groups, absent))
 
     def show_or_say(self, name: str) -> None:
         """Show a panel, or say that there is no room for it."""

@@ -75,10 +75,18 @@ def groups_with(queries: Sequence[str]) -> tuple[TabGroup, ...]:
     )
 
 
-def next_panel(key: str, panel: str, groups: Sequence[TabGroup] = GROUPS) -> str:
-    """Return the panel that a key shows while another is on show: the first of its group, else the next."""
+def next_panel(
+    key: str, panel: str, groups: Sequence[TabGroup] = GROUPS, absent: Collection[str] = ()
+) -> str:
+    """Return the panel that a key shows while another is on show: the first of its group that the trace has
+    something for, or the next where one of the group is on show.
+    """
     names = [name for group in groups if group.key == key for name, _ in group.panels]
-    return names[(names.index(panel) + 1) % len(names)] if panel in names else names[0]
+    return names[(names.index(panel) + 1) % len(names)] if panel in names else _first(names, absent)
+
+
+def _first(names: Sequence[str], absent: Collection[str]) -> str:
+    return next((name for name in names if name not in absent), names[0])
 
 
 def tabs(
@@ -108,11 +116,11 @@ then only one of them is named.
 
 def _tab(group: TabGroup, chosen: str, short: int, empty: Collection[str]) -> Text:
     titles = dict(group.panels)
-    first, first_title = group.panels[0]
+    first_title = group.panels[0][1]
     if chosen not in titles:
         name = (TITLES.get(group.key, first_title), group.short, "", "", "")[short]
         style = "dim" if all(panel in empty for panel in titles) else ""
-        return _link(f"{group.key} {name}".rstrip(), first, style)
+        return _link(f"{group.key} {name}".rstrip(), _first(list(titles), empty), style)
     line = Text(f"{group.key} ", "bold")
     if short == SHORTEST and len(titles) > 1:
         position = f" {list(titles).index(chosen) + 1}/{len(titles)}"
