@@ -59,7 +59,8 @@ check: $(NATIVE)  ## format and lint, types, rooms, docs
 	$(BIN)/ruff check .
 	$(BIN)/mypy --strict -p tracelane
 	PYTHONPATH=src $(BIN)/lint-imports
-	$(BIN)/python -m pytest tests/test_docs.py
+	$(BIN)/python tests/budgets.py
+	$(BIN)/python -m pytest tests/test_docs.py tests/test_walls.py
 
 sanitize: $(NATIVE)  ## run the tests of the native core with its C code under ASan and UBSan
 	@$(BIN)/python bundle/sanitize.py
