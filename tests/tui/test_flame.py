@@ -8,9 +8,8 @@ from dataclasses import replace
 
 import pytest
 from textual.pilot import Pilot
-from textual.widget import Widget
 
-from tests.tui.driver import open_viewer, screen_text, wait_until, wait_until_idle
+from tests.tui.driver import open_viewer, screen_text, wait_until_idle
 from tracelane.core.tables.registry import PANELS
 from tracelane.core.tables.tree import ROOT
 from tracelane.core.trace import Trace
@@ -85,16 +84,14 @@ async def test_drawing_and_table_choose_the_same_call(trace: Trace) -> None:
 
 async def test_where_there_is_little_room_one_takes_the_others_place(trace: Trace) -> None:
     """At 80x24 the drawing is there first, and the table while it has the arrows."""
-    async with tree_shown(trace, (80, 24)) as (_, pilot, pane):
-
-        def has_room(one: Widget, other: Widget) -> bool:
-            return one.display and one.size.height > 2 and not other.size.height
-
-        await wait_until(pilot, lambda: has_room(pane.flame, pane.table), "the drawing alone")
+    async with tree_shown(trace, (80, 24)) as (app, pilot, pane):
+        assert pane.flame.display and pane.flame.size.height > 2 and not pane.table.size.height
         await pilot.press("tab")
-        await wait_until(pilot, lambda: has_room(pane.table, pane.flame), "the table alone")
+        await wait_until_idle(app, pilot)
+        assert pane.table.size.height > 2 and not pane.flame.size.height
         await pilot.press("tab")
-        await wait_until(pilot, lambda: has_room(pane.flame, pane.table), "the drawing again")
+        await wait_until_idle(app, pilot)
+        assert pane.flame.size.height > 2
 
 
 @pytest.mark.slow

@@ -27,6 +27,7 @@ from ..draw.rows import RowReader
 from ..draw.runs import run_at
 from ..draw.weave import Weaver
 from ..session import ZOOM_STEP, RowKey, Session, Viewport
+from ..widgets.sized import follow_size
 from .look import look_of
 from .messages import (
     LanePressed,
@@ -173,7 +174,11 @@ class LaneCanvas(Widget, can_focus=True):
             return Arrows()
         return self._weaver.in_view(self._lines, self._session, self._look)
 
-    def on_resize(self, event: events.Resize) -> None:
+    def on_mount(self) -> None:
+        """Follow the size."""
+        follow_size(self, self._fit)
+
+    def _fit(self) -> None:
         """Tell the App how much time fits, and draw anew."""
         self._prepare()
         self.post_message(TimeAreaResized(look_of(self).area, self.size.height))

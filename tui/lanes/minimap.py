@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from textual import events
+from textual.geometry import Size
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -29,6 +30,7 @@ class Minimap(Widget):
         self._trace: Trace | None = None
         self._session: Session | None = None
         self._strips: list[Strip] = []
+        self._drawn_size = Size(0, 0)
         self._dragging = False
         self._hits: Hits | None = None
 
@@ -48,14 +50,11 @@ class Minimap(Widget):
         """Draw one line."""
         if self._trace is None or self._session is None:
             return Strip.blank(self.size.width, self.rich_style)
-        if not self._strips:
+        if not self._strips or self._drawn_size != self.size:
+            self._drawn_size = self.size
             lines = minimap_lines(self._trace, self._session, look_of(self), self.size.height, self._hits)
             self._strips = [Strip(line, self.size.width) for line in lines]
         return self._strips[y] if y < len(self._strips) else Strip.blank(self.size.width, self.rich_style)
-
-    def on_resize(self) -> None:
-        """Redraw."""
-        self._strips = []
 
     def notify_style_update(self) -> None:
         """Draw in the new theme's colours."""

@@ -39,6 +39,7 @@ class Ruler(Widget):
         self._marks: Sequence[Mark] = ()
         self._measured_from: Mark | None = None
         self._strips: list[Strip] = []
+        self._drawn_size = Size(0, 0)
         self._drag_from: int | None = None
         self._dragged = False
 
@@ -75,7 +76,8 @@ class Ruler(Widget):
         """Draw one line."""
         if self._trace is None or self._session is None:
             return Strip.blank(self.size.width, self.rich_style)
-        if not self._strips:
+        if not self._strips or self._drawn_size != self.size:
+            self._drawn_size = self.size
             look, height = look_of(self), self.size.height
             lines = ruler_lines(
                 self._session, self._origin(), self._steps(), look, height, self._marks, self._measured_from
@@ -87,10 +89,6 @@ class Ruler(Widget):
         if self._trace is None or self._session is None:
             return Origin(0)
         return origin_of(self._trace, self._session)
-
-    def on_resize(self) -> None:
-        """Redraw."""
-        self._strips = []
 
     def notify_style_update(self) -> None:
         """Draw in the new theme's colours."""

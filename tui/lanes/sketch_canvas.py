@@ -22,6 +22,7 @@ from ..draw.sketch_lines import (
     sketch_segments,
 )
 from ..session import ZOOM_STEP, Session
+from ..widgets.sized import follow_size
 from .canvas import WHEEL_LINES, WHEEL_PAN
 from .look import look_of
 from .messages import Panned, Scrolled, TimePressed, Zoomed
@@ -89,7 +90,11 @@ class SketchCanvas(Widget, can_focus=True):
         line = self.lines[number] if number < len(self.lines) else None
         return Strip(sketch_segments(line, self._sketch, session, look), width)
 
-    def on_resize(self, event: events.Resize) -> None:
+    def on_mount(self) -> None:
+        """Follow the size."""
+        follow_size(self, self._fit)
+
+    def _fit(self) -> None:
         """Tell how much time fits, and draw anew."""
         self._prepare()
         self.post_message(self.Resized(look_of(self).area))

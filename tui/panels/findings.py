@@ -14,6 +14,7 @@ from tracelane.core.tables.findings.forms import claim_text
 
 from ..text.findings import finding_lines, missing_lines
 from ..widgets.bars import Bar
+from ..widgets.sized import follow_size
 from ..widgets.table import ColumnView, VirtualTable
 from ..widgets.text_pane import TextPane
 
@@ -49,8 +50,9 @@ class FindingsPane(Vertical):
         yield TextPane(id="findings-text", classes="-hidden")
 
     def on_mount(self) -> None:
-        """Follow the list's cursor."""
+        """Follow the list's cursor, and the size."""
         self.watch(self.table, "cursor", self._show_text, init=False)
+        follow_size(self, self._fit)
 
     @property
     def finding(self) -> Finding | None:
@@ -93,11 +95,8 @@ class FindingsPane(Vertical):
         enter = "Enter: evidence, again: the next" if self.has_focus_within else "Tab: arrows here"
         self._put(findings.scope, enter, "T: in full", missing)
 
-    def on_resize(self) -> None:
-        """Show or hide the text as there is room."""
-        self._fit()
-
     def _fit(self) -> None:
+        """Show or hide the text as there is room."""
         roomy = self.size.height >= ROOMY and self.findings is not None and bool(self.findings.findings)
         text = self.query_one(TextPane)
         text.set_class(not roomy, "-hidden")

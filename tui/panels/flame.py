@@ -25,6 +25,7 @@ from ..draw.palette import key_of
 from ..draw.runs import TOUCH, WHOLE, Run
 from ..draw.segments import SelectedCells, slice_segments
 from ..lanes.look import glyphs, palette_of
+from ..widgets.sized import follow_size
 
 MERGED_LEVEL = 4
 """Brightness, in eighths, of a cell in which several calls begin."""
@@ -120,9 +121,9 @@ class Flame(Widget, can_focus=True):
         self.refresh()
         self.post_message(self.Moved(row))
 
-    def on_resize(self) -> None:
-        """Bring the chosen call into view."""
-        self._keep_in_view()
+    def on_mount(self) -> None:
+        """Keep the chosen call in view at any size."""
+        follow_size(self, self._keep_in_view)
 
     # -- drawing --------------------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from tracelane.core.tables.analysis import Tab
 from tracelane.core.tables.registry import ANALYSES, TABS
 
 from ..widgets.bars import GAP, Bar
+from ..widgets.sized import follow_size
 from ..widgets.table import VirtualTable
 from ..widgets.text_pane import TextPane
 from .findings import FindingsPane
@@ -200,9 +201,9 @@ class Panel(Vertical):
         self.absent = frozenset(names)
         self._show_tabs()
 
-    def on_resize(self) -> None:
-        """Fit the tabs into the new width."""
-        self._show_tabs()
+    def on_mount(self) -> None:
+        """Fit the tabs into the width."""
+        follow_size(self, self._show_tabs)
 
     def _show_tabs(self) -> None:
         self.query_one("#tabs", Bar).pieces = tabs(self._chosen, self.size.width, self.groups, self._empty())

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
-from textual import events, on
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container
@@ -19,6 +19,7 @@ from tracelane.core.tables.tree import ROOT
 
 from ..draw.labels import fit_middle
 from ..widgets.bars import Bar
+from ..widgets.sized import follow_size
 from ..widgets.table import ColumnView, VirtualTable
 from .flame import DrawnTree, Flame
 from .table import TablePane, columns_of
@@ -71,14 +72,15 @@ class TreePane(TablePane):
             yield self.table
 
     def on_mount(self) -> None:
-        """Let the drawing follow the table."""
+        """Let the drawing follow the table, and both the size."""
         self.watch(self.table, "cursor", self._table_moved, init=False)
+        follow_size(self, self._fit)
 
-    def on_resize(self, event: events.Resize) -> None:
+    def _fit(self) -> None:
         """Put drawing and table where there is room."""
-        wide = event.size.width >= WIDE_FROM
-        self.set_class(wide, "-wide")
-        self.set_class(not wide and event.size.height < TALL_FROM, "-small")
+        width, height = self.outer_size
+        self.set_class(width >= WIDE_FROM, "-wide")
+        self.set_class(width < WIDE_FROM and height < TALL_FROM, "-small")
 
     @property
     def first_focus(self) -> Widget:

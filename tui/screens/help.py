@@ -16,6 +16,7 @@ from ..commands.table import GROUPS, MOUSE
 from ..keys import keys_text
 from ..times import READINGS
 from ..widgets.line_input import LineInput
+from ..widgets.sized import follow_size
 from ..widgets.table import ColumnView, VirtualTable
 from .answer import AnswerScreen
 
@@ -153,9 +154,9 @@ class HelpScreen(AnswerScreen[str | None]):
             yield LineInput(placeholder="type to filter: idle, thread, arrow, zoom …", compact=True)
             yield VirtualTable(empty="no command fits: fewer letters?")
 
-    def on_resize(self) -> None:
-        """Share the width out anew."""
-        self._list()
+    def on_mount(self) -> None:
+        """Share the width out among the columns."""
+        follow_size(self.query_one(VirtualTable), self._list)
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """List what fits."""

@@ -73,6 +73,10 @@ class PacedApp(BoundedApp):
             self._hold.enter_context(self.batch_update())
             self._patience = self.set_timer(driver.pace.patience, self._lose_patience)
 
+    def on_ready(self) -> None:
+        """Tell of the first layout: textual publishes those after it."""
+        self.screen.screen_layout_refresh_signal.publish(self.screen)
+
     def on_cursor_position(self, event: events.CursorPosition) -> None:
         """Go on drawing: the terminal has answered."""
         driver = self._driver

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from rich.text import Text
-from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.message import Message
 from textual.widgets import Static
+
+from .sized import follow_size
 
 
 class TextPane(VerticalScroll, can_focus=True):
@@ -68,8 +69,12 @@ class TextPane(VerticalScroll, can_focus=True):
         lines = by * max(1, self.size.height - 1) if pages else by
         self.scroll_to(y=self.scroll_offset.y + lines, animate=False)
 
-    def on_resize(self, event: events.Resize) -> None:
+    def on_mount(self) -> None:
+        """Follow the size."""
+        follow_size(self, self._fit)
+
+    def _fit(self) -> None:
         """Ask for a text of the new width."""
-        if event.size.width != self._cells:
-            self._cells = event.size.width
+        if self.outer_size.width != self._cells:
+            self._cells = self.outer_size.width
             self.post_message(self.Resized(self))

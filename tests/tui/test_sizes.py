@@ -1,0 +1,116 @@
+"""What is laid out by a widget's size is so from the start, not only once the terminal is resized."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from textual._compositor import Compositor, ReflowResult
+from textual.geometry import Size
+from textual.screen import Screen
+from textual.widget import Widget
+
+from tests.tui.driver import open_viewer, running, screen_text, wait_until_idle
+from tracelane.core.trace import Trace
+from tracelane.tui.panels.panel import panel_names
+from tracelane.tui.terminal.pacing import PacedApp
+
+ROOM = Path(__file__).resolve().parents[2] / "tui"
+RESIZE_HANDLERS = {"on_resize", "_on_resize", "on_show", "_on_show"}
+RESIZED_BY_TERMINAL = {"App", "Screen"}
+"""Whose resizing is told by the terminal, not by a layout."""
+ONE_OF_A_KIND = {"details", "findings", "table", "tree"}
+
+
+def classes() -> list[tuple[str, ast.ClassDef]]:
+    """Return the classes of the viewer with their modules."""
+    nodes = []
+    for path in sorted(ROOM.rglob("*.py")):
+        module = ".".join(("tracelane.tui", *path.relative_to(ROOM).with_suffix("").parts))
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        nodes += [(module, node) for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    return nodes
+
+
+def followers() -> list[tuple[str, str, str]]:
+    """Return (module, class, method) of all that follows a widget's size."""
+    return [
+        (module, node.name, ast.unparse(call.args[1]).removeprefix("self."))
+        for module, node in classes()
+        for call in ast.walk(node)
+        if isinstance(call, ast.Call) and ast.unparse(call.func) == "follow_size"
+    ]
+
+
+def tell_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let layouts tell no widget that it is shown or resized, as happens when they find it in their map."""
+    reflow: Callable[[Compositor, Widget, Size], ReflowResult] = Compositor.reflow
+
+    def silent(compositor: Compositor, parent: Widget, size: Size) -> ReflowResult:
+        return reflow(compositor, parent, size)._replace(shown=set(), resized=set())
+
+    monkeypatch.setattr(Compositor, "reflow", silent)
+
+
+def test_no_widget_waits_to_be_resized() -> None:
+    """Screens and the App are told by the terminal; a widget follows its size, or draws by it."""
+    waiting = [
+        f"{module}.{node.name}"
+        for module, node in classes()
+        for method in node.body
+        if isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef) and method.name in RESIZE_HANDLERS
+        if not any(
+            base in ast.unparse(each) for each in node.bases for base in RESIZED_BY_TERMINAL | {"BoundedApp"}
+        )
+    ]
+    assert not waiting
+
+
+@pytest.mark.parametrize(("module", "name", "method"), followers())
+async def test_a_widget_is_fitted_to_its_size(
+    module: str, name: str, method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each, however it came to its size, and again when it is resized."""
+    kind = getattr(importlib.import_module(module), name)
+    needed = [p for p in inspect.signature(kind).parameters.values() if p.default is p.empty]
+    widget = kind(*({} for _ in needed))
+    fitted: list[Size] = []
+    monkeypatch.setattr(kind, method, lambda self: fitted.append(self.outer_size))
+    app = PacedApp()
+    async with running(app, (80, 24)) as pilot:
+        tell_nobody(monkeypatch)
+        await (app.push_screen(widget) if isinstance(widget, Screen) else app.mount(widget))
+        for size in ((80, 24), (50, 12)):
+            await pilot.resize_terminal(*size)
+            await wait_until_idle(app, pilot)
+            assert fitted and fitted[-1] == widget.outer_size and widget.outer_size.width == size[0]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name in ONE_OF_A_KIND else pytest.mark.slow)
+        for name in (*panel_names(), "help")
+    ],
+)
+async def test_the_screen_is_as_after_a_resize(
+    name: str, trace: Trace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each panel, and the list of commands, as it opens at 80x24 and after a resize there and back."""
+    tell_nobody(monkeypatch)
+    async with open_viewer(trace, (80, 24)) as (app, pilot):
+        if name == "help":
+            app.run_command("help")
+        else:
+            app.action_panel(name)
+        await wait_until_idle(app, pilot)
+        at_first = screen_text(app)
+        monkeypatch.undo()
+        for size in ((120, 40), (80, 24)):
+            await pilot.resize_terminal(*size)
+            await wait_until_idle(app, pilot)
+        assert screen_text(app) == at_first
