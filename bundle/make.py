@@ -2,9 +2,9 @@
 
     python bundle/make.py [--platform s390x] [--python 3.12 …] [--out dist]
 
-Wheels of pure Python fit every machine. Of the compiled ones (orjson, ijson, numpy, isal, google-re2,
+Wheels of pure Python fit every machine. Of the compiled ones (orjson, ijson, numpy, isal,
 zstandard) those of the platform and the Python versions asked for are taken; ijson runs without its
-compiled part, numpy and orjson are left to the image where there is no wheel of them, isal, google-re2 and
+compiled part, numpy and orjson are left to the image where there is no wheel of them, isal and
 zstandard are left out. On IBM Z and Power numpy always is the image's: torch brings it there.
 """
 
@@ -28,7 +28,7 @@ from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parent.parent
 INSTALLER = Path(__file__).with_name("install.sh")
-COMPILED = ("numpy", "orjson", "ijson", "isal", "google-re2")
+COMPILED = ("numpy", "orjson", "ijson", "isal")
 ZSTD = "zstandard"
 """What the extra `zstd` installs for Pythons before this minor version, which bring it themselves."""
 ZSTD_INCLUDED = 14

@@ -1,53 +1,84 @@
 """Regular expressions as users type them, of which none can block the program.
 
-Python's own engine decides what an expression means, but it tries all ways to match one after the other, for
-which `(a+)+$` needs longer than anybody lives. So an expression goes one of three ways, to the same hits:
-
-- one without repeats, and with few alternatives, has few ways to match: Python's engine, here;
-- others are rewritten for RE2, whose time is linear in the text, where it is installed and knows their means;
-- what is left (lookaround, back-references; all where there is no RE2) is answered by a process with a limit
-  of processor time for each text, which can be ended at any moment.
+Python's engine tries all ways to match one after the other, for which `(a+)+$` needs longer than anybody
+lives, and no thread can stop it. So where something repeats, is grouped or looked around for, a
+process that can be ended at any moment searches, with a limit of processor time for each text.
 """
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import select
+import signal
+import subprocess
+import sys
+import threading
 import warnings
+import weakref
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Protocol
 
-from .errors import UsageError
-from .pattern_job import PatternJob, SlowTextError
+from .errors import Cancelled, TracelaneError, UsageError
 from .progress import CancelledCallback, never
-from .re2_syntax import RE2_LARGEST, NotLinearError, re2_syntax, ways_to_match
 
-try:
-    import re2
-except ImportError:  # no wheel for this machine
-    re2 = None
-
-MOST_CACHED = 1 << 14
-"""Answers of the job that are cached."""
-FEW_WAYS = 1000
-"""Ways to match up to which Python's engine is used as it is."""
+TEXT_S = 1.0
+"""Seconds of processor time that a match in one text may take; load does not change what is found."""
+ALL_S = 60.0
+"""The same for all texts that one expression is asked about."""
+POLL_S = 0.05
+REQUEST_CHARACTERS = 1 << 18
+MOST_CACHED = 1 << 16
+"""Answers of a job that are cached: titles of lanes are asked for again and again."""
+TOO_LONG = 3
+PROGRAM = (
+    f"TOO_LONG = {TOO_LONG}"
+    + """
+import json, os, re, signal, sys, time, warnings
+warnings.simplefilter("ignore")
+text, flags, text_s, all_s = json.loads(sys.stdin.readline())
+tick_s = min(text_s, all_s) / 20
+def tick(*_):
+    global ticks
+    ticks += 1
+    if ticks * tick_s > text_s or time.process_time() > all_s:
+        print(*ends, flush=True)
+        os._exit(TOO_LONG)
+    signal.setitimer(signal.ITIMER_VIRTUAL, 2 * text_s)
+signal.signal(signal.SIGPROF, tick)
+ways = {"search": re.compile(text, flags).search, "match": re.compile(text, flags).match}
+for line in sys.stdin:
+    how, texts = json.loads(line)
+    find, ends, ticks, said = ways[how], [], 0, time.monotonic()
+    signal.setitimer(signal.ITIMER_PROF, tick_s, tick_s)
+    for text in texts:
+        ticks = 0
+        found = find(text)
+        ends.append(-1 if found is None else found.end())
+        if time.monotonic() - said > 0.02:
+            print(*ends, flush=True)
+            ends, said = [], time.monotonic()
+    signal.setitimer(signal.ITIMER_PROF, 0)
+    signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+    print(*ends, ".", flush=True)
+"""
+)
+"""Where a text takes too long it says what it has found until then and ends. The other timer, set anew by
+each tick, ends it while Python looks at no signals.
+"""
 _SURROGATES = re.compile("[\ud800-\udfff]")
+_QUICK = re.compile(r"(?:[^*+?{(\\]|\\.)*", re.DOTALL)
+"""Without repeats and groups an expression can match from one position in as many ways as it has
+alternatives.
+"""
 _EXAMPLE_LENGTH = 40
 
 
 class SlowPatternError(UsageError):
     """An expression took longer than allowed on some text."""
-
-
-class Engine(Protocol):
-    """An engine that searches texts for one expression."""
-
-    def matches_in(self, texts: Sequence[str], cancelled: CancelledCallback) -> list[bool]:
-        """Return for each text whether the expression matches in it."""
-
-    def end_of_match(self, text: str, cancelled: CancelledCallback) -> int | None:
-        """Return the end of the match at the start of the text; None where there is none."""
 
 
 @dataclass(frozen=True)
@@ -60,14 +91,14 @@ class Pattern:
     def check(self, what: str) -> None:
         """Raise UsageError where the text is not a regular expression; `what` names it in the message."""
         try:
-            _parsed(self.text, self.ignore_case)
+            _compiled(self.text, self.ignore_case)
         except (re.error, OverflowError, RecursionError) as error:
             raise UsageError(f"{what} is not a regular expression: {error}") from None
 
     @property
     def may_take_long(self) -> bool:
         """Whether a process of its own answers, within a time limit."""
-        return isinstance(engine_for(self.text, self.ignore_case), JobEngine)
+        return _QUICK.fullmatch(self.text) is None
 
     def search(self, text: str, cancelled: CancelledCallback = never) -> bool:
         """Tell whether the expression matches in a text. Raises SlowPatternError, Cancelled."""
@@ -75,139 +106,152 @@ class Pattern:
 
     def matches_in(self, texts: Sequence[str], cancelled: CancelledCallback = never) -> list[bool]:
         """Return for each text whether the expression matches in it. Raises SlowPatternError, Cancelled."""
-        return engine_for(self.text, self.ignore_case).matches_in([_sound(text) for text in texts], cancelled)
+        compiled = _compiled(self.text, self.ignore_case)
+        if not self.may_take_long:
+            return [compiled.search(_sound(text)) is not None for text in texts]
+        return [end >= 0 for end in job_of(compiled).ends("search", texts, cancelled)]
 
     def end_of_match(self, text: str, cancelled: CancelledCallback = never) -> int | None:
         """Return the end of the match at the start of the text; None where there is none. Raises
         SlowPatternError, Cancelled.
         """
-        return engine_for(self.text, self.ignore_case).end_of_match(_sound(text), cancelled)
-
-
-class PythonEngine:
-    """Python's engine, for expressions that have few ways to match."""
-
-    def __init__(self, pattern: re.Pattern[str]) -> None:
-        """Compile the expression."""
-        self._pattern = pattern
-
-    def matches_in(self, texts: Sequence[str], cancelled: CancelledCallback) -> list[bool]:
-        """Return for each text whether the expression matches in it."""
-        search = self._pattern.search
-        return [search(text) is not None for text in texts]
-
-    def end_of_match(self, text: str, cancelled: CancelledCallback) -> int | None:
-        """Return the end of the match at the start of the text; None where there is none."""
-        match = self._pattern.match(text)
-        return None if match is None else match.end()
-
-
-class JobEngine:
-    """Python's engine in a process that can be ended."""
-
-    def __init__(self, text: str, flags: int) -> None:
-        """Prepare the expression; the first search starts the process."""
-        self._text = text
-        self._job = PatternJob(text, flags)
-        self._slow: SlowPatternError | None = None
-        self._cache: dict[tuple[str, str], int] = {}
-        """(how, text) -> where the match ends: titles of lanes are asked for again and again."""
-
-    def matches_in(self, texts: Sequence[str], cancelled: CancelledCallback) -> list[bool]:
-        """Return for each text whether the expression matches in it. Raises SlowPatternError, Cancelled."""
-        return [end >= 0 for end in self._ends("search", texts, cancelled)]
-
-    def end_of_match(self, text: str, cancelled: CancelledCallback) -> int | None:
-        """Return the end of the match at the start of the text; None where there is none. Raises
-        SlowPatternError, Cancelled.
-        """
-        end = self._ends("match", (text,), cancelled)[0]
+        compiled = _compiled(self.text, self.ignore_case)
+        if not self.may_take_long:
+            match = compiled.match(_sound(text))
+            return None if match is None else match.end()
+        end = job_of(compiled).ends("match", (text,), cancelled)[0]
         return None if end < 0 else end
 
-    def _ends(self, how: str, texts: Sequence[str], cancelled: CancelledCallback) -> list[int]:
-        if self._slow is not None:
-            raise self._slow
-        new = [text for text in dict.fromkeys(texts) if (how, text) not in self._cache]
-        try:
-            ends = self._job.ends(how, new, cancelled) if new else []
-        except SlowTextError as error:
-            example = error.text[:_EXAMPLE_LENGTH] + ("…" if len(error.text) > _EXAMPLE_LENGTH else "")
-            self._slow = SlowPatternError(
-                f"/{self._text}/ takes too long on {example!r}: it repeats what repeats, or can match in too"
-                " many ways; write it more simply"
-            )
-            raise self._slow from None
-        known = self._cache | {(how, text): end for text, end in zip(new, ends)}
-        self._cache = known if len(known) <= MOST_CACHED else {}
-        return [known[how, text] for text in texts]
 
+class PatternJob:
+    """A process that searches for one expression; one caller at a time."""
 
-class LinearEngine:
-    """RE2; texts on which it might differ from Python's engine go to that engine."""
-
-    def __init__(self, translated: re2._Regexp, ascii_only: bool, job: JobEngine) -> None:
-        """Find what was translated; if `ascii_only`, in other texts by the job."""
-        self._pattern, self._job = translated, job
-        self.ascii_only = ascii_only
-
-    def matches_in(self, texts: Sequence[str], cancelled: CancelledCallback) -> list[bool]:
-        """Return for each text whether the expression matches in it. Raises SlowPatternError, Cancelled."""
-        search = self._pattern.search
-        if not self.ascii_only:
-            return [search(text) is not None for text in texts]
-        hits = [self._fits(text) and search(text) is not None for text in texts]
-        others = [at for at, text in enumerate(texts) if not self._fits(text)]
-        if others:
-            answers = self._job.matches_in([texts[at] for at in others], cancelled)
-            for at, answer in zip(others, answers):
-                hits[at] = answer
-        return hits
-
-    def end_of_match(self, text: str, cancelled: CancelledCallback) -> int | None:
-        """Return the end of the match at the start of the text; None where there is none. Raises
-        SlowPatternError, Cancelled.
+    def __init__(self, text: str, flags: int, text_s: float = TEXT_S, all_s: float = ALL_S) -> None:
+        """Prepare an expression, compiled with these flags, within these limits; the first question starts
+        the process.
         """
-        if self.ascii_only and not self._fits(text):
-            return self._job.end_of_match(text, cancelled)
-        match = self._pattern.match(text)
-        if match is None:
-            return None
-        line_break = any(group is not None for group in match.groups())  # the one that $ may stand before
-        return int(match.end()) - line_break
+        self._text = text
+        self._begin = json.dumps([text, flags, text_s, all_s]) + "\n"
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._rest = b""
+        self._slow: SlowPatternError | None = None
+        self._cache: dict[tuple[str, str], int] = {}
 
-    def _fits(self, text: str) -> bool:
-        return text.isascii() and text != ""
+    def ends(self, how: str, texts: Sequence[str], cancelled: CancelledCallback) -> list[int]:
+        """Return of each text where the match ends ("search": the first one, "match": the one at the begin),
+        -1 where there is none. Raises SlowPatternError (from then on at once), Cancelled, TracelaneError.
+        """
+        with self._lock:
+            if self._slow is not None:
+                raise self._slow
+            cache = self._cache
+            new = [text for text in dict.fromkeys(texts) if (how, text) not in cache]
+            if new:
+                if len(cache) + len(new) > MOST_CACHED:
+                    cache = self._cache = {}
+                    new = list(dict.fromkeys(texts))
+                answers = self._answers(how, list(map(_sound, new)), cancelled)
+                cache.update(((how, text), end) for text, end in zip(new, answers))
+            return [cache[how, text] for text in texts]
+
+    def _answers(self, how: str, texts: Sequence[str], cancelled: CancelledCallback) -> list[int]:
+        """Ask the process, some texts at a time; it is ended where one of them takes too long."""
+        ends: list[int] = []
+        try:
+            while len(ends) < len(texts):
+                count, size = 0, 0
+                while len(ends) + count < len(texts) and (not count or size < REQUEST_CHARACTERS):
+                    size += len(texts[len(ends) + count])
+                    count += 1
+                ends += self._request(how, texts[len(ends) : len(ends) + count], cancelled)
+        except BaseException:
+            self._end()
+            raise
+        return ends
+
+    def _request(self, how: str, texts: Sequence[str], cancelled: CancelledCallback) -> list[int]:
+        process = self._running()
+        assert process.stdin is not None and process.stdout is not None
+        try:
+            process.stdin.write((json.dumps([how, list(texts)]) + "\n").encode())
+            process.stdin.flush()
+        except OSError:
+            raise TracelaneError(self._why_ended(process)) from None
+        ends: list[int] = []
+        while True:
+            if cancelled():
+                raise Cancelled
+            if not select.select([process.stdout], [], [], POLL_S)[0]:
+                continue
+            data = os.read(process.stdout.fileno(), 1 << 16)
+            if not data:
+                if process.wait() in (TOO_LONG, -signal.SIGVTALRM):
+                    self._slow = self._too_long_on(texts[len(ends)])
+                    raise self._slow
+                raise TracelaneError(self._why_ended(process))
+            *lines, self._rest = (self._rest + data).split(b"\n")
+            for line in lines:
+                words = line.split()
+                ends += [int(word) for word in words if word != b"."]
+                if words[-1:] == [b"."]:
+                    return ends
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        process = self._process
+        if process is not None and process.poll() is None:
+            return process
+        self._end()
+        try:
+            process = subprocess.Popen(
+                [sys.executable, "-I", "-S", "-c", PROGRAM],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+            )
+            assert process.stdin is not None
+            process.stdin.write(self._begin.encode())
+        except OSError as error:
+            raise TracelaneError(f"no process to search with: {error.strerror or error}") from None
+        self._process, self._rest = process, b""
+        weakref.finalize(self, _ended, process)
+        return process
+
+    def _end(self) -> None:
+        if self._process is not None:
+            _ended(self._process)
+            self._process = None
+
+    def _too_long_on(self, text: str) -> SlowPatternError:
+        example = text[:_EXAMPLE_LENGTH] + ("…" if len(text) > _EXAMPLE_LENGTH else "")
+        return SlowPatternError(
+            f"/{self._text}/ takes too long on {example!r}: it repeats what repeats, or can match in too"
+            " many ways; write it more simply"
+        )
+
+    @staticmethod
+    def _why_ended(process: subprocess.Popen[bytes]) -> str:
+        return f"the process that searches has ended ({process.wait()}): there was too little memory, perhaps"
+
+
+def _ended(process: subprocess.Popen[bytes]) -> None:
+    """End a process and release its resources."""
+    process.kill()
+    process.wait()
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            with suppress(OSError):  # what was not written yet
+                pipe.close()
 
 
 @lru_cache(maxsize=16)
-def engine_for(text: str, ignore_case: bool) -> Engine:
-    """Return the engine for an expression."""
-    pattern = _parsed(text, ignore_case)
-    try:
-        if ways_to_match(pattern) <= FEW_WAYS:
-            return PythonEngine(pattern)
-    except RecursionError:  # groups within groups: deeper than it takes Python's own parser
-        return JobEngine(pattern.pattern, pattern.flags)
-    return linear_engine(pattern) or JobEngine(pattern.pattern, pattern.flags)
+def job_of(compiled: re.Pattern[str]) -> PatternJob:
+    """Return the job that searches for an expression."""
+    return PatternJob(compiled.pattern, compiled.flags)
 
 
-def linear_engine(pattern: re.Pattern[str]) -> LinearEngine | None:
-    """Return RE2's engine for an expression; None where RE2 is not installed or has no such expression."""
-    if re2 is None:
-        return None
-    options = re2.Options()
-    options.log_errors = False
-    options.max_mem = RE2_LARGEST
-    try:
-        translated = re2_syntax(pattern)
-        compiled = re2.compile(translated.text, options)
-    except (NotLinearError, RecursionError, re2.error):
-        return None
-    return LinearEngine(compiled, translated.ascii_only, JobEngine(pattern.pattern, pattern.flags))
-
-
-@lru_cache(maxsize=16)
-def _parsed(text: str, ignore_case: bool) -> re.Pattern[str]:
+@lru_cache(maxsize=64)
+def _compiled(text: str, ignore_case: bool) -> re.Pattern[str]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Python's advice on what a later version may understand otherwise
         return re.compile(_sound(text), re.IGNORECASE if ignore_case else 0)

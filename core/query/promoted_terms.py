@@ -20,7 +20,7 @@ from ..index.store import Index
 from ..read.promoted import PROMOTED, Kind, Promoted
 from .args import LARGEST, arguments_in, elements_of
 from .filter import Argument, Number
-from .scan import holds
+from .scan import holding
 
 
 def compared(values: AnyArray, number: Number) -> AnyArray:
@@ -83,7 +83,7 @@ class PromotedTerm:
             fits_value: U32 = self.has[compared(values, term.number)]
             return fits_value
         distinct, which = np.unique(values, return_inverse=True)
-        fits = [holds(term, index.string(value) if texts else value) for value in distinct.tolist()]
+        fits = holding(term, [index.string(value) if texts else value for value in distinct.tolist()])
         fitting: U32 = self.has[np.array(fits, bool)[which]]
         return fitting
 

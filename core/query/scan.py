@@ -88,15 +88,20 @@ LONGEST_TERM = 300
 _BARE = re.compile(r"""[^\s<>=:'"]+""")
 
 
-def holds(term: Argument, value: Any) -> bool:
-    """Tell whether an argument's value fits; numbers in quotes count as numbers, as writers differ."""
+def holding(term: Argument, values: Sequence[Any], cancelled: CancelledCallback = never) -> list[bool]:
+    """Tell of each of an argument's values whether it fits; numbers in quotes count as numbers, as writers
+    differ. Raises SlowPatternError, Cancelled.
+    """
     if term.number is None and term.text is None:
-        return True
-    if term.number is not None:
-        number = number_of(value)
-        if number is not None:
-            return term.number(number)
-    return term.text is not None and term.text(json_value_text(value))
+        return [True] * len(values)
+    numbers = [None if term.number is None else number_of(value) for value in values]
+    fits = [number is not None and term.number is not None and term.number(number) for number in numbers]
+    if term.text is not None:
+        others = [at for at, number in enumerate(numbers) if number is None]
+        texts = term.text.fits([json_value_text(values[at]) for at in others], cancelled)
+        for at, answer in zip(others, texts):
+            fits[at] = answer
+    return fits
 
 
 def number_of(value: Any) -> int | float | Fraction | None:
@@ -159,7 +164,7 @@ def scan(
     order. Of a slice made of two events, the end event's value counts where both have one. Raises
     UnreadableError when the source has gone or changed, Cancelled.
     """
-    state = _Scan(index, terms, candidates)
+    state = _Scan(index, terms, candidates, cancelled)
     lengths = index.column("blocks.length").astype(np.int64)
     order = state.order(first)
     total, done = int(lengths[order].sum()), 0
@@ -178,8 +183,10 @@ def scan(
 class _Scan:
     """The candidates of a scan, and for each the terms that are decided so far."""
 
-    def __init__(self, index: Index, terms: Sequence[ScanTerm], candidates: U32) -> None:
-        self.index, self.candidates = index, candidates
+    def __init__(
+        self, index: Index, terms: Sequence[ScanTerm], candidates: U32, cancelled: CancelledCallback
+    ) -> None:
+        self.index, self.candidates, self.cancelled = index, candidates, cancelled
         self.terms = [one.term for one in terms]
         self.keys = [(key_needle(term.key),) for term in self.terms]
         self.needles = [needles_of(term) for term in self.terms]
@@ -233,6 +240,7 @@ class _Scan:
     def _decode(self, block: int, data: bytes, repaired: bool, events: slice) -> None:
         elements = elements_of(data, repaired)
         first = int(self.firsts[block])
+        values: list[list[tuple[int, bool, Any]]] = [[] for _ in self.terms]
         for ordinal, at, end in zip(
             self.ordinals[events].tolist(), self.which[events].tolist(), self.is_end[events].tolist()
         ):
@@ -241,10 +249,13 @@ class _Scan:
                 continue
             arguments = arguments_in(event)
             for number, term in enumerate(self.terms):
-                if self.known[number, at] or term.key not in arguments:
-                    continue
+                if not self.known[number, at] and term.key in arguments:
+                    values[number].append((at, end, arguments[term.key]))
+        for number, (term, own) in enumerate(zip(self.terms, values)):
+            fits = holding(term, [value for _, _, value in own], self.cancelled)
+            for (at, end, _), fit in zip(own, fits):
                 if end or not self.from_end[number, at]:
-                    self.fits[number, at] = holds(term, arguments[term.key])
+                    self.fits[number, at] = fit
                     self.from_end[number, at] |= end
 
     def rest(self) -> U32:

@@ -195,6 +195,7 @@ def _by_kind(
 ) -> AnyArray:
     table = kind_table()
     pairs, which = np.unique(names.astype(np.int64) << 32 | categories.astype(np.int64), return_inverse=True)
+    table.look_at([index.string(pair >> 32) for pair in pairs.tolist()] if table.own_rows else ())
     numbers = [
         number(table.kind_of(index.string(pair >> 32), index.categories[pair & 0xFFFF_FFFF]))
         for pair in pairs.tolist()

@@ -141,6 +141,12 @@ class KindTable:
             own.append(KernelKind(name, types.get(name, "compute"), expression))
         return KindTable((*own, *self.rows))
 
+    def look_at(self, names: Sequence[str]) -> None:
+        """Look for the user's patterns in many names at once: one by one they take ten times as long."""
+        for row in self.rows:
+            if isinstance(row.pattern, Pattern):
+                row.pattern.matches_in(names)
+
     def kind_of(self, name: str, category: str = "") -> KernelKind:
         """Return the kind of a device slice, by its category if that tells, else by its name."""
         return _kind_of(self, name, category)

@@ -22,7 +22,7 @@ from tracelane.core.query import scan, scan_child
 from tracelane.core.query.args import arguments_in
 from tracelane.core.query.filter import Argument, parse
 from tracelane.core.query.hits import find, matches
-from tracelane.core.query.scan import holds, needles_of, term_for
+from tracelane.core.query.scan import holding, needles_of, term_for
 from tracelane.core.trace import Trace, open_trace
 
 EVENTS = 6000
@@ -182,7 +182,7 @@ def test_blocks_left_out_hold_nothing(value: Any, ascii_only: bool, tight: bool,
     for text in TERMS:
         term = parse(text).terms[0]
         assert isinstance(term, Argument)
-        if term.key in arguments and holds(term, arguments[term.key]):
+        if term.key in arguments and holding(term, [arguments[term.key]]) == [True]:
             assert all(needle.may_hold(block) for needle in needles_of(term)), (text, block)
 
 

@@ -9,7 +9,7 @@ from tracelane.core.index.version import FORMAT_VERSION
 from tracelane.core.native.library import native_library
 
 NEEDED = ("click", "ijson", "numpy", "orjson", "rich", "textual")
-OPTIONAL = ("google-re2", "isal", "duckdb", "fsspec", "distributed")
+OPTIONAL = ("isal", "duckdb", "fsspec", "distributed")
 """Faster or further where they are installed."""
 
 
