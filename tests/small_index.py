@@ -25,7 +25,8 @@ from tracelane.core.index.format import (
     RowKind,
     SliceFlag,
 )
-from tracelane.core.index.store import checksum_of, table_file
+from tracelane.core.index.roles import lane_roles
+from tracelane.core.index.store import Index, checksum_of, table_file
 from tracelane.core.index.version import FORMAT_VERSION
 from tracelane.core.read.promoted import PROMOTED, Kind
 
@@ -206,6 +207,7 @@ class _Writer:
                 min((row[START] for row in own), default=0),
                 max((row[END] for row in own), default=0),
                 0,
+                0,
             )
         )
 
@@ -330,11 +332,16 @@ class _Writer:
             entries[f"{column}.value"] = _save(
                 folder, f"{column}.value", "u4" if key in TEXTS else "i8", values
             )
+        arrays = {
+            name: np.array([tuple(row) for row in rows], TABLES[name])
+            for name, rows in (("lanes", self.lanes), ("rows", self.rows), ("processes", self.processes))
+        }
+        arrays["lanes"]["role"] = lane_roles(Index(folder, {"read_report": {}, "columns": entries}, arrays))
         tables = {}
-        for name, rows in (("lanes", self.lanes), ("rows", self.rows), ("processes", self.processes)):
-            data = np.array([tuple(row) for row in rows], TABLES[name]).tobytes()
+        for name, array in arrays.items():
+            data = array.tobytes()
             (folder / table_file(name)).write_bytes(data)
-            tables[name] = {"length": len(rows), "crc": zlib.crc32(data)}
+            tables[name] = {"length": len(array), "crc": zlib.crc32(data)}
         full: dict[str, Any] = {
             "format": FORMAT_VERSION,
             "byte_order": sys.byteorder,

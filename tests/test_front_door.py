@@ -1,13 +1,15 @@
-"""The viewer asks the Trace: it names no column of an index, and holds no index."""
+"""The viewer asks the Trace: it names no column of an index, holds no index, and judges no category."""
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tracelane.core.base.kineto import GROUPS, vendor_of
 from tracelane.core.index.format import COLUMNS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -52,6 +54,52 @@ def test_the_viewer_knows_no_index() -> None:
             f"{file}:{line}: {what}" for line, what in uses if what != STORE or file not in MAKES_TRACES
         ]
     assert not around, "\n".join(around)
+
+
+DEVICE_WORDS = re.compile(r"\b(gpu|cuda|aiu|xpu|mtia|hpu|npu|tpu|spyre|accelerator|n?ccl)", re.IGNORECASE)
+DEVICE_CATEGORIES = GROUPS["device"] - {"kernel", "Kernel"}
+"""Without the two that are roles and titles, too."""
+PATTERNS = ("compile", "search", "match", "fullmatch", "sub", "findall")
+
+
+def _judgements(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Yield (line, what) for each category of a device or runtime, and each regular expression about devices:
+    what they decide is decided in core (`Lane.role`, `slice_kind`).
+    """
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            if node.value in DEVICE_CATEGORIES or vendor_of(node.value):
+                yield node.lineno, node.value
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args:
+            pattern = getattr(node.args[0], "value", None)
+            if node.func.attr in PATTERNS and isinstance(pattern, str) and DEVICE_WORDS.search(pattern):
+                yield node.lineno, pattern
+
+
+def test_the_viewer_judges_no_lane() -> None:
+    """No file of the viewer tells by a category, label or name what a device, kernel or call is."""
+    around = [
+        f"{path.relative_to(ROOT)}:{line}: {what}"
+        for path in sorted((ROOT / "tui").rglob("*.py"))
+        for line, what in _judgements(ast.parse(path.read_text(encoding="utf-8")))
+    ]
+    assert not around, "\n".join(around)
+
+
+@pytest.mark.parametrize(
+    ("code", "count"),
+    [
+        ('re.compile(r"\\b(gpu|aiu)\\b")', 1),
+        ('category == "gpu_memcpy"', 1),
+        ('{"cuda_runtime": 1, "npu_driver": 2}', 2),
+        ('title = "GPU 0"', 0),
+        ('keys = ("kernel", "cpu_op")', 0),
+        ('re.compile(r"step_\\d+")', 0),
+    ],
+)
+def test_each_judgement_is_seen(code: str, count: int) -> None:
+    """Categories and expressions are seen, words of texts are not."""
+    assert len(list(_judgements(ast.parse(code)))) == count
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ from tracelane.core.query.titles import rank_titles
 from tracelane.core.tables.scope import Scope
 
 from .draw.header import DeviceShare
-from .draw.quiet import no_work
 
 if TYPE_CHECKING:
     from tracelane.core.tables.devices import Device
@@ -68,7 +67,7 @@ def _estimated(scope: Scope, device: Device) -> DeviceShare:
     for number in device.lanes:
         scope.check()
         lane = trace.lanes[number]
-        busy += trace.work_cells(lane, edges, scope.clocks, no_work(trace, lane.source)).busy
+        busy += trace.work_cells(lane, edges, scope.clocks).busy
     works = np.flatnonzero(busy)
     share, of_ns = None, None
     if len(works):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 GROUPS: dict[str, frozenset[str]] = {
@@ -94,3 +95,24 @@ DEVICE_ANNOTATION = "gpu_user_annotation"
 NOT_LAUNCHED = frozenset({DEVICE_ANNOTATION, "cuda_sync", "xpu_sync", "cuda_event"})
 """Device categories that tell of work but are none."""
 STEP = "ProfilerStep"
+KERNEL_CATEGORIES = frozenset({"kernel", "Kernel", "hpu_op", "mtia_ccp_events", "collective_comm"})
+COPY_CATEGORIES = frozenset({"gpu_memcpy", "gpu_memset", "Memcpy", "Memset"})
+WORK = KERNEL_CATEGORIES | COPY_CATEGORIES
+"""Categories of what a device does; annotations and waits on its lanes are no work."""
+NOT_WORK = (
+    NOT_LAUNCHED
+    | {"user_annotation", "Trace", "overhead", "cuda_profiler_range"}
+    | GROUPS["op"]
+    | GROUPS["python"]
+    | GROUPS["runtime"]
+    | RUNTIME
+)
+"""Categories that are never a device's work. On a device whose categories are unknown all others are."""
+
+
+def work_of_categories(present: Iterable[str]) -> frozenset[str]:
+    """Return which of the categories on a device's lanes are work: those known as work, where there are none
+    all that are not known as something else.
+    """
+    present = frozenset(present)
+    return present & WORK or frozenset(category for category in present if category not in NOT_WORK)

@@ -33,7 +33,8 @@ from .lane_tables import LaneTables, NumberedLane, write_lane_tables
 from .lane_writer import LaneWriter
 from .lanes import LaneEntry, Names, ProcessEntry, async_entry, counter_entry, in_display_order, thread_entry
 from .promoted import promoted_jobs
-from .store import checksum_of, table_file
+from .roles import lane_roles
+from .store import Index, checksum_of, table_file
 from .version import FORMAT_VERSION, MANIFEST
 from .workers import BuildJob, Worker, Workers
 
@@ -104,10 +105,10 @@ class _Build:
                 *promoted_jobs(batches, tables.slices, tables.instants, slot_of, columns),
             ]
             self.workers.run(jobs, scratch.array)
-        written = {
-            name: self._write_table(name, table)
-            for name, table in (("lanes", tables.lanes), ("rows", tables.rows), ("processes", process_table))
-        }
+        self.columns.finish()
+        by_name = {"lanes": tables.lanes, "rows": tables.rows, "processes": process_table}
+        tables.lanes["role"] = self._roles(by_name)
+        written = {name: self._write_table(name, table) for name, table in by_name.items()}
         self._write_manifest(identity, written, flow_counts, tables)
 
     # -- lanes --------------------------------------------------------------------------------------------
@@ -122,6 +123,13 @@ class _Build:
         for counter in self.counters.lanes():
             id_text = self._id_text(counter.id_kind, counter.id_value)
             yield counter_entry(counter, batches.pids[counter.pid], self.strings.text(counter.name), id_text)
+
+    def _roles(self, tables: dict[str, AnyArray]) -> AnyArray:
+        """Return the role of each lane, asked of the columns as whoever opens the index will read them."""
+        index = Index(self.folder, {"read_report": {}, "columns": self.columns.entries}, tables)
+        roles = lane_roles(index)
+        index.close()
+        return roles
 
     def _id_text(self, kind: int, value: int) -> str:
         if kind == IdKind.NONE:
@@ -234,7 +242,6 @@ class _Build:
         tables: LaneTables,
     ) -> None:
         envelope = self.read.envelope
-        self.columns.finish()
         start, end = self._exact_span(tables)
         lanes = tables.lanes
         bounds = [int(lanes["start"].min()), int(lanes["end"].max())] if len(lanes) else None

@@ -32,6 +32,7 @@ from .format import (
     READ_REPORT,
     TABLES,
     LaneKind,
+    LaneRole,
     RowKind,
 )
 from .pyramid import blocks_of, pyramid_sizes
@@ -183,6 +184,7 @@ def check_tables(tables: Mapping[str, AnyArray], lengths: Mapping[str, int]) -> 
     lanes, rows, processes = tables["lanes"], tables["rows"], tables["processes"]
     strings = lengths["strings.offset"] - 1
     require(bool((lanes["kind"] <= max(LaneKind)).all()), "a lane is of no kind")
+    require(bool((lanes["role"] <= max(LaneRole)).all()), "a lane is of no role")
     require(bool((rows["kind"] <= max(RowKind)).all()), "a row is of no kind")
     texts = [lanes["tid"], lanes["name"], rows["series"], *(processes[name] for name in _PROCESS_TEXTS)]
     for numbers in texts:

@@ -44,6 +44,15 @@ class LaneKind(IntEnum):
     COUNTER = 2  # one counter of a process; a row per series
 
 
+class LaneRole(IntEnum):
+    """Whose doing a lane shows (`core/index/roles.py`); its name in lower case is what people read."""
+
+    HOST = 0
+    DEVICE = 1
+    TELEMETRY = 2  # counters: of the trace, of logs, computed
+    PROFILER = 3  # what the profiler notes about itself
+
+
 class RowKind(IntEnum):
     """What a row holds; `first` and `count` of the row table index the table of that kind."""
 
@@ -79,6 +88,7 @@ LANE = np.dtype(
         ("start", "i8"),  # first start; last end, over everything in the lane
         ("end", "i8"),
         ("sort", "i8"),  # thread_sort_index or 0
+        ("role", "u1"),  # LaneRole
     ]
 )
 PROCESS = np.dtype(

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..base.arrays import F64, I64, AnyArray
-from ..index.format import LANE, PROCESS, ROW, LaneKind, RowKind
+from ..index.format import LANE, PROCESS, ROW, LaneKind, LaneRole, RowKind
 from ..index.pyramid import extremes, pyramid_sizes
 from ..index.store import Index
 from ..query.views import COMPUTED
@@ -67,6 +67,7 @@ class SeriesIndex(Index):
     def _lane_table(self, lanes: Sequence[SeriesLane]) -> AnyArray:
         table = np.zeros(len(lanes), LANE)
         table["kind"] = LaneKind.COUNTER
+        table["role"] = LaneRole.TELEMETRY
         table["process"] = [lane.process for lane in lanes]
         table["tid"] = 1
         table["name"] = [self._text(lane.title) for lane in lanes]

@@ -69,7 +69,7 @@ class Wall:
 
     def _busy(self, device: Device) -> tuple[I64, I64]:
         """Return starts and ends of a device's kernels and copies; of all its slices where it has neither."""
-        from ..tables.devices import WORK
+        from ..base.kineto import WORK
 
         index = self.trace.indexes[device.source]
         own = self.trace.sources[device.source].base_time_ns

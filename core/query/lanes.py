@@ -8,7 +8,7 @@ from typing import overload
 import numpy as np
 
 from ..base.arrays import AnyArray
-from ..index.format import LaneKind, RowKind
+from ..index.format import LaneKind, LaneRole, RowKind
 from ..index.store import Index
 from .titles import lane_title, process_title
 from .views import Lane, Process, Row, SourceInfo
@@ -78,6 +78,7 @@ def make_lane(index: Index, process: Process, at: int, number: int) -> Lane:
         index=at,
         number=number,
         kind=kind,
+        role=LaneRole(int(entry["role"])),
         pid=process.pid,
         tid=tid,
         name=name,

@@ -6,8 +6,10 @@ from collections.abc import Collection
 
 import numpy as np
 
-from ..base.arrays import I64, AnyArray
-from ..index.format import NO_SUMS, RowKind
+from ..base.arrays import I64, U8, AnyArray
+from ..base.kineto import work_of_categories
+from ..base.slice_kinds import SliceKind, may_communicate, slice_kind
+from ..index.format import NO_SUMS, LaneRole, RowKind
 from ..index.store import Index
 from .lookup import totals_of_rows
 from .ranges import ragged
@@ -81,6 +83,32 @@ def ns_by_lane(index: Index, categories: Collection[int]) -> dict[int, int]:
     for lane, value in zip(rows["lane"][some][of_row[is_one]].tolist(), ns.tolist()):
         times[lane] = times.get(lane, 0) + value
     return times
+
+
+def categories_besides_work(index: Index) -> frozenset[int]:
+    """Return the numbers of the categories that are no work on the lanes of devices: annotations, waits."""
+    rows = index.rows[index.rows["kind"] == RowKind.SLICES]
+    rows = rows[index.lanes["role"][rows["lane"]] == LaneRole.DEVICE]
+    first = rows["categories"].astype(np.int64)
+    positions, _ = ragged(first, first + rows["category_count"])
+    present = np.unique(index.column("row_categories")[positions]).tolist()
+    work = work_of_categories(index.categories[number] for number in present)
+    return frozenset(number for number in present if index.categories[number] not in work)
+
+
+def slice_kind_codes(index: Index) -> U8:
+    """Return the kind of each slice as its place in SliceKind; each name in a category is asked once."""
+    categories, names = index.column("slices.category"), index.column("slices.name")
+    numbers = {kind: place for place, kind in enumerate(SliceKind)}
+    by_category = np.array([numbers[slice_kind(category)] for category in index.categories], np.uint8)
+    codes: U8 = by_category[categories]
+    for number, category in enumerate(index.categories):
+        if may_communicate(category):
+            here = np.flatnonzero(categories == number)
+            distinct, which = np.unique(names[here], return_inverse=True)
+            kinds = [numbers[slice_kind(category, text)] for text in index.strings(distinct)]
+            codes[here] = np.array(kinds, np.uint8)[which]
+    return codes
 
 
 def drawn_categories(index: Index) -> list[int]:

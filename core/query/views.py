@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..base.ids import SliceId
-from ..index.format import LaneKind, RowKind
+from ..index.format import LaneKind, LaneRole, RowKind
 from ..index.lanes import stands_aside
 
 COMPUTED = "computed"
@@ -66,6 +66,7 @@ class Lane:
     index: int  # in Trace.lanes
     number: int  # in the source's lane table
     kind: LaneKind
+    role: LaneRole
     pid: str
     tid: str
     name: str

@@ -12,6 +12,7 @@ SLICE_VIEW = {
     "name": ("n.text", ("names",)),
     "short_name": ("n.short", ("names",)),
     "category": ("c.text", ("categories",)),
+    "slice_kind": ("f.text", ("slice_kinds",)),
     "ts": ("b.start + r.clock", ("rows",)),
     "dur": ("CAST(b.duration AS BIGINT)", ()),
     "self": ("CAST(b.self AS BIGINT)", ()),
@@ -20,6 +21,7 @@ SLICE_VIEW = {
     "process": ("r.process", ("rows",)),
     "pid": ("r.pid", ("rows",)),
     "tid": ("r.tid", ("rows",)),
+    "role": ("r.role", ("rows",)),
     "step": ("s.label", ("steps",)),
     "rank": ("{rank}", ()),
 }
@@ -27,6 +29,7 @@ SLICE_VIEW = {
 JOINS = {
     "names": "LEFT JOIN names_{source} n ON n.number = b.name",
     "categories": "LEFT JOIN categories_{source} c ON c.number = b.category",
+    "slice_kinds": "LEFT JOIN slice_kinds_{source} f ON f.number = b.slice_kind",
     "rows": "LEFT JOIN rows_{source} r ON r.number = b.row",
     "steps": "LEFT JOIN step_labels s ON s.number = b.step",
 }
@@ -35,10 +38,11 @@ USES = {
     "name": ("name",),
     "short_name": ("name",),
     "category": ("category",),
+    "slice_kind": ("slice_kind",),
     "ts": ("start", "row"),
     "dur": ("duration",),
     "self": ("self",),
-    **dict.fromkeys(("depth", "lane", "process", "pid", "tid"), ("row",)),
+    **dict.fromkeys(("depth", "lane", "process", "pid", "tid", "role"), ("row",)),
     "step": ("step",),
     "rank": (),
 }
@@ -55,5 +59,15 @@ VIEWS: Mapping[str, tuple[str, ...]] = {
     "steps": ("number", "step", "ts", "dur"),
 }
 """The views and their columns; besides there is args('key') with the columns `id` and `value`."""
-BY_NUMBER = ("names", "categories", "rows", "step_labels", "devices", "streams", "types", "vias")
+BY_NUMBER = (
+    "names",
+    "categories",
+    "slice_kinds",
+    "rows",
+    "step_labels",
+    "devices",
+    "streams",
+    "types",
+    "vias",
+)
 """Tables that are looked up by their column `number` begin with these."""

@@ -18,9 +18,11 @@ from ..base.arrays import I64, AnyArray
 from ..base.kineto import OPS
 from ..base.progress import CancelledCallback, never
 from ..base.short_names import short_name
+from ..base.slice_kinds import SliceKind
 from ..index.format import NONE, RowKind
 from ..index.store import Index
 from ..query.launches import VIA
+from ..query.row_facts import slice_kind_codes
 from ..query.titles import plain
 from ..query.views import Lane
 from ..read.promoted import PROMOTED, Kind
@@ -145,7 +147,18 @@ class QueryTables:
 
     def _nothing(self, view: str, columns: Sequence[str]) -> str:
         """Return a SELECT of no row with the columns of a view."""
-        texts = {"name", "short_name", "category", "lane", "process", "pid", "tid", "step"}
+        texts = {
+            "name",
+            "short_name",
+            "category",
+            "slice_kind",
+            "lane",
+            "process",
+            "pid",
+            "tid",
+            "role",
+            "step",
+        }
         texts |= {"device", "stream", "type", "via"}
         kinds = [
             f"CAST(NULL AS {'VARCHAR' if key in texts else 'BIGINT'}) AS {quoted_name(key)}"
@@ -175,6 +188,8 @@ class QueryTables:
                 return _row_numbers(index)[at]
             case "step":
                 return self._step_places(index, source, positions)
+            case "slice_kind":
+                return slice_kind_codes(index)[at]
             case _:
                 values = index.column(f"slices.{name}")[at]
                 return values
@@ -221,6 +236,8 @@ class QueryTables:
                     columns["short"] = columns["text"]
             case "categories":
                 columns = _numbered(index.categories)
+            case "slice_kinds":
+                columns = _numbered(list(SliceKind))
             case "rows":
                 columns = self._rows(source, index)
             case _:
@@ -239,6 +256,7 @@ class QueryTables:
             "process": _objects([lane.process.title for lane in of_row]),
             "pid": _objects([plain(lane.pid) for lane in of_row]),
             "tid": _objects([plain(lane.tid) for lane in of_row]),
+            "role": _objects([lane.role.name.lower() for lane in of_row]),
         }
 
     # -- the other views ----------------------------------------------------------------------------------

@@ -10,12 +10,12 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from ..base.arrays import I64, AnyArray
+from ..base.kineto import KERNEL_CATEGORIES
+from ..base.slice_kinds import COMMUNICATION
+from ..index.flex import is_flex, sync_groups
 from ..index.store import Index
 from .attendance import Attendance
-from .devices import KERNEL_CATEGORIES
-from .flex import is_flex, sync_groups
 from .groups import category_mask, dense
-from .kinds import COMMUNICATION
 from .work import promoted_values
 
 NOTHING = np.iinfo(np.int64).min

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,34 +10,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..base.arrays import AnyArray
-from ..base.kineto import RUNTIME, vendor_of
-from ..index.format import RowKind
+from ..index.flex import is_flex
+from ..index.format import LaneRole, RowKind
+from ..index.roles import NAME, device_label, vendors
 from ..index.store import Index
-from ..query.lookup import lanes_of
 from ..query.titles import plain
-from .flex import flex_work, is_flex
-from .kinds import COPY_CATEGORIES, KERNEL_TYPES, KernelKind, kind_table
+from ..query.views import Process
+from .kinds import KERNEL_TYPES, KernelKind, kind_table
 
 if TYPE_CHECKING:
     from ..trace import Trace
 
-KERNEL_CATEGORIES = frozenset(
-    {
-        "kernel",
-        "Kernel",
-        "hpu_op",
-        "mtia_ccp_events",
-        "collective_comm",
-    }
-)
-WORK = KERNEL_CATEGORIES | COPY_CATEGORIES
-"""Categories of what a device does; annotations and waits on its lanes are no work."""
-
-LABEL = re.compile(r"^\s*(GPU|AIU|SPYRE|CUDA|XPU|MTIA|HPU|NPU|TPU|MPS)\b[ :#]*(\d+)?", re.IGNORECASE)
 ALLOCATION_NAMES = ("Memset (Device)", "Memory (Allocation)")
 """What AIU profilers call an allocation of the device's memory."""
-KNOWN_VENDORS = {"cuda": "CUDA", "xpu": "XPU", "mtia": "MTIA", "privateuse1": "PRIVATEUSEONE"}
-"""How categories begin -> what torch calls the devices; also those of ROCm begin with "cuda"."""
 
 
 @dataclass(frozen=True)
@@ -55,42 +39,29 @@ class Device:
 
 
 def devices(trace: Trace) -> tuple[Device, ...]:
-    """Return the accelerators in display order: processes labelled as one or holding device work."""
+    """Return the accelerators in display order: processes with lanes of a device in which something ran."""
     result = []
-    flex_lanes: dict[int, set[int]] = {}
     for process in trace.processes:
-        lanes = [trace.lanes[at] for at in process.lanes]
-        lanes = [lane for lane in lanes if lane.slices + lane.unclosed]
         index = trace.indexes[process.source]
-        labelled = LABEL.match(process.labels) or _vendor_label(index, process.labels)
-        flex = labelled is None and is_flex(index)
-        if flex:
-            own = flex_lanes.setdefault(process.source, _flex_lanes(index))
-            lanes = [lane for lane in lanes if lane.number in own]
-        elif labelled is None:
-            # A process of the host may hold streams too: only those lanes are the device's then.
-            lanes = [lane for lane in lanes if lane_categories(index, lane.rows) & WORK]
+        first = int(index.processes[process.number]["first_lane"])
+        table = index.lanes[first : first + len(process.lanes)]
+        ran = (table["role"] == LaneRole.DEVICE) & (table["slices"] + table["unclosed"] > 0)
+        lanes = tuple((process.lanes.start + np.flatnonzero(ran)).tolist())
         if lanes:
-            label = process.labels.strip() if labelled else f"AIU {plain(process.pid)}" if flex else "device"
-            number = (
-                int(labelled[2]) if labelled and labelled[2] else flex_rank(process.pid) if flex else None
-            )
-            rows = tuple(lane.index for lane in lanes)
-            word = _word(index, "AIU" if flex else labelled[1].upper() if labelled else "")
-            result.append(Device(process.source, process.number, process.pid, label, word, number, rows))
+            result.append(_device(index, process, lanes))
     return tuple(result)
 
 
-def _vendor_label(index: Index, labels: str) -> re.Match[str] | None:
-    """Return a label such as "MUSA 1", in a file whose runtime is that vendor's, as LABEL matches others."""
-    words = "|".join(re.escape(word) for word in _vendors(index))
-    return re.match(rf"^\s*({words})\b[ :#]*(\d+)?", labels, re.IGNORECASE) if words and labels else None
-
-
-def _flex_lanes(index: Index) -> set[int]:
-    """Return the numbers of the lanes in which a FLEX job trace holds device work."""
-    positions = np.flatnonzero(np.isin(index.column("slices.name"), flex_work(index)))
-    return set(np.unique(lanes_of(index, positions)).tolist())
+def _device(index: Index, process: Process, lanes: tuple[int, ...]) -> Device:
+    labelled = device_label(index, process.labels)
+    named = NAME.match(process.name) if labelled is None else None
+    label, word, number = "device", "", None
+    if match := labelled or named:
+        label = (process.labels if labelled else process.name).strip()
+        word, number = match[1].upper(), int(match[2]) if match[2] else None
+    elif is_flex(index):
+        label, word, number = f"AIU {plain(process.pid)}", "AIU", flex_rank(process.pid)
+    return Device(process.source, process.number, process.pid, label, _word(index, word), number, lanes)
 
 
 def flex_rank(pid: str) -> int | None:
@@ -138,18 +109,7 @@ def _word(index: Index, word: str) -> str:
     if word not in ("", "GPU"):
         return word
     # A process labelled "GPU n" says not whose; the categories do.
-    return next(iter(_vendors(index)), "CUDA" if word else "Device")
-
-
-def _vendors(index: Index) -> tuple[str, ...]:
-    """Return what the devices are called whose runtimes a file has calls of, as its categories tell."""
-    known = [
-        word
-        for vendor, word in KNOWN_VENDORS.items()
-        if any(category.startswith(f"{vendor}_") for category in index.categories)
-    ]
-    others = [vendor_of(category).upper() for category in index.categories if category in RUNTIME]
-    return tuple(dict.fromkeys([*known, *filter(None, others)]))
+    return next(iter(vendors(tuple(index.categories))), "CUDA" if word else "Device")
 
 
 def is_aiu(index: Index) -> bool:

@@ -18,8 +18,10 @@ from functools import cached_property, lru_cache
 from typing import Any, Literal, TypeAlias
 
 from ..base.errors import UsageError
+from ..base.kineto import COPY_CATEGORIES
 from ..base.pattern import Pattern
 from ..base.settings import config_path, read_settings, settings_table
+from ..base.slice_kinds import COMMUNICATION
 
 KernelType: TypeAlias = Literal["compute", "communication", "memory", "sync"]
 KERNEL_TYPES: tuple[KernelType, ...] = ("compute", "communication", "memory", "sync")
@@ -27,7 +29,6 @@ KERNEL_TYPES: tuple[KernelType, ...] = ("compute", "communication", "memory", "s
 UNKNOWN = "unknown"
 SETTING = "kernel-kinds"
 """The table of the user's settings that holds patterns: kind = "regex", or several in a list."""
-COPY_CATEGORIES = frozenset({"gpu_memcpy", "gpu_memset", "Memcpy", "Memset"})
 SYNC_CATEGORIES = frozenset({"cuda_sync", "xpu_sync", "cuda_event"})
 
 
@@ -43,15 +44,6 @@ class KernelKind:
 def _kind(name: str, type: KernelType, *patterns: str) -> KernelKind:
     return KernelKind(name, type, re.compile("|".join(patterns), re.IGNORECASE))
 
-
-COMMUNICATION = re.compile(
-    r"[nr]ccl|hccl|\bhcom_|oneccl|sycl::ccl|msccl|gloo|hcoll|nvshmem|rocshmem|aiuComms|SenRdma"
-    r"|cross_device_reduce|all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|multimem_|userbuffers"
-    r"|(?<![a-z])(deep_ep|mori)(?![a-z])|(?<![a-z])mori_|barrier_on_stream"
-    r"|(^|\W)(lamport|oneshot|twoshot)_|(?<![a-z])Ep_?(Dispatch|Combine)",
-    re.IGNORECASE,
-)
-"""The libraries' own prefixes and the collectives that engines write themselves."""
 
 # Mangled names put a length before each part (`_ZN5aiter9pa_bf16`), so that a part begins where no letter
 # stands before it rather than at a word's edge. Gaps within patterns are bounded: names may be very long.

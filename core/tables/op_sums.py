@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ..base.arrays import I64, AnyArray
+from ..base.kineto import WORK
+from ..index.flex import flex_work, is_flex
 from ..index.format import NONE
 from ..index.store import Index
 from ..query.launches import Launches
-from .devices import WORK
-from .flex import flex_work, is_flex
 from .groups import category_mask
 from .op_events import ANNOTATION, I32, OpEvents, climbed, joined, promoted_of
 

@@ -18,10 +18,10 @@ import numpy.typing as npt
 
 from ..base.arrays import I64, AnyArray
 from ..base.errors import UsageError
-from ..base.kineto import DEVICE_ANNOTATION
+from ..base.kineto import DEVICE_ANNOTATION, WORK
 from .attribution import by_step
 from .cached import cached_table
-from .devices import WORK, device_word
+from .devices import device_word
 from .groups import category_mask
 from .metrics import Metric
 from .op_events import ANNOTATION, name_keys, op_events, positions_of, slice_lanes

@@ -11,12 +11,13 @@ from pathlib import Path
 import numpy as np
 
 from ..base.arrays import I64
+from ..base.kineto import KERNEL_CATEGORIES
 from ..index.captures import Capture
+from ..index.flex import is_flex
 from .alignment import RankClock
 from .attribution import steps_at_times, steps_of_work
 from .breakdown import device_times
-from .devices import KERNEL_CATEGORIES, ranks_of_processes
-from .flex import is_flex
+from .devices import ranks_of_processes
 from .groups import Groups, category_mask
 from .kinds import KERNEL_TYPES
 from .parts import RankPart, parts_of

@@ -13,9 +13,9 @@ import numpy as np
 from ..base.arrays import I64, AnyArray
 from ..base.clock import Clocks
 from ..base.kineto import GROUPS
+from ..index.flex import is_flex, round_trips
 from ..index.store import SCAN_CHUNK, Index
 from ..query.steps import STEP_NAME, steps_of
-from .flex import is_flex, round_trips
 from .groups import category_mask
 from .op_events import HOST, slice_lanes
 

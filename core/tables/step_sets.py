@@ -11,13 +11,13 @@ import numpy as np
 
 from ..base.arrays import I64, AnyArray
 from ..base.intervals import Intervals, merge
-from ..base.kineto import OPS, RUNTIME
+from ..base.kineto import KERNEL_CATEGORIES, OPS, RUNTIME
+from ..index.flex import host_calls, is_flex
 from ..index.format import NONE, RowKind
 from ..index.store import Index
 from ..query.steps import STEP_NAME
 from .attribution import StepsOfWork, owners_of_work, steps_of_work
-from .devices import KERNEL_CATEGORIES, kernel_types
-from .flex import host_calls, is_flex
+from .devices import kernel_types
 from .groups import category_mask, concatenated
 from .kinds import KERNEL_TYPES
 from .op_events import promoted_of, slice_lanes

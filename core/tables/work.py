@@ -9,28 +9,16 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 from ..base.arrays import I64, AnyArray
-from ..base.kineto import GROUPS, NOT_LAUNCHED, RUNTIME
+from ..base.kineto import work_of_categories
+from ..index.flex import flex_work, is_flex
 from ..index.store import Index
-from .devices import WORK, Device, allocations_of, devices, flex_rank, kernel_types, lane_categories
-from .flex import flex_work, is_flex
+from .devices import Device, allocations_of, devices, flex_rank, kernel_types, lane_categories
 from .groups import category_mask
 from .scope import Scope
 from .slices import Slices
 
 KindRule: TypeAlias = Callable[[Index, AnyArray, AnyArray], AnyArray]
 """(index, names, categories) -> indexes into KERNEL_TYPES; 255 for slices of no type."""
-
-NOT_WORK = (
-    NOT_LAUNCHED
-    | {"user_annotation", "Trace", "overhead", "cuda_profiler_range"}
-    | GROUPS["op"]
-    | GROUPS["python"]
-    | GROUPS["runtime"]
-    | RUNTIME
-)
-"""Categories of host slices. On a device whose categories are unknown every slice is work except these, which
-are found there when a process of the host has the label of a device.
-"""
 
 
 @dataclass(frozen=True)
@@ -101,8 +89,7 @@ def work_of(scope: Scope) -> tuple[Work, ...]:
 def _gather(scope: Scope, device: Device) -> Work:
     index = scope.trace.indexes[device.source]
     present = set().union(*(lane_categories(index, scope.trace.lanes[at].rows) for at in device.lanes))
-    counted = (present & WORK) or {category for category in present if category not in NOT_WORK}
-    is_work = category_mask(index, counted)
+    is_work = category_mask(index, work_of_categories(present))
     no_work = np.empty(0, np.uint32) if scope.allocations else allocations_of(index)
     only = flex_work(index) if is_flex(index) else None
     parts: list[tuple[AnyArray, ...]] = []

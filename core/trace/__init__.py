@@ -15,7 +15,7 @@ from ..base.progress import CancelledCallback, ProgressCallback, never, no_progr
 from ..index.analyzer import analyzer_notes
 from ..index.captures import Capture, Member
 from ..index.choice import Choice
-from ..index.format import LaneKind, RowKind
+from ..index.format import LaneKind, LaneRole, RowKind
 from ..index.options import DEFAULT_OPTIONS, IndexOptions
 from ..index.store import Index
 from ..query.args import Arguments
@@ -130,7 +130,7 @@ class Trace(TraceSlices):
     @property
     def _may_hold_ranks(self) -> bool:
         """Whether there are several files, or a job trace, whose processes are ranks."""
-        from ..tables.flex import is_flex  # as above
+        from ..index.flex import is_flex  # as above
 
         return len(self.members) > 1 or (len(self.indexes) == 1 and is_flex(self.indexes[0]))
 
@@ -308,6 +308,7 @@ __all__ = [
     "Lane",
     "LaneKind",
     "LaneList",
+    "LaneRole",
     "Launched",
     "Link",
     "Process",

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import accumulate, chain
+from types import MappingProxyType
+
+import numpy as np
 
 from ..base.arrays import I64
 from ..base.clock import Clocks
 from ..base.ids import SliceId
+from ..base.kineto import RUNTIME
 from ..base.short_names import short_name
-from ..index.format import RowKind
+from ..index.format import LaneRole, RowKind
 from ..index.store import Index
 from ..query import row_facts, samples
 from ..query.busy import Busy, busy_of, lane_cells, spans, work_cells
@@ -43,6 +47,7 @@ class TraceLanes:
         self._positions: dict[SliceId, int] = {}
         self._launches: dict[int, Launches] = {}
         self._spans: dict[Clocks, tuple[int, int]] = {}
+        self._besides_work: dict[int, frozenset[int]] = {}
 
     def close(self) -> None:
         """Release all mappings and locks."""
@@ -104,9 +109,27 @@ class TraceLanes:
         """Return what the rows of a lane hold, from their sums."""
         return row_facts.RowColumns(self.indexes[lane.source], lane.rows)
 
-    def ns_by_lane(self, source: int, categories: Collection[int]) -> dict[int, int]:
-        """Return by lane number how long slices of some categories take, of lanes that have any."""
-        return row_facts.ns_by_lane(self.indexes[source], categories)
+    @cached_property
+    def launching_lanes(self) -> Mapping[int, int]:
+        """The places in `lanes` of the host's threads that call a device's runtime, and for how many ns."""
+        ns_of: dict[int, int] = {}
+        for index, base in zip(self.indexes, self._lane_bases):
+            calls = [number for number, category in enumerate(index.categories) if category in RUNTIME]
+            for number, ns in row_facts.ns_by_lane(index, calls).items():
+                if ns and index.lanes[number]["role"] == LaneRole.HOST:
+                    ns_of[base + number] = ns
+        return MappingProxyType(ns_of)
+
+    @cached_property
+    def device_lanes(self) -> frozenset[int]:
+        """The places in `lanes` of devices' lanes, and of counters of processes that have some."""
+        lanes = set()
+        for index, base in zip(self.indexes, self._lane_bases):
+            is_device = index.lanes["role"] == LaneRole.DEVICE
+            owners = np.unique(index.lanes["process"][is_device])
+            measured = (index.lanes["role"] == LaneRole.TELEMETRY) & np.isin(index.lanes["process"], owners)
+            lanes.update((base + np.flatnonzero(is_device | measured)).tolist())
+        return frozenset(lanes)
 
     @cached_property
     def drawn_categories(self) -> tuple[str, ...]:
@@ -192,11 +215,13 @@ class TraceLanes:
         lane: Lane,
         edges: Sequence[int] | I64,
         clocks: Clocks = NO_CLOCKS,
-        leaving_out: Collection[int] = (),
     ) -> Cells:
-        """Return what the cells show of a device's lane; slices of the categories left out are no work."""
+        """Return what the cells show of the work on a device's lane: annotations and waits are none."""
+        index = self.indexes[lane.source]
+        if lane.source not in self._besides_work:
+            self._besides_work[lane.source] = row_facts.categories_besides_work(index)
         offset = clocks.offset(lane.source, lane.pid)
-        return work_cells(self.indexes[lane.source], lane.number, edges, offset, leaving_out)
+        return work_cells(index, lane.number, edges, offset, self._besides_work[lane.source])
 
     def busy(
         self, edges: Sequence[int] | I64, clocks: Clocks = NO_CLOCKS, lanes: Sequence[int] | None = None
@@ -223,10 +248,6 @@ class TraceLanes:
     def slice_category(self, row: Row, at: int) -> str:
         """Return the category of the slice at an index within its row."""
         return self._category(row.source, self.position(row, at))
-
-    def first_category(self, lane: Lane) -> str:
-        """Return the category of the first slice of a lane's top row."""
-        return self._category(lane.source, int(self.indexes[lane.source].rows[lane.rows.start]["first"]))
 
     def text_count(self, source: int) -> int:
         """Return how many different texts (names, categories, values) a source has."""

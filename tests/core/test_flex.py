@@ -13,10 +13,10 @@ from tests.events import begin, end, index_of
 from tracelane.core import open_trace
 from tracelane.core.index.captures import captures_of, members_of
 from tracelane.core.index.file_facts import file_facts
+from tracelane.core.index.flex import is_flex
 from tracelane.core.tables.attribution import scope_of_step
 from tracelane.core.tables.breakdown import breakdown
 from tracelane.core.tables.findings.judge import findings
-from tracelane.core.tables.flex import is_flex
 from tracelane.core.tables.kernels import kernels
 from tracelane.core.tables.rank_tables import analyse_ranks
 from tracelane.core.tables.scope import Scope

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from tracelane.core.base.clock import Clocks
-from tracelane.core.index.format import LaneKind
+from tracelane.core.index.format import LaneKind, LaneRole
 from tracelane.core.trace import Lane, Process, Trace
 
 
@@ -28,13 +28,8 @@ class FakeTrace:
         """Return none: a lane's slices are only counted."""
         return ()
 
-    def first_category(self, lane: Lane) -> str:
-        """Return none."""
-        return ""
-
-    def ns_by_lane(self, source: int, categories: Sequence[int]) -> dict[int, int]:
-        """Return no time: nothing is known of the slices."""
-        return {}
+    device_lanes: frozenset[int] = frozenset()
+    launching_lanes: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass
@@ -80,6 +75,7 @@ def fake_trace(*processes: Sequence[LaneSpec], empty: int = 0, labels: Sequence[
                     first + position,
                     first + position,
                     spec.kind,
+                    LaneRole.DEVICE if "stream" in spec.title or label not in ("", "CPU") else LaneRole.HOST,
                     str(number),
                     str(position),
                     spec.title,
@@ -96,4 +92,5 @@ def fake_trace(*processes: Sequence[LaneSpec], empty: int = 0, labels: Sequence[
                 )
             )
             row += spec.rows
-    return cast(Trace, FakeTrace(tuple(made_processes), lanes))
+    devices = frozenset(lane.index for lane in lanes if lane.role is LaneRole.DEVICE)
+    return cast(Trace, FakeTrace(tuple(made_processes), lanes, device_lanes=devices))

@@ -20,7 +20,7 @@ from tracelane.tui.draw.folds import toggle_fold
 from tracelane.tui.draw.layout import Layout
 from tracelane.tui.draw.line import LineKind, lane_key
 from tracelane.tui.draw.opening import LEAST_HOST_ROWS, with_devices_in_view
-from tracelane.tui.draw.presets import PRESETS, device_lanes, launching_lanes
+from tracelane.tui.draw.presets import PRESETS, device_lanes
 from tracelane.tui.fitting import fit_to_screen
 from tracelane.tui.session import FOLD_ROWS, RowKey, Session, Viewport
 
@@ -76,7 +76,7 @@ def test_devices_and_their_launching_thread_are_seen(
     """
     trace = open_trace(CORPUS / path, index_dir=corpus_cache)
     fit = fit_to_screen(trace, first_session(trace, 64), *size, has_marks=False)
-    threads = launching_lanes(trace)
+    threads = trace.launching_lanes
     expected = {number for number in device_lanes(trace) if trace.lanes[number].slices}
     expected |= {max(threads, key=threads.__getitem__)} if threads else set()
     layout = Layout(trace, fit.session)

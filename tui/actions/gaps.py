@@ -13,7 +13,6 @@ from tracelane.core.tables.gap import GapBounds, longest_gap_on_lane, next_gap_o
 from tracelane.core.trace import Lane, Row, Trace
 
 from ..draw.line import lane_key
-from ..draw.quiet import no_work
 from ..session import RowKey, Session
 from ..things import gap_thing, row_of, thing_by_id
 from .refusal import Refusal
@@ -82,7 +81,7 @@ def _device_row(scene: Scene) -> RowKey | None:
 
 def _work_ns(trace: Trace, lane: Lane, clocks: Clocks) -> int:
     """Return for how long a device works on a lane, from prefix sums."""
-    cells = trace.work_cells(lane, trace.opening_span, clocks, no_work(trace, lane.source))
+    cells = trace.work_cells(lane, trace.opening_span, clocks)
     return int(cells.busy[0])
 
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tracelane.core.base.ids import SliceId
+from tracelane.core.base.slice_kinds import SliceKind, slice_kind
 
 from ..session import Session
 from ..steps import step_at, step_marks
@@ -17,8 +18,6 @@ from .refusal import Refusal
 
 if TYPE_CHECKING:
     from .table import Scene
-
-ANNOTATIONS = ("user_annotation", "gpu_user_annotation")
 
 
 def begun_or_ended(scene: Scene) -> Session:
@@ -98,7 +97,8 @@ def _noted(scene: Scene) -> tuple[int, int] | None:
     """Return the time of the selected slice if it is an annotation, else None."""
     identity = scene.session.selection
     detail = scene.trace.detail(identity) if isinstance(identity, SliceId) else None
-    return _selected(scene) if detail is not None and detail.category in ANNOTATIONS else None
+    is_annotation = detail is not None and slice_kind(detail.category) is SliceKind.ANNOTATION
+    return _selected(scene) if is_annotation else None
 
 
 def without_range(session: Session) -> Session:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tracelane.core.trace import Lane, Trace
+from tracelane.core.trace import Lane, LaneRole, Trace
 
 from ..session import FOLD_ROWS, Session
 from .line import Line, LineKind
-from .quiet import is_device
 
 
 def rows_shown(lane: Lane, session: Session, rows: int) -> int:
     """Return how many of so many rows a lane opens with; one that is a row deeper shows it, uncounted."""
-    most = session.device_rows if is_device(lane) else session.host_rows or FOLD_ROWS
+    most = session.device_rows if lane.role is LaneRole.DEVICE else session.host_rows or FOLD_ROWS
     return most + 1 if rows == most + 1 else most
 
 

@@ -9,7 +9,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, TypeAlias
 
 from tracelane.core.index.format import LaneKind
-from tracelane.core.trace import Lane, Process, Trace
+from tracelane.core.trace import Lane, LaneRole, Process, Trace
 
 from ..session import LaneKey, RowKey, Session
 from .folds import is_outside, rows_shown
@@ -17,7 +17,7 @@ from .frames import FoldedFrames, folded_frames
 from .line import Line, LineKind, alike, has_overlaps, holders, lane_key, process_key
 from .only import only_lanes
 from .presets import is_left_out, lanes_in_order, ordered
-from .quiet import is_device, quiet_lanes
+from .quiet import quiet_lanes
 from .ranks import by_rank, opens_folded
 
 if TYPE_CHECKING:
@@ -241,7 +241,7 @@ class Layout:
         folded = key in session.folded or unasked
         members = [number for _, lanes, silent in content for number in (*lanes, *silent)]
         # What an accelerator does tells the ranks apart; their hosts are always busy.
-        devices = [number for number in members if is_device(self.trace.lanes[number])]
+        devices = [number for number in members if self.trace.lanes[number].role is LaneRole.DEVICE]
         if folded:
             for number in members:
                 self._block_of_lane[number] = len(self._blocks)
@@ -287,7 +287,9 @@ class Layout:
     def _opens_folded(self, process: Process, lanes: Sequence[int], session: Session) -> bool:
         if process.aside or len(lanes) > FOLD_LANES:
             return True
-        return not session.host_rows and not any(is_device(self.trace.lanes[number]) for number in lanes)
+        return not session.host_rows and not any(
+            self.trace.lanes[number].role is LaneRole.DEVICE for number in lanes
+        )
 
     def _is_hidden(self, number: int, lane: Lane, session: Session) -> bool:
         if session.hidden_lanes and lane_key(lane) in session.hidden_lanes:

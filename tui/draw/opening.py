@@ -11,7 +11,7 @@ from tracelane.core.trace import Process, Trace
 from ..session import FOLD_ROWS, RowKey, Session
 from .layout import Layout
 from .line import lane_key
-from .presets import device_lanes, launching_lanes
+from .presets import device_lanes
 
 LEAST_HOST_ROWS = 3
 """Threads that launch show at least so many rows."""
@@ -33,7 +33,7 @@ def with_devices_in_view(trace: Trace, session: Session, height: int) -> Session
     if Layout(trace, session).height <= height:
         return session
     devices = sorted(number for number in device_lanes(trace) if trace.lanes[number].slices)
-    threads = sorted(launching_lanes(trace).items(), key=lambda pair: -pair[1])
+    threads = sorted(trace.launching_lanes.items(), key=lambda pair: -pair[1])
     first = [number for number, _ in threads[:1]]
 
     def seen(session: Session, numbers: Sequence[int]) -> bool:

@@ -21,7 +21,6 @@ from ..session import Session, Viewport
 from .labels import fit, length_title
 from .lines import LineContext
 from .presets import device_lanes
-from .quiet import no_work
 from .segments import ascii_segments
 
 if TYPE_CHECKING:
@@ -64,7 +63,7 @@ def _busy_levels(trace: Trace, width: int, offsets: frozenset[tuple[ClockKey, in
         best = np.full(width, -1, np.int64)
         for lane in fullest:
             if lanes is device:
-                cells = trace.work_cells(lane, edges, clocks, no_work(trace, lane.source))
+                cells = trace.work_cells(lane, edges, clocks)
             else:
                 cells = trace.cells(_fullest_row(trace, lane), edges, clocks)
             level = np.maximum(1, np.rint(8 * np.minimum(1.0, cells.busy / room)))

@@ -15,6 +15,8 @@ from rich.color import Color, ColorSystem
 from rich.color_triplet import ColorTriplet
 from rich.style import Style
 
+from tracelane.core.base.slice_kinds import SliceKind, slice_kind
+
 from .colour import ANSI, BLACK, RGB, WHITE, blend, coloured_256, oklch, shown_as, text_on
 from .runs import FULL
 
@@ -92,50 +94,22 @@ FAMILIES: dict[str, Hue] = {
 """Hue, chroma and lightness were searched for so that what stands side by side in a trace differs for
 everybody, for red-green-blind eyes too: tests/tui/test_palette.py says by how much.
 """
-CATEGORIES: dict[str, str] = {
-    "cpu_op": "cpu_op",
-    "operator": "cpu_op",
-    "python_function": "python",
-    "user_annotation": "annotation",
-    "gpu_user_annotation": "annotation",
-    "annotation": "annotation",
-    "kernel": "kernel",
-    "hpu_op": "kernel",
-    "mtia_ccp_events": "kernel",
-    "concurrent_kernel": "kernel",
-    "gpu_memcpy": "memcpy",
-    "memcpy": "memcpy",
-    "gpu_memset": "memset",
-    "memset": "memset",
-    "overhead": "overhead",
-    "collective_comm": "collective",
-    "collective": "collective",
-    "nccl": "collective",
-    "hccl": "collective",
-    "communication": "collective",
-    "cpu_instant_event": "memory",
-    "memory": "memory",
-    "gpu_memory": "memory",
-    "cuda_sync": "sync",
-    "xpu_sync": "sync",
-    "cuda_event": "sync",
-    "trace": "trace",
+FAMILY_OF = {
+    SliceKind.OP: "cpu_op",
+    SliceKind.PYTHON: "python",
+    SliceKind.ANNOTATION: "annotation",
+    SliceKind.CALL: "runtime",
+    SliceKind.DRIVER_CALL: "driver",
+    SliceKind.KERNEL: "kernel",
+    SliceKind.COPY: "memcpy",
+    SliceKind.FILL: "memset",
+    SliceKind.COLLECTIVE: "collective",
+    SliceKind.WAIT: "sync",
+    SliceKind.MEMORY: "memory",
+    SliceKind.OVERHEAD: "overhead",
+    SliceKind.PROFILER: "trace",
 }
-"""Lower-cased category -> family; `*_runtime` and `*_driver` besides."""
-COLLECTIVES = (
-    "nccl",
-    "rccl",
-    "hccl",
-    "hcoll",
-    "HCOLL",
-    "gloo:",
-    "oneccl",
-    "ncclkernel",
-    "ncclDevKernel",
-    "spyreccl",
-    "c10d::",
-    "record_param_comms",
-)
+"""The colour family of each kind of slice; others have one by a hash of their name or category."""
 
 CNAMES: dict[str, RGB] = {
     "thread_state_uninterruptible": (182, 125, 143),
@@ -204,17 +178,7 @@ def key_of(category: str, name: str, cname: str = "", colour_by: str = "category
         return key_of_value(cname)
     if colour_by == "name" or not category:
         return key_of_name(name)
-    low = category.lower()
-    family = CATEGORIES.get(low)
-    if family in ("kernel", "cpu_op", "annotation", None) and name.startswith(COLLECTIVES):
-        return "collective"
-    if family is not None:
-        return family
-    if low.endswith("runtime"):
-        return "runtime"
-    if low.endswith("driver"):
-        return "driver"
-    return key_of_name(category)
+    return FAMILY_OF.get(slice_kind(category, name)) or key_of_name(category)
 
 
 class Look(Enum):

@@ -26,7 +26,6 @@ from .argument_colours import BY_ARGUMENT, ArgumentColours
 from .drawn_rows import BusyRow, DrawnRow, InstantRow, SampleRow, SliceRow
 from .palette import key_of, key_of_name
 from .presets import device_lanes
-from .quiet import no_work
 from .runs import FULL, HIT, OVERLAP, RAGGED, WHOLE, Facts, InstantCell, ManyNames, Run, slice_runs
 from .segments import COUNT_FROM, levels_of
 
@@ -265,9 +264,10 @@ class RowReader:
     def _look_up(self, source: int, name: int, category: int, cname: int, colour_by: str) -> tuple[str, str]:
         raw = self.trace.text(source, name)
         label = safe(short_name(raw))
+        of_slice = self.trace.categories(source)[category] if category >= 0 else ""
         key = key_of(
-            self.trace.categories(source)[category] if category >= 0 else "",
-            raw if raw.startswith("nccl") else label,
+            of_slice,
+            raw if of_slice and colour_by == "category" else label,  # a short name may hide a collective
             self.trace.text(source, cname) if cname >= 0 else "",
             colour_by,
         )
@@ -327,7 +327,7 @@ class RowReader:
         if left is not None and left.hits.covers(lane.source) and (lane.slices or lane.unclosed):
             return left.lane_cells(lane, edges)
         if lane.slices and lane.index in device_lanes(self.trace):
-            return self.trace.work_cells(lane, edges, leaving_out=no_work(self.trace, lane.source))
+            return self.trace.work_cells(lane, edges)
         return self.trace.lane_cells(lane, edges)
 
     # -- selection ------------------------------------------------------------------------------------------

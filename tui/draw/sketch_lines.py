@@ -18,7 +18,6 @@ from .labels import fit, fit_middle
 from .lines import LineContext, with_cursor
 from .overview import overview_line, window
 from .palette import Look as RunLook
-from .quiet import names_device
 from .ruler import Origin, ruler_lines
 from .segments import ascii_segments
 
@@ -96,7 +95,7 @@ def sketch_segments(
     view = session.viewport if session.viewport.width == look.area else session.viewport.resized(look.area)
     area = []
     levels = sketch_levels(sketch, line.lane, view)
-    has_bars = not palette.shaded or names_device("", line.process.title, line.lane.title)
+    has_bars = not palette.shaded
     for level, cells in groupby(levels):
         count = sum(1 for _ in cells)
         if level > 0 and not has_bars:

@@ -13,6 +13,7 @@ from rich.style import Style
 from rich.text import Text
 
 from tracelane.core.base.ids import SliceId
+from tracelane.core.base.kineto import WORK
 from tracelane.core.base.safe_text import json_text, safe
 from tracelane.core.base.short_names import short_name
 from tracelane.core.base.units import format_count, format_ns, format_share
@@ -21,7 +22,6 @@ from tracelane.core.logs.overlay import Overlay, Reading
 from tracelane.core.logs.range_values import statistics_of
 from tracelane.core.query.args import Arguments
 from tracelane.core.query.detail import SliceDetail
-from tracelane.core.tables.devices import WORK
 from tracelane.core.trace import Link, Trace
 
 from ..clock import TimeWriter

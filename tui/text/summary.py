@@ -97,6 +97,7 @@ LANES = TableSchema(
         Column("process", "process", "text"),
         Column("lane", "lane", "text"),
         Column("kind", "kind", "text"),
+        Column("role", "role", "text"),
         Column("slices", "slices", "count"),
         Column("depth", "depth", "count"),
         Column("overlapping", "overlapping", "count"),
@@ -130,6 +131,7 @@ def info_tables(trace: Trace) -> list[Table]:
             "process": lane.process.title,
             "lane": lane.title,
             "kind": LaneKind(lane.kind).name.lower(),
+            "role": lane.role.name.lower(),
             **{key: getattr(lane, key) for key in ("slices", "depth", "overlapping", "instants", "samples")},
         }
         for lane in trace.lanes
@@ -145,6 +147,7 @@ def _lane(lane: Lane) -> dict[str, Any]:
         "tid": _value(lane.tid),
         "name": lane.name,
         "kind": LaneKind(lane.kind).name.lower(),
+        "role": lane.role.name.lower(),
         "slices": lane.slices,
         "depth": lane.depth,
         "rows": len(lane.rows),

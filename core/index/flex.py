@@ -11,7 +11,7 @@ import re
 import numpy as np
 
 from ..base.arrays import U32
-from ..index.store import Index
+from .store import Index
 
 WORK = re.compile(r"\bCmpt Exec\b|\bDma[IO]\b|\bSenRdma(Send|Rec)|\bAllReduce\b")
 """Computing, moving data in and out, and between cards. `Cmpt Prep` prepares work, and is none."""

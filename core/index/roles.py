@@ -1,0 +1,113 @@
+"""What each lane of an index is: a device's, the host's, telemetry or the profiler's own.
+
+Decided once, when the index is built; everything above asks `Lane.role`. A lane has its role by the first of
+these rules that tells:
+
+1. a counter is telemetry; processes that Kineto names "Spans" and "Traces" are the profiler's own;
+2. FLEX job traces have neither categories nor labels: a lane that holds device work by name is a device's;
+3. the categories of its slices: one of a device's (kernel, copy, device annotation, wait) makes the lane a
+   device's; if all are the host's (operators, runtime calls, Python frames) it is the host's, though its
+   process may have a device's label, where profilers put thread 0; if all are overhead the profiler's;
+4. the process: slices without a category that tells are a device's where the process has a device's label
+   ("AIU 0"), or only a device and its number as its name ("GPU2").
+
+Everything else is the host's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+
+import numpy as np
+
+from ..base.arrays import U8, AnyArray, concatenated_ranges
+from ..base.kineto import GROUPS, RUNTIME, Categories, vendor_of
+from .flex import flex_work, is_flex
+from .format import LaneKind, LaneRole, RowKind
+from .store import Index
+
+DEVICE = GROUPS["device"]
+PROFILER = frozenset({"overhead", "Trace"})
+HOST: Categories = RUNTIME | GROUPS["op"] | GROUPS["python"] | PROFILER
+"""Categories of what only the host does, beside what the profiler does."""
+PROFILERS_OWN = frozenset({'"Spans"', '"Traces"'})
+"""Pids, as JSON texts, under which Kineto files notes about itself."""
+KINDS = "GPU|AIU|SPYRE|CUDA|XPU|MTIA|HPU|NPU|TPU|MPS"
+LABEL = re.compile(rf"^\s*({KINDS})\b[ :#]*(\d+)?", re.IGNORECASE)
+NAME = re.compile(rf"^\s*({KINDS})[ :#_-]?(\d+)\s*$", re.IGNORECASE)
+KNOWN_VENDORS = {"cuda": "CUDA", "xpu": "XPU", "mtia": "MTIA", "privateuse1": "PRIVATEUSEONE"}
+"""How categories begin -> what torch calls the devices; also those of ROCm begin with "cuda"."""
+
+
+def lane_roles(index: Index) -> U8:
+    """Return the LaneRole of each lane of an index, by the rules at the top of this file."""
+    lanes, texts = index.lanes, _process_texts(index)
+    roles = np.full(len(lanes), LaneRole.HOST, np.uint8)
+    if is_flex(index):
+        roles[_lanes_of(index, np.isin(index.column("slices.name"), flex_work(index)))] = LaneRole.DEVICE
+    else:
+        labelled = [bool(device_label(index, labels) or NAME.match(name)) for _, name, labels in texts]
+        in_labelled = np.array(labelled, np.bool_)[lanes["process"]]
+        beyond_host = _lanes_holding(index, lambda category: category not in HOST)
+        beyond_profiler = _lanes_holding(index, lambda category: category not in PROFILER)
+        roles[(lanes["slices"] > 0) & ~beyond_profiler] = LaneRole.PROFILER
+        roles[_lanes_holding(index, DEVICE.__contains__) | (beyond_host & in_labelled)] = LaneRole.DEVICE
+    is_own = np.array([pid in PROFILERS_OWN and not name for pid, name, _ in texts], np.bool_)
+    roles[is_own[lanes["process"]]] = LaneRole.PROFILER
+    roles[lanes["kind"] == LaneKind.COUNTER] = LaneRole.TELEMETRY
+    return roles
+
+
+def _process_texts(index: Index) -> list[tuple[str, str, str]]:
+    """Return (pid as JSON text, name, labels) of each process."""
+    return [
+        (index.string(pid), index.string(name), index.string(labels))
+        for pid, name, labels, *_ in index.processes.tolist()
+    ]
+
+
+def _lanes_holding(index: Index, is_one: Callable[[str], bool]) -> AnyArray:
+    """Return which lanes hold a slice of a category for which this is true, from what the rows list."""
+    mask = np.array([is_one(category) for category in index.categories], np.bool_)
+    rows = index.rows[index.rows["kind"] == RowKind.SLICES]
+    counts = rows["category_count"].astype(np.int64)
+    listed = index.column("row_categories")[concatenated_ranges(rows["categories"].astype(np.int64), counts)]
+    holding = np.zeros(len(index.lanes), np.bool_)
+    holding[np.repeat(rows["lane"], counts)[mask[listed]]] = True
+    return holding
+
+
+def _lanes_of(index: Index, chosen: AnyArray) -> AnyArray:
+    """Return which lanes hold one of the slices that a mask over all positions chooses."""
+    rows = index.rows[index.rows["kind"] == RowKind.SLICES]
+    rows = rows[np.argsort(rows["first"], kind="stable")]
+    at = np.searchsorted(rows["first"], np.flatnonzero(chosen), "right") - 1
+    holding = np.zeros(len(index.lanes), np.bool_)
+    holding[rows["lane"][at]] = True
+    return holding
+
+
+def device_label(index: Index, labels: str) -> re.Match[str] | None:
+    """Return the device that a process's labels name, as (kind, number): "AIU 0", or "MUSA 1" in a file whose
+    runtime is that vendor's.
+    """
+    if not labels:
+        return None
+    if match := LABEL.match(labels):
+        return match
+    words = "|".join(re.escape(word) for word in vendors(tuple(index.categories)))
+    return re.match(rf"^\s*({words})\b[ :#]*(\d+)?", labels, re.IGNORECASE) if words else None
+
+
+@lru_cache(maxsize=64)
+def vendors(categories: tuple[str, ...]) -> tuple[str, ...]:
+    """Return what the devices are called whose runtimes a file has calls of, as its categories tell."""
+    known = [
+        word
+        for vendor, word in KNOWN_VENDORS.items()
+        if any(category.startswith(f"{vendor}_") for category in categories)
+    ]
+    others = [vendor_of(category).upper() for category in categories if category in RUNTIME]
+    return tuple(dict.fromkeys([*known, *filter(None, others)]))
