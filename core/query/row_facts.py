@@ -96,17 +96,18 @@ def categories_besides_work(index: Index) -> frozenset[int]:
     return frozenset(number for number in present if index.categories[number] not in work)
 
 
-def slice_kind_codes(index: Index) -> U8:
-    """Return the kind of each slice as its place in SliceKind; each name in a category is asked once."""
-    categories, names = index.column("slices.category"), index.column("slices.name")
-    numbers = {kind: place for place, kind in enumerate(SliceKind)}
-    by_category = np.array([numbers[slice_kind(category)] for category in index.categories], np.uint8)
+def slice_kind_codes(index: Index, categories: AnyArray, names: AnyArray) -> U8:
+    """Return the kind of each of some slices as its place in SliceKind, from the numbers of their categories
+    and names; each name in a category is looked at once.
+    """
+    code_of = {kind: code for code, kind in enumerate(SliceKind)}
+    by_category = np.array([code_of[slice_kind(category)] for category in index.categories], np.uint8)
     codes: U8 = by_category[categories]
     for number, category in enumerate(index.categories):
         if may_communicate(category):
             here = np.flatnonzero(categories == number)
             distinct, which = np.unique(names[here], return_inverse=True)
-            kinds = [numbers[slice_kind(category, text)] for text in index.strings(distinct)]
+            kinds = [code_of[slice_kind(category, text)] for text in index.strings(distinct)]
             codes[here] = np.array(kinds, np.uint8)[which]
     return codes
 

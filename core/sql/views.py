@@ -189,7 +189,8 @@ class QueryTables:
             case "step":
                 return self._step_places(index, source, positions)
             case "slice_kind":
-                return slice_kind_codes(index)[at]
+                columns = (index.column(f"slices.{key}")[at] for key in ("category", "name"))
+                return slice_kind_codes(index, *columns)
             case _:
                 values = index.column(f"slices.{name}")[at]
                 return values

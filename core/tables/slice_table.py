@@ -15,6 +15,8 @@ import numpy as np
 from ..base.arrays import I64, AnyArray
 from ..base.errors import UsageError
 from ..base.short_names import short_name
+from ..base.slice_kinds import SliceKind
+from ..query.row_facts import slice_kind_codes
 from ..query.titles import plain
 from .attribution import WorkBySteps, work_by_steps
 from .schema import Column, TableSchema
@@ -27,6 +29,7 @@ SLICE_COLUMNS = (
     Column("name", "name", "text", is_name=True),
     Column("short_name", "short name", "text", detail=True),
     Column("category", "category", "text"),
+    Column("slice_kind", "slice kind", "text", detail=True),
     Column("ts", "start", "ns", moment=True),
     Column("dur", "duration", "ns"),
     Column("self", "self", "ns"),
@@ -35,6 +38,7 @@ SLICE_COLUMNS = (
     Column("process", "process", "text"),
     Column("pid", "pid", "text", detail=True),
     Column("tid", "tid", "text", detail=True),
+    Column("role", "role", "text", detail=True),
     Column("step", "step", "text"),
     Column("rank", "rank", "id", detail=True),
 )
@@ -128,6 +132,11 @@ class ChunkColumns:
                 return chunk.names, lambda numbers: [short_name(text) for text in index.strings(numbers)]
             case "category":
                 return chunk.categories, lambda numbers: [index.categories[n] for n in numbers.tolist()]
+            case "slice_kind":
+                codes = slice_kind_codes(index, chunk.categories, chunk.names)
+                return codes, lambda numbers: [list(SliceKind)[n].value for n in numbers.tolist()]
+            case "role":
+                return chunk.lanes, lambda numbers: [lanes[n].role.name.lower() for n in numbers.tolist()]
             case "lane":
                 return chunk.lanes, lambda numbers: [lanes[n].title for n in numbers.tolist()]
             case "process":

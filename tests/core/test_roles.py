@@ -141,7 +141,8 @@ def test_kinds_of_slices(path: str, corpus_cache: Path) -> None:
     """Each slice has the kind that its category and name say, in SQL as in the viewer's colours."""
     trace = open_trace(CORPUS / path, index_dir=corpus_cache)
     index = trace.indexes[0]
-    kinds = [list(SliceKind)[code] for code in slice_kind_codes(index).tolist()]
+    numbers = [index.column(f"slices.{key}") for key in ("category", "name")]
+    kinds = [list(SliceKind)[code] for code in slice_kind_codes(index, *numbers).tolist()]
     names = index.strings(index.column("slices.name"))
     categories = [index.categories[number] for number in index.column("slices.category").tolist()]
     assert kinds == [slice_kind(category, name) for category, name in zip(categories, names)]

@@ -123,7 +123,7 @@ def test_slices_are_those_of_the_trace(engine: str, small: Trace, demo: Trace) -
         table = slice_table(Scope(trace, clocks=trace.clocks))
         rows = rows_of(trace, "select * from slices order by ts, id", engine)
         own = [tuple(table[key].tolist()[at] for key in NAMES) for at in range(len(table))]
-        assert [(*row[:12], row[12] or "", -1 if row[13] is None else row[13]) for row in rows] == own
+        assert [(*row[:14], row[14] or "", -1 if row[15] is None else row[15]) for row in rows] == own
 
 
 @engines
