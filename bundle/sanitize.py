@@ -24,7 +24,13 @@ FLAGS = (
 )
 RUNTIMES = ("libasan.so", "libclang_rt.asan-x86_64.so", "libclang_rt.asan-aarch64.so", "libclang_rt.asan.so")
 """The shared sanitizer of gcc, and clang's names for it: Python has none, so it is loaded before all else."""
-TESTS = ("tests/core/native", "tests/core/test_scanner.py", "-k", "not every_trace")
+TESTS = (
+    "tests/core/native",
+    "tests/core/test_scanner.py",
+    "tests/core/test_time_limit.py",
+    "-k",
+    "not every_trace",
+)
 MUTANTS, FEW = "TRACELANE_MUTANTS", "400"
 """How many mutants of traces the scanner's tests try: fewer than by default, as all takes longer here."""
 LIBRARY = "TRACELANE_NATIVE"

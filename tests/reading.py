@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,7 +14,11 @@ import numpy as np
 
 from tests.batches import Part, parts_of_batches
 from tracelane.core.base.arrays import U8
+from tracelane.core.base.errors import UnreadableError
 from tracelane.core.base.progress import CancelledCallback, ProgressCallback, never, no_progress
+from tracelane.core.index.ingest import ingest_index
+from tracelane.core.index.options import IndexOptions
+from tracelane.core.index.version import MANIFEST
 from tracelane.core.read.batch import Batch, ColumnBuffers, PlainNumbering, StringTable
 from tracelane.core.read.batch_store import BatchStore
 from tracelane.core.read.chunks import CHUNK_SIZE, LONGEST_EVENT, ChunkReader
@@ -154,3 +160,31 @@ def read_parts(
         ) as reading:
             result = reading.read()
         return result, parts_of_batches(result.batches, result.tables)
+
+
+def index_contents(path: Path, folder: Path, decoder: str) -> dict[str, bytes]:
+    """Index a file anew by one scanner; return the bytes of all files of the index, the entries of its
+    manifest one by one, and why there is none where there is none.
+    """
+    with TemporaryDirectory(dir=folder) as name:
+        options = IndexOptions(index_dir=Path(name), decoder=decoder, threads=1)
+        try:
+            index = ingest_index(path, options)
+        except UnreadableError as error:
+            return {"refused": str(error).encode()}
+        with closing(index):
+            contents = {file.name: file.read_bytes() for file in index.folder.iterdir() if file.is_file()}
+    manifest = json.loads(contents.pop(MANIFEST))
+    del manifest["checksum"]
+    return contents | {f"{MANIFEST} {key}": json.dumps(value).encode() for key, value in manifest.items()}
+
+
+def index_differences(path: Path, folder: Path) -> list[str]:
+    """Return in what the indexes differ that the native scanner and the plain one make of a file."""
+    native, plain = (index_contents(path, folder, decoder) for decoder in ("native", "python"))
+    names = sorted(native.keys() | plain.keys())
+    return [
+        f"{name}: {native.get(name, b'')[:200]!r} and {plain.get(name, b'')[:200]!r}"
+        for name in names
+        if native.get(name) != plain.get(name)
+    ]

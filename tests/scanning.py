@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tests.batches import Part
+from tests.boundary_times import BOUNDARY_TEXTS
 from tracelane.core.read.batch import ColumnBuffers, PlainNumbering
 from tracelane.core.read.promoted import PromotedTable
 from tracelane.core.read.scan_native import NativeScanner
@@ -98,7 +99,7 @@ _PIECES = [
     b"\xc3\xa9", b"\xed\xa0\x80", b"\xf0\x9f\x98\x80", b"-", b"+", b".", b"e", b"E", b"0", b"9", b"00",
     b"1e5", b"-0", b"0.5", b"1.50", b"1e999", b"1e-400", b"9223372036854775807", b"9223372036854775808",
     b"-9223372036854775809", b"18446744073709551616", b"0.0005", b"1.0005", b"1717171717171717.1235",
-    b"4611686018427387.904", b"4611686018427388", b"null", b"true", b"false", b"NaN", b"-Infinity", b"tru",
+    *(text.encode() for text in BOUNDARY_TEXTS), b"null", b"true", b"false", b"NaN", b"-Infinity", b"tru",
     b"\\u00e9", b"\\ud83d\\ude00", b"\\ud800", b"\\u0022", b"\\n", b"\\x", b'"ph"', b'"ts"', b'"dur"',
     b'"args": {}', b'"args": null', b'"attr": {"correlation": 1}', b'"id"', b'"id2": {"local": "0x1"}',
     b'"scope": "a"', b'"s": "g"', b'"bp": "e"', b'"cname": "good"', b'"a": 1, "a": 2', b'"ph": "C"',

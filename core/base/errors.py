@@ -46,6 +46,18 @@ class DamagedIndexError(CacheError):
         self.why = why or message
 
 
+class WrongIndexError(CacheError):
+    """An index that was just written, or is being written, holds what no index may: a fault of tracelane."""
+
+    @classmethod
+    def of(cls, path: str, why: str) -> WrongIndexError:
+        """Say of which file, what is wrong, and how to report it."""
+        return cls(
+            f"the index of {path} was written wrongly ({why}): this is a fault of tracelane, not of the "
+            "file; please report it with this line, `tracelane --version` and, if you may share it, the file"
+        )
+
+
 class Cancelled(Exception):  # noqa: N818 - a request, not an error
     """The caller's `cancelled()` answered True."""
 

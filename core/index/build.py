@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..base.arrays import U32, AnyArray
-from ..base.errors import CacheError
+from ..base.errors import CacheError, WrongIndexError
 from ..base.ids import NONE
 from ..base.progress import Progress, ProgressCallback, no_progress
 from ..read.columns import IdKind
@@ -66,7 +66,10 @@ def build(
         )
         with ColumnFiles(folder, numbered.category_dtype) as columns:
             run = _Build(numbered, read, folder, columns, scratch, workers, progress)
-            run.write({"path": path, "source": dict(fingerprint or {})})
+            try:
+                run.write({"path": path, "source": dict(fingerprint or {})})
+            except ValueError as error:  # by `require`, or by numpy: whatever was read, it can be built
+                raise WrongIndexError.of(path, str(error)) from error
 
 
 class _Build:

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from ..base.children import ChildrenError, serves_decoding
-from ..base.errors import CacheError, Cancelled, DamagedIndexError
+from ..base.errors import CacheError, Cancelled, DamagedIndexError, WrongIndexError
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
 from ..base.threads import BackgroundThread
 from ..read.source import Source, current_source
@@ -122,11 +122,11 @@ def opened_index(source: Source, location: IndexLocation) -> Index:
     """Return the index that was just committed; CacheError where it cannot be opened."""
     try:
         index = _opened(location, source)
-        why = "it is gone"
     except DamagedIndexError as error:
-        index, why = None, error.why
+        raise WrongIndexError.of(source.path, error.why) from error
     if index is None:
-        raise CacheError(f"the index of {source.path} in {location.folder} cannot be read: {why}")
+        raise CacheError(f"the index of {source.path} in {location.folder} cannot be read: it is gone")
+    index.is_new = True
     return index
 
 

@@ -9,7 +9,8 @@ from functools import partial
 import numpy as np
 
 from ..base.arrays import I64, U8, U32, U64, AnyArray
-from ..read.columns import TIME_LIMIT, Table
+from ..read.columns import Table
+from .checks import require
 from .column_files import ColumnFiles, Scratch
 from .events import FlowEvents, LaneEvents
 from .format import COLUMNS, LONG, NONE, SliceFlag
@@ -30,7 +31,7 @@ _IS_BEGIN: U8 = np.zeros(256, np.uint8)
 _IS_BEGIN[list(BEGINS)] = 1
 _IS_END: U8 = np.zeros(256, np.uint8)
 _IS_END[list(ENDS)] = 1
-_X, _B = ord("X"), ord("B")
+_B = ord("B")
 
 
 class Bounds:
@@ -171,8 +172,6 @@ class LaneWriter:
         phase, flags, start, duration = (events[name] for name in ("phase", "flags", "start", "duration"))
         if bool(flags.any()):
             flags &= _CLAMPED
-            some = np.flatnonzero((flags != 0) & (phase == _X))
-            duration[some] = np.minimum(duration[some], TIME_LIMIT - start[some])
         is_begin = _IS_BEGIN.take(phase)
         kind = _KIND.take(phase)
         if not bool(is_begin.any()) and not bool(_IS_END.take(phase).any()):
@@ -194,7 +193,7 @@ class LaneWriter:
             stack = np.searchsorted(stacks, unclosed.astype(np.uint64), side="right") - 1
             duration[unclosed] = last[stack] - start[unclosed]
             flags[unclosed] = _UNCLOSED
-        duration[begin] = np.minimum(start[end] - start[begin], TIME_LIMIT - start[begin])
+        duration[begin] = start[end] - start[begin]
         own, its = events["name"][begin], events["name"][end]
         mismatched = int(((own != its) & (its != 0) & (own != 0) & (phase[begin] == _B)).sum())
         for name in ("name", "category"):
@@ -238,6 +237,8 @@ class LaneWriter:
         for at in range(0, len(rows.order), PIECE):
             order = rows.order[at : at + PIECE]
             n = len(order)
+            for what, times in (("duration", events["duration"]), ("self time", rows.self_time)):
+                require(int(loops.take(times, order).min()) >= 0, f"a slice has a negative {what}")
             columns = loops.slices(
                 rows,
                 range(at, at + n),

@@ -139,6 +139,7 @@ def open_resolved(
                     progress=progress,
                     cancelled=cancelled,
                 )
+                index.is_new = index.is_new or path in written.paths
                 if (error := no_trace_error(files, path, index)) is not None:
                     index.close()
                     raise error

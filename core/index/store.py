@@ -17,7 +17,7 @@ import numpy as np
 
 from ..base.arrays import I64, U32, AnyArray
 from ..base.deflate import deflate_library
-from ..base.errors import CacheError, DamagedIndexError
+from ..base.errors import CacheError, DamagedIndexError, WrongIndexError
 from ..base.private import is_own_folder, open_private, read_private
 from .checks import check_manifest, check_tables
 from .column_checks import check_values
@@ -76,6 +76,8 @@ class Index:
         """What had to be done in the cache to open it, for whoever asked for the trace."""
         self.source: object | None = None
         self.lease: object | None = None
+        self.is_new = False
+        """Whether this process has had it written: what is wrong with it then is no damage."""
         self.deferred: Deferred | None = None
         """Where checksums of large columns are left to; None: they are looked at before a column is used."""
         self._columns: dict[str, AnyArray] = {}
@@ -140,10 +142,14 @@ class Index:
             if deferred is None or values.nbytes < deferred.least_bytes:
                 deferred = None
                 self.check_checksums(name, values)
-            check_values(name, values, self)
         except (OSError, ValueError) as error:
             why = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
             raise self._damaged(f"column {name}: {why}") from None
+        try:
+            check_values(name, values, self)
+        except ValueError as error:
+            self.check_checksums(name, values)
+            raise self._wrong(f"column {name}: {error}") from None
         if deferred is not None:
             deferred.add(self, name, values)
         return values
@@ -159,6 +165,10 @@ class Index:
 
     def _damaged(self, why: str) -> DamagedIndexError:
         return DamagedIndexError(f"the index of {self.path} is damaged: {why}", self.folder, why)
+
+    def _wrong(self, why: str) -> CacheError:
+        """Return the error for values that no index may hold, though their checksum is right."""
+        return WrongIndexError.of(self.path, why) if self.is_new else self._damaged(why)
 
     # -- strings ------------------------------------------------------------------------------------------
 

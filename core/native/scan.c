@@ -26,9 +26,9 @@ __extension__ typedef unsigned __int128 u128;
 
 #define ONES 0x0101010101010101u
 #define HIGHS 0x8080808080808080u
+#define TIME_LIMIT (((i64)1 << 62) - 1) /* ns; times beyond ± this are clamped, which Python does */
 
 enum {
-    TIME_BITS = 62,         /* times beyond 2^62 ns are clamped, which Python does */
     DEEPEST = 512,          /* brackets within an event */
     DEEPEST_TEXT = 64,      /* brackets within a value that becomes a JSON text */
     MOST_DIGITS = 4300,     /* of a number, as Python has it */
@@ -62,7 +62,7 @@ struct event {
     const u8 *begin, *arguments; /* its brace; behind the brace of its arguments, or 0 */
     int irregular, objects;      /* see tl_scan; how many of args and attr are objects or repeated */
     i64 ns[2];                   /* of TS and DUR */
-    u8 wide[2];                  /* whether that is beyond 2^62 */
+    u8 wide[2];                  /* whether that is beyond TIME_LIMIT */
     struct value value[EVENT_SLOTS];
     struct value argument[TL_MOST_KEYS];
 };
@@ -440,7 +440,7 @@ static inline const u8 *read_time(struct reader *reader, const u8 *at, struct va
     int scale = number.exponent + 3;
     u64 ns = number.digits;
     if (scale >= 0 && ns) {
-        if (number.whole_left_out || scale > 19 || ns > ((u64)1 << TIME_BITS) / POWERS[scale]) {
+        if (number.whole_left_out || scale > 19 || ns > (u64)TIME_LIMIT / POWERS[scale]) {
             return end;
         }
         ns *= POWERS[scale];
@@ -452,7 +452,7 @@ static inline const u8 *read_time(struct reader *reader, const u8 *at, struct va
         ns = power ? ns / power : 0; /* less than 10^19 / 10^20 */
         ns += remainder > power - remainder || (remainder && remainder == power - remainder && (more || (ns & 1)));
     }
-    if (ns > (u64)1 << TIME_BITS) {
+    if (ns > (u64)TIME_LIMIT) {
         return end;
     }
     event->wide[which] = 0;
@@ -1139,7 +1139,7 @@ static int write_event(struct reader *reader, const u8 *end)
         } else {
             duration = event->ns[1];
         }
-        if (duration > ((i64)1 << TIME_BITS) - (start > 0 ? start : 0)) {
+        if (duration > TIME_LIMIT - (start > 0 ? start : 0)) {
             return UNUSUAL;
         }
     }

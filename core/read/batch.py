@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..base.arrays import I64, U8, U32, AnyArray
-from .columns import TABLES, Metadata, Table
+from .columns import TABLES, TIME_LIMIT_TEXT, Metadata, Table
 from .problem import Problem
 from .promoted import PromotedTable
 
@@ -220,7 +220,7 @@ class ColumnBuffers:
         """Return the batch, as views of this memory."""
         problems = list(self.problems)
         if self.clamped:
-            text = "times beyond 146 years, drawn at the edge"
+            text = f"times beyond {TIME_LIMIT_TEXT}, drawn at the edge"
             problems.append(Problem("clamped time", self.clamped, self.first_clamped, text))
         sizes = dict(zip(self.names, self.count.tolist()))
         tables = {

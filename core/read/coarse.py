@@ -19,7 +19,6 @@ import numpy as np
 from ..base.arrays import I64, U32, AnyArray
 from ..base.errors import CacheError
 from .batch import Batch, StringTable
-from .columns import TIME_LIMIT
 
 LANE_BUCKETS = 4096
 """Buckets that one lane holds at most, while all lanes together hold no more than MOST_BUCKETS."""
@@ -113,7 +112,7 @@ def _timed(batch: Batch, texts: StringTable, names: dict[LaneName, int]) -> tupl
     used = np.flatnonzero(np.bincount(track))
     to_lane = np.zeros(int(used[-1]) + 1, np.int64)
     to_lane[used] = [_number(names, LaneName(THREAD, *texts.track(number))) for number in used.tolist()]
-    return to_lane[track], start, start + np.minimum(table["duration"], TIME_LIMIT - 1)
+    return to_lane[track], start, start + table["duration"]
 
 
 def _further(batch: Batch, texts: StringTable, names: dict[LaneName, int]) -> Iterator[tuple[I64, I64, I64]]:

@@ -9,8 +9,12 @@ from typing import TypeAlias
 
 from ..base.arrays import AnyArray
 
-TIME_LIMIT = 1 << 62
-"""Times beyond ± this many ns (146 years) are clamped in the columns; the batch keeps the exact bounds."""
+TIME_LIMIT = (1 << 62) - 1
+"""Times beyond ± this many ns (146 years) are clamped where text is read, so that no sum or difference of two
+times overflows int64; the batch keeps the exact bounds. Stamps that count from 1970 fit until 2116.
+"""
+TIME_LIMIT_TEXT = "±146 years (2^62 - 1 ns)"
+"""The limit as messages say it."""
 
 
 class EventFlag(IntFlag):

@@ -15,6 +15,7 @@ from enum import Enum
 from typing import Any
 
 from ..base.json_text import STRING, text_of
+from .columns import TIME_LIMIT
 from .problem import Problem
 from .tolerant import EXACT_KEYS
 from .window import Window
@@ -67,11 +68,11 @@ class Envelope:
 
 
 def envelope(values: dict[str, Any], form: str) -> Envelope:
-    """Return what the collected keys amount to; keys of unusable type count as absent."""
+    """Return what the collected keys amount to; what has no usable value counts as absent."""
     base = values.get("baseTimeNanoseconds")
     if isinstance(base, str) and re.fullmatch(r"\s*-?\d{1,30}\s*", base):
         base = int(base)
-    usable = isinstance(base, int) and not isinstance(base, bool)
+    usable = isinstance(base, int) and not isinstance(base, bool) and abs(base) <= TIME_LIMIT
     unit = values.get("displayTimeUnit")
     return Envelope(form, base if usable else None, unit if isinstance(unit, str) else "", values)
 

@@ -121,7 +121,7 @@ class EventWriter:
         clamped = abs(start) > TIME_LIMIT or ends > TIME_LIMIT
         if clamped:
             start = max(-TIME_LIMIT, min(TIME_LIMIT, start))
-            duration = min(max(start, min(ends, TIME_LIMIT)) - start, 2 * TIME_LIMIT - 1)
+            duration = max(start, min(ends, TIME_LIMIT)) - start
             columns.clamped += 1
             columns.first_clamped = begin if columns.first_clamped is None else columns.first_clamped
             if code in b"XB":

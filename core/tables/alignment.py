@@ -15,6 +15,7 @@ from ..base.clock import ClockKey, Clocks
 from ..base.units import format_count, format_ns
 from ..index.captures import Member
 from ..index.store import Index
+from ..read.columns import TIME_LIMIT
 from .attendance import Attendance, medians
 from .collectives import AIU, DEVICE, HOST, Collectives, Matched, collectives_at, match
 from .devices import ranks_of_processes
@@ -120,7 +121,11 @@ def align_ranks(indexes: Sequence[Index], members: Sequence[Member]) -> Alignmen
     matched = match([_moved(one, base) for one, base in zip(of_ranks, bases)])
     clocks = [RankClock(base, base) for base in bases]
     if len(matched):
-        clocks = fitted_offsets(matched, bases)
+        fitted = fitted_offsets(matched, bases)
+        clocks = [
+            by_collectives if _fits(indexes[source], by_collectives.offset_ns) else stamped
+            for source, by_collectives, stamped in zip(ranks, fitted, clocks)
+        ]
     return Alignment(ranks, tuple(clocks), level, tuple(of_ranks), matched)
 
 
@@ -264,11 +269,21 @@ def _moved(one: Collectives, by: int) -> Collectives:
 
 def _bases(indexes: Sequence[Index], first: int = 0) -> list[int]:
     """Return for each source what to add to its lane times to get those of the source `first`, by their wall
-    times.
+    times; nothing where these would carry its times beyond the limit.
     """
     walls = [wall_base(index) for index in indexes]
     zero = walls[first]
-    return [0 if base is None or zero is None else base - zero for base in walls]
+    bases = [0 if base is None or zero is None else base - zero for base in walls]
+    return [base if _fits(index, base) else 0 for index, base in zip(indexes, bases)]
+
+
+def _fits(index: Index, offset: int) -> bool:
+    """Tell whether an offset leaves all times of a source within the limit."""
+    lanes = index.lanes
+    if not len(lanes):
+        return True
+    low, high = int(lanes["start"].min()) + offset, int(lanes["end"].max()) + offset
+    return low >= -TIME_LIMIT and high <= TIME_LIMIT
 
 
 def wall_base(index: Index) -> int | None:

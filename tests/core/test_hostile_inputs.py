@@ -19,6 +19,7 @@ import pytest
 from tests.corpus import CASES, needs_cases
 from tests.forms import kineto_classic, kineto_new
 from tests.linear import assert_linear
+from tests.reading import index_differences
 from tracelane.core.base.errors import TracelaneError, UnreadableError
 from tracelane.core.index.options import IndexOptions
 from tracelane.core.trace import Trace, open_trace
@@ -376,28 +377,12 @@ def refused_or_read(path: Path, folder: Path) -> None:
 # -- both decoders agree -------------------------------------------------------------------------------------
 
 
-def columns_of(path: Path, folder: Path, decoder: str) -> dict[str, bytes] | str:
-    """Return all of an index but its manifest, or why there is none."""
-    try:
-        trace = read(path, folder, decoder)
-    except UnreadableError as error:
-        return str(error)
-    (index,) = trace.indexes
-    files = [
-        file for file in index.folder.iterdir() if file.is_file() and not file.name.startswith("manifest")
-    ]
-    columns = {file.name: file.read_bytes() for file in files}
-    columns["read_report"] = json.dumps(index.read_report, sort_keys=True, default=str).encode()
-    return columns
-
-
 @needs_cases
 @pytest.mark.parametrize("name", ["bad-2-14", "bad-3-119", "bad-3-304", "bad-3-453", "bigint", "hang1"])
 def test_both_decoders_make_the_same_of_damaged_files(name: str, tmp_path: Path) -> None:
     """The same columns and counts, whichever decoder read it."""
     path = CASES / "trust" / f"{name}.json"
-    fast, exact = (columns_of(path, tmp_path, decoder) for decoder in DECODERS)
-    assert fast == exact
+    assert index_differences(path, tmp_path) == []
 
 
 @pytest.mark.slow
@@ -412,4 +397,4 @@ def test_both_decoders_make_the_same_of_mutants(layout: str, tmp_path: Path) -> 
             offset = rng.randrange(len(broken))
             broken = broken[:offset] + rng.choice(TOKENS) + broken[offset + rng.randrange(5) :]
         path = written(tmp_path, broken)
-        assert columns_of(path, tmp_path, "native") == columns_of(path, tmp_path, "python"), broken
+        assert index_differences(path, tmp_path) == [], broken

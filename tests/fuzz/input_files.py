@@ -5,7 +5,8 @@
 Inputs are mutants of sound files: bytes are flipped, cut, repeated, or replaced by tokens of the format, and
 values of JSON by values that are odd. For each the commands that read such a file run in this process; an
 exit code of the documented ones, no traceback, no foreign byte for the terminal and a bounded processor time
-is all that is asked. Of traces that are read, the terms of the event sum must add up.
+is all that is asked. Of traces that are read, the terms of the event sum must add up, and the native scanner
+and the plain one must make the same index of them, byte for byte.
 """
 
 from __future__ import annotations
@@ -24,14 +25,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.boundary_times import BOUNDARY_TEXTS
 from tests.events import every_phase
 from tests.forms import kineto_classic, kineto_new
+from tests.reading import index_differences
 from tests.tui.small_file import small_file
 from tracelane.core.demo.trace import write_demo
 from tracelane.tui.cli.main import main
 from tracelane.tui.config import read_config
 
 CODES = {0, 1, 2, 64}
+TRACE = "t.json"
 MOST_SECONDS = 20.0
 """Of processor time, for one command on one small file."""
 TOKENS = (
@@ -56,6 +60,7 @@ ODD_VALUES: tuple[Any, ...] = (
         [[[]]],
         {"a": {"b": [1]}},
     ),
+    *map(json.loads, BOUNDARY_TEXTS),
 )
 
 
@@ -66,6 +71,11 @@ class FuzzResult:
     inputs: int = 0
     commands: int = 0
     wrong: list[str] = field(default_factory=list)
+
+    def note(self, wrong: str) -> None:
+        """Keep and print what is wrong."""
+        self.wrong.append(wrong)
+        print(wrong, file=sys.stderr)
 
 
 def mutate_bytes(data: bytes, choose: random.Random) -> bytes:
@@ -135,7 +145,7 @@ class Inputs:
             data = laid_out(events, layout)
         if choose.random() < 0.7:
             data = mutate_bytes(data, choose)
-        path = self.folder / "t.json"
+        path = self.folder / TRACE
         path.write_bytes(data)
         index = ["--index-dir", str(self.folder / "index")]
         yield ["info", str(path), "--json", "--force", *index]
@@ -254,11 +264,14 @@ def run_inputs(inputs: Inputs, result: FuzzResult, deadline: float, seed: int, m
         choose = random.Random(f"{seed} {number}")
         number += 1
         result.inputs += 1
-        for arguments in choose.choice(inputs.kinds)(choose):
+        kind = choose.choice(inputs.kinds)
+        for arguments in kind(choose):
             result.commands += 1
             if wrong := problem_of(arguments):
-                result.wrong.append(f"seed {seed}, input {number - 1}: {' '.join(arguments)}: {wrong}")
-                print(result.wrong[-1], file=sys.stderr)
+                result.note(f"seed {seed}, input {number - 1}: {' '.join(arguments)}: {wrong}")
+        if kind == inputs.traces:
+            for difference in index_differences(inputs.folder / TRACE, inputs.folder):
+                result.note(f"seed {seed}, input {number - 1}: the readers differ in {difference}")
         shutil.rmtree(inputs.folder / "index", ignore_errors=True)
 
 

@@ -11,6 +11,7 @@ from ...index.format import LaneKind, RowKind, SliceFlag
 from ...index.store import Index
 from ...query.lookup import slice_at
 from ...query.views import Lane
+from ...read.columns import TIME_LIMIT_TEXT
 from ..devices import lane_categories
 from ..groups import category_mask
 from ..rule_threshold import OWN, Limits, RuleThreshold
@@ -210,7 +211,7 @@ def mismatched_ends(recording: Recording, limits: Limits) -> Diagnosis | None:
 @doctor_rule(
     "clamped-times",
     "error",
-    RuleThreshold("times are too large for 64 bits of ns", OWN),
+    RuleThreshold(f"times lie beyond {TIME_LIMIT_TEXT}", OWN),
     "these events stand at the limit instead of at their time",
 )
 def clamped_times(recording: Recording, limits: Limits) -> Diagnosis | None:
