@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, get_args
 
@@ -12,29 +13,12 @@ import numpy as np
 from ..base.errors import UnreadableError
 from ..base.private import open_regular, read_regular
 from ..tables.metrics import Metric
-from ..tables.schema import Column, TableSchema, Unit
-from ..tables.summary import (
-    CATEGORIES,
-    KERNELS,
-    MODULES,
-    OPS,
-    SPREAD_COLUMNS,
-    SUMMARY_STEPS,
-    LeftOut,
-    Summary,
-    summary_tables,
-)
+from ..tables.schema import Unit
+from ..tables.summary import SCHEMAS, SPREAD_COLUMNS, LeftOut, Summary, summary_tables
 from ..tables.table import Table, Values
 from .formats import as_json
 
 KIND = "summary"
-COLUMNS: dict[str, tuple[Column, ...]] = {
-    "kernels": (*KERNELS, *SPREAD_COLUMNS),
-    "ops": (*OPS, *SPREAD_COLUMNS),
-    "modules": (*MODULES, *SPREAD_COLUMNS),
-    "categories": CATEGORIES,
-    "steps": SUMMARY_STEPS.columns,
-}
 ROWS = 30
 """The number of rows of each table that a file holds."""
 LARGEST = 4 << 20
@@ -85,24 +69,20 @@ def _of_schema_2(whole: dict[str, Any]) -> Summary:
         str(tables["totals"][0]["title"]),
         str(whole["scope"]),
         {row["name"]: _metric(row["name"], row) for row in tables["metrics"]},
-        {
-            name: _table(name, columns, tables[name], whole)
-            for name, columns in COLUMNS.items()
-            if name in tables or name != "modules"
-        },
+        {name: _table(name, tables[name], whole) for name in SCHEMAS if name in tables or name != "modules"},
         {row["table"]: _left_out(row) for row in tables["left_out"]},
     )
 
 
 def _of_schema_1(whole: dict[str, Any]) -> Summary:
     """Return a summary in which tables were lists of values beside a list of their columns."""
-    names = [name for name in COLUMNS if name in whole or name != "modules"]
+    names = [name for name in SCHEMAS if name in whole or name != "modules"]
     rows = {name: [dict(zip(whole["columns"][name], row)) for row in whole[name]] for name in names}
     return Summary(
         str(whole["title"]),
         str(whole["scope"]),
         {name: _metric(name, one) for name, one in dict(whole["metrics"]).items()},
-        {name: _table(name, COLUMNS[name], rows[name], whole) for name in names},
+        {name: _table(name, rows[name], whole) for name in names},
         {name: _left_out(rest) for name, rest in dict(whole["left_out"]).items()},
     )
 
@@ -126,17 +106,11 @@ def _left_out(row: dict[str, Any]) -> LeftOut:
     return LeftOut(int(row["rows"]), sums, int(row["most"]))
 
 
-def _table(
-    name: str, columns: tuple[Column, ...], rows: list[dict[str, Any]], whole: dict[str, Any]
-) -> Table:
-    key, *numbers = columns
-    data: dict[str, Values] = {key.key: [str(row[key.key]) for row in rows]}
-    numbers = [
-        column for column in numbers if column.key not in LATER or all(column.key in row for row in rows)
-    ]
-    columns = (key, *numbers)
-    data |= {column.key: np.array([row[column.key] for row in rows], np.int64) for column in numbers}
+def _table(name: str, rows: list[dict[str, Any]], whole: dict[str, Any]) -> Table:
+    label, *numbers = SCHEMAS[name].columns
+    numbers = [one for one in numbers if one.key not in LATER or all(one.key in row for row in rows)]
+    data: dict[str, Values] = {label.key: [str(row[label.key]) for row in rows]}
+    data |= {one.key: np.array([row[one.key] for row in rows], np.int64) for one in numbers}
     if any((np.asarray(data[key]) < 0).any() for key in ("steps", "step_deviation_ns") if key in data):
         raise ValueError(f"negative numbers of steps in {name}")
-    schema = TableSchema(f"summary_{name}", name.capitalize(), columns, keys=(key.key,))
-    return Table.from_arrays(schema, str(whole["scope"]), data)
+    return Table.from_arrays(replace(SCHEMAS[name], columns=(label, *numbers)), str(whole["scope"]), data)

@@ -1,26 +1,46 @@
-"""What changed from one trace, or part of one, to another: numbers, steps, categories, ops, kernels."""
+"""Runs compared: metrics and rows of a summary against those of earlier ones, and what of it is noise.
+
+Noise is what repeats: with at least LEAST earlier runs the same number of each run; else the same thing of
+each step of both sides. The test is that of noise.py. A row of kernels, ops or modules is judged by its time
+in a step, a row of steps by that step's time against the scatter of all steps.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import median
+from typing import Any
 
 import numpy as np
 
-from ..base.arrays import I64, AnyArray
-from .delta import delta, delta_key
-from .metrics import Metric
-from .noise import Comparison, Verdict
-from .row_noise import JUDGED, OTHERS, UNKNOWN, judged_by, noise_of_runs, noise_of_steps, with_verdicts
-from .schema import Column
-from .summary import LEADING, SPREAD_COLUMNS, Summary
-from .table import ABSENT, Table
+from ..base.arrays import I64
+from ..base.errors import UsageError
+from .compare import RowNoise, compare, delta_key
+from .metrics import Metric, Number
+from .noise import LEAST, UNKNOWN, Comparison, Spread, Verdict, compare_spreads, compare_values, spread_of
+from .schema import Column, TableSchema
+from .summary import LEADING, SCHEMAS, SPREAD_COLUMNS, LeftOut, Summary
+from .table import ABSENT, Table, Values
 
 CONTRIBUTION = Column("contribution", "of all change", "share", statistic=True)
 WITH_DEVICE = ("ops", "modules")
 """Tables whose rows are ranked by their time on the host and on the device, added up."""
+JUDGED = ("kernels", "ops", "modules", "steps")
+"""Tables whose rows are judged; the step of a row of `steps` is judged by its kernels where it has any."""
 OF_COUNTS: Mapping[Verdict, Verdict] = {"slower": "higher", "faster": "lower"}
 """What is said of numbers that are no times."""
+OTHERS = "(others)"
+REPEATED = {
+    "kernels.time": "kernel_ns",
+    "step.wall": "wall_ns",
+    "step.cpu_busy": "cpu_busy_ns",
+    "step.device_busy": "device_busy_ns",
+    "step.idle": "idle_ns",
+}
+"""Name of a metric, or of a group of step metrics -> the column of the steps that it is computed from."""
+BEFORE = 10
+"""The most earlier runs, nearest first, that a run of a history is compared with."""
 
 
 @dataclass(frozen=True)
@@ -32,12 +52,12 @@ class MetricChange:
     """
 
     metric: Metric
-    before: int | float | None
+    before: Number | None
     noise: Comparison | None = None
     runs: int = 0  # earlier runs that the noise is of; 0: it is of the steps
 
     @property
-    def change(self) -> int | float | None:
+    def change(self) -> Number | None:
         """Now less before."""
         now = self.metric.value
         return None if now is None or self.before is None else now - self.before
@@ -50,9 +70,7 @@ class MetricChange:
     @property
     def verdict(self) -> Verdict:
         """What the noise says of the change; "noise unknown" for what does not repeat."""
-        if self.noise is None:
-            return UNKNOWN
-        verdict = self.noise.verdict
+        verdict = UNKNOWN if self.noise is None else self.noise.verdict
         return verdict if self.metric.unit == "ns" else OF_COUNTS.get(verdict, verdict)
 
     def exceeds(self, share: float, least_ns: int = 0) -> bool:
@@ -69,7 +87,7 @@ class MetricChange:
 
 @dataclass(frozen=True)
 class Difference:
-    """Two summaries held against each other; `tables` by name, the worst first (steps in order)."""
+    """A summary against the median of earlier ones; `tables` by name, the worst first (steps in order)."""
 
     before: Summary
     now: Summary
@@ -77,87 +95,263 @@ class Difference:
     tables: Mapping[str, Table]
 
 
-def difference(before: Summary, now: Summary, least_ns: int = 0) -> Difference:
+def difference(earlier: Sequence[Summary], now: Summary, least_ns: int = 0) -> Difference:
     """Return what changed; rows of which no time changed by `least_ns` or more are left out of the tables.
 
     A name that a shortened summary may have left out is not called new: it counts among the others.
     """
+    before = median_of_runs(earlier)
     tables = {}
     for name in LEADING:
-        if name not in now.tables or name not in before.tables:
-            continue  # a summary made before there was such a table
-        mine, other = _alike(name, now, before)
-        table = delta(mine, other, "B against A")
-        if name in JUDGED:
-            table = with_verdicts(name, table, before, now)
-        keys = ("self_cpu_ns", "self_device_ns") if name in WITH_DEVICE else (judged_by(name, mine),)
-        tables[name] = _ranked(name, table, keys, least_ns)
-    names = [*now.metrics, *(name for name in before.metrics if name not in now.metrics)]
-    changes = {}
-    for name in names:
-        metric = now.metrics.get(name) or replace(before.metrics[name], value=None)
+        if name in now.tables and name in before.tables:  # not made before there was such a table
+            sides = _with_others(name, now, before)
+            noise = _row_noise(name, before, now) if name in JUDGED else None
+            tables[name] = _ranked(name, compare(*sides, noise=noise, scope="B against A"), least_ns)
+    metrics = {}
+    for name in dict.fromkeys((*now.metrics, *before.metrics)):
         past = before.metrics.get(name)
-        noise = noise_of_runs(name, before, now)
-        runs = 0 if noise is None else noise.before.count
-        noise = noise or noise_of_steps(name, before, now)
-        changes[name] = MetricChange(metric, None if past is None else past.value, noise, runs)
-    return Difference(before, now, changes, tables)
+        metric = now.metrics.get(name) or replace(before.metrics[name], value=None)
+        metrics[name] = MetricChange(
+            metric, None if past is None else past.value, *_metric_noise(name, before, now)
+        )
+    return Difference(before, now, metrics, tables)
 
 
-def _alike(name: str, now: Summary, before: Summary) -> tuple[Table, Table]:
-    """Return both sides' tables, each with a row of others where one of them was shortened."""
-    mine, other = (_without_scatter(side.tables[name]) for side in (now, before))
-    if name == "steps" or not (name in now.left_out or name in before.left_out):
-        return mine, other
-    here, there = mine.join(other)
-    lonely = here[there == ABSENT], there[here == ABSENT]
-    return (
-        _pooled(name, mine, lonely[0], now, before),
-        _pooled(name, other, lonely[1], before, now),
+def history_table(summaries: Sequence[Summary], metric: str) -> Table:
+    """Return a metric of each of some runs, in order, against the median of up to BEFORE runs before it."""
+    known = [run.metrics[metric] for run in summaries if metric in run.metrics]
+    unit = known[-1].unit if known else "number"
+    columns = (
+        Column("run", "run", "text"),
+        Column("value", "value", unit, statistic=True),
+        Column("change", "against those before", unit, statistic=True, change=True),
+        Column("relative", "±%", "share", statistic=True, change=True),
+        Column("verdict", "noise", "text"),
+        Column("runs", "of runs", "count", detail=True),
+    )
+    scope = f"{len(summaries):,} runs, each against the median of up to {BEFORE} before it"
+    schema = TableSchema("history", f"History of {metric}", columns)
+    return Table.from_rows(schema, scope, list(_history(summaries, metric)), totals={"metric": metric})
+
+
+def _history(summaries: Sequence[Summary], name: str) -> Iterator[dict[str, Any]]:
+    earlier: list[Number] = []
+    for run in summaries:
+        row: dict[str, Any] = {"change": None, "relative": None, "verdict": "", "runs": 0}
+        metric = run.metrics.get(name)
+        value = None if metric is None else metric.value
+        if metric is not None and value is not None:
+            if past := earlier[-BEFORE:]:
+                noise = compare_values(past, [value]) if len(past) >= LEAST else None
+                one = MetricChange(metric, _median_number(past), noise, len(past) if noise else 0)
+                row = {key: getattr(one, key) for key in row}
+            earlier.append(value)
+        yield {"run": run.title, "value": value, **row}
+
+
+def median_of_runs(runs: Sequence[Summary]) -> Summary:
+    """Return the summary whose numbers are the medians over at least one run; its `runs` are those given.
+
+    A single run is returned as it is. A row that a run lacks counts as 0 in that run, unless the summary of
+    the run was shortened and may have left the row out.
+    """
+    if not runs:
+        raise UsageError("a comparison needs at least one earlier run")
+    if len(runs) == 1:
+        return runs[0]
+    metrics: dict[str, Metric] = {}
+    for metric in (metric for run in runs for metric in run.metrics.values() if metric.name not in metrics):
+        values = _metric_values(runs, metric.name)
+        metrics[metric.name] = replace(metric, value=_median_number(values) if values else None)
+    names = [name for name in LEADING if all(name in run.tables for run in runs)]
+    return Summary(
+        f"median of {len(runs)} runs: {', '.join(run.title for run in runs)}",
+        runs[0].scope,
+        metrics,
+        {name: _median_table(name, runs) for name in names},
+        {name: _median_left_out(name, runs) for name in names if any(name in run.left_out for run in runs)},
+        tuple(runs),
     )
 
 
-def _without_scatter(table: Table) -> Table:
-    scatter = {column.key for column in SPREAD_COLUMNS}
-    return replace(table, columns=tuple(column for column in table.columns if column.key not in scatter))
+def _median_number(values: Sequence[Number]) -> Number:
+    """Return the median, a whole number where all values are."""
+    middle = median(values)
+    return round(middle) if all(isinstance(value, int) for value in values) else float(middle)
+
+
+def _metric_values(runs: Sequence[Summary], name: str) -> list[Number]:
+    metrics = (run.metrics.get(name) for run in runs)
+    return [metric.value for metric in metrics if metric is not None and metric.value is not None]
+
+
+def _row_values(runs: Sequence[Summary], table: str, key: str) -> dict[str, list[int]]:
+    """Return by row the numbers of a column, one for each run that has the row or is known not to have it."""
+    columns = [run.column(table, key) for run in runs]
+    return {
+        row: [
+            values.get(row, 0)
+            for run, values in zip(runs, columns)
+            if row in values or table not in run.left_out
+        ]
+        for row in dict.fromkeys(row for values in columns for row in values)
+    }
+
+
+def _median_table(name: str, runs: Sequence[Summary]) -> Table:
+    """Return the medians of all rows, without the scatter over the steps of one run."""
+    label, *others = _unscattered(runs[0].tables[name]).columns
+    numbers = [column for column in others if all(column.key in run.tables[name].data for run in runs)]
+    columns = {column.key: _row_values(runs, name, column.key) for column in numbers}
+    data: dict[str, Values] = {label.key: list(columns[LEADING[name]])}
+    for key, rows in columns.items():
+        data[key] = np.array([round(median(values)) for values in rows.values()], np.int64)
+    schema = replace(SCHEMAS[name], columns=(label, *numbers))
+    table = Table.from_arrays(schema, runs[0].scope, data)
+    return table if name == "steps" else table.sort(LEADING[name])
+
+
+def _median_left_out(name: str, runs: Sequence[Summary]) -> LeftOut:
+    """Return what the runs may have left out: the sums as medians, and the largest single row that any run
+    left out.
+    """
+    rests = [run.left_out[name] for run in runs if name in run.left_out]
+    keys = set.intersection(*(set(rest.sums) for rest in rests))
+    sums = {key: round(median(rest.sums[key] for rest in rests)) for key in sorted(keys)}
+    return LeftOut(max(rest.rows for rest in rests), sums, max(rest.most for rest in rests))
+
+
+def _unscattered(table: Table) -> Table:
+    columns = tuple(column for column in table.columns if column not in SPREAD_COLUMNS)
+    return replace(table, columns=columns)
+
+
+def _with_others(name: str, now: Summary, before: Summary) -> tuple[Table, Table]:
+    """Return both sides' tables, each with a row of others where one of them was shortened."""
+    mine, other = _unscattered(now.tables[name]), _unscattered(before.tables[name])
+    if name == "steps" or not (name in now.left_out or name in before.left_out):
+        return mine, other
+    here, there = mine.join(other)
+    return (
+        _pooled(name, mine, here[there == ABSENT], now, before),
+        _pooled(name, other, there[here == ABSENT], before, now),
+    )
 
 
 def _pooled(name: str, table: Table, lonely: I64, own: Summary, other: Summary) -> Table:
     """Add up what the other side may have left out, and what this side has."""
     most = other.left_out[name].most if name in other.left_out else -1
-    small = lonely[np.asarray(table.data[LEADING[name]])[lonely] <= most]
-    rest = own.left_out.get(name)
-    rows = np.setdiff1d(np.arange(len(table)), small)
-    data: dict[str, AnyArray | list[str]] = {}
-    for column in table.columns:
-        values = table.data[column.key]
+    small = lonely[table.numbers(LEADING[name])[lonely] <= most]
+    sums = own.left_out[name].sums if name in own.left_out else {}
+    data: dict[str, Values] = {}
+    rest = table.take(np.setdiff1d(np.arange(len(table)), small))
+    for key, values in rest.data.items():
         if isinstance(values, list):
-            data[column.key] = [*(values[at] for at in rows.tolist()), OTHERS]
+            data[key] = [*values, OTHERS]
         else:
-            pooled = int(np.asarray(values)[small].sum()) + (rest.sums.get(column.key, 0) if rest else 0)
-            data[column.key] = np.append(np.asarray(values)[rows], pooled)
-    return replace(table, data=data)
+            data[key] = np.append(values, int(table.numbers(key)[small].sum()) + sums.get(key, 0))
+    return replace(rest, data=data)
 
 
-def _ranked(name: str, table: Table, keys: tuple[str, ...], least_ns: int) -> Table:
+def _ranked(name: str, table: Table, least_ns: int) -> Table:
     """Return the rows that changed, the worst first: by how much more there is of some columns together, with
-    their share of all change of them. Steps stay in order.
+    their share of all change of them. Steps stay in order, all of them.
     """
-    changes = [np.asarray(table.data[delta_key(key)], np.int64) for key in keys]
-    change: I64 = np.sum(changes, axis=0, dtype=np.int64)
-    times = [np.abs(np.asarray(table.data[c.key])) for c in table.columns if c.change and c.unit == "ns"]
-    counts = [np.asarray(table.data[c.key]) != 0 for c in table.columns if c.change and c.unit == "count"]
-    moved = np.any([time >= max(1, least_ns) for time in times], axis=0)
-    if not least_ns and counts:
-        moved |= np.any(counts, axis=0)
-    order = np.arange(len(change)) if name == "steps" else np.argsort(-change, kind="stable")
-    order = order[moved[order]] if name != "steps" else order
+    keys = ("self_cpu_ns", "self_device_ns") if name in WITH_DEVICE else (judged_by(name, table),)
+    change: I64 = np.sum([table.numbers(delta_key(key)) for key in keys], axis=0, dtype=np.int64)
     everything = int(np.abs(change).sum())
     share = change / everything if everything else np.full(len(change), np.nan)
-    data: dict[str, AnyArray | list[str]] = {
-        key: [values[at] for at in order.tolist()] if isinstance(values, list) else np.asarray(values)[order]
-        for key, values in table.data.items()
-    }
-    data[CONTRIBUTION.key] = share[order]
     names = {column.key: table.texts(column.key) for column in table.columns if column.is_name}
-    return replace(table, columns=(*table.columns, CONTRIBUTION), data=data, left_out=names)
+    columns = (*table.columns, CONTRIBUTION)
+    whole = replace(table, columns=columns, data={**table.data, CONTRIBUTION.key: share}, left_out=names)
+    if name == "steps":
+        return whole
+    changes = {column.key: column.unit for column in table.columns if column.change}
+    moved = [np.abs(table.numbers(key)) >= max(1, least_ns) for key, unit in changes.items() if unit == "ns"]
+    if not least_ns:
+        moved += [table.numbers(key) != 0 for key, unit in changes.items() if unit == "count"]
+    order = np.argsort(-change, kind="stable")
+    return whole.take(order[np.any(moved, axis=0)[order]])
+
+
+def judged_by(name: str, table: Table) -> str:
+    """Return the column by which rows are judged: of steps their kernels, where they have any."""
+    if name == "steps" and "kernel_ns" in table.data and table.numbers("kernel_ns").any():
+        return "kernel_ns"
+    return LEADING[name]
+
+
+def _metric_noise(name: str, before: Summary, now: Summary) -> tuple[Comparison | None, int]:
+    """Return what repeats of a metric, and in how many earlier runs: else it is in the steps, by the column
+    that the metric is made of; None where that is not known.
+    """
+    past, present = _metric_values(before.members, name), _metric_values([now], name)
+    if len(past) >= LEAST and present:
+        return compare_values(past, present), len(past)
+    key = REPEATED.get(name) or REPEATED.get(name.rpartition(".")[0])
+    if key is None or not _have_steps((*before.members, now), key):
+        return None, 0
+    past, present = (
+        [ns for run in runs for ns in run.tables["steps"].numbers(key).tolist()]
+        for runs in (before.members, [now])
+    )
+    return (compare_values(past, present) if past and present else None), 0
+
+
+def _row_noise(name: str, before: Summary, now: Summary) -> RowNoise:
+    """Return what compares what repeats of a row: its leading time in each earlier run, or in each step."""
+    by_runs, key = len(before.members) >= LEAST, judged_by(name, now.tables[name])
+    if by_runs:
+        sides = _spreads_over_runs(name, before, key, LEAST), _spreads_over_runs(name, now, key, 1)
+    elif name == "steps":
+        is_known = _have_steps((*before.members, now), key)
+        sides = (_single_steps(before, key), _single_steps(now, key)) if is_known else (({}, None),) * 2
+    else:
+        sides = _spreads_over_steps(name, before), _spreads_over_steps(name, now)
+
+    def noise(row: str) -> Comparison | None:
+        past, present = (spreads.get(row, absent) for spreads, absent in sides)
+        if past is None or present is None or row == OTHERS:
+            return None
+        # What runs in less than half of the steps on both sides has no median to compare.
+        is_idle = not (by_runs or name == "steps" or past.median or present.median)
+        return None if is_idle else compare_spreads(past, present)
+
+    return noise
+
+
+Spreads = tuple[Mapping[str, Spread], Spread | None]
+"""How the leading time of rows scatters: by row, and of a row that a side lacks (None: not known)."""
+
+
+def _spreads_over_runs(name: str, side: Summary, key: str, least: int) -> Spreads:
+    rows = _row_values(side.members, name, key).items()
+    zeros = [0] * sum(name not in run.left_out for run in side.members)
+    spreads = {row: spread_of(values) for row, values in rows if len(values) >= least}
+    return spreads, spread_of(zeros) if len(zeros) >= least else None
+
+
+def _spreads_over_steps(name: str, side: Summary) -> Spreads:
+    table = side.tables[name]
+    if side.runs or any(column.key not in table.data for column in SPREAD_COLUMNS):
+        return {}, None
+    columns = [table.numbers(column.key).tolist() for column in SPREAD_COLUMNS]
+    rows = zip(table.texts(table.columns[0].key), *columns)
+    spreads = {row: Spread(steps, float(middle), float(scatter)) for row, steps, middle, scatter in rows}
+    steps = max((spread.count for spread in spreads.values()), default=0)
+    absent = Spread(steps, 0.0, 0.0) if steps and name not in side.left_out else None
+    return {row: spread for row, spread in spreads.items() if spread.count}, absent
+
+
+def _single_steps(side: Summary, key: str) -> Spreads:
+    """Return the time of each step, with the scatter of all."""
+    steps = side.column("steps", key)
+    scatter = spread_of([*steps.values()]) if steps else None
+    return {
+        row: replace(scatter, median=float(ns), is_single=True) for row, ns in steps.items() if scatter
+    }, None
+
+
+def _have_steps(runs: Sequence[Summary], key: str) -> bool:
+    """Tell whether all runs have all their steps, with a column."""
+    return all(key in run.tables["steps"].data and "steps" not in run.left_out for run in runs)

@@ -30,6 +30,7 @@ Verdict: TypeAlias = Literal["slower", "faster", "higher", "lower", "within the 
 LEAST = 3
 """The fewest values of a side from which its noise can be estimated."""
 LIMIT = 3.0
+UNKNOWN: Verdict = "noise unknown"
 TEST = "difference of medians beyond 3 standard errors (from MAD; for few values Student's t for 0.27 %)"
 """The test in one line, printed below results."""
 FEW = 3
@@ -43,21 +44,24 @@ _STUDENT = {
 
 @dataclass(frozen=True)
 class Spread:
-    """Values of one thing that repeat: their median, and how far they scatter about it."""
+    """Values of one thing that repeat: their median, and how far they scatter about it.
+
+    A single one is one value of them, in place of the median: a step among the others.
+    """
 
     count: int
     median: float
     deviation: float  # as the standard deviation of normal values; 0 where all are equal
+    is_single: bool = False
 
     @property
     def is_known(self) -> bool:
         """Whether there are enough values to tell the noise."""
         return self.count >= LEAST
 
-    @property
-    def error(self) -> float:
-        """The standard error of the median."""
-        return 1.2533 * self.deviation / math.sqrt(self.count)
+    def error(self, deviation: float) -> float:
+        """Return the standard error of the median, of a single one that of a value, if it scatters so."""
+        return deviation if self.is_single else 1.2533 * deviation / math.sqrt(self.count)
 
 
 @dataclass(frozen=True)
@@ -75,15 +79,10 @@ class Comparison:
         return self.now.median - self.before.median
 
     @property
-    def relative(self) -> float | None:
-        """The change as a share of what was before; None where that is 0."""
-        return self.change / self.before.median if self.before.median else None
-
-    @property
     def verdict(self) -> Verdict:
         """Slower or faster where the change is beyond the noise."""
         if self.error is None:
-            return "noise unknown"
+            return UNKNOWN
         if abs(self.change) <= self.limit * self.error:
             return "within the noise"
         return "slower" if self.change > 0 else "faster"
@@ -100,33 +99,22 @@ def spread_of(values: Sequence[float]) -> Spread:
     return Spread(len(values), float(middle), deviation)
 
 
-def compare(before: Sequence[float], now: Sequence[float]) -> Comparison:
-    """Compare what repeats on two sides, at least one value each.
-
-    Where one side alone repeats, its noise stands for the other's; where neither does, it is unknown.
-    """
+def compare_values(before: Sequence[float], now: Sequence[float]) -> Comparison:
+    """Compare what repeats on two sides, at least one value each."""
     return compare_spreads(spread_of(before), spread_of(now))
 
 
 def compare_spreads(before: Spread, now: Spread) -> Comparison:
-    """Compare what repeats on two sides by median and scatter, as `compare` does by the values."""
+    """Compare what repeats on two sides.
+
+    Where one side alone repeats, its noise stands for the other's; where neither does, it is unknown.
+    """
     known = [side for side in (before, now) if side.is_known]
     if not known:
         return Comparison(before, now, None, LIMIT)
-    deviations = [side.deviation if side.is_known else known[0].deviation for side in (before, now)]
-    errors = [1.2533 * s / math.sqrt(side.count) for s, side in zip(deviations, (before, now))]
+    errors = [side.error((side if side.is_known else known[0]).deviation) for side in (before, now)]
     freedom = sum(side.count - 1 for side in known)
     return Comparison(before, now, math.hypot(*errors), student_limit(freedom))
-
-
-def compare_single_values(before: Spread, now: Spread) -> Comparison:
-    """Compare one value of each side (in `median`), each out of values that scatter so: step by step."""
-    whole = compare_spreads(before, now)
-    if whole.error is None:
-        return whole
-    deviations = [side.deviation for side in (before, now) if side.is_known]
-    both = deviations if len(deviations) == 2 else deviations * 2
-    return Comparison(before, now, math.hypot(*both), whole.limit)
 
 
 def student_limit(freedom: int) -> float:

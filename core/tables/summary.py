@@ -18,40 +18,37 @@ from .scope import Scope
 from .step_spans import step_spans
 from .table import Table, Tables, Values
 
-_COUNT = Column("count", "count", "count")
-KERNELS = (Column("name", "kernel", "text", is_name=True), _COUNT, Column("total_ns", "total", "ns"))
-OPS = (
-    Column("name", "op", "text"),
-    _COUNT,
-    Column("self_cpu_ns", "self CPU", "ns"),
-    Column("self_device_ns", "self device", "ns"),
-)
-MODULES = (
-    Column("module", "module", "text"),
-    _COUNT,
-    Column("self_cpu_ns", "self CPU", "ns"),
-    Column("self_device_ns", "self device", "ns"),
-)
-CATEGORIES = (Column("category", "category", "text"), _COUNT, Column("self_ns", "self", "ns"))
-SUMMARY_STEPS = TableSchema(
-    "summary_steps",
-    "Steps",
-    (
-        Column("place", "nth step", "text"),
-        Column("wall_ns", "wall", "ns"),
-        Column("cpu_busy_ns", "CPU busy", "ns"),
-        Column("device_busy_ns", "device busy", "ns"),
-        Column("kernel_ns", "kernels", "ns"),
-        Column("idle_ns", "device idle", "ns"),
-    ),
-    keys=("place",),
-)
 SPREAD_COLUMNS = (
     Column("steps", "steps", "count", detail=True),
     Column("step_median_ns", "median of a step", "ns", detail=True),
     Column("step_deviation_ns", "deviation of a step", "ns", detail=True),
 )
 """Columns for the scatter of a row's leading time over the steps; with 0 steps nothing is known."""
+_COUNT = Column("count", "count", "count")
+_SELF = (Column("self_cpu_ns", "self CPU", "ns"), Column("self_device_ns", "self device", "ns"))
+SCHEMAS = {
+    name: TableSchema(f"summary_{name}", name.capitalize(), columns, keys=(columns[0].key,))
+    for name, columns in {
+        "kernels": (
+            Column("name", "kernel", "text", is_name=True),
+            _COUNT,
+            Column("total_ns", "total", "ns"),
+            *SPREAD_COLUMNS,
+        ),
+        "ops": (Column("name", "op", "text"), _COUNT, *_SELF, *SPREAD_COLUMNS),
+        "modules": (Column("module", "module", "text"), _COUNT, *_SELF, *SPREAD_COLUMNS),
+        "categories": (Column("category", "category", "text"), _COUNT, Column("self_ns", "self", "ns")),
+        "steps": (
+            Column("place", "nth step", "text"),
+            Column("wall_ns", "wall", "ns"),
+            Column("cpu_busy_ns", "CPU busy", "ns"),
+            Column("device_busy_ns", "device busy", "ns"),
+            Column("kernel_ns", "kernels", "ns"),
+            Column("idle_ns", "device idle", "ns"),
+        ),
+    }.items()
+}
+"""The tables of a summary. Their first column is what a row is called from run to run."""
 METRICS = (Column("name", "metric", "text"), Column("value", "value"), Column("unit", "unit", "text"))
 LEFT_OUT = TableSchema(
     "left_out",
@@ -100,6 +97,16 @@ class Summary:
     tables: Mapping[str, Table]
     left_out: Mapping[str, LeftOut] = field(default_factory=dict)
     runs: tuple[Summary, ...] = ()
+
+    @property
+    def members(self) -> tuple[Summary, ...]:
+        """The runs that it is the median of, itself where it is one."""
+        return self.runs or (self,)
+
+    def column(self, table: str, key: str) -> dict[str, int]:
+        """Return the numbers of a column by row."""
+        rows = self.tables[table]
+        return dict(zip(rows.texts(rows.columns[0].key), rows.numbers(key).tolist()))
 
     def shortened(self, rows: int) -> Summary:
         """Return the summary with at most so many rows a table; steps are kept from the first on."""
@@ -213,7 +220,7 @@ def _kernels(scope: Scope, times: _StepTimes) -> Table:
 
     table = kernels(scope)
     names = [comparable_name(name) for name in table.texts("name")]
-    return _summed("kernels", scope, KERNELS, names, table, times)
+    return summed("kernels", scope.text, {**table.data, "name": names}, times.of)
 
 
 def _host_ops(scope: Scope) -> Table:
@@ -231,19 +238,16 @@ def _ops(scope: Scope, key: str, times: _StepTimes) -> Table:
     if key == "module":
         table = table.take(np.array([bool(name) for name in table.texts(key)], np.bool_))
     names = [comparable_name(name) for name in table.texts(key)]
-    data = {"count": table.numbers("calls"), **table.data}
-    name, columns = ("ops", OPS) if key == "name" else ("modules", MODULES)
-    return _summed(name, scope, columns, names, replace(table, data=data), times)
+    data = {**table.data, "count": table.numbers("calls"), key: names}
+    return summed("ops" if key == "name" else "modules", scope.text, data, times.of)
 
 
 def _categories(scope: Scope) -> Table:
     from .range_table import range_table
 
     table = range_table(scope)
-    own = [at for at, category in enumerate(table.data["category"]) if category != WHOLE]
-    numbers = {key: np.asarray(table.data[key])[own] for key in ("count", "self_ns")}
-    labels = [str(table.data["category"][at]) for at in own]
-    return _summed("categories", scope, CATEGORIES, labels, replace(table, data=numbers))
+    own = np.array([category != WHOLE for category in table.texts("category")], np.bool_)
+    return summed("categories", scope.text, table.take(own).data)
 
 
 def _steps(scope: Scope) -> Table:
@@ -251,36 +255,34 @@ def _steps(scope: Scope) -> Table:
     from .steps import steps
 
     table = steps(scope).steps
-    data: dict[str, Values] = {"place": [str(at) for at in range(1, len(table) + 1)]}
-    data |= {column.key: np.asarray(table.data[column.key], np.int64) for column in SUMMARY_STEPS.columns[1:]}
-    return Table.from_arrays(SUMMARY_STEPS, scope.text, data)
+    return Table.from_arrays(SCHEMAS["steps"], scope.text, {**table.data, "place": numbered(len(table))})
 
 
-def _summed(
+def numbered(count: int) -> list[str]:
+    """Return what that many steps are called in a summary."""
+    return [str(at) for at in range(1, count + 1)]
+
+
+def summed(
     name: str,
-    scope: Scope,
-    columns: tuple[Column, ...],
-    labels: list[str],
-    table: Table,
-    times: _StepTimes | None = None,
+    scope: str,
+    data: Mapping[str, Values],
+    scatter: Callable[[Sequence[str]], Mapping[str, Values]] | None = None,
 ) -> Table:
-    """Return the rows of each label added up, by the leading column, with their scatter over the steps."""
-    label, *sums = columns
-    data: dict[str, Values] = {
-        label.key: labels,
-        **{column.key: table.numbers(column.key) for column in sums},
-    }
-    whole = Table.from_arrays(TableSchema(f"summary_{name}", name.capitalize(), columns), scope.text, data)
+    """Return a table of a summary: the rows of each label added up, most of the leading column first, with
+    their scatter over the steps where that is known.
+    """
+    schema = SCHEMAS[name]
+    label, *sums = (column for column in schema.columns if column not in SPREAD_COLUMNS)
+    whole = Table.from_arrays(replace(schema, columns=(label, *sums)), scope, data)
     rows = whole.group(label.key, [column.key for column in sums]).sort(LEADING[name])
-    if times is None:
+    if scatter is None:
         return rows
-    spreads = times.of(rows.texts(label.key))
-    return replace(rows, columns=(*rows.columns, *SPREAD_COLUMNS), data={**rows.data, **spreads})
+    return replace(rows, columns=schema.columns, data={**rows.data, **scatter(rows.texts(label.key))})
 
 
 def _left_out(table: Table, rows: int, leading: str) -> LeftOut:
     rest = table.take(slice(rows, None))
-    scatter = {column.key for column in SPREAD_COLUMNS}
-    numbers = [c.key for c in table.columns if c.unit != "text" and c.key not in scatter]
+    numbers = [column.key for column in table.columns[1:] if column not in SPREAD_COLUMNS]
     sums = {key: int(rest.numbers(key).sum()) for key in numbers}
     return LeftOut(len(rest), sums, int(rest.numbers(leading).max()))

@@ -10,8 +10,7 @@ from tests.corpus import CORPUS, needs_corpus
 from tests.events import complete, index_of
 from tracelane.core.base.errors import UsageError
 from tracelane.core.export.summary_file import read_summary, summary_json
-from tracelane.core.tables.baselines import median_of_runs
-from tracelane.core.tables.diff import Difference, difference
+from tracelane.core.tables.diff import Difference, difference, median_of_runs
 from tracelane.core.tables.scope import Scope
 from tracelane.core.tables.summary import Summary, summarise
 from tracelane.core.trace import Trace, open_trace
@@ -56,7 +55,7 @@ def test_each_kernel_and_step_is_judged_by_its_steps(tmp_path: Path) -> None:
     now = run(
         tmp_path / "b", {"steady": SLOWER, "wide": WIDE_LATER, "new": STEADY, "once": [9, 0, 0, 0, 0, 0]}
     )
-    result = difference(before, now)
+    result = difference([before], now)
     assert verdicts(result, "kernels") == {
         "steady": "slower",
         "wide": "within the noise",
@@ -75,7 +74,7 @@ def test_steps_are_judged_one_by_one(tmp_path: Path) -> None:
     """A single step of which the kernels take far longer than the others scatter is said to be slower."""
     before = run(tmp_path / "a", {"steady": STEADY})
     now = run(tmp_path / "b", {"steady": [*STEADY[:3], 190, *STEADY[4:]]})
-    result = difference(before, now)
+    result = difference([before], now)
     assert verdicts(result, "steps") == {"4": "slower"} | {
         str(n): "within the noise" for n in (1, 2, 3, 5, 6)
     }
@@ -86,7 +85,7 @@ def test_ops_and_modules_are_judged(tmp_path: Path) -> None:
     """Ops and modules have rows of their own; more calls in a module in the same time are no regression."""
     before = run(tmp_path / "a", {"steady": STEADY})
     now = run(tmp_path / "b", {"steady": STEADY, "more": STEADY})
-    result = difference(before, now)
+    result = difference([before], now)
     assert verdicts(result, "ops")["aten::more"] == "slower"
     (row,) = result.tables["modules"].rows()
     assert (row["module"], row["count_delta"], row["self_cpu_ns_delta"]) == ("Linear_0", STEPS * 2, 0)
@@ -102,11 +101,11 @@ def test_the_median_of_runs_is_what_is_compared_with(tmp_path: Path) -> None:
     (row,) = before.tables["kernels"].rows()
     assert row["total_ns"] == 110_000 * STEPS
     for time, verdict in ((125, "within the noise"), (240, "slower"), (10, "faster")):
-        result = difference(before, run(tmp_path / f"now {time}", {"k": [time] * STEPS}))
+        result = difference(runs, run(tmp_path / f"now {time}", {"k": [time] * STEPS}))
         change = result.metrics["kernels.time"]
         assert (change.verdict, change.runs) == (verdict, 5)
         assert verdicts(result, "kernels") == {"k": verdict}
-    one = difference(median_of_runs(runs[:1]), run(tmp_path / "same", {"k": [125] * STEPS}))
+    one = difference(runs[:1], run(tmp_path / "same", {"k": [125] * STEPS}))
     assert one.metrics["kernels.time"].verdict == "slower"  # against the steps of one run alone
     with pytest.raises(UsageError):
         median_of_runs([])
@@ -115,7 +114,7 @@ def test_the_median_of_runs_is_what_is_compared_with(tmp_path: Path) -> None:
 def test_two_runs_are_too_few_for_their_own_noise(tmp_path: Path) -> None:
     """With two earlier runs the steps of both together tell the noise."""
     runs = [run(tmp_path / str(n), {"k": [time + n for time in STEADY]}) for n in range(2)]
-    result = difference(median_of_runs(runs), run(tmp_path / "now", {"k": SLOWER}))
+    result = difference(runs, run(tmp_path / "now", {"k": SLOWER}))
     change = result.metrics["kernels.time"]
     assert change.noise is not None and (change.runs, change.noise.before.count) == (0, 2 * STEPS)
     assert change.verdict == "slower"
@@ -125,9 +124,9 @@ def test_shortened_runs_do_not_make_rows_new(tmp_path: Path) -> None:
     """What runs may have left out is not taken for 0, and their sums stay the whole."""
     names = {f"k{n}": [10 * (n + 1)] * STEPS for n in range(4)}
     runs = [run(tmp_path / str(n), names).shortened(2) for n in range(3)]
-    result = difference(median_of_runs(runs), run(tmp_path / "now", names))
+    result = difference(runs, run(tmp_path / "now", names))
     assert len(result.tables["kernels"]) == 0
-    more = difference(median_of_runs(runs), run(tmp_path / "more", {**names, "k0": [15] * STEPS}))
+    more = difference(runs, run(tmp_path / "more", {**names, "k0": [15] * STEPS}))
     assert [row["presence"] for row in more.tables["kernels"].rows()] == ["both"]
 
 
@@ -143,4 +142,4 @@ def test_a_summary_keeps_the_scatter(tmp_path: Path, corpus_cache: Path) -> None
     path.write_text(summary_json(before, 1000))
     expected = {"sdsc_fused_bmm_mul_silu_0": "slower", "sdsc_fused_bmm_1": "within the noise"}
     for side in (before, read_summary(path)):
-        assert verdicts(difference(side, now), "kernels") == expected
+        assert verdicts(difference([side], now), "kernels") == expected

@@ -68,7 +68,7 @@ def test_changes(tmp_path: Path) -> None:
     now = _side(
         tmp_path, "b", {f"graph {HASH[:-2]}zz": [10, 10], "same": [5], "new": [3], "grown": [40, 10]}, 1100
     )
-    diff = difference(before, now)
+    diff = difference([before], now)
     assert _kernel_rows(diff) == {
         "grown": ("both", 1, 40_000),
         "gone": ("gone", -1, -7_000),
@@ -84,7 +84,7 @@ def test_changes(tmp_path: Path) -> None:
     assert not wall.exceeds(0.05, least_ns=200_000)
     assert not diff.metrics["ops.calls"].exceeds(0.0)
     assert [row["wall_ns_delta"] for row in diff.tables["steps"].rows()] == [100_000]
-    assert list(difference(before, now, 5_000).tables["kernels"].data["name"]) == ["grown", "gone"]
+    assert list(difference([before], now, 5_000).tables["kernels"].data["name"]) == ["grown", "gone"]
 
 
 def test_time_on_the_device_ranks_ops(tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_time_on_the_device_ranks_ops(tmp_path: Path) -> None:
             ]
         return summarise(Scope(Trace([index_of(events, tmp_path / title)])), title)
 
-    diff = difference(side("a", 0, 0), side("b", 3, 40))
+    diff = difference([side("a", 0, 0)], side("b", 3, 40))
     rows = [
         (row["name"], row["self_cpu_ns_delta"], row["self_device_ns_delta"])
         for row in diff.tables["ops"].rows()
@@ -137,7 +137,7 @@ def test_time_on_the_device_ranks_ops(tmp_path: Path) -> None:
 def test_against_itself(tmp_path: Path) -> None:
     """A trace has not changed from itself."""
     side = _side(tmp_path, "a", {"one": [1], "two": [2, 2]})
-    diff = difference(side, side)
+    diff = difference([side], side)
     assert [len(diff.tables[name]) for name in ("kernels", "ops", "categories")] == [0, 0, 0]
     assert all(not change.change for change in diff.metrics.values())
 
@@ -147,9 +147,9 @@ def test_shortened_side(tmp_path: Path) -> None:
     names = {f"k{number}": [100 - 10 * number] for number in range(8)}
     before = _side(tmp_path, "a", names).shortened(3)
     now = _side(tmp_path, "b", {**names, "big": [90], "k7": [35]})
-    rows = _kernel_rows(difference(before, now))
+    rows = _kernel_rows(difference([before], now))
     assert rows == {"big": ("new", 1, 90_000), OTHERS: ("both", 0, 5_000)}
-    again = _kernel_rows(difference(now, before))
+    again = _kernel_rows(difference([now], before))
     assert again == {"big": ("gone", -1, -90_000), OTHERS: ("both", 0, -5_000)}
 
 
@@ -163,13 +163,13 @@ def test_summary_file(name: str, tmp_path: Path, corpus_cache: Path) -> None:
     path.write_text(summary_json(summary, 1000))
     assert is_summary(path)
     assert not is_summary(CORPUS / name)
-    diff = difference(read_summary(path), summary)
+    diff = difference([read_summary(path)], summary)
     assert all(len(diff.tables[table]) == 0 for table in ("kernels", "ops", "categories"))
     assert all(not change.change for change in diff.metrics.values())
     assert dict(summary.metrics) == dict(read_summary(path).metrics) == metrics(scope)
     path.write_text(summary_json(summary))
     assert path.stat().st_size < 32_000
-    short = difference(read_summary(path), summary)
+    short = difference([read_summary(path)], summary)
     assert all(row["total_ns_delta"] == 0 for row in short.tables["kernels"].rows())
 
 

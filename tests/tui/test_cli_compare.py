@@ -56,6 +56,14 @@ def test_baseline(trace: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert "| kernels.calls | 1 | 2 | +1 | +100.00% |" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("form", ["md", "html", "csv"])
+def test_a_limit_says_what_it_leaves_out(trace: str, form: str, capsys: Capture) -> None:
+    """--limit holds for every table, in every form, and the rest is counted."""
+    assert main(["diff", f"{trace}:step=0", f"{trace}:step=1", "--limit", "1", "--format", form]) == 0
+    said = capsys.readouterr()
+    assert " not shown" in (said.err if form == "csv" else said.out)  # CSV has no place for it
+
+
 @pytest.mark.parametrize(
     ("limits", "code", "said"),
     [

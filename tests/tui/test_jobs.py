@@ -16,7 +16,7 @@ from tracelane.core.base.ids import SliceId
 from tracelane.core.demo.trace import write_demo
 from tracelane.core.logs.opening import open_overlay
 from tracelane.core.logs.overlay import LogOptions
-from tracelane.core.tables.delta import delta_key
+from tracelane.core.tables.compare import delta_key
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.app import TracelaneApp
 from tracelane.tui.panels.table import TablePane

@@ -13,6 +13,7 @@ from tracelane.core.base.output import print_paged, print_pieces, print_text
 from tracelane.core.base.safe_text import safe
 from tracelane.core.tables.analysis import Analysis, Option, loaded
 from tracelane.core.tables.registry import BY_NAME
+from tracelane.core.tables.selection import Selection
 
 from .forms import column_key
 from .opened import TraceOptions, with_options
@@ -22,7 +23,6 @@ from .values import BoundedNumber, Duration, WholeNumber
 
 if TYPE_CHECKING:
     from tracelane.core.base.arrays import I64
-    from tracelane.core.tables.summary import Summary
     from tracelane.core.tables.table import Table, Tables
     from tracelane.tui.text.table import TableStyle
 
@@ -68,12 +68,13 @@ def analysis_command(row: Analysis) -> click.Command:
         if tables is None:
             sides = [option.name for option in row.options if option.is_side and option.name in options]
             if sides:
-                from .sides import keep_sides
+                from .sides import read_sides
 
-                keep_sides([options[name] for name in sides], request.index_options, request.choice)
+                chosen = Selection(step_name=request.step_name)
+                named = [options[name] for name in sides]
+                summaries = read_sides(named, request.index_options, request.choice, chosen, request.traces)
+                options |= zip(sides, summaries)
             scope = request.scope()
-            for name in sides:
-                options[name] = _side(options[name], request)
             tables = row.run(scope, **options)
         _print(row, tables, request)
         if row.exit_code:
@@ -89,13 +90,6 @@ def analysis_command(row: Analysis) -> click.Command:
     for option in reversed(row.options):
         wrapped = _option(option)(wrapped)
     return click.command(row.name, help=row.help)(wrapped)
-
-
-def _side(text: str, request: Request) -> Summary:
-    """Return the summary of the other trace that an option names."""
-    from .sides import read_side
-
-    return read_side(text, request.index_options, request.choice, request.step_name)
 
 
 def _option(option: Option) -> Callable[[Callable[..., None]], Callable[..., None]]:

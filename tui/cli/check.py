@@ -12,6 +12,7 @@ import click
 from tracelane.core.base.errors import UsageError
 from tracelane.core.base.output import print_pieces, print_text
 from tracelane.core.base.safe_text import safe
+from tracelane.core.tables.selection import Selection
 
 from .ci_reports import GITHUB, JUNIT, CheckResult, report_results, results_table
 from .forms import print_tables
@@ -19,12 +20,11 @@ from .limits import Limit, parse_limit, read_limits
 from .opened import TraceOptions, opened_options
 from .options import FORMAT, JSON, OUT, completed
 from .regression import FAIL_ABOVE, METRIC, MIN_TIME, Threshold
-from .sides import keep_sides, read_side, split_side
+from .sides import read_sides
 
 if TYPE_CHECKING:
     from tracelane.core.tables.diff import MetricChange
     from tracelane.core.tables.metrics import Metric
-    from tracelane.core.tables.summary import Summary
 
 EXCEEDED = 1
 LIMIT = "METRIC=VALUE"
@@ -87,7 +87,6 @@ def check(
     what --metric names) rose by more than that, and by more than its noise: that of three and more baselines,
     else of the steps.
     """
-    from tracelane.core.index.inputs import check_there
     from tracelane.core.tables.diff import difference
     from tracelane.core.tables.metrics import metric_group_of, metrics
     from tracelane.core.tables.summary import summarise
@@ -96,13 +95,12 @@ def check(
     threshold = Threshold.of(names, fail_above, min_time)
     _check_complete(limits, baselines, fail_above)
     groups = dict.fromkeys(metric_group_of(limit.metric) for limit in limits)
-    check_there((*opened.traces, *(split_side(text)[0] for text in baselines)))
-    keep_sides((*opened.traces, *baselines), opened.index_options, opened.choice)
-    earlier = _earlier(opened, baselines)
+    chosen = Selection(where=opened.where, step_name=opened.step_name, attribute=opened.attribute)
+    earlier = read_sides(baselines, opened.index_options, opened.choice, chosen, opened.traces)
     scope = opened.scope()
     outcomes = _outcomes(limits, metrics(scope, groups))
     changes = []
-    if earlier is not None:
+    if earlier:
         changes = threshold.gated(difference(earlier, summarise(scope, opened.title)), opened.where)
     results = [*(outcome.result for outcome in outcomes), *threshold.results(changes)]
     passed = not any(result.failed for result in results)
@@ -205,23 +203,3 @@ def _print_json(
         "totals": json_rows([{"kept": passed}]),
     }
     print_pieces(json_pieces("check", scope, 0, tables))
-
-
-def _earlier(opened: TraceOptions, baselines: tuple[str, ...]) -> Summary | None:
-    """Return the median of the earlier runs, None without any."""
-    if not baselines:
-        return None
-    from tracelane.core.tables.baselines import median_of_runs
-
-    sides = [
-        read_side(
-            text,
-            opened.index_options,
-            opened.choice,
-            opened.step_name,
-            opened.where,
-            opened.attribute,
-        )
-        for text in baselines
-    ]
-    return median_of_runs(sides)

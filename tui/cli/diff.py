@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING
 import click
 
 from tracelane.core.base.errors import UsageError
-from tracelane.core.base.output import print_pieces, print_text
+from tracelane.core.base.output import print_text
 from tracelane.core.base.safe_text import markdown_words, safe
+from tracelane.core.tables.selection import Selection
 
 from .ci_reports import GITHUB, JUNIT, report_results
+from .forms import print_tables
 from .options import FORMAT, JSON, OUT, choice_options, completed, with_index_options
 from .regression import FAIL_ABOVE, METRIC, MIN_TIME, Threshold
 from .scoped import ATTRIBUTE, STEP_NAME, WHERE, table_style
-from .sides import keep_sides, read_side, split_side
+from .sides import read_sides
 from .values import WholeNumber
 
 if TYPE_CHECKING:
@@ -72,17 +74,14 @@ def diff(
     `tracelane summary --json` wrote. Names are compared without generated hashes and step numbers.
     --run, --capture, --rank and --step-name are for all sides.
     """
-    from tracelane.core.index.inputs import check_there
-    from tracelane.core.tables.baselines import median_of_runs
     from tracelane.core.tables.diff import difference
 
     threshold = Threshold.of(names, fail_above, min_time)
     if len(sides) < 2:
         raise UsageError("diff compares two sides or more: A B, or several earlier runs and B")
-    check_there(split_side(side)[0] for side in sides)
-    keep_sides(sides, index_options, choice)
-    *before, now = (read_side(side, index_options, choice, step_name, where, attribute) for side in sides)
-    result = difference(median_of_runs(before), now, threshold.least_ns)
+    chosen = Selection(where=where, step_name=step_name, attribute=attribute)
+    *earlier, now = read_sides(sides, index_options, choice, chosen)
+    result = difference(earlier, now, threshold.least_ns)
     gated = threshold.gated(result, where)
     failed = threshold.failed(gated)
     if as_json or form == "json":
@@ -100,13 +99,12 @@ def diff(
 
 def _titles(result: Difference) -> list[tuple[str, str]]:
     """Return (letter, what it is) of each side; several earlier runs are A1, A2 …"""
-    runs = result.before.runs
-    earlier = [("A", result.before)] if not runs else [(f"A{at}", run) for at, run in enumerate(runs, 1)]
+    runs = result.before.members
+    earlier = [(f"A{at}" if len(runs) > 1 else "A", run) for at, run in enumerate(runs, 1)]
     return [(side_name, f"{side.title}: {side.scope}") for side_name, side in (*earlier, ("B", result.now))]
 
 
 def _print(result: Difference, form: str, limit: int | None) -> None:
-    from tracelane.core.export.formats import as_csv, as_markdown, html_pieces
     from tracelane.tui.text.diff import compact, metric_table
     from tracelane.tui.text.table import table_text
 
@@ -114,19 +112,14 @@ def _print(result: Difference, form: str, limit: int | None) -> None:
     names = [name for name in names if name != "steps" or len(result.tables["steps"]) > 1]
     names = [name for name in names if name != "modules" or len(result.tables["modules"])]
     tables = [metric_table(result), *(compact(name, result.tables[name]) for name in names)]
-    if form == "csv":
-        print_text(as_csv(tables[0], limit=limit), end="")
+    titles = _titles(result)
+    if form != "text":
+        if form == "md":
+            print_text("".join(f"{side_name}  {markdown_words(title)}\n" for side_name, title in titles))
+        heading = " · ".join(f"{side_name} {title}" for side_name, title in titles)
+        print_tables(form, heading, tables if limit is None else [table.head(limit) for table in tables])
         return
-    if form == "html":
-        heading = " · ".join(f"{side_name} {title}" for side_name, title in _titles(result))
-        print_pieces(html_pieces(heading, tables, limit=limit))
-        return
-    if form == "md":
-        titles = (f"{side_name}  {markdown_words(title)}\n" for side_name, title in _titles(result))
-        print_text("".join(titles))
-        print_text("\n".join(as_markdown(table, limit=limit) for table in tables), end="")
-        return
-    print_text("".join(f"{side_name}  {safe(title)}\n" for side_name, title in _titles(result)))
+    print_text("".join(f"{side_name}  {safe(title)}\n" for side_name, title in titles))
     first, *rest = tables
     texts = [table_text(first, table_style().plain)]
     for table in rest:
@@ -146,7 +139,7 @@ def _json(result: Difference, limit: int | None, failed: list[MetricChange]) -> 
     sides = [
         {"side": side, "title": one.title, "scope": one.scope}
         for side, one in (
-            *(("a", run) for run in result.before.runs or (result.before,)),
+            *(("a", run) for run in result.before.members),
             ("b", result.now),
         )
     ]

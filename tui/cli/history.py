@@ -13,6 +13,7 @@ from tracelane.core.base.errors import UnreadableError, UsageError
 from tracelane.core.base.output import print_pieces, print_text
 from tracelane.core.base.safe_text import safe
 
+from .forms import print_tables
 from .options import FORMAT, JSON, OUT, completed
 from .regression import DEFAULT_METRICS
 from .scoped import table_style, terminal_width
@@ -109,28 +110,24 @@ def _read(files: Sequence[Path]) -> list[Summary]:
 
 
 def _last(summaries: Sequence[Summary], metric: str, limit: int | None) -> Table:
-    from tracelane.core.tables.history import history_table
+    from tracelane.core.tables.diff import history_table
 
     table = history_table(summaries, metric)
     return table if limit is None else table.take(slice(max(0, len(table) - limit), None))
 
 
 def _print(tables: Sequence[Table], form: str) -> None:
-    from tracelane.core.export.formats import as_csv, as_markdown, html_pieces, json_pieces, json_table
-
     if form == "json":
+        from tracelane.core.export.formats import json_pieces, json_table
+
         named = {str(table.totals["metric"]): json_table(table) for table in tables}
-        print_text("".join(json_pieces("history", tables[0].scope, 0, named)), end="")
-    elif form == "csv":
-        if len(tables) > 1:
-            raise UsageError("--format csv holds one metric: name one with --metric")
-        print_text(as_csv(tables[0]), end="")
-    elif form == "md":
-        print_text("\n".join(as_markdown(table) for table in tables), end="")
-    elif form == "html":
-        print_pieces(html_pieces(f"history: {tables[0].scope}", tables))
-    else:
+        print_pieces(json_pieces("history", tables[0].scope, 0, named))
+    elif form == "text":
         print_text("\n\n".join(map(_text, tables)))
+    elif form == "csv" and len(tables) > 1:
+        raise UsageError("--format csv holds one metric: name one with --metric")
+    else:
+        print_tables(form, f"history: {tables[0].scope}", tables)
 
 
 def _text(table: Table) -> str:

@@ -11,6 +11,7 @@ import click
 from tracelane.core.base.errors import CacheError, UsageError
 from tracelane.core.base.output import print_text, write_new_file
 from tracelane.core.base.safe_text import markdown_code, markdown_words, safe
+from tracelane.core.tables.selection import Selection
 
 from .opened import TraceOptions, opened_options
 from .smi import SmiOptions, smi_options
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from tracelane.core.export.report import Example
     from tracelane.core.logs.overlay import Overlay
     from tracelane.core.tables.scope import Scope
-    from tracelane.core.tables.summary import Summary
 
 PICTURE_WIDTH, PICTURE_HEIGHT = 120, 40
 OPS = 30
@@ -54,24 +54,24 @@ def report(
     from tracelane.core.export.report import Printed, example_of
     from tracelane.core.export.report import report as report_text
     from tracelane.core.export.summary_file import summary_json
-    from tracelane.core.index.inputs import check_there
+    from tracelane.core.index.choice import Choice
     from tracelane.core.tables.diff import difference
     from tracelane.core.tables.findings.saved import saved_findings
     from tracelane.core.tables.summary import summarise
 
-    from .sides import keep_sides, split_side
+    from .sides import read_sides
 
     for path in (out, bundle):
         if path is not None and path.exists():
             raise UsageError(f"{path} is there already: choose another name, or remove it")
     sides = () if baseline is None else (baseline,)
-    check_there((*opened.traces, *smi.paths, *(split_side(side)[0] for side in sides)))
-    keep_sides(sides, opened.index_options, opened.choice)
+    # Of the other side the newest capture, of the same ranks and steps.
+    chosen = Choice(ranks=opened.choice.ranks), Selection(step_name=opened.step_name)
+    earlier = read_sides(sides, opened.index_options, *chosen, traces=(*opened.traces, *smi.paths))
     scope = opened.scope()
     overlay = _overlay(scope, smi)
     example = example_of(scope)
-    here = None if bundle is None and baseline is None else summarise(scope, opened.title)
-    before = None if baseline is None else _baseline(baseline, opened)
+    here = summarise(scope, opened.title) if bundle or earlier else None
     text = report_text(
         scope,
         opened.title,
@@ -80,7 +80,7 @@ def report(
             _ops(scope), _picture(scope, example), "" if overlay is None else _telemetry(overlay, example)
         ),
         _read_report(scope),
-        None if before is None or here is None else difference(before, here),
+        difference(earlier, here) if earlier and here else None,
     )
     hide = Redaction.of(scope.trace, _this_machine()) if redact else str
     if bundle is None or here is None:
@@ -107,16 +107,6 @@ def _log_lines(overlay: Overlay, example: Example) -> dict[str, bytes]:
         for number, placed in enumerate(overlay.placed)
     }
     return {name: text for name, text in lines.items() if text}
-
-
-def _baseline(text: str, opened: TraceOptions) -> Summary:
-    """Return the earlier side: its newest capture, of the same ranks and steps."""
-    from tracelane.core.index.choice import Choice
-
-    from .sides import read_side
-
-    ranks = Choice(ranks=opened.choice.ranks)
-    return read_side(text, opened.index_options, ranks, opened.step_name)
 
 
 def _write(text: str, out: Path | None) -> None:

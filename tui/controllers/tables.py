@@ -11,7 +11,7 @@ from textual.worker import get_current_worker
 from tracelane.core.base.progress import CancelledCallback, never
 from tracelane.core.query.hits import Hits
 from tracelane.core.tables.analysis import Tab
-from tracelane.core.tables.delta import delta, delta_to_first
+from tracelane.core.tables.compare import by_steps, compare, with_first
 from tracelane.core.tables.registry import PANELS, TABS
 from tracelane.core.tables.scope import Scope
 from tracelane.core.tables.table import Table
@@ -138,9 +138,8 @@ class TableController:
         against = scope_of(self.store.trace, baseline, cancelled, self.store.whole_left)
         past = row.run(against, **options)[panel.table] if counted is None else counted[0]
         now = row.run(replace(scope, against=against.when), **options)[panel.table]
-        if panel.to_first:
-            return delta_to_first(now, past, now.scope)
-        return delta(now, past, now.scope, session.steps)
+        keys = with_first if panel.to_first else by_steps(session.steps)
+        return compare(now, past, keys, scope=now.scope)
 
     def _have_table(self, key: Key, table: Table, columns: list[ColumnView]) -> None:
         self._tables.put(key, (table, columns))

@@ -17,7 +17,7 @@ from textual.widget import Widget
 from tracelane.core.base.arrays import I64, AnyArray
 from tracelane.core.base.safe_text import safe
 from tracelane.core.export.formats import is_left, text_in_cell
-from tracelane.core.tables.delta import PRESENCE, delta_key
+from tracelane.core.tables.compare import PRESENCE, delta_key
 from tracelane.core.tables.registry import PANELS
 from tracelane.core.tables.schema import Column as TableColumn
 from tracelane.core.tables.table import Table, Value

@@ -11,7 +11,7 @@ import pytest
 from tests.events import complete, index_of
 from tracelane.core.export.formats import as_csv, text_in_unit
 from tracelane.core.tables.breakdown import breakdown, breakdown_table
-from tracelane.core.tables.delta import delta, delta_to_first
+from tracelane.core.tables.compare import by_steps, compare, with_first
 from tracelane.core.tables.kernels import kernels
 from tracelane.core.tables.ops import ops
 from tracelane.core.tables.range_table import lane_table, range_table
@@ -48,7 +48,7 @@ PAST = _table(("b", "z", 8, 4.0, 0.5), ("c", "w", 8, 8.0, 0.5), scope="there")
 
 def test_rows_find_each_other() -> None:
     """Rows meet by their keys, equal ones in turn; what only one side has stays, the baseline's last."""
-    rows = list(delta(NOW, PAST).rows())
+    rows = list(compare(NOW, PAST).rows())
     assert [(row["name"], row["kind"], row["presence"]) for row in rows] == [
         ("a", "x", "new"), ("b", "x", "both"), ("b", "y", "new"), ("c", "w", "gone"),
     ]  # fmt: skip
@@ -62,16 +62,16 @@ def test_rows_find_each_other() -> None:
 
 def test_scope_totals_and_jumps() -> None:
     """The scope names both, totals change too, a row jumps to the baseline's slice where only that has it."""
-    table = delta(NOW, PAST)
-    assert table.scope == "here against there" and delta(NOW, PAST, "both").scope == "both"
+    table = compare(NOW, PAST)
+    assert table.scope == "here against there" and compare(NOW, PAST, scope="both").scope == "both"
     assert table.totals == {"total_ns": 41, "total_ns_delta": 25, "word": "x"}
     assert table.positions is not None and table.positions.tolist() == [0, 1, 2, 101]
-    assert delta(replace(NOW, positions=None), PAST).positions is None
+    assert compare(replace(NOW, positions=None), PAST).positions is None
 
 
 def test_changes_sort_by_size_and_show_their_sign() -> None:
     """|Δ| orders rows, none comes last either way, and a value that grew has a plus."""
-    table = delta(NOW, PAST)
+    table = compare(NOW, PAST)
     assert table.order("total_ns_delta").tolist() == [0, 3, 1, 2]
     assert table.order("total_ns_relative").tolist() == [3, 1, 0, 2]
     assert table.order("total_ns_relative", descending=False).tolist() == [1, 3, 0, 2]
@@ -86,18 +86,18 @@ def test_columns_and_rows_that_only_one_side_has() -> None:
     """A column that one table lacks counts as zero there; empty tables are no obstacle."""
     data = {key: value for key, value in PAST.data.items() if key != "total_ns"}
     less = replace(PAST, columns=tuple(c for c in T.columns if c.key != "total_ns"), data=data)
-    assert [row["total_ns_delta"] for row in delta(NOW, less).rows()] == [30, 10, 1, 0]
-    assert [row["total_ns_delta"] for row in delta(less, NOW).rows()] == [-10, 0, -30, -1]
-    assert [row["presence"] for row in delta(_table(), PAST).rows()] == ["gone", "gone"]
-    assert len(delta(_table(), _table())) == 0
+    assert [row["total_ns_delta"] for row in compare(NOW, less).rows()] == [30, 10, 1, 0]
+    assert [row["total_ns_delta"] for row in compare(less, NOW).rows()] == [-10, 0, -30, -1]
+    assert [row["presence"] for row in compare(_table(), PAST).rows()] == ["gone", "gone"]
+    assert len(compare(_table(), _table())) == 0
     with pytest.raises(ValueError, match="of t cannot"):
-        delta(NOW, replace(PAST, name="u"))
+        compare(NOW, replace(PAST, name="u"))
 
 
 def test_all_against_the_first() -> None:
     """Steps against one step: every row's change is that to the baseline's first row, whatever its name."""
-    assert [row["total_ns_delta"] for row in delta_to_first(NOW, PAST).rows()] == [22, 2, -7]
-    assert [row["presence"] for row in delta_to_first(NOW, _table()).rows()] == ["new"] * 3
+    assert [row["total_ns_delta"] for row in compare(NOW, PAST, with_first).rows()] == [22, 2, -7]
+    assert [row["presence"] for row in compare(NOW, _table(), with_first).rows()] == ["new"] * 3
 
 
 @pytest.fixture
@@ -129,12 +129,12 @@ def test_every_table_against_itself_and_another_range(trace: Trace) -> None:
     early, late = _tables(trace, (0, 290_000)), _tables(trace, (290_000, 600_000))
     compared = 0
     for old, new in zip(early, late):
-        same = delta(old, old)
+        same = compare(old, old)
         assert set(same.data["presence"]) == {"both"}
         changes = [column for column in same.columns if column.change]
         assert changes and not any(np.nan_to_num(same.data[column.key]).any() for column in changes)
         here, there = new.join(old)
-        table, back = delta(new, old), delta(old, new)
+        table, back = compare(new, old), compare(old, new)
         assert len(table) == len(back) == len({*_keys(old), *_keys(new)})
         for column in new.columns:
             if column.unit in ("text", "id", "object") or column.moment or column.key in new.key_columns:
@@ -170,7 +170,7 @@ def test_a_moment_has_no_change() -> None:
         )
         for at, n in ((70, 3), (20, 1))
     )
-    (row,) = delta(now, past).rows()
+    (row,) = compare(now, past).rows()
     assert row == {"name": "a", "at_ns": 70, "n": 3, "n_delta": 2, "n_relative": 2.0, "presence": "both"}
 
 
@@ -188,13 +188,13 @@ def test_steps_meet_though_their_numbers_differ() -> None:
     now = table("ProfilerStep#12", "same", "ProfilerStep#11", "gemm_128", "batch 2", "ProfilerStep#13")
     sides = {
         (row["name"], row["presence"]): row["total_ns"] - row["total_ns_delta"]
-        for row in delta(now, past, steps="batch 7").rows()
+        for row in compare(now, past, by_steps("batch 7")).rows()
     }
     assert sides == {
         ("ProfilerStep#12", "both"): 20, ("same", "both"): 50, ("ProfilerStep#11", "both"): 10,
         ("gemm_128", "new"): 0, ("batch 2", "both"): 60, ("ProfilerStep#13", "new"): 0,
         ("gemm_64", "gone"): 30, ("iteration_3", "gone"): 40,
     }  # fmt: skip
-    assert {row["presence"] for row in delta(now, past).rows() if row["name"] != "same"} == {"new", "gone"}
-    of_batches = {row["name"]: row["presence"] for row in delta(now, past, steps="").rows()}
+    assert {row["presence"] for row in compare(now, past).rows() if row["name"] != "same"} == {"new", "gone"}
+    of_batches = {row["name"]: row["presence"] for row in compare(now, past, by_steps()).rows()}
     assert of_batches["batch 2"] == "new" and of_batches["ProfilerStep#12"] == "both"

@@ -1,0 +1,185 @@
+"""Tables of one kind compared: which rows are the same, how much each number changed, what of it is noise.
+
+compare(now, past)                      rows meet by the key columns of their schema
+compare(now, past, by_steps("batch 7")) rows of steps meet by their order, too: ProfilerStep#4 and #5
+compare(now, past, with_first)          every row against the first one of the past: steps against one step
+compare(now, past, noise=noise)         with a verdict on each row: `noise` compares what repeats of it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from ..base.arrays import I64, AnyArray
+from .schema import Column
+from .table import ABSENT, Table, Value, Values
+
+if TYPE_CHECKING:
+    from .noise import Comparison
+
+Keys: TypeAlias = Callable[[Table, Table], tuple[I64, I64]]
+"""Gives for each row of both tables together its row now and in the past, ABSENT for none."""
+RowNoise: TypeAlias = "Callable[[str], Comparison | None]"
+"""Compares what repeats of a row, by the text in the table's first column; None where nothing does."""
+PRESENCE = "presence"
+BOTH, NEW, GONE = "both", "new", "gone"
+"""Where a row is: in both tables, only in the present one, only in the past."""
+VERDICT = Column("verdict", "noise", "text")
+ERROR = Column("error_ns", "error of the change", "ns", statistic=True, detail=True)
+"""What the noise says of a row's change, and the standard error that it was compared with."""
+
+
+def compare(
+    now: Table, past: Table, keys: Keys = Table.join, noise: RowNoise | None = None, scope: str = ""
+) -> Table:
+    """Return the rows of both tables, each number followed by its change (now - past) and, unless it is a
+    share, by its relative change (a share of 1; none where the past is zero or none). Moments do not change.
+
+    Of equal rows the first meets the first. Those of `now` keep their order, those that are only in the past
+    follow and jump to its slices; what a side lacks is zero, of a statistic none. `scope` is what the table
+    says it speaks of, both scopes if empty. Raises ValueError where the tables have two names.
+    """
+    if now.name != past.name:
+        raise ValueError(f"a table of {now.name} cannot be held against one of {past.name}")
+    here, there = keys(now, past)
+    known = {column.key for column in now.columns}
+    columns: list[Column] = []
+    data: dict[str, Values] = {}
+    for column in (*now.columns, *(column for column in past.columns if column.key not in known)):
+        key, mine, other = column.key, _cells(now, column, here), _cells(past, column, there)
+        columns.append(column)
+        is_text = mine.dtype == object or other.dtype == object
+        if is_text or column.unit == "id" or key in now.key_columns:
+            either = np.where((here != ABSENT) & (key in now.data), mine, other)
+            data[key] = either.tolist() if is_text else either
+            continue
+        data[key] = mine
+        if column.moment:
+            continue
+        columns.append(Column(delta_key(key), f"Δ {column.title}", column.unit, column.statistic, True))
+        data[delta_key(key)] = mine - other
+        if column.unit != "share":
+            columns.append(Column(relative_key(key), f"{column.title} ±%", "share", True, True))
+            shares = np.full(len(mine), np.nan)
+            data[relative_key(key)] = np.divide(mine - other, other, out=shares, where=other != 0)
+    columns.append(Column(PRESENCE, "in", "text"))
+    pairs = zip(here.tolist(), there.tolist())
+    data[PRESENCE] = [NEW if old == ABSENT else GONE if new == ABSENT else BOTH for new, old in pairs]
+    positions, sources = _jumps(now, past, here, there)
+    table = replace(
+        now,
+        scope=scope or f"{now.scope} against {past.scope}",
+        columns=tuple(columns),
+        data=data,
+        totals=_totals(now, past),
+        notes=tuple(dict.fromkeys((*now.notes, *(f"baseline: {note}" for note in past.notes)))),
+        positions=positions,
+        sources=sources,
+    )
+    return table if noise is None else _judged(table, noise)
+
+
+def by_steps(steps: str = "") -> Keys:
+    """Return keys by which rows of steps that only one side has meet, too: those of one kind, that is of one
+    name without numbers, in the order of the numbers. A text that is not empty is the name of further steps.
+    """
+
+    def keys(now: Table, past: Table) -> tuple[I64, I64]:
+        here, there = now.join(past)
+        gone = _steps_by_kind(past, there, np.flatnonzero(here == ABSENT), steps)
+        new = _steps_by_kind(now, here, np.flatnonzero(there == ABSENT), steps) if gone else {}
+        pairs = [pair for kind, rows in new.items() for pair in zip(rows, gone.get(kind, ()))]
+        for row, past_row in pairs:
+            there[row] = there[past_row]
+        joined = [past_row for _, past_row in pairs]
+        return np.delete(here, joined), np.delete(there, joined)
+
+    return keys
+
+
+def _steps_by_kind(table: Table, numbers: I64, rows: I64, steps: str) -> dict[tuple[object, ...], list[int]]:
+    """Return those of the joined rows that are steps, in order, by what they have in common: the kind of
+    their name and all other keys. `numbers` has the row of the table for each joined row.
+    """
+    if "name" not in table.key_columns or "name" not in table.data:
+        return {}
+    from .step_choice import step_kind, step_order  # where steps are compared, not for the first frame
+
+    names = table.texts("name")
+    others = [table.data[key] for key in table.key_columns if key != "name" and key in table.data]
+    kinds: dict[tuple[object, ...], list[int]] = {}
+    for row in rows.tolist():
+        at = int(numbers[row])
+        if kind := step_kind(names[at], steps):
+            kinds.setdefault((kind, *(values[at] for values in others)), []).append(row)
+    for alike in kinds.values():
+        alike.sort(key=lambda row: step_order(names[int(numbers[row])]))
+    return kinds
+
+
+def with_first(now: Table, past: Table) -> tuple[I64, I64]:
+    """Return keys by which every row meets the first one of the past, whatever it is called."""
+    return np.arange(len(now)), np.full(len(now), 0 if len(past) else ABSENT)
+
+
+def delta_key(key: str) -> str:
+    """Return the key of the column that holds another one's change."""
+    return f"{key}_delta"
+
+
+def relative_key(key: str) -> str:
+    """Return the key of the column that holds another one's relative change."""
+    return f"{key}_relative"
+
+
+def _cells(table: Table, column: Column, rows: I64) -> AnyArray:
+    """Return a column for these rows: "", zero, of a statistic none where there is no such row or column."""
+    values = table.data.get(column.key)
+    has = (rows != ABSENT) & (values is not None)
+    if isinstance(values, list) or (values is None and column.unit in ("text", "object")):
+        texts = np.full(len(rows), "", object)
+        for row in np.flatnonzero(has).tolist():
+            texts[row] = values[rows[row]] if values else ""
+        return texts
+    numbers = np.empty(0, np.int64) if values is None else np.asarray(values)
+    is_key = column.unit == "id" or column.key in table.key_columns
+    is_float = numbers.dtype.kind == "f" or (column.statistic and not has.all())
+    missing = np.nan if column.statistic and is_float else 0
+    cells = np.full(len(rows), missing, numbers.dtype if is_key else np.float64 if is_float else np.int64)
+    cells[has] = numbers[rows[has]]
+    return cells
+
+
+def _judged(table: Table, noise: RowNoise) -> Table:
+    from .noise import UNKNOWN  # with `statistics`, which ranges of one trace do without
+
+    comparisons = [noise(row) for row in table.texts(table.columns[0].key)]
+    errors = [np.nan if one is None or one.error is None else one.error for one in comparisons]
+    verdicts = [UNKNOWN if one is None else one.verdict for one in comparisons]
+    data = {**table.data, VERDICT.key: verdicts, ERROR.key: np.array(errors, np.float64)}
+    return replace(table, columns=(*table.columns, VERDICT, ERROR), data=data)
+
+
+def _totals(now: Table, past: Table) -> dict[str, Value]:
+    totals = dict(now.totals)
+    for key, value in now.totals.items():
+        before = past.totals.get(key)
+        if isinstance(value, int | float) and isinstance(before, int | float):
+            totals[delta_key(key)] = value - before
+    return totals
+
+
+def _jumps(now: Table, past: Table, here: I64, there: I64) -> tuple[AnyArray | None, AnyArray | None]:
+    """Return positions and sources of all rows, the past's for rows that are only there."""
+    if now.positions is None or past.positions is None:
+        return None, None
+    positions, sources = np.zeros((2, len(here)), np.int64)
+    for table, which, rows in ((now, here != ABSENT, here), (past, here == ABSENT, there)):
+        if table.positions is not None:
+            positions[which] = table.positions[rows[which]]
+            sources[which] = 0 if table.sources is None else table.sources[rows[which]]
+    return positions, sources
