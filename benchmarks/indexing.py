@@ -16,9 +16,10 @@ from tracelane.core.trace import open_trace
 TRACELANE = "import sys; from tracelane.tui.cli.main import main; sys.exit(main(sys.argv[1:]))"
 COMMITTED = (
     "import sys; from pathlib import Path; from tracelane.core.index.ingest import ingest_index\n"
+    "from tracelane.core.read.source import open_source\n"
     "from tracelane.core.index.options import IndexOptions\n"
     "options = IndexOptions(Path(sys.argv[3]), threads=int(sys.argv[2]), force=True)\n"
-    "ingest_index(sys.argv[1], options)"
+    "ingest_index(open_source(sys.argv[1]), options)"
 )
 TEXT_COLUMNS = ("strings.", "derived")
 """Files of an index that are counted apart: names and texts, and what is written after it."""

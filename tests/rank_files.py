@@ -13,6 +13,7 @@ from tracelane.core.base.progress import Progress
 from tracelane.core.index.ingest import ingest_index
 from tracelane.core.index.options import IndexOptions
 from tracelane.core.index.several import IndexJob
+from tracelane.core.read.source import open_source
 
 REDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)"
 STEPS = 20
@@ -45,22 +46,22 @@ class Scripted:
     """A `SeveralIndexing` that ends files when the test says so; what is built is built here."""
 
     def __init__(self, jobs: Sequence[IndexJob], options: IndexOptions, *, stands_back: bool) -> None:
-        self.written: list[str | Path] = []
-        self.failed: dict[str | Path, Exception] = {}
+        self.written: list[str] = []
+        self.failed: dict[str, Exception] = {}
         self.events: list[str] = []
         self.closed = False
         self.error: Exception | None = None
-        self._jobs = {str(job.path): job for job in jobs}
+        self._jobs = {job.path: job for job in jobs}
         self._options = options
         self.stands_back = stands_back
-        self._doing: dict[str | Path, Progress] = {}
+        self._doing: dict[str, Progress] = {}
 
     @property
     def progress(self) -> Progress:
         total = sum(job.size for job in self._jobs.values())
         return Progress("indexing", total // 4, total, 100)
 
-    def doing(self, path: str | Path) -> Progress | None:
+    def doing(self, path: str) -> Progress | None:
         return self._doing.get(path)
 
     def await_running(self) -> None:
@@ -79,15 +80,15 @@ class Scripted:
     def read(self, path: Path, stage: str = "reading") -> None:
         """Tell that half of a file was read."""
         size = self._jobs[str(path)].size
-        self._doing[path] = Progress(stage, size // 2, size)
+        self._doing[str(path)] = Progress(stage, size // 2, size)
 
     def finish(self, *paths: Path) -> None:
         """Write the indexes of these files."""
         for path in paths:
-            ingest_index(path, self._options).close()
-            self._doing.pop(path, None)
-            self.written.append(path)
+            ingest_index(open_source(path), self._options).close()
+            self._doing.pop(str(path), None)
+            self.written.append(str(path))
 
     def fail(self, path: Path) -> None:
         """Tell that a file is no trace."""
-        self.failed[path] = UnreadableError(f"{path}: no trace events in it")
+        self.failed[str(path)] = UnreadableError(f"{path}: no trace events in it")

@@ -65,15 +65,17 @@ class Children:
         module: str,
         environment: Mapping[str, str] = DECODING,
         behind: bool = False,
+        descriptors: Sequence[int] = (),
     ) -> None:
         """Start `count` processes and greet each, if so wished; with `behind` they let all others come first.
+        They inherit `descriptors`.
 
         Raises ChildrenError if none can be started.
         """
         self._messages: SimpleQueue[tuple[int, Message | None]] = SimpleQueue()
         self._processes: list[Process] = []
         try:
-            self._processes += (_started(module, environment) for _ in range(count))
+            self._processes += (_started(module, environment, descriptors) for _ in range(count))
             for number, process in enumerate(self._processes):
                 if behind:
                     stand_back(process.pid)
@@ -149,11 +151,14 @@ class Children:
         self._messages.put((number, None))
 
 
-def _started(module: str, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+def _started(
+    module: str, environment: Mapping[str, str], descriptors: Sequence[int]
+) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         [sys.executable, "-P", "-m", module],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         env={**os.environ, **environment},
+        pass_fds=descriptors,
     )

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..base.errors import UnreadableError
 from ..base.private import open_regular, read_regular
+from ..read.source import Source
 from ..tables.metrics import Metric
 from ..tables.schema import Unit
 from ..tables.summary import SCHEMAS, SPREAD_COLUMNS, LeftOut, Summary, summary_tables
@@ -38,13 +39,22 @@ def summary_json(summary: Summary, rows: int = ROWS) -> str:
 def is_summary(path: Path) -> bool:
     """Tell whether a file is a summary, by its first bytes; a trace is never taken for one."""
     try:
-        with open(open_regular(path), "rb") as stream:  # what a pipe brings is read once, as a trace
-            if os.fstat(stream.fileno()).st_size > LARGEST:
-                return False
-            head = b"".join(stream.read(_HEAD).split())
+        with open(open_regular(path), "rb") as stream:
+            return _begins_summary(stream.read(_HEAD), os.fstat(stream.fileno()).st_size)
     except OSError:
         return False
-    return head.startswith(b"{") and any(mark in head for mark in MARKS)
+
+
+def is_summary_source(source: Source | None) -> bool:
+    """Tell the same of a file that was looked at; what a pipe brings is a trace."""
+    if source is None or source.kind != "plain" or not source.seekable:
+        return False
+    return _begins_summary(source.read_range(source.text_start, _HEAD), source.size)
+
+
+def _begins_summary(head: bytes, size: int) -> bool:
+    head = b"".join(head.split())
+    return size <= LARGEST and head.startswith(b"{") and any(mark in head for mark in MARKS)
 
 
 def read_summary(path: Path) -> Summary:

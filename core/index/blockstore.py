@@ -22,7 +22,6 @@ from ..base.errors import CacheError, Cancelled, TracelaneError, UnreadableError
 from ..base.private import make_private_folder, open_private, write_private
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
 from ..read.source import Source, TextStream, open_source
-from ..remote.files import is_url
 from .store import Index
 
 FOLDER = "derived"
@@ -88,7 +87,7 @@ def read_blocks(
 def source_of(index: Index) -> Source:
     """Return the index's source, checked to be what was indexed. Raises UnreadableError."""
     held = index.source
-    if isinstance(held, Source) and (held.kind == "stdin" or (is_url(held.path) and held.is_unchanged)):
+    if isinstance(held, Source) and held.is_unchanged:
         return held
     if index.path == "-":
         raise UnreadableError("the trace came from standard input: its text is gone, only the index is left")

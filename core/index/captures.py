@@ -18,6 +18,7 @@ from .file_facts import FileFacts
 from .file_names import SECOND, NameFacts, axes_text, name_facts, rank_in, ranks_by_axes
 
 if TYPE_CHECKING:
+    from ..base.errors import UnreadableError
     from ..read.source import Source
 
 CAPTURE_GAP_NS = 300 * SECOND
@@ -46,7 +47,8 @@ class Member:
     start_ns: int | None = None  # when its first events begin, since 1970
     numbered: bool = False  # no file tells its rank: it is its place among the processes of the run
     job_rank: int | None = None  # the pid of a FLEX job trace: its rank, if no other file has the same
-    source: Source | None = field(default=None, compare=False, repr=False)  # where it was looked into
+    source: Source | None = field(default=None, compare=False, repr=False)  # what is there, if it is a trace
+    trouble: UnreadableError | None = field(default=None, compare=False, repr=False)  # why it is none
 
     @property
     def title(self) -> str:

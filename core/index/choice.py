@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from ..base.errors import UsageError
 from .captures import Capture, Member, ranks_text
@@ -24,18 +25,19 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Chosen:
-    """The files to open; all captures, newest first, and the position of the one that is open (None: all);
-    notes on what is left out.
+class ResolvedFiles:
+    """The files to open, by rank; all captures, newest first, and the position of the one that is open (None:
+    all); notes on what is left out; the paths that a user `named`.
     """
 
     members: tuple[Member, ...]
-    captures: tuple[Capture, ...]
-    current: int | None
-    notes: tuple[str, ...]
+    captures: tuple[Capture, ...] = ()
+    current: int | None = None
+    notes: tuple[str, ...] = ()
+    named: tuple[str | Path, ...] = ()
 
 
-def choose(captures: Sequence[Capture], choice: Choice) -> Chosen:
+def choose(captures: Sequence[Capture], choice: Choice) -> ResolvedFiles:
     """Return what a choice leaves; UsageError where it leaves nothing, or means nothing."""
     of_run = [capture for capture in captures if choice.run.lower() in capture.run.lower()]
     if not of_run:
@@ -43,7 +45,7 @@ def choose(captures: Sequence[Capture], choice: Choice) -> Chosen:
         raise UsageError(f"--run: no run is called {choice.run!r}; there is {runs}")
     if choice.capture == ALL:
         members = tuple(member for capture in of_run for member in capture.members)
-        return Chosen(_of_ranks(members, choice.ranks), tuple(of_run), None, ())
+        return ResolvedFiles(_of_ranks(members, choice.ranks), tuple(of_run), None, ())
     number = _numbered(of_run, choice.capture)
     capture = of_run[number]
     left_out = left_out_text(of_run, number)
@@ -52,7 +54,7 @@ def choose(captures: Sequence[Capture], choice: Choice) -> Chosen:
     left = len(capture.members) - len(members)
     if left:
         notes.append(f"left out by --rank: {left} file{'s' if left != 1 else ''}")
-    return Chosen(members, tuple(of_run), number, tuple(notes))
+    return ResolvedFiles(members, tuple(of_run), number, tuple(notes))
 
 
 def left_out_text(captures: Sequence[Capture], current: int | None) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -15,7 +14,7 @@ from typing import Any
 from ..base.errors import TracelaneError
 from ..base.private import read_private
 from ..read.envelope import EnvelopeReader
-from ..read.source import Source, TextStream, open_source
+from ..read.source import Source, TextStream
 from ..read.window import Window
 from ..remote.files import is_url
 from .cache import cache_root, index_key
@@ -78,19 +77,11 @@ def facts_in_keys(envelope: Mapping[str, Any]) -> FileFacts:
     )
 
 
-def file_facts(path: str | Path, index_dir: Path | None = None) -> FileFacts:
+def file_facts(source: Source, index_dir: Path | None = None) -> FileFacts:
     """Return what a file says: before its events, else after them, else in its cached index."""
-    return source_and_facts(path, index_dir)[1]
-
-
-def source_and_facts(path: str | Path, index_dir: Path | None = None) -> tuple[Source | None, FileFacts]:
-    """Return a file as a source, None where it is none, and what it says as `file_facts` returns it."""
-    if not is_url(path) and not os.path.isfile(path):
-        return None, NO_FACTS
+    may_inflate = is_worker(source.path)
     try:
-        source = open_source(path)
-        stamp = name_facts(path).stamp_ns if is_worker(path) else None
-        facts = _head(source, stamp_ns=stamp)
+        facts = _head(source, stamp_ns=name_facts(source.path).stamp_ns if may_inflate else None)
         if not facts.complete and source.seekable:
             facts = _merged(facts, facts_in_keys(_tail(source)))
         cached = {} if facts.complete else _cached(source, index_dir)
@@ -98,12 +89,12 @@ def source_and_facts(path: str | Path, index_dir: Path | None = None) -> tuple[S
         if not facts.complete and facts.start_ns is None:
             # Kineto wrote before 2026 what times count from behind the events.
             base = cached.get("baseTimeNanoseconds") or _base_behind(
-                source, is_worker(path) and not is_url(path)
+                source, may_inflate and not is_url(source.path)
             )
             facts = replace(facts, start_ns=_head(source, base).start_ns if base else None)
     except (TracelaneError, OSError):  # opening it will say what is wrong
-        return None, NO_FACTS
-    return source, facts
+        return NO_FACTS
+    return facts
 
 
 class _Head:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeAlias
@@ -12,12 +11,14 @@ import numpy as np
 from ..base.children import ChildrenError
 from ..base.errors import CacheError, TracelaneError, UnreadableError
 from ..base.progress import Progress
+from ..read.source import current_source
 from ..remote.files import is_url
 from .captures import Member
+from .choice import ResolvedFiles
 from .format import TABLES
 from .indexing import ENDED
 from .ingest import cached_index, find_index
-from .opening import Opened, ResolvedFiles, add_events, no_trace_error, together
+from .opening import Opened, add_events, no_trace_error, source_of_member, together
 from .options import DEFAULT_OPTIONS, IndexOptions
 from .several import WORTH_IT, IndexJob, SeveralIndexing
 from .store import Index
@@ -51,7 +52,7 @@ class Gathering:
             position: one for position, (_, one) in enumerate(states) if isinstance(one, Exception)
         }
         """Why others have none."""
-        self._positions = {member.path: position for position, member in enumerate(self.members)}
+        self._positions = {str(member.path): position for position, member in enumerate(self.members)}
         self._index_dir = options.index_dir
         self._opened = 0  # of the indexes that were written
         for position in list(self.ready):
@@ -66,7 +67,7 @@ class Gathering:
 
     def doing(self, position: int) -> Progress | None:
         """Return how far a file is, None where no process reads it now."""
-        return self._several.doing(self.members[position].path)
+        return self._several.doing(str(self.members[position].path))
 
     def await_running(self) -> None:
         """Wait until a process has begun; ChildrenError where none does."""
@@ -108,7 +109,8 @@ class Gathering:
     def _open(self, position: int) -> None:
         path = self.members[position].path
         try:
-            index = cached_index(path, index_dir=self._index_dir, source=self.members[position].source)
+            source = current_source(source_of_member(self.members[position]))
+            index = cached_index(source, self._index_dir)
         except TracelaneError as error:
             self.failed[position] = _named(path, error)
             return
@@ -138,22 +140,20 @@ def gather(files: ResolvedFiles, options: IndexOptions = DEFAULT_OPTIONS) -> Gat
     """
     states: list[MemberState] = []
     for member in files.members:
-        path = member.path
-        if not is_url(path) and not os.path.isfile(path):
-            return None
         try:
-            index = find_index(path, options, source=member.source)
+            source = source_of_member(member)
         except UnreadableError as error:
-            if path in files.named:
+            if member.path in files.named:
                 raise
             states.append((member, error))
             continue
+        index = None if source.kind == "stdin" else find_index(source, options)
         if isinstance(index, Index):
             states.append((member, index))
-        elif index[1].temporary:
+        elif index is None or index.temporary:
             return None
         else:
-            states.append((member, IndexJob.of(path, *index)))
+            states.append((member, IndexJob.of(source, index)))
     if sum(one.work for _, one in states if isinstance(one, IndexJob)) < WORTH_IT:
         return None
     return Gathering(files, states, options)

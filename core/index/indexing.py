@@ -61,10 +61,14 @@ class Indexing:
         self._children = self._started()
 
     def _started(self) -> Children:
-        """Start a process and give it the order."""
-        children = Children(1, module=MODULE, environment=DECODING)
+        """Start a process, which inherits the open file, and give it the order."""
+        descriptors = self.source.descriptors
+        message = order(self.source, self.location, self._options, pictures=self._pictures)
+        if descriptors:
+            message["source"]["descriptor"] = descriptors[0]
+        children = Children(1, module=MODULE, environment=DECODING, descriptors=descriptors)
         try:
-            children.send(0, order(self.source, self.location, self._options, pictures=self._pictures))
+            children.send(0, message)
         except ChildrenError:
             children.close()
             raise

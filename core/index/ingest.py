@@ -12,7 +12,7 @@ from ..base.children import ChildrenError, serves_decoding
 from ..base.errors import CacheError, Cancelled, DamagedIndexError, WrongIndexError
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
 from ..base.threads import BackgroundThread
-from ..read.source import Source, current_source
+from ..read.source import Source
 from ..remote.files import is_url
 from .cache import IndexLocation, discard, locate
 from .cached import touch
@@ -32,22 +32,21 @@ WAIT_S = 0.1
 
 
 def ingest_index(
-    path: str | Path,
+    source: Source,
     options: IndexOptions = DEFAULT_OPTIONS,
     *,
-    source: Source | None = None,
     progress: ProgressCallback = no_progress,
     cancelled: CancelledCallback = never,
 ) -> Index:
-    """Return the index of a trace file, from the cache where the file has not changed since (and not
-    `force`); where much is to be read a process of its own builds it. `source`: the file as it was looked at.
+    """Return the index of a source, from the cache unless `force` says otherwise; where much is to be read a
+    process of its own builds it.
 
     Raises UnreadableError for what is no trace, CacheError when no index can be written, Cancelled.
     """
-    index = find_index(path, options, source=source, progress=progress, cancelled=cancelled)
-    if not isinstance(index, tuple):
+    index = find_index(source, options)
+    if not isinstance(index, IndexLocation):
         return index
-    return ingest_source(*index, options, progress=progress, cancelled=cancelled)
+    return ingest_source(source, index, options, progress=progress, cancelled=cancelled)
 
 
 def ingest_source(
@@ -77,27 +76,19 @@ def ingest_source(
     return build_here(source, location, options, progress=progress, cancelled=cancelled)
 
 
-def find_index(
-    path: str | Path,
-    options: IndexOptions = DEFAULT_OPTIONS,
-    *,
-    source: Source | None = None,
-    progress: ProgressCallback = no_progress,
-    cancelled: CancelledCallback = never,
-) -> Index | tuple[Source, IndexLocation]:
-    """Return the index of a file from the cache, else what is to be read and where its index belongs."""
-    source = current_source(path, source, progress=progress, cancelled=cancelled)
+def find_index(source: Source, options: IndexOptions = DEFAULT_OPTIONS) -> Index | IndexLocation:
+    """Return the index of a source from the cache, else where it belongs."""
     location = locate(dict(source.fingerprint), options.index_dir)
     if options.force:
-        return source, location
+        return location
     try:
         index = _opened(location, source)
     except DamagedIndexError as error:
         discard(location.folder)
         location = locate(dict(source.fingerprint), options.index_dir)
         event = f"{source.path}: its index was damaged ({error.why}) and is rebuilt"
-        return source, location.with_events((event,))
-    return (source, location) if index is None else index
+        return location.with_events((event,))
+    return location if index is None else index
 
 
 def pays_process(source: Source) -> bool:
@@ -130,11 +121,8 @@ def opened_index(source: Source, location: IndexLocation) -> Index:
     return index
 
 
-def cached_index(
-    path: str | Path, *, index_dir: Path | None = None, source: Source | None = None
-) -> Index | None:
-    """Return the index of a trace file if there is a usable one, None otherwise; writes nothing."""
-    source = current_source(path, source)
+def cached_index(source: Source, index_dir: Path | None = None) -> Index | None:
+    """Return the index of a source if there is a usable one, None otherwise; writes nothing."""
     try:
         return _opened(locate(dict(source.fingerprint), index_dir), source)
     except DamagedIndexError:

@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..base.errors import TracelaneError, UnreadableError
 from ..base.progress import CancelledCallback, ProgressCallback, never, no_progress
 from ..read.problem import has_no_event_array
-from ..read.source import Source, current_source
+from ..read.source import Source, open_source
 from ..remote.files import each_at_once, is_url
 from .cache import locate
 from .cached import touch
 from .captures import Capture, Member, captures_of, members_of
-from .choice import Choice, choose
-from .file_facts import FileFacts, facts_in_keys, source_and_facts
+from .choice import Choice, ResolvedFiles, choose
+from .file_facts import NO_FACTS, FileFacts, facts_in_keys, file_facts
 from .ingest import ingest_index
 from .inputs import STDIN, check_there, expanded, unfinished_notes
 from .options import DEFAULT_OPTIONS, IndexOptions
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from .store import Index
 
 NEWEST = Choice()
+MOST_OPEN = 16
+"""Of more files none is held open between looking at it and reading it."""
 
 
 @dataclass(frozen=True)
@@ -74,77 +76,45 @@ def _facts_of(index: Index) -> IndexFacts:
     return IndexFacts(index.path, str(index.folder), size, events, slices, index.notes)
 
 
-@dataclass(frozen=True)
-class ResolvedFiles:
-    """The files to open for the paths that a user `named`, by rank, and notes on those left out.
-
-    `captures` and `current` are as in `Opened`.
-    """
-
-    named: tuple[str | Path, ...]
-    members: tuple[Member, ...]
-    captures: tuple[Capture, ...] = ()
-    current: int | None = None
-    notes: tuple[str, ...] = ()
-
-
 def open_indexes(
-    paths: Sequence[str | Path],
+    paths: Sequence[str | Path] | ResolvedFiles,
     options: IndexOptions = DEFAULT_OPTIONS,
     *,
     choice: Choice = NEWEST,
     progress: ProgressCallback = no_progress,
     cancelled: CancelledCallback = never,
 ) -> Opened:
-    """Open the files that paths and choice stand for, indexing those that are not indexed yet.
+    """Open the files that paths and choice stand for, or that they were resolved to already, indexing those
+    that are not indexed yet.
 
     The notes of the first index say what is left out and which ranks are missing. Raises UnreadableError
     when an input is no trace (in a folder it is skipped unless nothing else is there), UsageError for a
     choice that leaves nothing, CacheError, Cancelled.
     """
-    return open_resolved(
-        resolve_files(paths, choice, options.index_dir), options, progress=progress, cancelled=cancelled
+    files = (
+        paths
+        if isinstance(paths, ResolvedFiles)
+        else resolve_files(paths, choice, options.index_dir, progress=progress, cancelled=cancelled)
     )
-
-
-def open_resolved(
-    files: ResolvedFiles,
-    options: IndexOptions = DEFAULT_OPTIONS,
-    *,
-    progress: ProgressCallback = no_progress,
-    cancelled: CancelledCallback = never,
-) -> Opened:
-    """Open files that were resolved already, as `open_indexes` does."""
-    written = index_several(
-        [member.path for member in files.members],
-        options,
-        sources={member.path: member.source for member in files.members},
-        progress=progress,
-        cancelled=cancelled,
-    )
+    sources = [member.source for member in files.members if member.source is not None]
+    written = index_several(sources, options, progress=progress, cancelled=cancelled)
     opened: list[tuple[Member, Index]] = []
     refused: list[UnreadableError] = []
     refused_by_name: list[UnreadableError] = []  # what the user named must be opened
     try:
         for member in files.members:
-            path = member.path
+            path = str(member.path)
             try:
                 if path in written.refused:
                     raise written.refused[path]
-                force = options.force and path not in written.paths
-                index = ingest_index(
-                    path,
-                    options.with_force(force),
-                    source=member.source,
-                    progress=progress,
-                    cancelled=cancelled,
-                )
+                force = options.with_force(options.force and path not in written.paths)
+                index = ingest_index(source_of_member(member), force, progress=progress, cancelled=cancelled)
                 index.is_new = index.is_new or path in written.paths
-                if (error := no_trace_error(files, path, index)) is not None:
+                if (error := no_trace_error(files, member.path, index)) is not None:
                     index.close()
                     raise error
             except UnreadableError as error:
-                (refused_by_name if path in files.named else refused).append(error)
+                (refused_by_name if member.path in files.named else refused).append(error)
             else:
                 opened.append((member, index))
         if refused_by_name:
@@ -199,49 +169,75 @@ def opened_alone(path: str | Path, index: Index) -> Opened:
     return Opened((index,), (_as_opened(Member(path, ""), index),))
 
 
-def resolve_files(paths: Sequence[str | Path], choice: Choice, index_dir: Path | None) -> ResolvedFiles:
-    """Return the files that paths and a choice stand for; all files that are named one by one, where none
-    says its rank.
+def resolve_files(
+    paths: Sequence[str | Path],
+    choice: Choice,
+    index_dir: Path | None,
+    *,
+    progress: ProgressCallback = no_progress,
+    cancelled: CancelledCallback = never,
+) -> ResolvedFiles:
+    """Return the files that paths and a choice stand for, each looked at once; all files that are named one
+    by one, where none says its rank.
 
-    Raises UnreadableError, UsageError as `open_indexes` does.
+    Raises UnreadableError, UsageError as `open_indexes` does, Cancelled.
     """
     named = tuple(paths)
     check_there(named)
-    expanded_paths = expanded(paths)
-    if STDIN in map(str, expanded_paths) or (len(expanded_paths) == 1 and choice == NEWEST):
-        return ResolvedFiles(named, tuple(Member(path, "") for path in expanded_paths))
-    sources: dict[str | Path, Source] = {}
-    urls = [path for path in expanded_paths if is_url(path)]
-    remote = dict(zip(urls, each_at_once(lambda url: source_and_facts(url, index_dir), urls)))
+    files = expanded(paths)
+    together = STDIN not in map(str, files) and (len(files) > 1 or choice != NEWEST)
 
-    def facts_of(path: str | Path) -> FileFacts:
-        source, facts = remote.get(path) or source_and_facts(path, index_dir)
-        if source is not None:
-            sources[path] = source
-        return facts
+    def look(path: str | Path) -> _Look:
+        try:
+            source = open_source(path, progress=progress, cancelled=cancelled)
+        except UnreadableError as error:
+            return _Look(None, error)
+        facts = file_facts(source, index_dir) if together and source.kind != "stdin" else NO_FACTS
+        if len(files) > MOST_OPEN:
+            source.close()
+        return _Look(source, None, facts)
 
-    members = [replace(one, source=sources.get(one.path)) for one in members_of(expanded_paths, facts_of)]
+    urls = [path for path in files if is_url(path)]
+    looks = dict(zip(urls, each_at_once(look, urls)))
+    looks |= {path: look(path) for path in files if path not in looks}
+    if not together:
+        return ResolvedFiles(tuple(looks[path].added_to(Member(path, "")) for path in files), named=named)
+    members = [looks[one.path].added_to(one) for one in members_of(files, lambda path: looks[path].facts)]
     ranked = any(member.rank is not None for member in members)
-    if choice == NEWEST and not ranked and all(path in named for path in expanded_paths):
-        return ResolvedFiles(named, tuple(members))
-    chosen = choose(captures_of(members), choice)
-    return ResolvedFiles(named, chosen.members, chosen.captures, chosen.current, chosen.notes)
+    if choice == NEWEST and not ranked and all(path in named for path in files):
+        return ResolvedFiles(tuple(members), named=named)
+    return replace(choose(captures_of(members), choice), named=named)
 
 
-def keep_cached(paths: Sequence[str | Path], choice: Choice, options: IndexOptions) -> None:
-    """Count the indexes of what paths stand for as opened now. A command that opens one input after another
-    says so of all of them first, or building an index for one could remove that of the next.
+def source_of_member(member: Member) -> Source:
+    """Return what is at the path of a member that was resolved. Raises UnreadableError."""
+    if member.source is None:
+        raise member.trouble or UnreadableError(f"{member.path}: was not looked at")
+    return member.source
 
-    Pipes and standard input are left out: what is read of them here would be missing later.
+
+class _Look(NamedTuple):
+    """What is at a path, or why that is no trace, and what it says about itself."""
+
+    source: Source | None
+    trouble: UnreadableError | None
+    facts: FileFacts = NO_FACTS
+
+    def added_to(self, member: Member) -> Member:
+        """Return a member with what was seen."""
+        return replace(member, source=self.source, trouble=self.trouble)
+
+
+def keep_cached(files: ResolvedFiles, options: IndexOptions) -> None:
+    """Count the indexes of files as opened now. A command that opens one input after another says so of all
+    of them first, or building an index for one could remove that of the next.
     """
-    named = (path for path in paths if str(path) != STDIN)
-    files = [path for path in named if is_url(path) or Path(path).is_file() or Path(path).is_dir()]
-    with suppress(TracelaneError, OSError):  # opening it says what is wrong
-        for member in resolve_files(files, choice, options.index_dir).members:
-            source = current_source(member.path, member.source)
-            location = locate(dict(source.fingerprint), options.index_dir)
-            if location.exists():
-                touch(location.folder)
+    for member in files.members:
+        if member.source is not None:
+            with suppress(TracelaneError):  # opening it says what is wrong
+                location = locate(dict(member.source.fingerprint), options.index_dir)
+                if location.exists():
+                    touch(location.folder)
 
 
 def _rank_order(opened: tuple[Member, Index]) -> tuple[bool, int]:

@@ -13,8 +13,7 @@ from types import MappingProxyType
 from ..base.children import Children, ChildrenError, Message
 from ..base.errors import Cancelled, TracelaneError, UnreadableError
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
-from ..read.source import Source, current_source
-from ..remote.files import is_url
+from ..read.source import Source
 from .cache import IndexLocation, locate, sweep
 from .cached import touch
 from .indexing import START_SECONDS, as_raised, retry_event
@@ -36,27 +35,32 @@ WAIT_S = 0.1
 class IndexJob:
     """A file that is to be indexed."""
 
-    path: str | Path
+    source: Source
     folder: Path  # where its index belongs
     size: int  # on disk
     work: int  # estimated bytes of text
     room: PlannedIndex  # what its index takes
 
     @classmethod
-    def of(cls, path: str | Path, source: Source, location: IndexLocation) -> IndexJob:
+    def of(cls, source: Source, location: IndexLocation) -> IndexJob:
         """Return what there is to do for a source."""
         text = source.size * (1 if source.packing == "plain" else INFLATED)
         room = PlannedIndex(location.key, source.path, index_size(source.size, source.packing != "plain"))
-        return cls(path, location.folder, source.size, max(text, LEAST_WORK), room)
+        return cls(source, location.folder, source.size, max(text, LEAST_WORK), room)
+
+    @property
+    def path(self) -> str:
+        """What the file is called."""
+        return self.source.path
 
 
 @dataclass(frozen=True)
 class Written:
     """Which files were indexed, and which cannot be: they are no traces."""
 
-    paths: frozenset[str | Path] = frozenset()
+    paths: frozenset[str] = frozenset()
     events: tuple[str, ...] = ()
-    refused: Mapping[str | Path, UnreadableError] = field(default_factory=lambda: MappingProxyType({}))
+    refused: Mapping[str, UnreadableError] = field(default_factory=lambda: MappingProxyType({}))
 
 
 class SeveralIndexing:
@@ -77,9 +81,9 @@ class SeveralIndexing:
         for root in {job.folder.parent.parent for job in jobs}:
             room = [job.room for job in jobs if job.folder.parent.parent == root]
             check_room(room, root, limit_of(root, options.cache_limit))
-        self.written: list[str | Path] = []
+        self.written: list[str] = []
         """Files whose indexes are committed, in that order."""
-        self.failed: dict[str | Path, Exception] = {}
+        self.failed: dict[str, Exception] = {}
         """Why others have none."""
         self.events: list[str] = []
         """What happened in the cache meanwhile."""
@@ -87,7 +91,7 @@ class SeveralIndexing:
         self._finished = 0
         self._events: dict[int, int] = {}
         self._at: dict[int, IndexJob] = {}
-        self._doing: dict[str | Path, Progress] = {}
+        self._doing: dict[str, Progress] = {}
         self._folders = {job.folder.parent for job in jobs}
         self._options, self._stands_back = options, stands_back
         self._may_retry = options.threads != 1
@@ -118,7 +122,7 @@ class SeveralIndexing:
         for folder in self._folders:
             sweep(folder)
         given = list(self._at.values())
-        self.events.append(retry_event(" or ".join(str(job.path) for job in given)))
+        self.events.append(retry_event(" or ".join(job.path for job in given)))
         self._waiting = [*given, *self._waiting]
         self._at.clear()
         self._doing.clear()
@@ -136,7 +140,7 @@ class SeveralIndexing:
         read = self._finished + sum(progress.done for progress in self._doing.values())
         return Progress("indexing", min(read, self._total), self._total, sum(self._events.values()))
 
-    def doing(self, path: str | Path) -> Progress | None:
+    def doing(self, path: str) -> Progress | None:
         """Return how far a file is, None where nobody is at it."""
         return self._doing.get(path)
 
@@ -183,7 +187,7 @@ class SeveralIndexing:
         if self._waiting:
             job = self._at[number] = self._waiting.pop(0)
             self._doing[job.path] = Progress("reading", 0, job.size)
-            self._children.send(number, {"path": str(job.path)})
+            self._children.send(number, {"source": job.source.to_message()})
 
     def _take(self, number: int, message: Message) -> None:
         if "finished" in message:
@@ -205,19 +209,17 @@ class SeveralIndexing:
 
 
 def index_several(
-    paths: Sequence[str | Path],
+    sources: Sequence[Source],
     options: IndexOptions = DEFAULT_OPTIONS,
     *,
-    sources: Mapping[str | Path, Source | None] = MappingProxyType({}),
     progress: ProgressCallback = no_progress,
     cancelled: CancelledCallback = never,
 ) -> Written:
-    """Write the indexes of those files that have none yet, side by side, where that takes less time.
+    """Write the indexes of those sources that have none yet, side by side, where that takes less time.
 
-    `sources` are those of files that were looked into already. What else cannot be indexed is passed over:
-    opening it says why. Raises Cancelled.
+    What cannot be indexed is passed over: opening it says why. Raises Cancelled.
     """
-    jobs = [job for path in paths if (job := _job(path, sources.get(path), options)) is not None]
+    jobs = [job for source in sources if (job := _job(source, options)) is not None]
     cores = options.threads or os.cpu_count() or 1
     if len(jobs) < 2 or sum(job.work for job in jobs) < WORTH_IT or cores < 2:
         return Written()
@@ -234,16 +236,15 @@ def index_several(
     return Written(frozenset(several.written), tuple(several.events), refused)
 
 
-def _job(path: str | Path, source: Source | None, options: IndexOptions) -> IndexJob | None:
-    """Return what there is to do for a file, None where that is nothing, or not for another process."""
-    if not is_url(path) and not os.path.isfile(path):
+def _job(source: Source, options: IndexOptions) -> IndexJob | None:
+    """Return what there is to do for a source, None where that is nothing, or not for another process."""
+    if source.kind == "stdin":
         return None
     try:
-        source = current_source(path, source)
         location = locate(dict(source.fingerprint), options.index_dir)
-    except (TracelaneError, OSError):
+    except TracelaneError:
         return None
     if location.exists() and not options.force:
         touch(location.folder)  # so that none of this command's indexes makes room for another
         return None
-    return None if location.temporary else IndexJob.of(path, source, location)
+    return None if location.temporary else IndexJob.of(source, location)

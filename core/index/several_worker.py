@@ -2,7 +2,7 @@
 
     python -m tracelane.core.index.several_worker
 
-Every line of standard input is a JSON object: first how to index, then `{"path"}` per file. Every line of
+Every line of standard input is a JSON object: first how to index, then `{"source"}` per file. Every line of
 standard output answers: `{"ready"}` once, `{"stage", "done", "events"}` now and then, per file
 `{"finished": true}` or `{"finished": false, "failed", "message"}`. When standard input ends the process gives
 up what it is at, removes what it has written of that, and ends.
@@ -23,6 +23,7 @@ from ..base.children import stand_back
 from ..base.errors import Cancelled, TracelaneError
 from ..base.lines import ENDED, lines, tell
 from ..base.progress import Progress
+from ..read.source import Source, current_source
 from .indexing import PATIENCE_S
 from .ingest import ingest_index
 from .options import IndexOptions
@@ -56,10 +57,12 @@ class _Teller:
         self.before, self.events, self._stage = self.before + self.events, 0, ""
 
 
-def _index(path: str, options: IndexOptions, teller: _Teller, unwanted: threading.Event) -> dict[str, Any]:
-    """Index a file and return what is to be told of it."""
+def _index(
+    source: Source, options: IndexOptions, teller: _Teller, unwanted: threading.Event
+) -> dict[str, Any]:
+    """Index a source and return what is to be told of it."""
     try:
-        index = ingest_index(path, options, progress=teller, cancelled=unwanted.is_set)
+        index = ingest_index(current_source(source), options, progress=teller, cancelled=unwanted.is_set)
         events = index.events
         index.close()
     except TracelaneError as error:
@@ -92,7 +95,7 @@ def main() -> int:
     teller = _Teller(unwanted.set)
     try:
         for job in jobs:
-            tell(_index(job["path"], options, teller, unwanted), unwanted.set)
+            tell(_index(Source.from_message(job["source"]), options, teller, unwanted), unwanted.set)
             teller.finished()
     except Cancelled:
         return ENDED

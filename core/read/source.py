@@ -22,6 +22,7 @@ from ..base.errors import Cancelled, UnreadableError
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
 from ..remote.files import RemoteFile, is_url
 from .inflate import GzipReader, Openable, PlainReader, RawReader, Utf16Reader, zip_reader, zstd_reader
+from .local_file import LocalFile
 from .problem import Problem
 
 HEAD = 64 * 1024
@@ -93,7 +94,7 @@ class Source:
     """A trace as it lies somewhere: what it is, how to recognise it again, how to read it."""
 
     path: str  # as given; "-" for standard input
-    file: Path | RemoteFile  # what is really read: the path, or the spool of a pipe
+    file: LocalFile | RemoteFile = field(compare=False)  # what is read: at the path, or the spool of a pipe
     kind: str  # "plain", "gzip", "zip", "zstd", "stdin"
     packing: str  # the same, but for "stdin" how the spooled bytes are packed
     encoding: str  # "utf-8", "utf-8-sig", "utf-16-le", "utf-16-be"
@@ -102,8 +103,18 @@ class Source:
     mark: int = 0  # bytes of the byte order mark
     _keep: object = field(default=None, repr=False, compare=False)
 
+    @property
+    def descriptors(self) -> tuple[int, ...]:
+        """The open file, for a process that is started to read it; none of a remote one."""
+        try:
+            return (self.file.descriptor,) if isinstance(self.file, LocalFile) else ()
+        except OSError as error:
+            raise UnreadableError(f"{self.path}: {_reason(error)}") from error
+
     def to_message(self) -> dict[str, Any]:
-        """Return what another process must know of the source to read it, as a JSON object."""
+        """Return what another process must know of the source to read it, as a JSON object; one that has
+        inherited `descriptors` is told the "descriptor" too.
+        """
         return {
             "path": self.path,
             "file": str(self.file),
@@ -122,7 +133,9 @@ class Source:
             from .remote_source import RemoteSource
 
             return RemoteSource.from_message(message)
-        return cls(**{**message, "file": Path(message["file"])})
+        given = dict(message)
+        descriptor = given.pop("descriptor", None)
+        return cls(**{**given, "file": LocalFile(Path(given["file"]), descriptor)})
 
     @property
     def seekable(self) -> bool:
@@ -162,22 +175,20 @@ class Source:
             return TextStream(Utf16Reader(reader, self.encoding))
         return TextStream(reader, offset=start)
 
+    def close(self) -> None:
+        """Hold the file no longer; reading it opens it again."""
+        if isinstance(self.file, LocalFile):
+            self.file.close()
+
     def read_range(self, offset: int, length: int) -> bytes:
         """Return `length` bytes at `offset` of a seekable source; fewer at the end of the file."""
         if not self.seekable:
             raise ValueError("only a plain UTF-8 source can be read in ranges")
-        assert isinstance(self.file, Path)
-        descriptor = os.open(self.file, os.O_RDONLY | os.O_CLOEXEC)
+        assert isinstance(self.file, LocalFile)
         try:
-            length = min(length, max(0, os.fstat(descriptor).st_size - offset))
-            parts = []
-            while length > 0 and (part := os.pread(descriptor, length, offset)):
-                parts.append(part)
-                offset += len(part)
-                length -= len(part)
-        finally:
-            os.close(descriptor)
-        return b"".join(parts)
+            return self.file.read_range(offset, length)
+        except OSError as error:
+            raise UnreadableError(f"{self.path}: {_reason(error)}") from error
 
 
 def open_packed(file: Openable, packing: str) -> RawReader:
@@ -218,7 +229,7 @@ def open_source(
                 raise UnreadableError(f"{name}: is a device or socket, not a trace")
             with open(name, "rb", buffering=0) as pipe:
                 return _spooled(name, pipe, spool_folder, progress, cancelled)
-        return _looked_at(name, Path(name), status, "")
+        return _looked_at(name, LocalFile(Path(name)), "")
     except OSError as error:
         raise UnreadableError(f"{name}: {_reason(error)}") from error
     except ValueError as error:  # a NUL in the path
@@ -230,26 +241,17 @@ def spooled_source(name: str, pipe: IO[bytes]) -> Source:
     return _spooled(name, pipe, None, no_progress, never)
 
 
-def current_source(
-    path: str | Path,
-    known: Source | None,
-    *,
-    progress: ProgressCallback = no_progress,
-    cancelled: CancelledCallback = never,
-) -> Source:
-    """Return what is known of a path where the file has not changed since, else what `open_source` finds."""
-    if known is not None and known.path == str(path) and known.is_unchanged:
-        return known
-    return open_source(path, progress=progress, cancelled=cancelled)
+def current_source(source: Source) -> Source:
+    """Return a source that was looked at a while ago; looked at again where its file has changed since."""
+    return source if source.is_unchanged else open_source(source.path)
 
 
-def _looked_at(name: str, file: Path, status: os.stat_result, digest: str, keep: object = None) -> Source:
+def _looked_at(name: str, file: LocalFile, digest: str, keep: object = None) -> Source:
+    status = os.fstat(file.descriptor)
     if not status.st_size:
         raise UnreadableError(f"{name}: is empty")
-    with open(file, "rb") as handle:
-        head = handle.read(HEAD)
-        handle.seek(max(0, status.st_size - HEAD))
-        tail = handle.read(HEAD)
+    head = file.read_range(0, HEAD)
+    tail = file.read_range(max(0, status.st_size - HEAD), HEAD)
     packing, encoding, mark = forms_of(name, file, head)
     fingerprint: Fingerprint = {"size": status.st_size}
     if digest:
@@ -353,7 +355,7 @@ def _spooled(
         raise
     title = "standard input" if name == "-" else name
     try:
-        source = _looked_at(title, keep.file, os.stat(keep.file), digest.hexdigest(), keep)
+        source = _looked_at(title, LocalFile(keep.file), digest.hexdigest(), keep)
     except UnreadableError:
         keep.close()
         raise

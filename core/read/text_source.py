@@ -12,6 +12,7 @@ import numpy as np
 from ..base.arrays import U8
 from ..base.errors import Cancelled, UnreadableError
 from ..base.threads import LOOK_S, BackgroundThread
+from .local_file import LocalFile
 from .problem import Problem
 from .remote_source import RemoteSource, RemoteText
 from .source import Source
@@ -62,18 +63,19 @@ class PlainText:
         self.start = source.text_start
         self._size = source.size
         self.damage: Problem | None = None
+        assert isinstance(source.file, LocalFile)
+        self._path, self._file = source.path, source.file
         try:
-            self._file = os.open(str(source.file), os.O_RDONLY | os.O_CLOEXEC)
+            self._descriptor = self._file.descriptor
         except OSError as error:
             raise UnreadableError(f"{source.path}: {error.strerror}") from error
-        self._path = source.path
 
     def read_into(self, buffer: U8, offset: int) -> int:
         """Fill a buffer."""
         view = memoryview(buffer.data)[: max(0, self._size - offset)]
         size = 0
         try:
-            while size < len(view) and (count := os.preadv(self._file, [view[size:]], offset + size)):
+            while size < len(view) and (count := os.preadv(self._descriptor, [view[size:]], offset + size)):
                 size += count
         except OSError as error:
             raise UnreadableError(f"{self._path}: {error.strerror}") from error
@@ -81,13 +83,7 @@ class PlainText:
 
     def read(self, offset: int, size: int) -> bytes:
         """Return some text."""
-        parts = []
-        size = min(size, self._size - offset)
-        while size > 0 and (part := os.pread(self._file, size, offset)):
-            parts.append(part)
-            offset += len(part)
-            size -= len(part)
-        return b"".join(parts)
+        return self._file.read_range(offset, min(size, self._size - offset))
 
     def release(self, offset: int) -> None:
         """Do nothing: nothing is held."""
@@ -100,8 +96,7 @@ class PlainText:
         """Do nothing: nobody waits."""
 
     def close(self) -> None:
-        """Close the file."""
-        os.close(self._file)
+        """Do nothing: the file is the source's."""
 
 
 class InflatedText:

@@ -232,13 +232,13 @@ def _summary(
 
 def _index(job: RankJob, source: Source, folder: Path) -> Index:
     options = IndexOptions(**job.options)
-    index = None if options.force else cached_index(job.path, index_dir=options.index_dir, source=source)
+    index = None if options.force else cached_index(source, options.index_dir)
     if index is not None:
         return index
     here = (
         options if options.index_dir is not None else IndexOptions(folder, options.decoder, options.threads)
     )
-    return ingest_index(job.path, here, source=source)
+    return ingest_index(source, here)
 
 
 def _root(paths: Sequence[str], files: Sequence[str]) -> str:

@@ -20,7 +20,7 @@ from ..base.progress import ProgressCallback, no_progress
 from ..base.units import format_ns
 from ..index.ingest import ingest_index
 from ..index.options import DEFAULT_OPTIONS, IndexOptions
-from ..read.source import spooled_source
+from ..read.source import open_source, spooled_source
 from ..remote.files import is_url, url_in
 from ..tables.kinds import KERNEL_TYPES
 from ..tables.rank_groups import HOST, rank_groups
@@ -72,7 +72,7 @@ def picture_of_store(
         raise UnreadableError(f"{store.title}: no rank of the store could be read: {store.notes[0]}")
     text = "".join(_pieces(store, _group_titles(store, by))).encode()
     source = spooled_source(store.title, io.BytesIO(text))
-    index = ingest_index(store.title, options, source=source)
+    index = ingest_index(source, options)
     trace = trace_of(store.title, index)
     trace.opens = MappingProxyType({str(number + 1): number for number in range(len(store.ranks))})
     trace.answers = StoreAnswers(store)
@@ -142,7 +142,7 @@ def opened_rank(
             raise
         path = str(folder / "trace")  # only arguments need it, and say that it is not there
     if index is None:
-        return trace_of(path, ingest_index(path, options, progress=progress))
+        return trace_of(path, ingest_index(open_source(path), options, progress=progress))
     index.path = path  # that in the index may be anybody's
     return trace_of(path, index)
 

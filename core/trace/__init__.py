@@ -35,6 +35,7 @@ from .slices import TraceSlices
 if TYPE_CHECKING:
     from ..export.cut import Cut
     from ..index.changes import State
+    from ..index.choice import ResolvedFiles
     from ..index.opening import Opened
     from ..index.verification import Verification
     from ..tables.alignment import Alignment
@@ -254,7 +255,7 @@ class Trace(TraceSlices):
 
 
 def open_trace(
-    paths: str | Path | Sequence[str | Path],
+    paths: str | Path | Sequence[str | Path] | ResolvedFiles,
     options: IndexOptions = DEFAULT_OPTIONS,
     *,
     index_dir: Path | None = None,
@@ -262,7 +263,7 @@ def open_trace(
     progress: ProgressCallback = no_progress,
     cancelled: CancelledCallback = never,
 ) -> Trace:
-    """Open one or several trace files, indexing those that are not indexed yet.
+    """Open trace files, or what they were resolved to, indexing those that are not indexed yet.
 
     Of several captures among them the newest is opened, unless the choice is another; what is left out, and
     which ranks are missing, is told in the notes. In a folder what is no trace is skipped and named in the
@@ -273,7 +274,7 @@ def open_trace(
     from ..index.opening import open_indexes
 
     opened = open_indexes(
-        [paths] if isinstance(paths, str | Path) else list(paths),
+        [paths] if isinstance(paths, str | Path) else paths,
         options if index_dir is None else replace(options, index_dir=index_dir),
         choice=choice,
         progress=progress,

@@ -22,7 +22,7 @@ from tracelane.core.index.file_facts import NO_FACTS, FileFacts, file_facts
 from tracelane.core.index.file_names import name_facts
 from tracelane.core.index.options import IndexOptions
 from tracelane.core.index.several import index_several
-from tracelane.core.read import source as read_source
+from tracelane.core.read.source import current_source, open_source
 from tracelane.core.tables.ranks import ranks
 from tracelane.core.tables.scope import Scope
 
@@ -36,6 +36,10 @@ def write(path: Path, changed: int = 0, **keys: Any) -> Path:
     if changed:
         os.utime(path, (changed, changed))
     return path
+
+
+def facts_at(path: str | Path) -> FileFacts:
+    return file_facts(open_source(path))
 
 
 def ranked(rank: int, world: int) -> dict[str, Any]:
@@ -82,9 +86,9 @@ def test_a_file_says_its_rank_before_or_behind_its_events(tmp_path: Path) -> Non
     )
     array = tmp_path / "c.json"
     array.write_text("[]")
-    assert file_facts(before) == FileFacts(3, 8, "pod-3")
-    assert file_facts(behind) == FileFacts(5, 6)
-    assert file_facts(array) == file_facts(tmp_path / "absent.json") == file_facts("-") == NO_FACTS
+    assert facts_at(before) == FileFacts(3, 8, "pod-3")
+    assert facts_at(behind) == FileFacts(5, 6)
+    assert facts_at(array) == NO_FACTS
 
 
 def test_what_the_file_says_counts_more_than_its_name(tmp_path: Path) -> None:
@@ -122,7 +126,7 @@ def test_a_repeated_rank_begins_a_new_capture(tmp_path: Path) -> None:
     paths = [
         write(tmp_path / f"rank{rank}.{1_700_000_000 + 9 * n}.json") for n in range(3) for rank in (0, 1)
     ]
-    captures = captures_of(members_of(paths, file_facts))
+    captures = captures_of(members_of(paths, facts_at))
     assert [capture.ranks for capture in captures] == [(0, 1)] * 3
     assert captures[0].time_ns > captures[1].time_ns > captures[2].time_ns
 
@@ -205,7 +209,7 @@ def test_a_choice_that_leaves_nothing_says_what_there_is(tmp_path: Path, choice:
     """A wrong run, capture or rank is answered with those that exist."""
     paths = [write(tmp_path / f"rank{rank}.json") for rank in (0, 1)]
     with pytest.raises(UsageError, match=why):
-        choose(captures_of(members_of(paths, file_facts)), choice)
+        choose(captures_of(members_of(paths, facts_at)), choice)
 
 
 def test_ranks_are_written_and_read_as_ranges() -> None:
@@ -241,11 +245,11 @@ def test_files_indexed_side_by_side_get_the_same_indexes(tmp_path: Path) -> None
     paths = sorted(traces.iterdir())
     reports: list[tuple[int, int | None]] = []
     written = index_several(
-        paths,
+        [open_source(path) for path in paths if path.name != "rank9.json.gz"],
         IndexOptions(tmp_path / "cache", threads=2),
         progress=lambda progress: reports.append((progress.done, progress.total)),
     )
-    assert len(written.paths) == 38 and list(written.refused) == [traces / "rank8.json.gz"]
+    assert len(written.paths) == 38 and list(written.refused) == [str(traces / "rank8.json.gz")]
     refused = (traces / "rank8.json.gz").stat().st_size
     assert reports[-1][0] == reports[-1][1] == 38 * paths[0].stat().st_size + refused
     together = open_trace(traces, index_dir=tmp_path / "cache")
@@ -257,24 +261,13 @@ def test_files_indexed_side_by_side_get_the_same_indexes(tmp_path: Path) -> None
         assert bytes(index.column("slices.start")) == bytes(alone.indexes[0].column("slices.start"))
 
 
-def test_a_file_is_looked_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Opening a folder sniffs and fingerprints each of its files once, whether it is indexed or not; a file
-    that has changed meanwhile is looked at again.
-    """
-    folder = rank_files(tmp_path / "run", 3)
-    looked: list[str] = []
-    real = read_source._looked_at
-    monkeypatch.setattr(
-        read_source, "_looked_at", lambda name, *more: looked.append(name) or real(name, *more)
-    )
-    for _ in range(2):
-        looked.clear()
-        open_trace(folder, index_dir=tmp_path / "index").close()
-        assert sorted(looked) == sorted(map(str, folder.iterdir()))
-    known = read_source.open_source(folder / "rank0.json")
-    assert read_source.current_source(folder / "rank0.json", known) is known
-    (folder / "rank0.json").write_text((folder / "rank0.json").read_text() + " ")
-    assert read_source.current_source(folder / "rank0.json", known).size == known.size + 1
+def test_a_file_that_has_changed_is_looked_at_again(tmp_path: Path) -> None:
+    """A source that was looked at a while ago is still what it was, or what its file has become."""
+    path = rank_files(tmp_path / "run", 1) / "rank0.json"
+    before = open_source(path)
+    assert current_source(before) is before
+    path.write_text(path.read_text() + " ")
+    assert current_source(before).size == before.size + 1
 
 
 def workers(folder: Path, *processes: tuple[int, float, float]) -> Path:
@@ -369,7 +362,7 @@ def test_kinetos_base_is_known_without_reading_the_end(tmp_path: Path) -> None:
     def start_of(stamp: int, ts: int) -> int | None:
         path = tmp_path / f"pod-1_77.{stamp}.pt.trace.json.gz"
         path.write_bytes(gzip.compress(json.dumps({"traceEvents": [complete(ts, 5)]}).encode()))
-        return file_facts(path).start_ns
+        return facts_at(path).start_ns
 
     assert start_of(start + 90 * 10**9, first_us) == start
     assert start_of(start + 3601 * 10**9, first_us) is None, "counts from something else"

@@ -14,6 +14,7 @@ from tracelane.core import open_trace
 from tracelane.core.index.captures import captures_of, members_of
 from tracelane.core.index.file_facts import file_facts
 from tracelane.core.index.flex import is_flex
+from tracelane.core.read.source import open_source
 from tracelane.core.tables.attribution import scope_of_step
 from tracelane.core.tables.breakdown import breakdown
 from tracelane.core.tables.findings.judge import findings
@@ -274,7 +275,7 @@ def test_several_jobs_of_several_ranks(tmp_path: Path) -> None:
     for rank in (3, 5):
         content = (folder / f"p-{rank}-job-4.json").read_bytes()
         (folder / f"p-{rank}-job-11.json").write_bytes(content)
-    captures = captures_of(members_of(sorted(folder.iterdir()), file_facts))
+    captures = captures_of(members_of(sorted(folder.iterdir()), lambda path: file_facts(open_source(path))))
     assert {capture.ranks for capture in captures} == {(3, 5)} and len(captures) == 2
     for capture in captures:
         assert len({Path(member.path).name.partition("job")[2] for member in capture.members}) == 1

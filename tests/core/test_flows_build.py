@@ -18,6 +18,7 @@ from tracelane.core.index.format import FLOW_COUNTS, NONE
 from tracelane.core.index.ingest import ingest_index
 from tracelane.core.index.options import IndexOptions
 from tracelane.core.index.store import Index
+from tracelane.core.read.source import open_source
 
 
 def arrows(index: Index) -> list[tuple[str | None, str | None]]:
@@ -179,7 +180,7 @@ def test_pairing_equals_the_definition(loops: str, ends: list[tuple[str, int, in
 def test_kernels_have_the_launches_of_the_goldens(name: str, tmp_path: Path) -> None:
     """Every golden kernel with a flow has exactly the golden launch, also where all kernels begin at 0."""
     golden = json.loads((GOLDENS / "chains" / f"{name}.chain.json").read_bytes())
-    index = ingest_index(CORPUS / golden["input"].removeprefix("share/"), IndexOptions(tmp_path))
+    index = ingest_index(open_source(CORPUS / golden["input"].removeprefix("share/")), IndexOptions(tmp_path))
     source, target = index.column("flows.source"), index.column("flows.target")
     assert golden["chains"]
     for chain in golden["chains"]:

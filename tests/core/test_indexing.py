@@ -74,23 +74,26 @@ def test_large_files_are_left_to_a_process(tmp_path: Path, monkeypatch: pytest.M
 
     monkeypatch.setattr(indexing, "Indexing", Counting)
     monkeypatch.delenv("MALLOC_TRIM_THRESHOLD_", raising=False)
-    ingest_index(path, IndexOptions(tmp_path / "1")).close()
+    ingest_index(open_source(path), IndexOptions(tmp_path / "1")).close()
     assert not started
     monkeypatch.setattr(ingest, "PROCESS_FROM", 1000)
     with monkeypatch.context() as made_for_it:
         for name, value in child.DECODING.items():
             made_for_it.setenv(name, value)
-        ingest_index(path, IndexOptions(tmp_path / "1", threads=1, force=True)).close()
+        ingest_index(open_source(path), IndexOptions(tmp_path / "1", threads=1, force=True)).close()
         assert not started
-    ingest_index(path, IndexOptions(tmp_path / "2", threads=1)).close()
+    ingest_index(open_source(path), IndexOptions(tmp_path / "2", threads=1)).close()
     assert len(started) == 1
     started.clear()
     seen: list[Progress] = []
     assert (
-        ingest_index(path, IndexOptions(tmp_path / "3"), progress=seen.append).read_report["slices"] == 20_000
+        ingest_index(open_source(path), IndexOptions(tmp_path / "3"), progress=seen.append).read_report[
+            "slices"
+        ]
+        == 20_000
     )
     assert len(started) == 1 and seen
-    assert ingest_index(path, IndexOptions(tmp_path / "3")).read_report["slices"] == 20_000
+    assert ingest_index(open_source(path), IndexOptions(tmp_path / "3")).read_report["slices"] == 20_000
     assert len(started) == 1
 
 
@@ -102,7 +105,7 @@ def test_without_children_it_is_built_here(
     path = trace_file(tmp_path, 100)
     monkeypatch.setattr(ingest, "PROCESS_FROM", 1000)
     monkeypatch.setattr(child.sys, "executable", executable)
-    assert ingest_index(path, IndexOptions(tmp_path)).read_report["slices"] == 100
+    assert ingest_index(open_source(path), IndexOptions(tmp_path)).read_report["slices"] == 100
 
 
 def test_failures_reach_the_caller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,7 +114,7 @@ def test_failures_reach_the_caller(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     path = tmp_path / "no.json"
     path.write_text('{"broken": ' + " " * 1000)
     with pytest.raises(UnreadableError, match=r"no\.json: no trace events"):
-        ingest_index(path, IndexOptions(tmp_path))
+        ingest_index(open_source(path), IndexOptions(tmp_path))
     source, location = source_and_location(trace_file(tmp_path, 500), tmp_path)
     # Held back, so none is done already.
     with closing(Indexing(source, location)) as running, location.exclusive():
@@ -192,7 +195,7 @@ def test_cancelling_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     path = trace_file(tmp_path, 100_000)
     with pytest.raises(Cancelled):
         ingest_index(
-            path,
+            open_source(path),
             IndexOptions(tmp_path, decoder="python"),
             cancelled=lambda: bool(list(tmp_path.rglob(f"{BUILDING}*"))),
         )

@@ -25,6 +25,7 @@ from tracelane.core.base.errors import UnreadableError
 from tracelane.core.index.ingest import ingest_index
 from tracelane.core.index.options import IndexOptions
 from tracelane.core.index.store import Index
+from tracelane.core.read.source import open_source
 
 TERMS = (
     "slices", "pairs", "instant_events", "counter_events", "flow_events", "metadata", "async_events",
@@ -56,7 +57,7 @@ def test_all_events_are_counted(tmp_path: Path, seed: int) -> None:
 def test_the_terms_of_real_files_add_up(name: str, tmp_path: Path) -> None:
     """Nothing vanishes of any file that is a trace, damaged ones included."""
     try:
-        index = ingest_index(CORPUS / name, IndexOptions(tmp_path))
+        index = ingest_index(open_source(CORPUS / name), IndexOptions(tmp_path))
     except UnreadableError:
         return
     assert total(index) == index.read_report["events"]
@@ -93,7 +94,7 @@ def test_counter_values_in_quotes(decoder: Literal["native", "python"], tmp_path
     path = tmp_path / "counters.json"
     events = [counter(at, "m", v=value, w=at) for at, value in enumerate(values)]
     path.write_text(json.dumps([complete(0, 99), *events]))
-    index = ingest_index(path, IndexOptions(tmp_path / "index", decoder=decoder))
+    index = ingest_index(open_source(path), IndexOptions(tmp_path / "index", decoder=decoder))
     assert index.read_report["counter_events"] == len(values)
     samples = index.column("samples.value").tolist()
     assert sorted(samples) == sorted([1.0, 2.5, -300.0, 0.5, *map(float, range(len(values)))])
@@ -104,7 +105,7 @@ def test_repeated_event_arrays_are_said(tmp_path: Path) -> None:
     path = tmp_path / "twice.json"
     part = json.dumps([complete(1, 2)])
     path.write_text(f'{{"traceEvents": {part}, "x": 1, "traceEvents": {part}}}')
-    index = ingest_index(path, IndexOptions(tmp_path / "index"))
+    index = ingest_index(open_source(path), IndexOptions(tmp_path / "index"))
     assert index.read_report["slices"] == 2
     (problem,) = index.problems
     assert "more than once" in problem["message"]

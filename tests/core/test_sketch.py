@@ -16,6 +16,7 @@ from tracelane.core.index.options import IndexOptions
 from tracelane.core.index.sketching import FILES, Sketching
 from tracelane.core.query.sketch import Sketch
 from tracelane.core.read.coarse import write_picture
+from tracelane.core.read.source import open_source
 from tracelane.core.trace import trace_of
 
 DAYS = 86_400_000_000
@@ -66,7 +67,10 @@ def test_lanes_are_those_of_the_trace(tmp_path: Path) -> None:
     """The last picture has the lanes of the finished trace: order, titles, processes, span."""
     path = written(tmp_path, events())
     drawn = sketches(path, tmp_path)
-    sketch, trace = drawn[-1], trace_of(path, ingest_index(path, IndexOptions(tmp_path / "index")))
+    sketch, trace = (
+        drawn[-1],
+        trace_of(path, ingest_index(open_source(path), IndexOptions(tmp_path / "index"))),
+    )
     assert len(drawn) > 3
     assert [(*lane.name[:2], lane.title) for lane in sketch.lanes] == [
         (lane.kind, lane.pid, lane.title.removesuffix(" 5")) for lane in trace.lanes

@@ -302,7 +302,7 @@ async def test_ctrl_c_asks_first(tmp_path: Path, some: bool, answer: str, stops:
             await until_there(app, pilot, 1)
         await pilot.press("ctrl+c")
         assert isinstance(app.screen, StopQuestion) and QUESTION in screen_text(app)
-        script.finish(*(path for path in paths if path not in script.written))
+        script.finish(*(path for path in paths if str(path) not in script.written))
         await until_looked_at(app, pilot)
         assert isinstance(app.screen, StopQuestion) and not app.store.is_ready
         await pilot.press(answer)

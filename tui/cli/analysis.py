@@ -72,7 +72,7 @@ def analysis_command(row: Analysis) -> click.Command:
 
                 chosen = Selection(step_name=request.step_name)
                 named = [options[name] for name in sides]
-                summaries = read_sides(named, request.index_options, request.choice, chosen, request.traces)
+                summaries = read_sides(named, request.index_options, request.choice, chosen, request)
                 options |= zip(sides, summaries)
             scope = request.scope()
             tables = row.run(scope, **options)

@@ -113,14 +113,16 @@ def _of_trace(incomplete: str, texts: Callable[[Trace], Sequence[str]]) -> list[
     """Return texts of the first trace on the line that begin so; none where it has no index yet."""
     from tracelane.core.base.safe_text import safe
     from tracelane.core.index.ingest import cached_index
-    from tracelane.core.trace import open_trace
+    from tracelane.core.read.source import open_source
+    from tracelane.core.trace import trace_of
 
     words = split_arg_string(os.environ.get("COMP_WORDS", ""))[1:]
     path = next((word for word in words if os.path.isfile(word)), None)
     try:
-        if path is None or cached_index(path) is None:
+        index = None if path is None else cached_index(open_source(path))
+        if path is None or index is None:
             return []
-        texts_of_trace = dict.fromkeys(safe(text) for text in texts(open_trace([path])))
+        texts_of_trace = dict.fromkeys(safe(text) for text in texts(trace_of(path, index)))
     except Exception:  # a shell is waiting: it gets no completions rather than a message
         return []
     return [text for text in texts_of_trace if text.startswith(incomplete)][:MOST]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +28,7 @@ from .scoped import (
 )
 
 if TYPE_CHECKING:
-    from tracelane.core.index.choice import Choice
+    from tracelane.core.index.choice import Choice, ResolvedFiles
     from tracelane.core.index.options import IndexOptions
     from tracelane.core.tables.scope import Attribute, Scope
     from tracelane.core.tables.table import Tables
@@ -61,6 +62,15 @@ class TraceOptions:
         """What the traces are called."""
         return ", ".join(Path(trace).name for trace in self.traces)
 
+    @cached_property
+    def files(self) -> ResolvedFiles:
+        """The files that the traces stand for, each looked at once."""
+        from tracelane.core.index.opening import resolve_files
+        from tracelane.tui.text.progress import ProgressBar
+
+        with ProgressBar(Path(self.traces[0]).name) as progress:
+            return resolve_files(self.traces, self.choice, self.index_options.index_dir, progress=progress)
+
     def store_tables(self, name: str, options: dict[str, Any]) -> Tables | None:
         """Return an analysis over a capture store, None where the traces are none. Raises UsageError."""
         if len(self.traces) != 1 or not is_store_path(self.traces[0]):
@@ -78,7 +88,7 @@ class TraceOptions:
     def scope(self) -> Scope:
         """Open the traces and return what the options ask about."""
         return scope_of_options(
-            chosen_trace(self.traces, self.index_options, self.choice),
+            chosen_trace(self.files, self.index_options, self.choice),
             Times(self.begin, self.end, self.tz),
             Selection(
                 step=self.step,
@@ -92,8 +102,8 @@ class TraceOptions:
         )
 
 
-def chosen_trace(traces: Sequence[str], index_options: IndexOptions, choice: Choice) -> Trace:
-    """Open traces; which of several captures is open is said on stderr.
+def chosen_trace(traces: Sequence[str] | ResolvedFiles, index_options: IndexOptions, choice: Choice) -> Trace:
+    """Open traces, as they are named or resolved; which of several captures is open is said on stderr.
 
     Raises UnreadableError for a file without events, of which nothing can be said.
     """
@@ -105,7 +115,8 @@ def chosen_trace(traces: Sequence[str], index_options: IndexOptions, choice: Cho
     from tracelane.tui.text.progress import ProgressBar
 
     check_kind_settings()
-    with ProgressBar(Path(traces[0]).name) as progress:
+    first = traces[0] if isinstance(traces, Sequence) else traces.named[0]
+    with ProgressBar(Path(first).name) as progress:
         trace = open_trace(traces, index_options, choice=choice, progress=progress)
     if all(has_no_event_array(source.problems) for source in trace.sources):
         raise UnreadableError(f"{trace.sources[0].path}: no trace events in it")

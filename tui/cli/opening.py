@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tracelane.core.index.indexing import Indexing
     from tracelane.core.index.options import IndexOptions
     from tracelane.core.index.store import Index
+    from tracelane.core.read.source import Source
     from tracelane.core.trace import Trace
     from tracelane.tui.app import TracelaneApp
     from tracelane.tui.carried import Carried
@@ -47,17 +48,21 @@ def is_alone(traces: Sequence[str], choice: Choice) -> bool:
     )
 
 
-def open_alone(path: str, new_trace: TraceFactory, title: str, options: IndexOptions) -> Trace | Indexing:
+def open_alone(
+    looked_at: str | Source, new_trace: TraceFactory, title: str, options: IndexOptions
+) -> Trace | Indexing:
     """Return the trace of a file, or the process that is indexing it where that takes more than a moment."""
     from tracelane.core.base.children import ChildrenError
+    from tracelane.core.index.cache import IndexLocation
     from tracelane.core.index.ingest import find_index, ingest_source, pays_process
+    from tracelane.core.read.source import open_source
     from tracelane.tui.text.progress import ProgressBar
 
     with ProgressBar(title) as progress:
-        located = find_index(path, options, progress=progress)
-        if not isinstance(located, tuple):
-            return new_trace(path, located)
-        source, location = located
+        source = open_source(looked_at, progress=progress) if isinstance(looked_at, str) else looked_at
+        location = find_index(source, options)
+        if not isinstance(location, IndexLocation):
+            return new_trace(source.path, location)
         if pays_process(source) and take_keyboard():
             from tracelane.core.index.indexing import Indexing
 
@@ -67,7 +72,7 @@ def open_alone(path: str, new_trace: TraceFactory, title: str, options: IndexOpt
             except ChildrenError:
                 pass  # one process by itself, then, before the viewer starts
         index = ingest_source(source, location, options, progress=progress)
-        return new_trace(path, index)
+        return new_trace(source.path, index)
 
 
 def trace_alone(path: str, index: Index) -> Trace:

@@ -14,8 +14,8 @@ from .options import STDIN
 from .terminal import take_keyboard
 
 if TYPE_CHECKING:
+    from tracelane.core.index.choice import ResolvedFiles
     from tracelane.core.index.gathering import Gathering
-    from tracelane.core.index.opening import ResolvedFiles
     from tracelane.core.index.options import IndexOptions
     from tracelane.core.index.store import Index
     from tracelane.core.trace import Trace
@@ -31,7 +31,7 @@ def open_several(files: ResolvedFiles, title: str, options: IndexOptions) -> Tra
     """
     from tracelane.core.base.children import ChildrenError
     from tracelane.core.index.gathering import gather
-    from tracelane.core.index.opening import open_resolved
+    from tracelane.core.index.opening import open_indexes
     from tracelane.tui.text.progress import ProgressBar
 
     with ProgressBar(title) as progress:
@@ -42,7 +42,7 @@ def open_several(files: ResolvedFiles, title: str, options: IndexOptions) -> Tra
                     return _after_a_moment(gathering)
             except ChildrenError:
                 pass  # one process by itself, then, before the viewer starts
-        opened = open_resolved(files, options, progress=progress)
+        opened = open_indexes(files, options, progress=progress)
     from tracelane.core.trace import trace_of_opened  # loading it would only delay processes that index
 
     return trace_of_opened(opened)

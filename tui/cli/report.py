@@ -67,7 +67,7 @@ def report(
     sides = () if baseline is None else (baseline,)
     # Of the other side the newest capture, of the same ranks and steps.
     chosen = Choice(ranks=opened.choice.ranks), Selection(step_name=opened.step_name)
-    earlier = read_sides(sides, opened.index_options, *chosen, traces=(*opened.traces, *smi.paths))
+    earlier = read_sides(sides, opened.index_options, *chosen, opened, smi.paths)
     scope = opened.scope()
     overlay = _overlay(scope, smi)
     example = example_of(scope)

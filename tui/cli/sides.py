@@ -15,10 +15,12 @@ from .options import is_store_path
 from .scoped import Times, scope_of_options
 
 if TYPE_CHECKING:
-    from tracelane.core.index.choice import Choice
+    from tracelane.core.index.choice import Choice, ResolvedFiles
     from tracelane.core.index.options import IndexOptions
     from tracelane.core.tables.selection import Selection
     from tracelane.core.tables.summary import Summary
+
+    from .opened import TraceOptions
 
 STEP = "step="
 
@@ -43,44 +45,56 @@ def read_sides(
     index_options: IndexOptions,
     choice: Choice,
     chosen: Selection,
-    traces: Sequence[str] = (),
+    opened: TraceOptions | None = None,
+    more: Sequence[str] = (),
 ) -> list[Summary]:
-    """Return the summary of each side, read from a file of one or made from a trace or a part of it. `traces`
-    are opened afterwards: all must be there, and none leaves the cache while another is read.
+    """Return the summary of each side, read from a file of one or made from a trace or a part of it. What is
+    `opened` afterwards must be there, and does not leave the cache while sides are read; nor do they. Of
+    `more` paths none may be missing.
 
     Raises UsageError for a part that means nothing, UnreadableError for what cannot be read.
     """
-    from tracelane.core.export.summary_file import is_summary
     from tracelane.core.index.inputs import check_there
-    from tracelane.core.index.opening import keep_cached
+    from tracelane.core.index.opening import keep_cached, resolve_files
 
-    paths = [*traces, *(split_side(side)[0] for side in sides)]
-    check_there(paths)
-    for path in paths:
-        if not is_summary(Path(path)) and not is_store_path(path):
-            keep_cached([path], choice, index_options)
-    return [_read_side(side, index_options, choice, chosen) for side in sides]
+    parts = [split_side(side) for side in sides]
+    check_there([*(opened.traces if opened else ()), *more, *(path for path, _ in parts)])
+    files = [
+        None if is_store_path(path) else resolve_files([path], choice, index_options.index_dir)
+        for path, _ in parts
+    ]
+    for each in (opened.files if opened else None, *files):
+        if each is not None:
+            keep_cached(each, index_options)
+    return [_read_side(*side, index_options, choice, chosen) for side in zip(sides, files)]
 
 
-def _read_side(text: str, index_options: IndexOptions, choice: Choice, chosen: Selection) -> Summary:
-    from tracelane.core.export.summary_file import is_summary, read_summary
+def _read_side(
+    text: str,
+    files: ResolvedFiles | None,
+    index_options: IndexOptions,
+    choice: Choice,
+    chosen: Selection,
+) -> Summary:
+    from tracelane.core.export.summary_file import is_summary_source, read_summary
     from tracelane.core.tables.summary import summarise
 
     path, part = split_side(text)
-    if is_summary(Path(path)):
-        if part:
-            raise UsageError(f"{path} is a summary: it has no parts such as {part!r}")
-        if chosen.where is not None:
-            raise UsageError(f"{path} is a summary, in which --where can choose nothing: name the trace")
-        return read_summary(Path(path))
-    if is_store_path(path):
+    if files is None:
         from tracelane.core.store.comparison import summary_of_store
         from tracelane.core.store.opened import open_store
 
         if part or chosen.where is not None:
             raise UsageError(f"{path} holds summaries of whole traces: it has no parts such as {text!r}")
         return summary_of_store(open_store(path))
-    trace = chosen_trace([path], index_options, choice)
+    first = files.members[0]
+    if str(first.path) == path and is_summary_source(first.source):
+        if part:
+            raise UsageError(f"{path} is a summary: it has no parts such as {part!r}")
+        if chosen.where is not None:
+            raise UsageError(f"{path} is a summary, in which --where can choose nothing: name the trace")
+        return read_summary(Path(path))
+    trace = chosen_trace(files, index_options, choice)
     begin, dots, end = part.partition("..")
     if part and not dots and not part.startswith(STEP):
         raise UsageError(f"what part of {path} is {part!r}? Say step=4, or FROM..TO as +10ms..+20ms")

@@ -62,13 +62,13 @@ class Viewing:
             self._new_trace = trace_alone
             return open_alone(self._traces[0], self._new_trace, self._title, options)
         if can_draw():
-            from tracelane.core.index.opening import resolve_files
+            from tracelane.core.index.opening import resolve_files, source_of_member
 
             files = resolve_files(self._traces, self._choice, options.index_dir)
             if len(files.members) > 1:
                 return open_several(files, self._title, options)
             self._new_trace = partial(trace_of_file, files)
-            return open_alone(str(files.members[0].path), self._new_trace, self._title, options)
+            return open_alone(source_of_member(files.members[0]), self._new_trace, self._title, options)
         from tracelane.core.trace import open_trace
         from tracelane.tui.text.progress import ProgressBar
 

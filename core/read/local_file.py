@@ -1,0 +1,86 @@
+"""A file of this machine that is opened once, however many read it."""
+
+from __future__ import annotations
+
+import io
+import os
+import threading
+import weakref
+from pathlib import Path
+from typing import IO, Any
+
+
+class LocalFile:
+    """Opened when somebody reads it first, and held until `close`: all read the same file, even where its
+    name has come to stand for another one meanwhile.
+    """
+
+    def __init__(self, path: Path, descriptor: int | None = None) -> None:
+        """Read the file at a path; `descriptor`: it is open already, as this process was given it."""
+        self.path = path
+        self._lock = threading.Lock()
+        self._descriptor = descriptor
+        self._closing = None if descriptor is None else weakref.finalize(self, os.close, descriptor)
+
+    def __str__(self) -> str:
+        """Return its path."""
+        return str(self.path)
+
+    @property
+    def descriptor(self) -> int:
+        """The open file; its position is nobody's. Raises OSError."""
+        with self._lock:
+            if self._descriptor is None:
+                self._descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+                self._closing = weakref.finalize(self, os.close, self._descriptor)
+            return self._descriptor
+
+    def open(self, mode: str = "rb", buffering: int = -1, /) -> IO[Any]:
+        """Return a reader with a position of its own. Raises OSError."""
+        reader: Any = _Reader(self)
+        return io.BufferedReader(reader) if buffering else reader
+
+    def read_range(self, offset: int, length: int) -> bytes:
+        """Return `length` bytes at an offset, fewer only at the end of the file. Raises OSError."""
+        parts = []
+        while length > 0 and (part := os.pread(self.descriptor, min(length, 1 << 30), offset)):
+            parts.append(part)
+            offset += len(part)
+            length -= len(part)
+        return b"".join(parts)
+
+    def close(self) -> None:
+        """Let go of the file while nobody reads it; the next reader opens it again."""
+        with self._lock:
+            if self._closing is not None:
+                self._closing()
+            self._descriptor = self._closing = None
+
+
+class _Reader(io.RawIOBase):
+    """Reads a file from its own position on; closing it leaves the file open."""
+
+    def __init__(self, file: LocalFile) -> None:
+        self._file = file
+        self._descriptor = file.descriptor
+        self._position = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        count = os.preadv(self._descriptor, [buffer], self._position)
+        self._position += count
+        return count
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._position}
+        begin = base[whence] if whence in base else os.fstat(self._descriptor).st_size
+        self._position = begin + offset
+        return self._position
+
+    def tell(self) -> int:
+        return self._position
