@@ -169,7 +169,7 @@ def index_contents(path: Path, folder: Path, decoder: str) -> dict[str, bytes]:
     with TemporaryDirectory(dir=folder) as name:
         options = IndexOptions(index_dir=Path(name), decoder=decoder, threads=1)
         try:
-            index = ingest_index(path, options)
+            index = ingest_index(open_source(path), options)
         except UnreadableError as error:
             return {"refused": str(error).encode()}
         with closing(index):

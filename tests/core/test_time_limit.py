@@ -20,6 +20,7 @@ from tracelane.core.index.options import IndexOptions
 from tracelane.core.index.store import Index
 from tracelane.core.read.columns import TIME_LIMIT, TIME_LIMIT_TEXT, EventFlag
 from tracelane.core.read.scanner import ScanText
+from tracelane.core.read.source import open_source
 from tracelane.core.trace import open_trace
 from tracelane.tui.cli.main import main
 
@@ -68,7 +69,7 @@ def test_boundary_times_are_built(form: str, tmp_path: Path) -> None:
     path = tmp_path / "t.json"
     path.write_bytes(boundary_trace(form))
     assert index_differences(path, tmp_path) == []
-    index = ingest_index(path, IndexOptions(index_dir=tmp_path / "index"))
+    index = ingest_index(open_source(path), IndexOptions(index_dir=tmp_path / "index"))
     assert index.verify() == []
     count = index.length("slices.start")
     assert count > 3 * len(BOUNDARY_NS) ** 2 / 2
@@ -135,7 +136,7 @@ def test_a_negative_duration_is_never_written(tmp_path: Path, monkeypatch: pytes
     path = tmp_path / "t.json"
     path.write_text("[" + event_text("X", "1", "2") + "]")
     with pytest.raises(WrongIndexError, match=r"t\.json .*negative duration.*fault of tracelane.*report it"):
-        ingest_index(path, IndexOptions(index_dir=tmp_path / "index", threads=1))
+        ingest_index(open_source(path), IndexOptions(index_dir=tmp_path / "index", threads=1))
 
 
 @pytest.mark.parametrize("is_new", [True, False])
@@ -146,10 +147,10 @@ def test_wrong_values_of_a_new_index_are_no_damage(
     path = tmp_path / "t.json"
     path.write_text("[" + event_text("X", "1", "2") + "]")
     options = IndexOptions(index_dir=tmp_path / "index", threads=1)
-    index = ingest_index(path, options)
+    index = ingest_index(open_source(path), options)
     if not is_new:
         index.close()
-        index = ingest_index(path, options)
+        index = ingest_index(open_source(path), options)
 
     def refuse(name: str, values: object, columns: object) -> None:
         raise ValueError(f"{name} is not what it should be")
