@@ -1,5 +1,5 @@
-"""Bring the tables that the code holds into the documents, each between its two markers, and write the
-methods that Python has for the analyses.
+"""Bring the tables that the code holds into the documents, each between its two markers, and write what
+type checkers see of the methods that Python has for the analyses.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tracelane.core.tables.registry import analyses_table
 from tracelane.tui.cli.reference import commands_reference, exit_code_table
 from tracelane.tui.commands.table import commands_table
 
-METHODS = Path(__file__).resolve().parent.parent / "core" / "python" / "analyses.py"
+METHODS = Path(__file__).resolve().parent.parent / "core" / "python" / "analyses.pyi"
 README = Path(__file__).resolve().parent.parent / "README.md"
 PERFORMANCE = Path(__file__).resolve().parent / "performance.md"
 KEYS = Path(__file__).resolve().parent / "keys.md"

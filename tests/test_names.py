@@ -116,8 +116,6 @@ def test_words_are_seen_wherever_a_name_is_given() -> None:
 
 
 MOST_PARAMETERS = 7
-MIRRORS_OPTIONS = Path("core/python/analyses.py")
-"""The methods that `docs/update.py` writes have the options of the commands."""
 
 
 def _parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
@@ -132,8 +130,6 @@ def test_no_function_takes_many_parameters() -> None:
     """Arguments that travel together are a value; only a command's options may be many."""
     long = []
     for path in sorted(path for room in ("core", "tui") for path in (ROOT / room).rglob("*.py")):
-        if path.relative_to(ROOT) == MIRRORS_OPTIONS:
-            continue
         for node in ast.walk(_tree(path)):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not _is_command(node):
                 names = _parameters(node)

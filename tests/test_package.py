@@ -14,7 +14,7 @@ import pytest
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parent.parent
-FRONT = ("src/tracelane/__init__.py", "src/tracelane/__main__.py")
+FRONT = ("src/tracelane/__init__.py", "src/tracelane/__main__.py", "src/tracelane/py.typed")
 PARTS = ("core", "tui", *FRONT, "bundle", "pyproject.toml", "README.md", "LICENSE")
 """What a wheel is made of."""
 

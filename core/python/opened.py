@@ -21,12 +21,14 @@ from ..tables.selection import Selection
 from ..tables.slice_table import NAMES, slice_table
 from ..tables.step_spans import step_spans
 from ..trace import Trace, open_trace
-from .analyses import AnalysisMethods
 
 if TYPE_CHECKING:
     from ..tables.scope import Attribute
     from ..tables.summary import Summary
     from ..tables.table import Table, Tables
+    from .analyses import AnalysisMethods
+else:
+    from .methods import AnalysisMethods
 
 
 @dataclass(frozen=True)
