@@ -38,7 +38,7 @@ class Indexed:
 
 def indexed(trace: Path, workers: int, index_dir: Path, watched: bool = True) -> Indexed:
     """Index a trace anew with so many processes; for its time alone they are not to be watched."""
-    arguments = ["index", str(trace), "--force", "--json", "--workers", str(workers)]
+    arguments = ["index", str(trace), "--force", "--json", "--threads", str(workers)]
     cost = measured_python(TRACELANE, *arguments, "--index-dir", str(index_dir), watched=watched)
     with contextlib.closing(open_trace(trace, index_dir=index_dir)) as opened:
         index = opened.indexes[0]

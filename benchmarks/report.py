@@ -103,9 +103,8 @@ def _reopening(rows: list[dict[str, Any]]) -> Iterator[Row]:
         size, cpu = mb(each["bytes"]), each["processor_time"]["median_ms"]
         yield f"imports to picture, {size}", f"{_spread(each['to_picture'])}; processor {cpu:.4g} ms"
         for name, what in (("reopened", "picture"), ("coarse", "first coarse lanes")):
-            if name in each:
-                text = f"{_spread(each[name])}; processor {each[name]['processor_ms']:.4g} ms"
-                yield f"command to {what}, {size}", text
+            text = f"{_spread(each[name])}; processor {each[name]['processor_ms']:.4g} ms"
+            yield f"command to {what}, {size}", text
 
 
 def _frames(rows: list[dict[str, Any]]) -> Iterator[Row]:

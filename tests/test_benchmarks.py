@@ -88,9 +88,6 @@ def test_opening_is_measured(tmp_path: Path) -> None:
     for what in ("imports to picture", "command to picture", "command to first coarse lanes"):
         assert f"| {what}, {report.mb(facts['bytes'])} |" in printed
     assert run("--from", str(saved)) == printed
-    for name in ("reopened", "coarse"):  # as measurements of earlier versions have it
-        del facts[name]
-    assert "command to" not in report.markdown({"machine": MACHINE, "reopening": [facts]})
 
 
 def test_the_document_takes_the_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

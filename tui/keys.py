@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final, Literal, TypeAlias
 
 from .commands.command import Command, key_text
-from .commands.table import COMMANDS, FORMER_KEYS, command
+from .commands.table import COMMANDS, command
 from .session import Session
 
 FocusedPart: TypeAlias = Literal["lanes", "table", "flame"]
@@ -79,10 +79,6 @@ def unbound_message(key: str, character: str | None) -> str:
     if character and character.isprintable() and len(character) == 1 and _foreign(character):
         return f"{character} is no key here: the arrows, Enter and ctrl+p (all commands) work on any keyboard"
     name = character if character and character.isprintable() and character.strip() else key_text(key)
-    former = FORMER_KEYS.get(key)
-    if former is not None:
-        where = keys_text(command(former), {})
-        return f"{name} is no key any more: {command(former).title} is {where or f':{former}'}, or ctrl+p"
     return f"{name} does nothing here: ? shows all keys"
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, get_args
+from typing import Any, get_args
 
 import numpy as np
 
@@ -15,9 +14,9 @@ from ..base.private import open_regular, read_regular
 from ..read.source import Source
 from ..tables.metrics import Metric
 from ..tables.schema import Unit
-from ..tables.summary import SCHEMAS, SPREAD_COLUMNS, LeftOut, Summary, summary_tables
+from ..tables.summary import SCHEMAS, LeftOut, Summary, summary_tables
 from ..tables.table import Table, Values
-from .formats import as_json
+from .formats import SCHEMA, as_json
 
 KIND = "summary"
 ROWS = 30
@@ -25,10 +24,10 @@ ROWS = 30
 LARGEST = 4 << 20
 """A larger file (bytes) is not taken for a summary."""
 _HEAD = 256
+MARK = b'"command":"summary"'
+"""What stands at the begin of the file, blanks aside."""
 MOST = 2**63
 """Metrics are smaller than this; so NaN and infinity are refused as well."""
-LATER = frozenset({"kernel_ns", *(column.key for column in SPREAD_COLUMNS)})
-"""Columns that summaries of earlier versions do not have."""
 
 
 def summary_json(summary: Summary, rows: int = ROWS) -> str:
@@ -54,25 +53,25 @@ def is_summary_source(source: Source | None) -> bool:
 
 def _begins_summary(head: bytes, size: int) -> bool:
     head = b"".join(head.split())
-    return size <= LARGEST and head.startswith(b"{") and any(mark in head for mark in MARKS)
+    return size <= LARGEST and head.startswith(b"{") and MARK in head
 
 
 def read_summary(path: Path) -> Summary:
     """Return the summary that a file holds; UnreadableError where it is damaged or of an unknown version."""
     try:
         whole = json.loads(read_regular(path, LARGEST))
-        if whole["schema"] not in READERS:
+        if whole["schema"] != SCHEMA:
             raise UnreadableError(
                 f"{path} is a summary of version {whole['schema']}: create it again with `tracelane summary`"
             )
-        return READERS[whole["schema"]](whole)
+        return _of_tables(whole)
     except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise UnreadableError(
             f"{path} is not a complete summary: create it again with `tracelane summary`"
         ) from error
 
 
-def _of_schema_2(whole: dict[str, Any]) -> Summary:
+def _of_tables(whole: dict[str, Any]) -> Summary:
     """Return a summary from the tables of the JSON that all analyses have."""
     tables = {name: table["rows"] for name, table in whole["tables"].items()}
     return Summary(
@@ -82,24 +81,6 @@ def _of_schema_2(whole: dict[str, Any]) -> Summary:
         {name: _table(name, tables[name], whole) for name in SCHEMAS if name in tables or name != "modules"},
         {row["table"]: _left_out(row) for row in tables["left_out"]},
     )
-
-
-def _of_schema_1(whole: dict[str, Any]) -> Summary:
-    """Return a summary in which tables were lists of values beside a list of their columns."""
-    names = [name for name in SCHEMAS if name in whole or name != "modules"]
-    rows = {name: [dict(zip(whole["columns"][name], row)) for row in whole[name]] for name in names}
-    return Summary(
-        str(whole["title"]),
-        str(whole["scope"]),
-        {name: _metric(name, one) for name, one in dict(whole["metrics"]).items()},
-        {name: _table(name, rows[name], whole) for name in names},
-        {name: _left_out(rest) for name, rest in dict(whole["left_out"]).items()},
-    )
-
-
-READERS: Final = {1: _of_schema_1, 2: _of_schema_2}
-MARKS: Final = (b'"table":"summary"', b'"command":"summary"')
-"""What stands at the begin of a file of either schema."""
 
 
 def _metric(name: Any, row: dict[str, Any]) -> Metric:
@@ -118,9 +99,8 @@ def _left_out(row: dict[str, Any]) -> LeftOut:
 
 def _table(name: str, rows: list[dict[str, Any]], whole: dict[str, Any]) -> Table:
     label, *numbers = SCHEMAS[name].columns
-    numbers = [one for one in numbers if one.key not in LATER or all(one.key in row for row in rows)]
     data: dict[str, Values] = {label.key: [str(row[label.key]) for row in rows]}
     data |= {one.key: np.array([row[one.key] for row in rows], np.int64) for one in numbers}
     if any((np.asarray(data[key]) < 0).any() for key in ("steps", "step_deviation_ns") if key in data):
         raise ValueError(f"negative numbers of steps in {name}")
-    return Table.from_arrays(replace(SCHEMAS[name], columns=(label, *numbers)), str(whole["scope"]), data)
+    return Table.from_arrays(SCHEMAS[name], str(whole["scope"]), data)

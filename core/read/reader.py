@@ -7,6 +7,7 @@ is drawn meanwhile, the end of the file first, then spread over it; the result d
 from __future__ import annotations
 
 import itertools
+import os
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -15,7 +16,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TypeAlias
 
-from ..base.errors import Cancelled, UnreadableError
+from ..base.errors import Cancelled, UnreadableError, UsageError
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
 from ..base.threads import BackgroundThread, usual_threads
 from ..native.library import native_library
@@ -67,9 +68,18 @@ class _Job:
     begin: int | None
 
 
+DECODER_VARIABLE = "TRACELANE_DECODER"
+"""The environment variable that chooses the scanner: "native" or "python", which takes far longer."""
+
+
 def scanner_name(decoder: str) -> str:
-    """Return which scanner reads where `decoder` is asked for: the plain one where there is no library."""
-    return NATIVE if decoder == NATIVE and native_library().functions is not None else PYTHON
+    """Return which scanner reads where `decoder` is asked for: the plain one where there is no library, or
+    where the environment says so.
+    """
+    name = os.environ.get(DECODER_VARIABLE) or decoder
+    if name not in (NATIVE, PYTHON):
+        raise UsageError(f"{DECODER_VARIABLE} is {NATIVE} or {PYTHON}, not {name!r}")
+    return NATIVE if PYTHON not in (name, decoder) and native_library().functions is not None else PYTHON
 
 
 def new_scanner(decoder: str, promoted: PromotedTable) -> NewScanner:

@@ -173,60 +173,6 @@ def test_summary_file(name: str, tmp_path: Path, corpus_cache: Path) -> None:
     assert all(row["total_ns_delta"] == 0 for row in short.tables["kernels"].rows())
 
 
-SCHEMA_1 = {
-    "schema": 1,
-    "table": "summary",
-    "title": "old.json",
-    "scope": "whole trace",
-    "metrics": {"step.count": {"value": 2, "unit": "count"}, "memory.peak": {"value": None, "unit": "bytes"}},
-    "kernels": [["gemm", 3, 90_000]],
-    "ops": [["aten::mm", 3, 1_000, 90_000]],
-    "categories": [["kernel", 3, 90_000]],
-    "steps": [["1", 100_000, 5_000, 40_000, 60_000], ["2", 90_000, 5_000, 50_000, 40_000]],
-    "columns": {
-        "kernels": ["name", "count", "total_ns"],
-        "ops": ["name", "count", "self_cpu_ns", "self_device_ns"],
-        "categories": ["category", "count", "self_ns"],
-        "steps": ["place", "wall_ns", "cpu_busy_ns", "device_busy_ns", "idle_ns"],
-    },
-    "left_out": {"kernels": {"rows": 1, "sums": {"count": 2, "total_ns": 10}, "most": 10}},
-}
-
-
-def test_summaries_of_schema_1_are_read(tmp_path: Path) -> None:
-    """A baseline that an earlier version wrote says the same as before."""
-    path = tmp_path / "old.json"
-    path.write_text(json.dumps(SCHEMA_1, indent=1))
-    assert is_summary(path)
-    old = read_summary(path)
-    assert (old.title, old.metrics["step.count"].value, old.metrics["memory.peak"].value) == (
-        "old.json",
-        2,
-        None,
-    )
-    assert list(old.tables["kernels"].rows()) == [{"name": "gemm", "count": 3, "total_ns": 90_000}]
-    assert old.tables["steps"].texts("place") == ["1", "2"]
-    assert old.left_out["kernels"].sums == {"count": 2, "total_ns": 10}
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        {"schema": 99},
-        {"metrics": 3},
-        {"kernels": [["x"]]},
-        {"columns": {}},
-        {"left_out": {"kernels": {}}},
-    ],
-)
-def test_damaged_summary_of_schema_1(damage: dict[str, Any], tmp_path: Path) -> None:
-    """An old summary that was edited or is of another version is refused in words."""
-    path = tmp_path / "baseline.json"
-    path.write_text(json.dumps(SCHEMA_1 | damage))
-    with pytest.raises(UnreadableError, match="summary"):
-        read_summary(path)
-
-
 @pytest.mark.parametrize("table", ["metrics", "kernels", "left_out", "totals"])
 @pytest.mark.parametrize("damage", [3, {}, {"rows": [["x"]]}, {"rows": [{"name": "x"}]}])
 def test_damaged_summary(table: str, damage: Any, tmp_path: Path) -> None:
@@ -236,4 +182,15 @@ def test_damaged_summary(table: str, damage: Any, tmp_path: Path) -> None:
     whole["tables"][table] = damage
     path.write_text(json.dumps(whole))
     with pytest.raises(UnreadableError, match="summary"):
+        read_summary(path)
+
+
+@pytest.mark.parametrize("schema", [1, 99])
+def test_a_summary_of_another_version(schema: int, tmp_path: Path) -> None:
+    """It is said to be of that version, and what to do."""
+    path = tmp_path / "baseline.json"
+    path.write_text(
+        json.dumps(json.loads(summary_json(_side(tmp_path, "a", {"k": [1]}))) | {"schema": schema})
+    )
+    with pytest.raises(UnreadableError, match=f"of version {schema}: create it again"):
         read_summary(path)

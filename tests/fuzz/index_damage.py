@@ -40,7 +40,7 @@ OUT = "{out}"
 COMMANDS: tuple[tuple[str, ...], ...] = (
     ("view", "--width", "120", "--height", "40"),
     ("view", "--width", "90", "--height", "30", "--from", "+40us", "--to", "+90us", "--search", "a"),
-    ("view", "--width", "100", "--height", "50", "--filter", "dur>1us"),
+    ("view", "--width", "100", "--height", "50", "--where", "dur>1us"),
     ("info", "--json"),
     ("chain", "--name", "kernel|gemm|copy", "--all", "--json"),
     ("cut", "--from", "+10us", "--to", "+200us", "-o", OUT),

@@ -93,7 +93,7 @@ def test_a_step_counts_what_lies_in_it(trace: str, capsys: pytest.CaptureFixture
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_form(command: str, trace: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Tables and Markdown name the scope, CSV has one header and rows of its width."""
-    for form in ("table", "md"):
+    for form in ("text", "md"):
         assert main([command, trace, "--format", form]) == 0
         out = capsys.readouterr().out
         assert "whole trace" in out and "\x1b" not in out
@@ -107,7 +107,7 @@ def test_no_device_is_no_failure(command: str, tmp_path: Path, capsys: pytest.Ca
     """A trace of the host alone has empty tables."""
     path = tmp_path / "host.json"
     path.write_text(json.dumps([{"ph": "X", "name": "op", "cat": "cpu_op", "ts": 1, "dur": 2}]))
-    for form in ("table", "json", "csv", "md"):
+    for form in ("text", "json", "csv", "md"):
         assert main([command, str(path), "--format", form]) == 0
     assert "device work here" in capsys.readouterr().out
 
@@ -119,7 +119,7 @@ def test_arguments_of_no_kernels(
     """Arguments are asked of a trace without device work: the answer is that there is none."""
     path = tmp_path / "host.json"
     path.write_text(json.dumps([{"ph": "X", "name": "op", "cat": "cpu_op", "ts": 1, "dur": 2}]))
-    for form in ("json", "csv", "md", "table"):
+    for form in ("json", "csv", "md", "text"):
         assert main(["kernels", str(path), *options, "--format", form]) == 0
     assert "device work here" in capsys.readouterr().out
 

@@ -53,7 +53,9 @@ def test_quitting_leaves_nothing(
     folder: Path, tmp_path: Path, keys: tuple[tuple[str, str], ...], code: int
 ) -> None:
     """Q, and y after Ctrl+C, end the viewer while it indexes; no process and no half index is left."""
-    played = on_terminal("view", str(folder), "--index-dir", str(tmp_path), "--decoder", "ijson", play=keys)
+    played = on_terminal(
+        "view", str(folder), "--index-dir", str(tmp_path), play=keys, TRACELANE_DECODER="python"
+    )
     assert played.code == code
     wait_until(lambda: not processes_of(tmp_path))
     assert not list(tmp_path.rglob(f"{BUILDING}*"))

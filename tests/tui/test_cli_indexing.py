@@ -47,7 +47,7 @@ def test_quitting_leaves_nothing(
 ) -> None:
     """Q, and y after Ctrl+C, end the viewer while it indexes; no process and no half index is left."""
     played = on_terminal(
-        "view", str(large), "--index-dir", str(tmp_path), "--decoder", "ijson", play=keys, size=(100, 30)
+        *("view", str(large), "--index-dir", str(tmp_path)), play=keys, TRACELANE_DECODER="python"
     )
     assert played.code == code
     wait_until(lambda: not processes_of(tmp_path))
@@ -81,8 +81,7 @@ def test_the_only_trace_of_a_folder(large: Path, tmp_path: Path) -> None:
         str(folder),
         "--index-dir",
         str(tmp_path / "index"),
-        "--decoder",
-        "ijson",
+        TRACELANE_DECODER="python",
         play=(("provisional", ""), ("still being written", "q")),
         size=(120, 30),
     )

@@ -143,12 +143,16 @@ def test_viewer_is_not_loaded(demo: Path, cache: str, command: str) -> None:
 
 @pytest.mark.slow
 def test_decoders_agree(demo: Path, tmp_path: Path) -> None:
-    """Both decoders print the same object."""
+    """Both decoders print the same object, but for their names; another name is refused."""
     outputs = [
-        tracelane("info", str(demo), "--json", "--decoder", name, "--index-dir", str(tmp_path / name)).stdout
-        for name in ("orjson", "ijson")
+        tracelane("info", str(demo), "--json", "--index-dir", str(tmp_path / name), TRACELANE_DECODER=name)
+        for name in ("native", "python", "magic")
     ]
-    assert outputs[0] == outputs[1] != ""
+    native, python = (json.loads(output.stdout) for output in outputs[:2])
+    assert native.pop("scanner") in ("native", "python") and python.pop("scanner") == "python"
+    assert native == python
+    assert outputs[2].returncode == 64
+    assert outputs[2].stderr == "tracelane: TRACELANE_DECODER is native or python, not 'magic'\n"
 
 
 @needs_cases
@@ -167,11 +171,12 @@ def test_what_stands_in_no_lane_is_said(tmp_path: Path, capsys: pytest.CaptureFi
 
 @pytest.mark.parametrize("decoder", ["native", "python"])
 def test_the_scanner_is_named(
-    demo: Path, cache: str, capsys: pytest.CaptureFixture[str], decoder: str
+    demo: Path, cache: str, capsys: pytest.CaptureFixture[str], decoder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both forms name the scanner that reads here: the one asked for, or Python's without a native core."""
     expected = decoder if native_library().functions is not None else "python"
-    arguments = ["info", str(demo), "--index-dir", cache, "--decoder", decoder]
+    monkeypatch.setenv("TRACELANE_DECODER", decoder)
+    arguments = ["info", str(demo), "--index-dir", cache]
     assert main([*arguments, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["scanner"] == expected
     assert main(arguments) == 0

@@ -57,7 +57,7 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
         ["--no-such-option"],
         ["view", "--width", "x", "t.json"],
         ["cache", "clear", "--older-than", "soon"],
-        ["view", "--decoder", "magic", "t.json"],
+        ["view", "--threads", "many", "t.json"],
         ["view", "--lanes", "(", "t.json"],
         ["view", "-", "-"],
     ],

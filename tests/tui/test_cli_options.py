@@ -107,7 +107,7 @@ def test_json_keeps_order_and_limit(
 def test_a_filter_is_not_for_allocations(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """[memory] records are no slices: that a filter does not choose among them is said in every form."""
     start = ("memory", str(path), "--index-dir", str(path.parent / "index"), "--where", "cat:kernel")
-    for form in ("table", "json", "md", "csv"):
+    for form in ("text", "json", "md", "csv"):
         assert main([*start, "--format", form]) == 0
         output = capsys.readouterr()
         assert "records are no slices" in (output.err if form == "csv" else output.out)
@@ -277,12 +277,3 @@ def test_wall_times_are_read_in_a_zone(tmp_path: Path, capsys: pytest.CaptureFix
     assert len(more) > len(rows)
     assert main([*start, "--tz", "Nowhere/None"]) == 64
     assert "no time zone" in capsys.readouterr().err
-
-
-def test_former_spellings_stay_but_are_not_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    """--filter, --steps and --workers are understood, and help names what they are called today."""
-    assert main(["view", "--help"]) == 0
-    text = capsys.readouterr().out
-    assert "--where FILTER" in text and "--step-name NAME" in text and "--threads N" in text
-    assert not any(f"{name} " in text for name in ("--filter", "--steps", "--workers"))
-    assert {"--filter", "--steps", "--workers"} <= commands()["view"]

@@ -11,7 +11,7 @@ from tracelane.tui.actions import view
 from tracelane.tui.actions.table import MOVES, TOGETHER
 from tracelane.tui.app import TracelaneApp
 from tracelane.tui.command_line import Order, completions, parse_order
-from tracelane.tui.commands.table import COMMANDS, FORMER_KEYS, GROUPS, commands_table
+from tracelane.tui.commands.table import COMMANDS, GROUPS, commands_table
 from tracelane.tui.config import Config
 from tracelane.tui.keys import clashes, footer_keys, keys_text, unbound_message
 from tracelane.tui.screens.help import help_rows, listed
@@ -111,12 +111,11 @@ def test_used_most_first() -> None:
 
 
 def test_about_45_keys() -> None:
-    """Commands with a letter, sign or digit of their own are few enough to be known; former keys are free."""
+    """Commands with a letter, sign or digit of their own are few enough to be known."""
     chief = {entry.keys[0] for entry in COMMANDS if entry.keys and len(entry.keys[0]) == 1}
     every = {key for entry in COMMANDS for key in entry.keys if len(key) == 1}
     assert len(chief) <= 45
     assert every - chief == set("+-hjkl")  # other keys of what arrows, w and s do
-    assert not every & set(FORMER_KEYS)
 
 
 def test_table_has_a_row_per_command() -> None:
@@ -166,7 +165,6 @@ def test_every_completion_is_understood() -> None:
 def test_unbound_keys_are_told() -> None:
     """A key without a command points to the help, a letter of another alphabet to arrows and palette."""
     assert "?" in unbound_message("B", "B")
-    assert ":mark-text" in unbound_message("M", "M")
     foreign = unbound_message("ц", "ц")
     assert "arrows" in foreign and "ctrl+p" in foreign
     assert "ctrl+p" not in unbound_message("é", "é")

@@ -26,7 +26,7 @@ from tracelane.core.base.safe_text import safe_lines
 from tracelane.core.trace import open_trace
 from tracelane.tui.widgets.prompt import Prompt
 
-FORMS = ("--format table", "--format csv", "--format md", "--format json")
+FORMS = ("--format text", "--format csv", "--format md", "--format json")
 COMMANDS: dict[str, Sequence[str]] = {
     "info": ("", "--json"),
     "index": ("", "--json --force"),
@@ -148,7 +148,7 @@ def test_ranks_and_logs(tmp_path: Path) -> None:
             for command in ("ranks", "info", "steps")
             for form in FORMS
         ),
-        *(["diff", first, second, "--format", form] for form in ("table", "json", "md")),
+        *(["diff", first, second, "--format", form] for form in ("text", "json", "md")),
         ["telemetry", first, "--smi", log],
         ["telemetry", first, "--smi", log, "--json"],
         ["telemetry", first, "--smi", log, "--by", "step"],

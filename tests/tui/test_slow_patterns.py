@@ -36,7 +36,7 @@ COMMANDS = [
     ["cut", "TRACE", "--from", "+0ns", "--lanes", "PATTERN", "-o", "cut.json"],
     ["view", "TRACE", "--lanes", "PATTERN"],
     ["view", "TRACE", "--search", "/PATTERN/"],
-    ["view", "TRACE", "--filter", "/PATTERN/"],
+    ["view", "TRACE", "--where", "/PATTERN/"],
 ]
 
 

@@ -21,7 +21,6 @@ OTHERS = "Others"
 COMMON = frozenset(
     {
         *(
-            "--decoder",
             "--threads",
             "--index-dir",
             "--cache-limit",

@@ -14,7 +14,7 @@ import click
 from tracelane.core.base.errors import CacheError, UsageError
 from tracelane.core.base.output import printed_to
 
-from .values import DecoderChoice, FormatChoice, RenamedOption, Size, WholeNumber
+from .values import Size, WholeNumber
 
 DEVICE_OFFSET = click.option(
     "--device-offset",
@@ -66,7 +66,7 @@ def format_option(*more: str) -> Callable[[Any], Any]:
     return click.option(
         "--format",
         "form",
-        type=FormatChoice(["text", "json", "csv", "md", "html", *more]),
+        type=click.Choice(["text", "json", "csv", "md", "html", *more]),
         default="text",
         show_default=True,
         help="How to print it.",
@@ -79,9 +79,6 @@ SORT = click.option(
 )
 THREADS = click.option(
     "--threads",
-    "--workers",
-    "threads",
-    cls=RenamedOption,
     type=WholeNumber(1, 64),
     help="Threads that read and build; as many as there are cores, up to 4.",
 )
@@ -142,13 +139,6 @@ CAPTURE = click.option(
 )
 RANK = click.option("--rank", metavar="RANKS", help="Only these ranks' files: 0-3,7.")
 WAIT = click.option("--wait", is_flag=True, help="Wait until the traces are complete, then open them.")
-DECODER = click.option(
-    "--decoder",
-    type=DecoderChoice(["native", "python"]),
-    default="native",
-    show_default=True,
-    help="What reads events. Both give the same index; python is slow, and reads where native is missing.",
-)
 
 
 def with_index_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -157,7 +147,6 @@ def with_index_options(command: Callable[..., None]) -> Callable[..., None]:
     @wraps(command)
     def with_value(
         index_dir: Path | None,
-        decoder: str,
         threads: int | None,
         force: bool,
         cache_limit: int | None,
@@ -165,10 +154,13 @@ def with_index_options(command: Callable[..., None]) -> Callable[..., None]:
     ) -> None:
         from tracelane.core.index.options import IndexOptions
 
-        command(**values, index_options=IndexOptions(index_dir, decoder, threads, force, cache_limit))
+        command(
+            **values,
+            index_options=IndexOptions(index_dir, threads=threads, force=force, cache_limit=cache_limit),
+        )
 
     wrapped: Callable[..., None] = with_value
-    for option in (FORCE, CACHE_LIMIT, INDEX_DIR, THREADS, DECODER):
+    for option in (FORCE, CACHE_LIMIT, INDEX_DIR, THREADS):
         wrapped = option(wrapped)
     return wrapped
 

@@ -96,28 +96,3 @@ class Size(click.ParamType[int]):
         if size is None:
             self.fail(f"{value!r} is no size: write 500M, 20G or none", param, ctx)
         return size
-
-
-class RenamedOption(click.Option):
-    """An option under its name of today, which stands first, and former ones, which help does not show."""
-
-    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        """Return what help says of it: its first name, and what it takes."""
-        record = super().get_help_record(ctx)
-        return None if record is None else (f"{self.opts[0]} {self.make_metavar(ctx)}", record[1])
-
-
-class DecoderChoice(click.Choice[str]):
-    """What `--decoder` may name; names of former decoders stand for the plain one."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the name; a usage error where it is none."""
-        return super().convert("python" if value in ("orjson", "ijson") else value, param, ctx)
-
-
-class FormatChoice(click.Choice[str]):
-    """What `--format` may name; "table" is the former name of "text"."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the name; a usage error where it is none."""
-        return super().convert("text" if value == "table" else value, param, ctx)

@@ -18,7 +18,7 @@ from .options import DEVICE_OFFSET, STDIN, TRACES, choice_options, completed, wi
 from .scoped import TZ
 from .smi import SmiOptions, smi_options
 from .terminal import can_draw, take_keyboard, wants_colour
-from .values import RenamedOption, WholeNumber
+from .values import WholeNumber
 from .viewing import Viewing
 
 if TYPE_CHECKING:
@@ -66,9 +66,7 @@ class ViewOptions(NamedTuple):
 @click.option("--baseline", metavar="FROM..TO", help="Compare the tables with this range or step.")
 @click.option(
     "--step-name",
-    "--steps",
     "steps",
-    cls=RenamedOption,
     metavar="NAME",
     help="Take the slices of this name for steps, numbers in it aside.",
 )
@@ -77,9 +75,6 @@ class ViewOptions(NamedTuple):
 @click.option("--search", metavar="FILTER", help="Mark the slices that match, as / does.")
 @click.option(
     "--where",
-    "--filter",
-    "where",
-    cls=RenamedOption,
     metavar="FILTER",
     help="Draw only the slices that match, as :filter does.",
 )

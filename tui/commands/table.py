@@ -22,28 +22,6 @@ OTHER_NAMES: Final[dict[str, str]] = {
     "copy view": "copy-view",
 }
 """Other names of commands, on the command line and in the config file's [keys]."""
-FORMER_KEYS: Final[dict[str, str]] = {
-    "A": "page-left",
-    "D": "page-right",
-    "J": "lane-down",
-    "left_square_bracket": "launch",
-    "right_square_bracket": "kernel",
-    "F": "flows",
-    "V": "source",
-    "Y": "copy-table",
-    "M": "mark-text",
-    "X": "hide-alike",
-    "H": "hidden",
-    "Z": "ruler",
-    "left_curly_bracket": "log-earlier",
-    "right_curly_bracket": "log-later",
-    "apostrophe": "marks",
-    "R": "reload",
-    "U": "forward",
-    "x": "hide",
-    "Q": "quit",
-}
-"""Keys that commands had once, as Textual calls them: pressing one says where the command is now."""
 
 MOUSE: Final[tuple[tuple[str, str], ...]] = (
     ("click", "Select the slice, or the gap between two; on a title: fold or open"),
