@@ -63,7 +63,7 @@ SHOTS = (
     Shot(
         "telemetry",
         (132, 30),
-        "step:11",
+        "step:4",
         None,
         "Stream|MiB|pwr|busy",
         ("escape", "escape", "2"),
@@ -73,8 +73,8 @@ SHOTS = (
 TOUR = Shot("tour", (112, 34))
 FRAMES = (
     Frame("tracelane rank0.pt.trace.json"),
-    Frame("5: steps - step 11 is slow, its device idle", ("5",)),
-    Frame("go to step 11", ("1", *"g11", "enter")),
+    Frame("5: steps - step 4 is slow, its device idle", ("5",)),
+    Frame("go to step 4", ("1", *"g4", "enter")),
     Frame("i: the gap of Stream 0 - the host was late", ("i",), 4),
     Frame("right: the kernel that ended the gap", ("right",)),
     Frame("b: what launched it, right after read_shard", ("b",), 4),

@@ -1,31 +1,12 @@
-"""The demo's files: two ranks' traces and one aiu-smi log, the same bytes on every platform."""
+"""The demo's files, which bundle/demo makes: two ranks' traces and one aiu-smi log."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from zipfile import ZipFile
 
-from .kineto import (
-    BASE_TIME_NS,
-    DemoHeader,
-    Track,
-    arguments_json,
-    footer,
-    instant_text,
-    metadata_text,
-    slice_text,
-)
-from .rank import COLLECTIVE, COMPUTE, COPY_IN, COPY_OUT, MEMORY, MS, Rank
-from .smi import smi_log
-from .training import train
-
-SEED = 20_260_622
-START_NS = 1_782_123_312_408_000_000
-"""Wall clock of the demo's first moment: 2026-06-22 10:15:12.408 UTC."""
-RANKS = 2
-CPU_SORT_SPANS = 536_870_912
-DEVICE_SORT = 5_000_000
+FILES = Path(__file__).with_name("files.zip")
 
 
 @dataclass(frozen=True)
@@ -38,13 +19,8 @@ class DemoFile:
 
 def demo_files() -> list[DemoFile]:
     """Return the demo: one trace per rank, then the log of both devices."""
-    origin = START_NS - BASE_TIME_NS
-    ranks = tuple(Rank(number, origin, START_NS, SEED) for number in range(RANKS))
-    train(ranks)
-    files = [DemoFile(f"rank{rank.number}.pt.trace.json", _trace(rank).encode()) for rank in ranks]
-    end = max(rank.now for rank in ranks)
-    log = smi_log([(rank.busy, rank.moved) for rank in ranks], START_NS, end, SEED)
-    return [*files, DemoFile("aiu-smi.log", log.encode())]
+    with ZipFile(FILES) as archive:
+        return [DemoFile(name, archive.read(name)) for name in archive.namelist()]
 
 
 def write_demo(folder: Path) -> list[Path]:
@@ -56,48 +32,3 @@ def write_demo(folder: Path) -> list[Path]:
         path.write_bytes(file.data)
         paths.append(path)
     return paths
-
-
-def _trace(rank: Rank) -> str:
-    name = f"demo/rank{rank.number}.pt.trace.json"
-    header = DemoHeader(rank.number, RANKS, f"spyre-pod-{rank.number}", rank.noise.word(32).upper())
-    events: list[str] = [*_metadata(rank)]
-    events += [text for _, _, text in sorted(rank.ops)]
-    events += rank.instants
-    events += [text for _, _, text in sorted(rank.frames)]
-    events += rank.device
-    events += _closing(rank)
-    return header.text() + ",".join(events) + footer(name)
-
-
-def _metadata(rank: Rank) -> Iterator[str]:
-    cpu = rank.pid
-    time = rank.origin - 600_000
-    processes: list[tuple[int, str, int]] = [(0, "AIU 0", DEVICE_SORT), (cpu, "CPU", cpu)]
-    for pid, labels, sort in processes:
-        yield metadata_text("process_name", (pid, 0), time, "name", "python")
-        yield metadata_text("process_labels", (pid, 0), time, "labels", labels)
-        yield metadata_text("process_sort_index", (pid, 0), time, "sort_index", sort)
-    threads: list[tuple[Track, str, int]] = [
-        ((cpu, rank.main), f"thread {rank.main} (python)", rank.main),
-        ((cpu, rank.autograd), f"thread {rank.autograd} (pt_autograd_0)", rank.autograd),
-        ((0, COMPUTE), f"Stream {COMPUTE}", 1000 + COMPUTE),
-        ((0, COLLECTIVE), f"Stream {COLLECTIVE}", 1000 + COLLECTIVE),
-        ((0, COPY_IN), "Memcpy (HtoD):", COPY_IN),
-        ((0, COPY_OUT), "Memcpy (DtoH):", COPY_OUT),
-        ((0, MEMORY), "Memory management:", MEMORY),
-    ]
-    for track, name, sort in threads:
-        yield metadata_text("thread_name", track, time, "name", name)
-        yield metadata_text("thread_sort_index", track, time, "sort_index", sort)
-
-
-def _closing(rank: Rank) -> Iterator[str]:
-    start, duration = rank.origin - MS // 2, rank.now + MS
-    for span, operations in (("PyTorch Profiler", 0), ("__aiu_profiler__", len(rank.device))):
-        body = arguments_json(("Op count", operations))
-        yield slice_text("Trace", f"{span} (0)", ("Spans", span), start, duration, body)
-        yield metadata_text("process_sort_index", ("Spans", 0), start, "sort_index", CPU_SORT_SPANS)
-        track = ("Traces", f"Trace {span}")
-        yield instant_text("", "g", f"Iteration Start: {span}", track, start, "")
-    yield instant_text("", "g", "Record Window End", ("", ""), start + duration, "")

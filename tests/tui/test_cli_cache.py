@@ -86,5 +86,5 @@ def test_choosing_on_a_terminal(demo: Path) -> None:
     """On a terminal the traces are numbered; a number opens one, q none."""
     played = on_terminal(cwd=demo.parent, play=(("open which", "9\nq\n"),))
     assert played.code == 0 and "1  rank0.pt.trace.json" in played.screen
-    played = on_terminal(cwd=demo.parent, play=(("open which", "2\n"), ("step 11", "q")))
+    played = on_terminal(cwd=demo.parent, play=(("open which", "2\n"), ("step 4", "q")))
     assert played.code == 0

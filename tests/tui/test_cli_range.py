@@ -41,7 +41,7 @@ def test_what_matches_only(demo: Path, cache: str, capsys: pytest.CaptureFixture
     arguments = ("range", demo, "--index-dir", cache, "--where", "cat:kernel")
     every = command_json(capsys, *arguments)
     assert {row["category"] for row in every["range"]} == {"kernel"} and "filtered" in every["scope"]
-    step = command_json(capsys, *arguments, "--step", "11")
+    step = command_json(capsys, *arguments, "--step", "4")
     assert 0 < step["slices"] < every["slices"]
 
 

@@ -27,7 +27,7 @@ def test_picture_without_a_terminal(demo: Path, cache: str) -> None:
     done = tracelane(str(demo), "--index-dir", cache, "--height", "60", code=NO_TEXTUAL)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
-    for text in ("AIU 0", "Stream 0", "ProfilerStep#11", "3,481 events"):
+    for text in ("AIU 0", "Stream 0", "ProfilerStep#4", "3,481 events"):
         assert text in done.stdout
     assert "\x1b" not in done.stdout
 
@@ -59,10 +59,10 @@ def test_window_and_lanes_are_chosen(demo: Path, cache: str, capsys: pytest.Capt
     arguments = ["--index-dir", cache, "--height", "60"]
     assert main([str(demo), *arguments]) == 0
     everything = capsys.readouterr().out
-    assert "step 10" in everything and "step 12" in everything
-    assert main([str(demo), *arguments, "--from", "step:11"]) == 0
+    assert "step 3" in everything and "step 5" in everything
+    assert main([str(demo), *arguments, "--from", "step:4"]) == 0
     step = capsys.readouterr().out
-    assert "step 11" in step and "step 12" not in step
+    assert "step 4" in step and "step 5" not in step
     assert main([str(demo), *arguments, "--lanes", "Stream"]) == 0
     streams = capsys.readouterr().out
     assert "Stream 0" in streams and "48284" not in streams and "48284" in everything
@@ -130,7 +130,7 @@ def test_standard_input(demo: Path) -> None:
 @pytest.mark.slow
 def test_viewer_opens_on_a_terminal(demo: Path, cache: str) -> None:
     """On a terminal the viewer takes the screen, and Q leaves it with 0 and the screen given back."""
-    played = on_terminal(str(demo), "--index-dir", cache, play=(("step 11", "q"),))
+    played = on_terminal(str(demo), "--index-dir", cache, play=(("step 4", "q"),))
     assert played.code == 0
     assert ALTERNATE_SCREEN in played.screen and "\x1b[?1049l" in played.screen
 
@@ -138,7 +138,7 @@ def test_viewer_opens_on_a_terminal(demo: Path, cache: str) -> None:
 @pytest.mark.slow
 def test_keyboard_comes_back_after_standard_input(demo: Path) -> None:
     """A trace from standard input opens in the viewer, and the keyboard works."""
-    played = on_terminal("-", stdin=demo, play=(("step 11", "q"),))
+    played = on_terminal("-", stdin=demo, play=(("step 4", "q"),))
     assert played.code == 0 and ALTERNATE_SCREEN in played.screen
 
 

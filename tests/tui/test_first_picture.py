@@ -64,7 +64,7 @@ class Seen:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("size", "options"),
-    [((120, 40), ()), ((80, 24), ("--range", "step:11")), ((60, 12), ("--lanes", "Stream")), ((30, 5), ())],
+    [((120, 40), ()), ((80, 24), ("--range", "step:4")), ((60, 12), ("--lanes", "Stream")), ((30, 5), ())],
 )
 def test_the_viewer_goes_on_with_the_picture(
     demo: Path, size: tuple[int, int], options: tuple[str, ...]

@@ -112,7 +112,7 @@ async def test_idle_on_the_lane_that_works_most(tmp_path: Path) -> None:
     """With no lane chosen the gap is one of the kernels' stream, not of the copies' lane above it."""
     trace = open_trace(write_demo(tmp_path)[0], index_dir=tmp_path / "index")
     async with open_viewer(trace, (80, 24)) as (app, pilot):
-        await pilot.press("g", "1", "1", "enter", "i")
+        await pilot.press("g", "4", "enter", "i")
         await wait_until_idle(app, pilot)
         thing = app.store.selected
         assert thing.is_gap and thing.lane.title == "Stream 0"

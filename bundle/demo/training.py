@@ -9,8 +9,8 @@ from __future__ import annotations
 from .rank import MS, Rank
 
 LAYERS = 6
-STEPS = (10, 11, 12)
-STALL_STEP, STALL_RANK, STALL_US = 11, 0, 148_000
+STEPS = (3, 4, 5)
+STALL_STEP, STALL_RANK, STALL_US = 4, 0, 148_000
 HIDDEN, INNER, TOKENS, VOCABULARY = 2048, 5504, 512, 32_000
 CALL = "torch/nn/modules/module.py(1776): _call_impl"
 WRAPPED = "torch/nn/modules/module.py(1765): _wrapped_call_impl"
