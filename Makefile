@@ -23,7 +23,7 @@ PLATFORM ?=
 TESTS ?=
 PYTHONS ?=
 
-.PHONY: help setup native demo test test-fast test-s390x test-ppc64le test-aarch64 test-lowest test-matrix sanitize check format fuzz bench wheels bundle release screenshots clean
+.PHONY: help setup native demo test test-fast test-corpus test-s390x test-ppc64le test-aarch64 test-lowest test-matrix sanitize check format fuzz bench wheels bundle release screenshots clean
 
 help:  ## show what can be made
 	@grep -hE '^[a-z0-9 -]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/ .*:[^#]*## |:[^#]*## /\t/' | expand -t 14
@@ -53,6 +53,9 @@ test: $(NATIVE)  ## run all tests
 
 test-fast: $(NATIVE)  ## run the tests that take half a second at most, in a minute or so
 	$(BIN)/python -m pytest -n $(TESTERS) --dist worksteal -m 'not slow'
+
+test-corpus: $(NATIVE)  ## run every command in every form over all small traces of the corpus: minutes
+	$(BIN)/python -m pytest -n $(TESTERS) --dist worksteal -m corpus
 
 check: $(NATIVE)  ## format and lint, types, rooms, docs
 	$(BIN)/ruff format --check .

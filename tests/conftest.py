@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import re
@@ -86,3 +87,4 @@ def _garbage_is_looked_for() -> Iterator[None]:
     """Undo what a command sets for a process of its own: traces that a test leaves would fill the memory."""
     yield
     gc.set_threshold(700, 10, 10)
+    atexit.unregister(gc.freeze)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 I64: TypeAlias = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Intervals:
     """Sorted, disjoint, non-empty intervals; touching ones are one."""
 

@@ -52,7 +52,7 @@ class Cut:
     left_out: tuple[str, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Selection:
     ordinals: U32  # of all events to be copied, ascending, each once
     slices: int

@@ -181,7 +181,7 @@ def _values(scope: Scope, source: int, tracks: Sequence[Track], column: str) -> 
     return np.unique(np.concatenate(parts)).astype(np.int64) if parts else np.empty(0, np.int64)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FlowEnds:
     """The flows of a source by one of their ends: positions ascending, and the number of each flow."""
 
@@ -206,7 +206,7 @@ class FlowEnds:
             tails[at] += b"".join([fixed_field(self.tag, number) for number in numbers])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SourceEvents:
     """Writes the events of one source."""
 

@@ -57,7 +57,7 @@ class Picture:
         return self.svg
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PictureFrame:
     """The window [begin, end) of trace time on a width in pixels, with a cell for each pixel."""
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 MAIN = -1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Track:
     """Slices of one lane that nest properly, in the order in which they begin, outer ones first."""
 
@@ -105,7 +105,7 @@ def _nesting(starts: I64, ends: I64) -> AnyArray:
     return fits
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TrackEvents:
     """The begins and ends of a track's slices, in an order in which the slice that began last ends first."""
 

@@ -107,7 +107,7 @@ def _before(sizes: I64) -> AnyArray:
     return (np.cumsum(sizes) - sizes).astype(np.uint64)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Overview:
     """The cells of one row that some slice touches."""
 

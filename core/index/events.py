@@ -28,7 +28,7 @@ _MAKES_SLICE: U8 = np.zeros(256, np.uint8)
 _MAKES_SLICE[list(b"X" + BEGINS)] = 1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LaneEvents:
     """The events of lanes, lane after lane; of each in file order until the lane is written."""
 
@@ -104,7 +104,7 @@ def lane_events(
     return LaneEvents(columns, bounds, stacks, np.zeros(len(lanes), np.int64)), jobs
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FlowEvents:
     """The flow events of tracks, track after track."""
 

@@ -15,7 +15,7 @@ from .loops import Correlations
 from .workers import BuildJob, Loops, Worker
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FlowPairs:
     """Pairs of flow events, and per category how many there are of what (FLOW_COUNTS)."""
 

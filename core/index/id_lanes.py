@@ -17,7 +17,7 @@ MOST_LANES = 1000
 _EVERYWHERE = 0xFFFF_FFFF
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class AsyncLane:
     """One async lane and the groups (ids) in it."""
 
@@ -100,7 +100,7 @@ class AsyncEvents:
         return [np.array(lane) for lane in lanes]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SampleSeries:
     """The samples of one series by (start, ordinal)."""
 

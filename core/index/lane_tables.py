@@ -29,7 +29,7 @@ class NumberedLane:
     name: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LaneTables:
     """The tables, and what all lanes come to; `threads` are of threads' lanes, `asyncs` of async ones."""
 

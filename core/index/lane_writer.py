@@ -54,7 +54,7 @@ class Bounds:
             self.take(int(starts.min()), int(ends.max()))
 
 
-@dataclass
+@dataclass(eq=False)
 class Group:
     """What came of consecutive lanes; arrays have an entry per lane where nothing else is said."""
 

@@ -25,7 +25,7 @@ BEGINS, ENDS = b"BbS", b"EeF"
 """Phases that begin and end a slice, on threads and in async ids alike."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class LaneRows:
     """Where the slices of some lanes stand; per entry where nothing else is said."""
 
@@ -41,7 +41,7 @@ class LaneRows:
     lane_end: I64  # last end per lane
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class LaneFlows:
     """The flow events of some lanes, lane after lane."""
 
@@ -50,7 +50,7 @@ class LaneFlows:
     bound: U32  # filled by `bind`: the position of the slice that each belongs to; NONE
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class SliceColumns:
     """Some slices as the index stores them, in the order of positions."""
 
@@ -61,7 +61,7 @@ class SliceColumns:
     parent: U32  # position; NONE
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class Correlations:
     """The events whose correlation is known, ascending by ordinal, and their values."""
 
@@ -69,7 +69,7 @@ class Correlations:
     value: I64
 
 
-@dataclass
+@dataclass(eq=False)
 class Interned:
     """Distinct strings of some tables, by number: the table in which each stands, and its number there."""
 

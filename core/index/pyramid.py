@@ -19,7 +19,7 @@ _TABLE = 1 << 20
 """Largest table of (row, category) that is looked up directly."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class CategorySums:
     """The categories of each row of a batch, and the prefix sums of their time."""
 

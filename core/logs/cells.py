@@ -21,7 +21,7 @@ MISSING_CELLS = frozenset(
 _NUMBER = re.compile(rb"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([A-Za-z%/][A-Za-z%/]*)?")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LogRows:
     """The rows of one block, in file order."""
 

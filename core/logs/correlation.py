@@ -14,7 +14,7 @@ import numpy as np
 from ..base.arrays import F64, I64, Bools
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class BusyTime:
     """The union of a process's busy intervals: disjoint, in order, ns."""
 
@@ -64,7 +64,7 @@ FLAT = 1e-9
 """A variance within an interval below this share of the whole variance counts as none: it is rounding."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Activity:
     """What a log says of a card's activity: a value per sample that has one, in log time."""
 
@@ -74,7 +74,7 @@ class Activity:
     value: F64
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Curve:
     """Pearson's r by shift (log time less wall time): `r[i]` is at `first + i * step` ns; NaN if unknown."""
 

@@ -39,7 +39,7 @@ class Statistics:
         return self.covered_ns / self.range_ns if self.range_ns > 0 else 0.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RangeEnergy:
     """Energy per range (a step, say), beside the ranges asked for; of what is covered only."""
 

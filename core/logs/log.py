@@ -37,7 +37,7 @@ class Unparsed:
     text: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TelemetryLog:
     """What was understood of a log; rows + missing + unparsed is the number of lines that should be rows."""
 
@@ -282,7 +282,7 @@ def _line_parts(line: bytes) -> tuple[bytes, ...]:
     return tuple(s for s in (b",", b";", b"\t") if s in line)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Merged:
     columns: tuple[LogColumn, ...]
     values: tuple[F64, ...]  # beside columns

@@ -26,7 +26,7 @@ _DEFAULT_KINDS = (ColumnKind.POWER, ColumnKind.BUSY, ColumnKind.TEMPERATURE)
 _DEFAULT_NAMES = ("rdmem", "wrmem", "hostcpu")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LogLane:
     """A lane of a log: one metric of one of its devices."""
 

@@ -11,7 +11,7 @@ from ..base.arrays import F64, I64, Bools
 from .columns import LogColumn
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Series:
     """The samples of one metric of one device, by time; each is the mean over its interval [start, end).
 
@@ -49,7 +49,7 @@ class Series:
         return (float(present.min()), float(present.max())) if len(present) else None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class DeviceLog:
     """Everything a log says of one device: the shared times of its rows and a value column per metric."""
 

@@ -17,7 +17,7 @@ from ..index.store import Index
 from ..query.views import COMPUTED
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SeriesLane:
     """One lane of samples: `starts` in ns of lane time, ascending; each value holds until the next start."""
 
@@ -106,7 +106,7 @@ def _row_table(count: I64, lanes: Sequence[SeriesLane]) -> AnyArray:
     return table
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Counter:
     """A series below a process of the trace; `starts` are lane times of that process, ascending, in ns.
 

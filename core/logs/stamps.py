@@ -49,7 +49,7 @@ class StampKind(StrEnum):
     RELATIVE = "relative"  # seconds since something
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Stamps:
     """Stamps of some rows in ns (NO_TIME where unusable) and what they are counted from."""
 

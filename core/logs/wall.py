@@ -21,7 +21,7 @@ EPOCHS = (10**18, 4 * 10**18)
 """Lane times between these (2001 to 2096) are taken for ns since 1970: what older profilers wrote."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class DeviceTime:
     """The devices of a trace by key, and when each was busy in wall time (UTC ns)."""
 

@@ -19,7 +19,7 @@ UNION_ROWS = 24
 """The most rows, beside the top row, that are read of a lane with overlaps."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Busy:
     """How busy lanes are in each cell, 0..1: the mean over the lanes, and the busiest of them.
 

@@ -21,7 +21,7 @@ LOWEST, GREATEST, HALF = -(1 << 63), (1 << 63) - 1, 1 << 62
 _NO_NS = np.empty(0, np.int64)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Cells:
     """A row of slices seen through a viewport: arrays of length `width`, one entry per cell.
 
@@ -35,7 +35,7 @@ class Cells:
     busy: I64  # ns of the cell covered by slices
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SampleCells:
     """A counter series seen through a viewport; step-wise: a value holds until the next sample."""
 
@@ -45,7 +45,7 @@ class SampleCells:
     last: F64  # value at the cell's end
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class InstantCells:
     """Instants seen through a viewport."""
 

@@ -165,7 +165,7 @@ MOST = 1000
 """The most replays that are compared: those nearest to the given one in the order of launches."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Replays:
     """`kernels` and `durations` (ns) have a line per replay and a column per position in the graph.
 

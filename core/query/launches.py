@@ -39,7 +39,7 @@ CALLS = (VIA.index("flow"), VIA.index("correlation"))
 """The values of `via` with which a launch is a call."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Launches:
     """All device work of a source, ascending by position, and the slice that launched each."""
 
@@ -92,7 +92,7 @@ class Launches:
         return self.by_launch[a:b]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Launched:
     """The device work launched under one slice. `kernels` by start; times are lane time in ns.
 
@@ -189,6 +189,8 @@ def launch_flows_into(index: Index, position: int) -> list[int]:
 
 def kernels_under(index: Index, launches: Launches, position: int) -> Launched:
     """Return all device work whose launch begins within a slice's time on its lane (or is the slice)."""
+    if not len(launches.kernels):  # or every slice of a deep lane would be looked for in all of its rows
+        return _summed(index, launches.kernels, 0)
     row = index.rows[index.row_of(position)]
     lane = index.lanes[int(row["lane"])]
     start, end = index.start(position), index.end(position)

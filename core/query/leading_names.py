@@ -30,7 +30,7 @@ class LeadingName(NamedTuple):
     is_exact: bool  # False: name and share come from a sample of the slices
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RowSlices:
     """The slices of a row: all of them, or those at some indices within it."""
 

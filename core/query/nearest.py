@@ -13,7 +13,7 @@ SAMPLE = 20_000
 """The most pieces of a device's work that are examined to find the process that launches them."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Candidates:
     """Host slices with an id, columns of equal length: what may have launched device work with that id."""
 

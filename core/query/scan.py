@@ -133,7 +133,7 @@ def term_for(key: str, value: Any) -> str | None:
     return f"arg.{name}={text.strip()}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ScanTerm:
     """A term to look for; per candidate whether it is `known` already, and if so whether it is `holding`."""
 
@@ -142,7 +142,7 @@ class ScanTerm:
     holding: AnyArray | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ScanStep:
     """A step of a scan: positions that match, bytes of the source read so far, and bytes in all."""
 

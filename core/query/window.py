@@ -25,7 +25,7 @@ GAP_SHARE = 8
 """A row is split at a gap that takes at least this share of it."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Intervals:
     """Intervals of time (ns) in which something lies, with weights."""
 

@@ -34,7 +34,7 @@ PHASES, WITHOUT_TIME, NOT_OBJECTS, MISSING_DURATIONS, NEGATIVE_DURATIONS = 0, 12
 """Places in `counts`: by the letter of the phase, from the first two on; then single counts."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class StringTable:
     """The strings and tracks that one thread met; 0 is the empty string."""
 
@@ -56,7 +56,7 @@ class StringTable:
         return self.text(int(self.track_pid[number])), self.text(int(self.track_tid[number]))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PromotedColumn:
     """One promoted argument over the batch's events that have it (sparse)."""
 
@@ -64,7 +64,7 @@ class PromotedColumn:
     values: AnyArray  # int64, float64, or uint32 string numbers, by the column's kind
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Batch:
     """The columns of one chunk.
 

@@ -54,7 +54,7 @@ class LaneName(NamedTuple):
 _NONE = (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Coarse:
     """Busy time by lane and bucket, ordered by both.
 

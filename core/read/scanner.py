@@ -48,7 +48,7 @@ class ScanStop:
     irregular: bool = False  # there is not exactly one comma before it
 
 
-@dataclass
+@dataclass(eq=False)
 class ScanText:
     """Some text of a source: `data` holds `size` bytes of it, and PAD zero bytes behind them."""
 
@@ -69,7 +69,7 @@ class ScanText:
         return self.data[begin : min(end, self.size)].tobytes()
 
 
-@dataclass
+@dataclass(eq=False)
 class ScanWatch:
     """How far a scan has come, and whether it is wanted any more; any thread may look and set."""
 

@@ -40,7 +40,7 @@ ArrayTable: TypeAlias = Mapping[str, AnyArray]
 """Columns of equal length by name: numbers, or texts as an array of objects."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class QueryTables:
     """What an engine needs for one query: tables of arrays, and the views over them as SQL."""
 

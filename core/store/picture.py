@@ -242,7 +242,7 @@ def _steps(store: CaptureStore) -> Iterator[str]:
             return
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Lines:
     """The device lines of some ranks, a row each: what is done in each cell, and the edges of the cells."""
 

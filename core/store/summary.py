@@ -60,7 +60,7 @@ SIZES = (
 """Tried one after another until the summary fits."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RankSummary:
     """The facts of a rank, its texts by table, and columns of numbers; times are lane times in ns."""
 

@@ -32,7 +32,7 @@ OWNERS = {1: "runtime", 20: "PyTorch"}
 NO_RECORD = -1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Allocator:
     """The n records of one allocator in order of time: columns of equal length, trace time in ns, bytes.
 
@@ -188,7 +188,7 @@ def _of_source(scope: Scope, source: int, index: Index, base: int) -> list[Alloc
     return result
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Records:
     """The records of an allocator: their times (ns), their instants, and the processes that wrote them."""
 

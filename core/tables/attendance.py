@@ -12,7 +12,7 @@ import numpy as np
 from ..base.arrays import I64, AnyArray
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Attendance:
     """Entries (collective, rank) sorted by collective, then by rank; no collective is without one.
 

@@ -56,7 +56,7 @@ class StepRule(IntEnum):
     START = 3
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class StepsOfWork:
     """The step of each piece of device work, columns of equal length."""
 

@@ -59,7 +59,7 @@ a library of the host.
 """
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Collectives:
     """The collectives of one source in order of start, columns of equal length; lane time in ns."""
 
@@ -76,7 +76,7 @@ class Collectives:
         return len(self.positions)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Matched:
     """The collectives that at least two ranks share, and when each of these was in them."""
 

@@ -25,7 +25,7 @@ GRAPH_HASH = re.compile(r"## Call CompiledFxGraph (?P<hash>\S+) ##")
 FUNCTION_NAME = re.compile(r"CompiledFunction(Backward)?")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Calls(Slices):
     """Slices of the host that start in a scope, by start; whole times."""
 

@@ -35,7 +35,7 @@ LANES_LOOKED_AT = 256
 NO_CLOCKS = Clocks()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class WorkGaps:
     """The gaps of the streams that have work on one lane of a device, by start; columns of equal length.
 

@@ -43,7 +43,7 @@ class Labels(dict[str, int]):
         return self.codes([label(text) for text in index.strings(numbers)])[rows]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Groups:
     """The group of each of n rows, as numbers from 0 to `size` - 1. Values below are arrays of n numbers."""
 

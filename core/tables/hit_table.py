@@ -35,7 +35,7 @@ HITS = TableSchema(
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class HitTable:
     """A table of hits; `ranks` are, per column of text, the place of each row's text in the alphabet."""
 

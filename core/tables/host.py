@@ -14,7 +14,7 @@ from .scope import Scope
 from .slices import Slices
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LaunchSide:
     """The launch of each of some slices: position (NONE: not known) and start in trace time (0 then)."""
 

@@ -53,7 +53,7 @@ class IcicleLine(NamedTuple):
         return self.last - self.first
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Icicle:
     """Where the rows of a table of a call tree lie, ns from the left edge; rows are depth first."""
 

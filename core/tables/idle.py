@@ -66,7 +66,7 @@ LONGEST_GAPS = TableSchema(
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class StreamGaps:
     """The gaps of one stream, columns of equal length by time; `launch` is NONE where none is known.
 

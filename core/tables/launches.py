@@ -114,7 +114,7 @@ STATISTICS = TableSchema(
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class DeviceLaunches:
     """The work of one device whose launch is known and which starts in the range, columns of equal length.
 
@@ -187,7 +187,7 @@ class LaunchTimes:
         return calls_of(self.pairs)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Pairs:
     """Device work and the calls that launched it, a row per piece of work; ns."""
 
@@ -201,7 +201,7 @@ class Pairs:
     waiting_ns: I64
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LaunchCalls:
     """Launch calls, a row per call, in order of source and position; ns."""
 
@@ -302,7 +302,7 @@ def launches(scope: Scope) -> LaunchTimes:
     return LaunchTimes(scope.text, scope.origin, tuple(devices))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FreeStreams:
     """For each piece of work of one device: until when earlier work kept its stream busy."""
 

@@ -78,7 +78,7 @@ FILTERED = "the filter is for the copies: [memory] records are no slices, so all
 NO_RECORDS = "no [memory] records: profile_memory=True makes torch.profiler write them"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class AllocatorUse:
     """What one allocator did in records [begin, end); times are trace time in ns.
 

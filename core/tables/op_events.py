@@ -46,7 +46,7 @@ DROPPED = (
 STEP, STEPS = "ProfilerStep#", "ProfilerStep*"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class OpEvents:
     """The n host events of one source in a scope, by position; times are lane time in ns, not cut."""
 

@@ -28,7 +28,7 @@ PRIVATE_TYPE = 20
 ANYWHERE = (-(2**62), 2**62)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class OpMemory:
     """Allocations (+) and releases (-) of all threads in time order; lane time in ns, bytes."""
 

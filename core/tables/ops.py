@@ -72,7 +72,7 @@ class _Row:
     sums: list[int]  # as SUMS and MEMORY_SUMS
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Times:
     """When events began and ended, and how much of that lies in the scope, ns."""
 

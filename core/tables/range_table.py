@@ -162,7 +162,7 @@ def lane_table(scope: Scope) -> Table:
     )
 
 
-@dataclass
+@dataclass(eq=False)
 class _Groups:
     """Sums per (name, category) of one source. Slots are given to pairs as they are met.
 

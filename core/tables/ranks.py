@@ -172,7 +172,7 @@ class RankDevices:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RankFacts:
     """What is known of one rank by itself, before it is compared with others; steps in trace time."""
 

@@ -40,7 +40,7 @@ Attribute: TypeAlias = Literal["launch", "window"]
 """
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class StepWork:
     """The device work of one step, by source: it counts whole, whenever it ran; other device work does not.
 
@@ -65,7 +65,7 @@ class RowPart(NamedTuple):
     end: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Chunk(Slices):
     """Slices of a scope: times are cut to its range."""
 

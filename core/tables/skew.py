@@ -19,7 +19,7 @@ from .parts import RankPart
 from .scope import Scope
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Skew:
     """The collectives of a scope in order of time, and when each rank was in them; trace time in ns.
 

@@ -20,7 +20,7 @@ from ..index.store import Index
 from .groups import Groups, dense
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Slices:
     """Slices as columns of equal length: positions in the index of the source, trace times (ns), names
     and categories as the index numbers them.

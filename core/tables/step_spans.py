@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..trace import Trace
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class StepSpans:
     """The n steps in order of start; trace time in ns. Labels may repeat: engines name them by kind."""
 

@@ -50,7 +50,7 @@ class StepResult:
     groups: Table
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _SourceSteps:
     """The steps of one source with their columns, and which of them are in the table."""
 

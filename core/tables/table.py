@@ -30,7 +30,7 @@ ABSENT = -1
 """In place of a row number: there is no such row."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Table(TableSchema):
     """Rows of an analysis as columns; `positions` and `sources` are each row's slice to jump to, a negative
     position for none.

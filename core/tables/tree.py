@@ -54,7 +54,7 @@ COLUMNS = (
 CHIEF = ("name", "total_ns", "self_ns", "calls")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class CallTree:
     """Nodes as columns of equal length, each behind its parent; `parents` are places here, ROOT for none.
 
@@ -108,7 +108,7 @@ class CallTree:
         return chosen
 
 
-@dataclass
+@dataclass(eq=False)
 class TreeBuilder:
     """Collects nodes by path, and what belongs to each."""
 

@@ -21,7 +21,7 @@ KindRule: TypeAlias = Callable[[Index, AnyArray, AnyArray], AnyArray]
 """(index, names, categories) -> indexes into KERNEL_TYPES; 255 for slices of no type."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Work(Slices):
     """The work of one device in a scope by position, times cut to its range; `streams` are indexes into
     `stream_names`.

@@ -40,7 +40,7 @@ class Request(TraceOptions):
     as_json: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Printout:
     """Tables in the order and to the length that was asked for, and how text and tables are drawn."""
 

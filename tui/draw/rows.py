@@ -58,7 +58,7 @@ class Selected:
     end: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LaneEdges:
     """The edges of a window's cells in lane time: exact, and as an array for the queries."""
 

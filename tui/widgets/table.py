@@ -36,7 +36,7 @@ LEAST_OPEN = 4
 """Cells that a column of no fixed width gets at least."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ColumnView:
     """A column: its title, its width in cells (0: what is left over), and what it sorts by.
 

@@ -36,7 +36,7 @@ class Exhibit:
     offset: int | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Stream:
     """The work of one stream by start, columns of equal length; trace time in ns."""
 

@@ -20,7 +20,7 @@ class Evidence:
     slice: SliceId | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Observation:
     """What a rule reports for one source, before it is compared with other findings.
 

@@ -45,7 +45,7 @@ PROFILER = re.compile(
 """The profiler at work, as CUPTI and AIUPTI record it."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class HostSlices(Slices):
     """The host's operators, annotations and calls in a scope by position; times are cut to its range."""
 

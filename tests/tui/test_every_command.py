@@ -1,0 +1,156 @@
+"""Every command, in every form, answers of every small trace: an answer, or one line that says why not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+
+import click
+import pytest
+
+from tests.corpus import CASES, CORPUS, needs_cases, needs_corpus
+from tests.tui.cli_commands import BUG, CODES, commands
+from tests.tui.small_file import small_file
+from tracelane.core.sql.engines import has_duckdb
+from tracelane.core.sql.schema import VIEWS
+from tracelane.tui.cli.export import KINDS
+from tracelane.tui.cli.main import main
+
+TRACE, OUT, SUMMARY = "{trace}", "{out}", "{summary}"
+NEEDED: dict[str, tuple[str, ...]] = {
+    "chain": (TRACE, "--name=."),
+    "check": (TRACE, "--max=kernels.calls=1"),
+    "collect": (TRACE, f"--out={OUT}"),
+    "cut": (TRACE, "--from=+0ns", f"--out={OUT}.json"),
+    "diff": (TRACE, TRACE),
+    "export": (TRACE, f"--out={OUT}.json"),
+    "history": (SUMMARY, SUMMARY),
+    "sql": (TRACE, "select * from slices"),
+}
+"""What a command is given where that is more than the trace."""
+OF_NO_TRACE = {"cache list", "cache clear", "completion", "demo"}
+NO_FORMS = {"--help", "--json", "--format", "--decoder", "--engine", "--force", "--fresh", "--wait"}
+"""Options that change no answer, and --format, which comes with all others."""
+VALUES = {
+    "--baseline": (TRACE,),
+    "--bundle": (f"{OUT}.zip",),
+    "--by": ("step", "kernel"),
+    "--column": ("arg:stream",),
+    "--from": ("+0ns",),
+    "--junit": (f"{OUT}.xml",),
+    "--lanes": (".",),
+    "--metric": ("kernels.calls",),
+    "--rank": ("0",),
+    "--runs": (".",),
+    "--search": ("dur>0",),
+    "--skip-first": ("1",),
+    "--sort": ("name",),
+    "--step": ("nth:1",),
+    "--to": ("+1ms",),
+    "--where": ("dur>0",),
+}
+"""Values of options that name none themselves."""
+VALUES_OF = {
+    "ops": {"--group-by": ("shape", "stack:2", "module")},
+    "kernels": {"--group-by": ("arg:stream",)},
+}
+FURTHER = {
+    "export": [[TRACE, f"--out={OUT}{kind}"] for kind in KINDS],
+    "index": [[TRACE, "--force", "--decoder=python"], [TRACE, "--force"]],
+    "report": [[TRACE, f"--out={OUT}{kind}"] for kind in (".md", ".html")],
+    "sql": [
+        [TRACE, f"select * from {view}", f"--engine={engine}", "--format=json"]
+        for view in (*VIEWS, "args('stream')")
+        for engine in ("sqlite", *(["duckdb"] if has_duckdb() else []))
+    ],
+}
+"""Forms beyond those that options make, by command."""
+
+
+def forms(name: str, command: click.Command) -> Iterator[list[str]]:
+    """Yield command lines: one for each format, and for each value of another option one in text and JSON."""
+    words = [*name.split(), *NEEDED.get(name, (TRACE,))]
+    options = [one for one in command.params if isinstance(one, click.Option)]
+    formats = [option.type.choices for option in options if "--format" in option.opts]  # type: ignore[attr-defined]
+    both = ["--format=text", "--format=json"] if formats else []
+    yield from ([*words, f"--format={form}"] for form in chain(*formats))
+    yield words
+    for option in options:
+        flag = max(option.opts, key=len)
+        if flag in NO_FORMS:
+            continue
+        values = (
+            option.type.choices
+            if isinstance(option.type, click.Choice)
+            else VALUES_OF.get(name, {}).get(flag, VALUES.get(flag, ()))
+        )
+        chosen = [flag] if option.is_flag else [f"{flag}={value}" for value in values]
+        yield from ([*words, one, *form] for one in chosen for form in ([[each] for each in both] or [[]]))
+    yield from ([*name.split(), *further] for further in FURTHER.get(name, ()))
+
+
+FORMS = {name: list(forms(name, command)) for name, command in commands() if name not in OF_NO_TRACE}
+
+
+def surprises(trace: Path, folder: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[str]:
+    """Run every form on a trace; yield what is no answer."""
+    summary, index = folder / "summary.json", f"--index-dir={folder / 'index'}"
+    main(["summary", str(trace), "--json", f"--out={summary}", index])
+    for number, words in enumerate(chain(*FORMS.values())):
+        line = [word.format(trace=trace, summary=summary, out=folder / f"out-{number}") for word in words]
+        try:
+            code = main([*line, *([] if words[0] == "history" else [index])])
+        except Exception as error:
+            yield f"{' '.join(words)}: raised {error!r}"
+            continue
+        texts = capsys.readouterr()
+        if code not in CODES or any(BUG in text or "Traceback" in text for text in texts):
+            yield f"{' '.join(words)}: {code}: {texts.err[-300:]}"
+
+
+def assert_no_surprise(trace: Path, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Fail where a command in some form is no answer."""
+    lines = list(surprises(trace, folder, capsys))
+    assert not lines, "\n".join([trace.name, *lines])
+
+
+def small_traces() -> list[Path]:
+    """Return the small cases and the odd traces: all files in these folders but documents and programs."""
+    paths = sorted(path for folder in (CASES, CORPUS / "odd") for path in folder.rglob("*") if path.is_file())
+    return [path for path in paths if path.suffix not in (".md", ".py")]
+
+
+REPRESENTATIVE = (
+    CASES / "verdicts" / "v4_merged.json",  # two devices, two ranks
+    CASES / "adversarial" / "lost.json",
+    CORPUS / "odd" / "flows_odd.json",
+    CORPUS / "odd" / "empty_array.json",
+)
+
+
+@pytest.mark.slow
+@needs_cases
+@needs_corpus
+@pytest.mark.parametrize("path", REPRESENTATIVE, ids=lambda path: path.stem)
+def test_every_form_on_some_traces(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A merged trace, a damaged one, one of odd flows and an empty one."""
+    assert_no_surprise(path, tmp_path, capsys)
+
+
+@pytest.mark.corpus
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("path", small_traces(), ids=lambda path: path.stem)
+def test_every_form_on_all_small_traces(
+    path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All small cases and odd traces."""
+    assert_no_surprise(path, tmp_path, capsys)
+
+
+@pytest.mark.slow
+def test_every_form_does_something(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each command answers a sound trace, and each form that it may refuse says so."""
+    trace = small_file(tmp_path)
+    assert_no_surprise(trace, tmp_path, capsys)
