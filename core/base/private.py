@@ -19,6 +19,7 @@ from typing import Any
 
 FOLDER_MODE = 0o700
 FILE_MODE = 0o600
+FOREIGN = "belongs to another user"
 MOST_JSON = 1 << 30
 """No file of results is longer."""
 _SEAL = 9
@@ -168,4 +169,4 @@ def _is_ours(status: os.stat_result) -> bool:
 
 
 def _foreign(path: Path) -> PermissionError:
-    return PermissionError(errno.EPERM, "belongs to another user", str(path))
+    return PermissionError(errno.EPERM, FOREIGN, str(path))

@@ -225,7 +225,9 @@ class _Build:
         return {"length": len(table), "crc": zlib.crc32(raw)}
 
     def _exact_span(self, tables: LaneTables) -> tuple[int | None, int | None]:
-        """Return first start and last end of slices, exact beyond what columns hold."""
+        """Return first start and last end of slices, exact beyond what columns hold; None without any."""
+        if not tables.lanes["slices"][tables.lanes["kind"] == LaneKind.THREAD].any():
+            return None, None
         batches, closed, clamped = self.batches.batches, tables.closed, tables.clamped
         lows = [batch.exact_start for batch in batches if batch.exact_start is not None]
         highs = [batch.exact_end for batch in batches if batch.exact_end is not None]

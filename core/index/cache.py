@@ -31,6 +31,7 @@ from typing import Any
 from ..base.errors import CacheError, Cancelled
 from ..base.private import (
     FOLDER_MODE,
+    FOREIGN,
     is_own_folder,
     make_private_folder,
     open_private,
@@ -204,7 +205,7 @@ def locate(fingerprint: dict[str, Any], index_dir: Path | None = None) -> IndexL
     if root is None:
         return _temporary(key, "there is no home folder for the cache")
     folder = _version_folder(root)
-    location = IndexLocation(folder / key)
+    location = IndexLocation(folder / key, events=_foreign_events(folder / key))
     if (
         is_own_folder(folder) and location.exists()
     ):  # a cache that may only be read is good enough for reading
@@ -212,8 +213,20 @@ def locate(fingerprint: dict[str, Any], index_dir: Path | None = None) -> IndexL
     trouble = _trouble_writing(folder, shared=index_dir is not None)
     if trouble:
         where = f"the cache {root}" if index_dir is None else f"{index_dir}"
-        return _temporary(key, f"{where} cannot be written ({trouble})")
+        temporary = _temporary(key, f"{where} cannot be written ({trouble})")
+        # What lies there may be an index of this file: each command says that it reads the file again.
+        is_foreign = trouble.endswith(FOREIGN)
+        return replace(temporary, notes=(), events=temporary.notes) if is_foreign else temporary
     return location
+
+
+def _foreign_events(folder: Path) -> tuple[str, ...]:
+    """Return a line that says whose index lies there, where it is not ours: one of ours takes its place."""
+    try:
+        foreign = os.lstat(folder).st_uid != os.geteuid()
+    except OSError:
+        return ()
+    return (f"an index in {folder.parent} {FOREIGN}: it was not used",) if foreign else ()
 
 
 def _version_folder(root: Path) -> Path:
@@ -231,7 +244,7 @@ def _trouble_writing(folder: Path, shared: bool) -> str:
         if not os.path.lexists(root):
             os.mkdir(root, FOLDER_MODE)
         elif not shared and os.lstat(root).st_uid != os.geteuid():  # a link to another disk may be the user's
-            return f"{root} belongs to another user"
+            return f"{root} {FOREIGN}"
         if not shared:
             make_private_folder(root.resolve())
         make_private_folder(folder)
@@ -239,7 +252,7 @@ def _trouble_writing(folder: Path, shared: bool) -> str:
             pass
     except OSError as error:
         reason = error.strerror or str(error)
-        return f"{error.filename} {reason}" if reason == "belongs to another user" else reason
+        return f"{error.filename} {reason}" if reason == FOREIGN else reason
     return ""
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
+from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, SupportsFloat, SupportsIndex
 
@@ -15,6 +16,7 @@ from ..base.safe_text import safe
 from ..base.units import format_ns
 from ..export.timeline_svg import Picture, timeline_svg
 from ..index.choice import Choice
+from ..sql import TIMEOUT_S
 from ..tables.analysis import Option
 from ..tables.registry import BY_NAME
 from ..tables.selection import Selection
@@ -166,17 +168,26 @@ class OpenedTrace(AnalysisMethods):
         """
         return self._tables(analysis, Selection(begin, end, step, lanes, where), options)
 
-    def sql(self, query: str, *, engine: Literal["auto", "duckdb", "sqlite"] = "auto") -> Table:
+    def sql(
+        self,
+        query: str,
+        *,
+        engine: Literal["auto", "duckdb", "sqlite"] = "auto",
+        timeout: float = TIMEOUT_S,
+    ) -> Table:
         """Return the rows of a SELECT over the views slices, ops, kernels, launches, flows, counters, steps
         and args('key'): see docs/sql.md.
 
-        engine: auto is DuckDB where it is installed (tracelane[sql]), else SQLite.
+        engine: auto is DuckDB where it is installed (tracelane[sql]), else SQLite. timeout: seconds after
+        which the query is stopped, 0: never.
         """
         from ..sql.query import run_query
 
         if not isinstance(query, str):
             raise UsageError(f"a query is a text, not {query!r}")
-        with run_query(self._trace, query, engine, self._reading.step_name) as answer:
+        if not isinstance(timeout, Real) or not timeout >= 0:
+            raise UsageError(f"timeout is a number of seconds, 0 for never, not {timeout!r}")
+        with run_query(self._trace, query, engine, self._reading.step_name, timeout) as answer:
             return answer.table(f"answered by {answer.engine}")
 
     def plot(

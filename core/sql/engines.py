@@ -12,12 +12,13 @@ import math
 import os
 import sqlite3
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, NoReturn, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -72,6 +73,40 @@ class Answer:
             yield from rows
 
 
+class TimeLimit:
+    """How long an engine may work on a query. The time between its calls, in which nobody waits for it, does
+    not count.
+    """
+
+    def __init__(self, seconds: float, cancelled: CancelledCallback) -> None:
+        """Allow so many seconds, any time where they are 0."""
+        self._seconds, self._cancelled = seconds, cancelled
+        self._left = seconds or math.inf
+        self._until = math.inf
+
+    @contextmanager
+    def counted(self) -> Iterator[None]:
+        """Count the time that the context takes."""
+        self._until = time.monotonic() + self._left
+        try:
+            yield
+        finally:
+            self._left = self._until - time.monotonic()
+
+    def is_over(self) -> bool:
+        """Tell whether the engine is to stop: the time is over, or nobody wants the answer."""
+        return self._cancelled() or time.monotonic() >= self._until
+
+    def raise_reason(self) -> NoReturn:
+        """Raise why the engine was interrupted: Cancelled, TracelaneError, KeyboardInterrupt for Ctrl+C."""
+        if self._cancelled():
+            raise Cancelled
+        if time.monotonic() >= self._until:
+            allowed = f"the query was stopped after {self._seconds:g} s"
+            raise TracelaneError(f"{allowed}: a greater timeout allows more, 0 any time")
+        raise KeyboardInterrupt
+
+
 def has_duckdb() -> bool:
     """Tell whether DuckDB is installed."""
     from importlib.util import find_spec
@@ -80,14 +115,14 @@ def has_duckdb() -> bool:
 
 
 @contextmanager
-def answer_of(engine: EngineName, query_tables: QueryTables) -> Iterator[Answer]:
+def answer_of(engine: EngineName, query_tables: QueryTables, limit: TimeLimit) -> Iterator[Answer]:
     """Run a query; its rows are there until the context ends. Raises UsageError for what no query may do."""
     with tempfile.TemporaryDirectory(prefix="tracelane-sql-") as folder:
         if engine == "duckdb":
-            with _duckdb_answer(query_tables, folder) as answer:
+            with _duckdb_answer(query_tables, folder, limit) as answer:
                 yield answer
         else:
-            with _sqlite_answer(query_tables, folder) as answer:
+            with _sqlite_answer(query_tables, folder, limit) as answer:
                 yield answer
 
 
@@ -143,7 +178,7 @@ AGGREGATES = (("median", 1, _Median), ("quantile_cont", 2, _Quantile), ("stddev"
 
 
 @contextmanager
-def _sqlite_answer(query_tables: QueryTables, folder: str) -> Iterator[Answer]:
+def _sqlite_answer(query_tables: QueryTables, folder: str, limit: TimeLimit) -> Iterator[Answer]:
     """Copy the arrays into a database in a temporary folder and run the query on it."""
     path = Path(folder) / "trace.sqlite"
     os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
@@ -167,12 +202,12 @@ def _sqlite_answer(query_tables: QueryTables, folder: str) -> Iterator[Answer]:
         database.execute("PRAGMA query_only = on")
         database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_VALUE)
         database.set_authorizer(_authorized({*query_tables.views, *query_tables.tables}))
-        database.set_progress_handler(_stops(query_tables.cancelled), STEPS_PER_POLL)
-        with _sqlite_errors(query_tables.cancelled):
+        database.set_progress_handler(lambda: int(limit.is_over()), STEPS_PER_POLL)
+        with _sqlite_errors(limit):
             cursor = database.execute(query_tables.words.text)
 
         def fetch() -> list[tuple[Any, ...]]:
-            with _sqlite_errors(query_tables.cancelled):
+            with _sqlite_errors(limit):
                 return cursor.fetchmany(PIECE)
 
         yield Answer(_column_names(cursor), fetch)
@@ -231,18 +266,14 @@ def _authorized(tables: set[str]) -> Callable[..., int]:
     return decide
 
 
-def _stops(cancelled: CancelledCallback) -> Callable[[], int]:
-    return lambda: int(cancelled())
-
-
 @contextmanager
-def _sqlite_errors(cancelled: CancelledCallback) -> Iterator[None]:
+def _sqlite_errors(limit: TimeLimit) -> Iterator[None]:
     try:
-        yield
+        with limit.counted():
+            yield
     except sqlite3.OperationalError as error:
         if "interrupted" in str(error):
-            # The handler was asked to stop, or Ctrl+C ended it.
-            raise (Cancelled() if cancelled() else KeyboardInterrupt()) from None
+            limit.raise_reason()
         raise UsageError(f"the query cannot be answered: {_one_line(error)}") from None
     except (sqlite3.Error, sqlite3.Warning, MemoryError, ValueError) as error:
         said = "only SELECT is allowed" if str(error) == "not authorized" else _one_line(error)
@@ -253,7 +284,7 @@ def _sqlite_errors(cancelled: CancelledCallback) -> Iterator[None]:
 
 
 @contextmanager
-def _duckdb_answer(query_tables: QueryTables, folder: str) -> Iterator[Answer]:
+def _duckdb_answer(query_tables: QueryTables, folder: str, limit: TimeLimit) -> Iterator[Answer]:
     """Run the query on the arrays of the index themselves."""
     try:
         import duckdb
@@ -285,10 +316,10 @@ def _duckdb_answer(query_tables: QueryTables, folder: str) -> Iterator[Answer]:
             check_duckdb_query(connection, query_tables.words.text, set(query_tables.views))
             connection.execute(query_tables.words.text)
 
-        _answered(connection, query_tables.cancelled, execute)
+        _answered(connection, limit, execute)
 
         def fetch() -> list[tuple[Any, ...]]:
-            rows = _answered(connection, query_tables.cancelled, lambda: connection.fetchmany(PIECE))
+            rows = _answered(connection, limit, lambda: connection.fetchmany(PIECE))
             return list(rows)
 
         yield Answer(_column_names(connection), fetch)
@@ -349,20 +380,22 @@ def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
             todo.extend(node)
 
 
-def _answered(connection: Any, cancelled: CancelledCallback, work: Callable[[], Result]) -> Result:
+def _answered(connection: Any, limit: TimeLimit, work: Callable[[], Result]) -> Result:
     """Return what a call of DuckDB returns; what is wrong with the query is said in one line.
 
     It runs in a thread of its own: inside a recursive query the engine looks neither for signals nor at
-    anything else but `interrupt`. Ctrl+C, and an answer that is no longer wanted, interrupt it from here.
+    anything else but `interrupt`. Ctrl+C, the limit, and an answer that is no longer wanted interrupt it from
+    here.
     """
     import duckdb
 
     results: list[Result] = []
     thread = BackgroundThread(lambda: results.append(work()))
     try:
-        while not thread.join(POLL_SECONDS):
-            if cancelled():
-                connection.interrupt()
+        with limit.counted():
+            while not thread.join(POLL_SECONDS):
+                if limit.is_over():
+                    connection.interrupt()
     except KeyboardInterrupt:
         while not thread.join(POLL_SECONDS):
             connection.interrupt()
@@ -373,7 +406,7 @@ def _answered(connection: Any, cancelled: CancelledCallback, work: Callable[[], 
     if isinstance(error, duckdb.InterruptException) or (
         isinstance(error, RuntimeError) and "interrupt" in str(error).lower()
     ):
-        raise Cancelled if cancelled() else KeyboardInterrupt
+        limit.raise_reason()
     if isinstance(error, duckdb.Error):
         raise UsageError(f"the query cannot be answered: {_one_line(error)}")
     if isinstance(error, RuntimeError):

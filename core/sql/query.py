@@ -19,7 +19,7 @@ from ..tables.schema import Column, TableSchema, Unit
 from ..tables.slice_table import SOURCE_BITS
 from ..tables.table import Table
 from ..trace import Trace
-from .engines import EngineName, answer_of, has_duckdb
+from .engines import EngineName, TimeLimit, answer_of, has_duckdb
 from .tokens import query_words
 from .views import QueryTables
 
@@ -61,12 +61,14 @@ def run_query(
     query: str,
     engine: EngineChoice = "auto",
     step_name: str | None = None,
+    timeout_s: float = 0.0,
     cancelled: CancelledCallback = never,
 ) -> Iterator[QueryAnswer]:
     """Answer a query while the context lasts: one SELECT over the views.
 
-    `auto` is DuckDB where it is installed, else SQLite. Raises UsageError with the engine's words where the
-    query is none or may not be, MissingPackageError where the engine is not installed, Cancelled.
+    `auto` is DuckDB where it is installed, else SQLite, which may work for `timeout_s` seconds, 0: any time.
+    Raises UsageError with the engine's words where the query is none or may not be, MissingPackageError where
+    the engine is not installed, TracelaneError where the time is over, Cancelled.
     """
     words = query_words(query)
     if not words.text.strip():
@@ -75,7 +77,7 @@ def run_query(
         raise UsageError("the query holds a NUL character")
     chosen: EngineName = engine if engine != "auto" else "duckdb" if has_duckdb() else "sqlite"
     query_tables = QueryTables.of(trace, words, step_name, cancelled)
-    with answer_of(chosen, query_tables) as answer:
+    with answer_of(chosen, query_tables, TimeLimit(timeout_s, cancelled)) as answer:
         rows = (tuple(map(_plain, row)) for row in answer.rows())
         yield QueryAnswer(trace, chosen, _told_apart(answer.columns), rows)
 

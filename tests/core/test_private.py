@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 
 from tests.events import complete
+from tests.rank_files import rank_files
 from tracelane.core.base.errors import TracelaneError
 from tracelane.core.base.private import (
+    FOREIGN,
     make_private_folder,
     open_private,
     read_private,
@@ -29,6 +31,7 @@ from tracelane.core.index.cache import LOCK, cache_root, locate
 from tracelane.core.index.cached import list_cache
 from tracelane.core.index.store import Index
 from tracelane.core.trace import Trace, open_trace
+from tracelane.tui.cli.main import main
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to others")
 SOMEBODY = 54321
@@ -92,11 +95,31 @@ def test_an_index_of_another_user_is_not_used(trace_file: Path, what: str) -> No
     os.chown(owned, SOMEBODY, SOMEBODY)
     trace = open_trace(trace_file)
     assert slices(trace) == 40
+    assert FOREIGN in trace.sources[0].notes[0] and trace.sources[0].events == trace.sources[0].notes
     if what == "index":
         assert trace.indexes[0].folder == folder and folder.stat().st_uid == 0  # replaced by one of ours
+        assert not open_trace(trace_file).sources[0].notes
     else:
         assert trace.indexes[0].folder != folder
-        assert "belongs to another user" in trace.sources[0].notes[0]
+
+
+@as_root
+@pytest.mark.parametrize("what", ["indexes", "version"])
+def test_indexes_of_another_user_are_said_once(
+    what: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A command over several files says it in one line; where ours took their place, the next is silent."""
+    folder = rank_files(tmp_path / "ranks", 3)
+    trace = open_trace(folder)
+    owned = (
+        [index.folder for index in trace.indexes] if what == "indexes" else [trace.indexes[0].folder.parent]
+    )
+    for path in owned:
+        os.chown(path, SOMEBODY, SOMEBODY)
+    assert main(["slices", str(folder), "--limit", "1"]) == 0
+    assert capsys.readouterr().err.count(FOREIGN) == 1
+    assert main(["slices", str(folder), "--limit", "1"]) == 0
+    assert capsys.readouterr().err.count(FOREIGN) == (what == "version")
 
 
 def test_a_link_in_the_place_of_an_index_is_not_followed(trace_file: Path, tmp_path: Path) -> None:

@@ -11,12 +11,13 @@ from pathlib import Path
 
 import pytest
 
+import tracelane
 from tests.corpus import CORPUS, needs_corpus
 from tests.fuzz.sql_queries import DANGEROUS, ENGINES, SECRET, check, hostile_query
 from tests.tui.small_file import small_file
-from tracelane.core.base.errors import Cancelled, MissingPackageError, UsageError
+from tracelane.core.base.errors import Cancelled, MissingPackageError, TracelaneError, UsageError
 from tracelane.core.demo.trace import write_demo
-from tracelane.core.sql.engines import has_duckdb
+from tracelane.core.sql.engines import TimeLimit, has_duckdb
 from tracelane.core.sql.query import run_query
 from tracelane.core.sql.schema import VIEWS
 from tracelane.core.sql.tokens import query_words
@@ -228,6 +229,59 @@ def test_hostile_queries_do_nothing(small: Trace, tmp_path: Path) -> None:
     random_ = random.Random(7)
     for _ in range(400):
         check(small, random_.choice(ENGINES), hostile_query(random_, tmp_path), tmp_path)
+
+
+ENDLESS = "with recursive r(x) as (select 1 union all select x + 1 from r) select {} from r"
+
+
+@engines
+@pytest.mark.parametrize("column", ["max(x)", "x"], ids=["no row", "many rows"])
+def test_a_query_stops_in_time(
+    engine: str, column: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One that never ends is stopped after the seconds that the command or Python says, in one line."""
+    path, query = small_file(tmp_path), ENDLESS.format(column)
+    arguments = [
+        "sql",
+        str(path),
+        query,
+        "--engine",
+        engine,
+        "--format",
+        "csv",
+        "--out",
+        str(tmp_path / "out"),
+    ]
+    assert main([*arguments, "--timeout", "0.3"]) == 1
+    errors = capsys.readouterr().err
+    assert "stopped after 0.3 s" in errors and errors.count("\n") == 1
+    with tracelane.open(path) as opened:
+        with pytest.raises(TracelaneError, match=r"stopped after 0\.2 s"):
+            opened.sql(query, engine=engine, timeout=0.2)  # type: ignore[arg-type]
+        for odd in ("5", -1, float("nan")):
+            with pytest.raises(UsageError, match="timeout"):
+                opened.sql(query, timeout=odd)  # type: ignore[arg-type]
+        assert len(opened.sql("select 1 from kernels", timeout=0)) == 2
+
+
+def test_time_between_the_calls_of_an_engine_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who reads the rows slowly, as through a pager, gets all of them; what the engine takes adds up."""
+    now = 0.0
+    monkeypatch.setattr("tracelane.core.sql.engines.time.monotonic", lambda: now)
+    limit = TimeLimit(5.0, lambda: False)
+    for at, took in ((0.0, 2.0), (100.0, 2.0), (200.0, 0.9)):
+        now = at
+        with limit.counted():
+            now = at + took
+            assert not limit.is_over()
+    now = 300.0
+    with limit.counted():
+        now = 300.2
+        assert limit.is_over()
+        with pytest.raises(TracelaneError, match="stopped after 5 s"):
+            limit.raise_reason()
+    now = 1e9
+    assert not TimeLimit(0.0, lambda: False).is_over()
 
 
 @engines

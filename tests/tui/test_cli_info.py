@@ -87,6 +87,39 @@ def test_summary_is_for_people(demo: Path, cache: str, capsys: pytest.CaptureFix
         assert text in out
 
 
+PLACED = {"name": "a", "pid": 1, "tid": 1}
+
+
+@pytest.mark.parametrize(
+    ("events", "span"),
+    [
+        ([{"ph": "i", "ts": 5, **PLACED}, {"ph": "i", "ts": 9, **PLACED}], [None, None]),
+        ([{"ph": "C", "ts": 3, "args": {"W": 1}, **PLACED}], [None, None]),
+        ([{"ph": phase, "ts": ts, "id": 1, **PLACED} for phase, ts in (("b", 2), ("e", 8))], [None, None]),
+        ([{"ph": "E", "ts": 1e19, **PLACED}], [None, None]),
+        ([{"ph": "B", "ts": -1e19, **PLACED}], [None, None]),
+        ([{"ph": "M", "args": {"name": "p"}, **PLACED}], [None, None]),
+        ([complete(5, 2, "slice"), {"ph": "i", "ts": 99, **PLACED}], [5000, 7000]),
+    ],
+    ids=["instants", "samples", "async spans", "an end", "a begin", "nothing", "a slice"],
+)
+def test_start_and_end_are_those_of_slices(
+    events: list[dict[str, object]],
+    span: list[int | None],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A trace without slices has neither, whatever else is in it and at what time."""
+    (tmp_path / "t.json").write_text(json.dumps(events))
+    arguments = ["info", str(tmp_path / "t.json"), "--index-dir", str(tmp_path / "index")]
+    assert main([*arguments, "--json"]) == 0
+    got = json.loads(capsys.readouterr().out)
+    assert [got["start_ns"], got["end_ns"]] == span
+    assert main(arguments) == 0
+    length = "" if None in span else " · 2 µs"
+    assert capsys.readouterr().out.splitlines()[0].endswith(f"event{'s' * (len(events) > 1)}{length}")
+
+
 def test_json_has_a_line_for_each_file(demo: Path, cache: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Of a directory of two traces there are two objects, each naming its file."""
     assert main(["info", str(demo.parent), "--json", "--index-dir", cache]) == 0

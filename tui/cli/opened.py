@@ -120,9 +120,8 @@ def chosen_trace(traces: Sequence[str] | ResolvedFiles, index_options: IndexOpti
         trace = open_trace(traces, index_options, choice=choice, progress=progress)
     if all(has_no_event_array(source.problems) for source in trace.sources):
         raise UnreadableError(f"{trace.sources[0].path}: no trace events in it")
-    for source in trace.sources:
-        for event in source.events:
-            print_text(f"tracelane: {event}", error=True)
+    for event in dict.fromkeys(event for source in trace.sources for event in source.events):
+        print_text(f"tracelane: {event}", error=True)
     if left_out := left_out_text(trace.captures, trace.open_capture):
         print_text(left_out, error=True)
     return trace

@@ -14,11 +14,12 @@ import click
 
 from tracelane.core.base.errors import UsageError
 from tracelane.core.base.output import print_pieces, print_text
+from tracelane.core.sql import TIMEOUT_S
 
 from .opened import chosen_trace
 from .options import FORMAT, JSON, OUT, TRACE, choice_options, with_index_options
 from .scoped import STEP_NAME, table_style
-from .values import WholeNumber
+from .values import Duration, WholeNumber
 
 if TYPE_CHECKING:
     from tracelane.core.index.choice import Choice
@@ -51,6 +52,14 @@ class SqlCommand(click.Command):
     help="What answers; auto: DuckDB where it is installed, else SQLite.",
 )
 @click.option("--limit", type=WholeNumber(1), help=f"The number of rows; a printed table has {ROWS}.")
+@click.option(
+    "--timeout",
+    type=Duration(10**9, 0, 1e9),
+    default=TIMEOUT_S,
+    show_default=True,
+    metavar="SECONDS",
+    help="Stop the query after so long; 0: never.",
+)
 @STEP_NAME
 @FORMAT
 @JSON
@@ -63,6 +72,7 @@ def sql(
     file: Path | None,
     engine: Literal["auto", "duckdb", "sqlite"],
     limit: int | None,
+    timeout: float,
     step_name: str | None,
     form: str,
     as_json: bool,
@@ -81,7 +91,7 @@ def sql(
     # DuckDB's bindings complain on stderr of what is not collected when the process ends.
     atexit.unregister(gc.freeze)
     opened = chosen_trace([trace], index_options, choice)
-    with run_query(opened, text, engine, step_name) as answer:
+    with run_query(opened, text, engine, step_name, timeout) as answer:
         form = "json" if as_json else form
         if form == "json":
             print_pieces(_json(answer, limit))

@@ -99,7 +99,8 @@ class DrawingController:
         self._dim_tabs()
         main.query_one(LaneCanvas).eighths = config.eighths
         complaints = [*config.complaints, *(clashes(config.keys) if config.keys else [])]
-        notes = [*self.notes, *complaints, *(note for source in trace.sources for note in source.notes)]
+        of_sources = dict.fromkeys(note for source in trace.sources for note in source.notes)
+        notes = [*self.notes, *complaints, *of_sources]
         if not notes and trace.has_outliers:
             notes.append(far_off_text(trace))
         for text in reversed(notes):  # the first of them is to be read first
