@@ -148,8 +148,8 @@ def _opened(location: IndexLocation, source: Source) -> Index | None:
             raise
         return None  # removed a moment ago
     index.lease, index.source = lease, source
-    index.notes = (*location.notes, *location.events, *unfinished_note(source.path))
-    index.events = location.events
+    index.events = (*location.events, *source.notes)
+    index.notes = (*location.notes, *index.events, *unfinished_note(source.path))
     index.path = (
         source.path if source.path == "-" or is_url(source.path) else str(Path(source.path).absolute())
     )

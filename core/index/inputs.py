@@ -9,7 +9,6 @@ from pathlib import Path
 
 from ..base.errors import UnreadableError
 from ..remote.files import (
-    WEB,
     RemoteStatus,
     each_at_once,
     is_url,
@@ -20,6 +19,7 @@ from ..remote.files import (
     shown_url,
     url_name,
 )
+from ..remote.web import WEB
 
 TRACE_ENDINGS = (".json", ".json.gz", ".json.zip", ".json.zst", ".trace", ".trace.gz", ".pt.trace")
 STDIN = "-"

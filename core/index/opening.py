@@ -133,8 +133,8 @@ def open_indexes(
 def add_events(opened: Opened, events: Sequence[str]) -> None:
     """Add what happened in the cache while indexes were built to the notes of the first of them."""
     first = opened.indexes[0]
-    first.events += tuple(events)
-    first.notes += tuple(events)
+    first.events += tuple(event for event in events if event not in first.events)
+    first.notes += tuple(event for event in events if event not in first.notes)
 
 
 def no_trace_error(files: ResolvedFiles, path: str | Path, index: Index) -> UnreadableError | None:

@@ -8,7 +8,8 @@ from typing import Any
 
 from ..base.arrays import U8
 from ..base.errors import UnreadableError
-from ..remote.files import RemoteFile, RemoteStatus, answers_ranges, read_remote, remote_status, shown_url
+from ..remote.files import RemoteFile, answers_ranges, remote_status, shown_url
+from ..remote.web import FileVersion
 from .problem import Problem
 from .source import HEAD, Fingerprint, Source, forms_of
 
@@ -22,12 +23,13 @@ class RemoteSource(Source):
     @classmethod
     def from_message(cls, message: dict[str, Any]) -> RemoteSource:
         """Return the source of a JSON object made by `to_message`."""
-        has_ranges = bool(message["has_ranges"])
-        return cls(**{**message, "file": RemoteFile(message["path"], int(message["size"]), has_ranges)})
+        version = _version_of(message["fingerprint"])
+        file = RemoteFile(message["path"], version, bool(message["has_ranges"]))
+        return cls(**{**message, "file": file, "notes": tuple(message["notes"])})
 
     def to_message(self) -> dict[str, Any]:
         """Return what another process must know of the source to read it, as a JSON object."""
-        return {**super().to_message(), "has_ranges": self.has_ranges}
+        return {**super().to_message(), "has_ranges": self.has_ranges, "notes": self.notes}
 
     @property
     def seekable(self) -> bool:
@@ -38,7 +40,7 @@ class RemoteSource(Source):
     def is_unchanged(self) -> bool:
         """Whether the server says of the file what it said when it was looked at."""
         try:
-            return _state(remote_status(self.path)) == _state_of(self.fingerprint)
+            return remote_status(self.path).version == _version_of(self.fingerprint)
         except UnreadableError:
             return False
 
@@ -46,11 +48,8 @@ class RemoteSource(Source):
         """Return `length` bytes at `offset` of a seekable source; fewer at the end of the file."""
         if not self.seekable:
             raise ValueError("only a plain UTF-8 source can be read in ranges")
-        length = min(length, self.size - offset)
-        try:
-            return read_remote(self.path, offset, length) if length > 0 else b""
-        except FileNotFoundError:
-            raise UnreadableError(f"{shown_url(self.path)}: no such file") from None
+        assert isinstance(self.file, RemoteFile)
+        return self.file.read_range(offset, length)
 
 
 class RemoteText:
@@ -94,22 +93,19 @@ def open_remote_source(url: str) -> RemoteSource:
         raise UnreadableError(f"{name}: is a directory, not a trace")
     if not status.size:
         raise UnreadableError(f"{name}: is empty, or the server does not say how long it is")
-    file = RemoteFile(url, status.size, answers_ranges(url, status.size))
+    file = RemoteFile(url, status.version, answers_ranges(url, status.size))
     with file.open("rb") as stream:
         head = b""
         while len(head) < HEAD and (more := stream.read(HEAD - len(head))):
             head += more
     packing, encoding, mark = forms_of(name, file, head)
-    fingerprint: Fingerprint = {**_state(status), "head": hashlib.blake2b(head, digest_size=16).hexdigest()}
-    return RemoteSource(
-        url, file, packing, packing, encoding, status.size, fingerprint, mark, has_ranges=file.has_ranges
-    )
+    state: Fingerprint = {"size": status.size, "etag": status.etag, "time": status.changed}
+    fingerprint = {**state, "head": hashlib.blake2b(head, digest_size=16).hexdigest()}
+    notes = (f"{name} is redirected to {status.host}",) if status.host else ()
+    known = (url, file, packing, packing, encoding, status.size, fingerprint, mark, notes)
+    return RemoteSource(*known, has_ranges=file.has_ranges)
 
 
-def _state(status: RemoteStatus) -> Fingerprint:
-    """Return what tells one state of a file from another."""
-    return {"size": status.size, "etag": status.etag, "time": status.changed}
-
-
-def _state_of(fingerprint: Fingerprint) -> Fingerprint:
-    return {key: fingerprint[key] for key in ("size", "etag", "time")}
+def _version_of(fingerprint: Fingerprint) -> FileVersion:
+    """Return the state of the file that a fingerprint is of."""
+    return FileVersion(int(fingerprint["size"]), str(fingerprint["etag"]), str(fingerprint["time"]))

@@ -101,6 +101,7 @@ class Source:
     size: int  # bytes on disk
     fingerprint: Fingerprint
     mark: int = 0  # bytes of the byte order mark
+    notes: tuple[str, ...] = ()  # where it comes from, if that is not its path
     _keep: object = field(default=None, repr=False, compare=False)
 
     @property
@@ -261,7 +262,7 @@ def _looked_at(name: str, file: LocalFile, digest: str, keep: object = None) -> 
         fingerprint["head"] = hashlib.blake2b(head, digest_size=16).hexdigest()
         fingerprint["tail"] = hashlib.blake2b(tail, digest_size=16).hexdigest()
     kind = "stdin" if digest else packing
-    return Source(name, file, kind, packing, encoding, status.st_size, fingerprint, mark, keep)
+    return Source(name, file, kind, packing, encoding, status.st_size, fingerprint, mark, _keep=keep)
 
 
 def forms_of(name: str, file: Openable, head: bytes) -> tuple[str, str, int]:

@@ -1,5 +1,8 @@
 """Files by URL through fsspec: looked at, listed, read in ranges, written.
 
+While a file is read it is the one that was looked at first: with each range its ETag is asked for, or what
+the server says of it is compared.
+
 Nothing of it is loaded before a URL is named.
 
 Credentials, proxies and endpoints are those of the libraries behind a scheme: AWS's settings and environment
@@ -13,7 +16,7 @@ import io
 import posixpath
 import re
 import secrets
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -22,11 +25,24 @@ from typing import IO, Any, TypeVar, cast
 from urllib.parse import urlsplit, urlunsplit
 
 from ..base.errors import TracelaneError, UnreadableError
+from .web import (
+    CHANGED,
+    TRIES,
+    WEB,
+    AnswerError,
+    FileVersion,
+    WebStream,
+    answers_web_ranges,
+    short_answer,
+    status_text,
+    web_range,
+    web_status,
+)
 
 EXTRA = "pip install fsspec s3fs aiohttp sshfs"
 TESTED = ("s3", "http", "https", "ssh", "sftp")
 """Schemes whose packages come with the extra; others of fsspec work with a package of their own."""
-WEB, SSH = ("http", "https"), ("ssh", "sftp")
+SSH = ("ssh", "sftp")
 AT_ONCE = 16
 """Requests that are under way at a time, at most."""
 LEAST_AHEAD, MOST_AHEAD = 64 << 10, 8 << 20
@@ -46,6 +62,12 @@ class RemoteStatus:
     etag: str = ""
     changed: str = ""  # when it was changed last, as the server says it
     mime_type: str = ""
+    host: str = ""  # the other host that it comes from, where the server redirects there
+
+    @property
+    def version(self) -> FileVersion:
+        """The state of the file."""
+        return FileVersion(self.size, self.etag, self.changed)
 
 
 def is_url(path: object) -> bool:
@@ -118,21 +140,32 @@ def each_at_once(ask: Callable[[Item], Result], items: Iterable[Item]) -> list[R
         return list(threads.map(ask, ordered))
 
 
-def remote_status(url: str) -> RemoteStatus:
-    """Return what is at a URL. Raises UnreadableError."""
-    with _opened(url) as (system, path):
-        system.invalidate_cache()
-        info = system.info(path)
+def remote_status(url: str, missing: bool = False) -> RemoteStatus:
+    """Return what is at a URL. Raises UnreadableError; FileNotFoundError where it may be `missing`."""
+    with _opened(url, missing) as (system, path):
+        if scheme_of(url) in WEB:
+            answer = web_status(system, url)
+            version, info = answer.version, {}
+            mime_type = answer.headers.get("Content-Type", "").partition(";")[0]
+            before, host = urlsplit(url).hostname, urlsplit(answer.url).hostname or ""
+            host = "" if host == before else host
+        else:
+            system.invalidate_cache()
+            info = system.info(path)
+            version, mime_type, host = _version_of(info), str(info.get("mimetype") or ""), ""
+    is_folder = info.get("type") == "directory" or (not version.size and url.endswith("/"))
+    return RemoteStatus(url, version.size, is_folder, version.etag, version.changed, mime_type, host)
+
+
+def _version_of(info: Mapping[str, Any]) -> FileVersion:
+    """Return the state of a file that fsspec's info is of."""
     changed = next(
         (info[key] for key in ("LastModified", "Last-Modified", "mtime", "updated") if info.get(key)), ""
     )
-    return RemoteStatus(
-        url,
+    return FileVersion(
         int(info.get("size") or 0),
-        info.get("type") == "directory" or (not info.get("size") and url.endswith("/")),
         str(info.get("ETag") or info.get("etag") or "").strip('"'),
         changed.isoformat() if isinstance(changed, datetime) else str(changed),
-        str(info.get("mimetype") or ""),
     )
 
 
@@ -172,17 +205,67 @@ def read_remote(url: str, offset: int = 0, length: int | None = None) -> bytes:
     if length is not None and length <= 0:
         return b""
     with _opened(url, missing=True) as (system, path):
-        if length is None:
-            data: bytes = system.cat_file(path)
-        elif scheme_of(url) in SSH:  # sshfs' cat_file gives all of it
-            with system.open(path, "rb") as file:
-                file.seek(offset)
-                data = file.read(length)
-        else:
-            data = system.cat_file(path, start=offset, end=offset + length)
-    if length is not None and len(data) > length:
-        raise UnreadableError(f"{shown_url(url)}: the server gives all of the file where a part is asked for")
+        if length is not None:
+            return _range(system, url, path, (offset, length), None)
+        data: bytes = system.cat_file(path)
+        return data
+
+
+def _range(system: Any, url: str, path: str, part: tuple[int, int], version: FileVersion | None) -> bytes:
+    """Return a part (offset, length) of a file, or what comes of it.
+
+    Raises FileNotFoundError, AnswerError where it is another version or all of the file comes, and what the
+    libraries raise.
+    """
+    offset, length = part
+    if scheme_of(url) in WEB:
+        return web_range(system, url, offset, length, version)
+    if scheme_of(url) == "s3":
+        return _s3_range(system, path, offset, length, version)
+    if version is not None:
+        system.invalidate_cache()
+        version.check(_version_of(system.info(path)))
+    if scheme_of(url) in SSH:  # sshfs' cat_file gives all of it
+        with system.open(path, "rb") as file:
+            file.seek(offset)
+            return bytes(file.read(length))
+    data: bytes = system.cat_file(path, start=offset, end=offset + length)
+    if len(data) > length:
+        raise AnswerError("the server gives all of the file where a part is asked for")
     return data
+
+
+def _s3_range(system: Any, path: str, offset: int, length: int, version: FileVersion | None) -> bytes:
+    """Return a part of an object of this version; s3fs' own cat_file asks for no version."""
+    from fsspec.asyn import sync
+
+    bucket, key, number = system.split_path(path)
+    request = {"Bucket": bucket, "Key": key, "Range": f"bytes={offset}-{offset + length - 1}"}
+    if number:
+        request["VersionId"] = number
+    if version is not None and version.condition:
+        request["IfMatch"] = version.condition
+
+    async def given() -> bytes:
+        answer = await system._call_s3("get_object", **request)
+        try:
+            data: bytes = await answer["Body"].read()
+        except Exception:  # it broke off; each layer below has errors of its own
+            data = b""
+        finally:
+            answer["Body"].close()
+        if version is not None:
+            version.check(FileVersion(etag=str(answer.get("ETag", "")).strip('"')))
+        return data
+
+    try:
+        part: bytes = sync(system.loop, given)
+    except OSError as error:
+        response = getattr(error.__cause__, "response", None) or {}
+        if response.get("Error", {}).get("Code") in ("PreconditionFailed", "412"):
+            raise AnswerError(CHANGED) from None
+        raise
+    return part
 
 
 def open_remote(url: str) -> IO[bytes]:
@@ -190,10 +273,8 @@ def open_remote(url: str) -> IO[bytes]:
 
     Raises FileNotFoundError where there is none, else UnreadableError.
     """
-    with _opened(url, missing=True) as (system, path):
-        system.invalidate_cache()
-        size = int(system.info(path).get("size") or 0)
-    return RemoteFile(url, size, answers_ranges(url, size)).open("rb")
+    status = remote_status(url, missing=True)
+    return RemoteFile(url, status.version, answers_ranges(url, status.size)).open("rb")
 
 
 def write_remote(url: str, data: bytes) -> None:
@@ -219,15 +300,8 @@ def answers_ranges(url: str, size: int) -> bool:
     """Tell whether a part of a file can be read alone: some web servers give all of it each time."""
     if scheme_of(url) not in WEB or size < 2:
         return True
-    with _opened(url) as (system, path):
-        file = system.open(path, size=size, cache_type="none", block_size=1)
-        try:
-            file.seek(size - 1)
-            return len(file.read(1)) == 1
-        except (ValueError, NotImplementedError):
-            return False
-        finally:
-            file.close()
+    with _opened(url) as (system, _):
+        return answers_web_ranges(system, url, size)
 
 
 @dataclass(frozen=True)
@@ -235,8 +309,29 @@ class RemoteFile:
     """A file by URL that opens as a path does."""
 
     url: str
-    size: int
+    version: FileVersion
     has_ranges: bool = True
+
+    @property
+    def size(self) -> int:
+        """Its size in bytes."""
+        return self.version.size
+
+    def read_range(self, offset: int, length: int) -> bytes:
+        """Return `length` bytes at an offset, fewer only at the end of the file; what is missing of them is
+        asked for again. Raises UnreadableError, also where the file is another by now.
+        """
+        length = min(length, self.size - offset)
+        data = b""
+        with _opened(self.url) as (system, path):
+            for _ in range(TRIES):
+                if len(data) >= length:
+                    break
+                part = (offset + len(data), length - len(data))
+                data += _range(system, self.url, path, part, self.version)
+            if len(data) < length:
+                raise short_answer(len(data), length, offset)
+        return data
 
     def __str__(self) -> str:
         """Return the URL."""
@@ -252,15 +347,14 @@ class RemoteStream(io.RawIOBase):
 
     def __init__(self, file: RemoteFile) -> None:
         """Open it; where the server answers ranges nothing is asked for yet."""
-        self._url, self._has_ranges = file.url, file.has_ranges
+        self._file = file
         self._held = b""
         self._begin = self._at = 0  # of what is held; where reading stands
         self._ahead = LEAST_AHEAD
-        self._size = file.size
-        self._stream: Any = None
+        self._stream: WebStream | None = None
         if not file.has_ranges:
-            with _opened(file.url) as (system, path):
-                self._stream = system.open(path, "rb", block_size=0)
+            with _opened(file.url) as (system, _):
+                self._stream = WebStream(system, file.url, file.version)
 
     def readable(self) -> bool:
         """Return True."""
@@ -268,18 +362,18 @@ class RemoteStream(io.RawIOBase):
 
     def seekable(self) -> bool:
         """Tell whether any place can be gone to."""
-        return self._has_ranges
+        return self._file.has_ranges
 
     def readinto(self, buffer: Any, /) -> int:
         """Fill a buffer; return how much there was."""
         if self._stream is not None:
-            with _named(self._url):
+            with _named(self._file.url):
                 data = self._stream.read(len(buffer))
         else:
             inside = self._at - self._begin
-            if not 0 <= inside < len(self._held) and self._at < self._size:
-                length = min(max(self._ahead, len(buffer)), self._size - self._at)
-                self._held, self._begin, inside = read_remote(self._url, self._at, length), self._at, 0
+            if not 0 <= inside < len(self._held) and self._at < self._file.size:
+                length = max(self._ahead, len(buffer))
+                self._held, self._begin, inside = self._file.read_range(self._at, length), self._at, 0
                 self._ahead = min(2 * self._ahead, MOST_AHEAD)
             data = self._held[inside : inside + len(buffer)] if inside >= 0 else b""
         buffer[: len(data)] = data
@@ -288,7 +382,7 @@ class RemoteStream(io.RawIOBase):
 
     def seek(self, offset: int, whence: int = 0, /) -> int:
         """Go to a place; OSError where the server gives the file from front to back only."""
-        position = offset + (0, self._at, self._size)[whence]
+        position = offset + (0, self._at, self._file.size)[whence]
         if self._stream is not None and (position != self._at or whence == io.SEEK_END):
             raise OSError("the server gives the file from front to back only")
         self._at = position
@@ -336,6 +430,8 @@ def _named(url: str, missing: bool = False) -> Iterator[None]:
 def _reason(error: Exception) -> str:
     text = " ".join(str(getattr(error, "strerror", None) or error).split())
     name = type(error).__name__
+    if isinstance(status := getattr(error, "status", None), int):  # aiohttp's text has the whole URL
+        return f"the server answers {status_text(status)}"
     return f"{name}: {text}" if text and not isinstance(error, OSError) else text or name
 
 
