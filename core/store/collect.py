@@ -24,7 +24,7 @@ from ..index.store import Index
 from ..read.source import Source, open_source
 from ..remote.files import is_url
 from ..trace import trace_of
-from .groups import update_groups
+from .groups import RankSummary, update_groups
 from .indexes import write_index
 from .layout import (
     GROUPS,
@@ -39,7 +39,7 @@ from .layout import (
     write_store_manifest,
 )
 from .location import StoreLocation
-from .summary import RankSummary, refused_rank, summarised
+from .summary import summarised
 
 TEMPORARY = "tracelane-collect-"
 TURNS = 3
@@ -202,7 +202,7 @@ def collect_rank(job: RankJob) -> Collected:
         record, summary = _summary(job, source, name, state, facts)
     except UnreadableError as error:
         reason = str(error).removeprefix(f"{job.path}: ")
-        summary, state = refused_rank(facts, reason), UNREADABLE_STATE
+        summary, state = RankSummary({**facts, "unreadable": reason}), UNREADABLE_STATE
         record = RecordName(job.rank, name, state, short_hash(summary.to_bytes()))
     location.write(f"{RANKS}/{record}", summary.to_bytes())
     for other in known:

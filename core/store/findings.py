@@ -15,7 +15,6 @@ from ..tables.findings.ranks import imbalance_text, next_rank_text
 from ..tables.findings.rules import RULES
 from ..tables.findings.table import NOT_JUDGED, findings_table
 from ..tables.table import Table, Tables
-from .groups import FINDINGS
 from .opened import CaptureStore
 
 IMBALANCE = "rank-imbalance"
@@ -42,9 +41,8 @@ def findings_of_store(store: CaptureStore) -> Findings:
     by_rule: dict[str, list[Finding]] = {}
     missing: dict[str, str] = {}
     for number, rank in enumerate(store.ranks):
-        value = rank.text(FINDINGS)
         try:
-            judged = findings_of(value, 0)
+            judged = findings_of(rank.findings, 0)
         except (KeyError, TypeError, ValueError):
             raise rank.shelf.damaged(f"the findings of {rank.title} are none") from None
         for finding in judged.findings:

@@ -1,27 +1,22 @@
-"""Groups: the summaries of 64 ranks in one file, column by column, so that a bucket needs few requests."""
+"""What is kept of ranks: facts, findings and a few tables, of one rank in a file and of 64 in another.
+
+A file has each column once, the rows of one rank after those of another: a bucket needs few requests.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..base.arrays import I64, AnyArray
+from ..base.arrays import AnyArray
 from ..tables.kinds import KERNEL_TYPES
 from .layout import GROUPS, RANKS, RecordName, record_name, records_in
 from .location import StoreLocation
 from .pack import FIRST_READ, FIRST_REQUEST, DamagedStoreError, PackedFile, packed
 
-FACTS = "facts"
-STEP_TEXTS, KERNEL_TEXTS, LANE_TEXTS, FINDINGS = "step_texts", "kernel_texts", "lane_texts", "findings"
-TEXTS = (FACTS, STEP_TEXTS, KERNEL_TEXTS, LANE_TEXTS, FINDINGS)
-NOTHING: Mapping[str, Any] = {
-    STEP_TEXTS: {"labels": [], "groups": []},
-    KERNEL_TEXTS: {"names": [], "types": []},
-    LANE_TEXTS: [],
-    FINDINGS: None,
-}
 MOST_MEMBERS = 1 << 16
 MOST_TIME = 1 << 62
 """The greatest time or count that is accepted."""
@@ -45,102 +40,143 @@ for work of none of these types.
 """
 OTHER = len(KERNEL_TYPES) + 1
 KERNEL_NUMBERS = ("count", "total_ns", "min_ns", "max_ns")
+TABLES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "steps": (("label", "group"), ("position", "start", "end", *STEP_NUMBERS)),
+    "collectives": ((), ("start", "end", "family", "number", "position")),
+    "families": (("group", "name"), ("sequenced",)),  # of collectives
+    "line": ((), ("kind", "busy")),
+    "kernels": (("name", "type"), KERNEL_NUMBERS),
+}
+"""The tables of a rank: their columns of text, and those of numbers; times are lane times in ns."""
+Columns: TypeAlias = Mapping[str, Any]
+"""The rows of a table by column: lists of text, arrays of numbers, all of one length."""
+NOTHING: Mapping[str, Columns] = {
+    table: {key: [] for key in texts} | {key: np.empty(0, np.int64) for key in numbers}
+    for table, (texts, numbers) in TABLES.items()
+}
+
+
+@dataclass(frozen=True, eq=False)
+class RankSummary:
+    """All that is kept of a rank."""
+
+    facts: Mapping[str, Any]
+    findings: Any = None
+    tables: Mapping[str, Columns] = field(default_factory=lambda: NOTHING)
+
+    def to_bytes(self) -> bytes:
+        """Return the file of the summary."""
+        return packed_summaries([self])
+
+    def shortened(self, most: Mapping[str, int]) -> RankSummary:
+        """Return the summary with at most so many rows of some tables; the facts count those left out."""
+        tables = {
+            name: {key: values[: most.get(name)] for key, values in rows.items()}
+            for name, rows in self.tables.items()
+        }
+        left_out = {
+            name: left
+            for name, (texts, numbers) in TABLES.items()
+            if (left := len(self.tables[name][numbers[0]]) - len(tables[name][numbers[0]]))
+        }
+        return RankSummary({**self.facts, "left_out": left_out}, self.findings, tables)
+
+
+def packed_summaries(summaries: Sequence[RankSummary], names: Sequence[str] = ()) -> bytes:
+    """Return a file of summaries; `names` say whose they are where the file's name does not."""
+    parts: dict[str, Any] = {
+        "members": {"names": list(names), "lengths": {}},
+        "facts": [summary.facts for summary in summaries],
+    }
+    for table, (texts, numbers) in TABLES.items():
+        rows = [summary.tables[table] for summary in summaries]
+        parts["members"]["lengths"][table] = [len(columns[(*texts, *numbers)[0]]) for columns in rows]
+        for key in texts:
+            parts[f"{table}.{key}"] = [text for columns in rows for text in columns[key]]
+        for key in numbers:
+            values = [columns[key] for columns in rows]
+            parts[f"{table}.{key}"] = np.concatenate([part for part in values if len(part)] or values[:1])
+    return packed({**parts, "findings": [summary.findings for summary in summaries]})
 
 
 class Shelf:
-    """The summaries of one file, of a group or of one rank; parts are read when they are asked for."""
+    """The summaries of one file, of a group or of one rank; columns are read when they are asked for."""
 
-    def __init__(
-        self, file: PackedFile, members: Sequence[RecordName], lengths: Mapping[str, Sequence[int]]
-    ) -> None:
-        """Take a file and the names of its members; `lengths` has for each column the number of values of
-        each member.
-        """
-        self.members = tuple(members)
+    def __init__(self, file: PackedFile, record: RecordName | None = None) -> None:
+        """Take the file of a group, or of one record. Raises DamagedStoreError."""
         self._file = file
-        self._bounds = {name: np.cumsum([0, *counts]).astype(np.int64) for name, counts in lengths.items()}
-        self._columns: dict[str, AnyArray] = {}
-        self._bounded: set[str] = set()  # columns of times that were checked
-        self._texts: dict[str, Sequence[Any]] = {}
-        self._is_group = FACTS in file.parts and "members" in file.parts
+        directory = file.json("members")
+        try:
+            names = [record] if record else [record_name(str(name)) for name in directory["names"]]
+            lengths = {table: [_count(each) for each in directory["lengths"][table]] for table in TABLES}
+        except (KeyError, TypeError, ValueError):
+            raise self.damaged("it does not say whose it is") from None
+        self.members = tuple(name for name in names if name is not None)
+        if len(self.members) != len(names) or len(names) > MOST_MEMBERS:
+            raise self.damaged("it does not say whose it is")
+        if any(len(counts) != len(names) for counts in lengths.values()):
+            raise self.damaged("its tables are not those of its ranks")
+        self._bounds = {table: np.cumsum([0, *counts]).astype(np.int64) for table, counts in lengths.items()}
+        self._tables: dict[str, Columns] = {}
+        self._texts: dict[str, list[Any]] = {}
 
     def text(self, name: str, member: int) -> Any:
-        """Return a text of a member. Raises DamagedStoreError."""
+        """Return the facts or findings of a member. Raises DamagedStoreError."""
         if name not in self._texts:
-            if not self._is_group:
-                self._texts[name] = [self._file.json(name) if name in self._file.parts else NOTHING.get(name)]
-            else:
-                values = self._file.json(name)
-                if not isinstance(values, list) or len(values) != len(self.members):
-                    raise self._file.damaged(f"{name} is not that of its ranks")
-                self._texts[name] = values
+            self._texts[name] = self._list(name, len(self.members))
         return self._texts[name][member]
 
-    def column(self, name: str, member: int) -> AnyArray:
-        """Return a column of a member. Raises DamagedStoreError."""
-        if name not in self._columns:
-            if name not in self._file.parts:
-                return np.empty(0, np.int64)
-            column = self._file.column(name)
-            if not self._is_group:
-                self._bounds[name] = np.array([0, len(column)], np.int64)
-            elif name not in self._bounds or self._bounds[name][-1] != len(column):
-                raise self._file.damaged(f"{name} is not that of its ranks")
-            self._columns[name] = column
+    def table(self, name: str, member: int) -> Columns:
+        """Return the rows of a member in a table. Raises DamagedStoreError."""
         bounds = self._bounds[name]
-        return self._columns[name][bounds[member] : bounds[member + 1]]
+        if name not in self._tables:
+            texts, numbers = TABLES[name]
+            whole: dict[str, Any] = {key: self._list(f"{name}.{key}", int(bounds[-1])) for key in texts}
+            for key in texts:
+                if any(type(text) is not str for text in whole[key]):
+                    raise self.damaged(f"{name}.{key} is no text")
+            whole |= {key: self._numbers(f"{name}.{key}", int(bounds[-1])) for key in numbers}
+            self._tables[name] = whole
+        low, high = bounds[member : member + 2].tolist()
+        return {key: values[low:high] for key, values in self._tables[name].items()}
 
-    def times(self, name: str, member: int) -> I64:
-        """Return a column of times or counts of a member. Raises DamagedStoreError, also for values out of
-        bounds.
-        """
-        values = self.column(name, member)
-        if name not in self._bounded:
-            whole = self._columns.get(name, values)
-            most = max(-int(whole.min()), int(whole.max())) if len(whole) else 0
-            if whole.dtype != np.int64 or most > MOST_TIME:
-                raise self.damaged(f"{name} is out of bounds")
-            self._bounded.add(name)
-        return values
+    def summary(self, member: int) -> RankSummary:
+        """Return all that is kept of a member. Raises DamagedStoreError."""
+        tables = {name: self.table(name, member) for name in TABLES}
+        return RankSummary(self.text("facts", member), self.text("findings", member), tables)
 
     def check(self) -> None:
         """Read the whole file. Raises DamagedStoreError where something differs from what was written."""
         self._file.check()
 
-    @property
-    def column_names(self) -> list[str]:
-        """The columns of the file."""
-        return [name for name, part in self._file.parts.items() if part.dtype != "json"]
-
     def damaged(self, why: str) -> DamagedStoreError:
         """Return the error that says what is wrong with the file."""
         return self._file.damaged(why)
 
+    def _list(self, name: str, length: int) -> list[Any]:
+        values = self._file.json(name)
+        if not isinstance(values, list) or len(values) != length:
+            raise self.damaged(f"{name} is not that of its ranks")
+        return values
+
+    def _numbers(self, name: str, length: int) -> AnyArray:
+        values = self._file.column(name)
+        if len(values) != length:
+            raise self.damaged(f"{name} is not that of its ranks")
+        most = max(-int(values.min()), int(values.max())) if length else 0
+        if values.dtype.kind not in "iu" or most > MOST_TIME:
+            raise self.damaged(f"{name} is out of bounds")
+        return values
+
 
 def read_group(location: StoreLocation, name: str) -> Shelf:
     """Return a group. Raises FileNotFoundError, DamagedStoreError, UnreadableError."""
-    path = f"{GROUPS}/{name}"
-    file = _packed_file(location, path)
-    directory = file.json("members")
-    try:
-        members = [record_name(str(member)) for member in directory["names"]]
-        lengths = {
-            str(key): [_count(each) for each in counts] for key, counts in directory["lengths"].items()
-        }
-    except (KeyError, TypeError, AttributeError, ValueError):
-        raise file.damaged("it does not say whose it is") from None
-    known = [member for member in members if member is not None]
-    if len(known) != len(members) or len(known) > MOST_MEMBERS:
-        raise file.damaged("it does not say whose it is")
-    if any(len(counts) != len(known) for counts in lengths.values()):
-        raise file.damaged("its columns are not those of its ranks")
-    return Shelf(file, known, lengths)
+    return Shelf(_packed_file(location, f"{GROUPS}/{name}"))
 
 
 def read_record(location: StoreLocation, record: RecordName) -> Shelf:
     """Return the summary of one rank. Raises FileNotFoundError, DamagedStoreError, UnreadableError."""
-    path = f"{RANKS}/{record}"
-    return Shelf(_packed_file(location, path), [record], {})
+    return Shelf(_packed_file(location, f"{RANKS}/{record}"), record)
 
 
 def _packed_file(location: StoreLocation, path: str) -> PackedFile:
@@ -163,15 +199,16 @@ def update_groups(location: StoreLocation, groups: Iterable[str]) -> list[Record
             if not records or _members(location, name) == records:
                 break
             try:
-                shelves = location.each(lambda record: _sound(location, record), records)
+                summaries = location.each(lambda record: _sound(location, record), records)
             except FileNotFoundError:
                 continue  # another run has replaced a summary
-            bad = [record for record, shelf in zip(records, shelves) if shelf is None]
+            bad = [record for record, summary in zip(records, summaries) if summary is None]
             for record in bad:
                 location.remove(f"{RANKS}/{record}")
             damaged += bad
             if not bad:
-                location.write(f"{GROUPS}/{name}", _group_bytes(records, [one for one in shelves if one]))
+                whole = [summary for summary in summaries if summary is not None]
+                location.write(f"{GROUPS}/{name}", packed_summaries(whole, list(map(str, records))))
     return damaged
 
 
@@ -185,28 +222,12 @@ def _members(location: StoreLocation, name: str) -> list[RecordName]:
         return []
 
 
-def _sound(location: StoreLocation, record: RecordName) -> Shelf | None:
+def _sound(location: StoreLocation, record: RecordName) -> RankSummary | None:
     """Return the summary of a rank, None where it is damaged. Raises FileNotFoundError, UnreadableError."""
     try:
-        shelf = read_record(location, record)
-        shelf.check()
+        return read_record(location, record).summary(0)
     except DamagedStoreError:
         return None
-    return shelf
-
-
-def _group_bytes(records: Sequence[RecordName], shelves: Sequence[Shelf]) -> bytes:
-    names = dict.fromkeys(name for shelf in shelves for name in shelf.column_names)
-    columns: dict[str, AnyArray] = {}
-    lengths: dict[str, list[int]] = {}
-    for name in names:
-        parts = [shelf.column(name, 0) for shelf in shelves]
-        lengths[name] = [len(part) for part in parts]
-        columns[name] = np.concatenate([part for part in parts if len(part)] or parts[:1])
-    texts = {name: [shelf.text(name, 0) for shelf in shelves] for name in TEXTS}
-    directory = {"names": [str(record) for record in records], "lengths": lengths}
-    read_first = {name: texts.pop(name) for name in (FACTS, STEP_TEXTS)}
-    return packed({"members": directory, **read_first, **columns, **texts})
 
 
 def _count(value: object) -> int:

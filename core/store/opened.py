@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from ..base.arrays import I64, AnyArray
+from ..base.arrays import I64
 from ..base.errors import UnreadableError
 from ..index.captures import ranks_text
 from ..remote.files import is_url
 from ..tables.alignment import NONE, Alignment, RankClock, fitted_offsets
 from ..tables.collectives import AIU, DEVICE, HOST, Collectives, Matched, match, no_collectives
+from ..tables.groups import concatenated
 from ..tables.rank_groups import MOST_RANKS, ProcessGroup, RankOrigin
 from ..tables.skew import Skew, notes_on_ranks, skew_of
 from ..tables.step_choice import Steps
-from .groups import FACTS, MOST_TIME, STEP_TEXTS, Shelf, read_group, read_record
+from .groups import MOST_TIME, TABLES, Columns, Shelf, read_group, read_record
 from .layout import MANIFEST_NAME, MOST_STORE_MANIFEST, RecordName, groups_in, read_store_manifest, records_in
 from .location import StoreLocation
 
@@ -79,17 +80,14 @@ class StoredRank:
                 return start, end
         return 0, 0
 
-    def text(self, name: str) -> Any:
-        """Return a text that was kept. Raises DamagedStoreError."""
-        return self.shelf.text(name, self.member)
+    def table(self, name: str) -> Columns:
+        """Return its rows of a table. Raises DamagedStoreError."""
+        return self.shelf.table(name, self.member)
 
-    def column(self, name: str) -> AnyArray:
-        """Return a column that was kept. Raises DamagedStoreError."""
-        return self.shelf.column(name, self.member)
-
-    def times(self, name: str) -> I64:
-        """Return a column of times or counts, held to bounds. Raises DamagedStoreError."""
-        return self.shelf.times(name, self.member)
+    @property
+    def findings(self) -> Any:
+        """Its findings, as JSON has them. Raises DamagedStoreError."""
+        return self.shelf.text("findings", self.member)
 
     @property
     def origin(self) -> RankOrigin:
@@ -114,42 +112,32 @@ class StoredRank:
 
     def collectives(self) -> tuple[int, Collectives]:
         """Return how it shows collectives, and these. Raises DamagedStoreError."""
-        starts, ends = self.times("collectives.start"), self.times("collectives.end")
-        family, number = self.times("collectives.family"), self.times("collectives.number")
-        positions = self.times("collectives.position")
-        families = tuple((str(group), str(name)) for group, name in self._pairs("families"))
-        sequenced = self.facts.get("sequenced")
-        sound = (
-            len(starts) == len(ends) == len(family) == len(number) == len(positions)
-            and isinstance(sequenced, list)
-            and len(sequenced) == len(families)
-            and (not len(family) or (family.min() >= 0 and family.max() < len(families)))
-            and len(set(families)) == len(families)
-        )
-        if not sound:
+        rows, families = self.table("collectives"), self.table("families")
+        family, names = rows["family"], tuple(zip(families["group"], families["name"]))
+        is_known = not len(family) or 0 <= family.min() <= family.max() < len(names)
+        if not is_known or len(set(names)) < len(names):
             raise self.shelf.damaged(f"the collectives of {self.title} do not agree with each other")
-        given = tuple(bool(each) for each in sequenced or ())
-        level = self.number("level") or DEVICE
-        return level, Collectives(positions, starts, ends, families, family, number, given)
-
-    def _pairs(self, key: str) -> list[list[Any]]:
-        pairs = self.facts.get(key)
-        if not isinstance(pairs, list) or any(not isinstance(pair, list) or len(pair) != 2 for pair in pairs):
-            raise self.shelf.damaged(f"the {key} of {self.title} are none")
-        return pairs
+        sequenced = tuple(map(bool, families["sequenced"].tolist()))
+        return self.number("level") or DEVICE, Collectives(
+            rows["position"], rows["start"], rows["end"], names, family, rows["number"], sequenced
+        )
 
     def steps(self, source: int, offset: int) -> Steps | None:
         """Return its steps in trace time, None where it has none. Raises DamagedStoreError."""
-        starts, ends = self.times("steps.start"), self.times("steps.end")
-        positions, texts = self.times("steps.position"), self.text(STEP_TEXTS)
-        labels, groups = _texts(texts, "labels"), _texts(texts, "groups")
-        if not len(starts) == len(ends) == len(positions) == len(labels) == len(groups):
-            raise self.shelf.damaged(f"the steps of {self.title} do not agree with each other")
-        if not len(starts):
+        rows = self.table("steps")
+        if not rows["label"]:
             return None
-        choice, reason = str(self.facts.get("choice", "")), str(self.facts.get("reason", ""))
-        none = np.zeros(len(starts), np.int64)
-        return Steps(source, choice, reason, positions, starts + offset, ends + offset, labels, groups, none)
+        return Steps(
+            source,
+            str(self.facts.get("choice", "")),
+            str(self.facts.get("reason", "")),
+            rows["position"],
+            rows["start"] + offset,
+            rows["end"] + offset,
+            tuple(rows["label"]),
+            tuple(rows["group"]),
+            np.zeros(len(rows["label"]), np.int64),
+        )
 
 
 class CaptureStore:
@@ -203,6 +191,18 @@ class CaptureStore:
                 f"of {len(left_out):,} ranks the store has no room for all: the smallest are left out"
             )
         return tuple(notes)
+
+    def table(self, name: str) -> tuple[I64, Columns]:
+        """Return the rows of all ranks in a table, and of each the place of its rank in `ranks`.
+
+        Raises DamagedStoreError.
+        """
+        rows = [rank.table(name) for rank in self.ranks]
+        texts, numbers = TABLES[name]
+        columns: dict[str, Any] = {key: [text for each in rows for text in each[key]] for key in texts}
+        columns |= {key: concatenated([each[key] for each in rows]) for key in numbers}
+        counts = np.array([len(each[numbers[0]]) for each in rows], np.int64)
+        return np.repeat(np.arange(len(rows)), counts), columns
 
     @cached_property
     def alignment(self) -> Alignment:
@@ -351,7 +351,7 @@ def _add_ranks(
             raise shelf
         for number, record in enumerate(shelf.members):
             if record in records and record not in ranks:
-                facts = shelf.text(FACTS, number)
+                facts = shelf.text("facts", number)
                 if not isinstance(facts, dict):
                     raise shelf.damaged(f"the facts of {record} are none")
                 ranks[record] = StoredRank(record, shelf, number, facts)
@@ -389,8 +389,3 @@ def _process_group(value: object) -> ProcessGroup | None:
     if sum(map(len, runs)) > MOST_RANKS:
         return None
     return ProcessGroup(str(value[0]), str(value[1]), tuple(runs))
-
-
-def _texts(value: Any, key: str) -> tuple[str, ...]:
-    texts = value.get(key) if isinstance(value, dict) else None
-    return tuple(str(text) for text in texts) if isinstance(texts, list) else ()

@@ -1,6 +1,6 @@
 r"""Columns and JSON in one file, each part packed and checked: what summaries and groups are written as.
 
-    tracelane store 1\n         how the file begins
+    tracelane store 2\n         how the file begins
     <u4 length> <u4 crc>        of the directory
     directory                   JSON: {"parts": {name: [dtype, values, offset, bytes, crc]}}
     parts                       one after another, deflated; columns little-endian, integers as differences
@@ -22,7 +22,7 @@ import numpy as np
 from ..base.arrays import AnyArray
 from ..base.errors import UnreadableError
 
-MAGIC = b"tracelane store 1\n"
+MAGIC = b"tracelane store 2\n"
 LEVEL = 6
 DTYPES = {"i8": "<i8", "f8": "<f8", "u1": "u1", "json": "u1"}
 MOST_DIRECTORY = 16 << 20

@@ -256,9 +256,9 @@ class Lines:
         held = []
         for number in numbers:
             rank = store.ranks[number]
-            kinds, busy = rank.column("line.kind"), rank.column("line.busy")
-            if len(kinds) == len(busy) == LINE_CELLS and rank.span[1] > rank.span[0]:
-                held.append((number, *rank.span, np.where(busy > 0, kinds, IDLE)))
+            line = rank.table("line")
+            if len(line["kind"]) == LINE_CELLS and rank.span[1] > rank.span[0]:
+                held.append((number, *rank.span, np.where(line["busy"] > 0, line["kind"], IDLE)))
         if not held:
             return cls((), np.empty((0, cells), np.int64), np.empty((0, cells + 1), np.int64))
         own, starts, ends, rows = zip(*held)

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from ..base.arrays import I64, AnyArray
+from ..base.arrays import I64
 from ..base.errors import UsageError
 from ..base.short_names import short_names
 from ..tables.attendance import medians
-from ..tables.groups import Groups, Labels, concatenated
+from ..tables.groups import Groups, Labels
 from ..tables.rank_tables import tables_of_ranks
 from ..tables.schema import Column, TableSchema
 from ..tables.table import Table, Tables, Values
-from .groups import KERNEL_NUMBERS, KERNEL_TEXTS, STEP_NUMBERS
+from .groups import STEP_NUMBERS
 from .opened import CaptureStore
 
 STORE_TABLES = ("ranks", "steps", "kernels", "findings")
@@ -108,37 +108,18 @@ def _steps(store: CaptureStore, groups: bool = False) -> Tables:
 
 def steps_of_store(store: CaptureStore) -> Table:
     """Return a row per rank and step."""
-    data: dict[str, list[Any]] = {column.key: [] for column in STEPS.columns}
-    numbers: dict[str, list[I64]] = {
-        key: [np.empty(0, np.int64)] for key in ("start_ns", "wall_ns", *STEP_NUMBERS)
+    rank, rows = store.table("steps")
+    facts = [store.ranks[number].facts for number in dict.fromkeys(rank.tolist())]
+    choices = dict.fromkeys(f"steps are {each.get('choice', '')}: {each.get('reason', '')}" for each in facts)
+    data: dict[str, Values] = {
+        **rows,
+        "rank": _numbers(store)[rank],
+        "step": rows["label"],
+        "start_ns": rows["start"] + store.offsets[rank] - store.origin,
+        "wall_ns": rows["end"] - rows["start"],
     }
-    sources, positions = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    choices: dict[str, None] = {}
-    for number, rank in enumerate(store.ranks):
-        steps = rank.steps(number, int(store.offsets[number]))
-        if steps is None:
-            continue
-        choices.setdefault(f"steps are {steps.choice}: {steps.reason}")
-        data["rank"] += [number if rank.rank is None else rank.rank] * len(steps)
-        data["step"] += steps.labels
-        data["group"] += steps.groups
-        numbers["start_ns"].append(steps.starts - store.origin)
-        numbers["wall_ns"].append(steps.ends - steps.starts)
-        for key in STEP_NUMBERS:
-            values = rank.times(f"steps.{key}")
-            numbers[key].append(values if len(values) == len(steps) else np.zeros(len(steps), np.int64))
-        sources.append(np.full(len(steps), number, np.int64))
-        positions.append(steps.positions)
-    columns: dict[str, Values] = {key: np.concatenate(parts) for key, parts in numbers.items()}
-    columns |= {"rank": np.array(data["rank"], np.int64), "step": data["step"], "group": data["group"]}
-    return Table.from_arrays(
-        STEPS,
-        store.scope,
-        columns,
-        notes=tuple(choices) or ("no rank of the store has steps",),
-        positions=np.concatenate(positions),
-        sources=np.concatenate(sources),
-    )
+    notes = tuple(choices) or ("no rank of the store has steps",)
+    return Table.from_arrays(STEPS, store.scope, data, notes=notes, positions=rows["position"], sources=rank)
 
 
 def _kernels(
@@ -163,33 +144,32 @@ def kernels_of_store(store: CaptureStore, by: str = "name") -> Table:
     """
     from ..tables.kernels import MIXED  # with all that counts the kernels of a trace
 
+    rank, rows = store.table("kernels")
     labels, kinds = Labels(), Labels()
-    joined = _kernels_by_rank(store, labels, kinds, by)
-    code, size = joined["code"], len(labels)
-    totals, counts = _sums(code, joined["total_ns"], size), _sums(code, joined["count"], size)
+    code, kind = labels.codes(rows["type" if by == "type" else "name"]), kinds.codes(rows["type"])
+    size, ranks = len(labels), max(1, len(store.ranks))
+    groups, titles = Groups(code, size), list(kinds)
+    totals, counts = groups.sums(rows["total_ns"]), groups.sums(rows["count"])
     # Of each name and rank one entry: of a type many names are one.
-    keys = code * max(1, len(store.ranks)) + joined["rank"]
-    pairs, pair = np.unique(keys, return_inverse=True)
-    per_rank = _sums(pair.astype(np.int64), joined["total_ns"], len(pairs))
-    name_of, rank_of = pairs // max(1, len(store.ranks)), pairs % max(1, len(store.ranks))
+    pairs, pair = np.unique(code * ranks + rank, return_inverse=True)
+    name_of, rank_of = np.divmod(pairs, ranks)
+    per_rank = Groups(pair, len(pairs)).sums(rows["total_ns"])
     middle, on_ranks = medians(name_of, per_rank, size)
-    order = np.lexsort((rank_of, -per_rank, name_of))
-    first = order[np.searchsorted(name_of[order], np.arange(size))] if size else order
-    titles = list(kinds)
-    low, high = _extremes(code, joined["kind"], size)
+    first = Groups(name_of, size).longest(per_rank)
+    low, high = groups.least(kind).tolist(), groups.most(kind).tolist()
     data: dict[str, Values] = {
         "name": short_names(list(labels)) if by == "short" else list(labels),
-        "type": [titles[a] if a == b else MIXED for a, b in zip(low.tolist(), high.tolist())],
+        "type": [titles[a] if a == b else MIXED for a, b in zip(low, high)],
         "ranks": on_ranks,
         "count": counts,
         "total_ns": totals,
         "share": totals / max(int(totals.sum()), 1),
         "mean_ns": totals / np.maximum(counts, 1),
-        "min_ns": _extremes(code, joined["min_ns"], size)[0],
-        "max_ns": _extremes(code, joined["max_ns"], size)[1],
+        "min_ns": groups.least(rows["min_ns"]),
+        "max_ns": groups.most(rows["max_ns"]),
         "median_rank_ns": middle,
         "most_ns": per_rank[first],
-        "most_rank": np.array([_number(store, number) for number in rank_of[first].tolist()], np.int64),
+        "most_rank": _numbers(store)[rank_of[first]],
     }
     table = Table.from_arrays(
         KERNELS, store.scope, data, totals={"count": int(counts.sum()), "total_ns": int(totals.sum())}
@@ -197,47 +177,10 @@ def kernels_of_store(store: CaptureStore, by: str = "name") -> Table:
     return table.sort("total_ns")
 
 
-def _kernels_by_rank(store: CaptureStore, labels: Labels, kinds: Labels, by: str) -> dict[str, I64]:
-    """Return KERNEL_NUMBERS of each kernel of each rank as columns, one rank after the other.
-
-    Three more columns are `code` (the number in `labels` of the kernel's name or type), `kind` (the number in
-    `kinds` of its type) and `rank` (the rank's index in the store).
-    """
-    parts: dict[str, list[I64]] = {key: [] for key in (*KERNEL_NUMBERS, "code", "kind", "rank")}
-    for number, rank in enumerate(store.ranks):
-        texts = rank.text(KERNEL_TEXTS)
-        names, types = _strings(texts, "names"), _strings(texts, "types")
-        columns = {key: rank.times(f"kernels.{key}") for key in KERNEL_NUMBERS}
-        if len(names) != len(types) or any(len(values) != len(names) for values in columns.values()):
-            raise rank.shelf.damaged(f"the kernels of {rank.title} do not agree with each other")
-        columns["code"] = labels.codes(types if by == "type" else names)
-        columns["kind"] = kinds.codes(types)
-        columns["rank"] = np.full(len(names), number, np.int64)
-        for key, values in columns.items():
-            parts[key].append(values)
-    return {key: concatenated(values) for key, values in parts.items()}
-
-
-def _number(store: CaptureStore, number: int) -> int:
-    rank = store.ranks[number].rank
-    return number if rank is None else rank
-
-
-def _strings(value: Any, key: str) -> list[str]:
-    texts = value.get(key) if isinstance(value, dict) else None
-    return [str(text) for text in texts] if isinstance(texts, list) else []
-
-
-def _sums(codes: I64, values: AnyArray, size: int) -> I64:
-    return Groups(codes, size).sums(values.astype(np.int64))
-
-
-def _extremes(codes: I64, values: I64, size: int) -> tuple[I64, I64]:
-    """Return (the least, the greatest) value of each group; no group is empty."""
-    order = np.lexsort((values, codes))
-    firsts = np.searchsorted(codes[order], np.arange(size))
-    lasts = np.searchsorted(codes[order], np.arange(size), "right") - 1
-    return values[order[firsts]], values[order[lasts]]
+def _numbers(store: CaptureStore) -> I64:
+    """Return the rank of each, its place in the store where it is not known."""
+    ranks = (number if rank.rank is None else rank.rank for number, rank in enumerate(store.ranks))
+    return np.fromiter(ranks, np.int64)
 
 
 def _findings(store: CaptureStore) -> Tables:

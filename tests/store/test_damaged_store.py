@@ -109,7 +109,7 @@ def absurd_name(store: Path, chance: random.Random) -> None:
 
 
 def absurd_manifest(store: Path, chance: random.Random) -> None:
-    texts = ('{"format":"tracelane capture store","version":1,"traces":%s}', "%s", "[" * 60_000 + "%s")
+    texts = ('{"format":"tracelane capture store","version":2,"traces":%s}', "%s", "[" * 60_000 + "%s")
     value = chance.choice(('"/etc"', '"../../../../etc"', "1e999", "null", "[]", '"\\ud800"', '"a\\u0000b"'))
     (store / "tracelane-store.json").write_text(chance.choice(texts) % value)
 
@@ -126,7 +126,7 @@ def absurd_facts(store: Path, chance: random.Random) -> None:
         parts = parts_of(path)
     except TracelaneError:
         return
-    facts = parts["facts"]
+    (facts,) = parts["facts"]  # type: ignore[misc]
     key = chance.choice(sorted(facts))
     numbers = (2**62, -(2**62), 2**200, -1, 0, 1.5, float("nan"), float("inf"))
     texts = ("\x1b]0;x\x07", "../../etc/passwd", "\ud800", "x" * 100_000, "\0")

@@ -95,7 +95,7 @@ def plain_runs(store: CaptureStore, number: int, cells: int) -> list[tuple[int, 
     """Return what `Lines.runs` gives for one rank, cell by cell."""
     rank, offset = store.ranks[number], int(store.offsets[number])
     start, end = rank.span
-    kinds, busy = rank.column("line.kind").tolist(), rank.column("line.busy").tolist()
+    kinds, busy = (values.tolist() for values in rank.table("line").values())
     waiting = store.skew.waiting(store.skew.columns[number])
     runs: list[tuple[int, int, int, int]] = []
     for cell in range(cells):
