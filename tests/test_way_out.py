@@ -13,7 +13,7 @@ DOOR = "core/base/output.py"
 HARMLESS = "core/base/safe_text.py"
 CLICK = frozenset({"echo", "secho", "echo_via_pager", "edit"})
 STREAMS = frozenset({"stdout", "stderr", "__stdout__", "__stderr__"})
-TO_PROCESSES = frozenset({"core/base/lines.py"})
+TO_PROCESSES = frozenset({"core/base/children.py"})
 """What a process of ours tells the one that started it."""
 DRAWS = frozenset({"tui/terminal/driver.py", "tui/terminal/first_picture.py"})
 """Frames, whose characters were made harmless when they were drawn."""

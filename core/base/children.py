@@ -1,4 +1,6 @@
-"""Child processes of tracelane, seen from the process that starts them: start, send lines, receive, end."""
+"""Child processes of tracelane and their talk in JSON lines: `Children` is the end of the process that starts
+them, `lines` and `tell` are theirs. No child outlives whoever started it.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, TypeAlias
@@ -162,3 +164,39 @@ def _started(
         env={**os.environ, **environment},
         pass_fds=descriptors,
     )
+
+
+# -- in the child -------------------------------------------------------------------------------------------
+
+ENDED = 3
+"""Exit status when the starter went away."""
+
+
+def _end() -> None:
+    os._exit(ENDED)
+
+
+def tell(message: dict[str, Any], ended: Callable[[], None] = _end) -> None:
+    """Write one line; where nobody reads any more, end the process, or call `ended`."""
+    try:
+        sys.stdout.write(json.dumps(message) + "\n")
+        sys.stdout.flush()
+    except OSError:
+        ended()
+
+
+def lines(ended: Callable[[], None] = _end) -> Iterator[dict[str, Any]]:
+    """Yield the objects of standard input; when it ends, end the process, whatever it is doing, or call
+    `ended` (in a thread of its own) and yield no more.
+    """
+    waiting: SimpleQueue[dict[str, Any] | None] = SimpleQueue()
+
+    def listen() -> None:
+        for line in sys.stdin:
+            waiting.put(json.loads(line))
+        waiting.put(None)
+        ended()
+
+    BackgroundThread(listen)
+    while (message := waiting.get()) is not None:
+        yield message

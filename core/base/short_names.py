@@ -1,7 +1,8 @@
 """Short readable forms of raw event names, for lanes and tables; the raw name stays in the details.
 
 `short_name` shortens one name and may give two names one form. `short_names` shortens the names of a table
-together and keeps of each as much as tells it from the others.
+together and keeps of each as much as tells it from the others. `comparable_name` leaves out what
+changes from run to run.
 """
 
 from __future__ import annotations
@@ -37,6 +38,11 @@ _RETURN = re.compile(r"^(?:static |inline |__global__ )*(?:void|auto|bool|int|fl
 _ANONYMOUS = re.compile(r"\(anonymous namespace\)::|\{anonymous\}::|<unnamed>::|\(unnamed\)::")
 _IDENTIFIER = re.compile(r"\w")
 _LAMBDA = re.compile(r"^\{lambda|^\$_\d|^operator\b|^\{closure|^'lambda")
+_RUN_STEP = re.compile(r"^(?:iteration_|granite\.iteration\.)|^ProfilerStep#")
+_NUMBERS = re.compile(r"\d+")
+_PATH = re.compile(r"^\.{0,2}/|^spyre_kernel|^\S+\.pyx?\(\d+\): ")
+_HASH = re.compile(r"\b(?=[0-9a-z]*\d)(?=[0-9a-z]*[a-z])[0-9a-z]{16,}\b")
+"""Such as the FxGraph cache's keys: sixteen or more lower-case letters and digits, both present."""
 _NO_TELLING = re.compile(r"^(?:std::|at::detail::)?[Aa]rray<\s*char\s*\*")
 """Template arguments that are the same for all elementwise kernels: the array of operands."""
 _KERNEL = re.compile(r"(?<=\w)_kernel(?:_impl|_cuda|_hip)?$")
@@ -266,3 +272,13 @@ def _mangled(text: str) -> str:
             last = text[begin:end]
         at = end
     return last or text
+
+
+def comparable_name(raw: str) -> str:
+    """Return an event's name as it is in every run: with `*` for hashes and numbers of steps.
+
+    Kernels keep their whole name, so that two functors of one template are two; of paths the component that
+    tells is left, as folders and suffixes are generated.
+    """
+    name = _HASH.sub("*", short_name(raw) if _PATH.match(raw) or not raw.strip() else safe(raw))
+    return _NUMBERS.sub("*", name) if _RUN_STEP.match(name) else _STEP.sub("#*", name)

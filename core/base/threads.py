@@ -1,8 +1,9 @@
-"""Threads whose start and end are always noticed, also where memory is wanting."""
+"""Threads whose start and end are noticed, also where memory is wanting; when garbage is collected."""
 
 from __future__ import annotations
 
 import _thread
+import gc
 import os
 import weakref
 from collections.abc import Callable
@@ -77,3 +78,18 @@ class BackgroundThread:
             return False
         self._running.release()
         return True
+
+
+_LOADING = 100_000
+"""New objects between two collections: loading makes many, and none of them is garbage."""
+_ONE_AFTER_ANOTHER = (700, 10, 10)
+
+
+def collect_rarely() -> None:
+    """Let a process load what it needs without collecting garbage meanwhile."""
+    gc.set_threshold(_LOADING)
+
+
+def collect_often() -> None:
+    """Let a process that takes up one thing after another look for garbage as Python does by itself."""
+    gc.set_threshold(*_ONE_AFTER_ANOTHER)

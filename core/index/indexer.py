@@ -23,12 +23,10 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..base.children import stand_back
-from ..base.collector import collect_rarely
+from ..base.children import ENDED, stand_back, tell
 from ..base.errors import Cancelled, TracelaneError, lacks_memory
-from ..base.lines import ENDED, tell
 from ..base.progress import Progress
-from ..base.threads import BackgroundThread
+from ..base.threads import BackgroundThread, collect_rarely
 
 if TYPE_CHECKING:
     from .options import IndexOptions

@@ -19,9 +19,8 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-from ..base.children import stand_back
+from ..base.children import ENDED, lines, stand_back, tell
 from ..base.errors import Cancelled, TracelaneError
-from ..base.lines import ENDED, lines, tell
 from ..base.progress import Progress
 from ..read.source import Source, current_source
 from .indexing import PATIENCE_S

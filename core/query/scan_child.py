@@ -21,9 +21,8 @@ from typing import Any
 import numpy as np
 
 from ..base.arrays import U32, AnyArray
-from ..base.children import Children, ChildrenError
+from ..base.children import Children, ChildrenError, lines, tell
 from ..base.errors import Cancelled, TracelaneError, UnreadableError, UsageError
-from ..base.lines import lines, tell
 from ..base.progress import CancelledCallback, never
 from ..index.store import Index
 from .filter import Filter, parse

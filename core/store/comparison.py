@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..base.comparable import comparable_name
+from ..base.short_names import comparable_name
 from ..tables.attendance import medians
 from ..tables.metrics import Metric, spread_metrics
 from ..tables.summary import SCHEMAS, Summary, numbered, summed

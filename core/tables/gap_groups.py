@@ -10,7 +10,7 @@ import numpy as np
 
 from ..base.arrays import I64, U32, AnyArray
 from ..base.clock import Clocks
-from ..base.comparable import comparable_name
+from ..base.short_names import comparable_name
 from ..index.store import Index
 from ..query.gaps import gaps_of
 from ..query.views import Row

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..base.comparable import comparable_name
+from ..base.short_names import comparable_name
 from .attribution import scope_of_step, work_by_steps
 from .metrics import Metric, metrics
 from .noise import Spread, spread_of

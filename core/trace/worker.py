@@ -16,9 +16,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
-from ..base.children import ONE_THREAD, Children, ChildrenError, Message
+from ..base.children import ONE_THREAD, Children, ChildrenError, Message, lines, tell
 from ..base.errors import Cancelled, TracelaneError
-from ..base.lines import lines, tell
 from ..index.captures import Member
 from ..index.store import Index
 from ..tables.cached import cache_file, is_worth_caching, read_cached, write_cached

@@ -10,8 +10,8 @@ import pytest
 
 from tests.corpus import CORPUS, needs_corpus
 from tests.events import Event, complete, index_of
-from tracelane.core.base.comparable import comparable_name
 from tracelane.core.base.errors import UnreadableError
+from tracelane.core.base.short_names import comparable_name
 from tracelane.core.export.summary_file import is_summary, read_summary, summary_json
 from tracelane.core.tables.diff import OTHERS, Difference, difference
 from tracelane.core.tables.metrics import metrics

@@ -9,7 +9,7 @@ import pytest
 
 from tests.core.hta import opened
 from tests.corpus import needs_corpus, needs_goldens
-from tracelane.core.base.comparable import comparable_name
+from tracelane.core.base.short_names import comparable_name
 from tracelane.core.query.lookup import locate_slice
 from tracelane.core.tables.gap import gap_of
 from tracelane.core.tables.gap_groups import recurrence, recurring_gaps

@@ -8,8 +8,7 @@ from inspect import unwrap
 import pytest
 
 from tests.linear import assert_linear
-from tracelane.core.base.comparable import comparable_name
-from tracelane.core.base.short_names import short_name
+from tracelane.core.base.short_names import comparable_name, short_name
 from tracelane.core.tables import collectives, compile_phases, copies, explain, kinds, step_choice
 
 CHARACTERS = 25_000

@@ -45,7 +45,7 @@ def collect(
     Traces and store may be folders or URLs. Running it again reads only what the store lacks. The exit code
     is 1 if a trace could not be read; each is named.
     """
-    from tracelane.core.base.collector import collect_often
+    from tracelane.core.base.threads import collect_often
     from tracelane.core.store.collect import Shard, one_after_another, planned
     from tracelane.core.store.collect import collect as collected_of
     from tracelane.tui.text.progress import ProgressBar

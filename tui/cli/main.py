@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, TextIO, cast
 
 import click
 
-from tracelane.core.base.collector import collect_rarely
 from tracelane.core.base.errors import Cancelled, DamagedIndexError, TracelaneError
 from tracelane.core.base.output import print_text
 from tracelane.core.base.safe_text import safe
+from tracelane.core.base.threads import collect_rarely
 
 from .help import by_question, first_sentence, with_help
 

@@ -8,9 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from ...base.arrays import I64, U32, AnyArray
-from ...base.comparable import comparable_name
 from ...base.intervals import merge
-from ...base.short_names import short_name, short_names
+from ...base.short_names import comparable_name, short_name, short_names
 from ...base.units import count_of, format_ns, format_share
 from ...index.format import NONE
 from ..kinds import KERNEL_TYPES
