@@ -19,7 +19,6 @@ class Intervals:
     ends: I64
 
     def __len__(self) -> int:
-        """Return how many intervals there are."""
         return len(self.starts)
 
     @property

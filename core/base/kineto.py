@@ -66,13 +66,11 @@ class Categories:
     vendors: bool = False
 
     def __contains__(self, category: object) -> bool:
-        """Tell whether a category is one of the set."""
         if category in self.names or not isinstance(category, str):
             return category in self.names
         return self.vendors and category not in _GROUP_OF and vendor_of(category) != ""
 
     def __or__(self, others: frozenset[str]) -> Categories:
-        """Return the set with others in it."""
         return Categories(self.names | others, self.vendors)
 
     __ror__ = __or__

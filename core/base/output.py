@@ -108,7 +108,6 @@ class StatusLine:
     """A line of a terminal that is written over; standard error unless a stream is given."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
-        """Begin without a line."""
         self._stream = sys.stderr if stream is None else stream
         self._has_text = False
         self.is_live = self._stream is not None and self._stream.isatty()
@@ -123,7 +122,6 @@ class StatusLine:
         self._has_text = True
 
     def clear(self) -> None:
-        """Erase the line."""
         if self._has_text:
             self._stream.write(ERASE)
             self._stream.flush()

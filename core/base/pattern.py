@@ -235,7 +235,6 @@ class PatternJob:
 
 
 def _ended(process: subprocess.Popen[bytes]) -> None:
-    """End a process and release its resources."""
     process.kill()
     process.wait()
     for pipe in (process.stdin, process.stdout):
@@ -246,7 +245,6 @@ def _ended(process: subprocess.Popen[bytes]) -> None:
 
 @lru_cache(maxsize=16)
 def job_of(compiled: re.Pattern[str]) -> PatternJob:
-    """Return the job that searches for an expression."""
     return PatternJob(compiled.pattern, compiled.flags)
 
 

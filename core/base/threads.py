@@ -64,7 +64,6 @@ class BackgroundThread:
 
     @property
     def ended(self) -> bool:
-        """Whether the thread works no more."""
         return not self._running.locked()
 
     def check(self) -> None:

@@ -46,7 +46,6 @@ class AnnotationEncoder:
         return field
 
     def _head(self, key: str) -> bytes:
-        """Return the field that names a key."""
         head = self._heads.get(key)
         if head is None:
             number = self.keys[key] = len(self.keys) + 1
@@ -54,7 +53,6 @@ class AnnotationEncoder:
         return head
 
     def _value(self, value: Any, depth: int) -> bytes:
-        """Return the value of a DebugAnnotation."""
         match value:
             case bool():
                 return number_field(2, int(value))

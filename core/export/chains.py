@@ -75,15 +75,12 @@ class SourceChains:
         return slices_at(self._index, positions, time)
 
     def are_device_work(self, positions: U32) -> AnyArray:
-        """Tell which slices are work of a device."""
         return np.isin(positions, self._launches.kernels)
 
     def slices(self, positions: Sequence[int] | AnyArray) -> SliceList:
-        """Return the slices at some positions."""
         return SliceList(self._index, self._source, positions)
 
     def chain(self, kernel: int) -> Chain:
-        """Return the chain of a kernel."""
         return chain_from(self._index, self._launches, kernel)
 
     def launched(self, position: int) -> Launched:

@@ -180,13 +180,11 @@ def _inside(starts: AnyArray, begin: int, stop: int, start: int, end: int) -> tu
 
 
 def _slice_of(column: U32, low: int, high: int) -> tuple[int, int]:
-    """Return where the values [low, high) stand in a sorted column."""
     a, b = np.searchsorted(column, np.array([low, high], column.dtype))
     return int(a), int(b)
 
 
 def _flows(index: Index, slices: list[tuple[int, int]]) -> I64:
-    """Return the numbers of the flows from one of these slices to another."""
     ranges = sorted((a, b) for a, b in slices if a < b)
     begins, stops = (np.array(side, np.int64) for side in (zip(*ranges) if ranges else ((), ())))
     ordinals = [np.zeros(0, np.int64)]

@@ -78,7 +78,6 @@ class PacketWriter:
     is_begun: bool = False
 
     def packet(self, body: bytes) -> None:
-        """Write a packet."""
         flags = NEEDS if self.is_begun else NEEDS | CLEARED
         self.is_begun = True
         body += number_field(10, SEQUENCE) + number_field(13, flags)
@@ -208,8 +207,6 @@ class FlowEnds:
 
 @dataclass(frozen=True, eq=False)
 class SourceEvents:
-    """Writes the events of one source."""
-
     writer: PacketWriter
     scope: Scope
     source: int
@@ -322,7 +319,6 @@ class SourceEvents:
         return count
 
     def _named(self, table: str, rows: I64) -> tuple[AnyArray, AnyArray]:
-        """Return the fields of names and categories."""
         names = self.names[self.index.column(f"{table}.name")[rows]]
         categories = self.categories[self.index.column(f"{table}.category")[rows]]
         return number_rows(10, names), number_rows(3, categories)

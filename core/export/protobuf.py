@@ -26,7 +26,6 @@ def varint(number: int) -> bytes:
 
 
 def number_field(tag: int, number: int) -> bytes:
-    """Return a field that holds a whole number."""
     return varint(tag << 3) + varint(number)
 
 
@@ -36,12 +35,10 @@ def bytes_field(tag: int, data: bytes) -> bytes:
 
 
 def text_field(tag: int, text: str) -> bytes:
-    """Return a field that holds text."""
     return bytes_field(tag, text.encode("utf-8", "replace"))
 
 
 def double_field(tag: int, value: float) -> bytes:
-    """Return a field that holds a double."""
     return varint(tag << 3 | 1) + struct.pack("<d", value)
 
 
@@ -68,7 +65,6 @@ def number_rows(tag: int, numbers: I64) -> AnyArray:
 
 
 def double_rows(tag: int, values: AnyArray) -> AnyArray:
-    """Return a field that holds a double for each value."""
     return side_by_side(varint(tag << 3 | 1), values.astype("<f8").view(np.uint8).reshape(-1, 8))
 
 
@@ -85,6 +81,5 @@ def side_by_side(*columns: bytes | AnyArray) -> AnyArray:
 
 
 def row_bytes(rows: AnyArray) -> list[bytes]:
-    """Return each row of bytes as bytes."""
     data, width = rows.tobytes(), rows.shape[1]
     return [data[at : at + width] for at in range(0, len(data), width)]

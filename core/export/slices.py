@@ -97,12 +97,10 @@ class SliceRows:
         self._order = np.argsort(start, kind="stable")
 
     def __len__(self) -> int:
-        """Return how many slices there are."""
         return len(self._order)
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The keys of the columns of a row, in order."""
         return (*COLUMNS, "source") if len(self.trace.indexes) > 1 else COLUMNS
 
     def sort(self, key: str, descending: bool = True) -> None:
@@ -123,7 +121,6 @@ class SliceRows:
         self._order = self._order[sorted_rows(values[self._order], descending)]
 
     def positions(self, source: int) -> I64:
-        """Return the positions of the slices of a source, ascending."""
         return np.sort(self._positions[self._sources == source].astype(np.int64))
 
     def rows(self, limit: int | None = None) -> Iterator[tuple[Any, ...]]:

@@ -74,7 +74,6 @@ class PictureFrame:
         return cls(begin, end, width, edges)
 
     def x(self, time: float) -> float:
-        """Return where a time lies, in pixels."""
         return TITLES + (time - self.begin) / max(1, self.end - self.begin) * self.width
 
 
@@ -179,7 +178,6 @@ def _counter(trace: Trace, row: Row, frame: PictureFrame, y: int, clocks: Clocks
 
 
 def _text(x: float, y: float, text: str, kind: str, room: float) -> str:
-    """Return a text cut to its room in pixels."""
     words = safe(text)
     most = max(1, int(room / CHARACTER_WIDTH))
     words = words if len(words) <= most else words[: most - 1] + "…"

@@ -38,7 +38,6 @@ class Track:
 
     @property
     def title(self) -> str:
-        """The title of the lane, and which of its tracks this is."""
         return self.lane.title if not self.number else f"{self.lane.title} ({self.number + 1})"
 
 
@@ -79,7 +78,6 @@ def _tracks(index: Index, positions: I64) -> I64:
 
 
 def rows_of(index: Index, positions: I64) -> I64:
-    """Return the row numbers in which positions lie."""
     rows = index.rows
     numbers = np.flatnonzero((rows["kind"] == RowKind.SLICES) & (rows["count"] > 0))
     numbers = numbers[np.argsort(rows["first"][numbers], kind="stable")]

@@ -165,7 +165,6 @@ def exact(activity: Activity, busy: BusyTime, shifts: I64, window: tuple[int, in
 
 
 def _pearson(x: F64, y: F64, weight: I64, length: int) -> F64:
-    """Return the weighted correlation of each row of x and y."""
     total = weight.sum(axis=1).astype(np.float64)
     w = weight / np.where(total > 0, total, 1.0)[:, None]
     dx = x - (x * w).sum(axis=1, keepdims=True)

@@ -53,7 +53,6 @@ class WithCounters(TraceWithMore):
 
     @property
     def counter_source(self) -> int:
-        """The number of the source that is computed."""
         return len(self.own.indexes)
 
     @cached_property
@@ -229,7 +228,6 @@ def with_query_lane(trace: Trace, table: Table, title: str) -> WithCounters:
 
 
 def without_query_lane(trace: WithCounters, title: str) -> WithCounters:
-    """Return a trace without the lane of a query."""
     known = [one for one in trace.computed.counters if (one.kind, one.title) != (QUERY_LANE, title)]
     return WithCounters(trace.own, known, trace.device_clocks)
 
@@ -264,7 +262,6 @@ def _query_spans(table: Table) -> tuple[I64, I64]:
 
 
 def _whole_numbers(table: Table, key: str) -> list[int | None]:
-    """Return a column's whole numbers, None for what is none."""
     values = table.data[key]
     listed = values if isinstance(values, list) else values.tolist()
     is_number = [isinstance(value, int | float) and value == value for value in listed]

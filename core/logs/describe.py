@@ -33,7 +33,6 @@ LOGS = TableSchema(
 
 
 def logs_table(descriptions: Sequence[Mapping[str, Any]], scope: str) -> Table:
-    """Return a row for each description."""
     rows = [
         {
             column.key: ("" if column.unit == "text" else None)

@@ -49,7 +49,6 @@ class RangeEnergy:
 
     @property
     def joules(self) -> F64:
-        """Return the energies in joules."""
         return self.nanojoules / NANO
 
     @property

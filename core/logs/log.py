@@ -76,7 +76,6 @@ class TelemetryLog:
         raise KeyError(column)
 
     def first_of(self, device: str, kind: ColumnKind) -> Series | None:
-        """Return the device's first metric of a kind, or None."""
         entry = self.devices[device]
         return next((entry.series(column) for column in entry.values if column.kind is kind), None)
 

@@ -37,7 +37,6 @@ class LogLane:
 
     @property
     def column(self) -> LogColumn:
-        """The column of the log that it shows."""
         return self.series.column
 
 

@@ -20,7 +20,6 @@ class TraceWithMore(Trace):
     """A trace with further sources after its own; time and clocks are those of the trace."""
 
     def __init__(self, own: Trace, more: Sequence[Index]) -> None:
-        """Append more indexes to those of a trace."""
         self.own = own
         super().__init__([*own.indexes, *more], own.members, own.captures, own.open_capture)
         self.opens, self.answers = own.opens, own.answers

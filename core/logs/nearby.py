@@ -29,7 +29,6 @@ def nearby_logs(trace: Trace) -> list[Path]:
 
 
 def is_aiu_smi(path: Path) -> bool:
-    """Tell whether a file begins as aiu-smi's logs do."""
     try:
         with open(open_regular(path), "rb") as file:
             head = file.read(HEAD)

@@ -45,7 +45,6 @@ class PlacedLog:
 
     @property
     def name(self) -> str:
-        """The log's file name."""
         return Path(self.log.path).name
 
     def lag_s(self, clocks: Clocks, source: int) -> float:
@@ -129,7 +128,6 @@ class Overlay(TraceWithMore):
         return (*processes, *rest)
 
     def log_of(self, source: int) -> PlacedLog | None:
-        """Return the log behind a source, None for a file of the trace."""
         return self.placed[source - self._first_log] if source >= self._first_log else None
 
     def _remarks(self, one: PlacedLog) -> Iterator[str]:
@@ -149,11 +147,9 @@ class Overlay(TraceWithMore):
 
     @property
     def log_sources(self) -> range:
-        """The sources that are logs."""
         return range(self._first_log, len(self.indexes))
 
     def metric(self, source: int, row: int) -> LogLane | None:
-        """Return the metric behind a row of a log."""
         index = self.indexes[source]
         return index.metrics[row] if isinstance(index, LogIndex) else None
 

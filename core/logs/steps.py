@@ -63,13 +63,11 @@ class Card:
     interval_ns: int | None
 
     def statistics(self, kind: ColumnKind, named_range: NamedRange) -> Statistics | None:
-        """Return the statistics of the first metric of a kind, None where the log has none."""
         series = self.series.get(kind)
         return None if series is None else statistics(series, named_range.start, named_range.end)
 
     @property
     def power(self) -> Series | None:
-        """The power that the card drew."""
         return self.series.get(ColumnKind.POWER)
 
     @property

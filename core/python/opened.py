@@ -79,12 +79,10 @@ class OpenedTrace(AnalysisMethods):
     """
 
     def __init__(self, trace: Trace, reading: Selection) -> None:
-        """Hold a trace and how its times, steps and devices are read."""
         self._trace = trace
         self._reading = reading
 
     def __enter__(self) -> OpenedTrace:
-        """Return this trace."""
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -134,7 +134,6 @@ def write_sqlite(scope: Scope, out: Path, progress: ProgressCallback = no_progre
 
 
 def _copy(database: sqlite3.Connection, scope: Scope, out: Path, progress: ProgressCallback) -> int:
-    """Copy the views into tables of a new database."""
     database.execute("ATTACH ? AS file", [str(out)])
     database.execute("PRAGMA file.journal_mode = off")
     database.execute("PRAGMA file.synchronous = off")
@@ -198,7 +197,6 @@ class ArgumentValues:
         self._known: dict[str, str] = {}
 
     def flat(self, base: int, events: Iterable[EventArguments]) -> list[Any]:
-        """Return id, key and value of all arguments of some events, one after the other."""
         values: list[Any] = []
         for ordinal, arguments in events:
             number = base + ordinal

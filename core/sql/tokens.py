@@ -77,7 +77,6 @@ def tokens(query: str) -> Iterator[Token]:
 
 
 def argument_table(key: str) -> str:
-    """Return the name of the table that holds an argument."""
     return f"args {key}"
 
 

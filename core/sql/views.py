@@ -88,7 +88,6 @@ class QueryTables:
 
     @cached_property
     def _lanes(self) -> list[dict[int, Lane]]:
-        """By source and number the lanes."""
         lanes: list[dict[int, Lane]] = [{} for _ in self.trace.indexes]
         for lane in self.trace.lanes:
             lanes[lane.source][lane.number] = lane
@@ -146,7 +145,6 @@ class QueryTables:
         return expression.format(base=source << SOURCE_BITS, rank=number)
 
     def _nothing(self, view: str, columns: Sequence[str]) -> str:
-        """Return a SELECT of no row with the columns of a view."""
         texts = {
             "name",
             "short_name",
@@ -167,7 +165,6 @@ class QueryTables:
         return f"SELECT {', '.join(kinds)} WHERE 1 = 0"
 
     def _slice_arrays(self, source: int, columns: Sequence[str], positions: I64 | None) -> ArrayTable:
-        """Return the arrays that these columns are made of, of all slices or those at some positions."""
         index = self.trace.indexes[source]
         arrays = dict.fromkeys(array for key in columns if key in USES for array in USES[key]) or {
             "ordinal": None
@@ -437,7 +434,6 @@ def _one_kind(parts: Sequence[AnyArray]) -> AnyArray:
 
 
 def _row_numbers(index: Index) -> AnyArray:
-    """Return the row number of each slice by position."""
     rows = index.rows
     numbers = np.flatnonzero((rows["kind"] == RowKind.SLICES) & (rows["count"] > 0))
     numbers = numbers[np.argsort(rows["first"][numbers], kind="stable")]

@@ -20,7 +20,6 @@ class ArgumentColours:
     """Colour keys of slices by argument; alike for slices of one value."""
 
     def __init__(self) -> None:
-        """Know none yet."""
         self._known: dict[tuple[int, str, int], str] = {}
 
     def keys(self, trace: Trace, source: int, colour_by: str, positions: I64) -> list[str]:

@@ -10,16 +10,12 @@ from .runs import InstantCell, Run
 
 @dataclass(frozen=True)
 class SliceRow:
-    """A row of slices."""
-
     runs: tuple[Run, ...]
     has_bars: bool = False  # what has no label tells how busy it is by its height
 
 
 @dataclass(frozen=True)
 class InstantRow:
-    """A row of instants."""
-
     marks: tuple[InstantCell, ...]
 
 

@@ -23,7 +23,6 @@ def is_outside(lane: Lane, trace: Trace) -> bool:
 
 
 def toggle_fold(session: Session, line: Line, trace: Trace) -> Session:
-    """Return the session with what this line stands for folded or unfolded."""
     if line.kind is LineKind.QUIET:
         return replace(session, show_quiet=True)
     key = line.fold_key

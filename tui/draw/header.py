@@ -33,8 +33,6 @@ PIECE_STYLES: Mapping[PieceLook, str] = MappingProxyType({"bold": "bold", "warni
 
 
 class HeaderPiece(NamedTuple):
-    """A part of the header, and how it is drawn."""
-
     text: str
     look: PieceLook = ""
 
@@ -86,7 +84,6 @@ def header_of(
 
 
 def _fitting(pieces: Sequence[HeaderPiece], room: int) -> list[HeaderPiece]:
-    """Return the pieces that find room, each with the gap before it."""
     fitting = []
     for piece in pieces:
         size = GAP + cell_len(piece.text)

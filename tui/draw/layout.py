@@ -53,7 +53,6 @@ class _Block:
     frames: tuple[FoldedFrames, ...] = ()  # depths that one line stands for, which draws one of them
 
     def frames_at(self, depth: int) -> FoldedFrames | None:
-        """Return the frames among which a depth is folded."""
         return next((frames for frames in self.frames if depth in frames.depths), None)
 
 
@@ -235,7 +234,6 @@ class Layout:
         self._add_note()
 
     def _add_rank(self, rank: Process, content: Sequence[_ProcessLanes], session: Session) -> bool:
-        """Add the line that heads a rank, and tell whether it stands for all of it."""
         key = process_key(rank)
         unasked = not session.only and key not in session.unfolded and opens_folded(self.trace)
         folded = key in session.folded or unasked

@@ -51,7 +51,6 @@ class Line:
         return RowKey(lane_key(self.lane), max(0, self.depth))
 
     def holds(self, key: RowKey | None) -> bool:
-        """Tell whether a row is drawn on this line."""
         if key is None or (max(0, self.depth) != key.depth and key.depth not in self.frames):
             return False
         own = self.row_key

@@ -274,7 +274,6 @@ def _hidden_rows(line: Line) -> list[RowSpan]:
 
 
 def _folded_rows(line: Line, lane: Lane, drawn: int) -> list[RowSpan]:
-    """Return the rows that a line of folded frames stands for without drawing them."""
     first, frames = lane.rows.start, line.frames
     return [
         (lane.source, first + frames.start, first + drawn),

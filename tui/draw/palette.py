@@ -206,7 +206,6 @@ class Tones(NamedTuple):
 
     @classmethod
     def of(cls, surface: RGB, dark: bool, depth: Depth) -> Tones:
-        """Return the tones on a background."""
         strong = WHITE if dark else BLACK
         if depth is not Depth.STANDARD:
             accent = oklch(0.82, 0.13, 85) if dark else oklch(0.55, 0.14, 60)
@@ -254,7 +253,6 @@ class Palette:
         self._add_picture_styles(tones)
 
     def _add_text_styles(self, tones: Tones) -> None:
-        """Add the styles of titles, rulers and hints."""
         background = self._background
         self.blank = self._style(None, background)
         self.title = self._style(tones.far if self.depth is Depth.STANDARD else tones.middle, background)
@@ -270,7 +268,6 @@ class Palette:
         self.ruler = self._style(tones.far, background)
 
     def _add_cursor_styles(self, tones: Tones) -> None:
-        """Add the styles of the cursor and of the range."""
         accent = tones.accent
         self.cursor = self._style(accent, self._background, bold=True, reverse=not self.coloured)
         if self.coloured:
@@ -288,7 +285,6 @@ class Palette:
         )
 
     def _add_picture_styles(self, tones: Tones) -> None:
-        """Add the styles of step edges and of the minimap."""
         background = self._background
         self.step = self.style("annotation", Look.FAINT) if self.dark else self.title
         faint = self._base("counter")
@@ -306,7 +302,6 @@ class Palette:
         return len({id(style) for styles in (tuple(self._styles.values()), *tuples) for style in styles})
 
     def style(self, key: str, look: Look = Look.WHOLE) -> Style:
-        """Return the cached style of a colour key in a look."""
         style = self._styles.get((key, look))
         if style is None:
             style = self._styles[key, look] = self._new_style(key, look)

@@ -22,7 +22,6 @@ PRESETS = MappingProxyType(
 
 
 def preset_of(session: Session) -> str:
-    """Return the preset in force."""
     if session.preset in PRESETS:
         return session.preset
     return "everything" if session.devices_first else "file"
@@ -30,7 +29,6 @@ def preset_of(session: Session) -> str:
 
 @lru_cache(maxsize=4)
 def device_lanes(trace: Trace) -> frozenset[int]:
-    """Return the places of the lanes of devices, and of what is measured of them."""
     measured = (process.lanes for process in trace.processes if _is_measured(trace, process))
     return trace.device_lanes.union(*measured)
 

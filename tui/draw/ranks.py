@@ -70,5 +70,4 @@ def _by_head(trace: Trace, heads: Mapping[int, Process]) -> Iterator[Group]:
 
 
 def opens_folded(trace: Trace) -> bool:
-    """Tell whether ranks open as one line each."""
     return len(rank_heads(trace)) > FOLD_RANKS

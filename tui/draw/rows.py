@@ -119,7 +119,6 @@ class RowReader:
     # -- rows -----------------------------------------------------------------------------------------------
 
     def row(self, lane: Lane, depth: int, view: Viewport, clocks: Clocks, colour_by: str) -> DrawnRow:
-        """Return what one row of a lane shows."""
         number = lane.rows[depth]
         offset = clocks.offset(lane.source, lane.pid)
         key = (lane.source, number, view, offset, colour_by, *self._sought)
@@ -164,7 +163,6 @@ class RowReader:
 
     @property
     def left(self) -> Hits | None:
-        """What a filter left, as it is drawn."""
         return None if self._left is None else self._left.hits
 
     def _keep(self, key: tuple[object, ...], row: DrawnRow) -> DrawnRow:

@@ -40,8 +40,6 @@ class Run(NamedTuple):
 
 
 class InstantCell(NamedTuple):
-    """One cell of an instants row."""
-
     cell: int
     key: str
     instants: int
@@ -126,7 +124,6 @@ def _eighths(time: int, left: int, right: int, least: int, most: int) -> int:
 
 
 def run_at(runs: Iterable[Run], cell: int) -> Run | None:
-    """Return the run that covers a cell."""
     for run in runs:
         if run.left <= cell < run.right:
             return run

@@ -44,7 +44,6 @@ class SketchLine:
 
 
 def sketch_lines(sketch: Sketch) -> tuple[SketchLine, ...]:
-    """Return all lines in display order."""
     lines: list[SketchLine] = []
     for process in sketch.processes:
         lines.append(SketchLine(process))
@@ -53,7 +52,6 @@ def sketch_lines(sketch: Sketch) -> tuple[SketchLine, ...]:
 
 
 def line_of(lines: Sequence[SketchLine], key: RowKey | None) -> int | None:
-    """Return the place of a lane's line, None where there is none."""
     return None if key is None else next((y for y, line in enumerate(lines) if line.row_key == key), None)
 
 
@@ -68,7 +66,6 @@ def moved_focus(lines: Sequence[SketchLine], key: RowKey | None, by: int) -> Row
 
 
 def scroll_within(lines: Sequence[SketchLine], scroll: int, height: int) -> int:
-    """Return the scroll position kept within the lines."""
     return max(0, min(scroll, len(lines) - height))
 
 
@@ -141,5 +138,4 @@ def overview_levels(sketch: Sketch, width: int) -> list[int]:
 
 
 def ruler_segments(sketch: Sketch, session: Session, look: LineContext) -> list[Segment]:
-    """Return the ruler's line."""
     return ruler_lines(session, Origin(sketch.opening_span[0]), (), look, 1)[0]

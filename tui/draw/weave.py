@@ -22,7 +22,6 @@ class Weaver:
     """Draws the arrows of one trace; those of a selection are looked up once."""
 
     def __init__(self, reader: RowReader) -> None:
-        """Draw the arrows between the rows that this reader draws."""
         self.reader = reader
         self._of: tuple[Selectable | None, Arrows] = (None, Arrows())
 
@@ -48,7 +47,6 @@ class Weaver:
         return drawn
 
     def selected(self, selection: Selectable | None) -> Arrows:
-        """Return the arrows of a selection."""
         if selection != self._of[0]:
             trace, arrows = self.reader.trace, Arrows()
             if isinstance(selection, SliceId) and trace.find(selection) is not None:

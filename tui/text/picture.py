@@ -78,7 +78,6 @@ def picture(
 
 
 def _reader(trace: Trace, session: Session) -> RowReader:
-    """Return a reader that marks and hides what the session asks for."""
     reader = RowReader(trace)
     hits, left = (
         matches(trace, parse(text), session.clocks) if text else None

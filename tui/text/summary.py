@@ -237,7 +237,6 @@ def _counted(read_report: Mapping[str, Any], key: str) -> str:
 
 
 def _many(count: int, one: str, many: str | None = None) -> str:
-    """Return a count and what is counted, in its singular or plural."""
     return f"{format_count(count)} {one if count == 1 else many or one + 's'}"
 
 

@@ -40,7 +40,6 @@ class TableStyle:
         return TableStyle(self.width)
 
     def painted(self, colour: str, text: str) -> str:
-        """Return a text in a colour, where there are colours."""
         return f"{colour}{text}{PLAIN}" if self.is_coloured and text else text
 
 
@@ -160,7 +159,6 @@ def _fitted(
 
 
 def _line(cells: list[str], columns: tuple[Column, ...], sizes: list[int]) -> str:
-    """Return cells side by side, each as wide as its column."""
     parts = []
     for text, column, size in zip(cells, columns, sizes):
         if cell_len(text) > size:
