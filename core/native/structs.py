@@ -12,8 +12,6 @@ GAP_TEXT = 64
 
 
 class GapStruct(ctypes.Structure):
-    """struct tl_gap."""
-
     _fields_ = [
         ("text", c_uint8 * (GAP_TEXT + 8)),
         ("mask", c_uint64),

@@ -161,7 +161,6 @@ class SliceList:
     """Slices of one source in a given order: lists and arrays with a value for each, read when asked for."""
 
     def __init__(self, index: Index, source: int, positions: Sequence[int] | AnyArray) -> None:
-        """Hold the slices at these positions."""
         self.source, self.positions = source, np.asarray(positions, np.int64)
         self._index = index
 
@@ -178,7 +177,6 @@ class SliceList:
 
     @property
     def categories(self) -> list[str]:
-        """Their categories."""
         numbers = self._index.column("slices.category")[self.positions].tolist()
         return [self._index.categories[number] for number in numbers]
 

@@ -44,7 +44,6 @@ class Text:
     ignore_case: bool = False
 
     def __call__(self, value: str) -> bool:
-        """Tell whether a text fits."""
         if self.how == "in":
             return self.text.lower() in value.lower()
         if self.how == "is":

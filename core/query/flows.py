@@ -65,7 +65,6 @@ def first_into(targets: AnyArray, order: AnyArray, position: int) -> int:
 
 
 def flow(index: Index, number: int) -> Flow:
-    """Return one flow by its number."""
     source = int(index.column("flows.source")[number])
     target = int(index.column("flows.target")[number])
     return Flow(

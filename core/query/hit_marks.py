@@ -29,7 +29,6 @@ class HitMarks:
     """The hits of one search, by the rows that lines stand for."""
 
     def __init__(self, hits: Hits) -> None:
-        """Mark these hits."""
         self.hits = hits
         self._cache: OrderedDict[tuple[RowSpan, ...], tuple[I64, I64]] = OrderedDict()
         self._bytes = 0

@@ -113,7 +113,6 @@ def _overflow_title(index: Index, entry: AnyArray, tid: str, name: str) -> str:
 
 
 def make_row(index: Index, lane: Lane, number: int) -> Row:
-    """Return the row with a number in the source's table, which lies in this lane."""
     entry = index.rows[number]
     kind = RowKind(int(entry["kind"]))
     return Row(

@@ -365,7 +365,6 @@ def _is_shared(index: Index, correlation: int) -> bool:
 
 
 def _processes_with(index: Index, categories: Container[str]) -> set[int]:
-    """Return the numbers of the processes that have slices of these categories."""
     numbers = np.flatnonzero(_mask(index, categories))
     kinds = index.column("row_categories")
     processes = set()

@@ -102,7 +102,6 @@ def locate_slice(index: Index, position: int) -> tuple[int, int]:
 
 
 def lanes_of(index: Index, positions: AnyArray) -> I64:
-    """Return the lane number of each slice."""
     rows = index.rows[index.rows["kind"] == RowKind.SLICES]
     rows = rows[np.argsort(rows["first"], kind="stable")]
     row = np.searchsorted(rows["first"], np.asarray(positions, np.uint64), "right") - 1

@@ -22,13 +22,11 @@ class RowColumns:
     """The rows of a lane, topmost first: arrays with a value for each row."""
 
     def __init__(self, index: Index, numbers: range) -> None:
-        """Look at the rows with these numbers."""
         self._index = index
         self._rows = index.rows[numbers.start : numbers.stop]
 
     @property
     def are_slices(self) -> AnyArray:
-        """Whether a row holds slices."""
         holds: AnyArray = self._rows["kind"] == RowKind.SLICES
         return holds
 

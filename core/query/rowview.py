@@ -80,7 +80,6 @@ class RowView:
     """
 
     def __init__(self, index: Index, row_number: int, indices: I64) -> None:
-        """Compact the slices at these indices within a row."""
         self.indices = indices
         self.hidden = int(index.rows[row_number]["count"]) - len(indices)
         self._left = _Compacted(index, row_number, indices)
@@ -120,7 +119,6 @@ class RowViews:
     """The views of rows under one filter, created on first use; their memory is bounded."""
 
     def __init__(self, hits: Hits, cache_bytes: int = CACHE_BYTES) -> None:
-        """Serve views of the rows of a trace under the filter that has these hits."""
         self.hits = hits
         self._cache_bytes = cache_bytes
         self._views: OrderedDict[tuple[int, int], RowView] = OrderedDict()
@@ -143,7 +141,6 @@ class RowViews:
         return Cells(count, longest, category, np.maximum(busy, 0))
 
     def of(self, source: int, row_number: int) -> RowView:
-        """Return the view of one row of slices."""
         key = source, row_number
         view = self._views.get(key)
         if view is not None:

@@ -72,7 +72,6 @@ def scanned(job: ScanJob, cancelled: CancelledCallback = never) -> Iterator[Scan
 
 
 def here(job: ScanJob, cancelled: CancelledCallback = never) -> Iterator[ScanStep]:
-    """Do a job in this process."""
     search = Search(job.index, job.titles, job.rank, job.filter, cancelled)
     sure, unsure = search.by_columns()
     candidates = unsure

@@ -37,7 +37,6 @@ class RowsByPosition:
         self.firsts = rows["first"][self.numbers].astype(np.int64)
 
     def of(self, positions: I64) -> I64:
-        """Return the row numbers in which positions lie."""
         rows: I64 = self.numbers[np.searchsorted(self.firsts, positions, "right") - 1]
         return rows
 

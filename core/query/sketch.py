@@ -89,7 +89,6 @@ class Sketch:
 
     @property
     def clocks(self) -> Clocks:
-        """The clocks that it opens with."""
         return Clocks()
 
     def span_at(self, clocks: Clocks) -> tuple[int, int]:

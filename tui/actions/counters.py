@@ -23,12 +23,10 @@ def base_of(trace: Trace) -> Trace:
 
 
 def with_base(trace: Trace, base: Trace) -> Trace:
-    """Return a trace with its logs on top of another base trace."""
     return Overlay(base, trace.placed) if isinstance(trace, Overlay) else base
 
 
 def computed_lanes(trace: Trace, kind: str) -> list[LaneKey]:
-    """Return the computed lanes of a kind."""
     base = base_of(trace)
     if not isinstance(base, WithCounters):
         return []

@@ -113,7 +113,6 @@ def lane_change_text(command_id: str, before: Session, now: Session, layout: Lay
 
 
 def fold_process(trace: Trace, session: Session, layout: Layout, height: int) -> Session:
-    """Fold or open the process that the focused lane belongs to."""
     session = with_focus(session, layout, height)
     line = focused_line(layout, session)
     if line.process is None:
@@ -267,7 +266,6 @@ def hidden_things(trace: Trace, session: Session) -> list[HiddenThing]:
 
 
 def shown_again(trace: Trace, session: Session, things: Sequence[HiddenThing], height: int) -> Session:
-    """Show hidden things again."""
     for thing in things:
         if thing.kind == "only":
             session = replace(session, only="")

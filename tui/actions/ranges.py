@@ -102,7 +102,6 @@ def _noted(scene: Scene) -> tuple[int, int] | None:
 
 
 def without_range(session: Session) -> Session:
-    """Drop the range."""
     return replace(session, range=None, anchor=None)
 
 

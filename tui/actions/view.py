@@ -36,9 +36,7 @@ class Timeline(Protocol):
         ...
 
     @property
-    def clocks(self) -> Clocks:
-        """The clocks that it opens with."""
-        ...
+    def clocks(self) -> Clocks: ...
 
     def span_at(self, clocks: Clocks) -> tuple[int, int]:
         """Return the first and last ns of everything under these clocks."""
@@ -112,7 +110,6 @@ def panned(trace: Timeline, session: Session, share: float) -> Session:
 
 
 def _zoom(factor: float) -> Move:
-    """Return the move that zooms by a factor about the cursor."""
     return lambda trace, session: zoomed(trace, session, factor, keep_cursor(session).cursor)
 
 

@@ -53,13 +53,10 @@ class Printout:
 
 
 def named_command(name: str) -> click.Command:
-    """Return the command of an analysis by its name."""
     return analysis_command(BY_NAME[name])
 
 
 def analysis_command(row: Analysis) -> click.Command:
-    """Return the command of an analysis."""
-
     def command(request: Request, **options: Any) -> None:
         _check(row, request, options)
         if row.limits != "rows":

@@ -125,17 +125,14 @@ class LimitOutcome:
 
     @property
     def is_kept(self) -> bool:
-        """Whether the metric keeps the limit."""
         return self.limit.is_kept(self.metric)
 
     @property
     def result(self) -> CheckResult:
-        """The outcome in words."""
         return CheckResult(self.limit.metric, self.limit.text(self.metric), not self.is_kept)
 
     @property
     def row(self) -> dict[str, object]:
-        """The outcome as a row of JSON."""
         bound = "max" if self.limit.at_most else "min"
         return {
             "metric": self.limit.metric,

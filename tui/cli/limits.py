@@ -63,7 +63,6 @@ class Limit:
         return metric.value <= self.value if self.at_most else metric.value >= self.value
 
     def text(self, metric: Metric) -> str:
-        """Return the limit and the metric in words."""
         from tracelane.core.export.formats import text_in_unit
         from tracelane.core.tables.schema import Column
 

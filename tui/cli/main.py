@@ -65,7 +65,6 @@ class CommandGroup(click.Group):
         return files_and(super().shell_complete(ctx, incomplete), incomplete)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a command by name."""
         if not is_command(cmd_name):
             return None
         if cmd_name not in READING + MAKING:

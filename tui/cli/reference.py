@@ -41,7 +41,6 @@ def commands_reference() -> str:
 
 
 def exit_code_table() -> str:
-    """Return all exit codes as a Markdown table."""
     rows = [f"| {code} | {meaning} |\n" for code, meaning in EXIT_CODES.items()]
     return "".join(["| exit code | when |\n", "|---|---|\n", *rows])
 
@@ -94,7 +93,6 @@ def _common_options(commands: Mapping[str, click.Command], ctx: click.Context) -
 
 
 def _options(command: click.Command, ctx: click.Context) -> Iterator[tuple[str, Record]]:
-    """Give the long name and the help of each option of a command."""
     for one in command.params:
         is_listed = isinstance(one, click.Option) and not NOT_LISTED & set(one.opts)
         if is_listed and (record := one.get_help_record(ctx)) is not None:
@@ -114,5 +112,4 @@ def _prose(paragraph: str) -> str:
 
 
 def _cell(text: str) -> str:
-    """Return text that stands in one cell of a Markdown table."""
     return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")

@@ -12,8 +12,6 @@ import click
 
 
 class BoundedNumber(click.ParamType[float]):
-    """A finite number within bounds."""
-
     name = "number"
 
     def __init__(self, least: float | None = None, most: float | None = None) -> None:
@@ -40,8 +38,6 @@ class BoundedNumber(click.ParamType[float]):
 
 
 class WholeNumber(BoundedNumber):
-    """A whole number within bounds."""
-
     name = "whole number"
 
     def __init__(self, least: int = 0, most: int = 10**18) -> None:

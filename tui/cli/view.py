@@ -196,7 +196,6 @@ def _check_lanes(expression: str | None) -> None:
 
 
 def _with_logs(trace: Trace, logs: tuple[str, ...], options: LogOptions) -> Trace:
-    """Return the trace with logs laid over it."""
     if not logs:
         return trace
     from tracelane.core.logs.opening import open_overlay

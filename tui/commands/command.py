@@ -48,7 +48,6 @@ class Command:
 
     @property
     def typed_name(self) -> str:
-        """The name that is typed on the command line."""
         return self.typed or self.id
 
     @property

@@ -51,7 +51,6 @@ class LaneCanvas(Widget, can_focus=True):
     """
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
-        """Make an empty canvas."""
         super().__init__(id=id, classes=classes)
         self.eighths: bool | None = None  # whether the user wants slice edges in eighths of a cell
         self._trace: Trace | None = None
@@ -104,7 +103,6 @@ class LaneCanvas(Widget, can_focus=True):
         return look_of(self).area
 
     def line_at(self, y: int) -> Line | None:
-        """Return the line shown at a line of the widget."""
         return self._lines[y] if 0 <= y < len(self._lines) else None
 
     # -- drawing --------------------------------------------------------------------------------------------
@@ -143,7 +141,6 @@ class LaneCanvas(Widget, can_focus=True):
         return strips
 
     def render_line(self, y: int) -> Strip:
-        """Draw one line."""
         width = self.size.width
         if self._session is None or self._reader is None or self._look is None or y >= len(self._lines):
             return Strip.blank(width, self.rich_style)
@@ -271,12 +268,10 @@ class LaneCanvas(Widget, can_focus=True):
         self._wheel(event, 1)
 
     def on_mouse_scroll_left(self, event: events.MouseScrollLeft) -> None:
-        """Pan left."""
         event.stop()
         self.post_message(Panned(-WHEEL_PAN))
 
     def on_mouse_scroll_right(self, event: events.MouseScrollRight) -> None:
-        """Pan right."""
         event.stop()
         self.post_message(Panned(WHEEL_PAN))
 

@@ -25,7 +25,6 @@ class Minimap(Widget):
     """
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
-        """Make an empty minimap."""
         super().__init__(id=id, classes=classes)
         self._trace: Trace | None = None
         self._session: Session | None = None
@@ -47,7 +46,6 @@ class Minimap(Widget):
         self.refresh()
 
     def render_line(self, y: int) -> Strip:
-        """Draw one line."""
         if self._trace is None or self._session is None:
             return Strip.blank(self.size.width, self.rich_style)
         if not self._strips or self._drawn_size != self.size:
@@ -72,7 +70,6 @@ class Minimap(Widget):
         return (view.edge(cell) + view.edge(cell + 1)) // 2
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
-        """Move the view to the mouse."""
         if event.button == 1:
             self._dragging = True
             self.capture_mouse()
@@ -89,11 +86,9 @@ class Minimap(Widget):
         self.release_mouse()
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        """Zoom in about the mouse."""
         event.stop()
         self.post_message(Zoomed(ZOOM_STEP, self._time(event.x)))
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        """Zoom out about the mouse."""
         event.stop()
         self.post_message(Zoomed(1 / ZOOM_STEP, self._time(event.x)))

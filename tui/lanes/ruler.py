@@ -73,7 +73,6 @@ class Ruler(Widget):
         return self._wanted_height()
 
     def render_line(self, y: int) -> Strip:
-        """Draw one line."""
         if self._trace is None or self._session is None:
             return Strip.blank(self.size.width, self.rich_style)
         if not self._strips or self._drawn_size != self.size:

@@ -45,7 +45,6 @@ class SketchCanvas(Widget, can_focus=True):
         cells: int
 
     def __init__(self) -> None:
-        """Make an empty canvas."""
         super().__init__()
         self._sketch = Sketch.empty()
         self._session: Session | None = None
@@ -72,7 +71,6 @@ class SketchCanvas(Widget, can_focus=True):
         self._look = look_of(self)
 
     def render_line(self, y: int) -> Strip:
-        """Draw one line."""
         session, look, width = self._session, self._look, self.size.width
         if session is None or look is None or not self.lines:
             return Strip.blank(width, self.rich_style)

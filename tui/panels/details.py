@@ -269,7 +269,6 @@ def _chain(links: list[Link], identity: SliceId) -> tuple[ChainPart, ...]:
 
 
 def name_of(trace: Trace, identity: SliceId) -> str:
-    """Return the short name of a slice."""
     row = trace.find(identity)
     return "" if row is None else trace.label(*row)
 
@@ -279,8 +278,6 @@ def name_of(trace: Trace, identity: SliceId) -> str:
 
 @dataclass(frozen=True)
 class DetailsStyles:
-    """The styles of the panel."""
-
     title: Style
     label: Style
     jump: Style
@@ -402,7 +399,6 @@ def reading_title(reading: Reading) -> str:
 
 
 def reading_fields(trace: Overlay, stamps: TimeWriter, thing: Thing, reading: Reading) -> list[Field]:
-    """Return a reading's fields."""
     column = reading.metric.column
     least, most = reading.metric.series.bounds or (0.0, 0.0)
     fields = [

@@ -35,7 +35,6 @@ class FindingsPane(Vertical):
     """
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
-        """Make an empty pane."""
         super().__init__(id=id, classes=classes)
         self._says_scope = False  # whether the line speaks of what is shown
         self.findings: Findings | None = None
@@ -56,7 +55,6 @@ class FindingsPane(Vertical):
 
     @property
     def finding(self) -> Finding | None:
-        """The finding under the cursor."""
         row = self.table.row
         return None if row is None or self.findings is None else self.findings.findings[row]
 
@@ -117,7 +115,6 @@ class FindingsPane(Vertical):
 
 
 def finding_columns(findings: Findings) -> list[ColumnView]:
-    """Return the columns of the list."""
     rows = findings.findings
     claims = np.array([0 if finding.note else finding.claimed_ns for finding in rows], np.int64)
     return [

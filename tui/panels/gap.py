@@ -17,7 +17,6 @@ from .fields import Field, jump_to
 
 
 def gap_title(thing: Thing) -> str:
-    """Return the title of a gap."""
     return f"gap of {format_ns(thing.end - thing.start)}"
 
 

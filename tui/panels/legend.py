@@ -17,7 +17,6 @@ GAP = 2
 
 
 def legend_text(trace: Trace, palette: Palette, glyphs: Glyphs, width: int) -> Text:
-    """Return the legend for a width in cells."""
     width = max(10, width)
     entries = []
     for category in trace.drawn_categories[:MOST_CATEGORIES]:

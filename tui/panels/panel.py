@@ -140,7 +140,6 @@ def _link(text: str, name: str, style: str = "") -> Text:
 
 
 def new_pane(name: str) -> Widget:
-    """Return a new, empty pane for a panel."""
     if name == "findings":
         return FindingsPane(id=name)
     if name == "problems":
@@ -177,7 +176,6 @@ class Panel(Vertical):
         yield new_pane(self._chosen)
 
     def choose(self, name: str) -> None:
-        """Show a panel by its name."""
         self._chosen = name
         if not self.is_attached:  # the viewer closes
             return
@@ -216,7 +214,6 @@ class Panel(Vertical):
         return known | self.absent | ({QUERY, "hits"} - tables.keys())
 
     def body(self, name: str) -> Widget:
-        """Return the widget of a panel."""
         pane = self.query_one(f"#{name}")
         if isinstance(pane, TablePane):
             return pane.first_focus

@@ -57,7 +57,6 @@ class TablePane(Vertical):
     """
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
-        """Make an empty pane."""
         super().__init__(id=id, classes=classes)
         self._says_scope = False  # whether the line speaks of what is shown
         self.shown_table: Table | None = None
@@ -75,7 +74,6 @@ class TablePane(Vertical):
         return None
 
     def compose(self) -> ComposeResult:
-        """Make line and table."""
         yield Bar()
         yield self.table
 

@@ -59,7 +59,6 @@ class TreePane(TablePane):
         row: int
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
-        """Make an empty pane."""
         super().__init__(id=id, classes=classes)
         self.flame = Flame()
         self._first = 0  # the row of the tree that the table's first one is

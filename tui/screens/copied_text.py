@@ -32,7 +32,6 @@ class CopiedText(AnswerScreen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,enter,y", "dismiss", "Close", show=False)]
 
     def __init__(self, title: str, text: str) -> None:
-        """Show a text of several lines under a title."""
         super().__init__()
         self._heading = title
         self._text = text

@@ -23,7 +23,6 @@ class FileList(Widget, can_focus=True):
     """
 
     def __init__(self, lines: Sequence[Text]) -> None:
-        """Show these lines."""
         super().__init__()
         self._lines = tuple(lines)
 
@@ -63,6 +62,5 @@ class FilesScreen(Screen[None]):
         yield MessageLine()
 
     def show(self, header: Sequence[Text], lines: Sequence[Text]) -> None:
-        """Show how far the work is."""
         self.query_one("#header", Bar).pieces = tuple(header)
         self.query_one(FileList).show(lines)

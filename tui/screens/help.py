@@ -207,7 +207,6 @@ class HelpScreen(AnswerScreen[str | None]):
         self._answer(self.query_one(VirtualTable).row)
 
     def on_virtual_table_row_chosen(self, event: VirtualTable.RowChosen) -> None:
-        """Answer with the row clicked."""
         event.stop()
         if event.is_current:
             self._answer(event.row)

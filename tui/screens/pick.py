@@ -51,6 +51,5 @@ class PickScreen(AnswerScreen[int | None]):
             table.focus()
 
     def on_virtual_table_row_chosen(self, event: VirtualTable.RowChosen) -> None:
-        """Answer with the row."""
         event.stop()
         self.dismiss(event.row)

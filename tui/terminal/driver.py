@@ -54,7 +54,6 @@ class TerminalDriver(LinuxDriver):
     def __init__(
         self, app: App[Any], *, debug: bool = False, mouse: bool = True, size: tuple[int, int] | None = None
     ) -> None:
-        """Take the terminal of this process."""
         super().__init__(app, debug=debug, mouse=mouse, size=size)
         self.pace = Pace()
         self._screen = ScreenDiff()
@@ -134,7 +133,6 @@ class TerminalDriver(LinuxDriver):
     # -- job control ----------------------------------------------------------------------------------------
 
     def suspend_application_mode(self) -> None:
-        """Give the terminal back."""
         super().suspend_application_mode()
         self._suspended = True
 
@@ -190,7 +188,6 @@ class Output:
         return self._file.fileno()
 
     def write(self, text: str) -> None:
-        """Write a text."""
         try:
             self._file.write(text)
         except OSError:

@@ -64,7 +64,6 @@ class Screen:
 
     @property
     def look(self) -> LineContext:
-        """How lines are drawn on it."""
         titles = title_cells(self.width)
         background = int(self.surface.background[1:], 16).to_bytes(3, "big")
         rgb = (background[0], background[1], background[2])

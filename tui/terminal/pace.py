@@ -48,7 +48,6 @@ class Pace:
         return PATIENCE_WITH_KNOWN_S if self._answers else PATIENCE_S
 
     def count_question(self) -> None:
-        """Count a question."""
         with self._changed:
             self._questions.append(monotonic())
 

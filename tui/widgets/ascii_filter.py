@@ -13,7 +13,6 @@ class AsciiFilter(LineFilter):
     """Replaces every character beyond ASCII by one that looks like it, else by a question mark per cell."""
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
-        """Return the segments in ASCII."""
         return [
             segment
             if segment.text.isascii()

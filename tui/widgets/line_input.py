@@ -28,7 +28,6 @@ class LineInput(Input):
             await self.run_action(bindings[0].action)
 
     def insert(self, text: str, index: int) -> None:
-        """Insert a text at a place."""
         super().insert(safe(text), index)
 
     def replace(self, text: str, start: int, end: int) -> None:

@@ -100,7 +100,6 @@ class Prompt(Horizontal):
         """The line was closed without an answer."""
 
     def __init__(self, *, id: str | None = None) -> None:
-        """Make a hidden prompt."""
         super().__init__(id=id)
         self._purpose = ""
         self._before: dict[str, list[str]] = {}

@@ -139,7 +139,6 @@ class VirtualTable(ScrollView, can_focus=True):
 
     @property
     def row_count(self) -> int:
-        """How many rows there are."""
         return len(self._order)
 
     @property
@@ -183,7 +182,6 @@ class VirtualTable(ScrollView, can_focus=True):
     # -- watch ----------------------------------------------------------------------------------------------
 
     def validate_cursor(self, cursor: int) -> int:
-        """Keep the cursor on a row."""
         return max(0, min(cursor, len(self._order) - 1))
 
     def watch_cursor(self, cursor: int) -> None:
@@ -342,7 +340,6 @@ class VirtualTable(ScrollView, can_focus=True):
     # -- actions --------------------------------------------------------------------------------------------
 
     def action_move(self, by: int) -> None:
-        """Move the cursor by rows."""
         self.cursor += by
 
     def action_page(self, by: int) -> None:

@@ -40,16 +40,13 @@ class TextPane(VerticalScroll, can_focus=True):
 
         @property
         def control(self) -> TextPane:
-            """The pane."""
             return self.pane
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
-        """Make an empty pane."""
         super().__init__(id=id, classes=classes)
         self._cells = 0
 
     def compose(self) -> ComposeResult:
-        """Make the text."""
         yield Static()
 
     @property
