@@ -29,8 +29,6 @@ class Glyphs:
     edge: str  # left edge of a slice that touches one of its own colour
     instant: str
     instants: str  # more than nine in a cell
-    opening: str  # first and last cell of a slice without colours
-    closing: str
     single: str  # a slice of one cell without colours
     cursor: str
     rule: str
@@ -44,8 +42,6 @@ class Glyphs:
     lefts: str  # nine widths of a cell, from empty to full, from the left
     separator: str  # between titles and the time area
     thumb: str  # the same beside the lines that a scrollbar's thumb takes
-    bracket_left: str
-    bracket_right: str
 
     @property
     def ascii(self) -> bool:
@@ -70,8 +66,6 @@ UNICODE = Glyphs(
     edge="▏",
     instant="▾",
     instants="*",
-    opening="[",
-    closing="]",
     single="│",
     cursor="▼",
     rule="─",
@@ -85,8 +79,6 @@ UNICODE = Glyphs(
     lefts=" ▏▎▍▌▋▊▉█",
     separator="│",
     thumb="┃",
-    bracket_left="[",
-    bracket_right="]",
 )
 ASCII = Glyphs(
     name="ascii",
@@ -105,8 +97,6 @@ ASCII = Glyphs(
     edge="|",
     instant="v",
     instants="*",
-    opening="[",
-    closing="]",
     single="|",
     cursor="V",
     rule="-",
@@ -120,8 +110,6 @@ ASCII = Glyphs(
     lefts=" ....####",
     separator="|",
     thumb="#",
-    bracket_left="[",
-    bracket_right="]",
 )
 
 

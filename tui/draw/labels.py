@@ -98,8 +98,8 @@ def _plain(character: str) -> str:
 
 
 @lru_cache(maxsize=2048)
-def padded(text: str, width: int, ellipsis: str = "…", filler: str = " ") -> str:
+def padded(text: str, width: int, ellipsis: str = "…") -> str:
     """Return a label for a run: one cell of air at its left where there is room for it."""
     if width >= cell_len(text) + 2:
-        return " " + fit(text, width - 1, ellipsis, filler)
-    return fit(text, width, ellipsis, filler)
+        return " " + fit(text, width - 1, ellipsis)
+    return fit(text, width, ellipsis)

@@ -162,8 +162,8 @@ def overview_line(
     bars = [glyphs.bars[max(0, level)] for level in levels]
     inside = bars[left:right]
     if not palette.coloured or (not palette.shaded and len(inside) < len(bars)):
-        inside[0] = glyphs.bracket_left
-        inside[-1] = glyphs.bracket_right
+        inside[0] = "["
+        inside[-1] = "]"
     parts = [
         Segment(fit(title, look.titles - 1, glyphs.ellipsis), palette.dim),
         Segment(glyphs.separator, palette.line),

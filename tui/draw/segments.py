@@ -216,8 +216,8 @@ def _bracketed(run: Run, glyphs: Glyphs) -> str:
 
 @lru_cache(maxsize=2048)
 def _bracketed_text(width: int, label: str, flags: int, glyphs: Glyphs) -> str:
-    opening = "" if flags & OPEN_LEFT else glyphs.opening
-    closing = "" if flags & OPEN_RIGHT else glyphs.ragged if flags & RAGGED else glyphs.closing
+    opening = "" if flags & OPEN_LEFT else "["
+    closing = "" if flags & OPEN_RIGHT else glyphs.ragged if flags & RAGGED else "]"
     if width == 1:
         return glyphs.single
     body = width - len(opening) - len(closing)
