@@ -277,3 +277,11 @@ def test_wall_times_are_read_in_a_zone(tmp_path: Path, capsys: pytest.CaptureFix
     assert len(more) > len(rows)
     assert main([*start, "--tz", "Nowhere/None"]) == 64
     assert "no time zone" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("name", "options"), commands().items())
+def test_an_option_has_one_spelling(name: str, options: set[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """No command understands a long name that its help does not print."""
+    assert main([*name.split(), "--help"]) == 0
+    printed = capsys.readouterr().out
+    assert not [option for option in options if option.startswith("--") and option not in printed]
