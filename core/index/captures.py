@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..base.units import format_count
-from ..remote.files import is_url
+from ..read.remote_files import is_url
 from .file_facts import FileFacts
 from .file_names import SECOND, NameFacts, axes_text, name_facts, rank_in, ranks_by_axes
 

@@ -14,9 +14,9 @@ from typing import Any
 from ..base.errors import TracelaneError
 from ..base.private import read_private
 from ..read.envelope import EnvelopeReader
+from ..read.remote_files import is_url
 from ..read.source import Source, TextStream
 from ..read.window import Window
-from ..remote.files import is_url
 from .cache import cache_root, index_key
 from .file_names import is_worker, name_facts
 from .version import FORMAT_VERSION, MANIFEST

@@ -11,8 +11,8 @@ import numpy as np
 from ..base.children import ChildrenError
 from ..base.errors import CacheError, TracelaneError, UnreadableError
 from ..base.progress import Progress
+from ..read.remote_files import is_url
 from ..read.source import current_source
-from ..remote.files import is_url
 from .captures import Member
 from .choice import ResolvedFiles
 from .format import TABLES

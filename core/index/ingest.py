@@ -12,8 +12,8 @@ from ..base.children import ChildrenError, serves_decoding
 from ..base.errors import CacheError, Cancelled, DamagedIndexError, WrongIndexError
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
 from ..base.threads import BackgroundThread
+from ..read.remote_files import is_url
 from ..read.source import Source
-from ..remote.files import is_url
 from .cache import IndexLocation, discard, locate
 from .cached import touch
 from .changes import unfinished_note

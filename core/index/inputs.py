@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from ..base.errors import UnreadableError
-from ..remote.files import (
+from ..read.remote_files import (
     RemoteStatus,
     each_at_once,
     is_url,
@@ -19,7 +19,7 @@ from ..remote.files import (
     shown_url,
     url_name,
 )
-from ..remote.web import WEB
+from ..read.web import WEB
 
 TRACE_ENDINGS = (".json", ".json.gz", ".json.zip", ".json.zst", ".trace", ".trace.gz", ".pt.trace")
 STDIN = "-"

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..base.errors import TracelaneError, UnreadableError
 from ..base.progress import CancelledCallback, ProgressCallback, never, no_progress
 from ..read.problem import has_no_event_array
+from ..read.remote_files import each_at_once, is_url
 from ..read.source import Source, open_source
-from ..remote.files import each_at_once, is_url
 from .cache import locate
 from .cached import touch
 from .captures import Capture, Member, captures_of, members_of

@@ -8,10 +8,10 @@ from typing import Any
 
 from ..base.arrays import U8
 from ..base.errors import UnreadableError
-from ..remote.files import RemoteFile, answers_ranges, remote_status, shown_url
-from ..remote.web import FileVersion
 from .problem import Problem
+from .remote_files import RemoteFile, answers_ranges, remote_status, shown_url
 from .source import HEAD, Fingerprint, Source, forms_of
+from .web import FileVersion
 
 
 @dataclass(frozen=True)

@@ -20,10 +20,10 @@ from typing import IO, Any, TypeAlias
 
 from ..base.errors import Cancelled, UnreadableError
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
-from ..remote.files import RemoteFile, is_url
 from .inflate import GzipReader, Openable, PlainReader, RawReader, Utf16Reader, zip_reader, zstd_reader
 from .local_file import LocalFile
 from .problem import Problem
+from .remote_files import RemoteFile, is_url
 
 HEAD = 64 * 1024
 """Bytes at either end that go into the fingerprint."""

@@ -20,7 +20,7 @@ from typing import IO, Any
 
 from ..base.errors import TracelaneError, UnreadableError
 from ..base.private import reason_of
-from ..remote.files import (
+from ..read.remote_files import (
     Item,
     Result,
     each_at_once,

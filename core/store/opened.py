@@ -12,7 +12,7 @@ import numpy as np
 from ..base.arrays import I64
 from ..base.errors import UnreadableError
 from ..index.captures import ranks_text
-from ..remote.files import is_url
+from ..read.remote_files import is_url
 from ..tables.alignment import NONE, Alignment, RankClock, fitted_offsets
 from ..tables.collectives import AIU, DEVICE, HOST, Collectives, Matched, match, no_collectives
 from ..tables.groups import concatenated

@@ -20,8 +20,8 @@ from ..base.progress import ProgressCallback, no_progress
 from ..base.units import format_ns
 from ..index.ingest import ingest_index
 from ..index.options import DEFAULT_OPTIONS, IndexOptions
+from ..read.remote_files import is_url, url_in
 from ..read.source import open_source, spooled_source
-from ..remote.files import is_url, url_in
 from ..tables.kinds import KERNEL_TYPES
 from ..tables.rank_groups import HOST, rank_groups
 from ..tables.skew import Skew

@@ -84,7 +84,7 @@ def bucket() -> Iterator[str]:
         "AWS_SECRET_ACCESS_KEY": "nothing",
         "AWS_DEFAULT_REGION": "us-east-1",
     }
-    from tracelane.core.remote.files import file_system
+    from tracelane.core.read.remote_files import file_system
 
     try:
         with patch.dict(os.environ, environment):

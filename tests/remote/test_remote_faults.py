@@ -17,7 +17,7 @@ from tracelane.core.index.cache import BUILDING
 from tracelane.core.index.version import MANIFEST
 from tracelane.core.read.remote_source import RemoteSource
 from tracelane.core.read.source import open_source
-from tracelane.core.remote.web import CHANGED, TRIES, AnswerError, FileVersion, redirect_target
+from tracelane.core.read.web import CHANGED, TRIES, AnswerError, FileVersion, redirect_target
 from tracelane.core.trace import open_trace
 from tracelane.tui.cli.main import main
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tracelane.core.base.errors import UsageError
-from tracelane.core.remote.files import is_url
+from tracelane.core.read.remote_files import is_url
 
 from .opened import chosen_trace
 from .options import is_store_path

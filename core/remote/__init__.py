@@ -1,1 +1,0 @@
-"""Files that lie elsewhere, by URL: object storage, web servers, hosts that are reached by SSH."""
