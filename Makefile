@@ -65,8 +65,9 @@ check: $(NATIVE)  ## format and lint, types, rooms, docs
 	$(BIN)/python tests/budgets.py
 	$(BIN)/python -m pytest tests/test_docs.py tests/test_walls.py
 
-sanitize: $(NATIVE)  ## run the tests of the native core with its C code under ASan and UBSan
+sanitize: $(NATIVE)  ## test and fuzz the native core with its C code under ASan and UBSan
 	@$(BIN)/python bundle/sanitize.py
+	@$(BIN)/python -m tests.fuzz.native_core 20
 
 test-s390x test-ppc64le test-aarch64: $(STAMP)  ## run the core's tests emulated, in a minimal Debian (as root)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[wheels]'

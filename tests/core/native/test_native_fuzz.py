@@ -1,0 +1,51 @@
+"""The fuzzer of the C core: it finds nothing in a bounded run, and does find faults that are put in."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from bundle.native_build import SOURCES, CompileError
+from tests.fuzz.native_core import CORPUS, compile_harness, fuzz_native
+
+pytestmark = pytest.mark.slow
+BOUNDED = 20_000
+FAULTS = {
+    "the time limit as it was": ("scan.c", r"(#define TIME_LIMIT) .*", r"\1 ((i64)1 << 62)"),
+    "a write beyond the tracks": ("scan.c", r"== (scan->capacity\[TL_TRACKS\]\) \{)", r"> \1"),
+    "a read beyond the text": ("scan.c", r"next_element\(at, &", "next_element(at + 200, &"),
+    "self times counted twice": ("build.c", r"\(from > around->reach .* around->reach\)", "from"),
+    "a slice in a row that is taken": ("build.c", r"take_row\(&rows, row\);", ""),
+    "a begin with the end of another": ("build.c", r"partner\[i\] = open;\n\s*(open = around)", r"\1"),
+}
+"""By name: file, pattern, and what replaces it."""
+
+
+def _compiled(folder: Path, sources: Path = SOURCES) -> Path:
+    try:
+        return compile_harness(folder, sources)
+    except CompileError as error:
+        pytest.skip(str(error))
+
+
+def test_a_bounded_run_finds_nothing(tmp_path: Path) -> None:
+    """All of the corpus and some thousand mutants of it."""
+    outcome = fuzz_native(_compiled(tmp_path), tmp_path, seed=1, most=BOUNDED)
+    assert outcome.wrong == ""
+    assert outcome.inputs == BOUNDED > len(list(CORPUS.iterdir())) > 20
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_is_found(name: str, tmp_path: Path) -> None:
+    """A fault that is put in ends the run, and its input shows it again."""
+    file, pattern, replacement = FAULTS[name]
+    shutil.copytree(SOURCES, tmp_path / "core" / "native", ignore=shutil.ignore_patterns("*.so", "*.py"))
+    text, count = re.subn(pattern, replacement, (tmp_path / "core" / "native" / file).read_text())
+    assert count == 1
+    (tmp_path / "core" / "native" / file).write_text(text)
+    program = _compiled(tmp_path, tmp_path / "core" / "native")
+    outcome = fuzz_native(program, tmp_path, seed=1, most=BOUNDED)
+    assert outcome.wrong and outcome.inputs < BOUNDED and outcome.text
