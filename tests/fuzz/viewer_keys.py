@@ -66,6 +66,8 @@ LINES = (
     "sql-lane",
     "nosuch",
     "only (a+)+$",
+    "save picture NUMBER.svg",
+    "save picture NUMBER.txt",
 )
 PASTES = ("aten::mm", "x" * 5000, "\x07\x1b]0;title\x07", "🙂 ünï\u202e", "line\nline\r\n", "")
 SIZES = ((120, 40), (80, 24), (200, 50), (8, 3), (1, 1), (40, 12), (300, 80))
@@ -137,7 +139,7 @@ def send(line: SlowLine, choose: random.Random, sent: Counter[str]) -> None:
         sent["keys"] += 2 + len(KEY.findall(keys))
     elif kind < 0.82:
         _close_all(line)
-        command = f":{choose.choice(LINES)}\r"
+        command = f":{choose.choice(LINES)}\r".replace("NUMBER", str(sent.total()))
         line.type(command)
         sent["keys"] += 2 + len(command)
     elif kind < 0.86:

@@ -13,7 +13,10 @@ from benchmarks.made_trace import write_made_trace
 from tests.corpus import CORPUS, needs_corpus
 from tests.tui.walk import SIZE, Frame, keys_of, walk
 from tracelane.core.trace import Trace, open_trace
+from tracelane.tui.draw.drawn_rows import SliceRow
 from tracelane.tui.draw.glyphs import eighths
+from tracelane.tui.draw.rows import KEPT_RUNS, RowReader
+from tracelane.tui.session import Viewport
 
 pytestmark = pytest.mark.slow
 
@@ -70,6 +73,20 @@ async def test_frames_of_a_larger_trace_cost_no_more(tmp_path: Path) -> None:
     for name, cost in GROWING:
         few, many = (mean(map(cost, frames)) for frames in costs)
         assert 0 < many <= TIMES_DEARER * few, name
+
+
+def test_drawn_rows_are_bounded_by_what_is_in_them(tmp_path: Path) -> None:
+    """However dense rows are, at however many sizes, no more runs stay than KEPT_RUNS."""
+    trace = trace_of_copies(tmp_path, 1)
+    reader = RowReader(trace)
+    start, end = trace.span
+    drawn = 0
+    for width in range(200, 1200):
+        for lane in trace.lanes:
+            row = reader.row(lane, 0, Viewport(start, end - start, width), trace.clocks, "category")
+            drawn += len(row.runs) if isinstance(row, SliceRow) else 0
+    held = sum(len(row.runs) for row in reader._rows.values() if isinstance(row, SliceRow))
+    assert KEPT_RUNS / 2 < held <= KEPT_RUNS < drawn
 
 
 @needs_corpus

@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from tests.corpus import CORPUS, needs_corpus
+from tests.fuzz.viewer_keys import private_mib
 from tests.tui.slow_line import SlowLine, tracelane_command
 from tests.tui.terminal_screen import NOT_DRAWN
+from tests.waiting import wait_until
 from tracelane.tui.terminal.pace import (
     MOST_UNANSWERED,
     PATIENCE_S,
@@ -28,6 +30,8 @@ OVER_SSH = {"SSH_CONNECTION": "192.0.2.1 1 192.0.2.2 22"}
 BITS_PER_S, DELAY_S = 2e6, 0.08
 LAG_S = 0.8
 A_MOMENT_S = 0.3
+MOST_GROWTH_STALLED_MIB = 4.0
+"""Of 2,000 keys, of which each took 2 to 6 KB when it had to wait for the terminal."""
 
 
 @pytest.fixture(scope="module")
@@ -136,6 +140,39 @@ def test_a_silent_terminal_is_waited_for_once(demo: Path, index: Path) -> None:
         assert line.questions == UNANSWERED
         line.type("q")
         assert line.wait_for_end() == 0
+
+
+def test_a_stalled_terminal_costs_no_memory(demo: Path, index: Path, tmp_path: Path) -> None:
+    """While a terminal takes nothing keys are carried out and none wait in memory; then it shows the last."""
+    log = tmp_path / "viewer.log"
+    command = tracelane_command("view", str(demo), "--index-dir", str(index), "--log", str(log))
+    with SlowLine(command, (200, 50)) as line:
+        line.wait_for("details")
+        line.wait_for_quiet(A_MOMENT_S)
+
+        def typed_unread(keys: str, times: int) -> float:
+            """Type without reading what comes, until all is carried out; return the memory in use then."""
+            for _ in range(times):
+                due = commands_in(log) + len(keys)
+                os.write(line.terminal, keys.encode())
+                wait_until(lambda: commands_in(log) == due, "the last key")  # noqa: B023
+            return private_mib(line.pid)
+
+        warm = typed_unread("wdsa" * 25, 10)
+        assert typed_unread("wdsa" * 25, 20) - warm < MOST_GROWTH_STALLED_MIB
+        line.type("W")
+        line.wait_for_quiet(3 * PATIENCE_S)
+        drawn = line.screen.lanes
+        assert NOT_DRAWN not in line.screen.text
+        os.kill(line.pid, signal.SIGCONT)  # draws all anew
+        line.wait_for_quiet(A_MOMENT_S)
+        assert line.screen.lanes == drawn
+        line.type("q")
+        assert line.wait_for_end() == 0
+
+
+def commands_in(log: Path) -> int:
+    return log.read_text(encoding="utf-8").count(" command ")
 
 
 def test_the_pace() -> None:

@@ -33,6 +33,8 @@ OTHER_SCREEN: Final = "\x1b[?1049h"
 LOOK_EVERY_S: Final = 2.0
 END_WITHIN_S: Final = 10
 """What is left to a viewer without a terminal to save its view and end; then the system ends it."""
+MOST_UNWRITTEN: Final = 10
+"""Writes that may wait for a terminal that takes none: textual lets 30 wait, and then stands still."""
 SIGNALLED: Final = 128
 """What a shell adds to the number of the signal that ended a program."""
 
@@ -59,6 +61,7 @@ class TerminalDriver(LinuxDriver):
         self._screen = ScreenDiff()
         self._first_screen = getattr(app, "taken_screen", None)
         self._unasked = 0  # characters written since the last question
+        self._writes = 0
         self._suspended = False
         self._guard = app.host.guard if isinstance(app, BoundedApp) else None
         self._output = Output(sys.__stderr__ or sys.stderr, self._hung_up)
@@ -81,7 +84,13 @@ class TerminalDriver(LinuxDriver):
             data = data.replace(OTHER_SCREEN, "")  # which would clear the first picture
         sent = self._screen.update_for(data, self._terminal_size)
         self._unasked += len(sent)
+        self._writes += 1
         super().write(sent)
+
+    @property
+    def is_stalled(self) -> bool:
+        """Whether the terminal takes nothing at present: a frame more would only wait in memory."""
+        return self._writes - self._output.writes > MOST_UNWRITTEN
 
     def forget(self) -> None:
         """Take nothing of what the terminal shows for known: something else may have written on it."""
@@ -182,6 +191,8 @@ class Output:
         self._file = file
         self._when_gone = when_gone
         self.gone = False
+        self.writes = 0
+        """Counts what was written."""
 
     def fileno(self) -> int:
         """Return the terminal's descriptor."""
@@ -192,6 +203,7 @@ class Output:
             self._file.write(text)
         except OSError:
             self.let_go()
+        self.writes += 1
 
     def flush(self) -> None:
         """Send what was written."""

@@ -14,6 +14,7 @@ from textual.timer import Timer
 from .boundary import BoundedApp
 from .driver import TerminalDriver
 from .first_picture import TakenScreen
+from .pace import PATIENCE_S
 
 
 class PacedApp(BoundedApp):
@@ -68,7 +69,7 @@ class PacedApp(BoundedApp):
             self._frame_dropped = True
             return
         driver.ask()
-        if driver.pace.full:
+        if driver.pace.full or driver.is_stalled:
             self._hold = ExitStack()
             self._hold.enter_context(self.batch_update())
             self._patience = self.set_timer(driver.pace.patience, self._lose_patience)
@@ -80,13 +81,18 @@ class PacedApp(BoundedApp):
     def on_cursor_position(self, event: events.CursorPosition) -> None:
         """Go on drawing: the terminal has answered."""
         driver = self._driver
-        if isinstance(driver, TerminalDriver) and not driver.pace.full:
+        if isinstance(driver, TerminalDriver) and not driver.pace.full and not driver.is_stalled:
             self._draw_again()
 
     def _lose_patience(self) -> None:
-        if self._hold is not None and isinstance(self._driver, TerminalDriver):
-            self._driver.pace.lost()
-            self._draw_again()
+        driver = self._driver
+        if self._hold is None or not isinstance(driver, TerminalDriver):
+            return
+        if driver.is_stalled:
+            self._patience = self.set_timer(PATIENCE_S, self._lose_patience)
+            return
+        driver.pace.lost()
+        self._draw_again()
 
     def on_resize(self, event: events.Resize) -> None:
         """Take nothing of what the terminal shows for known: one that is attached to again says its size, and
