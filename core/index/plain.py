@@ -206,7 +206,8 @@ class PlainLoops:
                 slices["ordinal"][own].tolist(),
                 correlations,
             )
-            for flow in range(int(flows.bounds[lane]), int(flows.bounds[lane + 1])):
+            own_flows = range(int(flows.bounds[lane]), int(flows.bounds[lane + 1]))
+            for flow in sorted(own_flows, key=flows.columns["start"].__getitem__):
                 entry = lane_slices.of({name: values[flow].item() for name, values in flows.columns.items()})
                 flows.bound[flow] = NONE if entry < 0 else first + int(rows.position[begin + entry])
 
@@ -312,7 +313,7 @@ def _walk(first: int, start: I64, duration: I64, parent: U32, row: I64, self_tim
 
 
 class _LaneSlices:
-    """The slices of a lane, to be asked to which of them a flow event belongs."""
+    """The slices of a lane, to be asked to which of them a flow event belongs, by rising time."""
 
     def __init__(
         self,
@@ -324,6 +325,7 @@ class _LaneSlices:
     ) -> None:
         self._starts, self._ends, self._parents = starts, ends, parents
         self._ordinals, self._correlations = ordinals, correlations
+        self._inner = self._last = -1
         self._stamps: dict[int, tuple[list[tuple[int, int]], dict[int | None, list[tuple[int, int]]]]] = {}
 
     def of(self, flow: dict[str, int]) -> int:
@@ -331,12 +333,13 @@ class _LaneSlices:
         time = flow["start"]
         first = bisect_left(self._starts, time)
         last = bisect_left(self._starts, time + 1)
-        entry = last - 1
+        if last - 1 > self._last:
+            self._inner = self._last = last - 1
+        while first == last and self._inner >= 0 and self._ends[self._inner] <= time:
+            self._inner = self._parents[self._inner]  # what has ended holds no later stamp either
+        entry = self._inner
         if flow["phase"] == ord("f") and not flow["flags"] & EventFlag.BIND_ENCLOSING:
             entry = first if first < len(self._starts) else -1
-        elif first == last:
-            while entry >= 0 and self._ends[entry] <= time:
-                entry = self._parents[entry]
         return self._choose(range(first, last), flow, entry) if last - first > 1 else entry
 
     def _choose(self, stamp: range, flow: dict[str, int], otherwise: int) -> int:

@@ -41,10 +41,11 @@ static inline int comes_before(const sort_keys *keys, uint32_t a, uint32_t b)
     return keys->third[a] < keys->third[b];
 }
 
-static uint64_t run_end(const sort_keys *keys, const uint32_t *order, uint64_t begin, uint64_t n)
+static uint64_t run_end(const sort_keys *keys, const uint32_t *order, uint64_t begin, uint64_t n,
+                        cancel_flag cancel)
 {
     uint64_t end = begin + 1;
-    while (end < n && !comes_before(keys, order[end], order[end - 1])) {
+    while (end < n && !comes_before(keys, order[end], order[end - 1]) && !is_cancelled(cancel, end)) {
         end++;
     }
     return end;
@@ -59,14 +60,17 @@ static int merge_sort(const sort_keys *keys, uint32_t *order, uint32_t *room, ui
     while (n > 1) {
         uint64_t begin = 0;
         while (begin < n) {
-            const uint64_t middle = run_end(keys, from, begin, n);
+            const uint64_t middle = run_end(keys, from, begin, n, cancel);
             if (middle == n && begin == 0) {
                 if (from != order) {
                     memcpy(order, from, n * sizeof *order);
                 }
                 return TL_OK;
             }
-            const uint64_t end = middle < n ? run_end(keys, from, middle, n) : n;
+            const uint64_t end = middle < n ? run_end(keys, from, middle, n, cancel) : n;
+            if (*cancel) {
+                return TL_CANCELLED;
+            }
             uint64_t a = begin, b = middle;
             for (uint64_t at = begin; at < end; at++) {
                 if (is_cancelled(cancel, at)) {
@@ -99,6 +103,9 @@ TL_API int tl_order(uint64_t lanes, const uint64_t *bounds, const uint8_t *kind,
         if (kind) {
             uint64_t count[3] = {0, 0, 0};
             for (uint64_t i = begin; i < end; i++) {
+                if (is_cancelled(cancel, i)) {
+                    return TL_CANCELLED;
+                }
                 count[kind[i]]++;
             }
             next[1] = begin + count[0];
@@ -106,6 +113,9 @@ TL_API int tl_order(uint64_t lanes, const uint64_t *bounds, const uint8_t *kind,
         }
         const uint64_t instants = next[1], others = next[2];
         for (uint64_t i = begin; i < end; i++) {
+            if (is_cancelled(cancel, i)) {
+                return TL_CANCELLED;
+            }
             order[next[kind ? kind[i] : 0]++] = (uint32_t)i;
         }
         sizes[2 * lane] = instants - begin;
@@ -115,6 +125,9 @@ TL_API int tl_order(uint64_t lanes, const uint64_t *bounds, const uint8_t *kind,
             return TL_CANCELLED;
         }
         for (uint64_t i = begin; i < end && !*moved; i++) {
+            if (is_cancelled(cancel, i)) {
+                return TL_CANCELLED;
+            }
             *moved = order[i] != i;
         }
     }
@@ -290,7 +303,10 @@ TL_API int tl_match(uint64_t stacks, const uint64_t *bounds, const uint8_t *phas
                 }
             }
         }
-        while (open != NO_ENTRY) {
+        for (uint64_t closed = 0; open != NO_ENTRY; closed++) {
+            if (is_cancelled(cancel, closed)) {
+                return TL_CANCELLED;
+            }
             const uint32_t around = partner[open];
             partner[open] = NO_ENTRY;
             open = around;
@@ -516,6 +532,9 @@ static int prepare_stamp(stamp *at, uint64_t first, uint64_t last, const uint32_
     at->count = last - first;
     at->known = 0;
     for (uint64_t k = 0; k < at->count; k++) {
+        if (is_cancelled(cancel, k)) {
+            return TL_CANCELLED;
+        }
         at->ordinal[k] = ordinal[first + k];
         at->by_ordinal[k] = (uint32_t)k;
         uint64_t low = 0, high = values;
@@ -605,30 +624,42 @@ TL_API int tl_bind(uint64_t lanes, const uint64_t *bounds, const uint64_t *count
     for (uint64_t lane = 0; lane < lanes; lane++) {
         const uint64_t end = bounds[lane] + count[lane];
         uint64_t first = bounds[lane], last = first; /* the slices that begin at the stamp */
+        uint32_t inner = NO_ENTRY; /* the last that begins up to it, or the innermost around that is still open */
         for (uint64_t k = flow_bounds[lane]; k < flow_bounds[lane + 1]; k++) {
+            if (is_cancelled(cancel, k)) {
+                return TL_CANCELLED;
+            }
             const uint32_t flow = flow_order[k];
             const int64_t time = flow_start[flow];
             if (k == flow_bounds[lane] || time != flow_start[flow_order[k - 1]]) {
+                const uint64_t before = last;
                 for (first = last; first < end && start[first] < time; first++) {
                     if (is_cancelled(cancel, first)) {
                         return TL_CANCELLED;
                     }
                 }
-                for (last = first; last < end && start[last] == time;) {
-                    last++;
+                for (last = first; last < end && start[last] == time; last++) {
+                    if (is_cancelled(cancel, last)) {
+                        return TL_CANCELLED;
+                    }
                 }
+                inner = last > before ? (uint32_t)last - 1 : inner;
                 if (last - first > 1 && prepare_stamp(&at, first, last, ordinal, values, value_ordinal, value,
                                                       cancel) != TL_OK) {
                     return TL_CANCELLED;
                 }
+                /* What has ended holds no later stamp either, so nothing is climbed over twice. */
+                uint64_t ended = 0;
+                while (first == last && inner != NO_ENTRY && start[inner] + duration[inner] <= time) {
+                    if (is_cancelled(cancel, ++ended)) {
+                        return TL_CANCELLED;
+                    }
+                    inner = parent[inner];
+                }
             }
-            uint32_t found = last > bounds[lane] ? (uint32_t)last - 1 : NO_ENTRY;
+            uint32_t found = inner;
             if (phase[flow] == 'f' && !(flags[flow] & FLOW_BINDS_ENCLOSING)) {
                 found = first < end ? (uint32_t)first : NO_ENTRY;
-            } else if (first == last) {
-                while (found != NO_ENTRY && start[found] + duration[found] <= time) {
-                    found = parent[found];
-                }
             }
             if (last - first > 1) {
                 found = choose_at_stamp(&at, found, flow_ordinal[flow], id_kind[flow] == ID_INTEGER,
@@ -686,6 +717,9 @@ TL_API int tl_pair(uint64_t n, const uint8_t *phase, const uint32_t *ordinal, co
         uint64_t size = 0;
         int64_t starts = 0, ends = 0;
         for (uint32_t i = (uint32_t)head; i != NO_ENTRY; i = next[i]) {
+            if (is_cancelled(cancel, size)) {
+                return TL_CANCELLED;
+            }
             members[size++] = i;
             starts += phase[i] == 's';
             ends += phase[i] == 'f';
@@ -698,6 +732,9 @@ TL_API int tl_pair(uint64_t n, const uint8_t *phase, const uint32_t *ordinal, co
             from = phase[members[k]] == 's' ? members[k] : NO_ENTRY;
         }
         for (uint64_t k = 0; k < size; k++) {
+            if (is_cancelled(cancel, k)) {
+                return TL_CANCELLED;
+            }
             const uint32_t i = members[k];
             if (phase[i] != 's' && from != NO_ENTRY) {
                 source[*arrows] = from;
@@ -754,10 +791,10 @@ TL_API int tl_compact(uint64_t width, uint64_t begin, uint64_t end, uint64_t bas
                       cancel_flag cancel)
 {
     uint64_t out = 0;
-    if (*cancel) {
-        return TL_CANCELLED;
-    }
-    for (uint64_t slot = begin; slot < end;) {
+    for (uint64_t slot = begin, looked = 0; slot < end; looked++) {
+        if (is_cancelled(cancel, looked)) {
+            return TL_CANCELLED;
+        }
         const uint64_t word = present[slot / 64] >> slot % 64;
         if (!word) {
             slot += 64 - slot % 64;
