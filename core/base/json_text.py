@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-STRING = rb'"(?:[^"\\]++|\\.)*+"'
-"""A whole JSON string; what stands in it is not looked at."""
-_TOKENS = re.compile(STRING + rb'|[{}\[\]"]', re.S)
+STRING = rb'"(?:[^"\\]++|\\.)*+("?+)'
+"""A JSON string, or all text behind a quote that no other closes: then its group is empty."""
+TOKEN = re.compile(rb"(" + STRING + rb")(\s*+:)?+|[{}\[\]]", re.S)
+"""What gives a text its structure: brackets and strings, in the third group the colon behind a key. Whatever
+the text, a search takes what it has looked at.
+"""
 _OPEN = frozenset(b"{[")
 _QUOTE = ord('"')
 _CLOSE = ord("]")
@@ -32,11 +35,11 @@ def structure(data: bytes, start: int = 0) -> Structure:
     """Find the elements of an array from its inside; exact where strings are well-formed, linear in time."""
     ends: list[int] = []
     depth = 0
-    for token in _TOKENS.finditer(data, start):
+    for token in TOKEN.finditer(data, start):
         at = token.start()
         byte = data[at]
         if byte == _QUOTE:
-            if token.end() - at == 1:
+            if not token.group(2):
                 return Structure(ends, None, depth)
         elif byte in _OPEN:
             depth += 1

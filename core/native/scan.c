@@ -1505,6 +1505,17 @@ static const u8 *next_element(const u8 *at, int *irregular)
     }
 }
 
+/* Whether a list begins with what may be an event: its bracket is damage. */
+static int lists_events(struct reader *reader, const u8 *at)
+{
+    struct value key;
+    while (*at == '[') {
+        at = skip_blanks(at + 1);
+    }
+    at = *at == '{' ? read_key(reader, skip_blanks(at + 1), &key) : 0;
+    return at && !key.escaped && slot_of_key(reader, &key, 0) != SKIPPED;
+}
+
 /* Read elements from `at` on, up to the first that begins at or after `limit`.
  *
  * TL_OK: `at` is where that element begins, or the text has been read to its end.
@@ -1552,6 +1563,8 @@ int32_t tl_scan(struct tl_scan *scan)
             behind = read_event(&reader, at, begin, irregular);
         } else if (*begin == ']') {
             behind = refuse(&reader, begin, TL_CLOSED);
+        } else if (*begin == '[' && lists_events(&reader, begin)) {
+            behind = refuse(&reader, begin, TL_NO_VALUE);
         } else {
             struct value value;
             behind = read_value(&reader, begin, &value);

@@ -14,7 +14,7 @@ from decimal import Decimal
 from enum import Enum
 from typing import Any
 
-from ..base.json_text import STRING, text_of
+from ..base.json_text import STRING, TOKEN, text_of
 from .columns import TIME_LIMIT
 from .problem import Problem
 from .tolerant import EXACT_KEYS
@@ -30,20 +30,22 @@ LONGEST_KEY = 4096
 LONGEST_EVENT = 16 << 20
 """Bytes of a top-level object that are held back in case it turns out to be an event itself."""
 LONGEST_WORD = 16
+FAR = 256
+"""So far behind brackets it is looked for a key."""
 _OVERLAP = 8192
 
 _BLANK = re.compile(rb"\s*")
-_KEY = re.compile(rb'"((?:[^"\\]++|\\.)*+)"\s*:\s*', re.S)
 _SCALAR = re.compile(rb"[^\s,}\]\"{\[]+")
 _CONTAINER = re.compile(
-    STRING + rb"|[{}\[\]\"]|-?(?:NaN|[Nn]an|[Ii]nf(?:inity)?)|([^\s,:0-9+\-.eEtrufalsn])", re.S
+    STRING + rb"|[{}\[\]]|-?(?:NaN|[Nn]an|[Ii]nf(?:inity)?)|([^\s,:0-9+\-.eEtrufalsn])", re.S
 )
-"""Brackets, strings, and (in the group) what cannot stand between them."""
+"""Brackets, strings, and (in the second group) what cannot stand between them."""
 _STRING_REST = re.compile(rb'(?:[^"\\]++|\\.)*+', re.S)
 _NEXT_KEY = re.compile(rb',\s*"[^"\\\n]{1,80}"\s*:|"traceEvents"\s*:\s*\[\s*[{\]]')
-_NEXT_LINE_KEY = re.compile(rb'\n\s*"[^"\\\n]{1,80}"\s*:|"traceEvents"\s*:\s*\[\s*[{\]]')
+_NEXT_LINE_KEY = re.compile(rb'\n[ \t\r]*+"[^"\\\n]{1,80}"\s*:|"traceEvents"\s*:\s*\[\s*[{\]]')
 _LINE_START = re.compile(rb"\n[ \t]*\Z")
-_LOOSE_END = re.compile(rb'[}\]]+\s*,\s*(?=")')
+_CLOSERS = re.compile(rb'([}\]]++)(\s*+,\s*+(?="))?+')
+"""Closing brackets, and (in the second group) what stands between them and a key."""
 
 
 class Stop(Enum):
@@ -171,14 +173,7 @@ class EnvelopeReader:
                 if stop is not None:
                     return stop
             elif byte == ord("}") or (self._loose and byte == ord("]")):
-                if self._loose:
-                    self._need(256)
-                    inner = _LOOSE_END.match(window.data, window.at)
-                    if inner:
-                        window.at = inner.end()
-                        continue
-                window.at += 1
-                if byte == ord("}"):
+                if self._closes():
                     return Stop.END
             elif byte == -1:
                 self.cut_off = window.offset
@@ -186,25 +181,43 @@ class EnvelopeReader:
             elif not self._resync(window.offset, "no key where one should stand"):
                 return Stop.CUT_OFF
 
+    def _closes(self) -> bool:
+        """Pass over closing brackets; tell whether one of them is the object's own.
+
+        Behind what broke they may belong to that: then a key follows them.
+        """
+        window = self._window
+        if not self._loose:
+            window.at += 1
+            return True
+        closers = _CLOSERS.match(window.data, window.at)
+        if closers is None or closers.end() + FAR > len(window.data):
+            self._need(len(closers.group()) + FAR if closers else FAR)
+            closers = _CLOSERS.match(window.data, window.at)
+        if closers is None:
+            return False
+        window.at = closers.end()
+        return closers.group(2) is None and b"}" in closers.group(1)
+
     def _entry(self) -> Stop | None:
         """Read one key and its value."""
         window = self._window
         before = window.data[max(0, window.at - 64) : window.at]
         self._next_key = _NEXT_LINE_KEY if _LINE_START.search(before) else _NEXT_KEY
         self._need(LONGEST_KEY)
-        match = _KEY.match(window.data, window.at)
-        if match is None or match.end() == len(window.data):
+        token = TOKEN.match(window.data, window.at)
+        if token is None or not token.group(3) or token.end() == len(window.data):
             self._need(2 * LONGEST_KEY)
-            match = _KEY.match(window.data, window.at)
-        if match is None:
+            token = TOKEN.match(window.data, window.at)
+        if token is None or not token.group(3):
             if window.ended and window.left < LONGEST_KEY and b":" not in window.data[window.at :]:
                 self.cut_off = window.offset
                 window.at = len(window.data)
                 return Stop.CUT_OFF
             return None if self._resync(window.offset, "a key without its colon") else Stop.CUT_OFF
-        key = text_of(match.group(1))
+        key = text_of(token.group(1)[1:-1])
         start = window.offset
-        window.at = match.end()
+        window.at = token.end()
         byte = self._skip_blank()
         if byte == ord("{") and key in self._enter:
             inner = EnvelopeReader(window, of_event=True)
@@ -291,7 +304,7 @@ class EnvelopeReader:
                 byte = window.data[at]
                 window.at = token.end()
                 if byte == ord('"'):
-                    if token.end() - at == 1:
+                    if not token.group(1):
                         window.at = at
                         whole = False
                         break
@@ -302,7 +315,7 @@ class EnvelopeReader:
                     if depth == 0:
                         data = _joined(data, window.data[first : window.at])
                         return data, window.offset - begin, True
-                elif token.group(1) is not None:
+                elif token.group(2) is not None:
                     window.at = at
                     if at + LONGEST_WORD > len(window.data) and not window.ended:
                         break  # perhaps a word that goes on in the next block

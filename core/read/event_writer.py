@@ -33,8 +33,9 @@ TOO_DEEP = '"(nested too deep)"'
 OTHER = ord("?")
 """The phase of events whose `ph` is no single ASCII letter, and of X whose duration means nothing."""
 FLOWS, ASYNCS, INSTANTS = frozenset("stf"), frozenset("bneSTpF"), frozenset("iIR")
-_DIGITS = re.compile(r"\s*[+-]?\d{1,20}\s*", re.ASCII)
-_DECIMAL = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
+_BLANKS = " \t\n\r\f\v"
+_DIGITS = re.compile(r"[+-]?\d{1,20}", re.ASCII)
+_DECIMAL = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 LONGEST_NUMBER = 100
 """Characters beyond which a counter's text is not taken for a number."""
 LARGEST_EXPONENT = 308
@@ -209,8 +210,9 @@ class EventWriter:
     def _samples(self, event: dict[str, Any], common: dict[str, Any]) -> None:
         """Write the samples of a counter event: one per finite number among its arguments, text or not."""
         for key, value in arguments_of(event).items():
-            is_text = isinstance(value, str) and len(value) <= LONGEST_NUMBER and _DECIMAL.fullmatch(value)
-            number = finite(float(value) if is_text else value)
+            if isinstance(value, str) and len(value) <= LONGEST_NUMBER:
+                value = float(value) if _DECIMAL.fullmatch(value.strip(_BLANKS)) else None
+            number = finite(value)
             if number is not None:
                 self._append("counters", common | {"series": self._numbering.number(key), "value": number})
 
@@ -256,7 +258,7 @@ def time_of(value: object) -> int | None:
 
 def integer(value: object) -> int | None:
     """Return an integer of 64 bits, or the one that a string of digits means."""
-    if isinstance(value, str) and _DIGITS.fullmatch(value):
+    if isinstance(value, str) and _DIGITS.fullmatch(value.strip(_BLANKS)):
         value = int(value)
     return value if type(value) is int and -(1 << 63) <= value < 1 << 63 else None
 

@@ -49,7 +49,7 @@ LEAST_AHEAD, MOST_AHEAD = 64 << 10, 8 << 20
 """Bytes that a stream asks for at first, and at most."""
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-_URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.\-]+)://.")
+_URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.\-]{1,40})://.")
 
 
 @dataclass(frozen=True)

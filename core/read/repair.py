@@ -1,60 +1,39 @@
 """Reading on where text is damaged: what is whole is never lost, what is not is reported.
 
-A damaged element is first read by the tolerant parser, without and then with forgiveness for stray quotes.
-What still cannot be read is passed over up to the next place where an event begins: an object with a `ph`,
-sound or to be repaired, at whatever depth the damage makes it stand. Each step is paid for by the distance
-that it goes on, so that all takes time in proportion to the text.
+A damaged element ends before the next event: an object with the keys of one, at whatever depth the damage
+makes it stand. Up to there it is read by the tolerant parser, without and then with forgiveness for stray
+quotes. What still cannot be read is passed over. Events are looked for in one pass that keeps the innermost
+brackets that are open, so that all takes time in proportion to the text.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ..base.json_text import STRING
-from .scan_reference import RefusedError, decode_strictly, scan_once
+from ..base.json_text import TOKEN
+from .next_event import AFTER_ONE, BEGIN, next_event
+from .scan_reference import RefusedError, decode_strictly
 from .tolerant import BrokenError, Habits, Tolerant
 
 WINDOWS = (64 << 10, 1 << 20, 16 << 20)
 """So much text is looked at for one element: more only where it ends within it."""
-SEARCH = 1 << 20
-"""So much text is looked at for the next event at a time."""
-LONGEST_SOUND = SEARCH // 2
-"""Events that reading goes on at are no longer than this."""
-SPARE = 64 << 10
-SHARE = 4
-"""Attempts, strict and tolerant ones, may each read so many times the distance gone, and SPARE."""
-LEAST_COST = 32
-"""What an attempt costs at least."""
+FIRST_SEARCH, SEARCH = 64 << 10, 1 << 20
+"""So much text is looked at for the next event at first, and then at a time."""
 LONGEST_TAIL = 64 << 10
 """An event that the text's end seems to cut off is tried for stray quotes if no more than this is left."""
-MOST_NESTED = 16
 LEARN_FROM = 64
 """So many intact events teach the writer's habits."""
 
-FIRST_LOOK = 2048
-"""So much text is decoded at first, to see whether it is an event."""
-CUT_WORD = 16
-"""A fault so close to the end of some text may be only that it ends there."""
-FAR = 64
-"""So far back it is looked for what stands before an event."""
-_AFTER_ONE = b",}"
-"""What stands before an event that is not the first of a list. Events that an argument lists are no reason to
-take the text around them for damaged where nothing but its end is missing.
-"""
 _GAP = re.compile(rb"[\s,]*+")
 _NEXT = re.compile(rb'\}(?=\s*+,?\s*+\{\s*+")')
-_BEGIN = re.compile(rb'\{\s*+"([^"\\]{1,64})"\s*+:')
-_AFTER_PLAIN = re.compile(rb"\s*+(?:[,\]]|\Z)")
 _CLOSE = re.compile(rb'\]\s*+(?:,\s*+"[^"\\]{1,100}"\s*+:|\}|\Z|[\[{])')
-_STRAY = re.compile(rb'\][\s\]}]*+,[\s,\]}]*+\{\s*+"')
+_OPENERS = re.compile(rb"(?:\[\s*+)++")
 _CLOSE_BEHIND = re.compile(rb'[}"]\s*+(\])\s*+(?:,\s*+"[^"\\]{1,100}"\s*+:|\}\s*+(?:[\[{]|\Z)|\Z)')
 _CONTROL = re.compile(rb"[\x00-\x1f]")
-_STRING = re.compile(STRING, re.S)
 CUT_OFF = "an event is cut off by the end of the text"
 
 Read = Callable[[int, int], bytes]
@@ -91,7 +70,8 @@ class Mended:
 
 def closes_array(data: bytes) -> bool:
     """Tell whether the bracket that a text begins with closes the event array: no event follows it."""
-    return _STRAY.match(data) is None
+    behind = data.lstrip(b"] \t\r\n}")
+    return not (behind[:1] == b"," and BEGIN.match(behind.lstrip(b", \t\r\n]}")))
 
 
 def learn_habits(data: bytes) -> Habits:
@@ -120,19 +100,26 @@ class Repair:
         """Take the text, and what says how its writer puts events near an offset."""
         self._read = read
         self._habits = habits
+        self._none_from: dict[bytes, int] = {}  # by `behind`: from where on no event was found
 
     def mend(self, offset: int) -> Mended:
         """Read the element that begins at an offset, which is not sound, or pass over it."""
         broken = BrokenError(0, "text that belongs to no event")
-        data = b""
         for size in WINDOWS:
             data = self._read(offset, size)
-            at_end = len(data) < size
+            openers = _OPENERS.match(data)
+            if openers is not None and next_event(data[openers.end() :], 0) == 0:
+                why = "brackets opened before an event"
+                return Mended(Unreadable(offset, len(openers.group().rstrip()), why), offset + openers.end())
+            following = next_event(data, 1, AFTER_ONE)
+            ends = following is not None or len(data) < size
             try:
-                value, end, why = self._element(data, offset, at_end)
+                value, end, why = self._element(data[:following], offset, ends)
             except BrokenError as error:
                 broken = error
-                if at_end or not broken.cut_off or self._event_in(data, 1, offset, _AFTER_ONE) is not None:
+                if following is not None and error.cut_off:
+                    broken = BrokenError(error.at, "the next event begins within it")
+                if ends or not error.cut_off:
                     break
                 continue
             return Mended(RepairedEvent(value, offset, end, why), offset + end)
@@ -140,26 +127,26 @@ class Repair:
 
     def swallowed(self, offset: int, size: int) -> bool:
         """Tell whether an event that does not end within so much text holds others: its end is damaged."""
-        return self._next_event(offset + 1, _AFTER_ONE, offset + size) is not None
+        return self._next_event(offset + 1, AFTER_ONE, offset + size) is not None
 
-    def _element(self, data: bytes, offset: int, at_end: bool) -> tuple[Any, int, str]:
-        """Return the element that a text begins with, its end, and what was wrong with it."""
-        begins = self._begins_event(data)
-        parser = Tolerant(data, self._habits(offset), begins)
+    def _element(self, data: bytes, offset: int, ends: bool) -> tuple[Any, int, str]:
+        """Return the element that a text begins with, its end, and what was wrong with it.
+
+        `ends`: it cannot go on behind the text.
+        """
+        parser = Tolerant(data, self._habits(offset))
         is_object = data[:1] == b"{"
         try:
             value, end = parser.parse(0, quotes=False)
         except BrokenError as broken:
-            if not is_object or (broken.cut_off and (not at_end or len(data) > LONGEST_TAIL)):
+            if not is_object or (broken.cut_off and (not ends or len(data) > LONGEST_TAIL)):
                 raise
             try:
                 value, end = parser.parse(0, quotes=True)
             except BrokenError:
                 raise broken from None
-            if self._swallows(data, end):
-                raise broken from None
             return value, end, "unescaped quotes or stray text in an event"
-        if not is_object and data[:1] != b"[" and not _AFTER_PLAIN.match(data, end):
+        if not is_object and data[:1] != b"[" and data[end:].lstrip()[:1] not in (b"", b",", b"]"):
             raise BrokenError(0, "text that belongs to no event")
         text = data[:end]
         try:
@@ -167,77 +154,26 @@ class Repair:
         except RefusedError:
             return value, end, _fault(text)
 
-    def _swallows(self, data: bytes, end: int) -> bool:
-        """Whether what was taken for one event holds another one that is sound by itself."""
-        begins = self._begins_event(data)
-        at = 0
-        for _ in range(MOST_NESTED):
-            match = _NEXT.search(data, at, end)
-            if match is None:
-                return False
-            at = data.index(b"{", match.end())
-            if begins(at):
-                return True
-        return False
-
-    def _begins_event(self, data: bytes) -> Callable[[int], bool]:
-        """Return what tells whether a sound event with a `ph` begins at a place of a text."""
-        text = ""
-
-        def begins(at: int) -> bool:
-            nonlocal text
-            text = text or data.decode("latin-1")  # a byte is a character, and JSON stays JSON
-            return _sound_event(text, at)[0]
-
-        return begins
-
-    def _event_in(self, data: bytes, start: int, offset: int, behind: bytes = b"") -> int | None:
-        """Return where in a text, from `start` on, the next event begins; ends are left to the next text.
-
-        `behind`: only those that one of these letters stands before.
-        """
-        text = data.decode("latin-1")
-        parser = Tolerant(data, self._habits(offset), lambda at: _sound_event(text, at)[0])
-        strict = tolerant = 0  # what attempts of either kind have cost so far
-        for match in _BEGIN.finditer(data, start):
-            at = match.start()
-            if at >= LONGEST_SOUND and len(data) == SEARCH:
-                return None
-            if behind and data[max(0, at - FAR) : at].rstrip()[-1:] not in behind:
-                continue
-            affordable = SPARE + SHARE * (at - start)
-            if strict > affordable:
-                continue
-            is_event, is_json, cost = _sound_event(text, at)
-            if is_event:
-                return at
-            strict += max(cost, LEAST_COST)
-            if is_json or tolerant > affordable:
-                continue
-            try:
-                value, end = parser.parse(at, quotes=False)
-                if _is_event(value):
-                    return at
-            except BrokenError as broken:
-                end = broken.at
-            tolerant += max(end - at, LEAST_COST)
-        return None
-
     def _next_event(self, offset: int, behind: bytes = b"", limit: int | None = None) -> int | None:
-        """Return the offset at which the next event begins, before `limit`; see `_event_in`."""
-        while limit is None or offset < limit:
-            data = self._read(offset, SEARCH)
-            at = self._event_in(data, 0, offset, behind)
-            if at is not None:
-                return offset + at if limit is None or offset + at < limit else None
-            if len(data) < SEARCH:
+        """Return the offset at which the next event begins, before `limit`; see `next_event`."""
+        if offset >= self._none_from.get(behind, offset + 1):
+            return None
+        at, size = offset, FIRST_SEARCH
+        while limit is None or at < limit:
+            data = self._read(at, size)
+            begin = next_event(data, 0, behind)
+            if begin is not None:
+                return at + begin if limit is None or at + begin < limit else None
+            if len(data) < size:
+                self._none_from[behind] = offset
                 return None
-            offset += LONGEST_SOUND
+            at += 0 if size < SEARCH else SEARCH // 2  # the keys of an event may stand in both halves
+            size = SEARCH
         return None
 
     def _passed_over(self, offset: int, broken: BrokenError) -> Mended:
         """Return what is said of text that cannot be read, and where to go on."""
-        resume = self._next_event(offset + 1, _AFTER_ONE if broken.cut_off else b"")
+        resume = self._next_event(offset + 1, AFTER_ONE if broken.cut_off else b"")
         cut_off = False
         if resume is None:
             resume, cut_off = self._closing(offset) if not broken.cut_off else (None, True)
@@ -266,34 +202,6 @@ class Repair:
         """Return the length of text without the blanks and commas that it ends with."""
         tail = self._read(max(offset, end - 4096), min(end - offset, 4096))
         return end - offset - (len(tail) - len(tail.rstrip(b" \t\r\n,")))
-
-
-def _sound_event(text: str, at: int) -> tuple[bool, bool, int]:
-    """Tell whether a sound event begins at a place, whether any sound value does, and how much was read to
-    know it.
-    """
-    size = FIRST_LOOK
-    while True:
-        some = text[at : at + size]  # as a fault costs the decoder as much time as there is text before it
-        try:
-            value, end = scan_once(some, 0)
-            return _is_event(value), True, end
-        except RecursionError:
-            return False, False, SPARE
-        except StopIteration as stop:
-            fault = stop.value
-        except json.JSONDecodeError as error:
-            fault = size if error.msg.startswith("Unterminated") else error.pos
-        except ValueError:
-            return False, False, size
-        if fault < size - CUT_WORD or len(some) < size:
-            return False, False, fault
-        size *= 8
-
-
-def _is_event(value: object) -> bool:
-    """Tell whether an object is an event, and not one of an event's arguments that has a `ph` by chance."""
-    return isinstance(value, dict) and "ph" in value and not value.keys().isdisjoint(("ts", "pid", "name"))
 
 
 def repair(data: bytes) -> list[RepairedEvent | Unreadable]:
@@ -325,7 +233,7 @@ def _fault(text: bytes) -> str:
         text.decode("utf-8")
     except UnicodeDecodeError:
         return "bytes that are no UTF-8"
-    if any(_CONTROL.search(match.group()) for match in _STRING.finditer(text)):
+    if any(_CONTROL.search(token.group()) for token in TOKEN.finditer(text)):
         return "raw control characters in a string"
     if re.search(rb"\b(?:NaN|nan|NAN|[Ii]nf(?:inity)?|INF)\b", text):
         return "NaN or Infinity, which JSON does not know"

@@ -16,6 +16,7 @@ from ..base.json_text import structure
 from .batch import Batch, ColumnBuffers, Numbering, StringTable
 from .decode import decode_deep
 from .event_writer import EventWriter, Real
+from .next_event import AFTER_ONE, next_event
 from .scanner import Reason, ScanStop, ScanText, ScanWatch
 
 WINDOW = 256 << 10
@@ -24,6 +25,11 @@ MOST_DIGITS = 4300
 """Longer numbers are refused, as Python refuses them."""
 _GAP = re.compile(r"[ \t\n\r,]*")
 _BEHIND = re.compile(r"[ \t\n\r]*([^ \t\n\r])?")
+_LISTED_EVENT = re.compile(
+    r'(?:\[[ \t\n\r]*+)++(\{[ \t\n\r]*+"'
+    r'(?:ph|name|cat|pid|tid|ts|dur|id|id2|scope|bp|s|cname|args|attr)"[ \t\n\r]*+:)?+'
+)
+"""A list; where its group is not empty it begins with what may be an event, and its bracket is damage."""
 _NO_UTF8 = re.compile("[\udc80-\udcff]")
 _SURROGATES = re.compile(
     r"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
@@ -136,6 +142,9 @@ class ReferenceScanner:
                 return ScanStop(Reason.LIMIT, base + begin)
             if ended:
                 return ScanStop(Reason.LIMIT, base + begin) if is_last else ScanStop(Reason.TEXT, base + at)
+            listed = _LISTED_EVENT.match(text, character) if text[character] == "[" else None
+            if listed is not None and listed.group(1):
+                return ScanStop(Reason.NO_VALUE, base + at, base + begin, base + begin, irregular)
             if text[character] == "]":
                 return ScanStop(Reason.CLOSED, base + at, base + begin, base + begin, irregular)
             try:
@@ -185,8 +194,12 @@ def _refused(text: str, at: int, is_last: bool) -> RefusedError:
 
 
 def _deep(text: str, character: int, is_last: bool) -> tuple[Any, int]:
-    """Return an element that is nested too deep for a decoder with recursion."""
+    """Return an element that is nested too deep for a decoder with recursion; one that holds a list of events
+    lacks its end.
+    """
     data = text[character:].encode("utf-8", "surrogateescape")
+    if next_event(data, 1, AFTER_ONE) is not None:
+        raise RefusedError(Reason.NOT_JSON, character)
     ends = structure(data).ends
     if not ends:
         raise RefusedError(Reason.TEXT_ENDS if is_last else Reason.TEXT, len(text))

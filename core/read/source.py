@@ -47,8 +47,8 @@ _FOREIGN = (
         re.compile(rb"version https://git-lfs"),
         "is a Git LFS pointer: fetch the file itself with `git lfs pull`",
     ),
-    (re.compile(rb"(?i)\s*<(?:!doctype\s+html|html)"), "is an HTML page, not a trace"),
-    (re.compile(rb"\s*<\?xml"), "is an XML file, not a trace"),
+    (re.compile(rb"(?i)\s{0,256}+<(?:!doctype\s+html|html)"), "is an HTML page, not a trace"),
+    (re.compile(rb"\s{0,256}+<\?xml"), "is an XML file, not a trace"),
     (re.compile(rb"\x7fELF|\x89PNG|%PDF|SQLite format|BZh|\xfd7zXZ|Rar!"), "is no trace in JSON"),
     (
         re.compile(rb"\n[\x80-\xff].\n", re.S),

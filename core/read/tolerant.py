@@ -9,24 +9,23 @@ well-known key of events, at last any key or closing bracket.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import pairwise
 from typing import Any
 
-from ..base.json_text import text_of
+from ..base.json_text import TOKEN, text_of
 
 DEEPEST = 512
 """Values nested deeper are passed over and replaced by a note."""
 TOO_DEEP = "(nested too deep)"
 EXACT_KEYS = frozenset({"ts", "dur"})
 LONGEST_DIGITS = 4000
+LONGEST_GAP = 256
+"""More blanks and commas between two values are no habit."""
 
 _BLANK = re.compile(rb"\s*+")
 _GAP = re.compile(rb"[\s,]*+")
-_STRING = re.compile(rb'"((?:[^"\\]++|\\.)*+)"', re.S)
-_COLON = re.compile(rb"\s*+:")
 _WORD = re.compile(
     rb"-?(?:[Ii]nfinity|[Ii]nf|INF|[Nn]a[Nn]|NAN|true|false|null|True|False|None)(?![A-Za-z0-9_])"
 )
@@ -77,15 +76,18 @@ class Habits:
             return
         self.seen += 1
         keys = [key for key in event if isinstance(key, str)]
-        at = 0
+        end = 0
         for key, following in pairwise(keys):
-            match = re.compile(rb'(\s*,\s*)"' + re.escape(following.encode()) + rb'"\s*:').search(text, at)
+            match = re.compile(rb'"' + re.escape(following.encode()) + rb'"\s*+:').search(text, end)
             if match is None:
                 return
-            at = match.end()
-            self.followers.setdefault(key, set()).add(match.group())
-            self._gaps.add(match.group(1))
-            self._patterns.clear()
+            before = text[max(end, match.start() - LONGEST_GAP) : match.start()]
+            gap = before[len(before.rstrip().removesuffix(b",").rstrip()) :]
+            end = match.end()
+            if b"," in gap:
+                self.followers.setdefault(key, set()).add(gap + match.group())
+                self._gaps.add(gap)
+                self._patterns.clear()
 
     def end_of(self, key: str) -> re.Pattern[bytes]:
         """Return what a quote that ends this key's value looks like in the writer's hand.
@@ -113,17 +115,11 @@ class _Open:
 
 
 class Tolerant:
-    """Parses values from one text; `quotes` says whether stray quotes are forgiven.
+    """Parses values from one text; `quotes` says whether stray quotes are forgiven."""
 
-    An event that begins behind an element of a list is none of its elements: the end of the list is damaged.
-    """
-
-    def __init__(
-        self, data: bytes, habits: Habits, begins_event: Callable[[int], bool] = lambda at: False
-    ) -> None:
+    def __init__(self, data: bytes, habits: Habits) -> None:
         self._data = data
         self._habits = habits
-        self._begins_event = begins_event
         self._ends: dict[re.Pattern[bytes], tuple[int, int]] = {}
 
     def parse(self, start: int, *, quotes: bool) -> tuple[Any, int]:
@@ -157,9 +153,6 @@ class Tolerant:
                         raise BrokenError(size, "the text ends within it", cut_off=True)
                     byte = data[at]
                 if byte in b"{[":
-                    goes_on = top is not None and isinstance(top.value, list) and bool(top.value)
-                    if byte == 0x7B and goes_on and self._begins_event(at):
-                        raise BrokenError(at, "the next event begins within it")
                     deep = len(stack) >= DEEPEST
                     stack.append(_Open(None if deep else ({} if byte == 0x7B else []), byte == 0x7B))
                     at += 1
@@ -171,8 +164,7 @@ class Tolerant:
                 top.value[top.key] = value
             elif top.value is not None:
                 top.value.append(value)
-            match = _BLANK.match(data, at)
-            at = match.end() if match else at
+            at = self._after_blanks(at)
             if at < size and data[at] not in b",}]":
                 raise BrokenError(at, "something between a value and the next comma")
 
@@ -181,22 +173,34 @@ class Tolerant:
         data = self._data
         if data[at] != 0x22:
             raise BrokenError(at, "no key where one should stand")
-        match = _STRING.match(data, at)
-        if match is None:
-            raise BrokenError(len(data), "the text ends within a string", cut_off=True)
-        raw, end = match.group(1), match.end()
-        colon = _COLON.match(data, end)
+        end = self._closing_quote(at)
+        raw, colon = data[at + 1 : end - 1], self._after_colon(end)
         if colon is None and quotes:
             limit = min(len(data), at + LONGEST_BROKEN_KEY)
             closing = _END_KEY.search(data, end, limit)
             if closing is not None and not _NO_KEY.search(data, at, closing.start()):
                 raw, end = data[at + 1 : closing.start()], closing.end()
-                colon = _COLON.match(data, end)
+                colon = self._after_colon(end)
         if colon is None:
             cut_off = not data[end:].strip() if len(data) - end < 64 else False
             raise BrokenError(end, "a key without its colon", cut_off=cut_off)
-        blank = _BLANK.match(data, colon.end())
-        return text_of(raw), blank.end() if blank else colon.end()
+        return text_of(raw), colon
+
+    def _after_colon(self, at: int) -> int | None:
+        """Return where the value begins whose colon stands at a place, blanks left out; None without one."""
+        at = self._after_blanks(at)
+        return self._after_blanks(at + 1) if self._data[at : at + 1] == b":" else None
+
+    def _after_blanks(self, at: int) -> int:
+        match = _BLANK.match(self._data, at)
+        return match.end() if match else at
+
+    def _closing_quote(self, at: int) -> int:
+        """Return the place behind the quote that closes the string at a place, if none is stray."""
+        token = TOKEN.match(self._data, at)
+        if token is None or not token.group(2):
+            raise BrokenError(len(self._data), "the text ends within a string", cut_off=True)
+        return token.end(1)
 
     def _plain(self, at: int, byte: int, stack: list[_Open], quotes: bool) -> tuple[Any, int]:
         """Return a string, number or word and where it ends."""
@@ -216,11 +220,9 @@ class Tolerant:
 
     def _string(self, at: int, stack: list[_Open], quotes: bool) -> tuple[str, int]:
         data = self._data
-        match = _STRING.match(data, at)
-        if match is None:
-            raise BrokenError(len(data), "the text ends within a string", cut_off=True)
+        end = self._closing_quote(at)
         if not quotes or not stack:
-            return text_of(match.group(1)), match.end()
+            return text_of(data[at + 1 : end - 1]), end
         end = self._end_of_string(at + 1, stack)
         if end < 0:
             raise BrokenError(at, "a string whose end cannot be made out")

@@ -115,6 +115,15 @@ REPEATED: dict[str, tuple[bytes, bytes, bytes, int]] = {
     "files in one": (b"", b'{"traceEvents":[' + GOOD + b"]}\n", b"", 250),
     "begins without an end": (OPEN, b'{"ph":"B","name":"b","pid":1,"tid":1,"ts":1},', GOOD + CLOSE, 10_000),
     "ends without a begin": (OPEN, b'{"ph":"E","pid":1,"tid":1,"ts":1},', GOOD + CLOSE, 10_000),
+    "events whose lists stay open": (OPEN, SLICE + b'"args":{"dims":[[1,2],{}},', GOOD + CLOSE, 400),
+    "closing brackets behind a broken key": (
+        b'{"a" 1,"b":2',
+        b"]",
+        b',"traceEvents":[' + GOOD + b"]}",
+        1 << 16,
+    ),
+    "blank lines behind a broken value": (b'{\n"a":x y\n', b"\n", b'"traceEvents":[' + GOOD + b"]}", 1 << 15),
+    "keys in a broken value": (b'{"a":{"b":1', b',"k":{', b' x,"traceEvents":[' + GOOD + b"]}", 1 << 12),
     "names of one thread": (OPEN, META + b'"thread_name","args":{"name":"t"}},', GOOD + CLOSE, 10_000),
 }
 """What is repeated, what stands before and after it, and how often."""

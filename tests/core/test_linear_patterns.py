@@ -1,0 +1,98 @@
+"""No regular expression of the room that reads can be made slow by the text it is used on."""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import pkgutil
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tests.forms import events, kineto_classic
+from tests.linear import SlowError, assert_linear
+from tests.reading import read_text
+from tracelane.core import read
+from tracelane.core.base import json_text
+
+Pattern = re.Pattern[Any]
+RUN = 4_000
+UNITS = (*'{}[]":,\\\n 0.-eEx+<\x00', '\\"', '" ', '",', "}\n", "\n ", ", ", '{"', "]}", '":', "0.")
+"""What runs are made of: all that patterns tell apart, and what stands beside each other in JSON."""
+ENDS = ("", "\x01")
+"""A run ends with the text, or with what no pattern takes."""
+DAMAGED = re.sub(
+    b'"n7"', b'"n"7"', kineto_classic([{**e, "name": f"n{i}"} for i, e in enumerate(events(30))])
+)
+
+
+def patterns_in(value: object) -> Iterator[Pattern]:
+    """Yield the patterns that a variable of a module holds."""
+    if isinstance(value, re.Pattern):
+        yield value
+    elif isinstance(value, (tuple, list)):
+        for item in value:
+            yield from patterns_in(item)
+
+
+def patterns_of_reading(monkeypatch: pytest.MonkeyPatch) -> list[Pattern]:
+    """Return the patterns of all modules of core/read, and those that are made while damage is read."""
+    modules = [json_text, *(importlib.import_module(f"{read.__name__}.{m.name}") for m in modules_of_room())]
+    patterns = {
+        pattern for module in modules for value in vars(module).values() for pattern in patterns_in(value)
+    }
+    compile_any = re._compile  # type: ignore[attr-defined]  # what re.compile, re.search, … all call
+
+    def noted(pattern: Any, flags: int) -> Pattern:
+        compiled: Pattern = compile_any(pattern, flags)
+        patterns.add(compiled)
+        return compiled
+
+    monkeypatch.setattr(re, "_compile", noted)
+    read_text(DAMAGED)
+    monkeypatch.undo()
+    return sorted(patterns, key=lambda pattern: repr(pattern.pattern))
+
+
+def modules_of_room() -> list[pkgutil.ModuleInfo]:
+    return list(pkgutil.iter_modules(read.__path__))
+
+
+def searched(pattern: Pattern, text: str | bytes) -> Callable[[], object]:
+    return lambda: pattern.search(text)
+
+
+def matched_everywhere(pattern: Pattern, text: str | bytes) -> Callable[[], object]:
+    """Match at each place that no match before has taken."""
+
+    def work() -> None:
+        at = 0
+        while at < len(text):
+            match = pattern.match(text, at)
+            at = max(at + 1, match.end() if match else 0)
+
+    return work
+
+
+@pytest.mark.slow
+def test_every_pattern_takes_linear_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four times as long a run of whatever a pattern looks for takes about four times as long, searched and
+    matched at each place.
+    """
+    patterns = patterns_of_reading(monkeypatch)
+    assert len(patterns) > 30
+    slow = []
+    for pattern, unit, end in itertools.product(patterns, UNITS, ENDS):
+        for way in (searched, matched_everywhere):
+
+            def prepare(n: int, unit: str = unit, end: str = end, way: Any = way, of: Any = pattern) -> Any:
+                text = unit * (n // len(unit)) + end
+                return way(of, text if isinstance(of.pattern, str) else text.encode())
+
+            try:
+                assert_linear(prepare, RUN)
+            except SlowError:
+                slow.append((pattern.pattern, unit, end, way.__name__))
+    assert not slow
