@@ -237,18 +237,18 @@ class SourceReading:
         jobs = self._chunks(number)
         again: deque[_Job] = deque([_Job(array, number, begin)])
         results: dict[int, ReadChunk] = {}
-        running = 0
+        running: dict[int, int] = {}  # where the text begins that each chunk is read from
         while True:
-            while running <= len(self._threads):  # one more waits, so that nobody waits for it
-                job = again.popleft() if again else self._next_job(jobs, array, number)
+            while len(running) <= len(self._threads):  # one more waits, so that nobody waits for it
+                job = again.popleft() if again else self._next_job(jobs, array, number, begin)
                 if job is None:
                     break
+                running[job.number] = self._chunk_size * job.number if job.begin is None else job.begin
                 self._jobs.put(job)
-                running += 1
             if not running:
                 return begin, False  # the text ended otherwise than its size said
             result = self._result()
-            running -= 1
+            del running[result.number]
             results[result.number] = result
             while (done := results.get(number)) is not None:
                 if done.begin != begin:  # the chunk was cut where no event begins
@@ -256,11 +256,11 @@ class SourceReading:
                     again.append(_Job(array, number, begin))
                     break
                 del results[number]
-                self._text.release(done.end - RELEASE_BEHIND)
+                self._text.release(min([done.end, *running.values()]) - RELEASE_BEHIND)
                 if done.batch.events or done.batch.problems:
                     batches.append(done.batch)
                 if done.closed or done.ended:
-                    for _ in range(running):
+                    for _ in running:
                         self._result()
                     return done.end, done.closed
                 number, begin = number + 1, done.end
@@ -273,15 +273,18 @@ class SourceReading:
         order = range(count) if self._pictured is None else spread(count)
         return (first + 1 + number for number in order)
 
-    def _next_job(self, numbers: Iterator[int], array: int, current: int) -> _Job | None:
-        """Return the next chunk to be read, None if there is none, or text would have to be held for it."""
+    def _next_job(self, numbers: Iterator[int], array: int, current: int, begin: int) -> _Job | None:
+        """Return the next chunk to be read, None if there is none, or text would have to be held for it.
+
+        `begin`: where the `current` chunk begins. Of those that lie before it nothing is left to be read.
+        """
         if self._ahead is None:
             self._ahead = next(numbers, None)
         number = self._ahead
         if number is None or (not self._source.seekable and number > current + len(self._threads)):
             return None
         self._ahead = None
-        return _Job(array, number, None)
+        return _Job(array, number, begin if self._chunk_size * number < begin else None)
 
     def _result(self) -> ReadChunk:
         """Return the next chunk that has been read, telling progress meanwhile."""

@@ -232,6 +232,33 @@ def test_threads_chunks_and_scanners_make_no_difference(tmp_path: Path, form: st
             assert len(json.loads(b"[" + text[offset:ends] + b"]")) == count, ordinal
 
 
+LONG = 5 << 20
+SWALLOWING = {
+    "a string without its end": '{"ph":"X","name":"' + "x" * LONG,
+    "a string": event(0, name="x" * LONG) + ",",
+    "blanks": " " * LONG,
+    "no event": "x" * LONG,
+    "brackets left open": '{"ph":"X","args":{"a":[1,' + "[2],3," * (LONG // 6),
+}
+"""What goes on over many chunks: more than is kept of a text behind what has been read."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("decoder", ["native", "python"])
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("name", SWALLOWING)
+def test_packed_text_is_kept_until_nobody_reads_it(
+    tmp_path: Path, name: str, threads: int, decoder: str
+) -> None:
+    """A chunk that ends far behind the next ones takes no text from those who read them already."""
+    text = FORMS["object"]([*map(event, range(9)), SWALLOWING[name] + event(9), *map(event, range(10, 500))])
+    options = ReadOptions(chunk_size=64 << 10, threads=threads, decoder=decoder, longest=1 << 20)
+    packed, _ = read_parts(write(tmp_path, text, "t.json.gz"), options)
+    plain, _ = read_parts(write(tmp_path, text), options)
+    assert packed.events == plain.events > 9
+    assert packed.problems == plain.problems
+
+
 def test_order_of_reading() -> None:
     """Every chunk is read once, the last one first and the next ones far apart."""
     for count in (1, 2, 3, 8, 37):
