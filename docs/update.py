@@ -6,13 +6,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from commands_reference import commands_reference, exit_code_table
 from python_methods import methods_text
 from readme_figures import readme_rows, with_rows
 
 from tracelane.core.tables.doctor.doctor import doctor_rules_table
 from tracelane.core.tables.findings.rules import rules_table
 from tracelane.core.tables.registry import analyses_table
-from tracelane.tui.cli.reference import commands_reference, exit_code_table
 from tracelane.tui.commands.table import commands_table
 
 METHODS = Path(__file__).resolve().parent.parent / "core" / "python" / "analyses.pyi"

@@ -20,7 +20,6 @@ from tracelane.core.tables.registry import analyses_table
 from tracelane.tui.cli import main
 from tracelane.tui.cli.help import EXIT_CODES
 from tracelane.tui.cli.main import command_names, tracelane
-from tracelane.tui.cli.reference import commands_reference, exit_code_table
 from tracelane.tui.commands.command import key_text
 from tracelane.tui.commands.table import COMMANDS as KEYS
 from tracelane.tui.commands.table import commands_table
@@ -62,7 +61,9 @@ def test_figures_of_the_readme_were_measured() -> None:
 
 def test_commands_are_the_code_s() -> None:
     """docs/commands.md has the texts that help has: all commands, options and exit codes."""
-    assert commands_reference() in COMMANDS, "run: .venv/bin/python docs/update.py"
+    assert document_script("commands_reference").commands_reference() in COMMANDS, (
+        "run: .venv/bin/python docs/update.py"
+    )
 
 
 def test_every_command_is_listed() -> None:
@@ -91,7 +92,8 @@ def test_every_option_is_listed() -> None:
 
 def test_exit_codes_are_the_code_s() -> None:
     """docs/ci.md has all exit codes in one table, and the errors and the command line end with no other."""
-    assert exit_code_table() in (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
+    table = document_script("commands_reference").exit_code_table()
+    assert table in (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
     errors = (TracelaneError, UnreadableError, UsageError)
     ends = {main.EXIT_FAILED, main.EXIT_USAGE, main.EXIT_INTERRUPTED, main.EXIT_PIPE}
     assert {0, *ends, *(error.exit_code for error in errors)} == set(EXIT_CODES)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import click
 
-from .help import COMMON, EXAMPLES, EXIT_CODES, by_question, first_sentence
+from tracelane.tui.cli.help import COMMON, EXAMPLES, EXIT_CODES, by_question, first_sentence
 
 Record = tuple[str, str]
 """An option as help spells it, and what it does."""
@@ -20,7 +20,7 @@ NOT_LISTED = frozenset({"-h", "--help"})
 
 def commands_reference() -> str:
     """Return a section for each question that help is grouped by, then common options and exit codes."""
-    from .main import tracelane
+    from tracelane.tui.cli.main import tracelane
 
     ctx = click.Context(tracelane, info_name="tracelane")
     names = tracelane.list_commands(ctx)
