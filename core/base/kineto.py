@@ -93,7 +93,15 @@ DEVICE_ANNOTATION = "gpu_user_annotation"
 NOT_LAUNCHED = frozenset({DEVICE_ANNOTATION, "cuda_sync", "xpu_sync", "cuda_event"})
 """Device categories that tell of work but are none."""
 STEP = "ProfilerStep"
-KERNEL_CATEGORIES = frozenset({"kernel", "Kernel", "hpu_op", "mtia_ccp_events", "collective_comm"})
+KERNEL_CATEGORIES = frozenset(
+    {
+        "hpu_op",  # a kernel of Gaudi
+        "kernel",
+        "Kernel",
+        "mtia_ccp_events",
+        "collective_comm",
+    }
+)
 COPY_CATEGORIES = frozenset({"gpu_memcpy", "gpu_memset", "Memcpy", "Memset"})
 WORK = KERNEL_CATEGORIES | COPY_CATEGORIES
 """Categories of what a device does; annotations and waits on its lanes are no work."""

@@ -112,7 +112,7 @@ async def test_a_row_of_a_list_that_is_gone_runs_nothing(trace: Trace) -> None:
             table.cursor = row
             table.action_choose()
             help_screen.query_one(Input).value = words
-            help_screen.on_resize()
+            help_screen._list()
             await wait_until_idle(app, pilot)
             assert app.screen is help_screen and "Error" not in message(app)
             help_screen.query_one(Input).value = ""
