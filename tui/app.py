@@ -17,8 +17,8 @@ from tracelane.core.trace import Trace
 from .actions import view
 from .config import DARK_THEME, Config, read_config
 from .controllers.comparing import CompareController
+from .controllers.controller import Controller
 from .controllers.counters import CounterController
-from .controllers.cutting import CutController
 from .controllers.device_clocks import DeviceClockController
 from .controllers.drawing import DrawingController
 from .controllers.findings import FindingsController
@@ -34,7 +34,6 @@ from .controllers.queries import QueryController
 from .controllers.ranks import RankController
 from .controllers.reloading import ReloadController
 from .controllers.saving import SaveController
-from .controllers.saving_slices import SliceSaver
 from .controllers.searching import SearchController
 from .controllers.selection import SelectionController
 from .controllers.sources import SourceController
@@ -42,6 +41,7 @@ from .controllers.steps import StepController
 from .controllers.tables import TableController
 from .controllers.trees import TreeController
 from .draw.glyphs import ASCII as ASCII_GLYPHS
+from .draw.header import HeaderPiece
 from .keys import unbound_message
 from .lanes import messages
 from .lanes.look import glyphs
@@ -50,7 +50,7 @@ from .panels.tree import TreePane
 from .prepared import OneFile, SeveralFiles
 from .screens.main import ASKING, MainScreen
 from .session import Session
-from .session_store import SessionStore, SourceState
+from .session_store import SessionStore, SourceState, ViewerState
 from .stage import Opening, Stage
 from .terminal.driver import TerminalDriver
 from .terminal.memory import MemoryTrimmer
@@ -84,8 +84,7 @@ class TracelaneApp(Stage):
         if isinstance(source, Trace):
             store = SessionStore(source, session)
         else:
-            store = SessionStore(Trace(()), Session(view.view_of(0, 1, 1), 0))
-            store.state = SourceState.READING
+            store = SessionStore(Trace(()), Session(view.view_of(0, 1, 1), 0), SourceState.READING)
         super().__init__(store, read_config(config_path()) if config is None else config)
         self.searching = SearchController(self, store)
         self.panels = PanelController(self, store)
@@ -104,49 +103,83 @@ class TracelaneApp(Stage):
         self.mouse = MouseController(self, store)
         self.reloading = ReloadController(self, store)
         self.steps = StepController(self, store)
-        self.cutting = CutController(self, store)
-        self.saving = SaveController(self, store, SliceSaver(self, store), self.marking)
+        self.saving = SaveController(self, store, self.marking)
         self.navigation = NavigationController(self, store, self.searching, self.panels, self.queries)
         self.prompts = PromptController(self, store, self.marking)
         self.comparing = CompareController(self, store, self.marking)
         self._collect_commands()
-        self._connect()
+        store.follow(self._state_changed)
         self.opening = None if isinstance(source, Trace) else self._opening_of(source)
         self._apply_config()
 
     def _collect_commands(self) -> None:
         """Take over what keys and typed verbs do from the controllers."""
-        for controller in (
-            *(self.panels, self.selection, self.searching, self.marking, self.tables),
-            *(self.hit_list, self.queries),
-            *(self.counters, self.device_clocks, self.logs, self.reloading, self.steps),
+        controllers: tuple[Controller, ...] = (
+            *(self.panels, self.selection, self.searching, self.marking, self.tables, self.hit_list),
+            *(self.queries, self.counters, self.device_clocks, self.logs, self.reloading, self.steps),
             *(self.saving, self.navigation, self.prompts, self.comparing),
             *(RankController(self, self.store), SourceController(self, self.store)),
             LongestController(self, self.store, self.selection),
-        ):
+        )
+        for controller in controllers:
             self.handlers.update(controller.commands())
-        for typed in (
-            *(self.searching, self.marking, self.device_clocks, self.logs, self.steps, self.cutting),
-            *(self.saving, self.prompts, self.comparing, self.queries),
-        ):
-            self.verbs.update(typed.verbs())
+            self.verbs.update(controller.verbs())
 
-    def _connect(self) -> None:
-        """Tell controllers which others draw what they change, and what begins once a trace is there."""
-        self.drawing.escape_text = self.navigation.escape_text
-        self.on_notices = self.drawing.fill_footer
-        self.store.subscribe(self.counters.follow_clocks)
-        self.drawing.header_notes += [self.reloading.header_notes, self.searching.header_notes]
-        self.searching.listeners.append(self.drawing.fill_header)
-        self.reloading.listeners.append(self.drawing.fill_header)
-        self.drawing.on_ready += [
+    def _state_changed(self, before: ViewerState, now: ViewerState) -> None:
+        """Bring up to date what depends on what has changed."""
+        if now.trace is not before.trace:
+            self.reloading.attach()
+            if now.own_trace is not before.own_trace:
+                self.marking.read()
+        if not self.composed:
+            return
+        if now.session.clocks != before.session.clocks:
+            self.counters.follow_clocks()
+        if now.trace is not before.trace:
+            self.drawing.draw_trace()
+        elif now.session != before.session:
+            self.drawing.draw_session(before.session, now.session)
+
+    def header_notes(self) -> list[HeaderPiece]:
+        """Return what stands in the header beside the trace's name."""
+        return self.reloading.header_notes() + self.searching.header_notes()
+
+    def header_changed(self) -> None:
+        """Show other notes in the header."""
+        self.drawing.fill_header()
+
+    def hits_changed(self) -> None:
+        """Show that other slices are known to match, or that a search began or ended."""
+        self.drawing.fill_header()
+        self.hit_list.follow()
+
+    def notices_changed(self) -> None:
+        """Show what Esc does, now that another notice is shown, or none."""
+        self.drawing.fill_footer()
+
+    def escape_text(self) -> str:
+        """Return what Esc would do now, empty for nothing."""
+        return self.navigation.escape_text()
+
+    def redraw(self) -> None:
+        """Draw the lanes anew in the present session."""
+        self.drawing.redraw()
+
+    def search_again(self) -> None:
+        """Find anew what the session searches for and filters by."""
+        self.searching.search_again()
+
+    def trace_ready(self) -> None:
+        """Begin the background work that needs the whole trace."""
+        for begin in (
             self.reloading.begin_watch,
             self.findings.look_for_findings,
             self.device_clocks.look_at_device_clocks,
             self.counters.compute_wanted_lanes,
             self.drawing.look_at_busy_shares,
             self.drawing.look_for_absent,
-        ]
+        ):
+            self.call_after_refresh(begin)
 
     def _apply_config(self) -> None:
         """Take theme and keys from the settings."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from time import monotonic
 from types import MappingProxyType
@@ -23,7 +24,6 @@ from .things import Thing, thing_by_id
 
 FIRST_WIDTH = 80
 """Cells of a view before the screen has told its size."""
-SessionListener = Callable[[Session, Session], None]
 
 
 class SourceState(Enum):
@@ -34,123 +34,19 @@ class SourceState(Enum):
     FAILED = "failed"
 
 
-class SessionStore:
-    """Holds the trace and the session; those who draw are told of every change."""
+@dataclass(frozen=True)
+class ViewerState:
+    """All that the viewer shows and remembers; a change makes a new one."""
 
-    def __init__(self, trace: Trace, session: Session | None = None) -> None:
-        """Show a trace as a session sees it, or as at first."""
-        self.trace = trace
-        self.history = History()
-        self.computed_lanes: frozenset[str] = frozenset()
-        """Kinds of lanes to be computed at the start."""
-        self.lane_lines = 1
-        """Lines of the lane area."""
-        self.left: Hits | None = None
-        """What the session's filter leaves, None while it is not known."""
-        self.whole_left: Hits | None = None
-        """The same once all of the trace was looked through."""
-        self.has_moved = False
-        """Whether the user has changed the session."""
-        self.state = SourceState.READY
-        """How far the trace is."""
-        self._session = session or view.first_session(trace, FIRST_WIDTH)
-        self._laid_out: Layout | None = None
-        self._listeners: list[SessionListener] = []
-        self._trace_listeners: list[Callable[[], None]] = []
-        self._open_listeners: list[Callable[[], None]] = []
-        self._source_listeners: list[Callable[[], None]] = []
-        self._search_listeners: list[Callable[[], None]] = []
-
-    # -- changes --------------------------------------------------------------------------------------------
-
-    @property
-    def session(self) -> Session:
-        """What is being looked at."""
-        return self._session
-
-    @session.setter
-    def session(self, session: Session) -> None:
-        before, self._session = self._session, session
-        if session != before:
-            self._tell(before)
-
-    def subscribe(self, listener: SessionListener) -> None:
-        """Call a function with the session before and the new one upon every change."""
-        self._listeners.append(listener)
-
-    def subscribe_trace(self, listener: Callable[[], None]) -> None:
-        """Call a function when `announce_trace` says that lanes or clocks of the trace are others."""
-        self._trace_listeners.append(listener)
-
-    def subscribe_open(self, listener: Callable[[], None]) -> None:
-        """Call a function when another trace is shown."""
-        self._open_listeners.append(listener)
-
-    def subscribe_sources(self, listener: Callable[[], None]) -> None:
-        """Call a function when files are shown that were not, be it of another trace."""
-        self._source_listeners.append(listener)
-
-    def announce_sources(self) -> None:
-        """Have it known that files came."""
-        for listener in self._source_listeners:
-            listener()
-
-    def subscribe_search(self, listener: Callable[[], None]) -> None:
-        """Call a function when something else is searched for or filtered by, or in another trace."""
-        self._search_listeners.append(listener)
-
-    def search_changed(self) -> None:
-        """Have it searched anew."""
-        for listener in self._search_listeners:
-            listener()
-
-    def redraw(self) -> None:
-        """Have the present session redrawn."""
-        self._tell(self._session)
-
-    def announce_trace(self) -> None:
-        """Have the trace redrawn after logs or lanes were laid over it."""
-        for listener in self._trace_listeners:
-            listener()
-
-    def _tell(self, before: Session) -> None:
-        now = self._session
-        for listener in self._listeners:
-            listener(before, now)
-
-    def set_session(self, session: Session) -> None:
-        """Set the session without calling listeners: the caller draws everything anew."""
-        self._session = session
-
-    def open(self, prepared: Prepared, session: Session) -> None:
-        """Show another trace from now on, as it was left; before its lanes are composed."""
-        self.trace = prepared.trace
-        self._laid_out = None
-        self.set_session(session)
-        self.resume(prepared)
-        self.announce_sources()
-        for listener in self._open_listeners:
-            listener()
-
-    @property
-    def is_ready(self) -> bool:
-        """Whether all of the trace is there."""
-        return self.state is SourceState.READY
-
-    def resume(self, prepared: Prepared) -> None:
-        """Go on where the trace was left: with the views before, and the lanes that were computed."""
-        self.history = prepared.history
-        self.computed_lanes = prepared.computed
-
-    def go(self, session: Session, together: str = "") -> None:
-        """Change the session and remember the one before."""
-        session = ranges.aimed(self._session, ranges.extended(self._session, session))
-        if session != self._session:
-            self.has_moved = True
-            self.history = self.history.left(self._session, together, monotonic())
-            self.session = session
-
-    # -- what is there --------------------------------------------------------------------------------------
+    trace: Trace
+    session: Session
+    source: SourceState = SourceState.READY
+    history: History = field(default_factory=History)
+    has_moved: bool = False  # whether the user has changed the session
+    lane_lines: int = 1  # lines of the lane area
+    computed_lanes: frozenset[str] = frozenset()  # kinds of lanes to be computed at the start
+    left: Hits | None = None  # what the session's filter leaves, None while it is not known
+    whole_left: Hits | None = None  # the same once all of the trace was looked through
 
     @property
     def own_trace(self) -> Trace:
@@ -160,35 +56,182 @@ class SessionStore:
             trace = trace.own
         return trace
 
+
+StateListener = Callable[[ViewerState, ViewerState], object]
+
+
+class SessionStore:
+    """Holds the viewer's state and replaces it; who draws is told of the one before and the new one."""
+
+    def __init__(
+        self, trace: Trace, session: Session | None = None, source: SourceState = SourceState.READY
+    ) -> None:
+        """Show a trace as a session sees it, or as at first."""
+        self.now = ViewerState(trace, session or view.first_session(trace, FIRST_WIDTH), source)
+        """Everything, as it is now."""
+        self._laid_out: Layout | None = None
+        self._tell: StateListener = lambda before, now: None
+
+    # -- changes --------------------------------------------------------------------------------------------
+
+    def follow(self, listener: StateListener) -> None:
+        """Call a function with the state before and the new one upon every change from now on."""
+        self._tell = listener
+
+    def dispatch(self, state: ViewerState) -> None:
+        """Put another state in the place of the present one."""
+        before, self.now = self.now, state
+        self._tell(before, state)
+
+    def show(self, session: Session) -> None:
+        """Change what is looked at, without a place in the history."""
+        self.dispatch(replace(self.now, session=session))
+
+    def show_trace(self, trace: Trace, session: Session) -> None:
+        """Show a trace with other lanes or files."""
+        self.dispatch(replace(self.now, trace=trace, session=session))
+
+    def open(self, prepared: Prepared, session: Session) -> None:
+        """Show another trace from now on, as it was left: with its views before, and lanes to be computed."""
+        self.dispatch(
+            replace(
+                self.now,
+                trace=prepared.trace,
+                session=session,
+                history=prepared.history,
+                computed_lanes=prepared.computed,
+            )
+        )
+
+    def resume(self, prepared: Prepared) -> None:
+        """Go on where the trace was left: with the views before, and the lanes that were computed."""
+        self.dispatch(replace(self.now, history=prepared.history, computed_lanes=prepared.computed))
+
+    def walk(self, session: Session, history: History) -> None:
+        """Go to a view of the history, which is another one from there."""
+        self.dispatch(replace(self.now, session=session, history=history))
+
+    def have_hits(self, left: Hits | None, whole: bool) -> None:
+        """Know what the filter leaves, of the whole trace or of what was looked through."""
+        self.dispatch(replace(self.now, left=left, whole_left=left if whole else None))
+
+    def go(self, session: Session, together: str = "", before: Session | None = None) -> None:
+        """Change the session and remember the one before, which is the present one unless given."""
+        before = before or self.session
+        session = ranges.aimed(before, ranges.extended(before, session))
+        if session != before:
+            history = self.now.history.left(before, together, monotonic())
+            self.dispatch(replace(self.now, session=session, history=history, has_moved=True))
+
+    # -- what the controllers of files that are being read still call ---------------------------------------
+
+    @property
+    def state(self) -> SourceState:
+        """How far the trace is."""
+        return self.now.source
+
+    @state.setter
+    def state(self, source: SourceState) -> None:
+        self.dispatch(replace(self.now, source=source))
+
+    def set_session(self, session: Session) -> None:
+        """Change what is looked at."""
+        self.show(session)
+
+    def announce_sources(self) -> None:
+        """Do nothing: another trace is noticed."""
+
+    def announce_trace(self) -> None:
+        """Do nothing: another trace is noticed."""
+
+    # -- what is there --------------------------------------------------------------------------------------
+
+    @property
+    def session(self) -> Session:
+        """What is being looked at."""
+        return self.now.session
+
+    @property
+    def trace(self) -> Trace:
+        """What is open."""
+        return self.now.trace
+
+    @trace.setter
+    def trace(self, trace: Trace) -> None:
+        self.show_trace(trace, self.session)
+
+    @property
+    def history(self) -> History:
+        """The views before."""
+        return self.now.history
+
+    @property
+    def has_moved(self) -> bool:
+        """Whether the user has changed the session."""
+        return self.now.has_moved
+
+    @property
+    def lane_lines(self) -> int:
+        """Lines of the lane area."""
+        return self.now.lane_lines
+
+    @lane_lines.setter
+    def lane_lines(self, lines: int) -> None:
+        self.dispatch(replace(self.now, lane_lines=lines))
+
+    @property
+    def left(self) -> Hits | None:
+        """What the session's filter leaves, None while it is not known."""
+        return self.now.left
+
+    @property
+    def whole_left(self) -> Hits | None:
+        """The same once all of the trace was looked through."""
+        return self.now.whole_left
+
+    @property
+    def own_trace(self) -> Trace:
+        """The trace without logs and computed lanes."""
+        return self.now.own_trace
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether all of the trace is there."""
+        return self.now.source is SourceState.READY
+
     @property
     def own_clocks(self) -> Clocks:
         """The session's clocks without those of logs and computed lanes."""
         count = self.own_trace.source_count
-        own = {key: ns for key, ns in self._session.clocks.offsets.items() if key[0] < count}
+        own = {key: ns for key, ns in self.session.clocks.offsets.items() if key[0] < count}
         return Clocks(MappingProxyType(own))
 
     @property
     def layout_now(self) -> Layout:
         """The lines of the present session."""
-        self._laid_out = layout_of(self.trace, self._session, self._laid_out, self.whole_left)
+        self._laid_out = layout_of(self.trace, self.session, self._laid_out, self.whole_left)
         return self._laid_out
+
+    def layout_for(self, session: Session, trace: Trace | None = None) -> Layout:
+        """Return the lines of another session, of another trace where one is given."""
+        return layout_of(trace or self.trace, session, self._laid_out, self.whole_left)
 
     @property
     def scene(self) -> Scene:
         """What a move begins with."""
-        return Scene(self.trace, self._session, self.layout_now, self.lane_lines, self.left)
+        return Scene(self.trace, self.session, self.layout_now, self.lane_lines, self.left)
 
     @property
     def selected(self) -> Thing:
         """What is selected; Refusal where nothing is."""
-        identity = self._session.selection
-        thing = None if identity is None else thing_by_id(self.trace, self._session.clocks, identity)
+        identity = self.session.selection
+        thing = None if identity is None else thing_by_id(self.trace, self.session.clocks, identity)
         if thing is None:
             raise Refusal("nothing is selected: Enter selects what lies at the cursor")
         return thing
 
     def select(self, thing: Thing) -> None:
         """Select a thing, in sight."""
-        session = select.unhidden(self.trace, self._session, thing)
-        layout = layout_of(self.trace, session, self._laid_out, self.whole_left)
+        session = select.unhidden(self.trace, self.session, thing)
+        layout = self.layout_for(session)
         self.go(select.select(self.trace, session, layout, self.lane_lines, thing))

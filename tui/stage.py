@@ -20,6 +20,7 @@ from .actions.table import MOVES, TOGETHER
 from .commands.command import Command
 from .commands.table import command
 from .config import Config
+from .draw.header import HeaderPiece
 from .jobs import JobRunner
 from .keys import keys_text
 from .session_store import SessionStore
@@ -74,8 +75,6 @@ class Stage(PacedApp):
         self._next_commands: list[str] = []  # those that wait for that selection
         self.used: Counter[str] = Counter()
         """How often each command was run."""
-        self.on_notices: Callable[[], object] = lambda: None
-        """Called when another notice is shown, or none: Esc does something else then."""
         self.messages: list[str] = []
         """What was said, the newest last."""
         self.wants_reload = False
@@ -117,7 +116,7 @@ class Stage(PacedApp):
             else:
                 line.answer = text
         if stays:
-            self.on_notices()
+            self.notices_changed()
 
     @property
     def message(self) -> str:
@@ -135,13 +134,13 @@ class Stage(PacedApp):
         """Take away a message that holds no more."""
         for line in self.main.query_children(MessageLine).results():
             line.notices = tuple(one for one in line.notices if one != safe(text))
-        self.on_notices()
+        self.notices_changed()
 
     def dismiss_message(self) -> None:
         """Take away what is being said; a notice said before it is shown again."""
         for line in self.main.query_children(MessageLine).results():
             line.answer, line.notices = "", line.notices[:-1]
-        self.on_notices()
+        self.notices_changed()
 
     def keys_text_of(self, entry: Command) -> str:
         """Return a command's keys as text, the user's own in place."""
@@ -182,6 +181,34 @@ class Stage(PacedApp):
             self.say(str(refusal))
         except Exception as error:
             self.report_error(error)
+
+    # -- what only the whole App can do: it knows the controllers -------------------------------------------
+
+    def header_notes(self) -> list[HeaderPiece]:
+        """Return what stands in the header beside the trace's name."""
+        return []
+
+    def header_changed(self) -> None:
+        """Show other notes in the header."""
+
+    def hits_changed(self) -> None:
+        """Show that other slices are known to match, or that a search began or ended."""
+
+    def notices_changed(self) -> None:
+        """Show what Esc does, now that another notice is shown, or none."""
+
+    def escape_text(self) -> str:
+        """Return what Esc would do now, empty for nothing."""
+        return ""
+
+    def redraw(self) -> None:
+        """Draw the lanes anew in the present session."""
+
+    def search_again(self) -> None:
+        """Find anew what the session searches for and filters by."""
+
+    def trace_ready(self) -> None:
+        """Begin the background work that needs the whole trace."""
 
     def _do(self, command_id: str) -> None:
         move = MOVES.get(command_id)

@@ -21,12 +21,12 @@ async def test_kept_and_dropped(trace: Trace) -> None:
     u brings it back.
     """
     async with open_viewer(trace, (120, 50)) as (app, pilot):
-        app.store.session = replace(app.session, cursor=trace.span[1])
+        app.store.show(replace(app.session, cursor=trace.span[1]))
         app.run_command("baseline")
         await pilot.pause()
         assert app.session.baseline is None and "no step at the cursor" in message(app)
         first, second = trace.steps[:2]
-        app.store.session = replace(app.session, cursor=first.start)
+        app.store.show(replace(app.session, cursor=first.start))
         app.run_command("baseline")
         await pilot.pause()
         assert app.session.baseline == (first.start, first.end)
@@ -75,7 +75,7 @@ async def test_every_table_grows_changes(trace: Trace) -> None:
     """
     async with open_viewer(trace, (220, 50)) as (app, pilot):
         first, second = trace.steps[:2]
-        app.store.session = replace(app.session, cursor=first.start)
+        app.store.show(replace(app.session, cursor=first.start))
         app.run_command("baseline")
         await pilot.press(">", "r")
         for name in (name for name, (_, panel) in PANELS.items() if panel.is_compared):
@@ -111,7 +111,7 @@ async def test_every_table_grows_changes(trace: Trace) -> None:
 async def test_changes_are_sorted_by_size(trace: Trace) -> None:
     """Sorting by a Δ column puts the largest change first, whatever its sign."""
     async with open_viewer(trace, (160, 50)) as (app, pilot):
-        app.store.session = replace(app.session, range=(START, START + 14 * MS))
+        app.store.show(replace(app.session, range=(START, START + 14 * MS)))
         app.run_command("baseline")
         await pilot.press("escape", "t")
         await wait_until_idle(app, pilot)

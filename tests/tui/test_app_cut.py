@@ -34,14 +34,14 @@ async def test_cut_writes_the_range_and_never_over_a_file(tmp_path: Path) -> Non
         out = tmp_path / "cut.json.gz"
         assert "no range" in await ordered(app, pilot, f"cut {out}")
         assert "FILE.json" in await ordered(app, pilot, "cut")
-        app.store.session = replace(app.session, range=(310_000, 520_000))
+        app.store.show(replace(app.session, range=(310_000, 520_000)))
         assert await ordered(app, pilot, f"cut {out}") == f"saved {out}: 3 slices"
         assert "give another name" in await ordered(app, pilot, f"cut {out}")
-        app.store.session = replace(app.session, clocks=Clocks().shifted((0, ""), 200_000))
+        app.store.show(replace(app.session, clocks=Clocks().shifted((0, ""), 200_000)))
         moved = tmp_path / "moved.json"
         assert await ordered(app, pilot, f"cut {moved}") == f"saved {moved}: 3 slices"
         # A device with a clock of its own: what stands in the range on the screen is what is written.
-        app.store.session = replace(app.session, clocks=Clocks().shifted((0, "1"), -100_000))
+        app.store.show(replace(app.session, clocks=Clocks().shifted((0, "1"), -100_000)))
         device = tmp_path / "device.json"
         assert await ordered(app, pilot, f"cut {device}") == f"saved {device}: 3 slices"
     names = []

@@ -139,12 +139,12 @@ async def test_a_range_is_judged_by_itself(trace: Trace) -> None:
     async with open_viewer(trace, (120, 40)) as (app, pilot):
         await pilot.press("2")
         await wait_until_idle(app, pilot)
-        app.store.session = replace(app.session, range=(500_000, 610_000))
+        app.store.show(replace(app.session, range=(500_000, 610_000)))
         await wait_until_idle(app, pilot)
         pane = app.main.query_one(FindingsPane)
         assert pane.findings is not None and pane.findings.scope.startswith("range +500 µs")
         assert "launch-gaps" not in [finding.rule for finding in pane.findings.findings]
-        app.store.session = replace(app.session, range=None)
+        app.store.show(replace(app.session, range=None))
         await wait_until_idle(app, pilot)
         assert pane.findings.scope == "whole trace"
 
@@ -214,7 +214,7 @@ async def test_logs_are_no_part_of_it(corpus_cache: Path) -> None:
         await wait_until_idle(app, pilot)
         assert "2: Bound by copies that block the host" in screen_text(app)
         clocks = app.session.clocks.shifted((len(own.indexes), ""), 10**9)
-        app.store.session = replace(app.session, clocks=clocks, panel="findings")
+        app.store.show(replace(app.session, clocks=clocks, panel="findings"))
         await wait_until_idle(app, pilot)
         pane = app.main.query_one(FindingsPane)
         assert pane.findings is not None and pane.findings == saved.saved_findings(saved.Scope(own))

@@ -256,9 +256,9 @@ async def test_any_size(trace: Trace, size: tuple[int, int]) -> None:
             assert app.session.selection == before.selection
             for key in ("w", "s", "down", "up", "T", "T"):
                 app.run_command({"T": "maximise", "w": "zoom-in", "s": "zoom-out"}.get(key, key))
-            app.store.session = before if other == size else app.session
+            app.store.show(before if other == size else app.session)
             app.run_command("reset")
-            app.store.session = before
+            app.store.show(before)
 
 
 async def test_no_colour_and_ascii(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:

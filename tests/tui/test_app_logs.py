@@ -158,7 +158,7 @@ async def test_a_range_on_a_log_s_lane(overlay: Overlay) -> None:
         await pilot.pause()
         await typed(pilot, "only pwr")
         await pilot.press("down", "down")
-        app.store.session = replace(app.session, range=span)
+        app.store.show(replace(app.session, range=span))
         await wait_until_idle(app, pilot)
         assert f"mean {joules / 0.2:.6g} W" in screen_text(app)
         assert f"{min(w for _, w in pieces):.6g} .. {max(w for _, w in pieces):.6g} W" in screen_text(app)

@@ -265,6 +265,6 @@ async def test_the_ruler_tells_the_distance(trace: Trace) -> None:
         await pilot.press(*"here", "enter", "right")
         ns = app.session.cursor - app.marking.marks[0].start
         assert f"◆ here +{format_ns(ns)}" in screen_text(app)
-        app.store.session = replace(app.session, cursor=app.session.cursor - 2 * ns)
+        app.store.show(replace(app.session, cursor=app.session.cursor - 2 * ns))
         await pilot.pause()
         assert f"◆ here -{format_ns(ns)}" in screen_text(app)

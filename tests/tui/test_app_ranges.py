@@ -48,7 +48,7 @@ async def test_the_selection_becomes_the_range(trace: Trace) -> None:
     async with open_viewer(trace) as (app, pilot):
         await pilot.press("home", "r")
         assert app.session.range == (trace.steps[0].start, trace.steps[0].end)
-        app.store.session = replace(app.session, range=None, cursor=trace.span[1])
+        app.store.show(replace(app.session, range=None, cursor=trace.span[1]))
         await pilot.press("r")
         assert "nothing is selected" in message(app)
         app.action_jump(0, LAUNCH)

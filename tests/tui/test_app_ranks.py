@@ -142,7 +142,7 @@ async def test_what_is_selected_in_a_folded_rank_comes_in_sight(tmp_path: Path) 
         app.store.select(thing)
         await pilot.pause()
         assert "▾ rank 4 · pod-4" in screen_text(app) and "nccl" in screen_text(app)
-        app.store.session = Session(app.session.viewport, app.session.cursor, clocks=app.session.clocks)
+        app.store.show(Session(app.session.viewport, app.session.cursor, clocks=app.session.clocks))
         app.run_command("hide")
         await pilot.pause()
         assert message(app) == "rank 0 · pod-0 · 2 lanes is hidden: u undoes it"

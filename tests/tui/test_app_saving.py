@@ -61,8 +61,8 @@ async def test_slices(trace: Trace, tmp_path: Path, capsys: pytest.CaptureFixtur
     start = trace.span[0]
     options = ("--lanes", "main", "--where", "-launch", "--from", "+20us", "--to", "+90us")
     async with open_viewer(with_cheap_lanes(trace), (120, 50)) as (app, pilot):
-        app.store.session = replace(
-            app.session, only="main", filter="-launch", range=(start + 20_000, start + 90_000)
+        app.store.show(
+            replace(app.session, only="main", filter="-launch", range=(start + 20_000, start + 90_000))
         )
         for form in ("csv", "json"):
             path = tmp_path / f"slices.{form}"

@@ -86,7 +86,7 @@ async def test_search_marks_counts_and_walks(trace: Trace) -> None:
         assert all(mark for _, mark in runs_of(app, 1))
         strips = app.main.query_one(Minimap).render_line(0)
         assert any(segment.style and segment.style.underline for segment in strips)
-        app.store.session = app.session.__class__(**{**vars(app.session), "cursor": app.trace.span[0]})
+        app.store.show(app.session.__class__(**{**vars(app.session), "cursor": app.trace.span[0]}))
         seen = []
         for _ in range(3):
             await pilot.press("n")
@@ -177,7 +177,10 @@ async def test_a_wrong_search_says_why_and_changes_nothing(trace: Trace) -> None
     app = app_of(trace)
     async with app.run_test(size=(120, 30)) as pilot:
         await wait_until_idle(app, pilot)
-        await typed(app, pilot, "slash", "dur>1")
+        await pilot.press("slash", "d", "u")
+        await wait_until_idle(app, pilot)
+        assert app.session.search == "du"
+        await typed(app, pilot, "r", ">1")
         assert "ns, us, ms or s" in app.message and app.session.search == ""
         await typed(app, pilot, "slash", "nosuchname")
         assert "no slice matches nosuchname" in app.message

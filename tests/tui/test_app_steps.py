@@ -27,7 +27,7 @@ async def test_a_name_becomes_the_step(trace: Trace) -> None:
         app.run_command("steps-by-name")
         assert app.session.steps == "aten::linear" and "4 steps" in message(app)
         op = app.store.selected
-        app.store.session = replace(app.session, cursor=op.start, selection=None, range=None)
+        app.store.show(replace(app.session, cursor=op.start, selection=None, range=None))
         await pilot.press(">", "r")
         start, end = app.session.range or (0, 0)
         assert (start - op.start, end - start) == (10_000_000, op.end - op.start)

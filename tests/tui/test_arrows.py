@@ -195,6 +195,6 @@ async def test_key(make_trace: Callable[[list[dict[str, Any]]], Trace]) -> None:
         await pilot.pause()
         await wait_until_idle(app, pilot)
         assert "─▸" not in screen_text(app) and not app.session.flows
-        app.store.session = replace(app.session, selection=SliceId(0, 2))
+        app.store.show(replace(app.session, selection=SliceId(0, 2)))
         await wait_until_idle(app, pilot)
         assert "─▸" in screen_text(app)

@@ -51,11 +51,11 @@ async def test_every_key_does_something_or_says_why_not(
                 while len(app.screen_stack) > 1:
                     app.pop_screen()
                 app.maximised = False
-                app.store.session = first
+                app.store.show(first)
                 if selected:
                     app.action_jump(0, LAUNCH)
                 if command.id == "panel-details":
-                    app.store.session = replace(app.session, panel="problems")
+                    app.store.show(replace(app.session, panel="problems"))
                 app.main.set_focus(app.main.query_one(LaneCanvas))
                 app.say("")
                 await pilot.pause()

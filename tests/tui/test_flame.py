@@ -119,7 +119,7 @@ async def test_the_tree_is_that_of_the_range(trace: Trace) -> None:
         await pilot.press("3")
         await wait_until_idle(app, pilot)
         whole = app.main.query_one("#tree", TreePane).shown_table
-        app.store.session = replace(app.session, range=(trace.steps[0].start, trace.steps[0].end))
+        app.store.show(replace(app.session, range=(trace.steps[0].start, trace.steps[0].end)))
         await wait_until_idle(app, pilot)
         part = app.main.query_one("#tree", TreePane).shown_table
         assert whole is not None and part is not None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -19,6 +18,7 @@ from ..stage import Stage
 from ..steps import step_at, step_marks
 from ..times import TimeFrame, parse_range
 from ..widgets.prompt import Prompt
+from .controller import Commands, Controller, Verbs
 from .marks import MarkController
 
 HINT: Final = "A B, such as 3 4: step numbers, range, all, mark:NAME, FROM..TO; off ends it"
@@ -26,20 +26,19 @@ SEPARATORS: Final = re.compile(r"[\s,]+(?:(?:with|and|vs|against)\s+)?")
 BOTH: Final = 2
 
 
-class CompareController:
+class CompareController(Controller):
     """Commands that compare."""
 
     def __init__(self, app: Stage, store: SessionStore, marking: MarkController) -> None:
         """Work on a store, and show what comes of it."""
-        self.app = app
-        self.store = store
+        super().__init__(app, store)
         self.marking = marking
 
-    def commands(self) -> Mapping[str, Callable[[], object]]:
+    def commands(self) -> Commands:
         """Return what carries out each of its commands."""
         return {"compare": self.do_compare, "baseline": self.do_baseline}
 
-    def verbs(self) -> Mapping[str, Callable[[str], object]]:
+    def verbs(self) -> Verbs:
         """Return what carries out those with an argument."""
         return {"compare": self.compare}
 

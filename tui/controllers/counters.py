@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -14,42 +13,35 @@ from tracelane.core.logs.counters import MEMORY, QUEUE, WithCounters, of_devices
 from ..actions.counters import NO_LANES, base_of, computed_lanes, toggle_computed_lanes, with_base
 from ..actions.focus import in_view
 from ..jobs import background
-from ..session import InstantId, RowKey, Session
-from ..session_store import SessionStore
-from ..stage import Stage
+from ..session import InstantId, RowKey
+from .controller import Commands, Controller
 
 
-class CounterController:
+class CounterController(Controller):
     """Commands for computed lanes."""
 
-    def __init__(self, app: Stage, store: SessionStore) -> None:
-        """Work on a store, and show what comes of it."""
-        self.app = app
-        self.store = store
-
-    def commands(self) -> Mapping[str, Callable[[], object]]:
+    def commands(self) -> Commands:
         """Return what carries out each of its commands."""
         return {
             "memory-lanes": partial(self._toggle, MEMORY),
             "queue-lanes": partial(self._toggle, QUEUE),
         }
 
-    def follow_clocks(self, before: Session, session: Session) -> None:
+    def follow_clocks(self) -> None:
         """Compute the queue lanes again where the clocks of their devices have changed."""
-        base = base_of(self.store.trace)
+        base, clocks = base_of(self.store.trace), self.store.session.clocks
         if (
             isinstance(base, WithCounters)
             and computed_lanes(self.store.trace, QUEUE)
-            and of_devices(base.own, session.clocks) != base.device_clocks
+            and of_devices(base.own, clocks) != base.device_clocks
         ):
-            self._compute(QUEUE, session.clocks, again=True)
+            self._compute(QUEUE, clocks, again=True)
 
     def compute_wanted_lanes(self) -> None:
         """Compute, after the first picture, the lanes that the saved view of this trace had."""
-        missing = [
-            kind for kind in sorted(self.store.computed_lanes) if not computed_lanes(self.store.trace, kind)
-        ]
-        self.store.computed_lanes = frozenset(missing[1:])
+        now = self.store.now
+        missing = [kind for kind in sorted(now.computed_lanes) if not computed_lanes(now.trace, kind)]
+        self.store.dispatch(replace(now, computed_lanes=frozenset(missing[1:])))
         if missing:
             self._compute(missing[0], self.store.session.clocks, again=True)
 
@@ -74,20 +66,18 @@ class CounterController:
         session = self.store.session
         if isinstance(session.selection, InstantId) and self.store.selected.key.lane in lanes:
             session = replace(session, selection=None)
-        self.store.trace = with_base(self.store.trace, base)
-        self.store.session = replace(session, clocks=clocks_with(session.clocks, base))
-        self.store.announce_trace()
+        session = replace(session, clocks=clocks_with(session.clocks, base))
+        self.store.show_trace(with_base(self.store.trace, base), session)
         self.compute_wanted_lanes()
 
     def _computed(self, base: WithCounters, kind: str) -> None:
-        self.store.trace = with_base(self.store.trace, base)
-        lanes = computed_lanes(self.store.trace, kind)
+        trace, session = with_base(self.store.trace, base), self.store.session
+        lanes = computed_lanes(trace, kind)
         if lanes:
-            clocks = clocks_with(self.store.session.clocks, base)
-            focus = RowKey(lanes[0], 0)
-            session = replace(self.store.session, focus=focus, selection=None, clocks=clocks)
-            self.store.session = in_view(session, self.store.layout_now, self.store.lane_lines)
-        self.store.announce_trace()
+            clocks = clocks_with(session.clocks, base)
+            session = replace(session, focus=RowKey(lanes[0], 0), selection=None, clocks=clocks)
+            session = in_view(session, self.store.layout_for(session, trace), self.store.lane_lines)
+        self.store.show_trace(trace, session)
         if not lanes:
             self.app.say(NO_LANES[kind])
         elif kind == QUEUE:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 
 from textual.worker import get_current_worker
 
@@ -13,27 +13,21 @@ from tracelane.core.trace.worker import clock_troubles
 from ..actions import clocks
 from ..jobs import background
 from ..session import Session
-from ..session_store import SessionStore
-from ..stage import Stage
+from .controller import Commands, Controller, Verbs
 
 HINT = "the command “Estimate the device's clock” moves it"
 
 
-class DeviceClockController:
+class DeviceClockController(Controller):
     """Commands for the clocks of devices."""
 
-    def __init__(self, app: Stage, store: SessionStore) -> None:
-        """Work on a store, and show what comes of it."""
-        self.app = app
-        self.store = store
-
-    def commands(self) -> Mapping[str, Callable[[], object]]:
+    def commands(self) -> Commands:
         """Return what carries out each of its commands."""
         return {
             "device-clock": self.do_device_clock,
         }
 
-    def verbs(self) -> Mapping[str, Callable[[str], object]]:
+    def verbs(self) -> Verbs:
         """Return what carries out those with an argument."""
         return {"device-offset": self.set_device_offset}
 

@@ -18,8 +18,7 @@ from tracelane.core.trace import Trace
 from ..actions import focus, view
 from ..actions.clocks import on_log
 from ..device_shares import device_shares, slowest_rank
-from ..draw.header import PIECE_STYLES, DeviceShare, HeaderPiece, busy_texts, far_off_text, header_of
-from ..draw.layout import layout_of
+from ..draw.header import PIECE_STYLES, DeviceShare, busy_texts, far_off_text, header_of
 from ..draw.opening import with_devices_in_view
 from ..draw.room import room_of
 from ..fitting import fit_to_screen, ruler_height
@@ -39,31 +38,25 @@ from ..stage import Stage
 from ..steps import step_marks
 from ..widgets.bars import Bar, Footer
 from ..widgets.table import VirtualTable
+from .controller import Controller
 from .marks import MarkController
 from .panels import PanelController
 
 
-class DrawingController:
+class DrawingController(Controller):
     """Draws the session anew whenever it, the trace or the screen's size changes."""
 
     def __init__(
         self, app: Stage, store: SessionStore, panels: PanelController, marking: MarkController
     ) -> None:
         """Draw what a store holds."""
-        self.app = app
-        self.store = store
+        super().__init__(app, store)
         self.panels = panels
         self.marking = marking
         self.header: Callable[[], tuple[Text, ...]] = self.trace_header
         """Returns the pieces of the header."""
         self.busy_texts: list[str] = []
         """What the header says of devices, once that is known."""
-        self.escape_text: Callable[[], str] = str
-        """Returns what Esc would do now."""
-        self.header_notes: list[Callable[[], list[HeaderPiece]]] = []
-        """Return what stands in the header beside the trace's name."""
-        self.on_ready: list[Callable[[], object]] = []
-        """Called once the whole trace is on the screen."""
         self.notes: tuple[str, ...] = ()
         """What is said when the lanes are drawn first."""
         self._lacks: frozenset[Need] = frozenset()
@@ -71,8 +64,6 @@ class DrawingController:
         self._keys_of_state: dict[tuple[object, ...], list[tuple[str, str]]] = {}
         self._shared_for = 0  # lines of lanes when the screen was shared out
         self._roomed_for: tuple[Size, int] | None = None  # the room that host lanes were folded for
-        store.subscribe(self.draw_session)
-        store.subscribe_trace(self.draw_trace)
 
     # -- the screen -----------------------------------------------------------------------------------------
 
@@ -83,17 +74,17 @@ class DrawingController:
         fit = fit_to_screen(
             self.store.trace, self.store.session, size.width, size.height, bool(self.marking.marks_seen)
         )
-        self.store.lane_lines, self._roomed_for = fit.lanes, (size, fit.most_lanes)
-        self.store.set_session(fit.session)
+        self._roomed_for = size, fit.most_lanes
+        self.store.dispatch(replace(self.store.now, session=fit.session, lane_lines=fit.lanes))
         config = self.app.config
         return MainScreen(footer_keys(config.keys), fit, tuple(config.queries))
 
     def fill(self) -> None:
         """Fill what does not change, and draw the first picture."""
+        if self.store.session.panel not in self.panels.fillers:  # of a query that is saved no more
+            self.store.show(replace(self.store.session, panel="details"))
         self.app.is_filled = True
         main, trace, config = self.app.main, self.store.trace, self.app.config
-        if self.store.session.panel not in self.panels.fillers:  # of a query that is saved no more
-            self.store.set_session(replace(self.store.session, panel="details"))
         main.query_one(Panel).choose(self.store.session.panel)
         self._lacks = frozenset()
         self._dim_tabs()
@@ -108,8 +99,9 @@ class DrawingController:
         self.share_room()
         self.fill_footer()
         self.app.show_frames()
-        self.store.search_changed()
-        self.look_into_trace()
+        self.app.search_again()
+        if self.store.is_ready:
+            self.app.trace_ready()
 
     def _dim_tabs(self) -> None:
         """Dim the tabs of panels that would be empty, as far as that is known without counting anything."""
@@ -133,12 +125,6 @@ class DrawingController:
         if self.store.own_trace is trace:
             self._lacks = lacks
             self._dim_tabs()
-
-    def look_into_trace(self) -> None:
-        """Start the background work that needs the whole trace."""
-        if self.store.is_ready:
-            for begin in self.on_ready:
-                self.app.call_after_refresh(begin)
 
     def share_room(self) -> None:
         """Share the screen's lines out anew."""
@@ -170,14 +156,13 @@ class DrawingController:
 
     def trace_header(self) -> tuple[Text, ...]:
         """Return the header of a trace that is open."""
-        notes = [note for notes_of in self.header_notes for note in notes_of()]
         pieces = header_of(
             self.store.trace,
             self.store.session,
             self.app.main.size.width,
             glyphs().ellipsis,
             self.busy_texts,
-            notes,
+            self.app.header_notes(),
         )
         return tuple(Text(piece.text, PIECE_STYLES[piece.look]) for piece in pieces)
 
@@ -216,7 +201,7 @@ class DrawingController:
         part: FocusedPart = "lanes"
         if isinstance(focused, VirtualTable | Flame):
             part = "table" if isinstance(focused, VirtualTable) else "flame"
-        session, escape = self.store.session, self.escape_text()
+        session, escape = self.store.session, self.app.escape_text()
         state = (part, escape, session.anchor is None, bool(session.search), session.aim)
         if state not in self._keys_of_state:
             self._keys_of_state[state] = state_keys(session, part, escape, self.app.config.keys)
@@ -226,18 +211,21 @@ class DrawingController:
 
     def draw_trace(self) -> None:
         """Show the trace anew after logs were laid over it."""
-        self.store.search_changed()
-        self.store.redraw()
+        self.app.search_again()
+        self.redraw()
         self.share_room()
+
+    def redraw(self) -> None:
+        """Draw the present session anew."""
+        if self.app.composed:
+            self.draw_session(self.store.session, self.store.session)
 
     def draw_session(self, before: Session, now: Session) -> None:
         """Bring everything that is seen up to date."""
-        if not self.app.composed:
-            return
         layout = self.store.layout_now
         main = self.app.main
         if (before.search, before.filter, before.clocks) != (now.search, now.filter, now.clocks):
-            self.store.search_changed()
+            self.app.search_again()
         main.query_one(LaneCanvas).show(self.store.trace, now, layout)
         main.query_one(Ruler).show(
             self.store.trace, now, layout, self.marking.marks_seen, self.marking.measured_from
@@ -262,7 +250,7 @@ class DrawingController:
     def draw_theme(self) -> None:
         """Draw all in the theme's colours."""
         if self.app.composed:
-            self.store.redraw()
+            self.redraw()
             self.draw_minimap()
             self.panels.panel_soon()
 
@@ -282,9 +270,8 @@ class DrawingController:
         """Keep the place on screen when the lane area changes its size."""
         if not self.app.composed:
             return
-        trace, session, lines = self.store.trace, self.store.session, self.store.lane_lines
-        self.store.lane_lines = max(1, message.lines)
-        seen = focus.in_view(session, self.store.layout_now, lines) == session
+        trace, session, lines = self.store.trace, self.store.session, max(1, message.lines)
+        seen = focus.in_view(session, self.store.layout_now, self.store.lane_lines) == session
         room = self.app.main.size, self._most_lanes(session)
         if session.selection is None and session.panel == "details" and room != self._roomed_for:
             self._roomed_for = room  # an empty panel: what opens folded depends on the screen alone
@@ -292,14 +279,13 @@ class DrawingController:
         if session.viewport.width != message.cells:
             viewport = session.viewport.resized(message.cells)
             session = view.keep_cursor(replace(session, viewport=viewport))
-        layout = layout_of(trace, session, self.store.layout_now, self.store.whole_left)
-        session = replace(session, scroll=layout.scrolled(session.scroll, self.store.lane_lines))
+        layout = self.store.layout_for(session)
+        session = replace(session, scroll=layout.scrolled(session.scroll, lines))
         if seen:  # what was in sight stays in sight
-            session = focus.in_view(session, layout, self.store.lane_lines)
+            session = focus.in_view(session, layout, lines)
         if session == self.store.session:
-            self.store.redraw()
-        else:
-            self.store.session = session
+            self.redraw()
+        self.store.dispatch(replace(self.store.now, session=session, lane_lines=lines))
         self.draw_minimap()
 
     def _most_lanes(self, session: Session) -> int:

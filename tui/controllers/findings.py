@@ -25,6 +25,7 @@ from ..session_store import SessionStore
 from ..stage import Stage
 from ..widgets.table import VirtualTable
 from ..widgets.text_pane import TextPane
+from .controller import Controller
 from .panels import PanelController, nothing_selected
 from .selection import SelectionController
 
@@ -39,15 +40,14 @@ Key = tuple[tuple[int, int] | None, Clocks, str]
 """Range, clocks, name of the steps."""
 
 
-class FindingsController:
+class FindingsController(Controller):
     """Commands and contents of the findings."""
 
     def __init__(
         self, app: Stage, store: SessionStore, panels: PanelController, selection: SelectionController
     ) -> None:
         """Hold the findings of the last ranges."""
-        self.app = app
-        self.store = store
+        super().__init__(app, store)
         self.panels = panels
         self.selection = selection
         self._by_range: Recent[Key, Findings] = Recent(MOST_RANGES)

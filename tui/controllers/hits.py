@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-
 import numpy as np
 from textual.worker import get_current_worker
 
@@ -24,6 +22,7 @@ from ..session_store import SessionStore
 from ..stage import Stage
 from ..things import Thing
 from ..widgets.table import ColumnView
+from .controller import Commands, Controller
 from .panels import PanelController
 from .searching import SearchController
 
@@ -32,22 +31,20 @@ WIDTHS = {"start_ns": 16, "dur_ns": 12, "lane": 20, "category": 16, "self_ns": 1
 """Cells of the columns; the name takes what is left."""
 
 
-class HitsController:
+class HitsController(Controller):
     """Commands on what was found, and on what there is to search for of the selection."""
 
     def __init__(
         self, app: Stage, store: SessionStore, panels: PanelController, searching: SearchController
     ) -> None:
         """Hold which hits are listed."""
-        self.app = app
-        self.store = store
+        super().__init__(app, store)
         self.panels = panels
         self.searching = searching
         self._listed: Hits | None = None
         panels.fillers[PANEL] = self.fill
-        searching.listeners.append(self.follow)
 
-    def commands(self) -> Mapping[str, Callable[[], object]]:
+    def commands(self) -> Commands:
         """Return what carries out each of its commands."""
         return {
             "hits": self.do_hits,

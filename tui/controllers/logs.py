@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,20 +12,14 @@ from tracelane.core.logs.overlay import Overlay
 from ..actions import clocks
 from ..actions.view import without_minor_lanes
 from ..jobs import background
-from ..session_store import SessionStore
-from ..stage import Stage
 from ..widgets.prompt import Prompt
+from .controller import Commands, Controller, Verbs
 
 
-class LogController:
+class LogController(Controller):
     """Commands for logs that lie over the trace."""
 
-    def __init__(self, app: Stage, store: SessionStore) -> None:
-        """Work on a store, and show what comes of it."""
-        self.app = app
-        self.store = store
-
-    def commands(self) -> Mapping[str, Callable[[], object]]:
+    def commands(self) -> Commands:
         """Return what carries out each of its commands."""
         return {
             "log-earlier": partial(self._nudge, -1),
@@ -34,7 +27,7 @@ class LogController:
             "smi": self.do_smi,
         }
 
-    def verbs(self) -> Mapping[str, Callable[[str], object]]:
+    def verbs(self) -> Verbs:
         """Return what carries out those with an argument."""
         return {"smi": self.open_log, "smi-offset": self.set_lag}
 
@@ -69,14 +62,13 @@ class LogController:
         self.app.call_from_thread(self._laid_over, overlay)
 
     def _laid_over(self, overlay: Overlay) -> None:
-        self.store.trace = overlay
         source = overlay.log_sources[-1]
         before = self.store.session
         session = without_minor_lanes(overlay, before)
         hidden = {key for key in session.hidden_lanes if key.source == source}
         session = replace(before, hidden_lanes=before.hidden_lanes | hidden)
-        self.store.session = clocks.focused_on(overlay, session, source, self.store.lane_lines)
-        self.store.announce_trace()
+        session = clocks.focused_on(overlay, session, source, self.store.lane_lines)
+        self.store.show_trace(overlay, session)
         one = overlay.placed[-1]
         self.app.say(
             f"{one.name}: {one.clock_text(self.store.session.clocks, source)}: {one.proposal.reason}"

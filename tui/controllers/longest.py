@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from ..jobs import background
 from ..session import Session
 from ..session_store import SessionStore
 from ..stage import Stage
+from .controller import Commands, Controller
 from .selection import SelectionController
 from .tables import scope_of
 
@@ -25,19 +26,18 @@ MOST = 1000
 """The number of pieces of work that the command walks through."""
 
 
-class LongestController:
+class LongestController(Controller):
     """The command that goes to the longest work."""
 
     def __init__(self, app: Stage, store: SessionStore, selection: SelectionController) -> None:
         """Start without a list of work; it is made when the command is first given."""
-        self.app = app
-        self.store = store
+        super().__init__(app, store)
         self.selection = selection
         self._longest: Sequence[LongWork] = ()
         self._of: tuple[object, ...] | None = None  # what they are the longest of
         self._number = 0
 
-    def commands(self) -> Mapping[str, Callable[[], object]]:
+    def commands(self) -> Commands:
         """Return what carries out each of its commands."""
         return {"longest": self.do_longest}
 
@@ -76,7 +76,7 @@ class LongestController:
         if number >= len(self._longest):
             raise Refusal(f"these were the {format_count(len(self._longest))} longest")
         self._number, work = number, self._longest[number]
-        self.store.session = replace(self.store.session, panel="details")
+        self.store.show(replace(self.store.session, panel="details"))
         self.selection.jump(work.id.source, work.id.ordinal)
         which = "longest" if number == 0 else f"{format_count(number + 1)}. longest"
         where = "in the range" if self.store.session.range is not None else "of all"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 
@@ -30,19 +29,18 @@ from ..terminal.driver import TerminalDriver
 from ..view_state import session_json
 from ..widgets.prompt import Prompt
 from ..widgets.table import ColumnView
+from .controller import Commands, Controller, Verbs
 
 
-class MarkController:
+class MarkController(Controller):
     """Commands of marks."""
 
     def __init__(self, app: Stage, store: SessionStore) -> None:
         """Read the trace's marks."""
-        self.app = app
-        self.store = store
+        super().__init__(app, store)
         self.read()
-        store.subscribe_open(self.read)
 
-    def commands(self) -> Mapping[str, Callable[[], object]]:
+    def commands(self) -> Commands:
         """Return what carries out each of its commands."""
         return {
             "mark": self.do_mark,
@@ -52,7 +50,7 @@ class MarkController:
             "marks": self.do_marks,
         }
 
-    def verbs(self) -> Mapping[str, Callable[[str], object]]:
+    def verbs(self) -> Verbs:
         """Return what carries out those with an argument."""
         return {"mark": self.mark, "marks": self.add_marks}
 
@@ -136,7 +134,7 @@ class MarkController:
         if path is not None:
             write_marks(path, marks, [source.path for source in self.store.trace.sources])
         self.marks = tuple(sorted(marks))
-        self.store.redraw()
+        self.app.redraw()
 
     def do_marks(self) -> None:
         """List the marks; choosing one goes there."""

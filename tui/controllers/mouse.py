@@ -9,18 +9,12 @@ from tracelane.core.base.units import format_ns
 from ..actions import lanes, view
 from ..actions.refusal import Refusal
 from ..lanes import messages
-from ..session_store import SessionStore
-from ..stage import Stage
 from ..things import gap_thing_at, row_of, thing_in
+from .controller import Controller
 
 
-class MouseController:
+class MouseController(Controller):
     """Answers to the timeline's messages."""
-
-    def __init__(self, app: Stage, store: SessionStore) -> None:
-        """Work on a store, and show what comes of it."""
-        self.app = app
-        self.store = store
 
     def slice_pressed(self, message: messages.SlicePressed) -> None:
         self.app.say("")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 
 from ..actions import ranges, select
@@ -13,12 +13,13 @@ from ..session import Session
 from ..session_store import SessionStore
 from ..stage import Stage
 from ..terminal.driver import TerminalDriver
+from .controller import Commands, Controller
 from .panels import PanelController
 from .queries import QueryController
 from .searching import SearchController
 
 
-class NavigationController:
+class NavigationController(Controller):
     """Commands that leave something."""
 
     def __init__(
@@ -30,13 +31,12 @@ class NavigationController:
         queries: QueryController,
     ) -> None:
         """Work on a store, and show what comes of it."""
-        self.app = app
-        self.store = store
+        super().__init__(app, store)
         self.searching = searching
         self.panels = panels
         self.queries = queries
 
-    def commands(self) -> Mapping[str, Callable[[], object]]:
+    def commands(self) -> Commands:
         """Return what carries out each of its commands."""
         return {
             "back": self.do_back,
@@ -64,12 +64,11 @@ class NavigationController:
         self._walk(*following)
 
     def _walk(self, session: Session, history: History) -> None:
-        self.store.history = history
         # The screen may have been resized since; panels and ruler are no places to go back to.
         now = self.store.session
         viewport = session.viewport.resized(now.viewport.width)
         session = replace(session, viewport=viewport, panel=now.panel, panel_size=now.panel_size)
-        self.store.session = replace(session, anchor=None)
+        self.store.walk(replace(session, anchor=None), history)
 
     def closers(self) -> list[tuple[str, Callable[[], object]]]:
         """Return what Esc does, in its order: in words, and what does it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -33,6 +33,7 @@ from ..stage import Stage
 from ..things import Thing, thing_by_id
 from ..widgets.table import VirtualTable
 from ..widgets.text_pane import TextPane
+from .controller import Commands, Controller
 
 if TYPE_CHECKING:
     from ..panels.details import Details
@@ -43,13 +44,12 @@ MOST_ARGUMENTS = 64
 NO_ROOM = "there is no room for the panel: T gives it the screen"
 
 
-class PanelController:
+class PanelController(Controller):
     """Commands of the panel."""
 
     def __init__(self, app: Stage, store: SessionStore) -> None:
         """Hold what the panel shows."""
-        self.app = app
-        self.store = store
+        super().__init__(app, store)
         self.fillers: dict[str, Callable[[], None]] = {
             "details": self._fill_details,
             "legend": self._fill_legend,
@@ -64,7 +64,7 @@ class PanelController:
         self._panel_before = "details"
         self._read_report: list[ReadReportRow] = []
 
-    def commands(self) -> Mapping[str, Callable[[], object]]:
+    def commands(self) -> Commands:
         """Return what carries out each of its commands."""
         return {
             "copy": self.do_copy,
@@ -217,7 +217,7 @@ class PanelController:
 
     def show(self, name: str) -> None:
         """Show a panel, from a click on its tab."""
-        self.store.session = replace(self.store.session, panel=name)
+        self.store.show(replace(self.store.session, panel=name))
 
     def read_report_row_chosen(self, message: VirtualTable.RowChosen) -> None:
         """Show a row of the read report in full in the message line."""

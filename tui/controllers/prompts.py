@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -28,6 +28,7 @@ from ..stage import Stage
 from ..things import thing_by_id
 from ..widgets.prompt import Prompt
 from ..widgets.table import ColumnView
+from .controller import Commands, Controller, Verbs
 from .marks import MarkController
 
 LISTING = ("palette", "help", "command-line", "close", "close-or-quit")
@@ -36,16 +37,15 @@ NUMBER = re.compile(r"#(?:(\d+):)?(\d[\d, ]*)")
 """An event by its number as the details show it, of several files with the file's number before it."""
 
 
-class PromptController:
+class PromptController(Controller):
     """Commands that open a line, a list or a screen."""
 
     def __init__(self, app: Stage, store: SessionStore, marking: MarkController) -> None:
         """Work on a store, and show what comes of it."""
-        self.app = app
-        self.store = store
+        super().__init__(app, store)
         self.marking = marking
 
-    def commands(self) -> Mapping[str, Callable[[], object]]:
+    def commands(self) -> Commands:
         """Return what carries out each of its commands."""
         return {
             "go-to": self.do_go_to,
@@ -60,7 +60,7 @@ class PromptController:
             **{entry.id: partial(self.ask_for, entry.id) for entry in COMMANDS if entry.is_typed},
         }
 
-    def verbs(self) -> Mapping[str, Callable[[str], object]]:
+    def verbs(self) -> Verbs:
         """Return what carries out those with an argument."""
         return {
             "go-to": self.go_to,

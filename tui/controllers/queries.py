@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -24,6 +23,7 @@ from ..session import LaneKey, RowKey
 from ..session_store import SessionStore
 from ..stage import Stage
 from ..widgets.table import ColumnView
+from .controller import Commands, Controller, Verbs
 from .counters import clocks_with
 from .panels import PanelController
 
@@ -42,13 +42,12 @@ class AnsweredQuery:
     table: Table
 
 
-class QueryController:
+class QueryController(Controller):
     """Commands and contents of the panels of queries."""
 
     def __init__(self, app: Stage, store: SessionStore, panels: PanelController) -> None:
         """Hold the rows of each panel."""
-        self.app = app
-        self.store = store
+        super().__init__(app, store)
         self.panels = panels
         self._texts = {QUERY: ""}
         self._titles = {QUERY: "query"}
@@ -58,11 +57,11 @@ class QueryController:
         self._running = ""
         panels.fillers.update((panel, partial(self._fill, panel)) for panel in self._texts)
 
-    def commands(self) -> Mapping[str, Callable[[], object]]:
+    def commands(self) -> Commands:
         """Return what carries out each of its commands."""
         return {"panel-query": partial(self.panels.turn_to, "4"), "sql-lane": self.do_sql_lane}
 
-    def verbs(self) -> Mapping[str, Callable[[str], object]]:
+    def verbs(self) -> Verbs:
         """Return what carries out those with an argument."""
         return {"sql": self.query}
 
@@ -149,7 +148,7 @@ class QueryController:
         """Draw the rows of the query on show as a lane, or remove that lane."""
         panel = self.store.session.panel if self.store.session.panel in self._texts else QUERY
         title = self._titles[panel]
-        if self._lane_of(title) is not None:
+        if self._lane_of(title, self.store.trace) is not None:
             base = base_of(self.store.trace)
             if isinstance(base, WithCounters):
                 self._show_base(without_query_lane(base, title), None)
@@ -175,24 +174,22 @@ class QueryController:
 
     def _show_base(self, base: WithCounters, title: str | None) -> None:
         """Show a trace with other computed lanes, the one of a title in view."""
-        self.store.trace = with_base(self.store.trace, base)
-        lane = None if title is None else self._lane_of(title)
+        trace = with_base(self.store.trace, base)
+        lane = None if title is None else self._lane_of(title, trace)
         session = self.store.session
         session = replace(session, selection=None, clocks=clocks_with(session.clocks, base))
         if lane is not None:
             session = replace(session, focus=RowKey(lane, 0))
-        self.store.session = session
-        if lane is not None:
-            self.store.session = in_view(session, self.store.layout_now, self.store.lane_lines)
-        self.store.announce_trace()
+            session = in_view(session, self.store.layout_for(session, trace), self.store.lane_lines)
+        self.store.show_trace(trace, session)
 
-    def _lane_of(self, title: str) -> LaneKey | None:
+    def _lane_of(self, title: str, trace: Trace) -> LaneKey | None:
         """Return the lane of a query."""
-        base = base_of(self.store.trace)
+        base = base_of(trace)
         if not isinstance(base, WithCounters):
             return None
         titles = [one.title for one in base.computed.counters if one.kind == QUERY_LANE]
-        lanes = computed_lanes(self.store.trace, QUERY_LANE)
+        lanes = computed_lanes(trace, QUERY_LANE)
         return dict(zip(titles, lanes)).get(title)
 
 

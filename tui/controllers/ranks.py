@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-
 from tracelane.core.index.captures import ranks_text
 
 from ..actions import clocks
 from ..actions.refusal import Refusal
 from ..screens.pick import PickScreen
-from ..session_store import SessionStore
-from ..stage import Stage
 from ..widgets.table import ColumnView
+from .controller import Commands, Controller
 
 GROUPINGS = {"host": "host", "tp": "tensor parallel", "pp": "pipeline parallel", "dp": "data parallel"}
 
 
-class RankController:
+class RankController(Controller):
     """Commands for ranks and captures."""
 
-    def __init__(self, app: Stage, store: SessionStore) -> None:
-        """Work on a store, and show what comes of it."""
-        self.app = app
-        self.store = store
-
-    def commands(self) -> Mapping[str, Callable[[], object]]:
+    def commands(self) -> Commands:
         """Return what carries out each of its commands."""
         return {
             "rank-clocks": self.do_rank_clocks,

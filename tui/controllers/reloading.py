@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
 from contextlib import suppress
 from time import monotonic
 from typing import ClassVar
@@ -16,38 +15,36 @@ from ..commands.table import command
 from ..draw.header import HeaderPiece
 from ..session_store import SessionStore
 from ..stage import Stage
+from .controller import Commands, Controller
 
 TICK_S = 0.05
 PATIENCE_S = 5.0
 """Seconds that a file system may take to answer after a key is pressed."""
 
 
-class ReloadController:
+class ReloadController(Controller):
     """The command that reloads, and what tells that there is a reason to."""
 
     watch_period_s: ClassVar[float] = PERIOD_S
 
     def __init__(self, app: Stage, store: SessionStore) -> None:
         """Start without files to watch."""
-        self.app = app
-        self.store = store
-        self.listeners: list[Callable[[], None]] = []
-        """Called when files have changed or columns were checked."""
+        super().__init__(app, store)
         # Columns that the first picture was drawn of, before there was an App, are being checked already.
         self.verification = store.trace.defer_checks()
         self.verification.tell(self._verified)
-        self._attach()
-        store.subscribe_sources(self._attach)
+        self.attach()
         self._watch: Watch | None = None
         self._changes_seen: tuple[Change, ...] = ()
 
-    def commands(self) -> Mapping[str, Callable[[], object]]:
+    def commands(self) -> Commands:
         """Return what carries out each of its commands."""
         return {
             "reload": self.do_reload,
         }
 
-    def _attach(self) -> None:
+    def attach(self) -> None:
+        """Have columns of the trace on show checked."""
         self.store.trace.defer_checks(self.verification)
 
     def begin_watch(self) -> None:
@@ -86,11 +83,7 @@ class ReloadController:
         if self.verification.damage is not None:
             self.app.report_error(self.verification.damage)
         if self.app.composed:
-            self._tell()
-
-    def _tell(self) -> None:
-        for listener in self.listeners:
-            listener()
+            self.app.header_changed()
 
     def header_notes(self) -> list[HeaderPiece]:
         """Return what the header says while columns that are drawn have not been checked, and of changed
@@ -105,7 +98,7 @@ class ReloadController:
             return
         before = self._news if self._changes_seen else ""
         self._changes_seen = changes
-        self._tell()
+        self.app.header_changed()
         if before:
             self.app.withdraw(before)
         if changes:

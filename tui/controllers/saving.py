@@ -1,57 +1,62 @@
-"""Copying and saving: the table of the panel, the picture of the screen, slices and marks."""
+"""Copying and saving: the panel's table, the picture of the screen, slices, marks, a range as a trace."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from textual.worker import get_current_worker
+
 from tracelane.core.base.arrays import I64
-from tracelane.core.base.errors import UsageError
+from tracelane.core.base.clock import Clocks
+from tracelane.core.base.errors import Cancelled, TracelaneError, UsageError
 from tracelane.core.base.output import write_new_file
 from tracelane.core.base.safe_text import safe
+from tracelane.core.base.units import format_count
 from tracelane.core.export.formats import as_csv, as_json, as_markdown
 from tracelane.core.tables.registry import PANELS
 from tracelane.core.tables.table import Table, Tables
+from tracelane.core.trace import Trace
 
 from ..actions.refusal import Refusal
 from ..command_line import file_named
+from ..jobs import background
 from ..lanes.canvas import LaneCanvas
 from ..panels.panel import NO_TABLES
 from ..panels.table import TablePane
+from ..session import Session
 from ..session_store import SessionStore
 from ..stage import Stage
 from ..text.picture import plain_picture
+from .controller import Commands, Controller, Verbs
 from .marks import MarkController
-from .saving_slices import SliceSaver
+from .tables import scope_of
 
 FORMATS: Final = (".csv", ".json", ".md")
 PICTURES: Final = (".svg", ".txt")
+SLICE_FORMATS: Final = (".csv", ".json")
 LINES_AROUND = 3
 """The most lines of minimap and ruler in a plain picture."""
 
 
-class SaveController:
+class SaveController(Controller):
     """Commands that copy the view or write it to a file."""
 
-    def __init__(
-        self, app: Stage, store: SessionStore, slice_saver: SliceSaver, marking: MarkController
-    ) -> None:
+    def __init__(self, app: Stage, store: SessionStore, marking: MarkController) -> None:
         """Work on a store, and say what was written."""
-        self.app = app
-        self.store = store
-        self.slice_saver = slice_saver
+        super().__init__(app, store)
         self.marking = marking
 
-    def commands(self) -> Mapping[str, Callable[[], object]]:
+    def commands(self) -> Commands:
         """Return what carries out each of its commands."""
         return {
             "copy-table": self.do_copy_table,
         }
 
-    def verbs(self) -> Mapping[str, Callable[[str], object]]:
+    def verbs(self) -> Verbs:
         """Return what carries out those with an argument."""
-        return {"save": self.save}
+        return {"save": self.save, "cut": self.cut_to}
 
     def do_copy_table(self) -> None:
         """Copy the table on show as Markdown."""
@@ -72,7 +77,7 @@ class SaveController:
         if what == "table":
             self._save_table(path)
         elif what == "slices":
-            self.slice_saver.save_slices(path)
+            self._save_slices(path)
         elif what == "marks":
             self.app.say(save_new_file(path, self.marking.marks_text()))
         elif path.suffix.lower() not in PICTURES:
@@ -116,6 +121,76 @@ class SaveController:
             if pane.shown_table is not None and len(pane.shown_table) == pane.table.row_count:
                 return pane.shown_table, pane.table.order
         raise Refusal("the panel shows no table: t, z, 3 and 5 to 9 show one")
+
+    # -- slices and ranges, away from the screen ------------------------------------------------------------
+
+    def _save_slices(self, path: Path) -> None:
+        """Write the slices of the range, else of all, that `:only` and `:filter` leave."""
+        if path.suffix.lower() not in SLICE_FORMATS:
+            raise UsageError("slices can be written to FILE.csv or FILE.json")
+        if path.exists():
+            raise Refusal(f"{path} is there already: give another name")
+        self.app.say(f"writing slices to {path} …")
+        self._write_slices(self.store.own_trace, self.store.session, path)
+
+    @background("slices")
+    def _write_slices(self, trace: Trace, session: Session, path: Path) -> None:
+        """Find the slices and write them."""
+        from tracelane.core.export.slices import SliceRows, write_rows
+        from tracelane.core.query.filter import Filter, parse
+        from tracelane.core.query.hits import matches
+
+        worker = get_current_worker()
+        pattern = parse(session.filter) if session.filter else Filter("", ())
+        try:
+            hits = matches(trace, pattern, session.clocks, lambda: worker.is_cancelled)
+            scope = scope_of(trace, replace(session, filter=""), lambda: worker.is_cancelled)
+            slices = SliceRows(trace, hits, scope.range, scope.lanes, scope.work)
+            words = f"{scope.text}, filtered" if session.filter else scope.text
+            write_rows(slices, path, words, lambda: worker.is_cancelled)
+        except Cancelled:
+            return
+        except (TracelaneError, OSError) as error:
+            reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            if not worker.is_cancelled:
+                self.app.call_from_thread(self.app.say, f"cannot write {path}: {reason}")
+            return
+        if not worker.is_cancelled:
+            count = f"{format_count(len(slices))} slice{'' if len(slices) == 1 else 's'}"
+            self.app.call_from_thread(self.app.say, f"saved {path.absolute()}: {count}")
+
+    def cut_to(self, name: str) -> None:
+        """Write what lies in the range to a file; Refusal where there is no range, or the file is there."""
+        if not name:
+            raise UsageError("cut FILE.json or FILE.json.gz: the range is written there")
+        if self.store.session.range is None:
+            raise Refusal("there is no range to cut: v draws one, r takes the selection's time")
+        path = file_named(name)
+        if path.exists():
+            raise Refusal(f"{path} is there already: give another name")
+        source = self._source_to_cut()
+        self.app.say(f"cutting to {path} …")
+        self._cut(source, self.store.session.range, self.store.session.clocks, path)
+
+    def _source_to_cut(self) -> int:
+        """Return the source of the focused lane, else the only one; Refusal where that is not known."""
+        focus = self.store.session.focus
+        files = [source.number for source in self.store.trace.sources if source.is_file]
+        if focus is not None and focus.lane.source in files:
+            return focus.lane.source
+        if len(files) != 1:
+            raise Refusal("several files are open: go to a lane of the one to cut")
+        return files[0]
+
+    @background("cut")
+    def _cut(self, source: int, window: tuple[int, int], clocks: Clocks, path: Path) -> None:
+        """Read the blocks of the window and write its events."""
+        worker = get_current_worker()
+        trace = self.store.trace
+        done = trace.cut(source, window, path, clocks, cancelled=lambda: worker.is_cancelled)
+        if not worker.is_cancelled:
+            count = f"{format_count(done.slices)} slice{'' if done.slices == 1 else 's'}"
+            self.app.call_from_thread(self.app.say, f"saved {path.absolute()}: {count}")
 
 
 def save_new_file(path: Path, text: str) -> str:

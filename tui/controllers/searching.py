@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
@@ -34,6 +34,7 @@ from ..session_store import SessionStore
 from ..stage import Stage
 from ..things import thing_by_id
 from ..widgets.prompt import Prompt
+from .controller import Commands, Controller, Verbs
 
 HINT = "nccl  'two words'  /regex/  cat:kernel  dur>1ms  lane:'stream 0'  arg.bytes>1e6  -word"
 NOTE_CELLS = 24
@@ -47,16 +48,13 @@ ByTitles: TypeAlias = Callable[[Trace, Session, str, int], Session]
 """A move for lanes whose titles match a text, given the lines there are for lanes."""
 
 
-class SearchController:
+class SearchController(Controller):
     """Commands that search and filter; what they found lasts until something else is asked for."""
 
     def __init__(self, app: Stage, store: SessionStore) -> None:
         """Hold what was found."""
-        self.app = app
-        self.store = store
+        super().__init__(app, store)
         self.asks_titles = False  # whether an expression is being looked for in the titles of lanes
-        self.listeners: list[Callable[[], None]] = []
-        """Called when other slices are known to match, or a search begins or ends."""
         self.hits: Hits | None = None  # of the session's search, None while it is not known
         self.looked_through: float | None = None  # share of the trace while a search goes on
         self.stopped_at: float | None = None  # that share when it was stopped
@@ -64,9 +62,8 @@ class SearchController:
         self._typing: Timer | None = None
         self._shows_first = False  # whether the first hit is to be brought into view
         self._waiting_walk: tuple[int, Session] | None = None  # by how many hits to go once they are known
-        store.subscribe_search(self.search_again)
 
-    def commands(self) -> Mapping[str, Callable[[], object]]:
+    def commands(self) -> Commands:
         """Return what carries out each of its commands."""
         return {
             "search": self.do_search,
@@ -74,7 +71,7 @@ class SearchController:
             "previous-hit": partial(self._walk_hits, -1),
         }
 
-    def verbs(self) -> Mapping[str, Callable[[str], object]]:
+    def verbs(self) -> Verbs:
         """Return what carries out those with an argument."""
         return {
             "search": self.search_for,
@@ -104,7 +101,7 @@ class SearchController:
             return  # half a term: it is not typed to its end
         if query != self.store.session.search:
             self._shows_first = bool(query)
-            self.store.session = replace(self._before, search=query)
+            self.store.show(replace(self._before, search=query))
 
     def give_up(self) -> None:
         """Go back to what was seen before the line was opened."""
@@ -113,19 +110,21 @@ class SearchController:
             self._typing.stop()
         if before is not None and self.store.session != before:
             self._shows_first = False
-            self.store.session = before
+            self.store.show(before)
 
     def search_for(self, text: str) -> None:
         """Search for what a text means; UsageError where it means nothing."""
+        try:
+            search = parse(text).text
+        except TracelaneError:
+            self.give_up()  # what was typed before it meant nothing may be searched for already
+            raise
         before, self._before = self._before, None
         if self._typing is not None:
             self._typing.stop()
-        search = parse(text).text
         if before is not None and search == self.store.session.search:
             # It was found while it was typed: only the place in the history is missing.
-            seen = self.store.session
-            self.store.set_session(before)
-            self.store.go(seen)
+            self.store.go(self.store.session, before=before)
             self._say_found()
             return
         self._shows_first = True
@@ -176,7 +175,7 @@ class SearchController:
         if length * session.viewport.width < session.viewport.span:  # under a cell: too small to be seen
             margin = max(1, length) * (CONTEXT - 1) // 2
             session = view.zoomed_to(self.store.trace, session, thing.start - margin, thing.end + margin)
-        self.store.session = replace(session, cursor=thing.start)
+        self.store.show(replace(session, cursor=thing.start))
         self.store.select(thing)
         name = safe(self.store.trace.label(thing.row, thing.index))
         self.app.say(
@@ -197,7 +196,7 @@ class SearchController:
             session = view.go_to(trace, session, thing.start)
         session = replace(select.unhidden(trace, session, thing), focus=thing.key)
         layout = layout_of(trace, session, self.store.layout_now)
-        self.store.session = focus.in_view(session, layout, self.store.lane_lines)
+        self.store.show(focus.in_view(session, layout, self.store.lane_lines))
 
     # -- titles ---------------------------------------------------------------------------------------------
 
@@ -252,7 +251,7 @@ class SearchController:
         if self.hits is not None and self.hits.filter.text != session.search:
             self.hits = None
         if self.store.left is not None and self.store.left.filter.text != session.filter:
-            self.store.left = self.store.whole_left = None
+            self.store.have_hits(None, whole=False)
         if session.search or session.filter:
             self.looked_through = 0.0
             self._search(session)
@@ -304,8 +303,8 @@ class SearchController:
         if self.looked_through is None:  # stopped while this was on its way
             return
         has_said = self.looked_through > 0
-        self.hits, self.store.left = hits, left
-        self.store.whole_left = left if hits is not None or share >= 1 else None
+        self.hits = hits
+        self.store.have_hits(left, whole=hits is not None or share >= 1)
         self.looked_through = share if share < 1 else None
         self._show_found()
         if self.looked_through is None:
@@ -349,8 +348,7 @@ class SearchController:
         if self.app.composed:
             self.app.main.query_one(LaneCanvas).look_for(self.hits, self.store.left)
             self.app.main.query_one(Minimap).mark(self.hits)
-            for listener in self.listeners:
-                listener()
+            self.app.hits_changed()
 
     def header_notes(self) -> list[HeaderPiece]:
         """Return what the header says of the search and of how much a filter hides."""

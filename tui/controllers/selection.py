@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from tracelane.core.base.ids import SliceId
@@ -13,21 +12,15 @@ from ..actions.refusal import Refusal
 from ..clock import stamps_of
 from ..lanes.canvas import LaneCanvas
 from ..screens.pick import PickScreen
-from ..session_store import SessionStore
-from ..stage import Stage
 from ..things import Thing, thing_by_id
 from ..widgets.table import ColumnView
+from .controller import Commands, Controller
 
 
-class SelectionController:
+class SelectionController(Controller):
     """Commands that select."""
 
-    def __init__(self, app: Stage, store: SessionStore) -> None:
-        """Work on a store, and show what comes of it."""
-        self.app = app
-        self.store = store
-
-    def commands(self) -> Mapping[str, Callable[[], object]]:
+    def commands(self) -> Commands:
         """Return what carries out each of its commands."""
         return {
             "details": self.do_details,
@@ -64,7 +57,7 @@ class SelectionController:
     def do_flows(self) -> None:
         """Draw all flows in view, or the selection's alone."""
         session = replace(self.store.session, flows=not self.store.session.flows)
-        self.store.session = session
+        self.store.show(session)
         if not session.flows:
             self.app.say("only the selection's flows are drawn")
             return

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from textual.worker import get_current_worker
@@ -11,23 +10,17 @@ from tracelane.core.base.ids import SliceId
 
 from ..jobs import background
 from ..screens.source import SourceScreen
-from ..session_store import SessionStore
 from ..source_lines import existing, lines_of, source_lines_in, texts_in
-from ..stage import Stage
+from .controller import Commands, Controller
 
 MOST_FRAMES = 200
 """The most enclosing slices whose names are looked at."""
 
 
-class SourceController:
+class SourceController(Controller):
     """The command that shows source."""
 
-    def __init__(self, app: Stage, store: SessionStore) -> None:
-        """Work on a store, and show what comes of it."""
-        self.app = app
-        self.store = store
-
-    def commands(self) -> Mapping[str, Callable[[], object]]:
+    def commands(self) -> Commands:
         """Return what carries out each of its commands."""
         return {
             "source": self.do_source,

@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.units import format_count
 
 from ..actions.refusal import Refusal
-from ..session_store import SessionStore
-from ..stage import Stage
 from ..steps import step_marks
+from .controller import Commands, Controller, Verbs
 
 
-class StepController:
+class StepController(Controller):
     """Commands that choose the steps."""
 
-    def __init__(self, app: Stage, store: SessionStore) -> None:
-        """Work on a store, and show what comes of it."""
-        self.app = app
-        self.store = store
-
-    def commands(self) -> Mapping[str, Callable[[], object]]:
+    def commands(self) -> Commands:
         """Return what carries out each of its commands."""
         return {
             "steps-by-name": self.do_steps_by_name,
         }
 
-    def verbs(self) -> Mapping[str, Callable[[str], object]]:
+    def verbs(self) -> Verbs:
         """Return what carries out those with an argument."""
         return {"steps": self.take_for_steps}
 

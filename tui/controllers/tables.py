@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -29,6 +28,7 @@ from ..session_store import SessionStore
 from ..stage import Stage
 from ..steps import step_marks
 from ..widgets.table import ColumnView, VirtualTable
+from .controller import Commands, Controller
 from .panels import PanelController
 from .selection import SelectionController
 
@@ -77,21 +77,20 @@ def _of_step(scope: Scope, span: tuple[int, int]) -> Scope:
     return scope if steps is None or span not in spans else scope_of_step(scope, steps, spans.index(span))
 
 
-class TableController:
+class TableController(Controller):
     """Commands and contents of the table panels."""
 
     def __init__(
         self, app: Stage, store: SessionStore, panels: PanelController, selection: SelectionController
     ) -> None:
         """Hold the tables made last."""
-        self.app = app
-        self.store = store
+        super().__init__(app, store)
         self.panels = panels
         self.selection = selection
         self._tables: Recent[Key, tuple[Table, list[ColumnView]]] = Recent(MOST_TABLES)
         panels.fillers.update((name, self.fill) for name in PANELS if name not in TREES)
 
-    def commands(self) -> Mapping[str, Callable[[], object]]:
+    def commands(self) -> Commands:
         """Return what carries out each of its commands."""
         tabs = {f"panel-{tab.name}": partial(self._turn_to, tab) for tab in TABS}
         panels = {f"panel-{name}": partial(self._show_panel, name) for name in PANELS}

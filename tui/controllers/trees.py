@@ -17,6 +17,7 @@ from ..recent import Recent
 from ..session import Session
 from ..session_store import SessionStore
 from ..stage import Stage
+from .controller import Controller
 from .hits import hit_columns
 from .panels import PanelController
 from .tables import Key, scope_of
@@ -25,13 +26,12 @@ MOST_TREES = 4
 """The number of trees that are held, so that going back to a range shows its tree at once."""
 
 
-class TreeController:
+class TreeController(Controller):
     """Contents of the panels of call trees."""
 
     def __init__(self, app: Stage, store: SessionStore, panels: PanelController) -> None:
         """Hold the trees counted last."""
-        self.app = app
-        self.store = store
+        super().__init__(app, store)
         self.panels = panels
         self._trees: Recent[Key, DrawnTree] = Recent(MOST_TREES)
         self._slices: HitTable | None = None
