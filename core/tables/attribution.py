@@ -18,7 +18,7 @@ window; the latter is the second view here (`by window`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING
@@ -190,6 +190,19 @@ def scope_of_step(scope: Scope, spans: StepSpans, at: int, work: WorkBySteps | N
     return replace(narrowed, work=(work or work_by_steps(scope, spans)).of_step(at))
 
 
+def step_scopes(scope: Scope, steps: StepSpans, most: int | None = None) -> Iterator[tuple[str, Scope]]:
+    """Yield title and scope of the steps that lie in a scope's range wholly, evenly spread if only `most` of
+    them are wanted.
+    """
+    low, high = scope.range or (int(steps.starts.min()), int(steps.ends.max()))
+    inside = np.flatnonzero((steps.starts >= low) & (steps.ends <= high))
+    if most is not None and len(inside) > most:
+        inside = inside[np.unique(np.linspace(0, len(inside) - 1, most).astype(np.int64))]
+    work = work_by_steps(scope, steps) if scope.attribute == "launch" and len(inside) else None
+    for at in inside.tolist():
+        yield steps.titles[at], scope_of_step(scope, steps, at, work)
+
+
 def by_step(scope: Scope, make: Callable[[Scope], Table]) -> Table:
     """Return the tables of all steps that lie in the scope's range wholly, one below the other, with the step
     as first column: each as `make` returns it for that step alone. UsageError where there are no steps.
@@ -197,16 +210,10 @@ def by_step(scope: Scope, make: Callable[[Scope], Table]) -> Table:
     steps = step_spans(scope.trace, scope.clocks, scope.steps or None, scope.source)
     if steps is None:
         raise UsageError("this trace has no steps, and nothing in it repeats")
-    low, high = scope.range or (int(steps.starts.min()), int(steps.ends.max()))
-    labels, tables = [], []
-    work = work_by_steps(scope, steps) if scope.attribute == "launch" else None
-    for at, label in enumerate(steps.titles):
-        if low <= int(steps.starts[at]) and int(steps.ends[at]) <= high:
-            labels.append(label)
-            tables.append(make(scope_of_step(scope, steps, at, work)))
+    tables = [(title, make(step)) for title, step in step_scopes(scope, steps)]
     if not tables:
         raise UsageError(f"no step lies wholly in the range; there are {len(steps):,}, {steps.choice}")
-    table = concat(tables, STEP, labels)
+    table = concat([each for _, each in tables], STEP, [title for title, _ in tables])
     notes = (f"steps are {steps.choice}: {steps.reason}", *table.notes)
     return replace(table, title=f"{table.title} by step", scope=scope.text, notes=notes)
 

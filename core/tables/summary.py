@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -10,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from ..base.short_names import comparable_name
-from .attribution import scope_of_step, work_by_steps
+from .attribution import step_scopes
 from .metrics import Metric, metrics
 from .noise import Spread, spread_of
 from .schema import Column, TableSchema
@@ -186,33 +187,26 @@ def _spreads(scope: Scope) -> dict[str, _StepTimes]:
     from .kernels import kernels
 
     times: dict[str, dict[str, list[int]]] = {"kernels": {}, "ops": {}, "modules": {}}
-    rows: list[int] = []
     steps = None
     if scope.work is None:  # of a single step nothing repeats
         steps = step_spans(scope.trace, scope.clocks, scope.steps or None, scope.source)
-    if steps is not None:
-        low, high = scope.range or (int(steps.starts.min()), int(steps.ends.max()))
-        inside = np.flatnonzero((steps.starts >= low) & (steps.ends <= high))
-        chosen = np.unique(np.linspace(0, len(inside) - 1, min(len(inside), COUNTED_STEPS)).astype(np.int64))
-        rows = inside[chosen].tolist() if len(inside) > 1 else []
-    work = work_by_steps(scope, steps) if steps is not None and rows else None
-    for at in rows:
-        assert steps is not None
+    scopes = [] if steps is None else [step for _, step in step_scopes(scope, steps, COUNTED_STEPS)]
+    if len(scopes) < 2:
+        scopes = []
+    for step in scopes:
         scope.check()
-        step = scope_of_step(scope, steps, at, work if scope.attribute == "launch" else None)
-        of_kernels = kernels(step)
-        of_ops = _host_ops(step)
-        for table, names, column in (
-            ("kernels", map(comparable_name, of_kernels.texts("name")), of_kernels.numbers("total_ns")),
-            ("ops", map(comparable_name, of_ops.texts("name")), of_ops.numbers("self_cpu_ns")),
-            ("modules", map(comparable_name, of_ops.texts("module")), of_ops.numbers("self_cpu_ns")),
+        of_kernels, of_ops = kernels(step), _host_ops(step)
+        for table, rows, key in (
+            ("kernels", of_kernels, "name"),
+            ("ops", of_ops, "name"),
+            ("modules", of_ops, "module"),
         ):
-            sums: dict[str, int] = {}
-            for name, ns in zip(names, column.tolist()):
-                sums[name] = sums.get(name, 0) + ns
+            sums: Counter[str] = Counter()
+            for name, ns in zip(rows.texts(key), rows.numbers(LEADING[table]).tolist()):
+                sums[comparable_name(name)] += ns
             for name, ns in sums.items():
                 times[table].setdefault(name, []).append(ns)
-    return {table: _StepTimes(len(rows), by_name) for table, by_name in times.items()}
+    return {table: _StepTimes(len(scopes), by_name) for table, by_name in times.items()}
 
 
 def _kernels(scope: Scope, times: _StepTimes) -> Table:

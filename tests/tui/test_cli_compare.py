@@ -211,6 +211,20 @@ def test_a_filter_that_leaves_nothing_is_no_success(trace: str, capsys: Capture)
         capsys.readouterr()
 
 
+def test_lanes_hold_for_both_sides(trace: str, tmp_path: Path, capsys: Capture) -> None:
+    """A trace whose lanes are chosen is checked against the same lanes of an earlier run, not against all."""
+    metrics = [word for name in ("kernels.calls", "ops.calls") for word in ("--metric", name)]
+    check = ["check", trace, "--baseline", trace, "--fail-above", "0%", *metrics, "--json"]
+    assert main([*check, "--lanes", "stream"]) == 0
+    rows = flat(json.loads(capsys.readouterr().out))["baseline"]
+    assert [row["value"] - row["before"] for row in rows] == [0, 0]
+    assert main(["summary", trace, "--json"]) == 0
+    (tmp_path / "summary.json").write_text(capsys.readouterr().out)
+    check[check.index("--baseline") + 1] = str(tmp_path / "summary.json")
+    assert main([*check, "--lanes", "stream"]) == EXIT_USAGE
+    assert "--lanes can choose nothing" in capsys.readouterr().err
+
+
 def test_limits_stand_in_a_file(trace: str, tmp_path: Path, capsys: Capture) -> None:
     """[max] and [min] of a TOML file are limits as --max and --min are; what means nothing there is named."""
     limits = tmp_path / "limits.toml"

@@ -95,7 +95,9 @@ def check(
     threshold = Threshold.of(names, fail_above, min_time)
     _check_complete(limits, baselines, fail_above)
     groups = dict.fromkeys(metric_group_of(limit.metric) for limit in limits)
-    chosen = Selection(where=opened.where, step_name=opened.step_name, attribute=opened.attribute)
+    chosen = Selection(
+        lanes=opened.lanes, where=opened.where, step_name=opened.step_name, attribute=opened.attribute
+    )
     earlier = read_sides(baselines, opened.index_options, opened.choice, chosen, opened)
     scope = opened.scope()
     outcomes = _outcomes(limits, metrics(scope, groups))

@@ -84,15 +84,18 @@ def _read_side(
         from tracelane.core.store.comparison import summary_of_store
         from tracelane.core.store.opened import open_store
 
-        if part or chosen.where is not None:
+        if part or chosen.where is not None or chosen.lanes is not None:
             raise UsageError(f"{path} holds summaries of whole traces: it has no parts such as {text!r}")
         return summary_of_store(open_store(path))
     first = files.members[0]
     if str(first.path) == path and is_summary_source(first.source):
         if part:
             raise UsageError(f"{path} is a summary: it has no parts such as {part!r}")
-        if chosen.where is not None:
-            raise UsageError(f"{path} is a summary, in which --where can choose nothing: name the trace")
+        for option in ("where", "lanes"):
+            if getattr(chosen, option) is not None:
+                raise UsageError(
+                    f"{path} is a summary, in which --{option} can choose nothing: name the trace"
+                )
         return read_summary(Path(path))
     trace = chosen_trace(files, index_options, choice)
     begin, dots, end = part.partition("..")
