@@ -27,6 +27,22 @@ def concatenated_ranges(first: I64, count: I64) -> I64:
     return np.asarray(shift + np.arange(total), np.int64)
 
 
+def added_up(values: I64, begins: I64) -> I64:
+    """Return the sums of values from each beginning to the next, exact; beyond int64 they stay at its limits.
+
+    Where numpy's own sums could wrap around, the upper and lower halves of the values are added up apart:
+    [2^62, 2^62] is [2^30, 2^30] and [0, 0], of which the sum of the first does not fit 31 bits any more.
+    """
+    peak = max(int(values.max()), -int(values.min()))
+    if peak * len(values) < 1 << 63:
+        return np.asarray(np.add.reduceat(values, begins), np.int64)
+    low = np.add.reduceat(values & 0xFFFFFFFF, begins)
+    high = np.add.reduceat(values >> 32, begins) + (low >> 32)
+    limits = np.iinfo(np.int64)
+    sums = (high << 32) + (low & 0xFFFFFFFF)
+    return np.where(high >= 1 << 31, limits.max, np.where(high < -(1 << 31), limits.min, sums))
+
+
 def group_numbers(*ordered: AnyArray) -> I64:
     """Return for entries in order the number of their distinct key, ascending from 0."""
     changed = np.zeros(len(ordered[0]), np.bool_)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..base.arrays import F64, I64, AnyArray
+from ..base.arrays import F64, I64, AnyArray, added_up, run_starts
 
 if TYPE_CHECKING:
     from ..index.store import Index
@@ -60,9 +60,16 @@ class Groups:
         return np.bincount(self.codes[mask], minlength=self.size).astype(np.int64)
 
     def sums(self, values: I64) -> I64:
-        """Return the sum of each group, exact in int64."""
+        """Return the sum of each group, exact in int64, beyond which it stays at the limits."""
         sums = np.zeros(self.size, np.int64)
-        np.add.at(sums, self.codes, values)
+        if not len(values):
+            return sums
+        if max(int(values.max()), -int(values.min())) * len(values) < 1 << 63:
+            np.add.at(sums, self.codes, values)
+            return sums
+        order = np.argsort(self.codes, kind="stable")
+        begins = run_starts(self.codes[order])
+        sums[self.codes[order[begins]]] = added_up(values[order], begins)
         return sums
 
     def most(self, values: I64, nothing: int = 0) -> I64:
@@ -103,9 +110,9 @@ class Groups:
         for low, high in pairwise(bounds):
             reach = np.maximum.accumulate(ends[low:high])
             fresh = np.minimum(starts[low + 1 : high], reach[:-1])
-            total = int((ends[low:high] - starts[low:high]).sum())
-            beneath = np.minimum(ends[low + 1 : high], reach[:-1]) - fresh
-            covered[codes[low]] = total - int(beneath.sum())
+            parts = ends[low:high] - starts[low:high]
+            parts[1:] -= np.minimum(ends[low + 1 : high], reach[:-1]) - fresh  # what was covered before
+            covered[codes[low]] = parts.sum()
         return covered
 
     def ordered(self, values: I64) -> I64:
@@ -136,8 +143,10 @@ class Groups:
             return dict.fromkeys(STATISTICS, np.empty(0, np.int64))
         ordered, count = self.ordered(values), self.counts
         begins = np.cumsum(count) - count
-        total = np.add.reduceat(ordered, begins)
+        total = added_up(ordered, begins)
         mean = total / count
+        if np.any(total == np.iinfo(np.int64).max):
+            mean = np.add.reduceat(ordered.astype(np.float64), begins) / count
         lowest, highest = ordered[begins], ordered[begins + count - 1]
         squares = ordered - np.repeat(mean, count)
         np.square(squares, out=squares)

@@ -17,7 +17,7 @@ from .noise import Spread, spread_of
 from .schema import Column, TableSchema
 from .scope import Scope
 from .step_spans import step_spans
-from .table import Table, Tables, Values
+from .table import MOST, Table, Tables, Values
 
 SPREAD_COLUMNS = (
     Column("steps", "steps", "count", detail=True),
@@ -176,8 +176,8 @@ class _StepTimes:
             spreads.append(spread_of(values) if values else Spread(0, 0.0, 0.0))
         columns = (
             [spread.count for spread in spreads],
-            [round(spread.median) for spread in spreads],
-            [round(spread.deviation) for spread in spreads],
+            [min(round(spread.median), MOST) for spread in spreads],
+            [min(round(spread.deviation), MOST) for spread in spreads],
         )
         return {column.key: np.array(values, np.int64) for column, values in zip(SPREAD_COLUMNS, columns)}
 

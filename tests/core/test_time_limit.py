@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ from tracelane.core.index.store import Index
 from tracelane.core.read.columns import TIME_LIMIT, TIME_LIMIT_TEXT, EventFlag
 from tracelane.core.read.scanner import ScanText
 from tracelane.core.read.source import open_source
+from tracelane.core.tables.groups import Groups
+from tracelane.core.tables.registry import ANALYSES
 from tracelane.core.trace import open_trace
 from tracelane.tui.cli.main import main
 
@@ -118,6 +121,73 @@ def test_time_bases_of_any_size(tmp_path: Path, capsys: pytest.CaptureFixture[st
             assert int(index.lanes["end"].max()) + offset <= TIME_LIMIT
         trace.close()
     assert "should not have happened" not in capsys.readouterr().err
+
+
+# -- tables --------------------------------------------------------------------------------------------------
+
+
+def device_trace(start: int, other: int, duration: int) -> bytes:
+    """Return a trace of every kind of work that tables look at, at two times."""
+    first, second, dur = map(WRITTEN["float"], (start, other, duration))
+    device: dict[str, Any] = {"cat": "kernel", "pid": 0, "tid": 7}
+    number = {"stream": 7, "device": 0}
+    shape = {"Collective name": "allreduce", "In msg nelems": 10}
+    memory = {"Addr": 1, "Device Type": 1, "Device Id": 0}
+    events = [
+        event_text("X", first, dur, name="aten::mm", args={"External id": 1}),
+        event_text("X", first, dur, name="cudaLaunchKernel", cat="cuda_runtime", args={"correlation": 7}),
+        event_text("X", second, dur, name="cudaLaunchKernel", cat="cuda_runtime", args={"correlation": 8}),
+        event_text("X", first, dur, name="k", args=number | {"correlation": 7}, **device),
+        event_text("X", second, dur, name="k", args=number | {"correlation": 8}, **device),
+        event_text("X", second, dur, name="ncclKernel_AllReduce", args=number | shape, **device | {"tid": 8}),
+        event_text(
+            "X", first, dur, name="Memcpy HtoD", **device | {"cat": "gpu_memcpy", "tid": 9}, args=number
+        ),
+        event_text("X", first, dur, name="ProfilerStep#1", cat="user_annotation"),
+        event_text("X", second, dur, name="ProfilerStep#2", cat="user_annotation"),
+        event_text("i", first, name="[memory]", args=memory | {"Bytes": 5, "Total Allocated": 5}),
+        event_text("i", second, name="[memory]", args=memory | {"Bytes": -5, "Total Allocated": 0}),
+        event_text("C", first, name="c", args={"v": 1}),
+        event_text("X", first, dur, name="compile_fx", cat="dynamo_timed"),
+        event_text("B", first, tid=2),
+        event_text("E", second, tid=2),
+    ]
+    return ("[" + ",".join(events) + "]").encode()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start", [-TIME_LIMIT, 0, TIME_LIMIT, -(10**25)])
+def test_every_table_answers(start: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """No command ends in an error that was not foreseen, whatever the times."""
+    commands = [[analysis.name] for analysis in ANALYSES]
+    commands += [["info"], ["slices"], ["findings"], ["doctor"], ["summary"], ["report"], ["view"]]
+    commands += [["sql", "select * from slices"], ["range", "--by", "lane"], ["ops", "--by", "step"]]
+    for number, (other, duration) in enumerate(
+        product((-TIME_LIMIT, 0, TIME_LIMIT), (0, TIME_LIMIT, 10**25))
+    ):
+        path = tmp_path / f"t{number}.json"
+        path.write_bytes(device_trace(start, other, duration))
+        for command, *options in commands:
+            code = main([command, str(path), *options, "--index-dir", str(tmp_path / "index")])
+            assert code == (1 if command == "doctor" and code == 1 else 0), (command, other, duration)
+    assert "should not have happened" not in capsys.readouterr().err
+
+
+def test_sums_stay_at_the_limits() -> None:
+    """Sums of groups are exact, or stand at the limit that they went beyond; what is covered always fits."""
+    durations = [2 * TIME_LIMIT] * 3 + [TIME_LIMIT, TIME_LIMIT, 1] + [-2 * TIME_LIMIT] * 2 + [7]
+    groups = Groups(np.array([2, 0, 2, 1, 1, 1, 0, 3, 4]), 6)
+    exact = [sum(n for n, code in zip(durations, groups.codes) if code == group) for group in range(6)]
+    sums = groups.sums(np.array(durations))
+    assert sums.tolist() == [max(INT64.min, min(INT64.max, value)) for value in exact]
+    several = Groups(np.array([0, 0, 1]), 2)
+    assert several.statistics(np.array([2 * TIME_LIMIT] * 3))["total_ns"].tolist() == [
+        INT64.max,
+        2 * TIME_LIMIT,
+    ]
+    assert several.statistics(np.array([2 * TIME_LIMIT] * 3))["mean_ns"].tolist() == [2.0**63] * 2
+    starts, ends = np.array([-TIME_LIMIT, -TIME_LIMIT, 0]), np.array([TIME_LIMIT, TIME_LIMIT, 5])
+    assert several.covered(starts, ends).tolist() == [2 * TIME_LIMIT, 5]
 
 
 # -- an index that was just written is not damaged -----------------------------------------------------------
