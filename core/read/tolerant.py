@@ -109,7 +109,7 @@ class Habits:
 class _Open:
     """A container being read."""
 
-    value: dict[str, Any] | list[Any] | None  # None: too deep, not kept
+    value: dict[str, Any] | list[Any]
     is_object: bool
     key: str = ""
 
@@ -140,7 +140,7 @@ class Tolerant:
             if byte in b"}]" and top is not None:
                 if (byte == 0x7D) != top.is_object:
                     raise BrokenError(at, "a bracket of the wrong kind")
-                value = top.value if top.value is not None else TOO_DEEP
+                value = top.value
                 stack.pop()
                 at += 1
                 if not stack:
@@ -152,21 +152,33 @@ class Tolerant:
                     if at >= size:
                         raise BrokenError(size, "the text ends within it", cut_off=True)
                     byte = data[at]
-                if byte in b"{[":
-                    deep = len(stack) >= DEEPEST
-                    stack.append(_Open(None if deep else ({} if byte == 0x7B else []), byte == 0x7B))
+                if byte in b"{[" and len(stack) < DEEPEST:
+                    stack.append(_Open({} if byte == 0x7B else [], byte == 0x7B))
                     at += 1
                     continue
-                value, at = self._plain(at, byte, stack, quotes)
+                if byte in b"{[":
+                    value, at = TOO_DEEP, self._behind_container(at)
+                else:
+                    value, at = self._plain(at, byte, stack, quotes)
                 if top is None:
                     return value, at
             if isinstance(top.value, dict):
                 top.value[top.key] = value
-            elif top.value is not None:
+            else:
                 top.value.append(value)
             at = self._after_blanks(at)
             if at < size and data[at] not in b",}]":
                 raise BrokenError(at, "something between a value and the next comma")
+
+    def _behind_container(self, at: int) -> int:
+        """Return the place behind an object or list, of which only the number of brackets is looked at."""
+        depth = 0
+        for token in TOKEN.finditer(self._data, at):
+            byte = self._data[token.start()]
+            depth += (byte in b"{[") - (byte in b"}]")
+            if depth == 0:
+                return token.end()
+        raise BrokenError(len(self._data), "the text ends within it", cut_off=True)
 
     def _key(self, at: int, quotes: bool) -> tuple[str, int]:
         """Return a key and where its value begins."""
