@@ -10,8 +10,6 @@ from typing import Any
 
 from tracelane.core.base.settings import read_settings
 
-from .commands.table import COMMANDS
-
 DARK_THEME = "tracelane-dark"
 LIGHT_THEME = "tracelane-light"
 
@@ -41,6 +39,8 @@ def read_config(path: Path | None) -> Config:
 
 
 def _config_of(values: dict[str, Any], path: Path) -> Config:
+    from .commands.table import COMMANDS  # seven modules: no first picture needs them where there is no file
+
     complaints: list[str] = []
     theme = DARK_THEME
     eighths: bool | None = None
