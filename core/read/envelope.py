@@ -15,7 +15,6 @@ from enum import Enum
 from typing import Any
 
 from ..base.json_text import STRING, TOKEN, text_of
-from .columns import TIME_LIMIT
 from .problem import Problem
 from .tolerant import EXACT_KEYS
 from .window import Window
@@ -71,6 +70,8 @@ class Envelope:
 
 def envelope(values: dict[str, Any], form: str) -> Envelope:
     """Return what the collected keys amount to; what has no usable value counts as absent."""
+    from .columns import TIME_LIMIT  # loads numpy, which a process that is only started does without
+
     base = values.get("baseTimeNanoseconds")
     if isinstance(base, str) and re.fullmatch(r"\s*-?\d{1,30}\s*", base):
         base = int(base)
