@@ -102,9 +102,8 @@ def _reopening(rows: list[dict[str, Any]]) -> Iterator[Row]:
     for each in rows:
         size, cpu = mb(each["bytes"]), each["processor_time"]["median_ms"]
         yield f"imports to picture, {size}", f"{_spread(each['to_picture'])}; processor {cpu:.4g} ms"
-        for name, what in (("reopened", "picture"), ("coarse", "first coarse lanes")):
-            text = f"{_spread(each[name])}; processor {each[name]['processor_ms']:.4g} ms"
-            yield f"command to {what}, {size}", text
+        text = f"{_spread(each['reopened'])}; processor {each['reopened']['processor_ms']:.4g} ms"
+        yield f"command to picture, {size}", text
 
 
 def _frames(rows: list[dict[str, Any]]) -> Iterator[Row]:

@@ -31,7 +31,7 @@ SCHEMA = 2
 LOADED = (
     "tracelane.core.index.indexer",
     "tracelane.core.index.build",
-    "tracelane.tui.controllers.opening",
+    "tracelane.tui.controllers.gathering",
     "tracelane.tui.cli.index",
     "tracelane.tui.cli.view",
 )

@@ -1,4 +1,4 @@
-"""From the command to its first lanes, on a terminal: a reopened trace, and one that has no index yet."""
+"""From the command to its first lanes, on a terminal: a trace that is indexed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import statistics
 import struct
 import subprocess
 import sys
-import tempfile
 import termios
 import time
 from collections.abc import Iterator, Sequence
@@ -30,7 +29,7 @@ STARTS = 3
 PATIENCE_S = 60.0
 TURN_S = 0.01
 LANES = (UNICODE.unfolded.encode(), UNICODE.folded.encode())
-"""Only titles of lanes have them, coarse ones too."""
+"""Only titles of lanes have them."""
 
 
 @dataclass(frozen=True)
@@ -42,16 +41,9 @@ class Seen:
 
 
 def starts(trace: Path, index_dir: Path) -> dict[str, Any]:
-    """Return how long it takes from the command to the first lanes: of an indexed trace, warm, and of the
-    same trace while it is being indexed.
-    """
+    """Return how long it takes from the command to the first lanes of an indexed trace, warm."""
     seen(trace, index_dir)
-    reopened = [seen(trace, index_dir) for _ in range(STARTS)]
-    coarse = []
-    for _ in range(STARTS):
-        with tempfile.TemporaryDirectory(dir=index_dir.parent) as folder:
-            coarse.append(seen(trace, Path(folder)))
-    return {"reopened": _spread(reopened), "coarse": _spread(coarse)}
+    return {"reopened": _spread([seen(trace, index_dir) for _ in range(STARTS)])}
 
 
 def seen(trace: Path, index_dir: Path) -> Seen:

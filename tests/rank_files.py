@@ -10,9 +10,12 @@ from typing import Any
 from tests.events import complete
 from tracelane.core.base.errors import UnreadableError
 from tracelane.core.base.progress import Progress
+from tracelane.core.index.choice import Choice
+from tracelane.core.index.gathering import Gathering, pays_gathering
+from tracelane.core.index.indexing import IndexJob
 from tracelane.core.index.ingest import ingest_index
+from tracelane.core.index.opening import resolve_files, states_of
 from tracelane.core.index.options import IndexOptions
-from tracelane.core.index.several import IndexJob
 from tracelane.core.read.source import open_source
 
 REDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)"
@@ -42,8 +45,15 @@ def rank_files(folder: Path, world: int, late_us: float = 0.0) -> Path:
     return folder
 
 
+def gathering_of(paths: Sequence[Path], options: IndexOptions) -> Gathering | None:
+    """Begin to index what paths stand for as the viewer does; None where that is not worth processes."""
+    files = resolve_files(paths, Choice(), options.index_dir)
+    states = states_of(files, options)
+    return Gathering(files, states, options) if pays_gathering(states) else None
+
+
 class Scripted:
-    """A `SeveralIndexing` that ends files when the test says so; what is built is built here."""
+    """An `Indexing` that ends files when the test says so; what is built is built here."""
 
     def __init__(self, jobs: Sequence[IndexJob], options: IndexOptions, *, stands_back: bool) -> None:
         self.written: list[str] = []

@@ -29,7 +29,6 @@ from tracelane.core.read.promoted import PromotedTable
 from tracelane.core.read.reader import (
     DEFAULT_READ_OPTIONS,
     NATIVE,
-    Pictured,
     ReadOptions,
     ReadResult,
     SourceReading,
@@ -151,13 +150,10 @@ def read_parts(
     options: ReadOptions = DEFAULT_READ_OPTIONS,
     progress: ProgressCallback = no_progress,
     cancelled: CancelledCallback = never,
-    pictured: Pictured | None = None,
 ) -> tuple[ReadResult, list[Part]]:
     """Read a file with all that belongs to it, and return its batches by themselves as well."""
     with TemporaryDirectory() as folder, BatchStore(Path(folder)) as store:
-        with SourceReading(
-            open_source(path), Path(folder), store, options, progress, cancelled, pictured
-        ) as reading:
+        with SourceReading(open_source(path), store, options, progress, cancelled) as reading:
             result = reading.read()
         return result, parts_of_batches(result.batches, result.tables)
 

@@ -78,14 +78,14 @@ def test_readers_take_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_opening_is_measured(tmp_path: Path) -> None:
-    """How long it takes to the first lanes is told of a trace with an index, and of one without."""
+    """How long it takes to the first lanes is told of a trace with an index."""
     saved = tmp_path / "bench.json"
     printed = run("--only", "reopening", "--reopen", "1e6", "--json", str(saved))
     (facts,) = json.loads(saved.read_text())["reopening"]
     assert facts["to_picture"]["median_ms"] > 0 and facts["reopened"]["median_ms"] > 0
     assert facts["processor_time"]["median_ms"] > 0 and facts["leaving"]["median_ms"] > 0
-    assert facts["reopened"]["processor_ms"] > 0 and facts["coarse"]["processor_ms"] > 0
-    for what in ("imports to picture", "command to picture", "command to first coarse lanes"):
+    assert facts["reopened"]["processor_ms"] > 0
+    for what in ("imports to picture", "command to picture"):
         assert f"| {what}, {report.mb(facts['bytes'])} |" in printed
     assert run("--from", str(saved)) == printed
 

@@ -47,7 +47,7 @@ from .lanes import messages
 from .lanes.look import glyphs
 from .panels.panel import Panel
 from .panels.tree import TreePane
-from .prepared import OneFile, SeveralFiles
+from .prepared import PendingFiles
 from .screens.main import ASKING, MainScreen
 from .session import Session
 from .session_store import SessionStore, SourceState, ViewerState
@@ -73,7 +73,7 @@ class TracelaneApp(Stage):
 
     def __init__(
         self,
-        source: Trace | OneFile | SeveralFiles,
+        source: Trace | PendingFiles,
         session: Session | None = None,
         config: Config | None = None,
         notes: Sequence[str] = (),
@@ -189,12 +189,8 @@ class TracelaneApp(Stage):
         if self.config.keys:
             self.set_keymap(dict(self.config.keys))
 
-    def _opening_of(self, source: OneFile | SeveralFiles) -> Opening:
+    def _opening_of(self, source: PendingFiles) -> Opening:
         """Return what shows files while they are read; a trace that is there needs none of it."""
-        if isinstance(source, OneFile):
-            from .controllers.opening import OpeningController
-
-            return OpeningController(self, self.store, self.drawing, source)
         from .controllers.gathering import GatheringController
 
         return GatheringController(self, self.store, self.drawing, source)

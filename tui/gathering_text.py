@@ -1,11 +1,11 @@
-"""How far the indexing of several files is, in words and bars."""
+"""How far the indexing of files is, in words and bars."""
 
 from __future__ import annotations
 
 from rich.text import Text
 
 from tracelane.core.base.safe_text import safe
-from tracelane.core.base.units import format_count
+from tracelane.core.base.units import format_bytes, format_count
 from tracelane.core.index.captures import ranks_text
 from tracelane.core.index.gathering import Gathering
 
@@ -21,20 +21,20 @@ LEAST_TITLE = 12
 def header_pieces(
     gathering: Gathering, pace: StagePace, now: float, title: str, width: int, is_over: bool
 ) -> tuple[Text, ...]:
-    """Return what the header says: how many files are there, how far all are, what fails; `is_over` once no
-    other will come.
+    """Return what the header says: how many of several files are there, how far all are, what fails;
+    `is_over` once no other will come.
     """
     progress = gathering.progress
     pace.begins(progress, now)
     share, *rates = pace.words(progress, now)
+    failed, count = len(gathering.failed), len(gathering.members)
     what = "ranks" if all(member.rank is not None for member in gathering.members) else "files"
-    there = f"{format_count(len(gathering.ready))} of {format_count(len(gathering.members))} {what}"
-    failed = len(gathering.failed)
+    there = f"{format_count(len(gathering.ready))} of {format_count(count)} {what}"
     name = fit_middle(safe(title), max(LEAST_TITLE, width // 4), glyphs().ellipsis).rstrip()
     return (
         Text(f" {name}", "bold"),
-        Text(f" {there} ", "bold reverse"),
-        Text("putting them together" if is_over else f"indexing {_bar(progress.share)} {share}"),
+        *([Text(f" {there} ", "bold reverse")] if count > 1 else []),
+        Text("opening" if is_over else f"indexing {_bar(progress.share)} {share}"),
         *([Text(f"{failed} cannot be read", "bold yellow")] if failed else []),
         *map(Text, rates),
     )
@@ -50,7 +50,8 @@ def file_lines(gathering: Gathering) -> list[Text]:
         if failure := failure_of(gathering, position):
             state = Text(failure, "yellow")
         elif doing is not None:
-            state = Text(f"{_bar(doing.share)} {_stage(gathering, position)}")
+            size = f" of {format_bytes(doing.total or 0)}" if doing.stage == "reading" else ""
+            state = Text(f"{_bar(doing.share)} {_stage(gathering, position)}{size}")
         else:
             continue
         lines.append(Text.assemble(f" {title[:width]:<{width}}  ", state))

@@ -13,7 +13,6 @@ from .session import Session
 
 if TYPE_CHECKING:
     from tracelane.core.index.gathering import Gathering
-    from tracelane.core.index.indexing import Indexing
 
     from .carried import Carried
 
@@ -30,18 +29,8 @@ class Prepared:
 
 
 @dataclass(frozen=True)
-class OneFile:
-    """A file that is being indexed; `prepare` opens its trace when the index is there."""
-
-    indexing: Indexing
-    title: str
-    prepare: Callable[[], Prepared]
-    begin: Session | None = None  # whose time window and cursor are shown from the start
-
-
-@dataclass(frozen=True)
-class SeveralFiles:
-    """Files that are being indexed; `prepare` makes the trace of all when they are there."""
+class PendingFiles:
+    """Files of which some are still being indexed; `prepare` makes the trace of all when they are there."""
 
     gathering: Gathering
     title: str

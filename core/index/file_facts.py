@@ -13,7 +13,6 @@ from typing import Any
 
 from ..base.errors import TracelaneError
 from ..base.private import read_private
-from ..read.envelope import EnvelopeReader
 from ..read.remote_files import is_url
 from ..read.source import Source, TextStream
 from ..read.window import Window
@@ -115,6 +114,8 @@ def _head(source: Source, base_ns: int = 0, stamp_ns: int | None = None) -> File
     """Return what a file says by the keys before its events, and by its first events; `base_ns` is what
     times count from where these keys do not say it, `stamp_ns` when Kineto wrote it.
     """
+    from ..read.envelope import EnvelopeReader  # with numpy: not before a process that indexes one file runs
+
     stream = source.open()
     try:
         window = Window(_Head(stream), _BLOCK)

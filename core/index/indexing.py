@@ -1,18 +1,25 @@
-"""An index on its way, as the one who wants it sees it: started, watched, opened, or given up."""
+"""Indexes on their way, as the one who wants them sees it: built by processes, as many at a time as there
+are cores; watched, opened, or given up.
+"""
 
 from __future__ import annotations
 
+import os
 import time
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
 
 from ..base import errors
 from ..base.children import DECODING, Children, ChildrenError, Message
-from ..base.errors import CacheError, TracelaneError
-from ..base.progress import Progress
+from ..base.errors import CacheError, Cancelled, TracelaneError, UnreadableError
+from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
 from ..read.source import Source
 from .cache import IndexLocation, sweep
 from .options import DEFAULT_OPTIONS, IndexOptions
+from .quota import PlannedIndex, check_room, index_size, limit_of
 
 MODULE = "tracelane.core.index.indexer"
 START_SECONDS = 20.0
@@ -22,77 +29,161 @@ ENDED = (
     "close other programs, or index the trace on a machine with more"
 )
 PATIENCE_S = 2.0
-"""So long the process may take to clear up when its index is not wanted any more."""
+"""So long processes may take to clear up when their indexes are not wanted any more."""
+WORTH_IT = 8 << 20
+"""Less text than this is indexed in the process that asks: starting others takes longer."""
+LEAST_WORK = 256 << 10
+"""A file counts as so many bytes at least."""
+INFLATED = 8
+"""Packed files hold about so many times their size."""
+WAIT_S = 0.1
 
 
-def order(
-    source: Source, location: IndexLocation, options: IndexOptions, *, pictures: bool
-) -> dict[str, Any]:
-    """Return the line that orders the index of a source to be built at its location."""
-    where = {"source": source.to_message(), "location": str(location.folder)}
-    return {**where, "options": options.to_message(), "pictures": pictures}
+@dataclass(frozen=True)
+class IndexJob:
+    """A file that is to be indexed."""
+
+    source: Source
+    location: IndexLocation  # where its index belongs
+    work: int  # estimated bytes of text
+    room: PlannedIndex  # what its index takes
+
+    @classmethod
+    def of(cls, source: Source, location: IndexLocation) -> IndexJob:
+        """Return what there is to do for a source."""
+        text = source.size * (1 if source.packing == "plain" else INFLATED)
+        room = PlannedIndex(location.key, source.path, index_size(source.size, source.packing != "plain"))
+        return cls(source, location, max(text, LEAST_WORK), room)
+
+    @property
+    def path(self) -> str:
+        """What the file is called."""
+        return self.source.path
+
+    @property
+    def size(self) -> int:
+        """Its bytes on disk."""
+        return self.source.size
+
+
+@dataclass(frozen=True)
+class Written:
+    """Which files were indexed, and which cannot be: they are no traces."""
+
+    paths: frozenset[str] = frozenset()
+    events: tuple[str, ...] = ()
+    refused: Mapping[str, UnreadableError] = field(default_factory=lambda: MappingProxyType({}))
 
 
 class Indexing:
-    """A process that builds one index; `close` leaves neither a process nor half an index."""
+    """Processes that index files; `close` leaves neither them nor half an index."""
 
     def __init__(
         self,
-        source: Source,
-        location: IndexLocation,
+        jobs: Sequence[IndexJob],
         options: IndexOptions = DEFAULT_OPTIONS,
         *,
-        pictures: bool = False,
+        stands_back: bool = False,
     ) -> None:
-        """Start the process, with `pictures` one that draws while it reads; ChildrenError where none can be.
+        """Start them, on as many cores as there are or `threads` says; ChildrenError where none can be.
 
-        Whether it runs is known after `await_running` only.
+        With `stands_back` they let other processes come first. Whether they run is known after
+        `await_running` only. CacheError where not all indexes would fit.
         """
-        self.source = source
-        self.location = location
-        self.progress = Progress("reading", 0, source.size or None)
-        self.picture: Path | None = None
-        """The newest picture's file (see `coarse.read_coarse`); older ones are removed."""
-        self.committed = False
-        self._closed = False
-        self._pictures = pictures
+        folders = {job.location.folder.parent for job in jobs if not job.location.temporary}
+        for root in {folder.parent for folder in folders}:
+            room = [job.room for job in jobs if job.location.folder.parent.parent == root]
+            check_room(room, root, limit_of(root, options.cache_limit))
+        self.written: list[str] = []
+        """Files whose indexes are committed, in that order."""
+        self.failed: dict[str, Exception] = {}
+        """Why others have none."""
+        self.events: list[str] = []
+        """What happened in the cache meanwhile."""
+        self._jobs = tuple(jobs)
+        self._finished = 0
+        self._events: dict[int, int] = {}
+        self._at: dict[int, IndexJob] = {}
+        self._doing: dict[str, Progress] = {}
+        self._folders = {job.location.folder.parent for job in jobs}
+        self._options, self._stands_back = options, stands_back
         self._may_retry = options.threads != 1
-        self._options = options
+        # The largest are begun first, so that none is left alone at the end; of a size those that come first.
+        self._waiting = sorted(jobs, key=lambda job: -job.work.bit_length())
+        self._closed = False
         self._children = self._started()
 
     def _started(self) -> Children:
-        """Start a process, which inherits the open file, and give it the order."""
-        descriptors = self.source.descriptors
-        message = order(self.source, self.location, self._options, pictures=self._pictures)
-        if descriptors:
-            message["source"]["descriptor"] = descriptors[0]
-        children = Children(1, module=MODULE, environment=DECODING, descriptors=descriptors)
+        """Start processes, and give each a job."""
+        cores = self._options.threads or os.cpu_count() or 1
+        count = max(1, min(cores, len(self._waiting)))
+        each = self._options if count == 1 else self._options.with_threads(max(1, cores // count))
+        greeting: Message = {"options": each.to_message(), "stands_back": self._stands_back}
+        held = [descriptor for job in self._waiting for descriptor in job.source.descriptors]
+        self._children = Children(count, module=MODULE, environment=DECODING, descriptors=held)
         try:
-            children.send(0, message)
+            for number in range(count):
+                self._children.send(number, greeting)
+                self._begin_next(number)
         except ChildrenError:
-            children.close()
+            self.close()
             raise
-        return children
+        return self._children
+
+    def _retry(self) -> None:
+        """Start one process with one thread in location of those of which one was killed."""
+        self._may_retry = False
+        self._children.close(0.0)
+        for folder in self._folders:
+            sweep(folder)
+        given = list(self._at.values())
+        self.events.append(retry_event(" or ".join(job.path for job in given)))
+        self._waiting = [*given, *self._waiting]
+        self._at.clear()
+        self._doing.clear()
+        self._options = self._options.with_threads(1)
+        try:
+            self._started()
+        except ChildrenError as error:
+            raise CacheError(ENDED) from error
 
     @property
-    def pid(self) -> int:
-        """Its process id."""
-        return self._children.pids[0]
+    def pids(self) -> Sequence[int]:
+        """Their process ids."""
+        return self._children.pids
+
+    @property
+    def progress(self) -> Progress:
+        """How far all of them are together, where it is one how far that is."""
+        events = sum(self._events.values())
+        if len(self._jobs) == 1 and self._doing:
+            return replace(next(iter(self._doing.values())), events=events)
+        read = self._finished
+        for job in self._at.values():
+            doing = self._doing[job.path]
+            read += min(doing.done, job.size) if doing.stage == "reading" else job.size
+        total = sum(job.size for job in self._jobs)
+        return Progress("indexing", min(read, total), total, events)
+
+    def doing(self, path: str) -> Progress | None:
+        """Return how far a file is, None where nobody is at it."""
+        return self._doing.get(path)
 
     def await_running(self) -> None:
-        """Wait until the process has begun; ChildrenError where it does not."""
+        """Wait until one of them has begun; ChildrenError where none does."""
         until = time.monotonic() + START_SECONDS
-        while self._children.receive() is None:
+        while (received := self._children.receive(WAIT_S)) is None:
             if time.monotonic() > until:
-                raise ChildrenError("a process was started and does not answer")
+                raise ChildrenError("processes were started and do not answer")
+        self._take(*received)
 
     def poll(self, wait: float = 0.0) -> bool:
-        """Take in what the process has told, waiting so long for something; True once the index is committed.
+        """Take in what they have told, waiting so long for something; True once nothing is left to do.
 
-        A process that is killed, as for want of memory, is started once more with one thread. Raises what
-        went wrong there: UnreadableError, CacheError.
+        Where a process is killed, as for want of memory, one with one thread goes on once; after that
+        CacheError is raised.
         """
-        while not self.committed:
+        while self._at:
             try:
                 received = self._children.receive(wait)
             except ChildrenError as error:
@@ -103,41 +194,72 @@ class Indexing:
             if received is None:
                 break
             wait = 0.0
-            self._take(received[1])
-        return self.committed
-
-    def _retry(self) -> None:
-        """Start a process that takes least memory in location of the one that was killed."""
-        self._may_retry = False
-        self._children.close()
-        sweep(self.location.folder.parent)
-        self._options = self._options.with_threads(1)
-        self.location = self.location.with_events((retry_event(self.source.path),))
-        self.progress = Progress("reading", 0, self.source.size or None)
-        try:
-            self._children = self._started()
-        except ChildrenError as error:
-            raise CacheError(ENDED) from error
+            self._take(*received)
+        return not self._at
 
     def close(self) -> None:
-        """End the process and remove what it has not finished."""
+        """End them and remove what they have not finished."""
         if self._closed:
             return
         self._closed = True
-        self._children.close(0.0 if self.committed else PATIENCE_S)
-        if not self.committed:
-            sweep(self.location.folder.parent)
+        self._children.close(PATIENCE_S if self._at else 0.0)
+        if self._at:
+            for folder in self._folders:
+                sweep(folder)
 
-    def _take(self, message: Message) -> None:
-        if "progress" in message:
-            self.progress = Progress(*message["progress"])
-        elif "picture" in message:
-            self.picture = Path(message["picture"])
-        elif "committed" in message:
-            self.committed = True
-            self.location = self.location.with_events(message["events"])
-        elif "failed" in message:
-            raise as_raised(message)
+    def _begin_next(self, number: int) -> None:
+        self._at.pop(number, None)
+        if self._waiting:
+            job = self._at[number] = self._waiting.pop(0)
+            self._doing[job.path] = Progress("reading", 0, job.size)
+            source = job.source.to_message()
+            if job.source.descriptors:
+                source["descriptor"] = job.source.descriptors[0]
+            self._children.send(number, {"source": source, "location": str(job.location.folder)})
+
+    def _take(self, number: int, message: Message) -> None:
+        job = self._at.get(number)
+        if job is None:
+            return
+        if "committed" in message:
+            self._finished += job.size
+            self._doing.pop(job.path)
+            if message["committed"]:
+                self.written.append(job.path)
+                self.events += message["events"]
+            else:
+                self.failed[job.path] = as_raised(message)
+            self._begin_next(number)
+        elif "progress" in message:
+            stage, done, total, self._events[number] = message["progress"]
+            self._doing[job.path] = Progress(stage, done, total)
+
+
+def index_several(
+    jobs: Sequence[IndexJob],
+    options: IndexOptions = DEFAULT_OPTIONS,
+    *,
+    progress: ProgressCallback = no_progress,
+    cancelled: CancelledCallback = never,
+) -> Written:
+    """Do several jobs side by side, where that takes less time than one after the other; all are passed over
+    where it does not, and what cannot be indexed: opening it says why. Raises Cancelled.
+    """
+    jobs = [job for job in jobs if job.source.kind != "stdin" and not job.location.temporary]
+    cores = options.threads or os.cpu_count() or 1
+    if len(jobs) < 2 or sum(job.work for job in jobs) < WORTH_IT or cores < 2:
+        return Written()
+    try:
+        with closing(Indexing(jobs, options)) as several:
+            while not several.poll(WAIT_S):
+                progress(several.progress)
+                if cancelled():
+                    raise Cancelled
+            progress(several.progress)
+    except ChildrenError:  # no processes to be had: whoever asks goes on alone
+        return Written()
+    refused = {path: error for path, error in several.failed.items() if isinstance(error, UnreadableError)}
+    return Written(frozenset(several.written), tuple(several.events), refused)
 
 
 def retry_event(path: str | Path) -> str:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from ..base.children import ChildrenError, serves_decoding
@@ -23,7 +22,6 @@ from .quota import PlannedIndex, check_room, index_size, keep_within, limit_of
 if TYPE_CHECKING:
     from .store import Index
 
-PICTURES = ".pictures"
 PROCESS_FROM = 16 << 20
 """Smaller files take less time to read than a process takes to start."""
 PACKED_FROM = 1 << 20
@@ -59,20 +57,20 @@ def ingest_source(
 ) -> Index:
     """Return the index of a source, built and committed in its location as `ingest_index` does."""
     if pays_process(source) and not (options.threads == 1 and serves_decoding()):
-        from .indexing import Indexing
+        from .indexing import Indexing, IndexJob
 
-        try:
-            with closing(Indexing(source, location, options)) as indexing:
-                from . import store  # noqa: F401 - while the process starts: it is needed afterwards
+        with suppress(ChildrenError), closing(Indexing([IndexJob.of(source, location)], options)) as indexing:
+            from . import store  # noqa: F401 - while the process starts: it is needed afterwards
 
-                indexing.await_running()
-                while not indexing.poll(WAIT_S):
-                    progress(indexing.progress)
-                    if cancelled():
-                        raise Cancelled
-            return opened_index(source, indexing.location)
-        except ChildrenError:
-            pass  # one process by itself, then
+            indexing.await_running()
+            while not indexing.poll(WAIT_S):
+                progress(indexing.progress)
+                if cancelled():
+                    raise Cancelled
+            if source.path in indexing.failed:
+                raise indexing.failed[source.path]
+            return opened_index(source, location.with_events(indexing.events))
+        # No process can be had: this one, then.
     return build_here(source, location, options, progress=progress, cancelled=cancelled)
 
 
@@ -165,13 +163,11 @@ def build_index(
     progress: ProgressCallback,
     cancelled: CancelledCallback,
     begun: Callable[[Path], None] = lambda folder: None,
-    pictured: Callable[[Path], None] | None = None,
 ) -> tuple[str, ...]:
     """Read a source, build its index and commit it in its location, unless another process has meanwhile.
 
     Returns sentences on what else happened in the cache, for people. Raises CacheError where the index would
-    not fit. `begun` is called with the folder that is written to, `pictured` with the pictures of batches
-    (see `read.coarse`).
+    not fit. `begun` is called with the folder that is written to.
     """
     with location.exclusive(cancelled):
         if not options.force and _is_there(location, source):
@@ -182,7 +178,7 @@ def build_index(
             check_room([planned_index(source, location)], root, limit)
         with location.building() as folder:
             begun(folder)
-            _build(source, folder, options, progress, cancelled, pictured)
+            _build(source, folder, options, progress, cancelled)
         return () if location.temporary else keep_within(limit, root, location.key)
 
 
@@ -208,17 +204,14 @@ def _build(
     options: IndexOptions,
     progress: ProgressCallback,
     cancelled: CancelledCallback,
-    pictured: Callable[[Path], None] | None,
 ) -> None:
     from ..read.batch_store import BatchStore
     from ..read.reader import NATIVE, ReadOptions, SourceReading
 
-    # Where pictures are drawn, the first of them comes sooner if the builder is loaded when it is needed.
-    if pictured is None:
-        BackgroundThread(_load_builder)
-    with BatchStore(folder) as store, TemporaryDirectory(prefix=PICTURES, dir=folder) as pictures:
+    BackgroundThread(_load_builder)
+    with BatchStore(folder) as store:
         how = ReadOptions(options.decoder, options.threads)
-        with SourceReading(source, Path(pictures), store, how, progress, cancelled, pictured) as reading:
+        with SourceReading(source, store, how, progress, cancelled) as reading:
             read = reading.read()
         del reading  # and with it the memory that it read with
         from .build import STAGE, build

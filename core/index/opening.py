@@ -6,27 +6,29 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from ..base.errors import TracelaneError, UnreadableError
 from ..base.progress import CancelledCallback, ProgressCallback, never, no_progress
 from ..read.problem import has_no_event_array
 from ..read.remote_files import each_at_once, is_url
-from ..read.source import Source, open_source
-from .cache import locate
+from ..read.source import Source, current_source, open_source
+from .cache import IndexLocation, locate
 from .cached import touch
 from .captures import Capture, Member, captures_of, members_of
 from .choice import Choice, ResolvedFiles, choose
 from .file_facts import NO_FACTS, FileFacts, facts_in_keys, file_facts
-from .ingest import ingest_index
+from .indexing import IndexJob, Written, index_several
+from .ingest import find_index, ingest_index, ingest_source
 from .inputs import STDIN, check_there, expanded, unfinished_notes
 from .options import DEFAULT_OPTIONS, IndexOptions
-from .several import index_several
 
 if TYPE_CHECKING:
     from .store import Index
 
 NEWEST = Choice()
+MemberState: TypeAlias = "tuple[Member, Index | IndexJob | UnreadableError]"
+"""A file with its index, or what is to be done for that, or why there is none."""
 MOST_OPEN = 16
 """Of more files none is held open between looking at it and reading it."""
 
@@ -96,20 +98,47 @@ def open_indexes(
         if isinstance(paths, ResolvedFiles)
         else resolve_files(paths, choice, options.index_dir, progress=progress, cancelled=cancelled)
     )
-    sources = [member.source for member in files.members if member.source is not None]
-    written = index_several(sources, options, progress=progress, cancelled=cancelled)
+    return open_states(files, states_of(files, options), options, progress=progress, cancelled=cancelled)
+
+
+def states_of(files: ResolvedFiles, options: IndexOptions = DEFAULT_OPTIONS) -> list[MemberState]:
+    """Return each file with its index, or what is to be done for one, or why there is none. Raises
+    UnreadableError where a file that was named is none.
+    """
+    refused = [member for member in files.members if member.source is None and member.path in files.named]
+    if refused:
+        raise UnreadableError("; ".join(str(member.trouble) for member in refused))
+    states: list[MemberState] = []
+    for member in files.members:
+        if member.source is None:
+            states.append((member, member.trouble or UnreadableError(f"{member.path}: is no trace")))
+            continue
+        index = find_index(member.source, options)
+        if isinstance(index, IndexLocation):
+            states.append((member, IndexJob.of(member.source, index)))
+        else:
+            states.append((member, index))
+    return states
+
+
+def open_states(
+    files: ResolvedFiles,
+    states: Sequence[MemberState],
+    options: IndexOptions = DEFAULT_OPTIONS,
+    *,
+    progress: ProgressCallback = no_progress,
+    cancelled: CancelledCallback = never,
+) -> Opened:
+    """Return what is there, with the rest indexed, as `open_indexes` does."""
     opened: list[tuple[Member, Index]] = []
     refused: list[UnreadableError] = []
     refused_by_name: list[UnreadableError] = []  # what the user named must be opened
     try:
-        for member in files.members:
-            path = str(member.path)
+        jobs = [one for _, one in states if isinstance(one, IndexJob)]
+        written = index_several(jobs, options, progress=progress, cancelled=cancelled)
+        for member, one in states:
             try:
-                if path in written.refused:
-                    raise written.refused[path]
-                force = options.with_force(options.force and path not in written.paths)
-                index = ingest_index(source_of_member(member), force, progress=progress, cancelled=cancelled)
-                index.is_new = index.is_new or path in written.paths
+                index = _indexed(one, written, options, progress, cancelled)
                 if (error := no_trace_error(files, member.path, index)) is not None:
                     index.close()
                     raise error
@@ -122,12 +151,35 @@ def open_indexes(
         if refused and not opened:
             raise refused[0]
     except BaseException:
-        for _, index in opened:
-            index.close()
+        for one in (*(one for _, one in states), *(index for _, index in opened)):
+            if not isinstance(one, IndexJob | UnreadableError):
+                one.close()
         raise
     trace = together(files, opened, refused)
     add_events(trace, written.events)
     return trace
+
+
+def _indexed(
+    one: Index | IndexJob | UnreadableError,
+    written: Written,
+    options: IndexOptions,
+    progress: ProgressCallback,
+    cancelled: CancelledCallback,
+) -> Index:
+    """Return the index of a file, made now where it is still to be made. Raises UnreadableError."""
+    if isinstance(one, UnreadableError):
+        raise one
+    if not isinstance(one, IndexJob):
+        return one
+    if one.path in written.refused:
+        raise written.refused[one.path]
+    if one.path not in written.paths:
+        return ingest_source(one.source, one.location, options, progress=progress, cancelled=cancelled)
+    again = options.with_force(False)
+    index = ingest_index(current_source(one.source), again, progress=progress, cancelled=cancelled)
+    index.is_new = True
+    return index
 
 
 def add_events(opened: Opened, events: Sequence[str]) -> None:
@@ -207,13 +259,6 @@ def resolve_files(
     if choice == NEWEST and not ranked and all(path in named for path in files):
         return ResolvedFiles(tuple(members), named=named)
     return replace(choose(captures_of(members), choice), named=named)
-
-
-def source_of_member(member: Member) -> Source:
-    """Return what is at the path of a member that was resolved. Raises UnreadableError."""
-    if member.source is None:
-        raise member.trouble or UnreadableError(f"{member.path}: was not looked at")
-    return member.source
 
 
 class _Look(NamedTuple):

@@ -120,13 +120,6 @@ def slices_outside(indexes: Sequence[tuple[Index, int]], window: tuple[int, int]
     return outside
 
 
-def bulk(start: I64, end: I64, far: int) -> tuple[int, int]:
-    """Return (start, end) of the longest interval and of all within `far` times its span, repeatedly."""
-    islands = _Intervals(start, end, end - start).merged()
-    heaviest = int(np.argmax(islands.weight))
-    return _grown(islands, int(islands.start[heaviest]), int(islands.end[heaviest]), far)
-
-
 def end_of_lanes(index: Index, lanes: AnyArray) -> int:
     """Return the first ns, in lane time, after everything in these lanes of the lane table."""
     end = int(lanes["end"].max())
@@ -139,13 +132,13 @@ def end_of_lanes(index: Index, lanes: AnyArray) -> int:
     return end
 
 
-def _grown(islands: _Intervals, start: int, end: int, far: int = FAR) -> tuple[int, int]:
-    """Return the interval extended by all that lies within `far` times its span, again and again until
+def _grown(islands: _Intervals, start: int, end: int) -> tuple[int, int]:
+    """Return the interval extended by all that lies within FAR times its span, again and again until
     nothing more does.
     """
     starts, ends = islands.start.tolist(), islands.end.tolist()
     while True:
-        reach = far * max(end - start, 1)
+        reach = FAR * max(end - start, 1)
         near = [i for i in range(len(starts)) if starts[i] <= end + reach and ends[i] >= start - reach]
         grown = min([start, *(starts[i] for i in near)]), max([end, *(ends[i] for i in near)])
         if grown == (start, end):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -48,7 +47,6 @@ class ReadChunk:
     closed: bool  # `end` is behind the bracket that closes the array
     ended: bool  # the text ended
     batch: Batch
-    picture: Path | None = None  # the file of a picture of its batch, where one was drawn
 
 
 class WriterHabits:

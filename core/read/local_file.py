@@ -27,6 +27,11 @@ class LocalFile:
         return str(self.path)
 
     @property
+    def held(self) -> int | None:
+        """The open file, None while it is not held."""
+        return self._descriptor
+
+    @property
     def descriptor(self) -> int:
         """The open file; its position is nobody's. Raises OSError."""
         with self._lock:

@@ -1,7 +1,6 @@
 """Reading a source: chunk by chunk, by as many threads as there are cores, into batches in file order.
 
-The native scanner lets other threads run while it works. Chunks are read in file order, or, where a picture
-is drawn meanwhile, the end of the file first, then spread over it; the result does not depend on it.
+The native scanner lets other threads run while it works.
 """
 
 from __future__ import annotations
@@ -9,12 +8,10 @@ from __future__ import annotations
 import itertools
 import os
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import TypeAlias
 
 from ..base.errors import Cancelled, UnreadableError, UsageError
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
@@ -23,7 +20,6 @@ from ..native.library import native_library
 from .batch import Batch, ColumnBuffers, PlainNumbering, StringTable
 from .batch_store import BatchStore, store_batch
 from .chunks import CHUNK_SIZE, LONGEST_EVENT, ChunkReader, ReadChunk
-from .coarse import write_picture
 from .documents import Documents
 from .envelope import Envelope
 from .problem import NO_EVENTS, Problem, add_counts, merge_problems
@@ -41,9 +37,6 @@ POLL_S = 0.02
 """So often it is asked whether the source is still wanted."""
 RELEASE_BEHIND = 1 << 20
 """Inflated text is held so far behind where reading stands: damage is judged by what stands around it."""
-
-Pictured: TypeAlias = Callable[[Path], None]
-"""Takes the file of a batch's picture; it may be removed afterwards."""
 
 
 @dataclass(frozen=True)
@@ -119,26 +112,19 @@ class SourceReading:
     def __init__(
         self,
         source: Source,
-        folder: Path,
         store: BatchStore,
         options: ReadOptions = DEFAULT_READ_OPTIONS,
         progress: ProgressCallback = no_progress,
         cancelled: CancelledCallback = never,
-        pictured: Pictured | None = None,
     ) -> None:
-        """Open the source and begin to read it into batches, whose columns lie in `store`.
-
-        `pictured`, where given, is called with the file, in `folder`, of each batch's picture (see `coarse`).
-        """
+        """Open the source and begin to read it into batches, whose columns lie in `store`."""
         self._store = store
         self.decoder = scanner_name(options.decoder)
         self._source = source
-        self._folder = folder
         self._chunk_size = options.chunk_size
         self._promoted = PromotedTable()
         self._progress = progress
         self._cancelled = cancelled
-        self._pictured = pictured
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
         self._results: SimpleQueue[ReadChunk | BaseException] = SimpleQueue()
         self._text: TextSource = text_source(source)
@@ -224,10 +210,7 @@ class SourceReading:
     def _read_chunk(self, reader: ChunkReader, job: _Job) -> ReadChunk:
         chunk = reader.read(job.number, job.begin)
         batch = replace(chunk.batch, number=job.number << 16 | job.array & 0xFFFF)
-        picture = None
-        if self._pictured is not None and batch.events:
-            picture = write_picture(batch, reader.scanner.table(), self._folder)
-        return replace(chunk, batch=store_batch(batch, self._store), picture=picture)
+        return replace(chunk, batch=store_batch(batch, self._store))
 
     # -- one array -----------------------------------------------------------------------------------------
 
@@ -270,8 +253,7 @@ class SourceReading:
         if not self._source.seekable:
             return itertools.count(first + 1)
         count = (self._source.size - 1) // self._chunk_size - first
-        order = range(count) if self._pictured is None else spread(count)
-        return (first + 1 + number for number in order)
+        return iter(range(first + 1, first + 1 + count))
 
     def _next_job(self, numbers: Iterator[int], array: int, current: int, begin: int) -> _Job | None:
         """Return the next chunk to be read, None if there is none, or text would have to be held for it.
@@ -302,8 +284,6 @@ class SourceReading:
             if isinstance(result, BaseException):
                 raise result
             self._events += result.batch.events
-            if result.picture is not None and self._pictured is not None:
-                self._pictured(result.picture)
             return result
 
     def _tell(self) -> None:
@@ -311,12 +291,3 @@ class SourceReading:
         if done is None:
             done = min(self._source.size, sum(int(reader.watch.progress[0]) for reader in self._readers))
         self._progress(Progress("reading", done, self._source.size, self._events))
-
-
-def spread(count: int) -> list[int]:
-    """Return 0..count-1 with the last first, then in bit-reversed order: early ones lie far apart."""
-    if not count:
-        return []
-    bits = max(1, (count - 1).bit_length())
-    numbers = (int(f"{number:0{bits}b}"[::-1], 2) for number in range(1 << bits))
-    return [count - 1, *(number for number in numbers if number < count - 1)]

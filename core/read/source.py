@@ -106,11 +106,9 @@ class Source:
 
     @property
     def descriptors(self) -> tuple[int, ...]:
-        """The open file, for a process that is started to read it; none of a remote one."""
-        try:
-            return (self.file.descriptor,) if isinstance(self.file, LocalFile) else ()
-        except OSError as error:
-            raise UnreadableError(f"{self.path}: {_reason(error)}") from error
+        """The open file, where one is held: for a process that is started to read it."""
+        held = self.file.held if isinstance(self.file, LocalFile) else None
+        return () if held is None else (held,)
 
     def to_message(self) -> dict[str, Any]:
         """Return what another process must know of the source to read it, as a JSON object; one that has

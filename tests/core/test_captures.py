@@ -16,12 +16,13 @@ from tests.events import complete
 from tests.rank_files import rank_files
 from tracelane.core import open_trace
 from tracelane.core.base.errors import UsageError
+from tracelane.core.index.cache import locate
 from tracelane.core.index.captures import captures_of, members_of, ranks_text
 from tracelane.core.index.choice import Choice, choose, parsed_ranks
 from tracelane.core.index.file_facts import NO_FACTS, FileFacts, file_facts
 from tracelane.core.index.file_names import name_facts
+from tracelane.core.index.indexing import IndexJob, index_several
 from tracelane.core.index.options import IndexOptions
-from tracelane.core.index.several import index_several
 from tracelane.core.read.source import current_source, open_source
 from tracelane.core.tables.ranks import ranks
 from tracelane.core.tables.scope import Scope
@@ -244,8 +245,9 @@ def test_files_indexed_side_by_side_get_the_same_indexes(tmp_path: Path) -> None
     (traces / "rank8.json.gz").write_bytes(gzip.compress(b'{"a": "x", "b": '))
     paths = sorted(traces.iterdir())
     reports: list[tuple[int, int | None]] = []
+    sources = [open_source(path) for path in paths if path.name != "rank9.json.gz"]
     written = index_several(
-        [open_source(path) for path in paths if path.name != "rank9.json.gz"],
+        [IndexJob.of(each, locate(dict(each.fingerprint), tmp_path / "cache")) for each in sources],
         IndexOptions(tmp_path / "cache", threads=2),
         progress=lambda progress: reports.append((progress.done, progress.total)),
     )

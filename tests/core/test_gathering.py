@@ -11,15 +11,13 @@ from pathlib import Path
 import pytest
 
 from tests.events import complete
-from tests.rank_files import rank_file, rank_files
+from tests.rank_files import gathering_of, rank_file, rank_files
 from tests.waiting import children_of, is_alive, wait_until
 from tracelane.core.base import children as child
 from tracelane.core.base.children import ChildrenError
 from tracelane.core.base.errors import CacheError, TracelaneError, UnreadableError
 from tracelane.core.index.cache import BUILDING, locate
-from tracelane.core.index.choice import Choice
-from tracelane.core.index.gathering import Gathering, gather
-from tracelane.core.index.opening import resolve_files
+from tracelane.core.index.gathering import Gathering
 from tracelane.core.index.options import IndexOptions
 from tracelane.core.read.source import open_source
 from tracelane.core.trace import open_trace, trace_of_opened
@@ -36,7 +34,7 @@ def _worth_it(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def begun(*paths: Path, index_dir: Path, force: bool = False) -> Gathering | None:
-    return gather(resolve_files(paths, Choice(), index_dir), IndexOptions(index_dir, force=force))
+    return gathering_of(paths, IndexOptions(index_dir, force=force))
 
 
 def done(gathering: Gathering | None) -> Gathering:
@@ -46,7 +44,7 @@ def done(gathering: Gathering | None) -> Gathering:
         gathering.await_running()
         while not gathering.poll(WAIT_S):
             pass
-        assert not any(map(is_alive, gathering._several.pids))  # nobody waits for work that will not come
+        assert not any(map(is_alive, gathering._indexing.pids))  # nobody waits for work that will not come
     return gathering
 
 
@@ -117,10 +115,8 @@ def test_what_was_named_must_be_there(tmp_path: Path) -> None:
 
 
 def test_what_is_left_to_the_one_who_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Little work, and indexes that only a temporary folder takes, are not worth processes."""
+    """Little work is not worth processes."""
     folder = rank_files(tmp_path / "run", 2)
-    (tmp_path / "file").write_text("")
-    assert begun(folder, index_dir=tmp_path / "file") is None
     monkeypatch.setattr("tracelane.core.index.gathering.WORTH_IT", 1 << 30)
     assert begun(folder, index_dir=tmp_path / "index") is None
 
@@ -153,7 +149,7 @@ def test_giving_up_leaves_nothing(tmp_path: Path) -> None:
     gathering = begun(folder, index_dir=index_dir)
     assert gathering is not None
     with closing(gathering):
-        pids = gathering._several.pids
+        pids = gathering._indexing.pids
         wait_until(lambda: gathering.poll() or bool(list(index_dir.rglob(f"{BUILDING}*"))))
     assert not any(map(is_alive, pids))
     assert not list(index_dir.rglob(f"{BUILDING}*"))
@@ -163,11 +159,11 @@ def test_where_a_process_is_ended(tmp_path: Path) -> None:
     """Where a process is killed one with one thread goes on; killed again, a plain sentence ends the wait."""
     with held_back(rank_files(tmp_path / "run", 2), tmp_path / "index") as gathering, closing(gathering):
         gathering.await_running()
-        first = gathering._several.pids
+        first = gathering._indexing.pids
         os.kill(first[0], 9)
-        wait_until(lambda: gathering.poll() or gathering._several.pids != first)
-        assert len(gathering._several.pids) == 1
-        os.kill(gathering._several.pids[0], 9)
+        wait_until(lambda: gathering.poll() or gathering._indexing.pids != first)
+        assert len(gathering._indexing.pids) == 1
+        os.kill(gathering._indexing.pids[0], 9)
         with pytest.raises(CacheError, match="was ended, with one thread too"):
             while not gathering.poll(WAIT_S):
                 pass
@@ -177,7 +173,7 @@ def test_a_killed_process_costs_no_index(tmp_path: Path) -> None:
     """All indexes come though a process was killed, and it is told."""
     with held_back(rank_files(tmp_path / "run", 2), tmp_path / "index") as gathering:
         gathering.await_running()
-        os.kill(gathering._several.pids[0], 9)
+        os.kill(gathering._indexing.pids[0], 9)
     with closing(gathering):
         while not gathering.poll(WAIT_S):
             pass

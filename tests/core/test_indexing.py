@@ -10,6 +10,7 @@ import subprocess
 import sys
 from contextlib import closing, nullcontext, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,9 +20,10 @@ from tracelane.core.base.errors import CacheError, Cancelled, UnreadableError
 from tracelane.core.base.progress import Progress
 from tracelane.core.index import indexing, ingest
 from tracelane.core.index.cache import BUILDING, LOCK, IndexLocation, locate
-from tracelane.core.index.indexing import Indexing, order
+from tracelane.core.index.indexing import Indexing, IndexJob
 from tracelane.core.index.ingest import build_here, ingest_index, opened_index
 from tracelane.core.index.options import DEFAULT_OPTIONS, IndexOptions
+from tracelane.core.index.store import Index
 from tracelane.core.read.source import Source, open_source
 
 pytestmark = pytest.mark.slow
@@ -41,6 +43,17 @@ def source_and_location(path: Path, folder: Path) -> tuple[Source, IndexLocation
     return source, locate(dict(source.fingerprint), folder)
 
 
+def indexing_of(source: Source, location: IndexLocation, options: IndexOptions = DEFAULT_OPTIONS) -> Indexing:
+    return Indexing([IndexJob.of(source, location)], options)
+
+
+def opened(running: Indexing, source: Source, location: IndexLocation) -> Index:
+    """Return the index once it is there."""
+    while not running.poll(0.1):
+        pass
+    return opened_index(source, location.with_events(running.events))
+
+
 def contents(folder: Path) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in sorted(folder.iterdir()) if file.is_file()}
 
@@ -49,12 +62,10 @@ def test_a_process_builds_what_is_built_here(tmp_path: Path) -> None:
     """The index that the process commits is, byte for byte, the one that this process would write."""
     path = trace_file(tmp_path, 3000)
     source, location = source_and_location(path, tmp_path / "1")
-    with closing(Indexing(source, location)) as running:
+    with closing(indexing_of(source, location)) as running:
         running.await_running()
-        while not running.poll(0.1):
-            pass
-    pid = running.pid
-    theirs = opened_index(source, location)
+        theirs = opened(running, source, location)
+    (pid,) = running.pids
     ours = build_here(*source_and_location(path, tmp_path / "2"))
     assert contents(theirs.folder) == contents(ours.folder)
     assert not is_alive(pid)
@@ -69,7 +80,7 @@ def test_large_files_are_left_to_a_process(tmp_path: Path, monkeypatch: pytest.M
 
     class Counting(Indexing):
         def await_running(self) -> None:
-            started.append(self.pid)
+            started.append(self.pids[0])
             super().await_running()
 
     monkeypatch.setattr(indexing, "Indexing", Counting)
@@ -117,13 +128,13 @@ def test_failures_reach_the_caller(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         ingest_index(open_source(path), IndexOptions(tmp_path))
     source, location = source_and_location(trace_file(tmp_path, 500), tmp_path)
     # Held back, so none is done already.
-    with closing(Indexing(source, location)) as running, location.exclusive():
+    with closing(indexing_of(source, location)) as running, location.exclusive():
         running.await_running()
         for _ in range(2):  # the first time it is started again
-            os.kill(running.pid, signal.SIGKILL)
-            first = running.pid
+            first = running.pids
+            os.kill(first[0], signal.SIGKILL)
             with pytest.raises(CacheError, match="was ended, with one thread too") if _ else nullcontext():
-                while not running.poll(0.1) and running.pid == first:
+                while not running.poll(0.1) and running.pids == first:
                     pass
     assert not list(tmp_path.rglob(f"{BUILDING}*"))
 
@@ -133,13 +144,11 @@ def test_a_killed_process_is_started_again_with_one_thread(
 ) -> None:
     """Killed once, as for want of memory, indexing is repeated, gives the same index, and says so."""
     source, location = source_and_location(trace_file(tmp_path, 5000), tmp_path)
-    with closing(Indexing(source, location)) as running:
+    with closing(indexing_of(source, location)) as running:
         with location.exclusive():  # it waits for its turn: it cannot have ended before it is killed
             running.await_running()
-            os.kill(running.pid, signal.SIGKILL)
-        while not running.poll(0.1):
-            pass
-        index = opened_index(running.source, running.location)
+            os.kill(running.pids[0], signal.SIGKILL)
+        index = opened(running, source, location)
     assert index.read_report["slices"] == 5000
     assert "was repeated with one thread" in index.events[0] and index.events[0] in index.notes
     assert not list(tmp_path.rglob(f"{BUILDING}*"))
@@ -157,17 +166,15 @@ def open_files(pid: int) -> list[str]:
 def test_want_of_memory_is_met_with_one_thread(tmp_path: Path) -> None:
     """Where a process may take no more memory one with one thread goes on, and the index says so."""
     source, location = source_and_location(trace_file(tmp_path, 5000), tmp_path)
-    with closing(Indexing(source, location, IndexOptions(threads=2))) as running:
+    with closing(indexing_of(source, location, IndexOptions(threads=2))) as running:
         with location.exclusive():  # it waits for its turn: nothing is read before the limit is set
-            limited = running.pid
+            (limited,) = running.pids
             lock = f"{LOCK}{location.key}.build"
             wait_until(lambda: any(path.endswith(lock) for path in open_files(limited)), "it to wait")
             pages = int(Path(f"/proc/{limited}/statm").read_text().split()[0])
             resource.prlimit(limited, resource.RLIMIT_AS, (pages * resource.getpagesize(),) * 2)
-        while not running.poll(0.1):
-            pass
-        index = opened_index(running.source, running.location)
-        assert running.pid != limited
+        index = opened(running, source, location)
+        assert running.pids != [limited]
     assert index.read_report["slices"] == 5000
     assert "was repeated with one thread" in index.events[0]
     assert not list(tmp_path.rglob(f"{BUILDING}*"))
@@ -180,13 +187,11 @@ def test_want_of_memory_while_it_starts(tmp_path: Path) -> None:
         folder = tmp_path / str(number)
         folder.mkdir()
         source, location = source_and_location(trace_file(folder, 5000), folder)
-        with closing(Indexing(source, location, IndexOptions(threads=2))) as running:
+        with closing(indexing_of(source, location, IndexOptions(threads=2))) as running:
             running.await_running()
-            pages = int(Path(f"/proc/{running.pid}/statm").read_text().split()[0])
-            resource.prlimit(running.pid, resource.RLIMIT_AS, (pages * resource.getpagesize(),) * 2)
-            while not running.poll(0.1):
-                pass
-            assert opened_index(running.source, running.location).read_report["slices"] == 5000
+            pages = int(Path(f"/proc/{running.pids[0]}/statm").read_text().split()[0])
+            resource.prlimit(running.pids[0], resource.RLIMIT_AS, (pages * resource.getpagesize(),) * 2)
+            assert opened(running, source, location).read_report["slices"] == 5000
 
 
 def test_cancelling_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -214,14 +219,15 @@ STARTER = """
 import sys
 from pathlib import Path
 from tracelane.core.index.cache import locate
-from tracelane.core.index.indexing import Indexing
+from tracelane.core.index.indexing import Indexing, IndexJob
 from tracelane.core.index.options import IndexOptions
 from tracelane.core.read.source import open_source
 source = open_source(sys.argv[1])
 options = IndexOptions(decoder="python", threads=2)
-running = Indexing(source, locate(dict(source.fingerprint), Path(sys.argv[2])), options)
+job = IndexJob.of(source, locate(dict(source.fingerprint), Path(sys.argv[2])))
+running = Indexing([job], options)
 running.await_running()
-print(running.pid, flush=True)
+print(running.pids[0], flush=True)
 while not running.poll(1.0):
     pass
 """
@@ -247,9 +253,9 @@ def test_killing_the_starter_leaves_no_process_and_no_half_index(tmp_path: Path)
 
 
 def test_protocol(tmp_path: Path) -> None:
-    """Each line is a JSON object; the first says ready, the last that the index is committed."""
-    source, location = source_and_location(trace_file(tmp_path, 3000), tmp_path)
-    line = json.dumps(order(source, location, DEFAULT_OPTIONS, pictures=True))
+    """Each line is a JSON object; the first says ready, then the last of each file what has become of it."""
+    no_trace = tmp_path / "no.json"
+    no_trace.write_text('{"broken": ')
     process = subprocess.Popen(
         [sys.executable, "-P", "-m", indexing.MODULE],
         stdin=subprocess.PIPE,
@@ -257,14 +263,27 @@ def test_protocol(tmp_path: Path) -> None:
         text=True,
     )
     assert process.stdin is not None and process.stdout is not None
-    process.stdin.write(line + "\n")
-    process.stdin.flush()
-    messages = [json.loads(line) for line in process.stdout]
-    assert process.wait(PATIENCE_S) == 0
+
+    def answers(*lines: dict[str, object]) -> list[dict[str, Any]]:
+        """Write lines; return what is told until a file is done."""
+        assert process.stdin is not None and process.stdout is not None
+        process.stdin.writelines(json.dumps(line) + "\n" for line in lines)
+        process.stdin.flush()
+        told_lines = [json.loads(process.stdout.readline())]
+        while "committed" not in told_lines[-1]:
+            told_lines.append(json.loads(process.stdout.readline()))
+        return told_lines
+
+    def order(path: Path) -> dict[str, object]:
+        source, location = source_and_location(path, tmp_path)
+        return {"source": source.to_message(), "location": str(location.folder)}
+
+    greeting = {"options": IndexOptions(tmp_path).to_message(), "stands_back": False}
+    first, *between, last = answers(greeting, order(trace_file(tmp_path, 3000)))
+    assert first == {"ready": True} and last == {"committed": True, "events": []}
+    assert {message["progress"][0] for message in between} == {"reading", "index"}
+    refused = answers(order(no_trace))[-1]
+    assert refused["failed"] == "UnreadableError" and "no trace events" in refused["message"]
     process.stdin.close()
+    assert process.wait(PATIENCE_S) == 0
     process.stdout.close()
-    assert messages[0] == {"ready": True} and messages[-1] == {"committed": True, "events": []}
-    kinds = {next(iter(message)) for message in messages[1:-1]}
-    assert kinds == {"progress", "picture"}
-    stages = {message["progress"][0] for message in messages if "progress" in message}
-    assert stages <= {"reading", "index"} and stages

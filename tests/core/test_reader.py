@@ -21,7 +21,7 @@ from tracelane.core.base.progress import Progress
 from tracelane.core.native.library import native_library
 from tracelane.core.read.batch_store import BatchStore
 from tracelane.core.read.problem import Problem, add_counts, merge_problems
-from tracelane.core.read.reader import ReadOptions, SourceReading, spread
+from tracelane.core.read.reader import ReadOptions, SourceReading
 from tracelane.core.read.source import open_source
 
 from ..reading import read_parts
@@ -211,13 +211,13 @@ def test_threads_chunks_and_scanners_make_no_difference(tmp_path: Path, form: st
     packed = write(tmp_path, path.read_text(), "t.json.gz")
     alone, parts = read_parts(path, ReadOptions(chunk_size=1 << 26))
     rows, block_rows = whole(parts), blocks(parts)
-    for options, pictured in (
-        (ReadOptions(threads=2, chunk_size=30_000), None),
-        (ReadOptions(threads=3, chunk_size=5_000), lambda file: None),
-        (ReadOptions(decoder="python", chunk_size=30_000), None),
+    for options in (
+        ReadOptions(threads=2, chunk_size=30_000),
+        ReadOptions(threads=3, chunk_size=5_000),
+        ReadOptions(decoder="python", chunk_size=30_000),
     ):
         for file in (path, packed):
-            result, parts = read_parts(file, options, pictured=pictured)
+            result, parts = read_parts(file, options)
             assert result.decoder == ("python" if options.decoder == "python" else alone.decoder)
             assert whole(parts) == rows
             assert (result.envelope, result.counts) == (alone.envelope, alone.counts)
@@ -257,14 +257,6 @@ def test_packed_text_is_kept_until_nobody_reads_it(
     plain, _ = read_parts(write(tmp_path, text), options)
     assert packed.events == plain.events > 9
     assert packed.problems == plain.problems
-
-
-def test_order_of_reading() -> None:
-    """Every chunk is read once, the last one first and the next ones far apart."""
-    for count in (1, 2, 3, 8, 37):
-        assert sorted(spread(count)) == list(range(count))
-        assert spread(count)[0] == count - 1
-    assert spread(9)[1:4] == [0, 4, 2]
 
 
 def test_wrong_cuts_leave_nothing(tmp_path: Path) -> None:
@@ -326,7 +318,7 @@ def test_the_memory_of_reading_goes_with_it(decoder: str, tmp_path: Path) -> Non
     gc.disable()
     try:
         with BatchStore(tmp_path) as store:
-            reading = SourceReading(open_source(path), tmp_path, store, ReadOptions(decoder))
+            reading = SourceReading(open_source(path), store, ReadOptions(decoder))
             with reading:
                 reading.read()
         gone = [weakref.ref(one) for one in (reading, *reading._readers, reading._text)]
@@ -349,7 +341,7 @@ def test_a_file_that_grows_is_read_as_it_was(decoder: str, chunk_size: int, tmp_
         source = open_source(path)
         path.write_text(text[:cut] + joined(texts) * 3)
         with BatchStore(tmp_path) as store:
-            with SourceReading(source, tmp_path, store, ReadOptions(decoder, 2, chunk_size)) as reading:
+            with SourceReading(source, store, ReadOptions(decoder, 2, chunk_size)) as reading:
                 result = reading.read()
             assert whole(parts_of_batches(result.batches, result.tables)) == whole_file
 

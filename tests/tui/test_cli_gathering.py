@@ -14,13 +14,13 @@ from tests.waiting import wait_until
 from tracelane.core.base import children as child
 from tracelane.core.index.cache import BUILDING
 from tracelane.core.index.choice import Choice
+from tracelane.core.index.indexing import WORTH_IT
 from tracelane.core.index.opening import resolve_files
 from tracelane.core.index.options import IndexOptions
-from tracelane.core.index.several import WORTH_IT
 from tracelane.core.index.store import Index
 from tracelane.core.trace import Trace
-from tracelane.tui.cli import opening_several
-from tracelane.tui.cli.opening_several import open_several
+from tracelane.tui.cli import opening
+from tracelane.tui.cli.opening import open_files
 
 pytestmark = pytest.mark.slow
 
@@ -100,8 +100,8 @@ def test_without_processes_it_opens_all_the_same(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where no process can be started the one that asks indexes, before the viewer starts."""
-    monkeypatch.setattr(opening_several, "take_keyboard", lambda: True)
+    monkeypatch.setattr(opening, "take_keyboard", lambda: True)
     monkeypatch.setattr(child.sys, "executable", "/bin/false")
     files = resolve_files([folder], Choice(), tmp_path)
-    opened = open_several(files, "run", IndexOptions(tmp_path))
+    opened = open_files(files, "run", IndexOptions(tmp_path))
     assert isinstance(opened, Trace) and len(opened.sources) == RANKS

@@ -1,4 +1,4 @@
-"""Opening a large trace on a terminal: the provisional picture first, and nothing left behind by quitting."""
+"""Opening a large trace on a terminal: how far it is read, and nothing left behind by quitting."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def processes_of(folder: Path) -> list[bytes]:
 
 
 @pytest.mark.parametrize(
-    ("keys", "code"), [((("provisional", "q"),), 0), ((("provisional", "\x03"), ("y/n", "y")), 130)]
+    ("keys", "code"), [((("indexing", "q"),), 0), ((("indexing", "\x03"), ("y/n", "y")), 130)]
 )
 def test_quitting_leaves_nothing(
     large: Path, tmp_path: Path, keys: tuple[tuple[str, str], ...], code: int
@@ -56,7 +56,7 @@ def test_quitting_leaves_nothing(
         Index.open(manifest.parent).close()
 
 
-def test_the_trace_takes_the_pictures_place(large: Path, tmp_path: Path) -> None:
+def test_the_trace_is_shown_when_it_is_there(large: Path, tmp_path: Path) -> None:
     """When the index is there the trace is shown in the same viewer."""
     played = on_terminal(
         "view",
@@ -82,7 +82,7 @@ def test_the_only_trace_of_a_folder(large: Path, tmp_path: Path) -> None:
         "--index-dir",
         str(tmp_path / "index"),
         TRACELANE_DECODER="python",
-        play=(("provisional", ""), ("still being written", "q")),
+        play=(("indexing", ""), ("still being written", "q")),
         size=(120, 30),
     )
     assert played.code == 0
@@ -99,7 +99,7 @@ def test_what_is_no_trace_is_said_after_leaving(tmp_path: Path) -> None:
 
 
 def test_without_a_terminal_a_picture_is_printed(large: Path, tmp_path: Path) -> None:
-    """Where stdout is no terminal nothing is provisional: the picture comes when the index is there."""
+    """Where stdout is no terminal the picture comes when the index is there."""
     done = tracelane("view", str(large), "--index-dir", str(tmp_path), "--width", "80", "--height", "12")
     assert done.returncode == 0
-    assert f"{EVENTS:,} events" in done.stdout and "provisional" not in done.stdout + done.stderr
+    assert f"{EVENTS:,} events" in done.stdout and "indexing" not in done.stdout + done.stderr

@@ -13,12 +13,10 @@ from typing import cast
 import pytest
 from textual.pilot import Pilot
 
-from tests.rank_files import Scripted, rank_file, rank_files
+from tests.rank_files import Scripted, gathering_of, rank_file, rank_files
 from tests.tui.driver import message, running, screen_text, wait_until
 from tracelane.core.base.errors import CacheError, UnreadableError
-from tracelane.core.index.choice import Choice
-from tracelane.core.index.gathering import Gathering, gather
-from tracelane.core.index.opening import resolve_files
+from tracelane.core.index.gathering import Gathering
 from tracelane.core.index.options import IndexOptions
 from tracelane.core.trace import open_trace, trace_of_opened
 from tracelane.tui.app import TracelaneApp
@@ -26,9 +24,9 @@ from tracelane.tui.carried import Carried, carried, session_over
 from tracelane.tui.config import Config
 from tracelane.tui.controllers.gathering import GatheringController
 from tracelane.tui.lanes.canvas import LaneCanvas
-from tracelane.tui.prepared import Prepared, SeveralFiles
+from tracelane.tui.prepared import PendingFiles, Prepared
+from tracelane.tui.screens.files import QUESTION, StopQuestion
 from tracelane.tui.screens.help import HelpScreen
-from tracelane.tui.screens.opening import QUESTION, StopQuestion
 from tracelane.tui.session import LaneKey, RowKey, Viewport
 
 US = 1000
@@ -36,7 +34,7 @@ US = 1000
 
 @pytest.fixture(autouse=True)
 def _scripted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tracelane.core.index.gathering.SeveralIndexing", Scripted)
+    monkeypatch.setattr("tracelane.core.index.gathering.Indexing", Scripted)
     monkeypatch.setattr("tracelane.core.index.gathering.WORTH_IT", 1)
     monkeypatch.setattr("tracelane.tui.controllers.gathering.INTERVAL_S", 0.0)
 
@@ -44,9 +42,9 @@ def _scripted(monkeypatch: pytest.MonkeyPatch) -> None:
 def gathered(folder: Path) -> tuple[Gathering, Scripted]:
     """Begin with the traces of a folder."""
     index_dir = folder.parent / "index"
-    gathering = gather(resolve_files([folder], Choice(), index_dir), IndexOptions(index_dir))
+    gathering = gathering_of([folder], IndexOptions(index_dir))
     assert gathering is not None
-    return gathering, cast(Scripted, gathering._several)
+    return gathering, cast(Scripted, gathering._indexing)
 
 
 def paths_of(gathering: Gathering) -> list[Path]:
@@ -61,7 +59,7 @@ async def viewer_of(
         trace = trace_of_opened(gathering.opened())
         return Prepared(trace, None if before is None else session_over(before, trace), ("a note",))
 
-    app = TracelaneApp(SeveralFiles(gathering, "run", prepare, before), config=Config())
+    app = TracelaneApp(PendingFiles(gathering, "run", prepare, before), config=Config())
     async with running(app, size) as pilot:
         yield app, pilot
 
@@ -118,6 +116,37 @@ async def test_the_files_before_the_first_is_there(tmp_path: Path) -> None:
             assert said in screen_text(app)
         await pilot.press("escape", "escape")
         assert "indexing goes on" in screen_text(app) and app.is_running
+
+
+async def test_one_file(tmp_path: Path) -> None:
+    """A file by itself says how much of it is read and what waits for it; then its trace is shown."""
+    gathering, script = gathered(rank_files(tmp_path / "run", 1))
+    async with viewer_of(gathering) as (app, pilot):
+        script.read(paths_of(gathering)[0])
+        await wait_until(pilot, lambda: "50 % of " in screen_text(app))
+        text = screen_text(app)
+        assert all(part in text for part in ("run", "indexing", "rank0.json", "100 events"))
+        assert "of 1" not in text
+        for key, title in (("w", "Zoom in"), ("3", "Call tree, flame"), ("slash", "Search")):
+            await pilot.press(key)
+            assert f"{title}: when the file is there" in screen_text(app)
+        await pilot.press("escape", "escape")
+        assert "indexing goes on" in screen_text(app) and app.is_running
+        script.finish(paths_of(gathering)[0])
+        await until_all_there(app, pilot)
+        assert message(app) == "a note" and app.opening is None
+        assert (app.session.viewport.start, app.session.viewport.end) == app.trace.opening_span
+        await pilot.press("ctrl+c")
+        assert "nothing is being indexed" in message(app) and app.is_running
+
+
+async def test_one_file_that_is_no_trace(tmp_path: Path) -> None:
+    """What fails ends the viewer, which hands the reason on."""
+    gathering, script = gathered(rank_files(tmp_path / "run", 1))
+    async with viewer_of(gathering) as (app, pilot):
+        script.fail(paths_of(gathering)[0])
+        await wait_until(pilot, lambda: app.return_code is not None, "the end")
+        assert isinstance(app.trouble, UnreadableError) and "no trace events" in str(app.trouble)
 
 
 async def test_lanes_before_the_last_file_is_there(tmp_path: Path) -> None:

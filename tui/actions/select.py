@@ -87,7 +87,7 @@ def along(
     return select(trace, session, layout, height, other)
 
 
-def cursor_moved(trace: view.Timeline, session: Session, cells: int) -> Session:
+def cursor_moved(trace: Trace, session: Session, cells: int) -> Session:
     """Move the cursor by cells; at the edge the view goes along."""
     low, high = view.limits(trace, session.clocks)
     at = session.viewport

@@ -22,27 +22,6 @@ APPROACH = 0.25
 """Share of the width, from the left, at which a thing is placed that was out of sight."""
 
 
-class Timeline(Protocol):
-    """The parts of a trace that these moves need."""
-
-    @property
-    def span(self) -> tuple[int, int]:
-        """First and last ns of everything."""
-        ...
-
-    @property
-    def opening_span(self) -> tuple[int, int]:
-        """The span without events that lie absurdly far away."""
-        ...
-
-    @property
-    def clocks(self) -> Clocks: ...
-
-    def span_at(self, clocks: Clocks) -> tuple[int, int]:
-        """Return the first and last ns of everything under these clocks."""
-        ...
-
-
 class StepLike(Protocol):
     """An iteration of the profiled program."""
 
@@ -57,7 +36,7 @@ class StepLike(Protocol):
         ...
 
 
-Move: TypeAlias = Callable[[Timeline, Session], Session]
+Move: TypeAlias = "Callable[[Trace, Session], Session]"
 
 
 def first_session(trace: Trace, width: int) -> Session:
@@ -72,7 +51,7 @@ def without_minor_lanes(trace: Trace, session: Session) -> Session:
     return replace(session, hidden_lanes=session.hidden_lanes.union(hidden))
 
 
-def limits(trace: Timeline, clocks: Clocks) -> tuple[int, int]:
+def limits(trace: Trace, clocks: Clocks) -> tuple[int, int]:
     """Return how far the view may go: the whole trace, never empty, so that zooming always has room."""
     start, end = trace.span_at(clocks)
     return start, max(end, start + 1)
@@ -93,7 +72,7 @@ def keep_cursor(session: Session) -> Session:
     return replace(session, cursor=cursor)
 
 
-def zoomed(trace: Timeline, session: Session, factor: float, about: int) -> Session:
+def zoomed(trace: Trace, session: Session, factor: float, about: int) -> Session:
     """Zoom by a factor about a time that stays in its cell."""
     view = session.viewport.zoomed(factor, about, limits(trace, session.clocks))
     if view == session.viewport:
@@ -101,7 +80,7 @@ def zoomed(trace: Timeline, session: Session, factor: float, about: int) -> Sess
     return keep_cursor(replace(session, viewport=view))
 
 
-def panned(trace: Timeline, session: Session, share: float) -> Session:
+def panned(trace: Trace, session: Session, share: float) -> Session:
     """Move the view by a share of its span; the cursor stays where it is until it would leave the view."""
     view = session.viewport.panned(share, limits(trace, session.clocks))
     if view == session.viewport:
@@ -124,7 +103,7 @@ pan_left, pan_right = _pan(-PAN_STEP), _pan(PAN_STEP)
 page_left, page_right = _pan(-1.0), _pan(1.0)
 
 
-def trace_start(trace: Timeline, session: Session) -> Session:
+def trace_start(trace: Trace, session: Session) -> Session:
     """Move to the start of the trace, zoom kept; from there on, to the start of far outliers."""
     low = trace.opening_span[0]
     if session.viewport.start <= low:
@@ -133,7 +112,7 @@ def trace_start(trace: Timeline, session: Session) -> Session:
     return replace(session, viewport=view, cursor=max(low, view.start))
 
 
-def trace_end(trace: Timeline, session: Session) -> Session:
+def trace_end(trace: Trace, session: Session) -> Session:
     """Move to the end of the trace, zoom kept; from there on, to the end of far outliers."""
     high = trace.opening_span[1]
     if session.viewport.end >= high:
@@ -143,7 +122,7 @@ def trace_end(trace: Timeline, session: Session) -> Session:
     return keep_cursor(replace(session, viewport=view, cursor=high))
 
 
-def reset(trace: Timeline, session: Session) -> Session:
+def reset(trace: Trace, session: Session) -> Session:
     """Show the opening span; from there, everything, far outliers included."""
     width = session.viewport.width
     opening = view_of(*trace.opening_span, width)
@@ -155,7 +134,7 @@ def reset(trace: Timeline, session: Session) -> Session:
     return changed
 
 
-def go_to(trace: Timeline, session: Session, time: int) -> Session:
+def go_to(trace: Trace, session: Session, time: int) -> Session:
     """Put the cursor on a time and the view around it, zoom kept."""
     low, high = limits(trace, session.clocks)
     if not low <= time <= high:
@@ -166,7 +145,7 @@ def go_to(trace: Timeline, session: Session, time: int) -> Session:
     return keep_cursor(replace(session, viewport=view, cursor=time))
 
 
-def in_sight(trace: Timeline, session: Session, start: int, end: int) -> Session:
+def in_sight(trace: Trace, session: Session, start: int, end: int) -> Session:
     """Put the cursor on what lies from start to end; move the view only if none of it is visible."""
     view = session.viewport
     if end < view.start or start >= view.end:
@@ -178,7 +157,7 @@ def in_sight(trace: Timeline, session: Session, start: int, end: int) -> Session
     return keep_cursor(replace(session, viewport=view, cursor=cursor))
 
 
-def zoomed_to(trace: Timeline, session: Session, start: int, end: int) -> Session:
+def zoomed_to(trace: Trace, session: Session, start: int, end: int) -> Session:
     """Zoom so that what lies from start to end takes most of the view; if it already does, show all."""
     width = session.viewport.width
     span = max(round((end - start) / SLICE_SHARE), width * MIN_CELL_NS)
@@ -191,13 +170,13 @@ def zoomed_to(trace: Timeline, session: Session, start: int, end: int) -> Sessio
     return keep_cursor(replace(session, viewport=view, cursor=start))
 
 
-def fit_all(trace: Timeline, session: Session) -> Session:
+def fit_all(trace: Trace, session: Session) -> Session:
     """Show the opening span, zoom only."""
     view = view_of(*trace.opening_span, session.viewport.width)
     return keep_cursor(replace(session, viewport=view))
 
 
-def stepped(trace: Timeline, session: Session, steps: Sequence[StepLike], direction: int) -> Session:
+def stepped(trace: Trace, session: Session, steps: Sequence[StepLike], direction: int) -> Session:
     """Go to the start of the next (+1) or previous (-1) step as seen from the cursor, zoom kept."""
     if not steps:
         raise Refusal("this trace has no steps")

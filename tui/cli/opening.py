@@ -1,26 +1,22 @@
-"""Opening one file in the viewer: at once where it is indexed, else with a provisional picture meanwhile."""
+"""Opening files in the viewer: at once if they are indexed, else those that are there meanwhile."""
 
 from __future__ import annotations
 
 import gc
-import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import click
 
-from .options import STDIN
 from .terminal import take_keyboard
 
 if TYPE_CHECKING:
-    from tracelane.core.index.choice import Choice
-    from tracelane.core.index.indexing import Indexing
+    from tracelane.core.index.choice import ResolvedFiles
+    from tracelane.core.index.gathering import Gathering
     from tracelane.core.index.options import IndexOptions
-    from tracelane.core.index.store import Index
-    from tracelane.core.read.source import Source
     from tracelane.core.trace import Trace
     from tracelane.tui.app import TracelaneApp
     from tracelane.tui.carried import Carried
@@ -29,77 +25,52 @@ if TYPE_CHECKING:
 
 COLLECTING = (2000, 10, 10)
 """When the collector runs while the viewer does: small and often, so that no frame waits for it."""
-TraceFactory: TypeAlias = "Callable[[str, Index], Trace]"
-"""What makes a trace of a file and its index."""
 MOMENT_S = 0.3
-"""An index that is there within this time is waited for: a picture that goes at once only flickers."""
+"""Indexes that are there within this time are waited for: a list of files that goes at once only flickers."""
 MOMENT_BYTES = 64 << 20
-"""Larger files are never indexed in a moment."""
+"""More is never indexed in a moment."""
 
 
-def is_alone(traces: Sequence[str], choice: Choice) -> bool:
-    """Tell whether one file is asked for, and not what several say of themselves."""
-    from tracelane.core.index.choice import Choice as AnyChoice
-
-    return (
-        len(traces) == 1
-        and choice == AnyChoice()
-        and (traces[0] == STDIN or (os.path.exists(traces[0]) and not os.path.isdir(traces[0])))
-    )
-
-
-def open_alone(
-    looked_at: str | Source, new_trace: TraceFactory, title: str, options: IndexOptions
-) -> Trace | Indexing:
-    """Return the trace of a file, or the process that is indexing it where that takes more than a moment."""
+def open_files(files: ResolvedFiles, title: str, options: IndexOptions) -> Trace | Gathering:
+    """Return the trace of some files, or what is indexing them where that takes more than a moment."""
     from tracelane.core.base.children import ChildrenError
-    from tracelane.core.index.cache import IndexLocation
-    from tracelane.core.index.ingest import find_index, ingest_source, pays_process
-    from tracelane.core.read.source import open_source
+    from tracelane.core.index.gathering import Gathering, pays_gathering
+    from tracelane.core.index.opening import open_states, states_of
     from tracelane.tui.text.progress import ProgressBar
 
+    states = states_of(files, options)
+    if pays_gathering(states) and take_keyboard():
+        try:
+            return _after_a_moment(Gathering(files, states, options))
+        except ChildrenError:
+            pass  # one process by itself, then, before the viewer starts
     with ProgressBar(title) as progress:
-        source = open_source(looked_at, progress=progress) if isinstance(looked_at, str) else looked_at
-        location = find_index(source, options)
-        if not isinstance(location, IndexLocation):
-            return new_trace(source.path, location)
-        if pays_process(source) and take_keyboard():
-            from tracelane.core.index.indexing import Indexing
+        opened = open_states(files, states, options, progress=progress)
+    from tracelane.core.trace import trace_of_opened  # loading it would only delay processes that index
 
-            try:
-                indexing = Indexing(source, location, options, pictures=True)
-                return _after_a_moment(indexing, new_trace)
-            except ChildrenError:
-                pass  # one process by itself, then, before the viewer starts
-        index = ingest_source(source, location, options, progress=progress)
-        return new_trace(source.path, index)
+    return trace_of_opened(opened)
 
 
-def trace_alone(path: str, index: Index) -> Trace:
-    """Return the trace of a file that was asked for by itself."""
-    from tracelane.core.trace import trace_of  # loading it would only delay a process that indexes
-
-    return trace_of(path, index)
-
-
-def _after_a_moment(indexing: Indexing, new_trace: TraceFactory) -> Trace | Indexing:
-    from tracelane.core.index.ingest import opened_index
-
-    until = time.monotonic() + (MOMENT_S if indexing.source.size < MOMENT_BYTES else 0.0)
+def _after_a_moment(gathering: Gathering) -> Trace | Gathering:
+    is_large = (gathering.progress.total or 0) >= MOMENT_BYTES
+    until = time.monotonic() + (0.0 if is_large else MOMENT_S)
     try:
         import tracelane.tui.app
-        import tracelane.tui.controllers.opening  # noqa: F401 - while the process starts
+        import tracelane.tui.controllers.gathering  # noqa: F401 - while the processes start
 
-        indexing.await_running()
-        while not indexing.poll(max(0.0, until - time.monotonic())) and time.monotonic() < until:
+        gathering.await_running()
+        while not (done := gathering.poll(max(0.0, until - time.monotonic()))) and time.monotonic() < until:
             pass
+        if not done:
+            return gathering
+        from tracelane.core.trace import trace_of_opened
+
+        trace = trace_of_opened(gathering.opened())
     except BaseException:
-        indexing.close()
+        gathering.close()
         raise
-    if not indexing.committed:
-        return indexing
-    indexing.close()
-    return new_trace(indexing.source.path, opened_index(indexing.source, indexing.location))
+    gathering.close()
+    return trace
 
 
 def show(prepared: Prepared, theme: str, host: Host) -> TracelaneApp:
@@ -125,35 +96,35 @@ def show(prepared: Prepared, theme: str, host: Host) -> TracelaneApp:
     return app
 
 
-def show_while_indexing(
-    indexing: Indexing,
-    new_trace: TraceFactory,
+def show_while_gathering(
+    gathering: Gathering,
     title: str,
     prepare: Callable[[Trace, Carried | None], Prepared],
     before: Carried | None,
     host: Host,
 ) -> TracelaneApp:
-    """Show what is known of a trace, then the trace, until the user leaves it; raises what went wrong with
-    it. Of a trace that was shown `before` the time window is kept.
+    """Show the files that are there, then all of them, until the user leaves; raises what went wrong with
+    them. Of a trace that was shown `before` the view is kept.
     """
-    from tracelane.core.index.ingest import opened_index
+    from tracelane.core.trace import trace_of_opened
     from tracelane.tui.app import TracelaneApp
-    from tracelane.tui.prepared import OneFile
+    from tracelane.tui.prepared import PendingFiles
 
     with ExitStack() as stack:
-        stack.callback(indexing.close)
+        stack.callback(gathering.close)
 
         def prepared() -> Prepared:
-            source, location = indexing.source, indexing.location
-            view = prepare(new_trace(source.path, opened_index(source, location)), before)
+            view = prepare(trace_of_opened(gathering.opened()), before)
             stack.enter_context(view.trace.packing())
             return view
 
-        begin = None if before is None else before.session
-        app = TracelaneApp(OneFile(indexing, title, prepared, begin))
+        app = TracelaneApp(PendingFiles(gathering, title, prepared, before))
         app.theme = app.theme if before is None else before.theme
         run(app, host)
-    leave(app)
+    if app.store.is_ready:
+        leave(app)
+    elif app.return_code:
+        raise click.exceptions.Exit(app.return_code)
     return app
 
 

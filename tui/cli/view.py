@@ -119,7 +119,6 @@ def view(
     TERM is unset or dumb) one picture and a summary are printed instead.
     """
     from tracelane.core.index.gathering import Gathering
-    from tracelane.core.index.indexing import Indexing
     from tracelane.core.index.inputs import check_there
 
     if traces.count(STDIN) > 1:
@@ -138,7 +137,7 @@ def view(
     viewing = Viewing(traces, index_options, choice, preparation.prepare, traces_of_store)
     with viewer_host(log_file) as host:
         opened = viewing.open(index_options.force)
-        if isinstance(opened, Indexing | Gathering) or (can_draw() and take_keyboard()):
+        if isinstance(opened, Gathering) or (can_draw() and take_keyboard()):
             viewing.show(opened, host)
             return
     _print(_with_logs(opened, smi.paths, options), view_options, width, height)

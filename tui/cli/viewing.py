@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..session_log import default_log
-from .opening import TraceFactory, is_alone, open_alone, show, show_while_indexing, trace_alone
-from .opening_several import open_several, show_while_gathering, trace_of_file
+from .opening import open_files, show, show_while_gathering
 from .options import STDIN, is_store_path
 from .terminal import can_draw
 
 if TYPE_CHECKING:
     from tracelane.core.base.errors import DamagedIndexError
-    from tracelane.core.index.choice import Choice
+    from tracelane.core.index.choice import Choice, ResolvedFiles
     from tracelane.core.index.gathering import Gathering
-    from tracelane.core.index.indexing import Indexing
     from tracelane.core.index.options import IndexOptions
     from tracelane.core.store.opened import CaptureStore
     from tracelane.core.trace import Trace
@@ -47,45 +44,40 @@ class Viewing:
         self._traces, self._choice = traces, choice
         self._options = options
         self._prepare = prepare
-        self._new_trace: TraceFactory = trace_alone
         self._damaged: list[Path | None] = []  # indexes that were discarded
         self._notes = (
             first_start_notes() if can_draw() else ()
         )  # what is said when a trace is shown the next time
 
-    def open(self, force: bool = False) -> Trace | Indexing | Gathering:
+    def open(self, force: bool = False) -> Trace | Gathering:
         """Return the trace; what is indexing it where a picture can be drawn meanwhile."""
         options = self._options.with_force(force)
         if len(self._traces) == 1 and is_store_path(self._traces[0]):
             return self._open_store(options)
-        if can_draw() and is_alone(self._traces, self._choice):
-            self._new_trace = trace_alone
-            return open_alone(self._traces[0], self._new_trace, self._title, options)
         if can_draw():
-            from tracelane.core.index.opening import resolve_files, source_of_member
-
-            files = resolve_files(self._traces, self._choice, options.index_dir)
-            if len(files.members) > 1:
-                return open_several(files, self._title, options)
-            self._new_trace = partial(trace_of_file, files)
-            return open_alone(source_of_member(files.members[0]), self._new_trace, self._title, options)
+            return open_files(self._resolved(options), self._title, options)
         from tracelane.core.trace import open_trace
         from tracelane.tui.text.progress import ProgressBar
 
         with ProgressBar(self._title) as progress:
             return open_trace(self._traces, options, choice=self._choice, progress=progress)
 
-    def show(self, opened: Trace | Indexing | Gathering, host: Host) -> None:
+    def _resolved(self, options: IndexOptions) -> ResolvedFiles:
+        """Return the files that are to be opened, each looked at."""
+        from tracelane.core.index.opening import resolve_files
+        from tracelane.tui.text.progress import ProgressBar
+
+        with ProgressBar(self._title) as progress:
+            return resolve_files(self._traces, self._choice, options.index_dir, progress=progress)
+
+    def show(self, opened: Trace | Gathering, host: Host) -> None:
         """Show it; then another capture, or what has become of the files, as long as one is wanted."""
         from tracelane.core.index.changes import finished_name
         from tracelane.core.index.gathering import Gathering
-        from tracelane.core.index.indexing import Indexing
 
         before: Carried | None = None
         while True:
-            if isinstance(opened, Indexing):
-                app = show_while_indexing(opened, self._new_trace, self._title, self._prepared, before, host)
-            elif isinstance(opened, Gathering):
+            if isinstance(opened, Gathering):
                 app = show_while_gathering(opened, self._title, self._prepared, before, host)
             else:
                 opened.defer_checks()  # or the first picture would wait for checksums

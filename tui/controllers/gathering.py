@@ -1,4 +1,4 @@
-"""Several files that are being indexed: those that are there, the others as they come."""
+"""Files that are being indexed, one or many: those that are there, the others as they come."""
 
 from __future__ import annotations
 
@@ -19,9 +19,8 @@ from ..gathering_text import failure_of, file_lines, header_pieces, one_line
 from ..lanes import messages
 from ..lanes.canvas import LaneCanvas
 from ..lanes.minimap import Minimap
-from ..prepared import Prepared, SeveralFiles
-from ..screens.files import FilesScreen
-from ..screens.opening import INTERRUPTED, TICK_S, WITHOUT_TRACE, StopQuestion, opening_keys
+from ..prepared import PendingFiles, Prepared
+from ..screens.files import WITHOUT_TRACE, FilesScreen, StopQuestion, opening_keys
 from ..session import Session
 from ..session_store import SessionStore, SourceState
 from ..settling import scroll_kept, session_for, sources_in
@@ -29,6 +28,9 @@ from ..stage import Stage
 from ..text.progress import StagePace
 from .drawing import DrawingController
 
+TICK_S = 0.1
+INTERRUPTED = 130
+"""The exit code of a shell's Ctrl+C."""
 LINES_FROM = 3
 """From this many lines on, the panel has a line for each file."""
 LANES = "lanes"
@@ -63,7 +65,7 @@ class GatheringController:
     """Shows the files that are there; what is looked at stays in place when others come."""
 
     def __init__(
-        self, app: Stage, store: SessionStore, drawing: DrawingController, files: SeveralFiles
+        self, app: Stage, store: SessionStore, drawing: DrawingController, files: PendingFiles
     ) -> None:
         """Watch files being indexed."""
         self.app = app
@@ -89,7 +91,7 @@ class GatheringController:
 
     def first_screen(self) -> Screen[None]:
         """Return the screen that lists the files."""
-        keys = opening_keys(self.app.config.keys, WITHOUT_TRACE)
+        keys = opening_keys(self.app.config.keys)
         return FilesScreen(keys, self._header(), file_lines(self._gathering))
 
     def begin(self) -> None:
@@ -291,9 +293,14 @@ class GatheringController:
         elif command_id in (WITHOUT_TRACE if self._files is not None else WITH_SOME):
             return False
         else:
-            when = "the first file is" if command_id in WITH_SOME else "all files are"
-            self.app.say(f"{command(command_id).title}: when {when} there")
+            self.app.say(f"{command(command_id).title}: when {self._awaited(command_id)} there")
         return True
+
+    def _awaited(self, command_id: str) -> str:
+        """Return what a command waits for."""
+        if len(self._gathering.members) == 1:
+            return "the file is"
+        return "the first file is" if command_id in WITH_SOME else "all files are"
 
     def _nothing_to_close(self) -> bool:
         if self._files is not None:

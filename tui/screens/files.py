@@ -1,18 +1,56 @@
-"""The screen before the first of several files is indexed: how far each of them is."""
+"""The screen while files are read and none is there yet: how far each of them is."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Final
 
 from rich.text import Text
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.screen import Screen
 from textual.widget import Widget
+from textual.widgets import Static
 
+from ..commands.command import key_text
+from ..commands.table import COMMANDS, command
+from ..keys import keys_of
 from ..widgets.bars import Bar, Footer, MessageLine
+from .answer import AnswerScreen
 from .main import bindings
+
+QUESTION = "stop indexing and quit? y/n"
+WITHOUT_TRACE: Final = frozenset(
+    {"palette", "help", "theme", "redraw", "suspend", "quit", "close-or-quit", "stop-indexing"}
+)
+"""Commands of the viewer that need no trace."""
+
+
+def opening_keys(remapped: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return (first key, short title) of those commands that the footer shows while nothing is there."""
+    titles = {entry.id: entry.footer for entry in COMMANDS if entry.id in WITHOUT_TRACE}
+    titles["stop-indexing"] = "stop"
+    keys = {name: keys_of(command(name), remapped) for name, title in titles.items() if title}
+    return [(key_text(own[0]), titles[name]) for name, own in keys.items() if own]
+
+
+class StopQuestion(AnswerScreen[bool]):
+    """One line that asks; y says yes, every other key no."""
+
+    DEFAULT_CSS = """
+    StopQuestion { align: left bottom; background: transparent; }
+    StopQuestion > Static { width: 1fr; height: 1; background: $footer-background; color: $text-warning; }
+    """
+
+    def compose(self) -> ComposeResult:
+        """Show the question in the footer's place."""
+        yield Static(QUESTION, markup=False)
+
+    def on_key(self, event: events.Key) -> None:
+        """Take the answer."""
+        event.stop()
+        self.dismiss(event.key in ("y", "Y"))
 
 
 class FileList(Widget, can_focus=True):
