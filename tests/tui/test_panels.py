@@ -146,6 +146,16 @@ async def test_paging_through_a_palette_without_matches(trace: Trace) -> None:
         assert app.is_running and len(app.screen_stack) == 1
 
 
+async def test_tabs_that_are_gone_are_not_dimmed(trace: Trace) -> None:
+    """While the viewer closes, work in the background may still tell which panels would be empty."""
+    async with open_viewer(trace, (120, 36)) as (app, _pilot):
+        panel = app.main.query_one(Panel)
+        await panel.query_one("#tabs").remove()
+        panel.dim_absent(("steps",))
+        assert panel.absent == {"steps"}
+        await panel.remove()
+
+
 async def test_keys_that_come_while_the_viewer_closes_change_nothing(trace: Trace) -> None:
     """A panel that is taken away makes no more panes."""
     async with open_viewer(trace, (120, 36)) as (app, _pilot):

@@ -122,7 +122,7 @@ class DrawingController(Controller):
             self.app.call_from_thread(self._have_absent, trace, lacks)
 
     def _have_absent(self, trace: Trace, lacks: frozenset[Need]) -> None:
-        if self.store.own_trace is trace:
+        if self.store.own_trace is trace and self.app.composed:
             self._lacks = lacks
             self._dim_tabs()
 

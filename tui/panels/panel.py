@@ -204,7 +204,8 @@ class Panel(Vertical):
         follow_size(self, self._show_tabs)
 
     def _show_tabs(self) -> None:
-        self.query_one("#tabs", Bar).pieces = tabs(self._chosen, self.size.width, self.groups, self._empty())
+        for bar in self.query("#tabs").results(Bar):  # gone while the App closes
+            bar.pieces = tabs(self._chosen, self.size.width, self.groups, self._empty())
 
     def _empty(self) -> set[str]:
         """Return the panels that are known to show nothing: of those not seen yet hits and queries."""
