@@ -30,29 +30,28 @@ def device_shares(scope: Scope, most_slices: int = MOST_SLICES) -> list[DeviceSh
 
     Where devices have more slices than `most_slices`, shares are estimates from the index's prefix sums.
     """
-    from tracelane.core.tables.breakdown import breakdown  # nothing of it is needed at the start
-    from tracelane.core.tables.devices import devices as devices_of
+    from tracelane.core.tables.devices import devices as devices_of  # nothing of it is needed at the start
+    from tracelane.core.tables.frame_columns import work_of
 
     trace = scope.trace
     all_devices = devices_of(trace)
     if sum(trace.lanes[lane].slices for one in all_devices for lane in one.lanes) > most_slices:
         return [_estimated(scope, one) for one in all_devices]
-    devices = breakdown(scope).devices
-    near = breakdown(replace(scope, range=trace.opening_span)).devices if trace.has_outliers else devices
-    by_device = {(one.source, one.device): one for one in near if one.kernel_time_ns}
+    work = work_of(scope)
+    near = work_of(replace(scope, range=trace.opening_span)) if trace.has_outliers else work
+    near_work = {part.first_device.device: part for part in near.by("device_row")}
     has_ranks = bool(rank_titles(trace.members))
     start, end = trace.opening_span
     shares = []
-    for one in devices:
-        name = f"{one.label} {one.device}" if one.label == "device" else one.label
+    for part in work.by("device_row"):
+        one, here = part.first_device, near_work.get(part.first_device.device)
         rank = one.rank if has_ranks else None
-        times = by_device.get((one.source, one.device))
-        if times is not None:
-            span = times.kernel_time_ns
+        span = 0 if here is None else int(here.end.max() - here.start.min())
+        if here is not None and span:
             of_ns = span if span < MOST_OF_SPAN * (end - start) else None
-            shares.append(DeviceShare(name, rank, times.busy_share, of_ns=of_ns))
+            shares.append(DeviceShare(one.title, rank, here.union().length / span, of_ns=of_ns))
         else:
-            shares.append(DeviceShare(name, rank, None, work_ns=sum(stream.sum_ns for stream in one.streams)))
+            shares.append(DeviceShare(one.title, rank, None, work_ns=int(part.dur.sum())))
     return shares
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..base.safe_text import markdown_block, markdown_cell, markdown_words
 from ..base.units import format_count, format_ns
-from ..tables.breakdown import breakdown, breakdown_table
+from ..tables.breakdown import breakdown, device_table
 from ..tables.diff import Difference
 from ..tables.findings.finding import Findings
 from ..tables.findings.forms import findings_markdown
@@ -96,7 +96,7 @@ def report(
     ]
     if baseline is not None:
         parts.append(_baseline(baseline))
-    parts += [_steps(scope), _table("Device time", breakdown_table(breakdown(scope)), "no device worked")]
+    parts += [_steps(scope), _table("Device time", device_table(breakdown(scope)), "no device worked")]
     whole = "" if scope.lanes is None and scope.where is None else f"{ALL_SLICES}\n\n"
     parts += [f"## Findings\n\n{whole}{_bare(findings_markdown(findings))}"]
     parts += [f"## Ops, as PyTorch prints them\n\n{markdown_block(printed.ops)}"]

@@ -23,7 +23,6 @@ from .series_index import Counter, CounterIndex
 
 if TYPE_CHECKING:
     from ..tables.allocations import Allocator
-    from ..tables.launches import DeviceLaunches
     from ..tables.scope import Scope
     from ..tables.table import Table
 
@@ -165,15 +164,17 @@ def _owner(one: Allocator) -> int | None:
 
 def queue_counters(scope: Scope) -> list[Counter]:
     """Return per stream how many launches wait for their start, and how many wait or run."""
-    from ..tables.launches import launches  # only here: starting the viewer needs none of it
+    from ..tables.launches import begun_work, launched  # only here: starting the viewer needs none of it
 
     counters = []
-    for device in launches(scope).devices:
-        of = device.work.device
+    for device in launched(begun_work(scope)).by("device_row"):
+        of = device.first_device.device
         heading = heading_of(scope, of.source, of.process)
-        for stream in _busiest(device):
-            for word, finished in (("waiting", False), ("in flight", True)):
-                times, lengths = device.queue(stream, finished=finished)
+        streams = sorted(device.by("stream"), key=len, reverse=True)[:MOST_STREAMS]
+        for one in sorted(streams, key=lambda one: int(one.stream[0])):
+            stream = one.streams[int(one.stream[0])]
+            for word, until in (("waiting", one.start), ("in flight", one.start + one.full_ns)):
+                times, lengths = one.queue(until)
                 points = thinned(lengths)
                 values = lengths[points].astype(np.float64)
                 title = f"stream {stream} {word}"
@@ -181,15 +182,9 @@ def queue_counters(scope: Scope) -> list[Counter]:
     return counters
 
 
-def _busiest(device: DeviceLaunches) -> list[str]:
-    count = np.bincount(device.streams, minlength=len(device.work.stream_names))
-    order = [at for at in np.argsort(-count, kind="stable").tolist() if count[at]][:MOST_STREAMS]
-    return [device.work.stream_names[at] for at in sorted(order)]
-
-
 def heading_of(scope: Scope, source: int, process: int) -> str:
     """Return the title of what stands below a process: its label, with the rank where there are several."""
-    from ..tables.work import rank_of
+    from ..tables.frame_columns import rank_of
 
     trace = scope.trace
     own = next(p for p in trace.processes if (p.source, p.number) == (source, process))

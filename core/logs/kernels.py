@@ -10,10 +10,10 @@ from ..base.arrays import AnyArray
 from ..base.clock import Clocks
 from ..base.intervals import merge
 from ..base.short_names import short_name
+from ..tables.frame_columns import work_of
 from ..tables.schema import Column, TableSchema
 from ..tables.scope import Scope
 from ..tables.table import Table, Value
-from ..tables.work import work_of
 from .energy import FAR, attribute
 from .more_sources import NO_CLOCKS
 from .overlay import Overlay
@@ -71,15 +71,13 @@ def _rows(overlay: Overlay, card: Card, span: tuple[int, int], clocks: Clocks) -
     power, interval = card.power, card.interval_ns
     assert isinstance(power, Series) and interval
     scope = Scope(overlay.own, span, card.device.lanes, clocks=clocks, source=card.device.source)
-    work = next(iter(work_of(scope)), None)
-    nothing = np.empty(0, np.int64)
-    columns = (nothing,) * 3 if work is None else (work.names.astype(np.int64), work.starts, work.ends)
+    work = work_of(scope)
+    columns = (work.name_number.astype(np.int64), work.start, work.end)
     energy = attribute(power, *columns, span, interval)
     names, starts, ends = columns
     listed = [
         (short_name(work.index.string(one.name)), one.slices, one.duration_ns, one.joules, one.watts)
         for one in energy.names
-        if work is not None
     ]
     short = np.isin(names, np.array(energy.too_short, np.int64))
     if short.any():

@@ -26,11 +26,12 @@ from ..query.row_facts import slice_kind_codes
 from ..query.titles import plain
 from ..query.views import Lane
 from ..read.promoted import PROMOTED, Kind
+from ..tables.attribution import WorkBySteps, steps_of_slices
+from ..tables.frame_columns import work_of
 from ..tables.kinds import KERNEL_TYPES
 from ..tables.scope import Scope
-from ..tables.slice_table import SOURCE_BITS, StepLabels
+from ..tables.slice_table import SOURCE_BITS
 from ..tables.step_spans import StepSpans, step_spans
-from ..tables.work import Work, work_of
 from ..trace import Trace
 from .arguments import scanned_argument
 from .schema import JOINS, KERNEL_VIEW, LAUNCH_VIEW, SLICE_VIEW, USES, VIEWS
@@ -104,8 +105,8 @@ class QueryTables:
         return step_spans(self.trace, self.trace.clocks, self.step_name)
 
     @cached_property
-    def _step_labels(self) -> StepLabels | None:
-        return StepLabels.of(self._scope)
+    def _step_labels(self) -> WorkBySteps | None:
+        return steps_of_slices(self._scope)
 
     # -- slices -------------------------------------------------------------------------------------------
 
@@ -204,7 +205,8 @@ class QueryTables:
             some = np.arange(low, min(low + CHUNK, count), dtype=np.int64)
             some = some if positions is None else positions[low : low + CHUNK]
             starts = index.column("slices.start")[some] + clocks[rows[some]]
-            codes[low : low + CHUNK] = self._step_labels.codes_of(source, some, starts)
+            held = self._step_labels.spans.holding(starts)
+            codes[low : low + CHUNK] = self._step_labels.steps_of(source, some, held)
         return codes
 
     def _row_clocks(self, source: int) -> I64:
@@ -270,19 +272,17 @@ class QueryTables:
 
     def _kernels(self) -> str:
         columns = self._needed("kernels")
-        works = work_of(self._scope)
-        streams = list(dict.fromkeys(name for work in works for name in work.stream_names))
-        for source in dict.fromkeys(work.source for work in works):
-            own = [work for work in works if work.source == source]
-            positions = np.concatenate([work.positions for work in own]).astype(np.int64)
-            order = np.argsort(positions, kind="stable")
-            arrays = dict(self._slice_arrays(source, columns, positions[order]))
-            arrays["device"] = np.concatenate([np.full(len(w), works.index(w), np.int64) for w in own])[order]
-            arrays["stream"] = np.concatenate([_in_all(work, streams) for work in own])[order]
-            arrays["type"] = np.concatenate([work.kinds().astype(np.int64) for work in own])[order]
-            self.tables[f"kernels_{source}"] = arrays
-        self.tables["devices"] = _numbered([work.title for work in works])
-        self.tables["streams"] = _numbered(streams)
+        work = work_of(self._scope)
+        for part in work.by("source"):
+            rows = part[np.argsort(part.position, kind="stable")]
+            self.tables[f"kernels_{rows.source_number}"] = {
+                **self._slice_arrays(rows.source_number, columns, rows.position.astype(np.int64)),
+                "device": rows.device_row,
+                "stream": rows.stream,
+                "type": rows.type.astype(np.int64),
+            }
+        self.tables["devices"] = _numbered(work.device.texts)
+        self.tables["streams"] = _numbered(work.streams)
         self.tables["types"] = _numbered(KERNEL_TYPES)
         return self._slice_view("kernels", KERNEL_VIEW)
 
@@ -438,12 +438,6 @@ def _row_numbers(index: Index) -> AnyArray:
     numbers = np.flatnonzero((rows["kind"] == RowKind.SLICES) & (rows["count"] > 0))
     numbers = numbers[np.argsort(rows["first"][numbers], kind="stable")]
     return np.repeat(numbers.astype(np.uint32), rows["count"][numbers].astype(np.int64))
-
-
-def _in_all(work: Work, streams: Sequence[str]) -> I64:
-    """Return the stream of each piece of work as a place in the names of all devices' streams."""
-    numbers = np.array([streams.index(name) for name in work.stream_names], np.int64)
-    return numbers[work.streams]
 
 
 def _objects(texts: Any) -> AnyArray:

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from ..base.arrays import I64, AnyArray
-from ..base.intervals import merge
 from ..tables.alignment import wall_base
 from ..tables.collectives import collectives_of
 from ..tables.findings.finding import Findings
 from ..tables.findings.forms import findings_object
 from ..tables.findings.judge import findings
-from ..tables.groups import concatenated
+from ..tables.frame import Frame
+from ..tables.frame_columns import work_of
 from ..tables.kernels import kernels
 from ..tables.rank_groups import host_of_source, process_groups
 from ..tables.ranks import RankDevices
@@ -23,7 +23,6 @@ from ..tables.scope import Scope
 from ..tables.step_choice import Steps, find_steps
 from ..tables.steps import steps
 from ..tables.table import Table
-from ..tables.work import Work, work_of
 from ..trace import Trace
 from .groups import (
     IDLE,
@@ -78,7 +77,7 @@ def summary_room(trace_bytes: int) -> int:
 def _whole(trace: Trace, facts: Mapping[str, Any]) -> RankSummary:
     """Return all that is known of a rank, from which a summary keeps what fits."""
     scope, index, member = Scope(trace), trace.indexes[0], trace.members[0]
-    works, span = work_of(scope), trace.opening_span
+    work, span = work_of(scope), trace.opening_span
     level, collectives = collectives_of(index)
     known, device_work = find_steps(trace, 0), kernels(scope)
     facts = {
@@ -89,7 +88,7 @@ def _whole(trace: Trace, facts: Mapping[str, Any]) -> RankSummary:
         "base_ns": wall_base(index),
         "span": list(span),
         "origin_ns": trace.span[0],
-        "devices": asdict(RankDevices.of(works)),
+        "devices": asdict(RankDevices.of(work)),
         "level": level,
         "groups": [
             [group.name, group.description, [[run.start, run.stop, run.step] for run in group.runs]]
@@ -112,7 +111,7 @@ def _whole(trace: Trace, facts: Mapping[str, Any]) -> RankSummary:
             "name": [name for _, name in collectives.families],
             "sequenced": np.array(collectives.sequenced, np.int64),
         },
-        "line": _device_line(works, span),
+        "line": _device_line(work, span),
         "kernels": {
             **{key: device_work.texts(key) for key in ("name", "type")},
             **{key: device_work.numbers(key) for key in KERNEL_NUMBERS},
@@ -138,19 +137,17 @@ def _without_much_evidence(judged: Findings) -> Findings:
     return replace(judged, findings=shorter)
 
 
-def _device_line(works: Sequence[Work], span: tuple[int, int]) -> Columns:
+def _device_line(work: Frame, span: tuple[int, int]) -> Columns:
     """Return by cell of the span what runs longest on the devices, and for how much of the cell (of 255)."""
     length = max(1, span[1] - span[0])
     edges = np.array([span[0] + length * cell // LINE_CELLS for cell in range(LINE_CELLS + 1)], np.int64)
     low, high = edges[:-1], edges[1:]
-    starts, ends = (concatenated([getattr(work, key) for work in works]) for key in ("starts", "ends"))
-    kinds = np.minimum(concatenated([work.kinds() for work in works]).astype(np.int64) + 1, OTHER)
+    kinds = np.minimum(work.type.astype(np.int64) + 1, OTHER)
     times = np.zeros((OTHER + 1, LINE_CELLS), np.int64)
     for kind in np.unique(kinds).tolist():
-        own = kinds == kind
-        times[kind] = merge(starts[own], ends[own]).covered(low, high)
+        times[kind] = work.union(kinds == kind).covered(low, high)
     longest: AnyArray = np.where(times.max(axis=0) > 0, times.argmax(axis=0), IDLE).astype(np.uint8)
-    return {"kind": longest, "busy": _shares(merge(starts, ends).covered(low, high), high - low)}
+    return {"kind": longest, "busy": _shares(work.union().covered(low, high), high - low)}
 
 
 def _shares(busy: I64, widths: I64) -> AnyArray:

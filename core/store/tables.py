@@ -142,7 +142,7 @@ def kernels_of_store(store: CaptureStore, by: str = "name") -> Table:
     """Return the device work of all ranks by name, short name or type, most time first; of each the rank that
     spends most on it.
     """
-    from ..tables.kernels import MIXED  # with all that counts the kernels of a trace
+    from ..tables.shape import MIXED  # with all that counts the kernels of a trace
 
     rank, rows = store.table("kernels")
     labels, kinds = Labels(), Labels()

@@ -17,9 +17,9 @@ from ..index.format import RowKind
 from ..index.store import Index
 from ..query.lookup import slice_at
 from .devices import Device, devices
+from .frame_columns import rank_of
 from .op_sums import HOST_TYPES, memory_records, promoted_of_instants
 from .scope import Scope
-from .work import rank_of
 
 TYPE_NAMES = {
     0: "CPU", 1: "CUDA", 2: "MKLDNN", 3: "OPENGL", 4: "OPENCL", 5: "IDEEP", 6: "HIP", 7: "FPGA", 8: "MAIA",

@@ -32,14 +32,14 @@ from ..base.kineto import DEVICE_ANNOTATION
 from ..index.format import NONE
 from ..index.store import Index
 from ..query.lookup import lanes_of, processes_of
-from .groups import category_mask
-from .host import trace_starts
+from .frame import Frame
+from .frame_columns import work_of
+from .groups import category_mask, concatenated
 from .schema import Column
 from .scope import Scope, StepWork
 from .step_choice import Steps
 from .step_spans import StepSpans, step_spans
 from .table import Table, concat
-from .work import Work, work_of
 
 if TYPE_CHECKING:
     from ..trace import Trace
@@ -80,14 +80,14 @@ def steps_of_work(scope: Scope, steps: Steps, positions: AnyArray) -> StepsOfWor
     launch = scope.trace.launches(steps.source).launches_at(positions)
     launched = np.flatnonzero(launch != NONE)
     calls = launch[launched]
-    begins = trace_starts(scope, steps.source, calls)
+    begins = scope.starts(steps.source, calls)
     result[launched] = steps_at_times(steps, begins, processes_of(index, calls))
     rules[launched] = np.where(result[launched] >= 0, StepRule.LAUNCH, StepRule.NONE)
 
     alone = np.flatnonzero(launch == NONE)
     if len(alone):
         by_annotation = _annotated(scope, index, steps, positions[alone])
-        begins = trace_starts(scope, steps.source, positions[alone])
+        begins = scope.starts(steps.source, positions[alone])
         by_start = steps_at_times(steps, begins, processes_of(index, positions[alone]))
         result[alone] = np.where(by_annotation >= 0, by_annotation, by_start)
         rules[alone[by_start >= 0]] = StepRule.START
@@ -99,6 +99,7 @@ def steps_of_work(scope: Scope, steps: Steps, positions: AnyArray) -> StepsOfWor
 class WorkBySteps:
     """All device work of a trace by the steps of all its sources."""
 
+    spans: StepSpans
     work: Mapping[int, StepsOfWork]  # by source; its steps are places in the StepSpans
 
     def of_step(self, at: int) -> StepWork:
@@ -108,22 +109,24 @@ class WorkBySteps:
             {source: one.positions for source, one in self.work.items()},
         )
 
-    def steps_at(self, source: int, positions: AnyArray) -> I64:
-        """Return the place of the step of each slice of a source, positions ascending; -1 for none."""
-        if source not in self.work:
-            return np.full(len(positions), -1, np.int64)
-        one = self.work[source]
-        at = np.minimum(np.searchsorted(one.positions, positions), max(0, len(one.positions) - 1))
-        return np.where(one.positions[at] == positions, one.steps[at], -1)
+    def steps_of(self, source: int, positions: AnyArray, others: I64 | int = -1) -> I64:
+        """Return the place of the step of each slice of a source: of work that of its launch (-1: none), of
+        all others that which is given.
+        """
+        one = self.work.get(source)
+        if one is None or not len(one.positions):
+            return np.full(len(positions), others, np.int64)
+        at = np.minimum(np.searchsorted(one.positions, positions), len(one.positions) - 1)
+        return np.where(one.positions[at] == positions, one.steps[at], others)
 
 
 def work_by_steps(scope: Scope, spans: StepSpans) -> WorkBySteps:
     """Return the step of all device work of a trace, whatever the scope's range and filter."""
-    works = work_of(replace(scope, range=None, where=None, lanes=None, work=None))
+    work = work_of(replace(scope, range=None, where=None, lanes=None, work=None))
     result = {}
     for source in range(len(scope.trace.indexes)):
-        device = [work.positions for work in works if work.device.source == source]
-        positions = np.unique(np.concatenate([scope.trace.launches(source).kernels, *device]))
+        device = work.position[work.source == source]
+        positions = np.unique(np.concatenate([scope.trace.launches(source).kernels, device]))
         if source not in spans.of_source:
             none, rules = np.full(len(positions), -1, np.int64), np.zeros(len(positions), np.uint8)
             result[source] = StepsOfWork(positions, none, rules)
@@ -132,39 +135,47 @@ def work_by_steps(scope: Scope, spans: StepSpans) -> WorkBySteps:
         one = steps_of_work(scope, steps, positions)
         at = np.where(one.steps >= 0, rows[np.maximum(one.steps, 0)], -1)
         result[source] = replace(one, steps=at)
-    return WorkBySteps(result)
+    return WorkBySteps(spans, result)
 
 
-def work_in_windows(work: Work, spans: StepSpans) -> tuple[Work, I64]:
-    """Return the work of a device cut at the steps' windows, and the place of the step of each row.
+def with_steps(work: Frame) -> Frame:
+    """Return device work with the place in `steps` of the step that launched each row (by window: in which it
+    starts), -1 for none.
+    """
+    if work.steps is None:
+        return work.plus(step=np.full(len(work), -1, np.int64))
+    if work.scope.attribute == "window":
+        return work.plus(step=work.steps.holding(work.start))
+    steps_of = work_by_steps(work.scope, work.steps).steps_of
+    return work.plus(step=work.from_parts(lambda part: steps_of(part.source_number, part.position)))
+
+
+def work_in_windows(work: Frame, spans: StepSpans) -> Frame:
+    """Return device work cut at the steps' windows, with the place of the step of each row.
 
     A piece has a row for each step that it reaches into, and one of step -1 for what lies in no window. A
     piece of no length counts where it stands, one that ends where a window begins does not; into a window of
     no length nothing reaches.
     """
-    by_start = np.argsort(work.starts, kind="stable")
-    starts, reach = work.starts[by_start], np.maximum.accumulate(work.ends[by_start])
-    rows, held = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    by_start = np.argsort(work.start, kind="stable")
+    starts, reach = work.start[by_start], np.maximum.accumulate(work.end[by_start])
+    rest, is_outside = outside_windows(spans, work.start, work.end)
+    outside = np.flatnonzero(is_outside)
+    rows, held = [], []
     for at, (low, high) in enumerate(zip(spans.starts.tolist(), spans.ends.tolist())):
         # Before the first piece whose end or an earlier one's lies in the window nothing reaches into it.
         first, last = np.searchsorted(reach, low), np.searchsorted(starts, high)
         near = by_start[first:last]
-        inside = near[((work.starts[near] >= low) | (work.ends[near] > low)) & (low < high)]
+        inside = near[((work.start[near] >= low) | (work.end[near] > low)) & (low < high)]
         rows.append(np.sort(inside))
         held.append(np.full(len(inside), at, np.int64))
-    all_rows, numbers = np.concatenate(rows), np.concatenate(held)
-    low, high = spans.starts[numbers], spans.ends[numbers]
-    cut_starts, cut_ends = np.maximum(work.starts[all_rows], low), np.minimum(work.ends[all_rows], high)
-    rest, is_outside = outside_windows(spans, work.starts, work.ends)
-    outside = np.flatnonzero(is_outside)
-    rows_of = np.concatenate([all_rows, outside])
-    order = np.argsort(rows_of, kind="stable")  # positions ascend, as everywhere
-    cut = replace(
-        work.take(rows_of[order]),
-        starts=np.concatenate([cut_starts, work.starts[outside]])[order],
-        ends=np.concatenate([cut_ends, work.starts[outside] + rest[outside]])[order],
-    )
-    return cut, np.concatenate([numbers, np.full(len(outside), -1, np.int64)])[order]
+    at_row, steps = concatenated([*rows, outside]), concatenated([*held, np.full(len(outside), -1)])
+    order = np.argsort(at_row, kind="stable")  # positions ascend, as everywhere
+    at_row, steps = at_row[order], steps[order]
+    ends = work.start[at_row] + rest[at_row]
+    ends = np.where(steps < 0, ends, np.minimum(work.end[at_row], spans.ends[steps]))
+    starts = np.where(steps < 0, work.start[at_row], np.maximum(work.start[at_row], spans.starts[steps]))
+    return work.separate(at_row, start=starts, end=ends, step=steps)
 
 
 def outside_windows(steps: Steps | StepSpans, starts: I64, ends: I64) -> tuple[I64, AnyArray]:
@@ -176,6 +187,16 @@ def outside_windows(steps: Steps | StepSpans, starts: I64, ends: I64) -> tuple[I
     window = np.searchsorted(windows.starts, starts, "right") - 1
     stands_inside = (window >= 0) & (starts < np.append(windows.ends, 0)[window])
     return rest, (rest > 0) | ((starts == ends) & ~stands_inside)
+
+
+def steps_of_slices(scope: Scope) -> WorkBySteps | None:
+    """Return what tells the steps of a trace's slices, None where it has none; by window, device work has
+    none by its launch either.
+    """
+    spans = step_spans(scope.trace, scope.clocks, scope.steps or None)
+    if spans is None or scope.attribute == "window":
+        return None if spans is None else WorkBySteps(spans, {})
+    return work_by_steps(replace(scope, range=None, where=None, lanes=None, source=None, work=None), spans)
 
 
 def scope_of_step(scope: Scope, spans: StepSpans, at: int, work: WorkBySteps | None = None) -> Scope:
@@ -261,8 +282,8 @@ def _annotated(scope: Scope, index: Index, steps: Steps, positions: U32) -> I64:
     step_of_name: dict[int, list[int]] = {}
     for row, name in enumerate(names[steps.positions].tolist()):
         step_of_name.setdefault(name, []).append(row)
-    starts, lanes = trace_starts(scope, steps.source, positions), lanes_of(index, positions)
-    span_starts, span_lanes = trace_starts(scope, steps.source, spans), lanes_of(index, spans)
+    starts, lanes = scope.starts(steps.source, positions), lanes_of(index, positions)
+    span_starts, span_lanes = scope.starts(steps.source, spans), lanes_of(index, spans)
     span_ends = span_starts + index.duration(spans)
     for lane in np.unique(span_lanes).tolist():
         here = np.flatnonzero(span_lanes == lane)

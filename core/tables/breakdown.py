@@ -2,198 +2,109 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
-from ..base.intervals import Intervals, merge
+from ..base.arrays import I64
+from ..base.intervals import Intervals
 from .devices import kernel_types
+from .frame import Frame, FrameGroups, WorkDevice
+from .frame_columns import NEVER, KindRule, by_rule, work_of
 from .kinds import KERNEL_TYPES
 from .metrics import Metric, ratio
 from .schema import Column, TableSchema
 from .scope import Scope
-from .table import Table, Tables, row_of_object
-from .work import KindRule, Work, work_of
+from .shape import Ask, Shape, flagged, n, ratio_of, text, total
+from .table import Table, Tables, Values
 
-DEVICE = (
-    Column("rank", "rank", "id"),
-    Column("device", "number", "id", detail=True),
-    Column("label", "device", "text"),
-)
-DEVICES = TableSchema(
+
+def _of_device(value: Callable[[WorkDevice], int | str]) -> Ask:
+    """Ask for an identity of each group's device."""
+
+    def answers(g: FrameGroups) -> Values:
+        values = [value(g.frame.devices[row]) for row in g.frame.device_row[g.first()].tolist()]
+        return (
+            list(map(str, values))
+            if any(isinstance(one, str) for one in values)
+            else np.array(values, np.int64)
+        )
+
+    return Ask(answers, "id")
+
+
+def covered(*types: str) -> Ask:
+    """Ask for the time in which work of one of these types runs, or any work."""
+
+    def of(g: FrameGroups) -> I64:
+        unions = (part.union(part.is_type(*types) if types else slice(None)) for part in g.parts)
+        return np.array([union.length for union in unions], np.int64)
+
+    return Ask(lambda g: g.once(types, of))
+
+
+def less(whole: Ask, part: Ask) -> Ask:
+    """Ask for one answer less another."""
+    return Ask(lambda g: np.asarray(whole.of(g)) - np.asarray(part.of(g)))
+
+
+START, END = Ask(lambda g: g.least(g.frame.start)), Ask(lambda g: g.most(g.frame.end, NEVER))
+ORIGIN = Ask(lambda g: np.full(g.size, g.frame.scope.origin))
+BUSY, COMPUTE, COMMUNICATION = covered(), covered("compute"), covered("communication")
+SPAN, NON_COMPUTE = less(END, START), less(BUSY, COMPUTE)
+IDLE = less(SPAN, BUSY)
+OVERLAP = less(COMMUNICATION, less(covered("compute", "communication"), COMPUTE))
+DEVICE: Mapping[str, Ask | tuple[str, Ask]] = {
+    "rank": _of_device(lambda device: device.rank),
+    "device": ("number", flagged(_of_device(lambda device: device.number), "detail")),
+    "label": ("device", text("device")),
+}
+DEVICES = Shape(
     "devices",
     "Device time",
-    (
-        *DEVICE,
-        Column("slices", "slices", "count"),
-        Column("kernel_time_ns", "kernel time", "ns"),
-        Column("busy_ns", "busy", "ns"),
-        Column("idle_ns", "idle", "ns"),
-        Column("idle_share", "idle %", "share"),
-        Column("compute_ns", "compute", "ns"),
-        Column("compute_share", "compute %", "share"),
-        Column("non_compute_ns", "non-compute", "ns"),
-        Column("non_compute_share", "non-compute %", "share"),
-        Column("comm_ns", "communication", "ns"),
-        Column("memory_ns", "memory", "ns"),
-        Column("comm_compute_overlap_ns", "overlap", "ns"),
-        Column("comm_compute_overlap_share", "overlap %", "share"),
-        Column("start_ns", "first start", "ns", moment=True, detail=True),
-        Column("end_ns", "last end", "ns", moment=True, detail=True),
-    ),
-    keys=("rank", "label"),
-    chief=("label", "rank", "busy_ns", "idle_share", "idle_ns", "compute_share"),
+    {
+        **DEVICE,
+        "slices": n(),
+        "kernel_time_ns": SPAN,
+        "busy_ns": BUSY,
+        "idle_ns": IDLE,
+        "idle_share": ("idle %", ratio_of(IDLE, SPAN)),
+        "compute_ns": COMPUTE,
+        "compute_share": ("compute %", ratio_of(COMPUTE, SPAN)),
+        "non_compute_ns": ("non-compute", NON_COMPUTE),
+        "non_compute_share": ("non-compute %", ratio_of(NON_COMPUTE, SPAN)),
+        "comm_ns": ("communication", COMMUNICATION),
+        "memory_ns": covered("memory"),
+        "comm_compute_overlap_ns": ("overlap", OVERLAP),
+        "comm_compute_overlap_share": ("overlap %", ratio_of(OVERLAP, COMMUNICATION)),
+        "start_ns": ("first start", flagged(less(START, ORIGIN), "moment", "detail")),
+        "end_ns": ("last end", flagged(less(END, ORIGIN), "moment", "detail")),
+    },
+    {
+        "keys": ("rank", "label"),
+        "chief": ("label", "rank", "busy_ns", "idle_share", "idle_ns", "compute_share"),
+    },
 )
-STREAMS = TableSchema(
+STREAMS = Shape(
     "streams",
     "Streams",
-    (
-        *DEVICE,
-        Column("stream", "stream", "text"),
-        Column("slices", "slices", "count"),
-        Column("kernel_time_ns", "kernel time", "ns"),
-        Column("busy_ns", "busy", "ns"),
-        Column("idle_ns", "idle", "ns"),
-        Column("sum_ns", "sum", "ns"),
-    ),
-)
-TYPES = TableSchema(
-    "types",
-    "Kernel types",
-    (
-        *DEVICE,
-        Column("type", "running", "text"),
-        Column("ns", "time", "ns"),
-        Column("share", "of busy", "share"),
-    ),
+    {
+        **DEVICE,
+        "stream": text("stream_name"),
+        "slices": n(),
+        "kernel_time_ns": SPAN,
+        "busy_ns": BUSY,
+        "idle_ns": IDLE,
+        "sum_ns": total("dur"),
+    },
 )
 
 
-@dataclass(frozen=True)
-class StreamTimes:
-    """The times of one stream in ns; `sum_ns` adds all durations, overlapping or not."""
-
-    stream: str
-    slices: int
-    kernel_time_ns: int
-    busy_ns: int
-    sum_ns: int
-
-    @property
-    def idle_ns(self) -> int:
-        """The time between the first start and the last end in which nothing runs."""
-        return self.kernel_time_ns - self.busy_ns
-
-
-@dataclass(frozen=True)
-class DeviceTimes:
-    """The times of one device in ns; `types` is the time during which exactly these types run.
-
-    Keys of `types` are a type or several joined by "+", in the order of KERNEL_TYPES.
-    """
-
-    rank: int
-    device: int | str
-    label: str
-    slices: int
-    start: int
-    end: int
-    busy_ns: int
-    compute_ns: int
-    comm_ns: int
-    memory_ns: int
-    comm_compute_overlap_ns: int
-    types: Mapping[str, int]
-    streams: tuple[StreamTimes, ...]
-    source: int
-    longest: int  # position of the longest piece of work
-
-    @property
-    def kernel_time_ns(self) -> int:
-        """From the first start to the last end."""
-        return self.end - self.start
-
-    @property
-    def idle_ns(self) -> int:
-        """The part of it in which nothing runs."""
-        return self.kernel_time_ns - self.busy_ns
-
-    @property
-    def non_compute_ns(self) -> int:
-        """The part of it in which something runs but no compute."""
-        return self.kernel_time_ns - self.idle_ns - self.compute_ns
-
-    @property
-    def busy_share(self) -> float | None:
-        """The busy part of the kernel time as a share of 1; None when there is none."""
-        return ratio(self.busy_ns, self.kernel_time_ns)
-
-    @property
-    def idle_share(self) -> float | None:
-        """The idle part of the kernel time."""
-        return ratio(self.idle_ns, self.kernel_time_ns)
-
-    @property
-    def compute_share(self) -> float | None:
-        """The part of the kernel time in which compute runs."""
-        return ratio(self.compute_ns, self.kernel_time_ns)
-
-    @property
-    def non_compute_share(self) -> float | None:
-        """The part of the kernel time in which something runs but no compute."""
-        return ratio(self.non_compute_ns, self.kernel_time_ns)
-
-    @property
-    def comm_compute_overlap_share(self) -> float | None:
-        """How much of the communication is hidden behind compute; None without communication."""
-        return ratio(self.comm_compute_overlap_ns, self.comm_ns)
-
-
-@dataclass(frozen=True)
-class Breakdown:
-    """The devices of a scope."""
-
-    scope: str
-    origin: int
-    devices: tuple[DeviceTimes, ...]
-
-
-def breakdown(scope: Scope, rule: KindRule = kernel_types) -> Breakdown:
-    """Return how each device of a scope spends its time; `rule` says what compute is."""
-    return Breakdown(scope.text, scope.origin, tuple(device_times(work, rule) for work in work_of(scope)))
-
-
-def device_times(work: Work, rule: KindRule = kernel_types) -> DeviceTimes:
-    """Return how one device spends its time."""
-    kinds = work.kinds(rule)
-    sets = []
-    for number in range(len(KERNEL_TYPES)):
-        mask = kinds == number
-        sets.append(merge(work.starts[mask], work.ends[mask]))
-    compute, communication, memory, _ = sets
-    streams = []
-    for name, rows in work.by_stream():
-        starts, ends = work.starts[rows], work.ends[rows]
-        span, total = int(ends.max() - starts[0]), int((ends - starts).sum())
-        streams.append(StreamTimes(name, len(rows), span, merge(starts, ends).length, total))
-    return DeviceTimes(
-        rank=work.rank,
-        device=work.number,
-        label=work.title,
-        slices=len(work),
-        start=int(work.starts.min()),
-        end=int(work.ends.max()),
-        busy_ns=merge(work.starts, work.ends).length,
-        compute_ns=compute.length,
-        comm_ns=communication.length,
-        memory_ns=memory.length,
-        comm_compute_overlap_ns=communication.intersection(compute).length,
-        types=exclusive(sets),
-        streams=tuple(streams),
-        source=work.device.source,
-        longest=int(work.positions[np.argmax(work.durations)]),
-    )
+def breakdown(scope: Scope, rule: KindRule = kernel_types) -> Frame:
+    """Return the device work of a scope; `rule` says what compute is."""
+    work = work_of(scope)
+    return work.plus(type=by_rule(work, rule))
 
 
 def exclusive(sets: list[Intervals]) -> dict[str, int]:
@@ -215,27 +126,21 @@ def exclusive(sets: list[Intervals]) -> dict[str, int]:
 
 def analyse_breakdown(scope: Scope) -> Tables:
     """Return the devices, and the time by combination of types and by stream."""
-    result = breakdown(scope)
+    work = breakdown(scope)
     tables = {
-        "devices": lambda: breakdown_table(result),
-        "types": lambda: type_table(result),
-        "streams": lambda: stream_table(result),
+        "devices": lambda: device_table(work),
+        "types": lambda: type_table(work),
+        "streams": lambda: STREAMS.of(work.group("stream")),
     }
-    return Tables(result.scope, result.origin, tables)
+    return Tables(scope.text, scope.origin, tables)
 
 
 def breakdown_metrics(scope: Scope) -> list[Metric]:
     """Return the times of all devices together."""
-    devices = breakdown(scope).devices
-    sums = {
-        "kernel_time": sum(device.kernel_time_ns for device in devices),
-        "busy": sum(device.busy_ns for device in devices),
-        "idle": sum(device.idle_ns for device in devices),
-        "compute": sum(device.compute_ns for device in devices),
-        "comm": sum(device.comm_ns for device in devices),
-        "memory": sum(device.memory_ns for device in devices),
-        "overlap": sum(device.comm_compute_overlap_ns for device in devices),
-    }
+    devices = device_table(breakdown(scope))
+    keys = {key: key for key in ("kernel_time", "busy", "idle", "compute", "comm", "memory")}
+    keys["overlap"] = "comm_compute_overlap"
+    sums = {name: int(devices.numbers(f"{key}_ns").sum()) for name, key in keys.items()}
     return [
         Metric("device.count", "count", len(devices)),
         *(Metric(f"device.{key}", "ns", ns) for key, ns in sums.items()),
@@ -244,33 +149,26 @@ def breakdown_metrics(scope: Scope) -> list[Metric]:
     ]
 
 
-def breakdown_table(result: Breakdown) -> Table:
+def device_table(work: Frame) -> Table:
     """Return a row per device; the jump leads to its longest piece of work."""
-    rows = [
-        row_of_object(
-            DEVICES.columns, device, start_ns=device.start - result.origin, end_ns=device.end - result.origin
-        )
-        for device in result.devices
-    ]
-    jumps = [(device.source, device.longest) for device in result.devices]
-    return Table.from_rows(DEVICES, result.scope, rows, jumps)
+    return DEVICES.of(work.group("device_row"), jump="dur")
 
 
-def type_table(result: Breakdown) -> Table:
+def type_table(work: Frame) -> Table:
     """Return a row per device and combination of types, by the time in which exactly these run."""
-    rows = [
-        {**row_of_object(DEVICE, device), "type": types, "ns": ns, "share": ns / device.busy_ns}
-        for device in result.devices
-        for types, ns in sorted(device.types.items(), key=lambda item: -item[1])
-    ]
-    return Table.from_rows(TYPES, result.scope, rows)
-
-
-def stream_table(result: Breakdown) -> Table:
-    """Return a row per stream."""
-    rows = [
-        row_of_object(STREAMS.columns, stream, **row_of_object(DEVICE, device))
-        for device in result.devices
-        for stream in device.streams
-    ]
-    return Table.from_rows(STREAMS, result.scope, rows)
+    rows: list[dict[str, Any]] = []
+    for part in work.by("device_row"):
+        device, busy_ns = part.first_device, part.union().length
+        times = exclusive([part.union(part.type == number) for number in range(len(KERNEL_TYPES))])
+        names = {"rank": device.rank, "device": device.number, "label": device.title}
+        rows += [
+            {**names, "type": types, "ns": ns, "share": ns / busy_ns}
+            for types, ns in sorted(times.items(), key=lambda item: -item[1])
+        ]
+    more = (
+        Column("type", "running", "text"),
+        Column("ns", "time", "ns"),
+        Column("share", "of busy", "share"),
+    )
+    schema = TableSchema("types", "Kernel types", (*STREAMS.schema.columns[:3], *more))
+    return Table.from_rows(schema, work.scope.text, rows)

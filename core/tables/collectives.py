@@ -16,7 +16,7 @@ from ..index.flex import is_flex, sync_groups
 from ..index.store import Index
 from .attendance import Attendance
 from .groups import category_mask, dense
-from .work import promoted_values
+from .op_events import promoted_of
 
 NOTHING = np.iinfo(np.int64).min
 """The time of a rank that takes no part in a collective."""
@@ -138,16 +138,15 @@ def collectives_at(index: Index, level: int, own: Callable[[I64], AnyArray] | No
     )
     positions, which = positions[is_collective], which[is_collective]
     words, word = _words(index, names_of, which, positions)
-    group, has_group = promoted_values(index, "collective_group", positions)
-    sequence, has_sequence = promoted_values(index, "collective_sequence", positions)
+    group = promoted_of(index, "collective_group", positions)
+    sequence = promoted_of(index, "collective_sequence", positions, NOTHING)
     starts = index.column("slices.start")[positions].astype(np.int64)
-    pairs, family = np.unique(np.where(has_group, group, 0) * len(words) + word, return_inverse=True)
+    pairs, family = np.unique(group * len(words) + word, return_inverse=True)
     families = tuple(
         (index.string(pair // len(words)) if pair >= len(words) else "", words[pair % len(words)])
         for pair in pairs.tolist()
     )
     order = np.lexsort((positions, starts))
-    sequence = np.where(has_sequence, sequence, NOTHING)
     family = family.astype(np.int64)
     number, sequenced = _numbers(sequence[order], family[order], len(families))
     ends = starts + index.duration(positions)
@@ -200,16 +199,16 @@ def flex_collectives(index: Index, own: Callable[[I64], AnyArray] | None = None)
 
 def _words(index: Index, names: Sequence[str], which: I64, positions: I64) -> tuple[list[str], I64]:
     """Return the kinds of collectives and which kind each slice is: by its argument, else by its name."""
-    texts, has = promoted_values(index, "collective", positions)
+    texts = promoted_of(index, "collective", positions, -1)
     words = list(dict.fromkeys(names))
     codes = {word: at for at, word in enumerate(words)}
     word = np.array([codes[name] for name in names], np.int64)[which] if len(which) else which
-    for text in np.unique(texts[has]).tolist():
+    for text in np.unique(texts[texts >= 0]).tolist():
         title = _word(index.string(text))
         if title not in codes:
             codes[title] = len(words)
             words.append(title)
-        word = np.where(has & (texts == text), codes[title], word)
+        word = np.where(texts == text, codes[title], word)
     return words or [""], word
 
 

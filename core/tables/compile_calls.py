@@ -8,12 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..base.arrays import I64
+from .frame_columns import rank_of
 from .groups import category_mask
-from .host import trace_starts
 from .op_events import HOST
 from .scope import Scope
 from .slices import Slices
-from .work import rank_of
 
 REGION = "Torch-Compiled Region"
 GRAPH = "## Call CompiledFxGraph "
@@ -39,7 +38,7 @@ def calls(scope: Scope, source: int, text: str, pattern: re.Pattern[str] | None 
     if pattern is not None:
         numbers = [number for number in numbers if pattern.fullmatch(index.string(number))]
     positions = _positions(scope, source, np.array(numbers, np.int64))
-    starts = trace_starts(scope, source, positions)
+    starts = scope.starts(source, positions)
     if scope.range is not None:
         inside = (starts >= scope.range[0]) & (starts < scope.range[1])
         positions, starts = positions[inside], starts[inside]

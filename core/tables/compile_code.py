@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
-from ..base.arrays import I64
+from ..base.arrays import I64, AnyArray
 from ..base.kineto import OPS
 from ..index.format import NONE
 from ..index.store import Index
 from ..query.chain import enclosing
-from ..query.launches import Launches
 from .compile_calls import FUNCTION, FUNCTION_NAME, GRAPH, GRAPH_HASH, REGION, calls
-from .kinds import KERNEL_TYPES
-from .schema import Column, TableSchema
+from .frame import Frame, Words
+from .frame_columns import work_of
+from .groups import dense
 from .scope import Scope
+from .shape import Ask, Shape, first, flagged, n, share_of_all, text, total
 from .slices import nearest_around
 from .table import Table
-from .work import Work, work_of
 
 CODE = (
     "Inductor (Triton)",
@@ -59,18 +59,31 @@ _NAMES = (
 _PLAIN = re.compile(r"[A-Za-z_]\w*")
 _MANGLED = "_Z"
 
-COLUMNS = (
-    Column("rank", "rank", "text"),
-    Column("device", "device", "text"),
-    Column("name", "code", "text"),
-    Column("kernels", "kernels", "count"),
-    Column("names", "names", "count", statistic=True),
-    Column("total_ns", "total", "ns"),
-    Column("share", "share", "share"),
-    Column("compiled_ns", "in compiled code", "ns"),
-    Column("eager_ns", "outside", "ns"),
-    Column("unknown_ns", "launch not known", "ns"),
-    Column("known_by", "known by", "text"),
+
+def _time(of: Callable[[Frame], AnyArray]) -> Ask:
+    """Ask for the time of the rows in a mask."""
+    return total(lambda work: np.where(of(work), work.dur, 0))
+
+
+CODES = Shape(
+    "compile_code",
+    "Device time by code",
+    {
+        "rank": text("rank"),
+        "device": text("device"),
+        "name": ("code", first(lambda work: Words(work.code, CODE), "text")),
+        "kernels": n(),
+        "names": flagged(
+            Ask(lambda g: np.array([len(np.unique(part.name_number)) for part in g.parts])), "statistic"
+        ),
+        "total_ns": total("dur"),
+        "share": share_of_all("dur"),
+        "compiled_ns": ("in compiled code", _time(lambda work: work.is_compiled)),
+        "eager_ns": ("outside", _time(lambda work: (work.launcher != NONE) & ~work.is_compiled)),
+        "unknown_ns": ("launch not known", _time(lambda work: work.launcher == NONE)),
+        "known_by": ("known by", first(lambda work: Words(work.code, list(KNOWN_BY.values())), "text")),
+    },
+    {"chief": ("name", "total_ns", "share", "compiled_ns")},
 )
 
 
@@ -80,24 +93,15 @@ def code_table(scope: Scope) -> Table:
     `compiled_ns` is the time of kernels launched inside compiled regions or graphs; work whose launch the
     trace does not tell, or whose launch is a replayed graph's, is in `unknown_ns` or where that call lies.
     """
-    rows: list[dict[str, Any]] = []
-    jumps: list[tuple[int, int]] = []
-    compiled: dict[int, I64] = {}
-    for work in work_of(scope):
-        source = work.device.source
-        if source not in compiled:
-            compiled[source] = compiled_slices(scope, source)
-        launches = scope.trace.launches(source)
-        for row, position in _rows(work, launches, compiled[source]):
-            rows.append(row)
-            jumps.append((source, position))
-    total = sum(row["total_ns"] for row in rows)
-    for row in rows:
-        row["share"] = row["total_ns"] / max(1, total)
-    title, totals = "Device time by code", {"total_ns": total}
-    schema = TableSchema("compile_code", title, COLUMNS, chief=("name", "total_ns", "share", "compiled_ns"))
-    table = Table.from_rows(schema, scope.text, rows, jumps, totals=totals)
-    return table.sort("total_ns")
+    work = work_of(scope)
+    launches = scope.trace.launches
+    launcher = work.from_parts(
+        lambda part: launches(part.source_number).launches_at(part.position).astype(np.int64)
+    )
+    work = work.plus(launcher=launcher)
+    work = work.plus(is_compiled=work.from_parts(_is_compiled), code=work.from_parts(_codes, "device_row"))
+    groups = work.group("device_row", "code")
+    return CODES.of(groups, jump="dur", sort="total_ns", totals={"total_ns": int(work.dur.sum())})
 
 
 def compiled_slices(scope: Scope, source: int) -> I64:
@@ -111,53 +115,37 @@ def compiled_slices(scope: Scope, source: int) -> I64:
     return np.unique(np.concatenate(slices))
 
 
-def _rows(work: Work, pairs: Launches, compiled: I64) -> list[tuple[dict[str, Any], int]]:
-    index = work.index
-    launches = pairs.launches_at(work.positions).astype(np.int64)
-    known = launches != NONE
-    inside = np.zeros(len(work), np.bool_)
-    inside[known] = nearest_around(index, launches[known], compiled, itself=True) != NONE
-    at, numbers = work.distinct_names
-    by_name = np.array([_code(index, int(number), at, launches, i) for i, number in enumerate(numbers)])
-    kind = by_name[at] if len(numbers) else np.empty(0, np.int64)
-    types = work.kinds()
-    kind[types == KERNEL_TYPES.index("communication")] = COMMUNICATION
-    kind[types == KERNEL_TYPES.index("memory")] = MEMORY
-    duration = work.durations
-    rows = []
-    for code in np.unique(kind).tolist():
-        mask = kind == code
-        of_code = duration[mask]
-        row = {
-            "rank": str(work.rank),
-            "device": work.title,
-            "name": CODE[code],
-            "kernels": int(mask.sum()),
-            "names": len(np.unique(at[mask])),
-            "total_ns": int(of_code.sum()),
-            "compiled_ns": int(duration[mask & inside].sum()),
-            "eager_ns": int(duration[mask & known & ~inside].sum()),
-            "unknown_ns": int(duration[mask & ~known].sum()),
-            "known_by": KNOWN_BY[code],
-        }
-        rows.append((row, int(work.positions[mask][np.argmax(of_code)])))
-    return rows
+def _is_compiled(part: Frame) -> AnyArray:
+    """Return which rows of a source were launched inside compiled code."""
+    inside, known = np.zeros(len(part), np.bool_), part.launcher != NONE
+    compiled = compiled_slices(part.scope, part.source_number)
+    inside[known] = nearest_around(part.index, part.launcher[known], compiled, itself=True) != NONE
+    return inside
 
 
-def _code(index: Index, number: int, row: I64, launches: I64, at: int) -> int:
+def _codes(part: Frame) -> AnyArray:
+    """Return the origin of each row of a device, an index into CODE."""
+    rows, numbers = dense(part.name_number)
+    names = enumerate(part.index.strings(numbers))
+    codes = np.array([_code(part, name, rows, at) for at, name in names])[rows]
+    codes[part.is_type("communication")] = COMMUNICATION
+    codes[part.is_type("memory")] = MEMORY
+    return codes
+
+
+def _code(part: Frame, name: str, rows: I64, at: int) -> int:
     """Return the origin of a kernel by its name; for a name that says nothing, by the op that launched the
     first one.
     """
-    name = index.string(number)
     for code, fits in _NAMES:
         if fits.match(name):
             return code
     if not _PLAIN.fullmatch(name) or name.startswith(_MANGLED):
         return OTHER
-    known = launches[(row == at) & (launches != NONE)]
+    known = part.launcher[(rows == at) & (part.launcher != NONE)]
     if not len(known):
         return TRITON
-    return LIBRARY if _op_around(index, int(known[0])).startswith("aten::") else TRITON
+    return LIBRARY if _op_around(part.index, int(known[0])).startswith("aten::") else TRITON
 
 
 def _op_around(index: Index, position: int) -> str:

@@ -3,50 +3,29 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from ..base.arrays import F64, I64, AnyArray
 from ..base.safe_text import safe
 from ..base.short_names import short_name
-from ..index.store import Index
 from .devices import ALLOCATION_NAMES, is_aiu
-from .kinds import KERNEL_TYPES
-from .schema import Column, TableSchema
+from .frame import Frame, FrameGroups, Words
+from .frame_columns import NEVER, work_of
+from .groups import dense
+from .op_events import promoted_of
 from .scope import Scope
-from .table import Table
-from .work import Work, promoted_values, work_of
+from .shape import Ask, Shape, flagged, n, statistic, text, total
+from .table import Table, Values
 
-COPIES = TableSchema(
-    "copies",
-    "Copies",
-    (
-        Column("rank", "rank", "text"),
-        Column("device", "device", "text"),
-        Column("name", "kind", "text"),
-        Column("memory", "memory", "text"),
-        Column("count", "count", "count"),
-        Column("bytes", "bytes", "bytes"),
-        Column("time_ns", "time", "ns"),
-        Column("bandwidth", "bandwidth", "bytes/s", statistic=True),
-        Column("recorded_mean", "recorded mean", "bytes/s", statistic=True),
-        Column("recorded_max", "recorded max", "bytes/s", statistic=True),
-        Column("max_ns", "longest", "ns", statistic=True),
-        Column("without_bytes", "without bytes", "count"),
-    ),
-    chief=("memory", "bytes", "time_ns", "bandwidth", "count", "rank"),
-)
-MEMORY_TYPE = KERNEL_TYPES.index("memory")
 GB = 1e9
 """The unit of the profiler's "memory bandwidth (GB/s)", in bytes."""
 WORDS = {"HOST": "H", "DEVICE": "D"}
 _KIND = re.compile(r"\b([HDAP])to([HDAP])\b")
 _ROCM = re.compile(r"Copy(Host|Device)To(Host|Device)", re.IGNORECASE)
 _MEMORY = re.compile(r"\(([^()>]*)->([^()]*)\)")
-
-
 ALLOCATION = "Allocation"
 
 
@@ -68,70 +47,74 @@ def kind_of(name: str, aiu: bool = False) -> tuple[str, str]:
     return safe(name) if name.startswith("Memcpy") else short_name(name), memory
 
 
+def _bandwidths(g: FrameGroups) -> Values:
+    """Return all bytes by all time of the copies whose bytes are known; what moves none has no bandwidth."""
+    sums = zip(*(g.sums(g.column(key)).tolist() for key in ("bytes", "sized_ns")), text("way").of(g))
+    return np.array([size * 10**9 / ns if ns and way != ALLOCATION else np.nan for size, ns, way in sums])
+
+
+def _recorded(of: Callable[[F64, I64], float]) -> Ask:
+    """Ask for one number of the bandwidths that were recorded, and the time of each."""
+
+    def answers(g: FrameGroups) -> Values:
+        parts = (part[~np.isnan(part.recorded)] for part in g.parts)
+        return np.array([of(part.recorded, part.full_ns) if len(part) else np.nan for part in parts])
+
+    return flagged(Ask(answers, "bytes/s"), "statistic")
+
+
+def _mean(speeds: F64, ns: I64) -> float:
+    """Return the mean of speeds weighted by time."""
+    return float((speeds * ns).sum()) / int(ns.sum()) if ns.any() else np.nan
+
+
+COPIES = Shape(
+    "copies",
+    "Copies",
+    {
+        "rank": text("rank"),
+        "device": text("device"),
+        "name": ("kind", text("way")),
+        "memory": text("memory"),
+        "count": n(),
+        "bytes": total("bytes", "bytes"),
+        "time_ns": total("full_ns"),
+        "bandwidth": flagged(Ask(_bandwidths), "statistic"),
+        "recorded_mean": _recorded(_mean),
+        "recorded_max": _recorded(lambda speeds, _: float(speeds.max())),
+        "max_ns": ("longest", flagged(statistic("max_ns", "full_ns"), "statistic")),
+        "without_bytes": n(lambda copies: ~copies.has_bytes),
+    },
+    {"chief": ("memory", "bytes", "time_ns", "bandwidth", "count", "rank")},
+)
+
+
 def copies(scope: Scope) -> Table:
     """Return a row per device, kind and memory of the copies that start in a scope, most time first.
 
     They count whole. `bandwidth` is all bytes by all time of those whose bytes are known; `recorded_…` is
     what the profiler wrote of each, its mean weighted by time.
     """
-    rows: list[dict[str, Any]] = []
-    jumps: list[tuple[int, int]] = []
-    for work in work_of(replace(scope, allocations=True)):
-        for row, position in _rows(scope, work):
-            rows.append(row)
-            jumps.append((work.device.source, position))
-    totals = {key: sum(row[key] for row in rows) for key in ("count", "bytes", "time_ns")}
-    return Table.from_rows(COPIES, scope.text, rows, jumps, totals=totals).sort("time_ns")
+    work = work_of(replace(scope, allocations=True))
+    work = work[work.is_type("memory") & work.is_begun]
+    ways: list[tuple[str, str]] = []
 
+    def codes(part: Frame) -> AnyArray:
+        rows, numbers = dense(part.name_number)
+        aiu = is_aiu(part.index)
+        ways.extend(kind_of(name, aiu) for name in part.index.strings(numbers))
+        return rows + (len(ways) - len(numbers))
 
-def _rows(scope: Scope, work: Work) -> list[tuple[dict[str, Any], int]]:
-    index = work.index
-    chosen = work.kinds() == MEMORY_TYPE
-    if scope.range is not None:
-        offset = scope.clocks.offset(work.device.source, work.device.pid)
-        chosen &= index.column("slices.start")[work.positions] + offset == work.starts
-    positions = work.positions[chosen]
-    number, numbers = work.distinct_names
-    aiu = is_aiu(index)
-    labels: dict[tuple[str, str], int] = {}
-    has_copies = np.bincount(number[chosen], minlength=len(numbers)) > 0
-    codes = np.zeros(len(numbers), np.int64)
-    for at in np.flatnonzero(has_copies).tolist():
-        codes[at] = labels.setdefault(kind_of(index.string(int(numbers[at])), aiu), len(labels))
-    group = codes[number[chosen]]
-    duration = index.duration(positions)
-    size, has_size = promoted_values(index, "bytes", positions)
-    recorded, has_recorded = recorded_bandwidth(index, positions)
-    rows = []
-    for (kind, memory), code in labels.items():
-        mask = group == code
-        moves = kind != ALLOCATION  # what moves no bytes has no bandwidth, though one is recorded
-        sized, spoken = mask & has_size, mask & has_recorded & moves
-        total, of_sized = int(size[sized].sum()), int(duration[sized].sum())
-        weight = int(duration[spoken].sum())
-        row = {
-            "rank": str(work.rank),
-            "device": work.title,
-            "name": kind,
-            "memory": memory,
-            "count": int(mask.sum()),
-            "bytes": total,
-            "time_ns": int(duration[mask].sum()),
-            "bandwidth": total * 10**9 / of_sized if of_sized and moves else None,
-            "recorded_mean": float((recorded[spoken] * duration[spoken]).sum()) / weight if weight else None,
-            "recorded_max": float(recorded[spoken].max()) if spoken.any() else None,
-            "max_ns": int(duration[mask].max()),
-            "without_bytes": int((mask & ~has_size).sum()),
-        }
-        rows.append((row, int(positions[mask][np.argmax(duration[mask])])))
-    return rows
-
-
-def recorded_bandwidth(index: Index, positions: AnyArray) -> tuple[F64, AnyArray]:
-    """Return (bytes/s that the profiler wrote of each slice, whether it wrote any)."""
-    known, values = index.column("promoted.bandwidth.position"), index.column("promoted.bandwidth.value")
-    if not len(known) or not len(positions):
-        return np.zeros(len(positions)), np.zeros(len(positions), np.bool_)
-    at: I64 = np.minimum(np.searchsorted(known, positions.astype(np.uint32)), len(known) - 1)
-    has = known[at] == positions
-    return np.where(has, values[at] * GB, 0.0), has
+    code = work.from_parts(codes)
+    way, memory = (Words(code, [pair[at] for pair in ways]) for at in (0, 1))
+    moves = np.array([kind != ALLOCATION for kind in way.texts], np.bool_)[code]
+    size = work.from_parts(lambda part: promoted_of(part.index, "bytes", part.position, NEVER))
+    recorded = work.from_parts(lambda part: promoted_of(part.index, "bandwidth", part.position, np.nan) * GB)
+    has = size != NEVER
+    columns = {"bytes": np.where(has, size, 0), "has_bytes": has, "sized_ns": np.where(has, work.full_ns, 0)}
+    work = work.plus(way=way, memory=memory, recorded=np.where(moves, recorded, np.nan), **columns)
+    groups = work.group("device_row", "way", "memory")
+    table = COPIES.of(groups, jump="full_ns", sort="time_ns")
+    return replace(
+        table, totals={key: int(table.numbers(key).sum()) for key in ("count", "bytes", "time_ns")}
+    )

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..base.arrays import I64, AnyArray
+from ..base.arrays import I64
 from ..base.clock import ClockKey, Clocks
 from ..base.errors import UsageError
 from ..base.kineto import ANNOTATIONS, OPS, RUNTIME
 from ..base.units import format_count, format_ns
-from ..index.format import NONE, RowKind
-from ..index.store import Index
+from ..index.format import NONE
 from ..query.launches import CALLS
+from ..query.lookup import processes_of
 from .devices import Device, device_keys, device_title, lane_categories
 
 if TYPE_CHECKING:
@@ -226,7 +226,7 @@ def _of_source(
     trace: Trace, source: int, keys: Mapping[str, Device], clocks: Clocks
 ) -> Iterator[DeviceClock]:
     index, launches = trace.indexes[source], trace.launches(source)
-    of_process = _processes(index, launches.kernels)
+    of_process = processes_of(index, launches.kernels)
     sure = (launches.launch != NONE) & np.isin(launches.via, CALLS)
     host = _host_span(trace, source, list(keys.values()), clocks)
     for device in keys.values():
@@ -267,18 +267,6 @@ def _of_source(
             int(rest[(len(rest) - 1) * 95 // 100]),
             _alone(trace, device),
         )
-
-
-def _processes(index: Index, positions: AnyArray) -> AnyArray:
-    """Return the number of the process that each slice belongs to."""
-    rows = index.rows[index.rows["kind"] == RowKind.SLICES]
-    rows = rows[np.argsort(rows["first"], kind="stable")]
-    rows = rows[rows["count"] > 0]
-    if not len(rows):
-        return np.zeros(len(positions), np.int64)
-    at = np.searchsorted(rows["first"].astype(np.int64), positions.astype(np.int64), side="right") - 1
-    processes: AnyArray = index.lanes["process"][rows["lane"][at]].astype(np.int64)
-    return processes
 
 
 def _host_span(

@@ -14,16 +14,14 @@ import numpy as np
 from ..base.arrays import I64, U32, AnyArray
 from ..base.clock import Clocks
 from ..base.ids import SliceId
-from ..index.format import NONE, LaneKind, RowKind
+from ..index.format import LaneKind, RowKind
 from ..query import gaps as row_gaps
 from ..query.lookup import lanes_of
 from ..query.views import Lane, Link, Row
 from .devices import devices
-from .groups import concatenated
-from .host import launch_sides
-from .idle import CLASSES, stream_gaps
+from .frame_columns import GAP_CLASSES, work_of
+from .idle import gap_rows
 from .scope import Scope
-from .work import work_of
 
 if TYPE_CHECKING:
     from ..trace import Trace
@@ -39,8 +37,8 @@ NO_CLOCKS = Clocks()
 class WorkGaps:
     """The gaps of the streams that have work on one lane of a device, by start; columns of equal length.
 
-    Times are trace time in ns; `before`, `after` and `launches` (NONE: not known) are positions in the index,
-    `kinds` places in CLASSES.
+    Times are trace time in ns; `before`, `after` and `launches` (-1: not known) are positions in the index,
+    `kinds` places in GAP_CLASSES.
     """
 
     starts: I64
@@ -48,7 +46,7 @@ class WorkGaps:
     kinds: AnyArray
     before: U32
     after: U32
-    launches: U32
+    launches: I64
 
     def __len__(self) -> int:
         """Return the number of gaps."""
@@ -115,7 +113,7 @@ class Gap:
     before: SliceId
     after: SliceId
     launch: Link | None  # of the slice after it
-    kind: str | None  # one of CLASSES; None where the lane is no device's
+    kind: str | None  # one of GAP_CLASSES; None where the lane is no device's
     threads: tuple[Doing, ...]
     more_threads: int  # active in it but not listed
 
@@ -133,25 +131,11 @@ def work_gaps(trace: Trace, lane: Lane, clocks: Clocks = NO_CLOCKS) -> WorkGaps 
     device = next((device for device in devices(trace) if lane.index in device.lanes), None)
     if device is None:
         return None
-    scope = Scope(trace, lanes=device.lanes, clocks=clocks, source=device.source)
-    parts = []
-    for work in work_of(scope):
-        if work.device.process != device.process:
-            continue
-        side = launch_sides(scope, work)
-        here = np.unique(work.streams[lanes_of(work.index, work.positions) == lane.number])
-        names = {work.stream_names[number] for number in here.tolist()}
-        parts += [
-            stream_gaps(work, side, stream, rows) for stream, rows in work.by_stream() if stream in names
-        ]
-    starts, ends = (concatenated([getattr(part, key) for part in parts]) for key in ("starts", "ends"))
-    order = np.lexsort((ends, starts))
-    kinds = concatenated([part.kinds for part in parts], np.uint8)
-    before, after, launches = (
-        concatenated([getattr(part, key) for part in parts], np.uint32)[order]
-        for key in ("before", "after", "launches")
-    )
-    return WorkGaps(starts[order], ends[order], kinds[order], before, after, launches)
+    work = work_of(Scope(trace, lanes=device.lanes, clocks=clocks, source=device.source))
+    on_lane = lanes_of(trace.indexes[device.source], work.position) == lane.number
+    gaps = gap_rows(work[np.isin(work.stream, work.stream[on_lane])])
+    gaps = gaps[np.lexsort((gaps.start, gaps.reach))]
+    return WorkGaps(gaps.reach, gaps.start, gaps.gap_class, gaps.before, gaps.position, gaps.launch)
 
 
 def gap_ended_by(trace: Trace, row: Row, at: int, clocks: Clocks = NO_CLOCKS) -> GapBounds | None:
@@ -236,9 +220,9 @@ def gap_of(trace: Trace, row: Row, at: int, clocks: Clocks = NO_CLOCKS) -> Gap |
         kind = None
         launch = next((link for link in chain if link.role == "launch" and link.via), None)
     else:
-        kind = CLASSES[int(of_work.kinds[number])]
+        kind = GAP_CLASSES[int(of_work.kinds[number])]
         position = int(of_work.launches[number])
-        caller = None if position == NONE else trace.slice_id_of(row.source, position)
+        caller = None if position < 0 else trace.slice_id_of(row.source, position)
         launch = next((link for link in chain if link.id == caller), None)
     around = None if launch is None else trace.find(launch.id)
     lane = None if around is None else around[0].lane

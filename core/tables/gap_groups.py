@@ -3,40 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..base.arrays import I64, U32, AnyArray
+from ..base.arrays import U32, AnyArray
 from ..base.clock import Clocks
 from ..base.short_names import comparable_name
 from ..index.store import Index
 from ..query.gaps import gaps_of
 from ..query.views import Row
+from .frame import Frame, FrameGroups
+from .frame_columns import GAP_CLASSES
 from .gap import gap_ended_by
-from .groups import Groups, Labels, concatenated, dense
-from .idle import CLASSES, Idle, StreamGaps
-from .schema import Column, TableSchema
-from .step_spans import StepSpans
-from .table import Table, Value, Values
+from .groups import dense
+from .idle import gap_rows
+from .shape import Ask, Shape, flagged, n, share_of_all, statistic, text, total
+from .table import Table, Values
 
 if TYPE_CHECKING:
     from ..trace import Trace
-
-COLUMNS = (
-    Column("before", "before it", "text", is_name=True),
-    Column("after", "ended by", "text", is_name=True),
-    Column("class", "mostly", "text"),
-    Column("gaps", "gaps", "count"),
-    Column("idle_ns", "idle", "ns"),
-    Column("share", "of idle", "share"),
-    Column("mean_ns", "mean", "ns", statistic=True),
-    Column("median_ns", "median", "ns", statistic=True),
-    Column("max_ns", "max", "ns", statistic=True),
-)
-STEPS = Column("steps", "in steps", "count")
-CHIEF = ("before", "after", "idle_ns", "class", "gaps")
 
 FEW = 4096
 """Up to so many names a table of all pairs of names is cheaper than sorting millions of gaps."""
@@ -97,77 +84,59 @@ def _alike(index: Index, present: AnyArray, number: int) -> U32:
     return np.array([n for n in numbers.tolist() if comparable_name(index.string(n)) == label], np.uint32)
 
 
-def recurring_gaps(idle: Idle, steps: StepSpans | None = None) -> Table:
+def recurring_gaps(work: Frame) -> Table:
     """Return a row per pair of names before and after a gap, over all streams, most idle time first.
 
     `class` is the class with the most time in the group. With steps, a column counts in how many of them a
     gap of the group begins. The jump leads to the slice that ended the longest gap of the group.
     """
-    streams = idle.streams
-    before, after, groups = _by_neighbours(streams)
-    length = concatenated([stream.ends - stream.starts for stream in streams])
-    kinds = concatenated([stream.kinds.astype(np.int64) for stream in streams])
-    stats = groups.statistics(length)
-    by_class = np.stack([groups.sums(np.where(kinds == kind, length, 0)) for kind in range(len(CLASSES))])
-    total = int(length.sum())
-    data: dict[str, Values] = {
-        "before": before,
-        "after": after,
-        "class": [CLASSES[kind] for kind in by_class.argmax(axis=0).tolist()],
-        "gaps": stats["count"],
-        "idle_ns": stats["total_ns"],
-        "share": stats["total_ns"] / max(1, total),
-        **{key: stats[key] for key in ("mean_ns", "median_ns", "max_ns")},
-    }
-    columns: tuple[Column, ...] = COLUMNS
-    totals: dict[str, Value] = {"gaps": len(length), "idle_ns": total}
+    gaps, steps = gap_rows(work), work.steps
+    around = {"before_name": gaps.names_of("before", comparable_name)}
+    gaps = gaps.plus(**around, after_name=gaps.names_at(lambda part: part.name_number, comparable_name))
+    totals = {"gaps": len(gaps), "idle_ns": int(gaps.gap.sum())}
     notes: tuple[str, ...] = ()
-    if steps is not None:
-        held = steps.holding(concatenated([stream.starts for stream in streams]))
-        columns = (*COLUMNS[:4], STEPS, *COLUMNS[4:])
-        data[STEPS.key] = _distinct_steps(groups, held, len(steps))
+    shape = RECURRING
+    if steps is None:
+        shape = replace(shape, asks={key: ask for key, ask in shape.asks.items() if key != "steps"})
+    else:
         totals["steps"] = len(steps)
         which = f"of {len(steps):,}, those in which such a gap begins"
         notes = (f"steps are {steps.choice}: {steps.reason}; {which}",)
-    ended = concatenated([stream.after for stream in streams], np.uint32)
-    sources = np.repeat(
-        np.array([stream.work.device.source for stream in streams], np.int64),
-        [len(stream.after) for stream in streams],
-    )
-    return Table.from_arrays(
-        TableSchema(
-            "recurring", "Gaps by what lies around them", columns, keys=("before", "after"), chief=CHIEF
-        ),
-        idle.scope,
-        data,
-        totals=totals,
-        notes=notes,
-        positions=ended[stats["longest"]],
-        sources=sources[stats["longest"]],
-    ).sort("idle_ns")
+    groups = gaps.group("before_name", "after_name", within="stream")
+    return shape.of(groups, jump="gap", sort="idle_ns", totals=totals, notes=notes)
 
 
-def _by_neighbours(streams: Sequence[StreamGaps]) -> tuple[list[str], list[str], Groups]:
-    """Group gaps by the names around them; return their two names, and the groups."""
-    labels = Labels()
-    before, after = (
-        concatenated(
-            [labels.of_slices(one.work.index, getattr(one, side), comparable_name) for one in streams]
-        )
-        for side in ("before", "after")
-    )
-    names = list(labels)
-    both = before * max(1, len(names)) + after  # a pair of names as one number
-    if len(names) <= FEW:
-        codes, pairs = dense(both)
-    else:
-        pairs, codes = np.unique(both, return_inverse=True)
-    first, second = (part.tolist() for part in np.divmod(pairs, max(1, len(names))))
-    return [names[at] for at in first], [names[at] for at in second], Groups(codes, len(pairs))
+def _main_class(g: FrameGroups) -> Values:
+    """Return the class with the most time in each group."""
+    gaps = g.frame
+    classes = range(len(GAP_CLASSES))
+    times = np.stack([g.sums(np.where(gaps.gap_class == at, gaps.gap, 0)) for at in classes])
+    return [GAP_CLASSES[at] for at in times.argmax(axis=0).tolist()]
 
 
-def _distinct_steps(groups: Groups, held: I64, steps: int) -> I64:
-    """Return for each group in how many different steps its members lie; a step of -1 is none."""
-    inside = held >= 0
-    pairs = np.unique(groups.codes[inside] * steps + held[inside])
-    return np.bincount(pairs // steps, minlength=groups.size).astype(np.int64)
+def _distinct_steps(g: FrameGroups) -> Values:
+    """Return for each group in how many different steps its gaps begin."""
+    steps = g.frame.steps
+    assert steps is not None
+    held = steps.holding(g.frame.reach)
+    pairs = np.unique(g.codes[held >= 0] * len(steps) + held[held >= 0])
+    return np.bincount(pairs // len(steps), minlength=g.size).astype(np.int64)
+
+
+RECURRING = Shape(
+    "recurring",
+    "Gaps by what lies around them",
+    {
+        "before": ("before it", flagged(text("before_name"), "is_name")),
+        "after": ("ended by", flagged(text("after_name"), "is_name")),
+        "class": ("mostly", Ask(_main_class, "text")),
+        "gaps": n(),
+        "steps": ("in steps", Ask(_distinct_steps)),
+        "idle_ns": total("gap"),
+        "share": ("of idle", share_of_all("gap")),
+        "mean_ns": flagged(statistic("mean_ns", "gap"), "statistic"),
+        "median_ns": flagged(statistic("median_ns", "gap"), "statistic"),
+        "max_ns": flagged(statistic("max_ns", "gap"), "statistic"),
+    },
+    {"keys": ("before", "after"), "chief": ("before", "after", "idle_ns", "class", "gaps")},
+)

@@ -2,106 +2,71 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
 
-from ..base.arrays import I64, U32, AnyArray
+from ..base.arrays import AnyArray
 from ..base.short_names import short_name
-from ..index.format import NONE
 from ..query.chain import enclosing
-from .host import LaunchSide, launch_sides
+from .frame import Frame, Words
+from .frame_columns import GAP_CLASSES, KERNEL_WAIT_NS, gap_classes, work_of
 from .metrics import Metric
-from .schema import Column, TableSchema
 from .scope import Scope
-from .step_spans import step_spans
+from .shape import Ask, Shape, first, flagged, moment, n, ratio_of, text, total
 from .table import Table, Tables
-from .work import Work, work_of
 
-CLASSES = ("host_wait", "kernel_wait", "other")
-KERNEL_WAIT_NS = 30_000
-"""A gap shorter than this (ns) is what the hardware needs between two kernels (30 µs, as in HTA)."""
 GAPS = 20
 """How many of the longest gaps are listed unless --limit says otherwise."""
 
-STREAMS = TableSchema(
+
+def _of_class(number: int, name: str) -> Mapping[str, Ask | tuple[str, Ask]]:
+    """Return the columns of one class of gaps: ns, gaps, share of the idle time."""
+    ns = total(lambda work: np.where(work.gap_class == number, work.gap, 0))
+    return {
+        f"{name}_ns": ns,
+        f"{name}_gaps": n(lambda work: (work.gap_class == number) & (work.gap > 0)),
+        f"{name}_share": (f"{name.replace('_', ' ')} %", ratio_of(ns, total("gap"))),
+    }
+
+
+def _launched_after(gaps: Frame) -> AnyArray:
+    """Return how long after its begin the launch began that ended each gap; none where it is not known."""
+    after: AnyArray = gaps.call_start - gaps.reach
+    return after if (gaps.launch >= 0).all() else np.where(gaps.launch < 0, np.nan, after)
+
+
+STREAMS = Shape(
     "streams",
     "Idle time",
-    (
-        Column("rank", "rank", "text"),
-        Column("device", "device", "text"),
-        Column("stream", "stream", "text"),
-        Column("slices", "slices", "count"),
-        Column("gaps", "gaps", "count"),
-        Column("idle_ns", "idle", "ns"),
-        Column("host_wait_ns", "host wait", "ns"),
-        Column("host_wait_gaps", "host wait gaps", "count"),
-        Column("host_wait_share", "host wait %", "share"),
-        Column("kernel_wait_ns", "kernel wait", "ns"),
-        Column("kernel_wait_gaps", "kernel wait gaps", "count"),
-        Column("kernel_wait_share", "kernel wait %", "share"),
-        Column("other_ns", "other", "ns"),
-        Column("other_gaps", "other gaps", "count"),
-        Column("other_share", "other %", "share"),
-    ),
-    chief=("stream", "device", "idle_ns", "host_wait_share", "kernel_wait_share", "rank"),
+    {
+        "rank": text("rank"),
+        "device": text("device"),
+        "stream": text("stream_name"),
+        "slices": n(),
+        "gaps": n(lambda work: work.gap > 0),
+        "idle_ns": total("gap"),
+        **{key: ask for at, name in enumerate(GAP_CLASSES) for key, ask in _of_class(at, name).items()},
+    },
+    {"chief": ("stream", "device", "idle_ns", "host_wait_share", "kernel_wait_share", "rank")},
 )
-LONGEST_GAPS = TableSchema(
+LONGEST_GAPS = Shape(
     "gaps",
     "Longest gaps",
-    (
-        Column("start_ns", "at", "ns", moment=True),
-        Column("gap_ns", "gap", "ns"),
-        Column("after", "ended by", "text", is_name=True),
-        Column("class", "class", "text"),
-        Column("launch", "launch", "text", is_name=True),
-        Column("launch_after_ns", "launched after", "ns"),
-        Column("rank", "rank", "text"),
-        Column("device", "device", "text"),
-        Column("stream", "stream", "text"),
-        Column("before", "before it", "text", is_name=True),
-        Column("host", "what the CPU did", "text"),
-    ),
+    {
+        "start_ns": ("at", moment("reach")),
+        "gap_ns": first("gap"),
+        "after": ("ended by", flagged(text("name"), "is_name")),
+        "class": first(lambda gaps: Words(gaps.gap_class, GAP_CLASSES), "text"),
+        "launch": flagged(first(lambda gaps: gaps.names_of("launch"), "text"), "is_name"),
+        "launch_after_ns": ("launched after", first(_launched_after)),
+        "rank": text("rank"),
+        "device": text("device"),
+        "stream": text("stream_name"),
+        "before": ("before it", flagged(first(lambda gaps: gaps.names_of("before"), "text"), "is_name")),
+        "host": ("what the CPU did", Ask(lambda g: list(map(_around, g.parts)), "text")),
+    },
 )
-
-
-@dataclass(frozen=True, eq=False)
-class StreamGaps:
-    """The gaps of one stream, columns of equal length by time; `launch` is NONE where none is known.
-
-    `launch_starts` is trace time; `kinds` are places in CLASSES.
-    """
-
-    work: Work
-    stream: str
-    slices: int
-    starts: I64
-    ends: I64
-    kinds: AnyArray
-    before: U32  # positions of what ended last before the gap, and of what ended it
-    after: U32
-    launches: U32
-    launch_starts: I64
-
-    def of_class(self, number: int) -> tuple[int, int]:
-        """Return (ns, gaps) of one class."""
-        lengths = (self.ends - self.starts)[self.kinds == number]
-        return int(lengths.sum()), len(lengths)
-
-    @property
-    def idle_ns(self) -> int:
-        """All gaps together."""
-        return int((self.ends - self.starts).sum())
-
-
-@dataclass(frozen=True)
-class Idle:
-    """The gaps of all streams of a scope."""
-
-    scope: str
-    origin: int
-    streams: tuple[StreamGaps, ...]
 
 
 def analyse_idle(
@@ -110,134 +75,52 @@ def analyse_idle(
     """Return the gaps by stream and the longest ones, or those that recur; `kernel_wait` is in µs."""
     from .gap_groups import recurring_gaps
 
-    result = idle(scope, round(kernel_wait * 1000))
-    tables = {"streams": lambda: idle_table(result), "gaps": lambda: gap_table(result, limit or GAPS)}
+    work = idle(scope, round(kernel_wait * 1000))
+    tables = {"streams": lambda: idle_table(work), "gaps": lambda: gap_table(work, limit or GAPS)}
     if recurring:
-        steps = step_spans(scope.trace, scope.clocks, scope.steps or None)
-        tables = {"idle": lambda: recurring_gaps(result, steps)}
-    return Tables(result.scope, result.origin, tables)
+        tables = {"idle": lambda: recurring_gaps(work)}
+    return Tables(scope.text, scope.origin, tables)
 
 
 def idle_metrics(scope: Scope) -> list[Metric]:
     """Return the idle time of all streams by its cause."""
-    streams = idle(scope).streams
+    gaps = gap_rows(idle(scope))
     metrics = []
-    for number, name in enumerate(CLASSES):
-        of_class = [stream.of_class(number) for stream in streams]
-        metrics.append(Metric(f"idle.{name}", "ns", sum(ns for ns, _ in of_class)))
-        metrics.append(Metric(f"idle.{name}_gaps", "count", sum(gaps for _, gaps in of_class)))
+    for number, name in enumerate(GAP_CLASSES):
+        lengths = gaps.gap[gaps.gap_class == number]
+        metrics.append(Metric(f"idle.{name}", "ns", int(lengths.sum())))
+        metrics.append(Metric(f"idle.{name}_gaps", "count", len(lengths)))
     return metrics
 
 
-def idle(scope: Scope, kernel_wait_ns: int = KERNEL_WAIT_NS) -> Idle:
-    """Return the gaps of each stream: host_wait where the launch that ended it began after the work before
-    it was done, else kernel_wait below a limit, else other.
+def idle(scope: Scope, kernel_wait_ns: int = KERNEL_WAIT_NS) -> Frame:
+    """Return the work of a scope with the classes of its gaps by a limit.
 
     A gap runs from the latest end so far, so it is never negative and no time counts twice.
     """
-    streams = []
-    for work in work_of(scope):
-        side = launch_sides(scope, work)
-        for stream, rows in work.by_stream():
-            streams.append(stream_gaps(work, side, stream, rows, kernel_wait_ns))
-    return Idle(scope.text, scope.origin, tuple(streams))
+    work = work_of(scope)
+    return work.plus(gap_class=gap_classes(work, kernel_wait_ns))
 
 
-def stream_gaps(
-    work: Work, side: LaunchSide, stream: str, rows: I64, kernel_wait_ns: int = KERNEL_WAIT_NS
-) -> StreamGaps:
-    """Return the gaps of one stream; `places` are its slices in the columns of the work, by start."""
-    starts, ends = work.starts[rows], work.ends[rows]
-    reach = np.maximum.accumulate(ends)
-    after = np.flatnonzero(starts[1:] > reach[:-1]) + 1
-    gap_starts, gap_ends = reach[after - 1], starts[after]
-    # The slice that reached farthest is the last one at which the reach grew.
-    grew = np.concatenate([[True], reach[1:] > reach[:-1]])
-    farthest = np.maximum.accumulate(np.where(grew, np.arange(len(rows)), 0))
-    known = side.launches[rows[after]] != NONE
-    late = known & (side.starts[rows[after]] > gap_starts)
-    return StreamGaps(
-        work,
-        stream,
-        len(rows),
-        gap_starts,
-        gap_ends,
-        gap_classes(late, gap_ends - gap_starts, kernel_wait_ns),
-        work.positions[rows[farthest[after - 1]]],
-        work.positions[rows[after]],
-        side.launches[rows[after]],
-        side.starts[rows[after]],
-    )
+def gap_rows(work: Frame) -> Frame:
+    """Return the rows that end a gap, by stream and start."""
+    return work[np.flatnonzero(work.gap)].in_order()
 
 
-def gap_classes(late: AnyArray, lengths: I64, kernel_wait_ns: int = KERNEL_WAIT_NS) -> AnyArray:
-    """Return the places in CLASSES of gaps by whether the launch that ended them began in them, and by
-    their length in ns (HTA's rule).
-    """
-    return np.where(late, 0, np.where(lengths < kernel_wait_ns, 1, 2)).astype(np.uint8)
-
-
-def idle_table(result: Idle) -> Table:
+def idle_table(work: Frame) -> Table:
     """Return a row per stream."""
     notes = ("gaps run from the latest end so far; HTA takes the previous row's end, which may be earlier",)
-    rows = [_row(stream) for stream in result.streams]
-    total = sum(stream.idle_ns for stream in result.streams)
-    totals = {"idle_ns": total}
-    return Table.from_rows(STREAMS, result.scope, rows, totals=totals, notes=notes)
+    return STREAMS.of(work.group("stream"), totals={"idle_ns": int(work.gap.sum())}, notes=notes)
 
 
-def gap_table(result: Idle, limit: int = 20) -> Table:
+def gap_table(work: Frame, limit: int = GAPS) -> Table:
     """Return the longest gaps of all streams, longest first."""
-    ranked = sorted(
-        (
-            (int(stream.ends[at] - stream.starts[at]), number, at)
-            for number, stream in enumerate(result.streams)
-            for at in _longest(stream, limit)
-        ),
-        key=lambda gap: (-gap[0], gap[1], gap[2]),
-    )[:limit]
-    rows = [_gap_row(result.streams[number], at, result.origin) for _, number, at in ranked]
-    jumps = [(result.streams[n].work.device.source, int(result.streams[n].after[at])) for _, n, at in ranked]
-    return Table.from_rows(LONGEST_GAPS, result.scope, rows, jumps)
+    return LONGEST_GAPS.of(gap_rows(work).top("gap", limit).each(), jump="gap")
 
 
-def _longest(stream: StreamGaps, limit: int) -> list[int]:
-    places_by_length: list[int] = np.argsort(stream.starts - stream.ends, kind="stable")[:limit].tolist()
-    return places_by_length
-
-
-def _row(stream: StreamGaps) -> dict[str, Any]:
-    total = stream.idle_ns
-    row: dict[str, Any] = {
-        "rank": str(stream.work.rank),
-        "device": stream.work.title,
-        "stream": stream.stream,
-        "slices": stream.slices,
-        "gaps": len(stream.starts),
-        "idle_ns": total,
-    }
-    for number, name in enumerate(CLASSES):
-        ns, gaps = stream.of_class(number)
-        row |= {f"{name}_ns": ns, f"{name}_gaps": gaps, f"{name}_share": ns / total if total else None}
-    return row
-
-
-def _gap_row(stream: StreamGaps, at: int, origin: int) -> dict[str, Any]:
-    index = stream.work.index
-    names = index.column("slices.name")
-    launch = int(stream.launches[at])
-    known = launch != NONE
-    around = enclosing(index, launch) if known else []
-    return {
-        "start_ns": int(stream.starts[at]) - origin,
-        "gap_ns": int(stream.ends[at] - stream.starts[at]),
-        "class": CLASSES[int(stream.kinds[at])],
-        "rank": str(stream.work.rank),
-        "device": stream.work.title,
-        "stream": stream.stream,
-        "before": index.string(int(names[int(stream.before[at])])),
-        "after": index.string(int(names[int(stream.after[at])])),
-        "launch": index.string(int(names[launch])) if known else "",
-        "launch_after_ns": int(stream.launch_starts[at] - stream.starts[at]) if known else None,
-        "host": " < ".join(short_name(index.string(int(names[at]))) for at in around[:3]),
-    }
+def _around(gap: Frame) -> str:
+    """Return the names of the slices around the launch that ended a gap."""
+    launch = int(gap.launch[0])
+    around = enclosing(gap.index, launch)[:3] if launch >= 0 else []
+    names = gap.index.column("slices.name")
+    return " < ".join(short_name(gap.index.string(int(names[at]))) for at in around)

@@ -3,61 +3,55 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache, partial
 from typing import Literal, TypeAlias
 
 import numpy as np
 
-from ..base.arrays import F64, I64, AnyArray
+from ..base.arrays import AnyArray
 from ..base.errors import UsageError
 from ..base.pattern import Pattern
-from ..base.short_names import short_names
-from ..query.promoted_terms import argument_values
 from ..query.scan import json_value_text, number_of
-from .attribution import work_by_steps, work_in_windows
-from .devices import kernel_kinds, kernel_types
-from .groups import Groups, Labels, concatenated
+from .attribution import with_steps, work_in_windows
+from .devices import kernel_types
+from .frame import Frame, FrameGroups, Words
+from .frame_columns import KindRule, by_rule, row_arguments, work_of
+from .groups import Labels
 from .instances import Order, instances
 from .kinds import KERNEL_TYPES, kind_table
 from .metrics import Metric, spread_metrics
-from .schema import ARG, Column, TableSchema, Unit
+from .schema import ARG, Unit
 from .scope import Scope
-from .step_spans import step_spans
-from .table import Table, Tables, Values
-from .work import KindRule, Work, work_of
+from .shape import Ask, Shape, flagged, n, ratio_of, same, share_of_all, statistic, text, total
+from .table import Table, Tables
 
 GroupBy: TypeAlias = Literal["name", "short", "stream", "type", "kind", "step"]
 
-COLUMNS = (
-    Column("name", "name", "text", is_name=True),
-    Column("type", "type", "text"),
-    Column("kind", "kind", "text"),
-    Column("count", "count", "count"),
-    Column("total_ns", "total", "ns"),
-    Column("share", "share", "share"),
-    Column("mean_ns", "mean", "ns", statistic=True),
-    Column("median_ns", "median", "ns", statistic=True),
-    Column("p95_ns", "p95", "ns", statistic=True),
-    Column("min_ns", "min", "ns", statistic=True),
-    Column("max_ns", "max", "ns", statistic=True),
-    Column("stdev_ns", "stdev", "ns", statistic=True),
+KERNELS = Shape(
+    "kernels",
+    "Kernels",
+    {
+        "name": flagged(text("row"), "is_name"),
+        "type": same("type_name"),
+        "kind": same("kind_name"),
+        "count": n(),
+        "total_ns": total("dur"),
+        "share": share_of_all("dur"),
+        **{
+            key: flagged(statistic(key, "dur"), "statistic")
+            for key in ("mean_ns", "median_ns", "p95_ns", "min_ns", "max_ns", "stdev_ns")
+        },
+    },
+    {"keys": ("name",), "chief": ("name", "total_ns", "share", "count")},
 )
-CHIEF = ("name", "total_ns", "share", "count")
 RUNS = 1000
 """How many runs are listed unless --limit says otherwise."""
+COLUMN_OF = {"name": "name", "short": "short", "type": "type_name", "kind": "kind_name"}
 NO_TYPE = "other"
 OUTSIDE = "outside the steps"
-MIXED = "mixed"
-TITLES = {
-    "name": "Kernels",
-    "short": "Kernels",
-    "stream": "Streams",
-    "type": "Kernel types",
-    "kind": "Kernel kinds",
-    "step": "Kernels by step",
-}
+TITLES = {"stream": "Streams", "type": "Kernel types", "kind": "Kernel kinds", "step": "Kernels by step"}
 HEXADECIMAL = re.compile(r"0[xX][0-9a-fA-F]{1,16}")
 NO_VALUE = "(none)"
 
@@ -98,66 +92,33 @@ def kernels(
     `stdev_ns` is the sample's (n - 1) and none for a single slice; `type` and `kind` are "mixed" where there
     are several; a kind is "unknown" where no pattern knows the name.
     """
-    works = work_of(scope)
-    labels = Labels()
-    step_codes: list[I64] = []
+    work = work_of(scope)
     if by == "step":
-        works, step_codes = _by_step(scope, works, labels)
-    rows = {"name": _by_name(str), "short": _by_name(_short_forms(works)), "stream": _by_stream}
-    if by.startswith(ARG):
-        rows[by] = by_argument(argument_key(by))
-    types = [np.minimum(work.kinds(rule), len(KERNEL_TYPES)) for work in works]
-    kinds = [work.kinds(kernel_kinds) for work in works]
-    type_names, kind_names = (*KERNEL_TYPES, NO_TYPE), kind_table().names
-    codes = step_codes
-    for work, type_codes, kind_codes in zip(works, types, kinds):
-        if by == "type":
-            codes.append(_by_code(type_codes, type_names, labels))
-        elif by == "kind":
-            codes.append(_by_code(kind_codes, kind_names, labels))
-        elif by != "step":
-            codes.append(rows[by](work, labels))
-    groups = Groups(concatenated(codes), len(labels))
-    stats = groups.statistics(concatenated([work.durations for work in works]))
-    total = int(stats["total_ns"].sum())
-    more, values = argument_columns(works, groups, arguments)
-    data: dict[str, Values] = {
-        "name": list(labels),
-        "type": _names_of(groups, concatenated(types, np.uint8), type_names),
-        "kind": _names_of(groups, concatenated(kinds, np.uint8), kind_names),
-        "share": stats["total_ns"] / max(total, 1),
-        **{column.key: stats[column.key] for column in COLUMNS if column.key in stats},
-        **values,
-    }
-    positions = concatenated([work.positions for work in works], np.uint32)
-    sources = np.repeat(
-        np.array([work.device.source for work in works], np.int64), [len(work) for work in works]
+        steps = work.steps if scope.attribute == "window" else None
+        work = with_steps(work) if steps is None else work_in_windows(work, steps)
+    types = Words(np.minimum(by_rule(work, rule), len(KERNEL_TYPES)), (*KERNEL_TYPES, NO_TYPE))
+    work = work.plus(type_name=types, kind_name=Words(work.kind, kind_table().names))
+    title = f"Kernels by {by}" if by.startswith(ARG) else TITLES.get(by, KERNELS.title)
+    shape = replace(KERNELS, title=title)
+    for key in arguments:
+        shape = replace(shape, asks={**shape.asks, **argument_asks(work, key)})
+    totals = {"count": len(work), "total_ns": int(work.dur.sum())}
+    return shape.of(
+        work.plus(row=_rows_of(work, by)).group("row"), jump="dur", sort="total_ns", totals=totals
     )
-    return Table.from_arrays(
-        TableSchema(
-            "kernels", TITLES.get(by, f"Kernels by {by}"), (*COLUMNS, *more), keys=("name",), chief=CHIEF
-        ),
-        scope.text,
-        data,
-        totals={"count": len(groups.codes), "total_ns": total},
-        positions=positions[stats["longest"]],
-        sources=sources[stats["longest"]],
-    ).sort("total_ns")
 
 
 def kernel_metrics(scope: Scope) -> list[Metric]:
     """Return how much device work there is and how long it takes; `kernels.time` is without copies, fills and
     synchronisation.
     """
-    works = work_of(scope)
-    kernels = (KERNEL_TYPES.index("compute"), KERNEL_TYPES.index("communication"))
-    time = sum(int(work.durations[np.isin(work.kinds(), kernels)].sum()) for work in works)
-    calls, *rest = spread_metrics("kernels", concatenated([work.durations for work in works]))
-    names = {work.index.string(n) for work in works for n in work.distinct_names[1].tolist()}
+    work = work_of(scope)
+    time = int(work.dur[work.is_type("compute", "communication")].sum())
+    calls, *rest = spread_metrics("kernels", work.dur)
     return [
         replace(calls, name="kernels.calls"),
-        Metric("kernels.names", "count", len(names)),
-        Metric("kernels.time", "ns", time if works else None),
+        Metric("kernels.names", "count", len(set(work.name.texts))),
+        Metric("kernels.time", "ns", time if len(work) else None),
         *rest,
     ]
 
@@ -169,102 +130,51 @@ def argument_key(text: str) -> str:
     return text.removeprefix(ARG)
 
 
-def by_argument(key: str) -> Callable[[Work, Labels], I64]:
-    """Return the grouping of work by an argument's value, work without it in a group of its own."""
+def argument_numbers(work: Frame, key: str) -> AnyArray:
+    """Return an argument of each row as a number, NaN where there is none; FLEX writes some as "0x1f".
 
-    def codes(work: Work, labels: Labels) -> I64:
-        values = argument_values(work.index, key, work.positions)
-        return labels.codes([NO_VALUE if value is None else json_value_text(value) for value in values])
-
-    return codes
-
-
-def argument_numbers(work: Work, key: str) -> F64:
-    """Return an argument of each slice as a number, NaN where there is none; FLEX writes some as "0x1f"."""
-    values = argument_values(work.index, key, work.positions)
-    numbers = (
+    UsageError for an argument that no row has as a number.
+    """
+    numbers = [
         int(value, 16) if isinstance(value, str) and HEXADECIMAL.fullmatch(value) else number_of(value)
-        for value in values
-    )
-    result: F64 = np.array([np.nan if number is None else float(number) for number in numbers], np.float64)
+        for value in row_arguments(work, key)
+    ]
+    result = np.array([np.nan if number is None else number for number in numbers], np.float64)
+    if len(result) and np.isnan(result).all():
+        raise UsageError(f"no kernel has a number as its argument {key!r}")
     return result
 
 
-def argument_columns(
-    works: Sequence[Work], groups: Groups, keys: Sequence[str]
-) -> tuple[tuple[Column, ...], Mapping[str, AnyArray]]:
-    """Return for each argument two columns: its sum and its mean over those of a group that have it.
+def argument_asks(work: Frame, key: str) -> dict[str, tuple[str, Ask]]:
+    """Return two columns: the sum of an argument and its mean over those of a group that have it.
 
     Both are none where no one has. UsageError for an argument that no slice has as a number.
     """
-    columns: list[Column] = []
-    data: dict[str, AnyArray] = {}
-    for key in keys:
-        numbers = np.concatenate([np.empty(0), *(argument_numbers(work, key) for work in works)])
-        has = ~np.isnan(numbers)
-        if len(numbers) and not has.any():
-            raise UsageError(f"no kernel has a number as its argument {key!r}")
-        count = groups.counts_where(has)
-        total = np.bincount(groups.codes[has], weights=numbers[has], minlength=groups.size)
-        total = total.astype(np.float64)  # bincount of nothing is of whole numbers
-        total[count == 0] = np.nan
-        with np.errstate(invalid="ignore", divide="ignore"):
-            mean = total / count
-        unit: Unit = "bytes" if key.lower() == "bytes" else "number"
-        columns.append(Column(f"{ARG}{key}", key, unit))
-        columns.append(Column(f"{ARG}{key}_mean", f"mean {key}", unit, statistic=True))
-        data |= {columns[-2].key: total, columns[-1].key: mean}
-    return tuple(columns), data
+    numbers = argument_numbers(work, key)
+    has = ~np.isnan(numbers)
+
+    def sums(g: FrameGroups) -> AnyArray:
+        of = np.bincount(g.codes[has], weights=numbers[has], minlength=g.size)
+        return np.where(g.counts_where(has) > 0, of, np.nan)
+
+    unit: Unit = "bytes" if key.lower() == "bytes" else "number"
+    mean = replace(flagged(ratio_of(Ask(sums), n(lambda _: has)), "statistic"), unit=unit)
+    return {f"{ARG}{key}": (key, Ask(sums, unit)), f"{ARG}{key}_mean": (f"mean {key}", mean)}
 
 
-def _by_name(label: Callable[[str], str]) -> Callable[[Work, Labels], I64]:
-    def codes(work: Work, labels: Labels) -> I64:
-        rows, numbers = work.distinct_names
-        return labels.codes([label(text) for text in work.index.strings(numbers)])[rows]
-
-    return codes
-
-
-def _short_forms(works: Sequence[Work]) -> Callable[[str], str]:
-    """Return what gives the short form of each name of some work, by which no two of them are the same."""
-    names = sorted({text for work in works for text in work.texts})
-    return dict(zip(names, short_names(names))).__getitem__
-
-
-def _names_of(groups: Groups, codes: AnyArray, names: Sequence[str]) -> list[str]:
-    """Return the type or kind of each group's work, by places in `names`."""
-    edges = zip(groups.least(codes).tolist(), groups.most(codes).tolist())
-    return [names[low] if low == high else MIXED for low, high in edges]
-
-
-def _by_stream(work: Work, labels: Labels) -> I64:
-    names = [f"rank {work.rank} {work.title} stream {name}" for name in work.stream_names]
-    return labels.codes(names)[work.streams]
-
-
-def _by_step(scope: Scope, works: tuple[Work, ...], labels: Labels) -> tuple[tuple[Work, ...], list[I64]]:
-    """Return the work, by window cut at the edges of the steps, and the group of each row: its step."""
-    steps = step_spans(scope.trace, scope.clocks, scope.steps or None)
-    if steps is None:
-        numbers = [np.full(len(work), -1, np.int64) for work in works]
-    elif scope.attribute == "window":
-        windows = [work_in_windows(work, steps) for work in works]
-        works, numbers = tuple(work for work, _ in windows), [held for _, held in windows]
-    else:
-        launched = work_by_steps(scope, steps)
-        numbers = [launched.steps_at(work.device.source, work.positions) for work in works]
-    names = () if steps is None else steps.titles
-    codes = []
-    for held in numbers:
-        present, rows = np.unique(held, return_inverse=True)
-        titles = [f"step {names[at]}" if at >= 0 else OUTSIDE for at in present.tolist()]
-        codes.append(labels.codes(titles)[rows])
-    return works, codes
-
-
-def _by_code(codes: AnyArray, names: Sequence[str], labels: Labels) -> I64:
-    """Return the grouping of work by codes that are places in `names`."""
-    present: list[int] = np.flatnonzero(np.bincount(codes, minlength=256)).tolist()
-    table = np.zeros(256, np.int64)
-    table[present] = labels.codes([names[code] for code in present])
-    return table[codes]
+def _rows_of(work: Frame, by: str) -> Words:
+    """Return what a row of the table is for each row of the work."""
+    if by in COLUMN_OF:
+        words: Words = getattr(work, COLUMN_OF[by])
+        return words
+    if by == "stream":
+        titles = [f"rank {one.rank} {one.title} stream" for one in work.devices]
+        of = dict(zip(work.stream.tolist(), work.device_row.tolist()))
+        return Words(work.stream, [f"{titles[of[at]]} {name}" for at, name in enumerate(work.streams)])
+    if by == "step":
+        steps = () if work.steps is None else work.steps.titles
+        return Words(work.step + 1, [OUTSIDE, *(f"step {title}" for title in steps)])
+    labels = Labels()
+    values = row_arguments(work, argument_key(by))
+    texts = [NO_VALUE if value is None else json_value_text(value) for value in values]
+    return Words(labels.codes(texts), list(labels))

@@ -85,7 +85,8 @@ class OpEvents:
 
     @cached_property
     def _external_ids(self) -> I64:
-        return _promoted_table(self.index, EXTERNAL_ID, 0)
+        everything = np.arange(len(self.index.column("slices.start")))
+        return promoted_of(self.index, EXTERNAL_ID, everything)
 
     @cached_property
     def merged(self) -> tuple[npt.NDArray[np.bool_], I32]:
@@ -223,24 +224,24 @@ def joined(values: AnyArray, of: AnyArray, keys: AnyArray) -> I64:
     return np.where(hit, of[order[at]].astype(np.int64), -1)
 
 
-def promoted_of(index: Index, key: str, positions: I64, missing: int = 0) -> I64:
-    """Return a promoted integer (or string number) of each position, `missing` where it has none."""
-    numbers = np.full(len(positions), missing, np.int64)
+def promoted_of(index: Index, key: str, positions: AnyArray, missing: float = 0) -> AnyArray:
+    """Return a promoted number (or string number) of each position, `missing` where it has none."""
     holders, values = index.column(f"promoted.{key}.position"), index.column(f"promoted.{key}.value")
-    if len(holders) and len(positions) > len(index.column("slices.start")) // MANY:
-        numbers = _promoted_table(index, key, missing)[positions]
-    elif len(holders):
-        at = np.minimum(np.searchsorted(holders, positions.astype(np.uint32)), len(holders) - 1)
-        hit = holders[at] == positions
-        numbers[hit] = values[at[hit]]
+    numbers = np.full(len(positions), missing, np.result_type(values.dtype, np.int64, type(missing)))
+    if not len(holders) or not len(positions):
+        return numbers
+    keys = positions.astype(np.uint32, copy=False)
+    low = int(np.searchsorted(holders, keys[0]))
+    if np.array_equal(holders[low : low + len(keys)], keys):
+        return values[low : low + len(keys)].astype(numbers.dtype)
+    if len(positions) > len(index.column("slices.start")) // MANY:
+        table = np.full(len(index.column("slices.start")), missing, numbers.dtype)
+        table[holders] = values
+        return table[positions]
+    at = np.minimum(np.searchsorted(holders, keys), len(holders) - 1)
+    hit = holders[at] == keys
+    numbers[hit] = values[at[hit]]
     return numbers
-
-
-def _promoted_table(index: Index, key: str, missing: int) -> I64:
-    """Return a promoted integer of every position."""
-    table = np.full(len(index.column("slices.start")), missing, np.int64)
-    table[index.column(f"promoted.{key}.position")] = index.column(f"promoted.{key}.value")
-    return table
 
 
 def _flagged(index: Index, flag: SliceFlag) -> AnyArray:

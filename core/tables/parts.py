@@ -18,10 +18,10 @@ from ..index.store import Index
 from ..query.titles import plain
 from .attribution import owners_of_work
 from .devices import devices, lane_categories
+from .frame_columns import work_of
 from .op_events import HOST
 from .scope import Scope, Where
 from .step_choice import Steps
-from .work import work_of
 
 
 @dataclass(frozen=True)
@@ -44,8 +44,8 @@ def parts_of(scope: Scope, steps: Steps | None, ranks: Mapping[int, int]) -> tup
     processes = sorted(_processes_holding(scope, OPS) | calling | marking | set(ranks))
     if len(processes) < 2:
         return (RankPart(scope),)
-    works = work_of(replace(scope, range=None, where=None, lanes=None, work=None))
-    positions = np.unique(np.concatenate([np.empty(0, np.uint32), *(work.positions for work in works)]))
+    work = work_of(replace(scope, range=None, where=None, lanes=None, work=None))
+    positions = np.unique(work.position)
     owners = owners_of_work(trace, source, positions, np.array(processes))
     pids = {process.number: process for process in trace.processes if process.source == source}
     parts = []
@@ -54,12 +54,12 @@ def parts_of(scope: Scope, steps: Steps | None, ranks: Mapping[int, int]) -> tup
         lanes = {at for process in pids.values() for at in process.lanes}
         lanes -= {at for one in processes if one != number for at in pids[one].lanes}
         where = scope.where
-        for work in works:
-            is_foreign = np.isin(work.positions, foreign)
+        for one in work.by("device_row"):
+            is_foreign, own_lanes = np.isin(one.position, foreign), one.first_device.device.lanes
             if is_foreign.all():
-                lanes.difference_update(work.device.lanes)
+                lanes.difference_update(own_lanes)
                 continue
-            lanes.update(work.device.lanes)
+            lanes.update(own_lanes)
             if is_foreign.any():
                 where = _without(foreign, scope.where)
         if scope.lanes is not None:

@@ -16,16 +16,16 @@ from ..index.captures import Capture
 from ..index.flex import is_flex
 from .alignment import RankClock
 from .attribution import steps_at_times, steps_of_work
-from .breakdown import device_times
+from .breakdown import device_table
 from .devices import ranks_of_processes
+from .frame import Frame
+from .frame_columns import work_of
 from .groups import Groups, category_mask
-from .kinds import KERNEL_TYPES
 from .parts import RankPart, parts_of
 from .rank_groups import host_of_source
 from .scope import Scope
 from .skew import Skew, notes_on_ranks, skew, skew_of_parts
 from .step_choice import Steps, find_steps
-from .work import Work, work_of
 
 STAMPED = RankClock(0, 0)
 MOST_FILES = 16
@@ -157,19 +157,14 @@ class RankDevices:
     memory_ns: int | None = None
 
     @classmethod
-    def of(cls, works: Sequence[Work]) -> RankDevices:
+    def of(cls, work: Frame) -> RankDevices:
         """Return the sums over the work of one rank's devices."""
-        if not works:
+        if not len(work):
             return cls()
-        times = [device_times(work) for work in works]
-        return cls(
-            sum(_kernels(work) for work in works),
-            sum(one.kernel_time_ns for one in times),
-            sum(one.busy_ns for one in times),
-            sum(one.compute_ns for one in times),
-            sum(one.comm_ns for one in times),
-            sum(one.memory_ns for one in times),
-        )
+        table = device_table(work)
+        keys = ("kernel_time_ns", "busy_ns", "compute_ns", "comm_ns", "memory_ns")
+        sums = (int(table.numbers(key).sum()) for key in keys)
+        return cls(sum(map(_kernels, work.by("source"))), *sums)
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,9 +194,8 @@ def ranks(scope: Scope) -> Ranks:
     sources = own or tuple(at for at in files if trace.rank(at) is not None) or tuple(files)
     clocks = dict(zip(own, trace.alignment.rank_clocks))
     waiting = skew(scope)
-    works: dict[int, list[Work]] = {source: [] for source in sources}
-    for work in work_of(scope):
-        works.setdefault(work.device.source, []).append(work)
+    work = work_of(scope)
+    of_source = {part.source_number: part for part in work.by("source")}
     facts = []
     for source in sources:
         steps = _steps(scope, source)
@@ -216,7 +210,7 @@ def ranks(scope: Scope) -> Ranks:
                 path=str(trace.sources[source].path),
                 clock=clocks.get(source, STAMPED),
                 steps=steps,
-                devices=RankDevices.of(works[source]),
+                devices=RankDevices.of(of_source.get(source, work[:0])),
                 step_of_collective=None if steps is None else _steps_by_launch(scope, waiting, steps),
             )
         )
@@ -301,10 +295,10 @@ def compared_ranks(
     return Ranks(scope, tuple(rows), waiting, in_steps, shared, missing, alignment)
 
 
-def _kernels(work: Work) -> int:
+def _kernels(work: Frame) -> int:
     if is_flex(work.index):  # which has no categories
-        return int(np.count_nonzero(work.kinds() != KERNEL_TYPES.index("memory")))
-    return int(np.count_nonzero(category_mask(work.index, KERNEL_CATEGORIES)[work.categories]))
+        return int(np.count_nonzero(~work.is_type("memory")))
+    return int(np.count_nonzero(category_mask(work.index, KERNEL_CATEGORIES)[work.category]))
 
 
 def _steps(scope: Scope, source: int) -> Steps | None:

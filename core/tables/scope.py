@@ -20,6 +20,7 @@ from ..base.progress import CancelledCallback, never
 from ..base.units import format_ns
 from ..index.format import RowKind
 from ..index.store import Index
+from ..query.lookup import lanes_of
 from ..query.ranges import ragged
 from .device_clocks import moved_text
 from .groups import category_mask
@@ -151,6 +152,14 @@ class Scope:
         pids = {process.number: process.pid for process in self.trace.processes if process.source == source}
         processes = self.trace.indexes[source].lanes["process"].tolist()
         return np.array([self.clocks.offset(source, pids[process]) for process in processes], np.int64)
+
+    def starts(self, source: int, positions: AnyArray) -> I64:
+        """Return the starts of slices of a source in trace time."""
+        index = self.trace.indexes[source]
+        starts: I64 = index.column("slices.start")[positions].astype(np.int64)
+        return (
+            starts + self.lane_offsets(source)[lanes_of(index, positions)] if self.clocks.offsets else starts
+        )
 
     @cached_property
     def parts(self) -> tuple[RowPart, ...]:

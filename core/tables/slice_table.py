@@ -18,10 +18,9 @@ from ..base.short_names import short_name
 from ..base.slice_kinds import SliceKind
 from ..query.row_facts import slice_kind_codes
 from ..query.titles import plain
-from .attribution import WorkBySteps, work_by_steps
+from .attribution import WorkBySteps, steps_of_slices
 from .schema import Column, TableSchema
 from .scope import Chunk, Scope
-from .step_spans import StepSpans, step_spans
 from .table import Table, Values
 
 SLICE_COLUMNS = (
@@ -48,35 +47,6 @@ SOURCE_BITS = 32
 NO_RANK = -1
 
 
-@dataclass(frozen=True)
-class StepLabels:
-    """Finds the step of slices: device work has that of its launch, others the one in which they begin."""
-
-    spans: StepSpans
-    work: WorkBySteps
-
-    @classmethod
-    def of(cls, scope: Scope) -> StepLabels | None:
-        """Return what tells the steps of a trace, None where it has none."""
-        spans = step_spans(scope.trace, scope.clocks, scope.steps or None)
-        if spans is None:
-            return None
-        if scope.attribute == "window":
-            return cls(spans, WorkBySteps({}))
-        whole = Scope(scope.trace, clocks=scope.clocks, steps=scope.steps, attribute=scope.attribute)
-        return cls(spans, work_by_steps(whole, spans))
-
-    def codes_of(self, source: int, positions: I64, starts: I64) -> I64:
-        """Return the index in `spans.labels` of each slice's step, -1 for none; positions must ascend."""
-        rows = self.spans.holding(starts)
-        if source in self.work.work:
-            work = self.work.work[source]
-            at = np.minimum(np.searchsorted(work.positions, positions), max(0, len(work.positions) - 1))
-            is_work = work.positions[at] == positions if len(work.positions) else np.zeros(len(at), np.bool_)
-            rows = np.where(is_work, work.steps[at] if len(work.steps) else -1, rows)
-        return rows.astype(np.int64)
-
-
 Codes: TypeAlias = tuple[AnyArray, Callable[[I64], list[str]]]
 """Numbers of texts, and what turns the distinct ones into texts."""
 
@@ -87,7 +57,7 @@ class ChunkColumns:
 
     scope: Scope
     chunk: Chunk
-    steps: StepLabels | None
+    steps: WorkBySteps | None
 
     def numbers(self, key: str) -> AnyArray:
         """Return a column of numbers: times, ids, depths, ranks."""
@@ -149,14 +119,15 @@ class ChunkColumns:
                 steps = self.steps
                 if steps is None:
                     return np.full(len(chunk), -1, np.int64), lambda numbers: [""] * len(numbers)
-                rows = steps.codes_of(chunk.source, chunk.positions, self.starts)
+                held = steps.spans.holding(self.starts)
+                rows = steps.steps_of(chunk.source, chunk.positions, held)
                 labels = (*steps.spans.labels, "")  # -1 is the last
                 return rows, lambda numbers: [labels[n] for n in numbers.tolist()]
 
 
 def slice_chunks(scope: Scope, columns: Sequence[str] = NAMES) -> Iterator[Mapping[str, Values]]:
     """Yield these columns of the slices of a scope, chunk by chunk in order of source and lane."""
-    steps = StepLabels.of(scope) if "step" in columns else None
+    steps = steps_of_slices(scope) if "step" in columns else None
     texts = {column.key for column in SLICE_COLUMNS if column.unit == "text"}
     for chunk in scope.chunks():
         if not len(chunk):

@@ -1,7 +1,7 @@
 """Slices of one source as columns, and the operations on them that analyses share.
 
-Some kinds have columns of their own: a chunk of a scope (`Chunk`), the work of a device (`Work`), the host's
-slices (`HostSlices`), the calls of torch.compile (`Calls`).
+Some kinds have columns of their own: a chunk of a scope (`Chunk`), the host's slices
+(`HostSlices`), the calls of torch.compile (`Calls`).
 """
 
 from __future__ import annotations
@@ -65,11 +65,6 @@ class Slices:
     def texts(self) -> tuple[str, ...]:
         """The distinct names."""
         return tuple(self.index.strings(self.distinct_names[1]))
-
-    @property
-    def by_name(self) -> Groups:
-        """The slices grouped by name, as numbered in `texts`."""
-        return Groups(self.name, len(self.texts))
 
     def take(self, rows: AnyArray) -> Self:
         """Return some of the slices, by index or by mask."""

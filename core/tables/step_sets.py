@@ -18,12 +18,12 @@ from ..index.store import Index
 from ..query.steps import STEP_NAME
 from .attribution import StepsOfWork, owners_of_work, steps_of_work
 from .devices import kernel_types
-from .groups import category_mask, concatenated
+from .frame_columns import work_of
+from .groups import category_mask
 from .kinds import KERNEL_TYPES
 from .op_events import promoted_of, slice_lanes
 from .scope import Scope
 from .step_choice import Steps
-from .work import work_of
 
 ROLES = ("Kernel", "Memcpy", "Memset", "Communication", "Runtime", "DataLoader", "CpuOp")
 """TensorBoard's categories, in this order: each gets the part of a step that those before it left. The rest
@@ -54,7 +54,7 @@ class StepSets:
         self.counted = _counted_slices(scope, chosen.source)
         if of_process is None:
             whole = replace(scope, range=None, source=chosen.source, work=None)
-            self.work = np.sort(concatenated([work.positions for work in work_of(whole)]).astype(np.int64))
+            self.work = np.sort(work_of(whole).position.astype(np.int64))
         else:
             self.work = of_process.work
             counted = of_process.slices

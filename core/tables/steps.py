@@ -22,6 +22,7 @@ from ..query.window import FAR
 from .attribution import StepRule, outside_windows
 from .cached import cached_table
 from .devices import device_word
+from .frame_columns import work_of
 from .groups import Groups, concatenated
 from .kinds import KERNEL_TYPES
 from .metrics import Metric, percentile, spread_metrics
@@ -30,7 +31,6 @@ from .scope import Scope
 from .step_choice import Steps, find_steps
 from .step_sets import ROLES, StepSets
 from .table import Table, Tables, Value, Values
-from .work import work_of
 
 PERCENTILES = (50, 95, 99)
 CHIEF = ("step", "source", "process", "wall_ns", "device_busy_ns", "idle_ns", "cpu_busy_ns")
@@ -194,8 +194,8 @@ def _rest(scope: Scope, sets: StepSets, columns: dict[str, I64]) -> _Rest:
 
 def _rest_without_steps(scope: Scope, source: int) -> _Rest:
     """Return all device work of a source that has no steps."""
-    works = work_of(replace(scope, range=None, source=source, work=None))
-    return _Rest(sum(work.total_ns for work in works), sum(map(len, works)))
+    work = work_of(replace(scope, range=None, source=source, work=None))
+    return _Rest(int(work.dur.sum()), len(work))
 
 
 def _notes(

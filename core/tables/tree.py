@@ -27,12 +27,12 @@ import numpy as np
 from ..base.arrays import I64, AnyArray
 from ..base.safe_text import safe
 from ..index.format import NONE
+from .frame_columns import work_of
 from .groups import Groups, Labels, concatenated
 from .schema import Column, TableSchema
 from .scope import Chunk, Scope
 from .slices import nearest_around
 from .table import Table, Tables, Values
-from .work import work_of
 
 if TYPE_CHECKING:
     from ..index.store import Index
@@ -406,12 +406,8 @@ def _nodes_of(builder: TreeBuilder, above: I64, names: AnyArray) -> I64:
 def _launch_tree(scope: Scope) -> CallTree:
     """Return the tree of what launched the device work of a scope, with the work as its leaves."""
     builder = TreeBuilder()
-    works = work_of(scope)
-    for source in dict.fromkeys(work.source for work in works):
-        own = [work for work in works if work.source == source]
-        positions = np.concatenate([work.positions for work in own]).astype(np.int64)
-        durations = np.concatenate([work.durations for work in own])
-        _add_launched(builder, scope, source, positions, durations)
+    for part in work_of(scope).by("source"):
+        _add_launched(builder, scope, part.source_number, part.position.astype(np.int64), part.dur)
     return builder.tree()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from ..base.arrays import I64
 from ..index.format import NONE
 from ..index.store import Index
 from ..query.hits import Hits, hits_at
+from .frame_columns import work_of
 from .groups import Labels, concatenated
 from .scope import Scope
 from .tree import (
@@ -20,7 +22,6 @@ from .tree import (
     slices_by_lane,
     with_ancestors,
 )
-from .work import work_of
 
 
 def slices_of_node(
@@ -71,7 +72,7 @@ def _launched(scope: Scope, source: int, index: Index, chain: Sequence[str], fro
     """Return device work of these names: its own, then that of its launch and what that lies in; and what
     on the host is called so itself, where the chain begins there.
     """
-    work = concatenated([one.positions.astype(np.int64) for one in work_of(scope) if one.source == source])
+    work = work_of(replace(scope, source=source)).position.astype(np.int64)
     launches = scope.trace.launches(source).launches_at(work).astype(np.int64)
     is_known = launches != NONE
     if chain[0] == UNKNOWN_LAUNCH:

@@ -12,14 +12,16 @@ from tests.corpus import needs_corpus, needs_goldens
 from tests.json_tables import analysed
 from tracelane.core.base.intervals import merge
 from tracelane.core.tables.breakdown import (
+    STREAMS,
     breakdown,
-    breakdown_table,
+    device_table,
     exclusive,
+    type_table,
 )
 from tracelane.core.tables.devices import kernel_types
+from tracelane.core.tables.frame_columns import KindRule
 from tracelane.core.tables.kernels import kernels
 from tracelane.core.tables.scope import Scope
-from tracelane.core.tables.work import KindRule
 
 HTA_TYPES = {"compute": "COMPUTATION", "communication": "COMMUNICATION", "memory": "MEMORY"}
 
@@ -31,25 +33,25 @@ HTA_TYPES = {"compute": "COMPUTATION", "communication": "COMMUNICATION", "memory
 def test_temporal_breakdown_is_exact(name: str, rank: str, rule: KindRule, corpus_cache: Path) -> None:
     """Every sum equals HTA's formula over exact stamps to 1 ns, with HTA's kernel types and with ours."""
     expected = golden(name)["per_rank"][rank][EXACT]
-    actual = breakdown(Scope(opened(name, rank, corpus_cache), allocations=True), rule)
-    (device,) = actual.devices
+    work = breakdown(Scope(opened(name, rank, corpus_cache), allocations=True), rule)
+    (device,) = device_table(work)
     temporal = expected["temporal"]
-    assert device.rank == int(rank)
-    assert device.slices == expected["gpu_rows"]
-    assert device.kernel_time_ns == temporal["kernel_time"]
-    assert device.busy_ns == temporal["busy"]
-    assert device.idle_ns == temporal["idle"]
-    assert device.compute_ns == temporal["compute"]
-    assert device.non_compute_ns == temporal["non_compute"]
-    assert device.comm_ns == expected["comm_comp_overlap"]["comm"]
-    assert device.comm_compute_overlap_ns == expected["comm_comp_overlap"]["overlap"]
+    assert device["rank"] == int(rank)
+    assert device["slices"] == expected["gpu_rows"]
+    assert device["kernel_time_ns"] == temporal["kernel_time"]
+    assert device["busy_ns"] == temporal["busy"]
+    assert device["idle_ns"] == temporal["idle"]
+    assert device["compute_ns"] == temporal["compute"]
+    assert device["non_compute_ns"] == temporal["non_compute"]
+    assert device["comm_ns"] == expected["comm_comp_overlap"]["comm"]
+    assert device["comm_compute_overlap_ns"] == expected["comm_comp_overlap"]["overlap"]
     types = {
         " overlapping ".join(HTA_TYPES[part] for part in key.split("+")): ns
-        for key, ns in device.types.items()
+        for key, ns in ((row["type"], row["ns"]) for row in type_table(work))
     }
     assert types == expected["kernel_type_with_memory"]
-    assert device.compute_ns == golden(name)["per_rank"][rank][HEAD]["temporal"]["compute"]
-    assert sum(stream.slices for stream in device.streams) == expected["gpu_rows"]
+    assert device["compute_ns"] == golden(name)["per_rank"][rank][HEAD]["temporal"]["compute"]
+    assert sum(row["slices"] for row in STREAMS.of(work.group("stream"))) == expected["gpu_rows"]
 
 
 @needs_corpus
@@ -71,7 +73,7 @@ def test_object_has_what_the_command_promises(name: str, corpus_cache: Path) -> 
 def test_a_device_leads_to_its_longest_work(name: str, corpus_cache: Path) -> None:
     """The jump of a device's row is a slice of the longest duration that its kernels have."""
     scope = Scope(opened(name, "0", corpus_cache))
-    table = breakdown_table(breakdown(scope))
+    table = device_table(breakdown(scope))
     assert table.positions is not None and len(table.positions) == len(table) == 1
     (length,) = scope.trace.indexes[0].duration(table.positions)
     assert length == kernels(scope).data["max_ns"].max()  # type: ignore[union-attr]
@@ -84,10 +86,10 @@ def test_halves_of_a_trace_add_up(corpus_cache: Path) -> None:
     trace = opened("hta_a100_resnet_ddp_nccl", "0", corpus_cache)
     start, end = trace.span
     middle = start + (end - start) * 2 // 5 + 12_345
-    (whole,) = breakdown(Scope(trace)).devices
-    halves = [breakdown(Scope(trace, part)).devices[0] for part in ((start, middle), (middle, end))]
+    (whole,) = device_table(breakdown(Scope(trace)))
+    halves = [device_table(breakdown(Scope(trace, part)))[0] for part in ((start, middle), (middle, end))]
     for what in ("busy_ns", "compute_ns", "comm_ns", "memory_ns", "comm_compute_overlap_ns"):
-        assert sum(getattr(half, what) for half in halves) == getattr(whole, what), what
+        assert sum(half[what] for half in halves) == whole[what], what
 
 
 def test_combinations_of_types_match_counting_every_ns() -> None:

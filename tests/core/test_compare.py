@@ -10,7 +10,7 @@ import pytest
 
 from tests.events import complete, index_of
 from tracelane.core.export.formats import as_csv, text_in_unit
-from tracelane.core.tables.breakdown import breakdown, breakdown_table
+from tracelane.core.tables.breakdown import breakdown, device_table
 from tracelane.core.tables.compare import by_steps, compare, with_first
 from tracelane.core.tables.kernels import kernels
 from tracelane.core.tables.ops import ops
@@ -118,7 +118,7 @@ def _tables(trace: Trace, span: tuple[int, int]) -> list[Table]:
         lane_table(scope),
         ops(scope),
         kernels(scope),
-        breakdown_table(breakdown(scope)),
+        device_table(breakdown(scope)),
     ]
 
 

@@ -16,7 +16,7 @@ from tracelane.core.index.file_facts import file_facts
 from tracelane.core.index.flex import is_flex
 from tracelane.core.read.source import open_source
 from tracelane.core.tables.attribution import scope_of_step
-from tracelane.core.tables.breakdown import breakdown
+from tracelane.core.tables.breakdown import breakdown, device_table
 from tracelane.core.tables.findings.judge import findings
 from tracelane.core.tables.kernels import kernels
 from tracelane.core.tables.rank_tables import analyse_ranks
@@ -58,13 +58,13 @@ def test_work_is_told_by_names(tmp_path: Path) -> None:
     """Computing, data and exchanges are device work of the rank that their pid is; preparing is none."""
     trace = two_ranks(tmp_path)
     assert is_flex(trace.indexes[0])
-    devices = breakdown(Scope(trace)).devices
-    assert [(device.rank, device.label, device.slices) for device in devices] == [
+    devices = device_table(breakdown(Scope(trace)))
+    assert [(device["rank"], device["label"], device["slices"]) for device in devices] == [
         (0, "AIU 0", 15),
         (3, "AIU 3", 15),
     ]
     for device in devices:
-        assert (device.compute_ns, device.comm_ns, device.memory_ns) == (1_200_000, 240_000, 480_000)
+        assert (device["compute_ns"], device["comm_ns"], device["memory_ns"]) == (1_200_000, 240_000, 480_000)
     rows = {row["name"]: row for row in kernels(Scope(trace)).rows()}
     assert rows["addmm_MatMul Cmpt Exec"]["total_ns"] == 1_800_000
     assert not any("Prep" in name for name in rows)
@@ -97,9 +97,9 @@ def test_other_traces_are_not_flex(tmp_path: Path) -> None:
 def test_a_real_job(corpus_cache: Path) -> None:
     """All 17 slices of a public sample are kernels of AIU 0; findings have something to judge."""
     trace = open_trace([CORPUS / "aiu" / "sample_flex_3062_job_4.json"], index_dir=corpus_cache)
-    (device,) = breakdown(Scope(trace)).devices
-    assert (device.label, device.slices) == ("AIU 0", 17)
-    assert device.compute_ns == device.busy_ns > 0
+    (device,) = device_table(breakdown(Scope(trace)))
+    assert (device["label"], device["slices"]) == ("AIU 0", 17)
+    assert device["compute_ns"] == device["busy_ns"] > 0
     findings(Scope(trace))
     trace.close()
 
@@ -109,8 +109,8 @@ def test_pids_that_are_no_ranks(pid: Any, tmp_path: Path) -> None:
     """A pid that is no small number is no rank, and breaks nothing."""
     events = [begin(0, "a Cmpt Exec", pid=pid), end(9, pid=pid)]
     trace = Trace([index_of(events, tmp_path)])
-    (device,) = breakdown(Scope(trace)).devices
-    assert device.rank == 0 and device.busy_ns == 9_000
+    (device,) = device_table(breakdown(Scope(trace)))
+    assert device["rank"] == 0 and device["busy_ns"] == 9_000
 
 
 def jobs_of_ranks(folder: Path, ranks: dict[int, int]) -> Path:
@@ -144,7 +144,7 @@ def test_jobs_of_several_ranks(tmp_path: Path) -> None:
     assert (worst["rank"], worst["last"]) == (5, 4)
     groups = {(row["name"], row["group"], len(row["ranks"])) for row in tables["collectives"].rows()}
     assert groups == {("all_reduce", "AllReduce_all_reduce_4_s3_r0x7_6", 3)}
-    assert [device.rank for device in breakdown(Scope(trace)).devices] == [3, 5, 6]
+    assert [device["rank"] for device in device_table(breakdown(Scope(trace)))] == [3, 5, 6]
     trace.close()
 
 
@@ -244,9 +244,9 @@ def test_a_real_job_of_two_ranks(tmp_path: Path) -> None:
     trace = open_trace([tmp_path / "two.json"], index_dir=tmp_path / "i")
     rows = list(analyse_ranks(Scope(trace))["ranks"].rows())
     sample = open_trace([CORPUS / "aiu" / "sample_flex_3062_job_4.json"], index_dir=tmp_path / "i")
-    (alone,) = breakdown(Scope(sample)).devices
+    (alone,) = device_table(breakdown(Scope(sample)))
     assert [(row["rank"], row["kernels"], row["busy_ns"]) for row in rows] == [
-        (rank, 17, alone.busy_ns) for rank in (0, 1)
+        (rank, 17, alone["busy_ns"]) for rank in (0, 1)
     ]
     sample.close()
     assert "rank-imbalance" in dict(findings(Scope(trace)).not_judged)
@@ -296,8 +296,8 @@ def test_waits_and_receives_by_other_names(tmp_path: Path) -> None:
             lane = {"pid": 0, "tid": LANE + number}
             events += [begin(at + ts, name=name, **lane), end(at + ts + us, **lane)]
     trace = Trace([index_of(events, tmp_path)])
-    (device,) = breakdown(Scope(trace)).devices
-    assert (device.compute_ns, device.comm_ns) == (400_000, 200_000)
+    (device,) = device_table(breakdown(Scope(trace)))
+    assert (device["compute_ns"], device["comm_ns"]) == (400_000, 200_000)
     assert len(steps(Scope(trace)).steps) == 4
     assert {"aiu-waits", "sync"} <= {one.rule for one in findings(Scope(trace)).findings}
 

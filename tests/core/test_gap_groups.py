@@ -9,13 +9,15 @@ import pytest
 
 from tests.core.hta import opened
 from tests.corpus import needs_corpus, needs_goldens
+from tests.events import complete, index_of
 from tracelane.core.base.short_names import comparable_name
 from tracelane.core.query.lookup import locate_slice
+from tracelane.core.tables.frame_columns import GAP_CLASSES
 from tracelane.core.tables.gap import gap_of
 from tracelane.core.tables.gap_groups import recurrence, recurring_gaps
-from tracelane.core.tables.idle import CLASSES, idle
+from tracelane.core.tables.idle import gap_rows, idle
 from tracelane.core.tables.scope import Scope
-from tracelane.core.tables.step_spans import step_spans
+from tracelane.core.trace import Trace
 
 
 @needs_corpus
@@ -24,34 +26,34 @@ from tracelane.core.tables.step_spans import step_spans
 def test_groups_are_those_of_a_plain_loop(name: str, corpus_cache: Path) -> None:
     """Number, sum, maximum, class and steps of each pair of names are what a loop over all gaps finds."""
     trace = opened(name, "0", corpus_cache)
-    idle_times = idle(Scope(trace))
+    work = idle(Scope(trace))
     expected: dict[tuple[str, str], list[tuple[int, int]]] = {}
     begun: dict[tuple[str, str], set[str]] = {}
-    for stream in idle_times.streams:
-        index = stream.work.index
-        names = index.column("slices.name")
-        for at in range(len(stream.starts)):
-            before, after = (
-                comparable_name(index.string(int(names[int(p[at])]))) for p in (stream.before, stream.after)
-            )
-            ns = int(stream.ends[at] - stream.starts[at])
-            expected.setdefault((before, after), []).append((ns, int(stream.kinds[at])))
-            steps = begun.setdefault((before, after), set())
-            steps |= {step.label for step in trace.steps if step.start <= stream.starts[at] < step.end}
-    table = recurring_gaps(idle_times, step_spans(trace))
+    for gap in gap_rows(work).by("position"):
+        before, after = (comparable_name(words.tolist()[0]) for words in (gap.names_of("before"), gap.name))
+        expected.setdefault((before, after), []).append((int(gap.gap[0]), int(gap.gap_class[0])))
+        steps = begun.setdefault((before, after), set())
+        steps |= {step.label for step in trace.steps if step.start <= gap.reach[0] < step.end}
+    table = recurring_gaps(work)
     assert table.totals["steps"] == len(trace.steps)
     rows = {(str(row["before"]), str(row["after"])): row for row in table.rows()}
     assert rows.keys() == expected.keys() and len(rows) == len(table)
     for pair, gaps in expected.items():
         row, lengths = rows[pair], [ns for ns, _ in gaps]
         assert (row["gaps"], row["idle_ns"], row["max_ns"]) == (len(gaps), sum(lengths), max(lengths))
-        times = [sum(ns for ns, kind in gaps if kind == number) for number in range(len(CLASSES))]
+        times = [sum(ns for ns, kind in gaps if kind == number) for number in range(len(GAP_CLASSES))]
         assert row["steps"] == len(begun[pair])
-        assert row["class"] == CLASSES[times.index(max(times))]
+        assert row["class"] == GAP_CLASSES[times.index(max(times))]
     totals = [int(value) for value in table.data["idle_ns"]]
     assert totals == sorted(totals, reverse=True)
-    assert table.totals["idle_ns"] == sum(stream.idle_ns for stream in idle_times.streams)
-    assert "steps" not in recurring_gaps(idle_times).data
+    assert table.totals["idle_ns"] == int(work.gap.sum())
+
+
+def test_without_steps_none_are_counted(tmp_path: Path) -> None:
+    """Where nothing repeats there is no column of steps."""
+    events = [complete(at, 5, f"k{at}", "kernel", pid=0) for at in (0, 50, 70)]
+    table = recurring_gaps(idle(Scope(Trace([index_of(events, tmp_path)]))))
+    assert len(table) == 2 and "steps" not in table.data
 
 
 @pytest.mark.slow
@@ -63,22 +65,19 @@ def test_one_gap_through_the_steps(name: str, corpus_cache: Path) -> None:
     """
     trace = opened(name, "0", corpus_cache)
     steps = [(step.start, step.end) for step in trace.steps]
-    stream = max(idle(Scope(trace)).streams, key=lambda stream: stream.slices)
-    index = stream.work.index
-    names = [
-        tuple(map(comparable_name, index.strings(index.column("slices.name")[[before, after]])))
-        for before, after in zip(stream.before.tolist(), stream.after.tolist())
-    ]
+    gaps = gap_rows(max(idle(Scope(trace)).by("stream"), key=len))
+    names = list(
+        zip(gaps.names_of("before", comparable_name).tolist(), map(comparable_name, gaps.name.tolist()))
+    )
+    columns = list(zip(gaps.reach.tolist(), gaps.start.tolist()))
     checked = 0
-    for at in range(0, len(stream.starts), max(1, len(stream.starts) // 40)):
-        number, slot = locate_slice(index, int(stream.after[at]))
-        row = trace.row_number(stream.work.device.source, number)
+    for at in range(0, len(gaps), max(1, len(gaps) // 40)):
+        number, slot = locate_slice(gaps.index, int(gaps.position[at]))
+        row = trace.row_number(gaps.source_number, number)
         gap = gap_of(trace, row, slot)
-        assert gap is not None and gap.kind == CLASSES[int(stream.kinds[at])]
-        assert (gap.start, gap.end) == (int(stream.starts[at]), int(stream.ends[at]))
-        alike = [
-            (int(stream.starts[n]), int(stream.ends[n])) for n in range(len(names)) if names[n] == names[at]
-        ]
+        assert gap is not None and gap.kind == GAP_CLASSES[int(gaps.gap_class[at])]
+        assert (gap.start, gap.end) == columns[at]
+        alike = [columns[n] for n in range(len(names)) if names[n] == names[at]]
         inside = [any(low <= start < high for start, _ in alike) for low, high in steps]
         repeats = recurrence(trace, row, slot, steps)
         assert (repeats.count, repeats.steps, repeats.of) == (len(alike), sum(inside), len(steps))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,13 +16,13 @@ from tests.core.hta import RANKS, opened, rule_050
 from tests.corpus import GOLDENS, needs_corpus, needs_goldens
 from tracelane.core.base.arrays import I64, AnyArray
 from tracelane.core.base.intervals import merge
-from tracelane.core.index.format import NONE
-from tracelane.core.tables.breakdown import device_times
+from tracelane.core.tables.breakdown import device_table
 from tracelane.core.tables.devices import kernel_types
-from tracelane.core.tables.host import LaunchSide, launch_sides
-from tracelane.core.tables.idle import CLASSES, stream_gaps
+from tracelane.core.tables.frame import Frame
+from tracelane.core.tables.frame_columns import GAP_CLASSES, NEVER, KindRule, by_rule, work_of
+from tracelane.core.tables.idle import idle_table
+from tracelane.core.tables.op_events import promoted_of
 from tracelane.core.tables.scope import Scope
-from tracelane.core.tables.work import KindRule, Work, promoted_values, work_of
 from tracelane.core.trace import Trace
 
 pytestmark = [needs_corpus, needs_goldens]
@@ -68,11 +67,11 @@ def rounded(starts: I64, durations: I64) -> tuple[I64, I64]:
     return up(starts), np.array(ends, np.int64)
 
 
-def hta_mask(trace: Trace, work: Work, last_step: bool, rounding: bool) -> AnyArray:
+def hta_mask(trace: Trace, work: Frame, last_step: bool, rounding: bool) -> AnyArray:
     """Return which slices HTA keeps: those with a stream; with several steps also only those whose
     correlation a row of the host (or an annotation) has that starts before the cutoff.
     """
-    has_stream = np.array([not name.startswith("tid") for name in work.stream_names])[work.streams]
+    has_stream = np.array([not name.startswith("tid") for name in work.streams])[work.stream]
     index = work.index
     names = index.column("slices.name")
     starts: I64 = index.column("slices.start")[:].astype(np.int64)
@@ -80,54 +79,42 @@ def hta_mask(trace: Trace, work: Work, last_step: bool, rounding: bool) -> AnyAr
     numbers = np.array([n for n in np.unique(names).tolist() if STEP.match(index.string(n))], np.uint32)
     steps = np.flatnonzero(np.isin(names, numbers))
     if len(np.unique(names[steps])) < 2:
-        return has_stream
+        return np.asarray(has_stream)
     last = steps[np.argmax(starts[steps])]
     cutoff = np.array([stops[last] if last_step else starts[last]])
-    host = np.setdiff1d(np.arange(len(starts)), work.positions)
+    host = np.setdiff1d(np.arange(len(starts)), work.position)
     if rounding:
         begins, edge = np.ceil(starts[host] / 1000), np.ceil(cutoff / 1000)
         host = host[begins < edge]
     else:
         host = host[starts[host] < cutoff]
-    values, has = promoted_values(index, "correlation", host)
-    mine, has_mine = promoted_values(index, "correlation", work.positions)
-    return has_stream & has_mine & np.isin(mine, values[has])
+    values, mine = (promoted_of(index, "correlation", some, NEVER) for some in (host, work.position))
+    return np.asarray(has_stream & (mine != NEVER) & np.isin(mine, values[values != NEVER]))
 
 
-def their_work(trace: Trace, last_step: bool, rounding: bool) -> tuple[Work, LaunchSide]:
+def their_work(trace: Trace, last_step: bool, rounding: bool, rule: KindRule = kernel_types) -> Frame:
     """Return the work of the one device as HTA sees it, allocations among it, and its launches."""
-    scope = Scope(trace, allocations=True)
-    (work,) = work_of(scope)
-    side = launch_sides(scope, work)
-    mask = hta_mask(trace, work, last_step, rounding)
-    starts, ends = work.starts[mask], work.ends[mask]
-    calls = side.starts[mask]
+    work = work_of(Scope(trace, allocations=True))
+    work = work[hta_mask(trace, work, last_step, rounding)]
+    starts, ends, calls = work.start, work.end, work.call_start
     if rounding:
         starts, ends = rounded(starts, ends - starts)
         calls = up(calls)
     # A kernel whose launch the trace does not hold is joined to the first event of the file.
     ordinals = work.index.column("slices.ordinal")
     first = int(work.index.column("slices.start")[int(np.argmin(ordinals))])
-    known = side.launches[mask] != NONE
+    known = work.launch >= 0
     calls = np.where(known, calls, math.ceil(first / 1000) * 1000 if rounding else first)
-    narrowed = replace(
-        work,
-        positions=work.positions[mask],
-        starts=starts,
-        ends=ends,
-        names=work.names[mask],
-        categories=work.categories[mask],
-        streams=work.streams[mask],
-    )
-    launched = np.where(known, side.launches[mask], 0).astype(np.uint32)
-    return narrowed, LaunchSide(launched, calls, side.ambiguous[mask])
+    everything = np.arange(len(work))
+    own = work.separate(everything, start=starts, end=ends, type=by_rule(work, rule))
+    return own.plus(launch=np.maximum(work.launch, 0), call_start=calls)
 
 
-def reversed_ns(work: Work, kinds: AnyArray) -> int:
+def reversed_ns(work: Frame) -> int:
     """Return what HTA's union of the compute takes off for durations that its rounding made negative."""
-    mask = kinds == 0
-    order = np.argsort(work.starts[mask], kind="stable")
-    starts, ends = work.starts[mask][order], work.ends[mask][order]
+    compute = work[work.is_type("compute")]
+    order = np.argsort(compute.start, kind="stable")
+    starts, ends = compute.start[order], compute.end[order]
     reach = np.maximum.accumulate(ends)
     opens = np.concatenate([[True], starts[1:] > reach[:-1]])
     closes = np.concatenate([opens[1:], [True]])
@@ -147,25 +134,25 @@ def test_temporal_breakdown(
 ) -> None:
     """With HTA's rounding and dropped rows every µs of its temporal breakdown and the overlap is met."""
     reference = theirs(name, version)[run]
-    work, _ = their_work(opened(name, rank, corpus_cache), last_step, rounding)
+    work = their_work(opened(name, rank, corpus_cache), last_step, rounding, RULES[version])
     assert len(work) == reference["preprocessing"]["per_rank"][rank]["gpu_rows"]
     if name == NEGATIVE:
         assert "AssertionError" in reference["temporal_breakdown"]["HTA_ERROR"]
-        assert int((work.durations < 0).sum()) == 22
+        assert int((work.dur < 0).sum()) == 22
         return
     row = of_rank(reference["temporal_breakdown"], rank)
-    times = device_times(work, RULES[version])
+    (times,) = device_table(work)
     for ours, key in (
-        (times.kernel_time_ns, "kernel_time(us)"),
-        (times.idle_ns, "idle_time(us)"),
-        (times.compute_ns + reversed_ns(work, work.kinds(RULES[version])), "compute_time(us)"),
+        (times["kernel_time_ns"], "kernel_time(us)"),
+        (times["idle_ns"], "idle_time(us)"),
+        (times["compute_ns"] + reversed_ns(work), "compute_time(us)"),
     ):
         assert ours == row[key] * 1000, key
     overlap = of_rank(reference["comm_comp_overlap"], rank)["comp_comm_overlap_pctg"]
     if overlap is None:
-        assert times.comm_compute_overlap_share is None
+        assert times["comm_compute_overlap_share"] is None
     else:
-        assert times.comm_compute_overlap_share == pytest.approx(overlap / 100, abs=0.00006)
+        assert times["comm_compute_overlap_share"] == pytest.approx(overlap / 100, abs=0.00006)
 
 
 @pytest.mark.parametrize(("name", "rank"), RANKS)
@@ -175,12 +162,12 @@ def test_without_rounding(name: str, rank: str, corpus_cache: Path) -> None:
     The later version rounds whatever it is asked: this run of it tells what the one before told.
     """
     reference = theirs(name, "0.5.0")["hta_no_rounding_include_last_step"]
-    work, _ = their_work(opened(name, rank, corpus_cache), True, False)
+    work = their_work(opened(name, rank, corpus_cache), True, False, rule_050)
     row = of_rank(reference["temporal_breakdown"], rank)
-    times = device_times(work, rule_050)
-    assert times.kernel_time_ns == pytest.approx(row["kernel_time(us)"] * 1000, abs=1)
-    assert times.idle_ns == pytest.approx(row["idle_time(us)"] * 1000, abs=200)
-    assert times.compute_ns == pytest.approx(row["compute_time(us)"] * 1000, abs=200)
+    (times,) = device_table(work)
+    assert times["kernel_time_ns"] == pytest.approx(row["kernel_time(us)"] * 1000, abs=1)
+    assert times["idle_ns"] == pytest.approx(row["idle_time(us)"] * 1000, abs=200)
+    assert times["compute_ns"] == pytest.approx(row["compute_time(us)"] * 1000, abs=200)
 
 
 @pytest.mark.slow
@@ -193,12 +180,10 @@ def test_idle_breakdown(
     """Per stream and class the idle time is HTA's, its row 0 for kernels without a launch included."""
     rows = theirs(name, version)[run]["idle_time_breakdown"][rank]
     expected = {(str(row["stream"]), row["idle_category"]): row["idle_time"] for row in rows}
-    work, side = their_work(opened(name, rank, corpus_cache), last_step, rounding)
-    actual: dict[tuple[str, str], float] = {}
-    for stream, positions in work.by_stream():
-        gaps = stream_gaps(work, side, stream, positions)
-        for number, kind in enumerate(CLASSES):
-            actual[stream, kind] = gaps.of_class(number)[0] / 1000
+    work = their_work(opened(name, rank, corpus_cache), last_step, rounding)
+    actual = {
+        (row["stream"], kind): row[f"{kind}_ns"] / 1000 for row in idle_table(work) for kind in GAP_CLASSES
+    }
     assert expected
     for key in actual.keys() | expected.keys():
         assert actual.get(key, 0) == pytest.approx(expected.get(key) or 0, abs=0.005), key
@@ -212,11 +197,10 @@ def test_kernel_sums(name: str, rank: str, version: str, corpus_cache: Path) -> 
         "kernels"
     ]
     expected = {row["name"]: row["sum (us)"] for row in rows if row["rank"] == int(rank)}
-    work, _ = their_work(opened(name, rank, corpus_cache), False, True)
-    groups, numbers = work.distinct_names
-    sums = np.zeros(len(numbers), np.int64)
-    np.add.at(sums, groups, work.durations)
-    ours = dict(zip(work.index.strings(numbers), (sums // 1000).tolist()))
+    work = their_work(opened(name, rank, corpus_cache), False, True)
+    sums = np.zeros(len(work.name.texts), np.int64)
+    np.add.at(sums, work.name.codes, work.dur)
+    ours = dict(zip(work.name.texts, (sums // 1000).tolist()))
     assert {name: ours[name] for name in expected} == expected
 
 
@@ -226,16 +210,16 @@ def test_launch_statistics(name: str, rank: str, version: str, corpus_cache: Pat
     """Number, sums, short kernels and outliers of launches are HTA's, for the calls whose names it knows."""
     expected = theirs(name, version)["hta_default"]["cuda_kernel_launch_stats"][rank]
     known = LAUNCHES if version == "0.5.0" else LATER_LAUNCHES
-    work, side = their_work(opened(name, rank, corpus_cache), False, True)
+    work = their_work(opened(name, rank, corpus_cache), False, True)
     index = work.index
-    names = index.strings(index.column("slices.name")[side.launches])
-    trace_side = np.array([name in known for name in names], np.bool_) & (side.launches != 0)
+    names = work.names_of("launch").tolist()
+    trace_side = np.array([name in known for name in names], np.bool_) & (work.launch != 0)
     call_starts, call_ends = rounded(
-        index.column("slices.start")[side.launches].astype(np.int64), index.duration(side.launches)
+        index.column("slices.start")[work.launch].astype(np.int64), index.duration(work.launch)
     )
     call = (call_ends - call_starts)[trace_side]
-    kernel = work.durations[trace_side]
-    delay = np.maximum(0, work.starts - call_ends)[trace_side]
+    kernel = work.dur[trace_side]
+    delay = np.maximum(0, work.start - call_ends)[trace_side]
     assert len(call) == expected["n"]
     if len(call):
         for ours, key in ((call, "cpu_duration"), (kernel, "gpu_duration"), (delay, "launch_delay")):

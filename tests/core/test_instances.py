@@ -53,8 +53,8 @@ def test_histogram_counts_each_run_once(name: str, corpus_cache: Path) -> None:
     table, histogram = instances(scope, name, limit=5)
     rows = list(histogram.rows())
     assert len(table) == min(5, int(table.totals["count"] or 0))
-    assert sum(row["count"] for row in rows) == table.totals["count"]  # type: ignore[misc]
-    assert sum(row["total_ns"] for row in rows) == table.totals["total_ns"]  # type: ignore[misc]
+    assert sum(row["count"] for row in rows) == table.totals["count"]
+    assert sum(row["total_ns"] for row in rows) == table.totals["total_ns"]
     assert [row["to_ns"] for row in rows[:-1]] == [row["from_ns"] for row in rows[1:]]
     for row in rows:
-        assert row["from_ns"] * row["count"] <= row["total_ns"] <= row["to_ns"] * row["count"]  # type: ignore[operator]
+        assert row["from_ns"] * row["count"] <= row["total_ns"] <= row["to_ns"] * row["count"]

@@ -50,7 +50,7 @@ def test_groups_hold_the_same_time(corpus_cache: Path) -> None:
     trace = opened("hta_a100_resnet_ddp_nccl", "0", corpus_cache)
     by_name = kernels(Scope(trace))
     for by in ("short", "stream", "type"):
-        table = kernels(Scope(trace), by)  # type: ignore[arg-type]
+        table = kernels(Scope(trace), by)
         assert int(np.sum(table.data["count"])) == by_name.totals["count"]
         assert int(np.sum(table.data["total_ns"])) == by_name.totals["total_ns"]
     types = {str(row["name"]): row["type"] for row in kernels(Scope(trace), "stream").rows()}

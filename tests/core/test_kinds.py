@@ -14,11 +14,11 @@ from tests.events import complete, index_of
 from tests.json_tables import command_json
 from tracelane.core import open_trace
 from tracelane.core.base.errors import UsageError
-from tracelane.core.tables.breakdown import breakdown
+from tracelane.core.tables.breakdown import breakdown, device_table
 from tracelane.core.tables.cached import cache_file
+from tracelane.core.tables.frame_columns import work_of
 from tracelane.core.tables.kinds import DEFAULT_KINDS, KINDS, UNKNOWN
 from tracelane.core.tables.scope import Scope
-from tracelane.core.tables.work import work_of
 from tracelane.core.trace import Trace
 from tracelane.tui.cli.main import EXIT_USAGE, main
 from tracelane.tui.config import read_config
@@ -271,19 +271,19 @@ def test_allocations_of_an_aiu_are_no_work(corpus_cache: Path) -> None:
     """On AIU lanes `Memset (Device)` is left out of work and busy time; kernels are all there."""
     path = next(CORPUS.glob("aiu/spyre_torch_profiler/jamie_mlp__upstream*"))
     trace = open_trace([path], index_dir=corpus_cache)
-    (work,) = work_of(Scope(trace))
-    (whole,) = work_of(Scope(trace, allocations=True))
+    work = work_of(Scope(trace))
+    whole = work_of(Scope(trace, allocations=True))
     index = trace.indexes[0]
-    left_out = np.setdiff1d(whole.positions, work.positions)
+    left_out = np.setdiff1d(whole.position, work.position)
     assert set(index.strings(index.column("slices.name")[left_out])) == {"Memset (Device)"}
-    (device,) = breakdown(Scope(trace)).devices
-    assert device.memory_ns == 0
-    assert {stream.sum_ns for stream in device.streams} == {22_795_895}
+    (device,) = device_table(breakdown(Scope(trace)))
+    assert device["memory_ns"] == 0
+    assert {int(stream.dur.sum()) for stream in work.by("stream")} == {22_795_895}
     trace.close()
 
 
 def test_memsets_of_other_devices_are_work(tmp_path: Path) -> None:
     """On a GPU a Memset (Device) sets memory, and takes time."""
     events = [complete(0, 10, "Memset (Device)", "gpu_memset", pid=0)]
-    (work,) = work_of(Scope(Trace([index_of(events, tmp_path)])))
-    assert work.durations.tolist() == [10_000]
+    work = work_of(Scope(Trace([index_of(events, tmp_path)])))
+    assert work.dur.tolist() == [10_000]

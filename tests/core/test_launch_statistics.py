@@ -12,7 +12,7 @@ from tests.core.hta import EXACT, RANKS, golden, opened
 from tests.corpus import CASES, needs_cases, needs_corpus, needs_goldens
 from tests.events import complete, index_of
 from tracelane.core import open_trace
-from tracelane.core.tables.launches import LaunchTimes, launch_table, launches, pair_table, queue_table
+from tracelane.core.tables.launches import analyse_launches, begun_work, launched
 from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import Trace
 
@@ -28,11 +28,12 @@ MORE_STREAMS = {WITHOUT_CORRELATION: {"1"}, "tl_mi300_resnet_train_rank0of8": {"
 """Streams with launches by calls whose names the reference does not know."""
 
 
-def _totals(times: LaunchTimes) -> dict[str, Any]:
+def _totals(scope: Scope) -> dict[str, Any]:
     """Return the sums over pairs of call and work, and what is said of each side of the pairs."""
-    (sums,) = pair_table(times).rows()
-    pairs = times.pairs
-    sides = {"call": pairs.call_ns, "kernel": pairs.kernel_ns, "delay": pairs.delay_ns}
+    tables = analyse_launches(scope)
+    (sums,) = tables["pairs"]
+    pairs = launched(begun_work(scope))
+    sides = {"call": pairs.call_ns, "kernel": pairs.kernel_ns, "delay": pairs.delay}
     statistics = {
         side: {
             "total_ns": int(values.sum()),
@@ -45,7 +46,7 @@ def _totals(times: LaunchTimes) -> dict[str, Any]:
         if len(values)
     }
     assert [sums[f"{side}_ns"] for side in sides] == [int(values.sum()) for values in sides.values()]
-    return {**launch_table(times).totals, **sums, **statistics}
+    return {**tables["launches"].totals, **sums, **statistics}
 
 
 @needs_corpus
@@ -55,7 +56,7 @@ def test_statistics_are_exact(name: str, rank: str, corpus_cache: Path) -> None:
     """Number, sum, mean, median, extremes and outliers of calls, kernels and delays are the reference's."""
     part = golden(name)["per_rank"][rank]
     expected = part[EXACT]["launch_stats_any_runtime_or_driver_call_with_a_device_slice"]
-    totals = _totals(launches(Scope(opened(name, rank, corpus_cache), allocations=True)))
+    totals = _totals(Scope(opened(name, rank, corpus_cache), allocations=True))
     assert totals["count"] == expected["n"]
     assert totals["without_launch"] == part["kernels_without_launch_in_trace"]
     for ours, theirs in KEYS.items():
@@ -74,7 +75,7 @@ def test_statistics_are_exact(name: str, rank: str, corpus_cache: Path) -> None:
 def test_a_correlation_of_nothing_joins_nothing(corpus_cache: Path) -> None:
     """Where all correlations are 0 a kernel has the launch of its flow or none, not every call."""
     expected = golden(WITHOUT_CORRELATION)["per_rank"]["0"][EXACT]
-    totals = _totals(launches(Scope(opened(WITHOUT_CORRELATION, "0", corpus_cache), allocations=True)))
+    totals = _totals(Scope(opened(WITHOUT_CORRELATION, "0", corpus_cache), allocations=True))
     assert totals["count"] > 0 and totals["count"] + totals["without_launch"] == expected["gpu_rows"]
     assert (
         expected["launch_stats_any_runtime_or_driver_call_with_a_device_slice"]["n"]
@@ -88,9 +89,7 @@ def test_a_correlation_of_nothing_joins_nothing(corpus_cache: Path) -> None:
 def test_queues_are_exact(name: str, rank: str, corpus_cache: Path) -> None:
     """Per stream the changes of the queue, their mean and their maximum are the reference's."""
     expected = golden(name)["per_rank"][rank][EXACT]["queue_length"]
-    rows: list[dict[str, Any]] = list(
-        queue_table(launches(Scope(opened(name, rank, corpus_cache), allocations=True))).rows()
-    )
+    rows = analyse_launches(Scope(opened(name, rank, corpus_cache), allocations=True))["queues"]
     by_stream = {str(row["stream"]).removeprefix("stream "): row for row in rows}
     assert by_stream.keys() - expected.keys() == MORE_STREAMS.get(name, set())
     for stream, theirs in expected.items():
@@ -103,11 +102,11 @@ def test_queues_are_exact(name: str, rank: str, corpus_cache: Path) -> None:
 def test_a_launch_is_a_call(tmp_path: Path) -> None:
     """A graph launch that started four kernels is one launch of 1.000 ms, and four pairs."""
     trace = open_trace([CASES / "adversarial" / "graph.json"], index_dir=tmp_path)
-    times = launches(Scope(trace))
-    (row,) = launch_table(times).rows()
+    tables = analyse_launches(Scope(trace))
+    (row,) = tables["launches"]
     assert (row["count"], row["kernels"], row["call_ns"]) == (1, 4, 1_000_000)
     assert (row["delay_ns"], row["waiting_ns"], row["latency_ns"]) == (100_000, 0, 100_000)
-    (pairs,) = pair_table(times).rows()
+    (pairs,) = tables["pairs"]
     assert (pairs["count"], pairs["call_ns"]) == (4, 4_000_000)
     trace.close()
 
@@ -124,11 +123,11 @@ def test_delay_is_waiting_and_latency(tmp_path: Path) -> None:
         complete(200, 10, "third", "kernel", pid=0, args=ids[2]),
     ]
     trace = Trace([index_of(events, tmp_path)])
-    rows = {row["name"]: row for row in launch_table(launches(Scope(trace))).rows()}
+    rows = {row["name"]: row for row in analyse_launches(Scope(trace)).main}
     parts = {name: (row["delay_ns"], row["waiting_ns"], row["latency_ns"]) for name, row in rows.items()}
     assert parts == {"a": (5_000, 0, 5_000), "b": (74_000, 70_000, 4_000), "c": (150_000, 64_000, 86_000)}
     late = Scope(trace, (trace.span[0] + 100_000, trace.span[1]))
-    assert {row["name"]: row["waiting_ns"] for row in launch_table(launches(late)).rows()} == {
+    assert {row["name"]: row["waiting_ns"] for row in analyse_launches(late).main} == {
         "b": 70_000,
         "c": 64_000,
     }

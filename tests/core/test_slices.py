@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests.events import complete, index_of
+from tracelane.core.tables.groups import Groups
 from tracelane.core.tables.scope import Chunk, Scope
 from tracelane.core.trace import Trace
 
@@ -41,9 +42,10 @@ def test_taken_slices_keep_their_columns(chunk: Chunk) -> None:
 
 
 def test_names_group_and_match(chunk: Chunk) -> None:
-    """A pattern finds slices by name; sums by name are exact."""
+    """A pattern finds slices by name; the names of slices number their texts."""
     assert np.flatnonzero(chunk.named(re.compile("gemm|copy"))).tolist() == [1, 2, 3]
-    total = dict(zip(chunk.texts, chunk.by_name.sums(chunk.durations).tolist()))
+    groups = Groups(chunk.name, len(chunk.texts))
+    total = dict(zip(chunk.texts, groups.sums(chunk.durations).tolist()))
     assert total == {"step 1": 85_000, "gemm": 50_000, "copy": 5_000}
     none = chunk.take(np.zeros(4, np.bool_))
     assert not len(none) and not none.named(re.compile("gemm")).any() and none.texts == ()

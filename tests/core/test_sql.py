@@ -21,9 +21,9 @@ from tracelane.core.sql.engines import TimeLimit, has_duckdb
 from tracelane.core.sql.query import run_query
 from tracelane.core.sql.schema import VIEWS
 from tracelane.core.sql.tokens import query_words
+from tracelane.core.tables.frame_columns import work_of
 from tracelane.core.tables.scope import Scope
 from tracelane.core.tables.slice_table import NAMES, slice_table
-from tracelane.core.tables.work import work_of
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.cli.main import EXIT_USAGE, main
 
@@ -130,9 +130,9 @@ def test_slices_are_those_of_the_trace(engine: str, small: Trace, demo: Trace) -
 @engines
 def test_views_are_parts_of_the_trace(engine: str, demo: Trace) -> None:
     """Kernels are the device work of the tables, launches its launches, arguments those of the events."""
-    works = work_of(Scope(demo, clocks=demo.clocks))
+    work = work_of(Scope(demo, clocks=demo.clocks))
     (count, total) = rows_of(demo, "select count(*), sum(dur) from kernels", engine)[0]
-    assert (count, total) == (sum(map(len, works)), sum(work.total_ns for work in works))
+    assert (count, total) == (len(work), int(work.dur.sum()))
     pairs = sum(len(demo.launches(source).by_launch) for source in range(2))
     assert rows_of(demo, "select count(*) from launches", engine) == [(pairs,)]
     flows = sum(index.length("flows.source") for index in demo.indexes)

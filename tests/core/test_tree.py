@@ -18,6 +18,7 @@ from tracelane.core.demo.trace import write_demo
 from tracelane.core.index.format import NONE
 from tracelane.core.query.filter import parse
 from tracelane.core.query.hits import matches
+from tracelane.core.tables.frame_columns import work_of
 from tracelane.core.tables.scope import Scope
 from tracelane.core.tables.table import Table
 from tracelane.core.tables.tree import (
@@ -29,7 +30,6 @@ from tracelane.core.tables.tree import (
     tree_table,
 )
 from tracelane.core.tables.tree_slices import slices_of_node
-from tracelane.core.tables.work import work_of
 from tracelane.core.trace import Trace, open_trace
 
 Path_ = tuple[str, ...]
@@ -125,11 +125,10 @@ def plain_launch_tree(scope: Scope) -> Sums:
     """Return device time by launch, kernel by kernel up the host's stack."""
     sums: dict[Path_, list[int]] = defaultdict(lambda: [0, 0, 0])
     met = set()
-    for work in work_of(scope):
-        index = work.index
-        for at, position in enumerate(work.positions.tolist()):
-            ns, name = int(work.durations[at]), index.string(int(work.names[at]))
-            launch, _ = scope.trace.launches(work.source).launch_of(position)
+    for work in work_of(scope).by("device_row"):
+        index, source = work.index, work.source_number
+        for position, ns, name in zip(work.position.tolist(), work.dur.tolist(), work.name.tolist()):
+            launch, _ = scope.trace.launches(source).launch_of(position)
             stack: list[int] = []
             while launch is not None:
                 stack.insert(0, launch)
@@ -138,8 +137,8 @@ def plain_launch_tree(scope: Scope) -> Sums:
             for slice_ in stack:
                 path = (*path, index.string(int(index.column("slices.name")[slice_])))
                 sums[path][0] += ns
-                sums[path][2] += (work.source, slice_) not in met
-                met.add((work.source, slice_))
+                sums[path][2] += (source, slice_) not in met
+                met.add((source, slice_))
             if not stack:
                 path = (UNKNOWN_LAUNCH,)
                 sums[path][0] += ns

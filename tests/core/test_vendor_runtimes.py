@@ -11,7 +11,7 @@ from tracelane.core.base.kineto import RUNTIME, vendor_of
 from tracelane.core.query.chain import chain_of
 from tracelane.core.tables.devices import devices
 from tracelane.core.tables.findings.judge import findings
-from tracelane.core.tables.launches import launch_table, launches
+from tracelane.core.tables.launches import analyse_launches
 from tracelane.core.tables.ops import ops, sort_column
 from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import Trace
@@ -38,7 +38,7 @@ def program(category: str, label: str = "") -> list[Event]:
 def test_calls_of_any_vendor_launch(vendor: str, kind: str, tmp_path: Path) -> None:
     """Launches, ops, chains and findings hold the calls of a runtime by the ending of their category."""
     trace = Trace([index_of(program(f"{vendor}_{kind}"), tmp_path)])
-    table = launch_table(launches(Scope(trace)))
+    table = analyse_launches(Scope(trace)).main
     assert list(table.data["name"]) == ["xLaunchKernel"] and table.totals["without_launch"] == 0
     assert (int(table.data["count"][0]), int(table.data["delay_ns"][0])) == (4, 4 * 20_000)
     rows = {row["name"]: row for row in ops(Scope(trace)).rows()}

@@ -10,8 +10,10 @@ import pytest
 from tests.corpus import CASES, CORPUS, needs_cases, needs_corpus
 from tests.tui.driver import open_viewer, screen_text, wait_until_idle
 from tracelane.core.tables.devices import devices
+from tracelane.core.tables.frame import Frame
+from tracelane.core.tables.frame_columns import GAP_CLASSES
 from tracelane.core.tables.gap import gap_of
-from tracelane.core.tables.idle import CLASSES, StreamGaps, idle
+from tracelane.core.tables.idle import gap_rows, idle
 from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import RowKind, Trace, open_trace
 from tracelane.tui.actions import gaps
@@ -65,14 +67,14 @@ def walked(trace: Trace, scene: Scene) -> list[Session]:
     return sessions
 
 
-def gaps_by_end(streams: tuple[StreamGaps, ...]) -> dict[GapId, tuple[int, int, str]]:
+def gaps_by_end(work: Frame) -> dict[GapId, tuple[int, int, str]]:
     """Return by the gap's identity its start, end and class, of all that `idle` counts."""
     rows = {}
-    for stream in streams:
-        ordinals = stream.work.index.column("slices.ordinal")[stream.after].tolist()
-        columns = (ordinals, stream.starts.tolist(), stream.ends.tolist(), stream.kinds.tolist())
+    for part in gap_rows(work).by("source"):
+        ordinals = part.index.column("slices.ordinal")[part.position].tolist()
+        columns = (ordinals, part.reach.tolist(), part.start.tolist(), part.gap_class.tolist())
         for ordinal, start, end, kind in zip(*columns):
-            rows[GapId(stream.work.device.source, ordinal)] = (start, end, CLASSES[kind])
+            rows[GapId(part.source_number, ordinal)] = (start, end, GAP_CLASSES[kind])
     return rows
 
 
@@ -84,7 +86,7 @@ def test_the_gaps_walked_are_those_of_idle(name: str, corpus_cache: Path) -> Non
     them where the trace is small, and `I` finds the longest.
     """
     trace = open_trace(CORPUS / name, index_dir=corpus_cache)
-    expected = gaps_by_end(idle(Scope(trace, clocks=trace.clocks)).streams)
+    expected = gaps_by_end(idle(Scope(trace, clocks=trace.clocks)))
     assert expected
     met: set[GapId] = set()
     complete = True
@@ -139,7 +141,7 @@ async def test_the_longest_gap_says_what_idle_says(corpus_cache: Path) -> None:
 def test_an_annotation_on_a_device_is_no_work(tmp_path: Path) -> None:
     """Below an annotation that spans kernels with gaps, the gaps are those between the kernels."""
     trace = open_trace([CASES / "adversarial" / "gpu_ann.json"], index_dir=tmp_path)
-    expected = gaps_by_end(idle(Scope(trace)).streams)
+    expected = gaps_by_end(idle(Scope(trace)))
     (device,) = devices(trace)
     (number,) = device.lanes
     key = RowKey(lane_key(trace.lanes[number]), 0)

@@ -11,7 +11,7 @@ from rich.cells import cell_len
 
 from tests.corpus import CORPUS, needs_corpus
 from tracelane.core.query.window import slices_outside
-from tracelane.core.tables.breakdown import breakdown
+from tracelane.core.tables.frame_columns import work_of
 from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.actions.view import first_session
@@ -106,8 +106,7 @@ def test_far_off_slices_are_counted(corpus_cache: Path) -> None:
     kernels = [number for number, start in enumerate(starts.tolist()) if start < low]
     added_ns = sum(int(index.duration(np.array([number]))[0]) for number in kernels)
     assert len(kernels) == 30 and share.share is None and share.work_ns == added_ns
-    (device,) = breakdown(Scope(trace, clocks=trace.clocks)).devices
-    assert share.work_ns == sum(stream.sum_ns for stream in device.streams)
+    assert share.work_ns == int(work_of(Scope(trace, clocks=trace.clocks)).dur.sum())
 
 
 @needs_corpus

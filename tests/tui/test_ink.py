@@ -13,7 +13,7 @@ from tests.corpus import CORPUS, needs_corpus
 from tracelane.core.index.format import RowKind
 from tracelane.core.query.filter import parse
 from tracelane.core.query.hits import matches
-from tracelane.core.tables.breakdown import breakdown
+from tracelane.core.tables.frame_columns import work_of
 from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import Lane, Trace, open_trace
 from tracelane.tui.draw.drawn_rows import SliceRow
@@ -123,9 +123,7 @@ def test_a_stream_has_as_much_ink_as_it_works(path: str, corpus_cache: Path) -> 
             trace, parse("-cat:gpu_user_annotation -cat:user_annotation -cat:python_function"), trace.clocks
         ),
     )
-    streams = [
-        lane for lane in trace.lanes if lane.slices and breakdown(Scope(trace, lanes=[lane.index])).devices
-    ]
+    streams = [lane for lane in trace.lanes if lane.slices and len(work_of(Scope(trace, lanes=[lane.index])))]
     assert streams
     for view in windows(trace, chance):
         for lane in streams:
@@ -134,7 +132,7 @@ def test_a_stream_has_as_much_ink_as_it_works(path: str, corpus_cache: Path) -> 
             ]
             drawn = [part for row in rows if isinstance(row, SliceRow) for part in ink(row, palette)]
             scope = Scope(trace, (view.start, view.end), lanes=[lane.index], clocks=trace.clocks)
-            works = sum(stream.sum_ns for device in breakdown(scope).devices for stream in device.streams)
+            works = int(work_of(scope).dur.sum())
             assert abs(sum(drawn) - works * WIDTH / view.span) <= sum(one > 0 for one in drawn) / 8, (
                 lane.title
             )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from tracelane.core.base.ids import SliceId
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.units import format_count, format_ns
+from tracelane.core.tables.frame_columns import KERNEL_WAIT_NS
 from tracelane.core.tables.gap import Gap, gap_of
 from tracelane.core.tables.gap_groups import recurrence
-from tracelane.core.tables.idle import KERNEL_WAIT_NS
 from tracelane.core.trace import Trace
 
 from ..clock import TimeWriter

@@ -56,7 +56,7 @@ NARROW: Final = _narrow()
 
 
 @dataclass
-class Frame:
+class ScreenFrame:
     """A frame as textual writes it: pieces of text drawn alike, in lines that the cursor is moved to."""
 
     texts: list[str] = field(default_factory=list)
@@ -106,8 +106,8 @@ class ScreenDiff:
 
     # -- reading --------------------------------------------------------------------------------------------
 
-    def _parsed(self, text: str) -> Frame:
-        frame = Frame()
+    def _parsed(self, text: str) -> ScreenFrame:
+        frame = ScreenFrame()
         *pieces, end = text.split(RESET)
         for piece in pieces:
             before, _, rest = piece.rpartition(BEGINS)
@@ -120,7 +120,7 @@ class ScreenDiff:
         self._move(frame, end)
         return frame
 
-    def _move(self, frame: Frame, text: str) -> None:
+    def _move(self, frame: ScreenFrame, text: str) -> None:
         """Take what stands between two coloured pieces: moves, and text without colours."""
         at = text.find(BEGINS)
         at = len(text) if at < 0 else at
@@ -133,7 +133,7 @@ class ScreenDiff:
             self._add_plain(frame, move[3])
             at = move.end()
 
-    def _add_plain(self, frame: Frame, text: str) -> None:
+    def _add_plain(self, frame: ScreenFrame, text: str) -> None:
         text = text.removesuffix("\n")  # textual ends lines with it, and moves to the next all the same
         if text:
             frame.texts.append(text)
@@ -178,7 +178,7 @@ class ScreenDiff:
 
     # -- writing --------------------------------------------------------------------------------------------
 
-    def _sent(self, frame: Frame) -> str:
+    def _sent(self, frame: ScreenFrame) -> str:
         text = "".join(frame.texts)
         characters = _characters(text)
         sent = ""
@@ -192,7 +192,7 @@ class ScreenDiff:
         # The last move has no text: there the cursor rests.
         return sent + (f"{BEGINS}{line + 1};{column + 1}H" if first == len(frame.texts) else "")
 
-    def _changed(self, frame: Frame, text: str, characters: np.ndarray) -> str:
+    def _changed(self, frame: ScreenFrame, text: str, characters: np.ndarray) -> str:
         columns = self._size[0]
         lengths = list(map(len, frame.texts))
         styles = np.repeat(np.array(frame.styles), lengths)
@@ -225,7 +225,7 @@ class ScreenDiff:
         before = styles[np.maximum.accumulate(sources)]
         return np.where(blank & (np.array(self._blanks)[before] == styles), before, styles)
 
-    def _cells_of(self, frame: Frame, lengths: Sequence[int]) -> tuple[list[int], np.ndarray]:
+    def _cells_of(self, frame: ScreenFrame, lengths: Sequence[int]) -> tuple[list[int], np.ndarray]:
         """Return which characters stand first on a line, and the cell of each character."""
         columns, height = self._size
         begins = list(accumulate(lengths, initial=0))
@@ -281,13 +281,13 @@ class ScreenDiff:
         after = self._number((new_attributes, character, new_cell))
         return (f"{BEGINS}{';'.join(numbers)}m" if numbers else ""), after
 
-    def _wide_lines(self, frame: Frame) -> tuple[str, Frame]:
+    def _wide_lines(self, frame: ScreenFrame) -> tuple[str, ScreenFrame]:
         """Return what draws the lines with characters that may take more or less than a cell, and the other
         lines; what those show is not known, nor what lies right of it.
         """
         columns, height = self._size
         sent: list[str] = []
-        rest = Frame()
+        rest = ScreenFrame()
         for (line, column, first), last in zip(frame.lines, _lasts(frame)):
             texts, styles = frame.texts[first:last], frame.styles[first:last]
             if NARROW[_characters("".join(texts))].all():
@@ -304,7 +304,7 @@ class ScreenDiff:
         return "".join(sent), rest
 
 
-def _lasts(frame: Frame) -> list[int]:
+def _lasts(frame: ScreenFrame) -> list[int]:
     """Return per line the number of the text after its last one."""
     return [*(first for *_, first in frame.lines[1:]), len(frame.texts)]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -16,11 +16,10 @@ from ...index.store import Index
 from ...query.launches import Launches
 from ..device_clocks import DeviceClock, device_clocks
 from ..devices import is_aiu
-from ..host import launch_sides, trace_starts
-from ..kinds import KERNEL_TYPES
+from ..frame import Frame
+from ..frame_columns import work_of
 from ..scope import Scope
 from ..step_choice import Steps, find_steps
-from ..work import Work, work_of
 
 
 @dataclass(frozen=True)
@@ -34,19 +33,6 @@ class Exhibit:
     end: int | None = None
     ordinal: int | None = None
     offset: int | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class Stream:
-    """The work of one stream by start, columns of equal length; trace time in ns."""
-
-    title: str  # "AIU 0, stream 1"
-    positions: AnyArray
-    starts: I64
-    ends: I64
-    is_copy: AnyArray  # bool: copies and fills, not kernels
-    launches: AnyArray  # positions of their calls, NONE where that is not known
-    called: I64  # when they were called
 
 
 class Recording:
@@ -80,31 +66,22 @@ class Recording:
         return int(manifest.get("start_ns") or 0), int(manifest.get("end_ns") or 0)
 
     @cached_property
-    def works(self) -> tuple[Work, ...]:
+    def work(self) -> Frame:
         """What its devices did."""
         return work_of(self.scope)
 
     @cached_property
-    def streams(self) -> tuple[Stream, ...]:
-        """The streams of its devices, without work whose times are lost."""
-        return tuple(stream for work in self.works for stream in self._streams_of(work))
+    def timed_work(self) -> Frame:
+        """Its device work by stream and start, without what has lost its times."""
+        lost = [clock.device for clock in self.clocks if clock.stampless]
+        numbers = [at for at, one in enumerate(self.work.devices) if one.device in lost]
+        at_zero = self.index.column("slices.start")[self.work.position] == 0
+        return self.work[~(at_zero & np.isin(self.work.device_row, numbers))].in_order()
 
-    def _streams_of(self, work: Work) -> Iterator[Stream]:
-        sides = launch_sides(self.scope, work)
-        is_copy = work.kinds() == KERNEL_TYPES.index("memory")
-        lost = any(clock.device == work.device and clock.stampless for clock in self.clocks)
-        in_file = self.index.column("slices.start")[work.positions]
-        for name, every in work.by_stream():
-            rows = every[in_file[every] != 0] if lost else every
-            yield Stream(
-                f"{work.title}, stream {name}",
-                work.positions[rows],
-                work.starts[rows],
-                work.ends[rows],
-                is_copy[rows],
-                sides.launches[rows],
-                sides.starts[rows],
-            )
+    @cached_property
+    def kernels(self) -> Frame:
+        """The part of it that neither copies nor sets memory."""
+        return self.timed_work[~self.timed_work.is_type("memory")]
 
     @cached_property
     def launches(self) -> Launches:
@@ -136,7 +113,7 @@ class Recording:
 
     def starts(self, positions: AnyArray) -> I64:
         """Return when slices begin, trace time in ns."""
-        return trace_starts(self.scope, self.source, positions)
+        return self.scope.starts(self.source, positions)
 
     def ends(self, positions: AnyArray) -> I64:
         """Return when slices end, trace time in ns."""

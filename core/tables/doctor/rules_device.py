@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
-from ...base.arrays import I64, AnyArray
+from ...base.arrays import I64
 from ...base.kineto import ANNOTATIONS, GROUPS, LAUNCH_FLOWS, OPS, RUNTIME
 from ...base.units import count_of, format_count, format_ns
 from ...index.format import NONE
+from ..frame import Frame
 from ..rule_threshold import OWN, Limits, RuleThreshold
-from .recording import Exhibit, Recording, Stream
+from .recording import Exhibit, Recording
 from .rule import AIUPTI, KINETO, SPYRE, SPYRE_COPIES, SPYRE_OVERLAP, Diagnosis, Severity, doctor_rule
 
 BEGIN = ("kernel begins", "kernels begin")
+BLANK = re.compile(r"\A\s*(unknown)?\s*\Z")
 FIRST = 3
 """So many places are named as evidence."""
 
@@ -30,9 +34,8 @@ FIRST = 3
 def kernel_overlap(recording: Recording, limits: Limits) -> Diagnosis | None:
     """A kernel begins before the one before it on its stream has ended."""
     pairs: list[tuple[int, int]] = []
-    for stream in recording.streams:
-        kernels = np.flatnonzero(~stream.is_copy)
-        pairs += _overlaps(stream, kernels, kernels, limits["least_ns"])
+    for kernels in recording.kernels.by("stream"):
+        pairs += _overlaps(kernels, kernels, limits["least_ns"])
     severity: Severity | None = "error" if recording.is_aiu else None
     text = f"{count_of(len(pairs), *BEGIN)} before the one before on the stream ends"
     return Diagnosis(len(pairs), text, _pairs(recording, pairs), severity)
@@ -51,9 +54,9 @@ def kernel_overlap(recording: Recording, limits: Limits) -> Diagnosis | None:
 def host_stamped_copies(recording: Recording, limits: Limits) -> Diagnosis | None:
     """Copies lie in kernels, which an AIU does not do."""
     pairs: list[tuple[int, int]] = []
-    for stream in recording.streams if recording.is_aiu else ():
-        kernels, copies = np.flatnonzero(~stream.is_copy), np.flatnonzero(stream.is_copy)
-        pairs += _overlaps(stream, kernels, copies, limits["least_ns"])
+    for stream in recording.timed_work.by("stream") if recording.is_aiu else ():
+        is_copy = stream.is_type("memory")
+        pairs += _overlaps(stream[~is_copy], stream[is_copy], limits["least_ns"])
     return Diagnosis(
         len(pairs),
         count_of(len(pairs), "copy overlaps a kernel", "copies overlap kernels"),
@@ -69,11 +72,9 @@ def host_stamped_copies(recording: Recording, limits: Limits) -> Diagnosis | Non
 )
 def duplicate_starts(recording: Recording, limits: Limits) -> Diagnosis | None:
     """Two kernels of one stream have the same start."""
-    pairs = []
-    for stream in recording.streams:
-        kernels = np.flatnonzero(~stream.is_copy & (stream.ends > stream.starts))
-        same = np.flatnonzero(np.diff(stream.starts[kernels]) == 0)
-        pairs += [(int(stream.positions[kernels[at]]), int(stream.positions[kernels[at + 1]])) for at in same]
+    kernels = recording.kernels[recording.kernels.dur > 0]
+    at = np.flatnonzero((np.diff(kernels.start) == 0) & (np.diff(kernels.stream) == 0))
+    pairs = _neighbours(kernels, at)
     severity: Severity | None = "error" if recording.is_aiu else None
     text = f"{count_of(len(pairs), *BEGIN)} in the same ns as the one before on the stream"
     return Diagnosis(len(pairs), text, _pairs(recording, pairs), severity)
@@ -87,11 +88,8 @@ def duplicate_starts(recording: Recording, limits: Limits) -> Diagnosis | None:
 )
 def zero_durations(recording: Recording, limits: Limits) -> Diagnosis | None:
     """Kernels have no duration."""
-    positions, total = [], 0
-    for stream in recording.streams:
-        kernels = ~stream.is_copy
-        total += int(kernels.sum())
-        positions += stream.positions[kernels & (stream.ends == stream.starts)].tolist()
+    kernels, total = recording.kernels, len(recording.kernels)
+    positions = kernels.position[kernels.dur == 0].tolist()
     if len(positions) <= limits["share"] * total:
         return None
     takes = "takes" if len(positions) == 1 else "take"
@@ -112,14 +110,10 @@ def zero_durations(recording: Recording, limits: Limits) -> Diagnosis | None:
 def out_of_order(recording: Recording, limits: Limits) -> Diagnosis | None:
     """A stream works in the order of its launches, but its times say otherwise."""
     pairs: list[tuple[int, int]] = []
-    for stream in recording.streams:
-        known = np.flatnonzero((stream.launches != NONE) & ~stream.is_copy)
-        called = stream.called[known]
-        if len(known) < 2:
-            continue
-        latest = np.maximum.accumulate(called)
-        late = np.flatnonzero(latest[:-1] - called[1:] > limits["least_ns"]) + 1
-        pairs += [(int(stream.positions[known[at - 1]]), int(stream.positions[known[at]])) for at in late]
+    for kernels in recording.kernels[recording.kernels.launch >= 0].by("stream"):
+        latest = np.maximum.accumulate(kernels.call_start)
+        late = np.flatnonzero(latest[:-1] - kernels.call_start[1:] > limits["least_ns"])
+        pairs += _neighbours(kernels, late)
     text = f"{count_of(len(pairs), *BEGIN)} after others of the stream that were launched later"
     return Diagnosis(len(pairs), text, _pairs(recording, pairs))
 
@@ -196,11 +190,8 @@ def ends_late(recording: Recording, limits: Limits) -> Diagnosis | None:
     if not len(calls) or any(clock.trouble for clock in recording.clocks):
         return None
     last = int(recording.ends(calls).max())
-    late = [
-        int(position)
-        for stream in recording.streams
-        for position in stream.positions[stream.ends > last + limits["least_ns"]]
-    ]
+    work = recording.timed_work
+    late = work.position[work.end > last + limits["least_ns"]].tolist()
     if not late:
         return None
     furthest = int(recording.ends(np.array(late)).max()) - last
@@ -292,46 +283,35 @@ def device_stops_early(recording: Recording, limits: Limits) -> Diagnosis | None
 )
 def blank_names(recording: Recording, limits: Limits) -> Diagnosis | None:
     """Kernels have no name."""
-    blank = [
-        int(work.positions[at])
-        for work in recording.works
-        for at in np.flatnonzero(_blank(recording, work.names)).tolist()
-    ]
+    blank = recording.work.position[recording.work.named(BLANK)].tolist()
     text = f"{count_of(len(blank), 'kernel or copy has', 'kernels and copies have')} no name"
     return Diagnosis(len(blank), text, _slices(recording, "without a name", blank))
 
 
-def _blank(recording: Recording, names: AnyArray) -> AnyArray:
-    numbers, which = np.unique(names, return_inverse=True)
-    texts = recording.index.strings(numbers)
-    blank: AnyArray = np.array([text.strip() in ("", "unknown") for text in texts], np.bool_)[which]
-    return blank
-
-
-def _overlaps(stream: Stream, first: I64, second: I64, least: float) -> list[tuple[int, int]]:
+def _overlaps(first: Frame, second: Frame, least: float) -> list[tuple[int, int]]:
     """Return (earlier, later) positions of work of two kinds that overlaps by more than `least` ns.
 
-    `first` and `second` are places by start; each of `second` is held against the one of `first` that ends
+    Both are by start; each of `second` is held against the one of `first` that ends
     last of those that begin before it.
     """
     if not len(first) or not len(second):
         return []
-    ends = stream.ends[first]
-    reach = np.maximum.accumulate(ends)
-    holder = np.zeros(len(first), np.int64)
-    best = 0
-    for at, end in enumerate(ends.tolist()):
-        best = at if end >= ends[best] else best
-        holder[at] = best
+    reach = np.maximum.accumulate(first.end)
+    holder = np.maximum.accumulate(np.where(first.end == reach, np.arange(len(first)), 0))
     if first is second:
         before = np.arange(len(second)) - 1
     else:
-        before = np.searchsorted(stream.starts[first], stream.starts[second], "right") - 1
+        before = np.searchsorted(first.start, second.start, "right") - 1
     some = np.flatnonzero(before >= 0)
-    until = np.minimum(reach[before[some]], stream.ends[second[some]])
-    overlapping = some[until - stream.starts[second[some]] > least]
-    earlier = stream.positions[first[holder[before[overlapping]]]]
-    return list(zip(earlier.tolist(), stream.positions[second[overlapping]].tolist()))
+    until = np.minimum(reach[before[some]], second.end[some])
+    overlapping = some[until - second.start[some] > least]
+    earlier = first.position[holder[before[overlapping]]]
+    return list(zip(earlier.tolist(), second.position[overlapping].tolist()))
+
+
+def _neighbours(work: Frame, at: I64) -> list[tuple[int, int]]:
+    """Return (earlier, later) positions of some rows and those behind them."""
+    return list(zip(work.position[at].tolist(), work.position[at + 1].tolist()))
 
 
 def _pairs(recording: Recording, pairs: list[tuple[int, int]]) -> tuple[Exhibit, ...]:

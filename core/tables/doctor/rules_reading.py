@@ -267,7 +267,7 @@ def outside_parent(recording: Recording, limits: Limits) -> Diagnosis | None:
     flagged = index.column("flags.value") & SliceFlag.OVERLAP > 0
     positions = index.column("flags.position")[flagged]
     positions = positions[_is_call(index, positions)]
-    device = {lane for work in recording.works for lane in work.device.lanes}
+    device = {lane for one in recording.work.devices for lane in one.device.lanes}
     host = [
         lane
         for lane in recording.scope.trace.lanes

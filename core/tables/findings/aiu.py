@@ -42,7 +42,7 @@ def _family(
             return None
         claim = host.union(rows)
         if spare_busy:
-            if not facts.works:
+            if not len(facts.work):
                 return facts.no_device
             claim = claim.without(facts.busy)
         part = share(claim.length, facts.span_ns)

@@ -7,13 +7,12 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from ...base.intervals import merge
 from ...base.units import count_of, format_ns, format_share
 from ..kinds import KERNEL_TYPES, KernelType
 from ..op_events import OP
 from ..rule_threshold import OWN, Limits, RuleThreshold
 from ..step_sets import COLLECTIVE_OPS
-from .facts import SourceFacts, of_kind, share, union_of
+from .facts import SourceFacts, share
 from .finding import Observation, Outcome
 from .rule import GUIDE, TENSORBOARD, rule
 
@@ -135,7 +134,7 @@ def device_idle(facts: SourceFacts, limits: Limits) -> Outcome:
         text += f"; of the idle time {format_ns(profiling)} are the profiler's own and not counted"
     idle = facts.all_idle
     return Observation(
-        text, facts.longest_windows("longest idle gap", idle), idle, work=facts.work_after(idle)
+        text, facts.longest_windows("longest idle gap", idle), idle, work=np.unique(facts.work_after(idle))
     )
 
 
@@ -155,25 +154,24 @@ def device_idle(facts: SourceFacts, limits: Limits) -> Outcome:
 )
 def device_bound(facts: SourceFacts, limits: Limits) -> Outcome:
     """The device is the limit: of several the busiest one."""
-    claims = [merge(work.starts, work.ends) for work in facts.works]
+    devices = list(facts.work.by("device_row"))
+    claims = [work.union() for work in devices]
     bound = [at for at, one in enumerate(claims) if one.length >= limits["busy_share"] * facts.span_ns]
     if not facts.span_ns or not bound:
         return None
     at = max(bound, key=lambda at: claims[at].length)
-    work, claim = facts.works[at], claims[at]
-    types = work.kinds()
-    by_type = [merge(work.starts[types == n], work.ends[types == n]).length for n in range(len(KERNEL_TYPES))]
-    kind = KERNEL_TYPES[int(np.argmax(by_type))]
+    work, claim = devices[at], claims[at]
+    kind = max(KERNEL_TYPES, key=lambda name: work.union(work.is_type(name)).length)
     device = facts.device_is
-    if len(facts.works) > 1:
-        device = f"{work.title}, the busiest of {len(facts.works)} devices, is"
+    if len(devices) > 1:
+        device = f"{work.first_device.title}, the busiest of {len(devices)} devices, is"
     text = (
         f"{device} busy in {format_share(share(claim.length, facts.span_ns))} of "
         f"{format_ns(facts.span_ns)}, mostly {kind}: {LIMITS[kind]}"
     )
     evidence = facts.longest_windows("longest stretch of work", claim)
-    positions = np.unique(np.concatenate([facts.works[at].positions for at in bound]))
-    return Observation(text, evidence, union_of([claims[at] for at in bound]), work=positions)
+    all_bound = facts.work[np.isin(facts.work.device_row, [devices[at].device_row[0] for at in bound])]
+    return Observation(text, evidence, all_bound.union(), work=np.unique(all_bound.position))
 
 
 @rule(
@@ -195,7 +193,7 @@ def device_bound(facts: SourceFacts, limits: Limits) -> Outcome:
 def exposed_communication(facts: SourceFacts, limits: Limits) -> Outcome:
     """Communication that nothing hides."""
     limit = limits["share"]
-    if facts.works:
+    if len(facts.work):
         claim = facts.types["communication"].without(facts.types["compute"])
         what = "communication that no compute hides"
     else:
@@ -228,12 +226,8 @@ def exposed_communication(facts: SourceFacts, limits: Limits) -> Outcome:
 )
 def exposed_copies(facts: SourceFacts, limits: Limits) -> Outcome:
     """Copies that nothing hides."""
-    sets, count = [], 0
-    for work in facts.works:
-        mask = of_kind(work, "copy")
-        count += int(mask.sum())
-        sets.append(merge(work.starts[mask], work.ends[mask]))
-    claim = union_of(sets).without(facts.types["compute"])
+    is_copy = facts.work.is_kind("copy")
+    count, claim = int(is_copy.sum()), facts.work.union(is_copy).without(facts.types["compute"])
     part = share(claim.length, facts.busy.length)
     if not claim.length or part < limits["share"]:
         return None

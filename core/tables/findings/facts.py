@@ -11,22 +11,22 @@ import numpy as np
 
 from ...base.arrays import I64, U32, AnyArray
 from ...base.ids import SliceId
-from ...base.intervals import EMPTY, Intervals, merge
+from ...base.intervals import Intervals, merge
 from ...base.short_names import short_name
 from ...base.units import count_of
 from ...index.format import NONE
 from ...index.store import Index
 from ..attribution import steps_of_work
-from ..devices import kernel_kinds, ranks_of_processes
-from ..host import LaunchSide, launch_sides, trace_starts
-from ..kinds import KERNEL_TYPES, KernelType, kind_table
+from ..devices import ranks_of_processes
+from ..frame import Frame
+from ..frame_columns import rank_of, work_of
+from ..kinds import KERNEL_TYPES, KernelType
 from ..op_events import OP, RUNTIME
 from ..parts import RankPart, parts_of
 from ..scope import Scope
 from ..skew import Skew, skew, skew_of_parts
 from ..slices import nearest_around
 from ..step_choice import Steps, find_steps
-from ..work import Work, rank_of, work_of
 from .baseline import Baseline
 from .finding import Evidence, NotJudged
 from .host_columns import (
@@ -41,7 +41,6 @@ from .host_columns import (
 )
 from .rule import Need
 
-MEMORY = KERNEL_TYPES.index("memory")
 NOT_BUSY = re.compile(r"^(event_wait|stream_?wait.*|wait.*event|.*synchronize)$", re.IGNORECASE)
 """Slices on a device's lanes during which the device waits for something else."""
 
@@ -178,13 +177,9 @@ class SourceFacts:
 
     def _calls_until_copied(self) -> I64:
         """Return the rows of calls that end after the copy that they started: from pageable memory, say."""
-        calls = [np.empty(0, np.uint32)]
-        for work, side in zip(self.works, self.sides):
-            copies = np.flatnonzero((work.kinds() == MEMORY) & (side.launches != NONE))
-            launches = side.launches[copies]
-            ends = side.starts[copies] + self.index.duration(launches)
-            calls.append(launches[work.ends[copies] <= ends])
-        return np.flatnonzero(np.isin(self.host.positions, np.concatenate(calls)))
+        copies = self.work[self.work.is_type("memory") & (self.work.launch >= 0)]
+        calls = copies.launch[copies.end <= copies.call_start + copies.call_ns]
+        return np.flatnonzero(np.isin(self.host.positions, calls))
 
     def _with_ancestors(self, positions: I64, members: I64) -> I64:
         """Return positions and all members (ascending) around them."""
@@ -264,18 +259,15 @@ class SourceFacts:
     # -- devices ------------------------------------------------------------------------------------------
 
     @cached_property
-    def works(self) -> tuple[Work, ...]:
+    def work(self) -> Frame:
         """The work of the source's devices."""
-        self.scope.check()
-        if self.stray:
-            return ()
-        busy = (work.take(~work.named(NOT_BUSY)) for work in work_of(self.scope))
-        return tuple(work for work in busy if len(work))
+        work = work_of(self.scope)
+        return work.separate(~(work.named(NOT_BUSY) | bool(self.stray)))
 
     def lacking(self, need: Need) -> NotJudged | None:
         """Return what the source lacks for a rule that needs device or host slices, None for nothing."""
         if need == "device":
-            return None if self.works else self.no_device
+            return None if len(self.work) else self.no_device
         return None if len(self.host) else NO_HOST
 
     @property
@@ -286,25 +278,14 @@ class SourceFacts:
         return NotJudged("the trace holds no device work")
 
     @cached_property
-    def sides(self) -> tuple[LaunchSide, ...]:
-        """The launch calls of `works`, device by device."""
-        self.scope.check()
-        return tuple(launch_sides(self.scope, work) for work in self.works)
-
-    @cached_property
     def busy(self) -> Intervals:
         """The time during which at least one device works."""
-        return union_of([merge(work.starts, work.ends) for work in self.works])
+        return self.work.union()
 
     @cached_property
     def types(self) -> dict[KernelType, Intervals]:
         """The time in which work of each type runs."""
-        by_type = {}
-        for number, name in enumerate(KERNEL_TYPES):
-            masks = [work.kinds() == number for work in self.works]
-            pieces = [merge(work.starts[mask], work.ends[mask]) for work, mask in zip(self.works, masks)]
-            by_type[name] = union_of(pieces)
-        return by_type
+        return {name: self.work.union(self.work.is_type(name)) for name in KERNEL_TYPES}
 
     @cached_property
     def window(self) -> tuple[int, int]:
@@ -327,12 +308,10 @@ class SourceFacts:
         return self.busy.gaps(*self.span).without(self.profiling)
 
     def work_after(self, gaps: Intervals) -> U32:
-        """Return the positions of the work that ends each of these gaps, ascending; none ends the last."""
-        starts = np.concatenate([np.empty(0, np.int64), *(work.starts for work in self.works)])
-        positions = np.concatenate([np.empty(0, np.uint32), *(work.positions for work in self.works)])
-        order = np.argsort(starts, kind="stable")
-        at = np.searchsorted(starts[order], gaps.ends)
-        return np.unique(positions[order[at[at < len(order)]]])
+        """Return the position of the work that ends each of these gaps; the last may have none."""
+        order = np.argsort(self.work.start, kind="stable")
+        at = np.searchsorted(self.work.start[order], gaps.ends)
+        return np.asarray(self.work.position[order[at[at < len(order)]]])
 
     def steps_of(self, positions: AnyArray) -> I64:
         """Return the row of the step that launched each of these pieces of work, ascending; -1 for none."""
@@ -343,7 +322,7 @@ class SourceFacts:
     @property
     def device_is(self) -> str:
         """The beginning of a sentence about the source's devices."""
-        titles = {work.title for work in self.works}
+        titles = {one.first_device.title for one in self.work.by("device_row")}
         if len(titles) > 1:
             return f"At least one of {len(titles)} devices is"
         (title,) = titles
@@ -355,7 +334,8 @@ class SourceFacts:
     def span(self) -> tuple[int, int]:
         """From the first start to the last end of host and device slices: the time that is looked at."""
         edges = [(int(self.host.starts.min()), int(self.host.ends.max()))] if len(self.host) else []
-        edges += [(int(work.starts.min()), int(work.ends.max())) for work in self.works]
+        if len(self.work):
+            edges.append((int(self.work.start.min()), int(self.work.end.max())))
         return (min(low for low, _ in edges), max(high for _, high in edges)) if edges else (0, 0)
 
     @property
@@ -392,7 +372,7 @@ class SourceFacts:
 
     def starts_of(self, positions: I64) -> I64:
         """Return the starts of slices in trace time."""
-        return trace_starts(self.scope, self.source, positions)
+        return self.scope.starts(self.source, positions)
 
     def slice(self, label: str, position: int, start: int, end: int) -> Evidence:
         """Return a slice as evidence."""
@@ -410,29 +390,14 @@ class SourceFacts:
         longest = int(rows[np.argmax((host.ends - host.starts)[rows])])
         return self.on_host(f"{label}: {host.label(int(host.name[longest]))}", longest)
 
-    def on_device(self, label: str, work: Work, row: int) -> Evidence:
-        """Return a piece of device work as evidence."""
-        return self.slice(label, int(work.positions[row]), int(work.starts[row]), int(work.ends[row]))
+    def on_device(self, label: str, work: Frame) -> Evidence:
+        """Return the first piece of some device work as evidence."""
+        return self.slice(label, int(work.position[0]), int(work.start[0]), int(work.end[0]))
 
     def longest_windows(self, label: str, times: Intervals, count: int = 3) -> tuple[Evidence, ...]:
         """Return the longest stretches of a set of time as evidence, longest first."""
         order = np.argsort(times.starts - times.ends, kind="stable")[:count]
         return tuple(Evidence(label, int(times.starts[at]), int(times.ends[at])) for at in order.tolist())
-
-
-def union_of(sets: list[Intervals]) -> Intervals:
-    """Return the time that lies in any of these sets."""
-    if len(sets) == 1:
-        return sets[0]
-    if not sets:
-        return EMPTY
-    return merge(np.concatenate([one.starts for one in sets]), np.concatenate([one.ends for one in sets]))
-
-
-def of_kind(work: Work, kind: str) -> AnyArray:
-    """Return which pieces of work are of a kind of the table of kinds."""
-    mask: AnyArray = work.kinds(kernel_kinds) == kind_table().names.index(kind)
-    return mask
 
 
 def share(part: int, whole: int) -> float:

@@ -5,19 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from ...base.arrays import I64, U32
-from ...base.intervals import Intervals, merge
+from ...base.intervals import merge
 from ...base.units import count_of, format_ns, format_share
-from ...index.format import NONE
-from ..host import LaunchSide
-from ..idle import CLASSES, stream_gaps
+from ..frame_columns import GAP_CLASSES
+from ..idle import gap_rows
 from ..rule_threshold import OWN, Limits, RuleThreshold
 from ..step_choice import Steps
-from ..work import Work
-from .facts import NO_LAUNCHES, SourceFacts, share, union_of
+from .facts import NO_LAUNCHES, SourceFacts, share
 from .finding import NotJudged, Observation, Outcome
 from .rule import GUIDE, HTA, rule
 
-HOST_WAIT = CLASSES.index("host_wait")
+HOST_WAIT = GAP_CLASSES.index("host_wait")
 
 
 @rule(
@@ -40,38 +38,26 @@ HOST_WAIT = CLASSES.index("host_wait")
 )
 def launch_gaps(facts: SourceFacts, limits: Limits) -> Outcome:
     """Streams stand still because the next launch comes late."""
-    if not any((side.launches != NONE).any() for side in facts.sides):
+    if not (facts.work.launch >= 0).any():
         return NO_LAUNCHES
-    waits: list[Intervals] = []
-    after: list[U32] = []
-    longest: tuple[int, int, int] = (0, 0, 0)  # ns, launch, its start
-    idle = late = count = 0
-    for work, side in zip(facts.works, facts.sides):
-        for stream, rows in work.by_stream():
-            gaps = stream_gaps(work, side, stream, rows)
-            of_host = gaps.kinds == HOST_WAIT
-            length = gaps.ends - gaps.starts
-            idle += gaps.idle_ns
-            late += int(length[of_host].sum())
-            count += int(of_host.sum())
-            waits.append(merge(gaps.starts[of_host], gaps.ends[of_host]))
-            after.append(gaps.after[of_host])
-            if of_host.any():
-                at = int(np.argmax(np.where(of_host, length, -1)))
-                longest = max(longest, (int(length[at]), int(gaps.launches[at]), int(gaps.launch_starts[at])))
-    claim = union_of(waits).intersection(facts.idle).without(facts.transferring)
-    if late < limits["class_share"] * idle or claim.length < limits["share"] * facts.window_ns or not count:
+    gaps = gap_rows(facts.work)
+    late = gaps[gaps.gap_class == HOST_WAIT]
+    claim = merge(late.reach, late.start).intersection(facts.idle).without(facts.transferring)
+    idle_ns, late_ns = int(gaps.gap.sum()), int(late.gap.sum())
+    too_few = late_ns < limits["class_share"] * idle_ns or claim.length < limits["share"] * facts.window_ns
+    if too_few or not len(late):
         return None
-    ns, launch, start = longest
+    worst = late.top("gap", 1)
+    launch, start, ns = (int(column[0]) for column in (worst.launch, worst.call_start, worst.gap))
     text = (
-        f"In {count_of(count, 'gap')}, {format_ns(claim.length)} altogether, the device waits for a launch "
-        f"made after the work before was done: {format_share(share(late, idle))} of the streams' idle time"
+        f"In {count_of(len(late), 'gap')}, {format_ns(claim.length)} altogether, the device waits for a "
+        f"launch made after the work before was done: {format_share(share(late_ns, idle_ns))} of the "
+        "streams' idle time"
     )
-    end = start + int(facts.index.duration([launch])[0])
     label = f"the launch that ended the longest gap of a stream ({format_ns(ns)}): {facts.name(launch)}"
-    last = facts.slice(label, launch, start, end)
+    last = facts.slice(label, launch, start, start + int(worst.call_ns[0]))
     evidence = (*facts.longest_windows("longest wait", claim), last)
-    return Observation(text, evidence, claim, work=np.unique(np.concatenate(after)))
+    return Observation(text, evidence, claim, work=np.unique(late.position))
 
 
 @rule(
@@ -95,21 +81,16 @@ def launch_gaps(facts: SourceFacts, limits: Limits) -> Outcome:
 )
 def first_kernel(facts: SourceFacts, limits: Limits) -> Outcome:
     """The work of the first launch starts late."""
-    launched = [_delays(facts, work, side) for work, side in zip(facts.works, facts.sides)]
-    begun = np.concatenate([side.starts[known] for side, (known, _) in zip(facts.sides, launched)])
-    delay = np.concatenate([own for _, own in launched])
-    if len(begun) < 2:
-        return NO_LAUNCHES if not len(begun) else None
-    first = int(np.argmin(begun))
-    late, median = int(delay[first]), float(np.median(np.delete(delay, first)))
-    calls = np.concatenate([side.launches[known] for side, (known, _) in zip(facts.sides, launched)])
-    call = float(np.median(facts.index.duration(np.unique(calls))))
+    work = facts.work[facts.work.launch >= 0]
+    if len(work) < 2:
+        return None if len(work) else NO_LAUNCHES
+    first = int(np.argmin(work.call_start))
+    late, median = int(work.latency[first]), float(np.median(np.delete(work.latency, first)))
+    call = float(np.median(facts.index.duration(np.unique(work.launch))))
     if late < limits["delay_ns"] or late < limits["times"] * max(median, call):
         return None
-    number = int(np.searchsorted(np.cumsum([len(known) for known, _ in launched]), first, "right"))
-    work = facts.works[number]
-    at = int(launched[number][0][first - sum(len(known) for known, _ in launched[:number])])
-    start = int(work.starts[at])
+    work = work[first : first + 1]
+    start, launch, begun = (int(column[0]) for column in (work.start, work.launch, work.call_start))
     offset = merge(np.array([start - late], np.int64), np.array([start], np.int64))
     claim = offset.without(facts.profiling)
     why = "the profiler's first buffer, or a cold device"
@@ -120,22 +101,10 @@ def first_kernel(facts: SourceFacts, limits: Limits) -> Outcome:
         f"(median) after its own or what ran before: {why}"
     )
     evidence = (
-        facts.slice("the first launch", int(calls[first]), int(begun[first]), start - late),
-        facts.on_device("what it launched", work, at),
+        facts.slice("the first launch", launch, begun, start - late),
+        facts.on_device("what it launched", work),
     )
-    return Observation(text, evidence, claim, work=work.positions[[at]])
-
-
-def _delays(facts: SourceFacts, work: Work, side: LaunchSide) -> tuple[I64, I64]:
-    """Return the rows of the work whose launch is known, and how late each begins after the end of its call
-    and of what ran before it on its stream, ns.
-    """
-    free = np.full(len(work), np.iinfo(np.int64).min)  # when what runs before it on its stream is done
-    for _, rows in work.by_stream():
-        free[rows[1:]] = np.maximum.accumulate(work.ends[rows])[:-1]
-    known = np.flatnonzero(side.launches != NONE)
-    ends = side.starts[known] + facts.index.duration(side.launches[known])
-    return known, np.maximum(0, work.starts[known] - np.maximum(ends, free[known]))
+    return Observation(text, evidence, claim, work=work.position)
 
 
 @rule(
@@ -191,11 +160,7 @@ def _step_gaps(facts: SourceFacts) -> tuple[I64, U32, I64]:
     """
     if len(facts.busy) < 2:
         return np.empty((0, 2), np.int64), np.empty(0, np.uint32), np.empty(0, np.int64)
-    gaps = facts.idle
-    starts = np.concatenate([work.starts for work in facts.works])
-    positions = np.concatenate([work.positions for work in facts.works])
-    order = np.argsort(starts, kind="stable")
-    next_work = positions[order[np.minimum(np.searchsorted(starts[order], gaps.ends), len(order) - 1)]]
+    gaps, next_work = facts.idle, facts.work_after(facts.idle)
     ascending, which = np.unique(next_work, return_inverse=True)
     return np.stack([gaps.starts, gaps.ends], axis=1), next_work, facts.steps_of(ascending)[which]
 

@@ -9,8 +9,8 @@ from typing import Final
 import numpy as np
 
 from ...base.units import format_ns
+from ..frame_columns import work_of
 from ..scope import Scope
-from ..work import work_of
 from .baseline import Baseline
 from .facts import CaptureFacts, SourceFacts, share
 from .finding import Finding, Findings, NotJudged, Observation
@@ -65,7 +65,7 @@ def _length(span: tuple[int, int]) -> int:
 
 
 def _pieces(scope: Scope, source: int) -> int:
-    return sum(len(work) for work in work_of(replace(scope, source=source)))
+    return len(work_of(replace(scope, source=source)))
 
 
 def _weighed(rule: Rule, observation: Observation, facts: SourceFacts) -> Finding | None:

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import numpy as np
 
-from ...base.arrays import I64, U32, AnyArray
+from ...base.arrays import I64
 from ...base.intervals import merge
 from ...base.short_names import comparable_name, short_name, short_names
 from ...base.units import count_of, format_ns, format_share
 from ...index.format import NONE
-from ..kinds import KERNEL_TYPES
+from ..groups import Groups
 from ..op_events import OP, RUNTIME, promoted_of
 from ..rule_threshold import OWN, Limits, RuleThreshold
 from ..slices import nearest_around
-from ..work import Work
-from .facts import NO_LAUNCHES, SourceFacts, of_kind, share, union_of
-from .finding import Evidence, Observation, Outcome
+from .facts import NO_LAUNCHES, SourceFacts, share
+from .finding import Observation, Outcome
 from .rule import GUIDE, HTA, PYTORCH, rule
 
-COMPUTE, MEMORY = KERNEL_TYPES.index("compute"), KERNEL_TYPES.index("memory")
-COMMUNICATION = KERNEL_TYPES.index("communication")
 OCCUPANCY = re.compile(r"OccupancyMaxActiveBlocks")
 ADDMM = re.compile(r"^(aten::|extern_kernels\.)(addmm|baddbmm|_addmm_activation|linear|addbmm)$")
 WITHIN_DEVICE = re.compile(
@@ -50,31 +46,23 @@ TRITON = re.compile(r"^triton_")
 )
 def device_hotspot(facts: SourceFacts, limits: Limits) -> Outcome:
     """One name takes most of the device time."""
-    labels: dict[str, int] = {}
-    codes = []
-    for work in facts.works:
-        rows, numbers = work.distinct_names
-        names = map(comparable_name, facts.index.strings(numbers))
-        own = [labels.setdefault(name, len(labels)) for name in names]
-        codes.append(np.array(own, np.int64)[rows])
-    total = np.zeros(len(labels), np.int64)
-    for work, code in zip(facts.works, codes):
-        np.add.at(total, code, np.where(work.kinds() == MEMORY, 0, work.durations))
+    work = facts.work
+    work = work.plus(alike=work.names_at(lambda part: part.name_number, comparable_name))
+    alike = work.group("alike")
+    total = alike.sums(np.where(work.is_type("memory"), 0, work.dur))
     top, whole = int(np.argmax(total)), int(total.sum())
     part = share(int(total[top]), whole)
     second = int(np.delete(total, top).max(initial=0))
     if not second or part < limits["share"] or total[top] < limits["times"] * second:
         return None
-    runs = [np.flatnonzero(code == top) for code in codes]
-    count = sum(len(at) for at in runs)
-    claim = union_of([merge(w.starts[at], w.ends[at]) for w, at in zip(facts.works, runs)])
-    times = "in one run" if count == 1 else f"in {count:,} runs"
-    name = short_names(list(labels))[top]
+    runs = work[alike.codes == top]
+    times = "in one run" if len(runs) == 1 else f"in {len(runs):,} runs"
+    name = short_names(work.alike[alike.first()].tolist())[top]
     text = f"{name} takes {format_share(part)} of the kernel time: {format_ns(int(total[top]))} {times}"
-    if any((work.kinds()[at] == COMMUNICATION).any() for work, at in zip(facts.works, runs)):
+    if runs.is_type("communication").any():
         text += "; it is communication, and waits for other ranks, too"
-    evidence = (_longest(facts, runs, f"its longest run: {name}"),)
-    return Observation(text, evidence, claim, work=_positions(facts, runs))
+    evidence = (facts.on_device(f"its longest run: {name}", runs.top("dur", 1)),)
+    return Observation(text, evidence, runs.union(), work=np.unique(runs.position))
 
 
 @rule(
@@ -97,53 +85,40 @@ def device_hotspot(facts: SourceFacts, limits: Limits) -> Outcome:
 )
 def uneven_kernel(facts: SourceFacts, limits: Limits) -> Outcome:
     """Runs of one kernel take very different times."""
-    best: Observation | None = None
-    alike = 0
-    for work in facts.works:
-        rows = np.flatnonzero(work.kinds() == COMPUTE)
-        if not len(rows):
-            continue
-        code = _shapes(facts, work, rows)
-        duration = work.durations[rows]
-        quick = _lower_quartiles(code, duration)
-        slow = (duration > limits["times"] * quick[code]) & (quick[code] > 0)
-        slow &= np.bincount(code)[code] >= limits["count"]
-        if not slow.any():
-            continue
-        lost = np.zeros(len(quick), np.int64)
-        np.add.at(lost, code[slow], (duration - quick[code])[slow])
-        alike += int(np.count_nonzero(lost))
-        top = int(np.argmax(lost))
-        if best is None or int(lost[top]) > best.claimed_ns:
-            runs = rows[code == top]
-            best = _uneven(facts, work, runs, rows[slow & (code == top)], int(quick[top]), int(lost[top]))
-    if best is None:
+    work = facts.work[facts.work.is_type("compute")]
+    for key in ("grid", "block"):
+        work = work.plus(**{key: promoted_of(facts.index, key, work.position.astype(np.int64))})
+    shapes = work.group("device_row", "name_number", "grid", "block")
+    if not len(work):
         return None
-    more = f"; {count_of(alike - 1, 'more kernel')} alike" if alike > 1 else ""
-    return replace(best, text=best.text + more)
-
-
-def _lower_quartiles(code: I64, duration: I64) -> I64:
-    """Return of each group (numbered from 0) the duration that a quarter of its runs do not exceed."""
-    order = np.lexsort((duration, code))
-    count = np.bincount(code)
-    quartiles: I64 = duration[order[np.cumsum(count) - count + (count - 1) // 4]]
-    return quartiles
-
-
-def _uneven(facts: SourceFacts, work: Work, runs: I64, slow: I64, quick_ns: int, lost: int) -> Observation:
-    """Return what is said of a kernel of which some runs are slow; both are places in the work."""
-    duration = work.durations
-    worst = int(slow[np.argmax(duration[slow])])
-    name = short_name(facts.index.string(int(work.names[worst])))
-    text = (
-        f"{name}: {len(slow):,} of {len(runs):,} runs {'takes' if len(slow) == 1 else 'take up to'} "
-        f"{format_ns(int(duration[worst]))}, "
-        f"the quick ones {format_ns(quick_ns)} (median {format_ns(float(np.median(duration[runs])))})"
+    quick = _lower_quartiles(shapes, work.dur)[shapes.codes]
+    slow = (
+        (work.dur > limits["times"] * quick) & (quick > 0) & (shapes.counts[shapes.codes] >= limits["count"])
     )
-    evidence = (facts.on_device(f"the slowest run of {name}", work, worst),)
-    claim = merge(work.starts[slow], work.ends[slow])
-    return Observation(text, evidence, claim, lost, work=np.unique(work.positions[slow]))
+    lost = shapes.sums(np.where(slow, work.dur - quick, 0))
+    alike, top = int(np.count_nonzero(lost)), int(np.argmax(lost))
+    if not alike:
+        return None
+    is_run = shapes.codes == top
+    slowest = work[slow & is_run]
+    worst = slowest.top("dur", 1)
+    name = short_name(worst.name.tolist()[0])
+    text = (
+        f"{name}: {len(slowest):,} of {int(is_run.sum()):,} runs "
+        f"{'takes' if len(slowest) == 1 else 'take up to'} {format_ns(int(worst.dur[0]))}, the quick ones "
+        f"{format_ns(int(quick[is_run][0]))} (median {format_ns(float(np.median(work.dur[is_run])))})"
+    )
+    text += f"; {count_of(alike - 1, 'more kernel')} alike" if alike > 1 else ""
+    evidence = (facts.on_device(f"the slowest run of {name}", worst),)
+    positions = np.unique(slowest.position)
+    return Observation(text, evidence, slowest.union(), int(lost[top]), work=positions)
+
+
+def _lower_quartiles(groups: Groups, durations: I64) -> I64:
+    """Return of each group the duration that a quarter of its runs do not exceed."""
+    count = groups.counts
+    quartiles: I64 = groups.ordered(durations)[np.cumsum(count) - count + (count - 1) // 4]
+    return quartiles
 
 
 @rule(
@@ -162,32 +137,24 @@ def _uneven(facts: SourceFacts, work: Work, runs: I64, slow: I64, quick_ns: int,
 )
 def short_kernels(facts: SourceFacts, limits: Limits) -> Outcome:
     """Launching takes longer than what is launched."""
-    launches, starts, launched = [], [], []
-    for work, side in zip(facts.works, facts.sides):
-        at = np.flatnonzero(side.launches != NONE)
-        launches.append(side.launches[at].astype(np.int64))
-        starts.append(side.starts[at])
-        launched.append(work.durations[at])
-    calls, first, which = np.unique(np.concatenate(launches), return_index=True, return_inverse=True)
-    if not len(calls):
+    work = facts.work[facts.work.launch >= 0]
+    if not len(work):
         return NO_LAUNCHES
-    work_ns = np.zeros(len(calls), np.int64)
-    np.add.at(work_ns, which, np.concatenate(launched))
-    call_ns = facts.index.duration(calls)
-    free = ~np.isin(calls, facts.host.positions[facts.waits])
-    short = np.flatnonzero(free & (work_ns < call_ns))
+    of_call = work.group("launch")
+    calls = work[of_call.first()].plus(work_ns=of_call.sums(work.dur))
+    free = ~np.isin(calls.launch, facts.host.positions[facts.waits])
+    short = calls[free & (calls.work_ns < calls.call_ns)]
     if len(short) < limits["count"] or len(short) < limits["share"] * int(free.sum()):
         return None
-    begun = np.concatenate(starts)[first]
-    claim = merge(begun[short], begun[short] + call_ns[short])
-    worst = int(short[np.argmax(call_ns[short])])
-    launch, start = int(calls[worst]), int(begun[worst])
+    claim = merge(short.call_start, short.call_start + short.call_ns)
+    worst = short.top("call_ns", 1)
+    launch, start = int(worst.launch[0]), int(worst.call_start[0])
     text = (
         f"{len(short):,} of {int(free.sum()):,} launch calls take longer than what they launch: "
-        f"{format_ns(claim.length)} for {format_ns(int(work_ns[short].sum()))} of device work"
+        f"{format_ns(claim.length)} for {format_ns(int(short.work_ns.sum()))} of device work"
     )
     label = f"the longest such call: {facts.name(launch)}"
-    return Observation(text, (facts.slice(label, launch, start, start + int(call_ns[worst])),), claim)
+    return Observation(text, (facts.slice(label, launch, start, start + int(worst.call_ns[0])),), claim)
 
 
 @rule(
@@ -232,35 +199,22 @@ def occupancy_query(facts: SourceFacts, limits: Limits) -> Outcome:
 def hidden_copies(facts: SourceFacts, limits: Limits) -> Outcome:
     """A copy within the device puts the bias of an addmm in place, right before its product."""
     addmm = facts.host.positions[facts.host.matching(ADDMM, OP)]
-    starts, ends, pairs, copies = [], [], [], []
-    copied = False
-    for work, side in zip(facts.works, facts.sides):
-        is_copy, is_product = _named(facts, work, WITHIN_DEVICE), of_kind(work, "gemm")
-        copied |= bool(is_copy.any())
-        if not is_copy.any() or not len(addmm):
-            continue
-        for _, rows in work.by_stream():
-            at = np.flatnonzero(is_copy[rows[:-1]] & is_product[rows[1:]])
-            copy, product = rows[at], rows[at + 1]
-            both = (side.launches[copy] != NONE) & (side.launches[product] != NONE)
-            copy, product = copy[both], product[both]
-            one = nearest_around(facts.index, side.launches[copy].astype(np.int64), addmm)
-            other = nearest_around(facts.index, side.launches[product].astype(np.int64), addmm)
-            same = (one == other) & (one != NONE)
-            starts.append(work.starts[copy[same]])
-            ends.append(work.ends[copy[same]])
-            pairs += [(work, int(a), int(b)) for a, b in zip(copy[same][:1], product[same][:1])]
-            copies.append(work.positions[copy[same]])
-    if not pairs:
-        unknown = copied and not any((side.launches != NONE).any() for side in facts.sides)
-        return NO_LAUNCHES if unknown else None
-    claim = merge(np.concatenate(starts), np.concatenate(ends))
-    work, copy_at, product_at = pairs[0]
-    count = sum(len(part) for part in starts)
-    what = count_of(count, "copy within the device stands", "copies within the device stand")
+    work = facts.work.in_order()
+    is_copy = work.named(WITHIN_DEVICE, short_name)
+    if is_copy.any() and not (work.launch >= 0).any():
+        return NO_LAUNCHES
+    is_pair = is_copy[:-1] & work.is_kind("gemm")[1:] & (work.stream[:-1] == work.stream[1:])
+    is_pair &= (work.launch[:-1] >= 0) & (work.launch[1:] >= 0)
+    at = np.flatnonzero(is_pair)
+    one, other = (nearest_around(facts.index, work.launch[rows], addmm) for rows in (at, at + 1))
+    at = at[(one == other) & (one != NONE)]
+    if not len(at):
+        return None
+    copies, products = work[at], work[at + 1]
+    what = count_of(len(at), "copy within the device stands", "copies within the device stand")
     text = f"{what} right before the matrix product of the same addmm"
-    evidence = (facts.on_device("a copy", work, copy_at), facts.on_device("its product", work, product_at))
-    return Observation(text, evidence, claim, work=np.unique(np.concatenate(copies)))
+    evidence = (facts.on_device("a copy", copies), facts.on_device("its product", products))
+    return Observation(text, evidence, copies.union(), work=np.unique(copies.position))
 
 
 @rule(
@@ -273,21 +227,17 @@ def hidden_copies(facts: SourceFacts, limits: Limits) -> Outcome:
 )
 def triton(facts: SourceFacts, limits: Limits) -> Outcome:
     """Kernels that Triton compiled."""
-    masks = [_named(facts, work, TRITON) for work in facts.works]
-    rows = [np.flatnonzero(mask) for mask in masks]
-    count = sum(len(at) for at in rows)
-    if not count:
+    runs = facts.work[facts.work.named(TRITON, short_name)]
+    if not len(runs):
         return None
-    ns = sum(int(work.durations[at].sum()) for work, at in zip(facts.works, rows))
-    whole = sum(int(work.durations.sum()) for work in facts.works)
-    claim = union_of([merge(w.starts[at], w.ends[at]) for w, at in zip(facts.works, rows)])
-    what = count_of(count, "run of a Triton kernel takes", "runs of Triton kernels take")
+    ns, whole = int(runs.dur.sum()), int(facts.work.dur.sum())
+    what = count_of(len(runs), "run of a Triton kernel takes", "runs of Triton kernels take")
     text = f"{what} {format_share(share(ns, whole))} of the device time"
-    evidence = [_longest(facts, rows, "the longest run")]
+    evidence = [facts.on_device("the longest run", runs.top("dur", 1))]
     calls = facts.host.matching(TRITON, OP)
     if len(calls):
         evidence.append(facts.on_host("the first CPU slice that launches one", int(calls[0])))
-    return Observation(text, tuple(evidence), claim, work=_positions(facts, rows))
+    return Observation(text, tuple(evidence), runs.union(), work=np.unique(runs.position))
 
 
 @rule(
@@ -315,41 +265,3 @@ def forward_backward(facts: SourceFacts, limits: Limits) -> Outcome:
     text += f"{'one it belongs' if linked == 1 else 'ones they belong'} to"
     times = facts.host.starts[np.searchsorted(facts.host.positions, target[ours].astype(np.int64))]
     return Observation(text, (facts.on_host("the first backward operator", row),), times=times)
-
-
-def _named(facts: SourceFacts, work: Work, pattern: re.Pattern[str]) -> AnyArray:
-    """Return which pieces of work have a name that fits, raw or short."""
-    rows, numbers = work.distinct_names
-    texts = facts.index.strings(numbers)
-    fits = [bool(pattern.search(raw) or pattern.search(short_name(raw))) for raw in texts]
-    return np.array(fits, np.bool_)[rows]
-
-
-def _shapes(facts: SourceFacts, work: Work, rows: I64) -> I64:
-    """Return a number from 0 for each combination of name, grid and block of pieces of work."""
-    code: I64 = np.unique(work.names[rows], return_inverse=True)[1]
-    order = np.argsort(work.positions[rows], kind="stable")
-    for key in ("grid", "block"):
-        values = np.empty(len(rows), np.int64)
-        values[order] = promoted_of(facts.index, key, work.positions[rows][order].astype(np.int64))
-        _, which = np.unique(values, return_inverse=True)
-        _, code = np.unique(code * (int(which.max()) + 1) + which, return_inverse=True)
-    return code
-
-
-def _positions(facts: SourceFacts, rows: list[I64]) -> U32:
-    """Return the positions of the work in these rows of each device, ascending."""
-    positions: U32 = np.unique(np.concatenate([work.positions[at] for work, at in zip(facts.works, rows)]))
-    return positions
-
-
-def _longest(facts: SourceFacts, rows: list[I64], label: str) -> Evidence:
-    best = None
-    for work, at in zip(facts.works, rows):
-        if len(at):
-            row = int(at[np.argmax(work.durations[at])])
-            ns = int(work.durations[row])
-            if best is None or ns > best[0]:
-                best = ns, work, row
-    assert best is not None
-    return facts.on_device(label, best[1], best[2])

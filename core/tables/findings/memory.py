@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ...base.intervals import merge
 from ...base.units import count_of, format_bytes, format_ns, format_share
 from ..allocations import Allocator, allocators
 from ..memory import AllocatorUse, memory
 from ..rule_threshold import OWN, Limits, RuleThreshold
-from .facts import SourceFacts, share, union_of
+from .facts import SourceFacts, share
 from .finding import Evidence, NotJudged, Observation, Outcome
 from .rule import TENSORBOARD, rule
 from .steps import NO_STEPS
@@ -115,25 +114,13 @@ def memory_growth(facts: SourceFacts, limits: Limits) -> Outcome:
 )
 def pageable_copies(facts: SourceFacts, limits: Limits) -> Outcome:
     """Copies from or to pageable memory."""
-    sets, count = [], 0
-    longest: tuple[int, Evidence] | None = None
-    for work in facts.works:
-        rows, numbers = work.distinct_names
-        fits = [PAGEABLE.search(text) is not None for text in facts.index.strings(numbers)]
-        at = np.flatnonzero(np.array(fits, np.bool_)[rows])
-        sets.append(merge(work.starts[at], work.ends[at]))
-        count += len(at)
-        if len(at):
-            row = int(at[np.argmax(work.durations[at])])
-            ns = int(work.durations[row])
-            if longest is None or ns > longest[0]:
-                longest = ns, facts.on_device("the longest", work, row)
-    if longest is None:
+    copies = facts.work[facts.work.named(PAGEABLE)]
+    if not len(copies):
         return None
-    claim = union_of(sets)
+    count, claim = len(copies), copies.union()
     text = f"{count_of(count, 'copy of pageable memory', 'copies of pageable memory')} take"
     text += f"{'s' if count == 1 else ''} {format_ns(claim.length)}"
-    return Observation(text, (longest[1],), claim)
+    return Observation(text, (facts.on_device("the longest", copies.top("dur", 1)),), claim)
 
 
 def _sizes(facts: SourceFacts) -> dict[int, int]:
