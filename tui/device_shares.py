@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,58 +23,63 @@ ESTIMATE_CELLS = 4096
 
 
 def device_shares(scope: Scope, most_slices: int = MOST_SLICES) -> list[DeviceShare]:
-    """Return the share of its time that each device works, from its first work to its last; where something
-    lies absurdly far from the rest, of what is shown at first. Of a device that works only far off, as where
-    all its work stands at 0, no share is known: only what its work takes, added up.
+    """Return the share of the time looked at in which each device is busy, as `breakdown` has it in `states`.
+    Of a device that works only far off, as where all its work stands at 0, no share is known: only what its
+    work takes, added up.
 
-    Where devices have more slices than `most_slices`, shares are estimates from the index's prefix sums.
+    Where devices have more slices than `most_slices`, shares are estimates from the index's prefix sums,
+    which do not tell waiting for a peer from work.
     """
-    from tracelane.core.tables.devices import devices as devices_of  # nothing of it is needed at the start
+    from tracelane.core.tables.device_state import device_states  # nothing of it is needed at the start
+    from tracelane.core.tables.devices import devices
     from tracelane.core.tables.frame_columns import work_of
 
     trace = scope.trace
-    all_devices = devices_of(trace)
+    all_devices = devices(trace)
     if sum(trace.lanes[lane].slices for one in all_devices for lane in one.lanes) > most_slices:
         return [_estimated(scope, one) for one in all_devices]
-    work = work_of(scope)
-    near = work_of(replace(scope, range=trace.opening_span)) if trace.has_outliers else work
-    near_work = {part.first_device.device: part for part in near.by("device_row")}
     has_ranks = bool(rank_titles(trace.members))
-    start, end = trace.opening_span
-    shares = []
-    for part in work.by("device_row"):
-        one, here = part.first_device, near_work.get(part.first_device.device)
-        rank = one.rank if has_ranks else None
-        span = 0 if here is None else int(here.end.max() - here.start.min())
-        if here is not None and span:
-            of_ns = span if span < MOST_OF_SPAN * (end - start) else None
-            shares.append(DeviceShare(one.title, rank, here.union().length / span, of_ns=of_ns))
-        else:
-            shares.append(DeviceShare(one.title, rank, None, work_ns=int(part.dur.sum())))
+    states = {one.device.device: one for one in device_states(scope)}
+    shares = [
+        DeviceShare(
+            one.device.title,
+            one.device.rank if has_ranks else None,
+            one.busy_ns / one.of_ns if one.of_ns else None,
+            of_ns=_of_ns(scope, one.of_ns),
+        )
+        for one in states.values()
+    ]
+    if len(states) < len(all_devices):
+        for work in work_of(scope).by("device_row"):
+            device = work.first_device
+            if device.device not in states:
+                rank = device.rank if has_ranks else None
+                shares.append(DeviceShare(device.title, rank, None, work_ns=int(work.dur.sum())))
     return shares
 
 
+def _of_ns(scope: Scope, looked_at_ns: int) -> int | None:
+    """Return the time that shares are of where that is well below what is shown, else None."""
+    start, end = scope.trace.opening_span
+    return looked_at_ns if looked_at_ns < MOST_OF_SPAN * (end - start) else None
+
+
 def _estimated(scope: Scope, device: Device) -> DeviceShare:
-    """Return how busy a device is from its first work to its last, as far as some thousand parts of the time
-    say: in each part the work of its lanes adds up, at most to all of it.
+    """Return how busy a device is in the time looked at, as far as some thousand parts of it say: in each
+    part the work of its lanes adds up, at most to all of it.
     """
-    trace = scope.trace
-    start, end = trace.opening_span
+    from tracelane.core.tables.device_state import looked_at
+
+    trace, (start, end) = scope.trace, looked_at(scope)
     edges = np.linspace(start, end, ESTIMATE_CELLS + 1).astype(np.int64)
     busy = np.zeros(ESTIMATE_CELLS, np.int64)
     for number in device.lanes:
         scope.check()
-        lane = trace.lanes[number]
-        busy += trace.work_cells(lane, edges, scope.clocks).busy
-    works = np.flatnonzero(busy)
-    share, of_ns = None, None
-    if len(works):
-        span = int(edges[int(works[-1]) + 1] - edges[int(works[0])])
-        share = float(np.minimum(busy, np.diff(edges)).sum() / span)
-        of_ns = span if span < MOST_OF_SPAN * (end - start) else None
+        busy += trace.work_cells(trace.lanes[number], edges, scope.clocks).busy
+    share = float(np.minimum(busy, np.diff(edges)).sum() / max(1, end - start))
     rank = trace.rank(device.source) if rank_titles(trace.members) else None
     name = f"{device.label} {device.pid}" if device.label == "device" else device.label
-    return DeviceShare(name, rank, share, is_estimate=True, of_ns=of_ns)
+    return DeviceShare(name, rank, share, is_estimate=True, of_ns=_of_ns(scope, end - start))
 
 
 def slowest_rank(scope: Scope) -> int | None:

@@ -68,6 +68,7 @@ PROMOTED: tuple[Promoted, ...] = (
     _p("collective_out", "Out msg nelems", _I, "op device", "ranks"),
     _p("collective_group", "Process Group Name", _T, "op device", "ranks"),
     _p("collective_sequence", "Seq", _I, "op device", "ranks"),
+    _p("collective_size", "Group size", _I, "op device", "device states"),
     _p("cname", "", _T, "op python runtime device memory other", "colour: the event's own cname"),
 )
 """`cname` stands beside args, in the event itself; its `args` is empty."""

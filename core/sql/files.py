@@ -149,7 +149,8 @@ def _copy(database: sqlite3.Connection, scope: Scope, out: Path, progress: Progr
         conditions["flows"] = "source IN (SELECT id FROM chosen) AND target IN (SELECT id FROM chosen)"
         low, high = scope.range or (-(1 << 63), (1 << 63) - 1)
         conditions["counters"] = f"ts >= {low} AND ts < {high}"
-        conditions["steps"] = f"ts < {high} AND ts + dur > {low}"
+        for view in ("steps", "device_states"):
+            conditions[view] = f"ts < {high} AND ts + dur > {low}"
     for view in VIEWS:
         names = ", ".join(map(quoted_name, VIEWS[view]))
         database.execute(f"CREATE TABLE file.{view} ({names})")

@@ -57,6 +57,7 @@ VIEWS: Mapping[str, tuple[str, ...]] = {
     "flows": ("category", "source", "target"),
     "counters": ("id", "name", "series", "ts", "value", "process", "pid", "rank"),
     "steps": ("number", "step", "ts", "dur"),
+    "device_states": ("rank", "device", "state", "cause", "ts", "dur"),
 }
 """The views and their columns; besides there is args('key') with the columns `id` and `value`."""
 BY_NUMBER = (

@@ -27,6 +27,7 @@ from ..query.titles import plain
 from ..query.views import Lane
 from ..read.promoted import PROMOTED, Kind
 from ..tables.attribution import WorkBySteps, steps_of_slices
+from ..tables.device_state import CAUSES, PRECEDENCE, device_states
 from ..tables.frame_columns import work_of
 from ..tables.kinds import KERNEL_TYPES
 from ..tables.scope import Scope
@@ -70,6 +71,7 @@ class QueryTables:
             "flows": query_tables._flows,
             "counters": query_tables._counters,
             "steps": query_tables._steps,
+            "device_states": query_tables._device_states,
         }
         for name, make in makers.items():
             if name in words.names:
@@ -383,6 +385,31 @@ class QueryTables:
             "dur": none if spans is None else spans.ends - spans.starts,
         }
         return "SELECT number, step, ts, dur FROM step_spans"
+
+    def _device_states(self) -> str:
+        states = device_states(self._scope)
+        sizes = [len(one.states) for one in states]
+        starts = [one.edges[:-1] for one in states]
+        lengths = [np.diff(one.edges) for one in states]
+        none = [np.empty(0, np.int64)]
+        self.tables["states"] = {
+            "device": np.repeat(np.arange(len(states)), sizes),
+            "state": np.concatenate([*none, *(one.states for one in states)]).astype(np.int64),
+            "cause": np.concatenate([*none, *(one.causes for one in states)]).astype(np.int64),
+            "ts": np.concatenate([*none, *starts]),
+            "dur": np.concatenate([*none, *lengths]),
+        }
+        self.tables["devices_of_states"] = {
+            **_numbered([one.device.title for one in states]),
+            "rank": np.array([one.device.rank for one in states], np.int64),
+        }
+        self.tables["names_of_states"] = _numbered(PRECEDENCE)
+        self.tables["causes"] = _numbered(CAUSES[:-1])
+        return (
+            "SELECT d.rank AS rank, d.text AS device, n.text AS state, c.text AS cause, b.ts AS ts, "
+            "b.dur AS dur FROM states b LEFT JOIN devices_of_states d ON d.number = b.device "
+            "LEFT JOIN names_of_states n ON n.number = b.state LEFT JOIN causes c ON c.number = b.cause"
+        )
 
     def _arguments(self, key: str) -> str:
         """Make the table of an argument: of promoted ones from their column, else read from the source."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..base.arrays import I64
 from ..base.intervals import Intervals
+from .device_state import state_table
 from .devices import kernel_types
 from .frame import Frame, FrameGroups, WorkDevice
 from .frame_columns import NEVER, KindRule, by_rule, work_of
@@ -125,10 +126,11 @@ def exclusive(sets: list[Intervals]) -> dict[str, int]:
 
 
 def analyse_breakdown(scope: Scope) -> Tables:
-    """Return the devices, and the time by combination of types and by stream."""
+    """Return the devices, what they did, and the time by combination of types and by stream."""
     work = breakdown(scope)
     tables = {
         "devices": lambda: device_table(work),
+        "states": lambda: state_table(scope),
         "types": lambda: type_table(work),
         "streams": lambda: STREAMS.of(work.group("stream")),
     }

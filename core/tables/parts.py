@@ -17,11 +17,11 @@ from ..base.kineto import OPS, RUNTIME
 from ..index.store import Index
 from ..query.titles import plain
 from .attribution import owners_of_work
-from .devices import devices, lane_categories
+from .devices import devices, lane_categories, ranks_of_processes
 from .frame_columns import work_of
 from .op_events import HOST
 from .scope import Scope, Where
-from .step_choice import Steps
+from .step_choice import Steps, find_steps
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,14 @@ def parts_of(scope: Scope, steps: Steps | None, ranks: Mapping[int, int]) -> tup
         title = f"rank {ranks[number]}" if number in ranks else f"process {plain(pids[number].pid)}"
         parts.append(RankPart(replace(scope, lanes=frozenset(lanes), where=where), number, title))
     return tuple(parts)
+
+
+def parts_in_one_file(scope: Scope) -> tuple[RankPart, ...]:
+    """Return the ranks of a trace of one file; none of several files, each of which is a rank."""
+    if len(scope.trace.indexes) != 1:
+        return ()
+    steps = find_steps(scope.trace, 0, scope.clocks, scope.steps or None)
+    return parts_of(replace(scope, source=0), steps, ranks_of_processes(scope.trace))
 
 
 def _processes_holding(scope: Scope, categories: Container[str]) -> set[int]:

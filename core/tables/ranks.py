@@ -21,7 +21,7 @@ from .devices import ranks_of_processes
 from .frame import Frame
 from .frame_columns import work_of
 from .groups import Groups, category_mask
-from .parts import RankPart, parts_of
+from .parts import RankPart, parts_in_one_file
 from .rank_groups import host_of_source
 from .scope import Scope
 from .skew import Skew, notes_on_ranks, skew, skew_of_parts
@@ -186,7 +186,7 @@ class RankFacts:
 def ranks(scope: Scope) -> Ranks:
     """Return what each rank of a scope did; a trace without ranks counts its files."""
     trace = scope.trace
-    parts = _parts(scope)
+    parts = parts_in_one_file(scope)
     if len(parts) > 1:
         return _ranks_in_one_file(scope, parts)
     own = trace.alignment.ranks
@@ -218,14 +218,6 @@ def ranks(scope: Scope) -> Ranks:
     missing = Capture("", members).missing if len(members) > 1 else ()
     result = compared_ranks(scope.text, facts, waiting, missing, trace.alignment.text)
     return replace(result, numbered=any(member.numbered for member in members))
-
-
-def _parts(scope: Scope) -> tuple[RankPart, ...]:
-    """Return the ranks of a trace of one file; none of several files, each of which is a rank."""
-    if len(scope.trace.indexes) != 1:
-        return ()
-    steps = find_steps(scope.trace, 0, scope.clocks, scope.steps or None)
-    return parts_of(replace(scope, source=0), steps, ranks_of_processes(scope.trace))
 
 
 def _ranks_in_one_file(scope: Scope, parts: Sequence[RankPart]) -> Ranks:

@@ -9,6 +9,7 @@ import pytest
 
 from tests.corpus import CORPUS, needs_corpus
 from tests.events import Event, complete, index_of, metadata
+from tracelane.core.base.errors import TracelaneError
 from tracelane.core.base.kineto import GROUPS, RUNTIME
 from tracelane.core.base.slice_kinds import SliceKind, slice_kind
 from tracelane.core.index.flex import WORK as FLEX_WORK
@@ -111,7 +112,7 @@ def test_everybody_says_the_same_of_every_lane(path: str, corpus_cache: Path) ->
     """
     try:
         trace = open_trace(CORPUS / path, index_dir=corpus_cache)
-    except Exception as error:  # files that are no traces are other tests' matter
+    except TracelaneError as error:  # files that are no traces are other tests' matter
         pytest.skip(str(error))
     index = trace.indexes[0]
     categories: list[set[str]] = [set() for _ in trace.lanes]

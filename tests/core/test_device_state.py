@@ -1,0 +1,184 @@
+"""Each moment of a device has one state, and waiting for a peer is told apart only where it is certain."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.corpus import CORPUS, needs_corpus
+from tests.events import complete
+from tests.rank_files import REDUCE
+from tracelane.core.base.clock import Clocks
+from tracelane.core.base.errors import TracelaneError
+from tracelane.core.base.intervals import merge
+from tracelane.core.sql.query import run_query
+from tracelane.core.tables.breakdown import analyse_breakdown
+from tracelane.core.tables.device_state import (
+    CAUSES,
+    PRECEDENCE,
+    DeviceState,
+    device_states,
+    flattened,
+    looked_at,
+)
+from tracelane.core.tables.frame_columns import work_of
+from tracelane.core.tables.scope import Scope
+from tracelane.core.trace import Trace, open_trace
+
+DLRM = "multirank/dlrm_8gpu_ranks0-3"
+US = 1000
+LATE = {0: 0, 1: 250, 2: 100}
+"""How many µs after the first each rank comes to every collective; all end 400 µs after the first came."""
+
+
+def open_ranks(
+    folder: Path, ranks: int, world: int | None, size: int | None = None, copy: bool = False
+) -> Trace:
+    """Return a trace of so many ranks: in each of 20 steps of 1,000 µs a collective of 400 µs, then 100 µs of
+    computing; with `copy` a copy on another stream in the collective's first 50 µs.
+    """
+    for rank in range(ranks):
+        more = {} if size is None else {"Group size": size}
+        events = []
+        for at in range(1000, 21_000, 1000):
+            events.append(
+                complete(at - 20, 980, f"ProfilerStep#{at // 1000}", "user_annotation", pid=9, tid=9)
+            )
+            late = LATE[rank]
+            args = {"Process Group Name": "0", "Collective name": "allreduce", **more}
+            events.append(complete(at + late, 400 - late, REDUCE, "kernel", pid=0, tid=7, args=args))
+            events.append(complete(at + 500, 100, "gemm", "kernel", pid=0, tid=7))
+            if copy:
+                events.append(complete(at, 50, "Memcpy HtoD", "gpu_memcpy", pid=0, tid=8))
+        info = {"rank": rank} | ({} if world is None else {"world_size": world})
+        text = json.dumps({"distributedInfo": info, "traceEvents": events})
+        (folder / f"rank{rank}.json").write_text(text)
+    paths = sorted(folder.glob("rank*.json"))
+    return open_trace(paths, index_dir=folder / "index")
+
+
+def us(states: tuple[DeviceState, ...]) -> list[dict[str, int]]:
+    """Return the µs of each device in each state it was in, but idle."""
+    return [{name: ns // US for name, ns in one.ns.items() if ns and name != "idle"} for one in states]
+
+
+def scope_of(trace: Trace) -> Scope:
+    return Scope(trace, clocks=trace.clocks)
+
+
+def opened(path: str, cache: Path) -> Trace:
+    where = CORPUS / path
+    return open_trace(sorted(where.glob("*")) if where.is_dir() else where, index_dir=cache)
+
+
+@pytest.mark.parametrize(
+    ("world", "size", "split"),
+    [
+        (3, None, "collective_moving"),  # all of the world's files are open
+        (None, 3, "collective_moving"),  # all members of the group are there
+        (8, 3, "collective_moving"),  # a group of three within a larger world
+        (8, None, "collective_unsplit"),
+        (None, 8, "collective_unsplit"),
+        (3, 8, "collective_unsplit"),
+        (None, None, "collective_unsplit"),  # nothing says how many there are
+    ],
+)
+def test_what_follows_waiting(world: int | None, size: int | None, split: str, tmp_path: Path) -> None:
+    """A rank waits from its start to the last one's; then it moves data where all members' files are open."""
+    trace = open_ranks(tmp_path, 3, world, size)
+    waits = [250, 0, 150]
+    assert us(device_states(scope_of(trace))) == [
+        {"compute": 2000, split: 20 * 150} | ({"collective_waiting": 20 * wait} if wait else {})
+        for wait in waits
+    ]
+
+
+def test_nothing_is_split_for_a_single_rank(tmp_path: Path) -> None:
+    """One rank of three tells nothing of the others, though its file says that there are some."""
+    trace = open_ranks(tmp_path, 1, 3, 3)
+    assert us(device_states(scope_of(trace))) == [{"compute": 2000, "collective_unsplit": 20 * 400}]
+
+
+def test_nothing_is_split_on_clocks_set_by_hand(tmp_path: Path) -> None:
+    """Once a rank's clock is moved, who waited for whom is not certain any longer."""
+    trace = open_ranks(tmp_path, 3, 3)
+    moved = Clocks({(1, ""): trace.clocks.offset(1) + 90 * US})
+    states = us(device_states(Scope(trace, clocks=moved)))
+    assert all("collective_waiting" not in one and "collective_moving" not in one for one in states)
+
+
+def test_a_copy_while_waiting_is_busy(tmp_path: Path) -> None:
+    """What else the device does counts before waiting, so that waiting is never busy."""
+    (first, *_) = device_states(scope_of(open_ranks(tmp_path, 3, 3, copy=True)))
+    assert first.ns["copy"] == 20 * 50 * US and first.ns["collective_waiting"] == 20 * 200 * US
+    assert first.busy_ns == 20 * (50 + 150 + 100) * US
+
+
+@needs_corpus
+def test_dlrms_ranks_wait(corpus_cache: Path) -> None:
+    """With four of eight ranks the waits are those of `ranks`, and what follows is not split."""
+    trace = opened(DLRM, corpus_cache)
+    states = device_states(scope_of(trace))
+    assert [one.ns["collective_waiting"] // US for one in states] == [2313, 7852, 32, 6293]
+    assert all(one.ns["collective_unsplit"] and not one.ns["collective_moving"] for one in states)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_each_moment_has_the_first_state(seed: int) -> None:
+    """The states are those of a loop over every ns, whatever overlaps, touches or has no length."""
+    pick = random.Random(seed)
+    low, high = pick.choice([(0, 60), (10, 45), (30, 30)])
+    spans = [
+        [(start := pick.randrange(60), start + pick.randrange(12)) for _ in range(pick.randrange(6))]
+        for _ in range(3)
+    ]
+    layers = [merge(*(np.array(side, np.int64) for side in zip(*one))) for one in spans if one]
+    spans = [one for one in spans if one]
+    edges, states = flattened(layers, (low, high))
+    expected = [
+        next((n for n, one in enumerate(spans) if any(a <= at < b for a, b in one)), len(spans))
+        for at in range(low, high)
+    ]
+    assert np.repeat(states, np.diff(edges)).tolist() == expected
+    assert (edges[0], edges[-1]) == (low, high) and (states[1:] != states[:-1]).all()
+
+
+TRACES = sorted(path.relative_to(CORPUS).as_posix() for path in CORPUS.glob("*/*.json*"))
+
+
+@needs_corpus
+@pytest.mark.parametrize("path", [*TRACES, DLRM])
+def test_states_add_up(path: str, corpus_cache: Path) -> None:
+    """On every real trace the states fill the time looked at, and what is not idle is the union of the work
+    in it; the table and SQL have the same.
+    """
+    try:
+        trace = opened(path, corpus_cache)
+    except TracelaneError as error:  # files that are no traces are other tests' matter
+        pytest.skip(str(error))
+    scope = scope_of(trace)
+    low, high = looked_at(scope)
+    states = device_states(scope)
+    working = {one.first_device.device: one for one in work_of(scope).by("device_row")}
+    for one in states:
+        work = working[one.device.device]
+        covered = work.union(~work.is_type("sync")).clipped(low, high).length
+        assert sum(one.ns.values()) == one.of_ns == high - low
+        assert one.of_ns - one.ns["idle"] == covered
+    table = analyse_breakdown(scope)["states"]
+    for name in PRECEDENCE:
+        assert table[f"{name}_ns"].tolist() == [one.ns[name] for one in states]
+    with run_query(
+        trace, "select state, cause, sum(dur) from device_states group by 1, 2", "sqlite"
+    ) as answer:
+        in_sql = {(state, cause or ""): ns for state, cause, ns in answer.rows}
+    times: Counter[tuple[str, str]] = Counter()
+    for one in states:
+        for state, cause, ns in zip(one.states.tolist(), one.causes.tolist(), np.diff(one.edges).tolist()):
+            times[PRECEDENCE[state], CAUSES[cause]] += ns
+    assert in_sql == dict(times)
