@@ -45,7 +45,7 @@ class AnalysisMethods:
     def kernels(
         self,
         *,
-        by: Literal["name", "short", "stream", "type", "kind", "step"] = "name",
+        by: Literal["name", "short", "stream", "type", "kind", "step", "op", "module", "annotation"] = "name",
         group_by: str = "",
         column: Sequence[str] = (),
         runs: str = "",

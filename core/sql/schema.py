@@ -47,7 +47,15 @@ USES = {
     "rank": (),
 }
 """Column of `slices` -> the arrays that it is computed from."""
-KERNEL_VIEW = {"device": "d.text", "stream": "t.text", "type": "k.text"}
+KERNEL_VIEW = {
+    "device": "d.text",
+    "stream": "t.text",
+    "type": "k.text",
+    "op_id": "nullif(b.op, -1) + {base}",
+    "op": "po.text",
+    "module": "pm.text",
+    "annotation": "pa.text",
+}
 LAUNCH_VIEW = {"kernel": "CAST(b.kernel AS BIGINT) + {base}", "delay": "b.delay", "via": "v.text"}
 VIEWS: Mapping[str, tuple[str, ...]] = {
     "slices": tuple(SLICE_VIEW),
@@ -70,5 +78,10 @@ BY_NUMBER = (
     "streams",
     "types",
     "vias",
+    "op_names",
+    "module_names",
+    "annotation_names",
+    "names_of_states",
+    "causes",
 )
 """Tables that are looked up by their column `number` begin with these."""

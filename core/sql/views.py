@@ -28,7 +28,8 @@ from ..query.views import Lane
 from ..read.promoted import PROMOTED, Kind
 from ..tables.attribution import WorkBySteps, steps_of_slices
 from ..tables.device_state import CAUSES, PRECEDENCE, device_states
-from ..tables.frame_columns import work_of
+from ..tables.frame import Frame
+from ..tables.frame_columns import MODULE, work_of
 from ..tables.kinds import KERNEL_TYPES
 from ..tables.scope import Scope
 from ..tables.slice_table import SOURCE_BITS
@@ -138,7 +139,7 @@ class QueryTables:
                 self._lookup(join, source, index)
             clauses = [JOINS[join].format(source=source) for join in joins]
             if texts is not None:
-                clauses += self._more_joins(view, columns)
+                clauses += [join.format(source=source) for join in self._more_joins(view, columns)]
             selects.append(f"SELECT {', '.join(expressions)} FROM {base} b {' '.join(clauses)}")
         return " UNION ALL ".join(selects) if selects else self._nothing(view, columns)
 
@@ -148,21 +149,9 @@ class QueryTables:
         return expression.format(base=source << SOURCE_BITS, rank=number)
 
     def _nothing(self, view: str, columns: Sequence[str]) -> str:
-        texts = {
-            "name",
-            "short_name",
-            "category",
-            "slice_kind",
-            "lane",
-            "process",
-            "pid",
-            "tid",
-            "role",
-            "step",
-        }
-        texts |= {"device", "stream", "type", "via"}
+        numbers = {"id", "ts", "dur", "self", "depth", "rank", "op_id", "kernel", "delay"}
         kinds = [
-            f"CAST(NULL AS {'VARCHAR' if key in texts else 'BIGINT'}) AS {quoted_name(key)}"
+            f"CAST(NULL AS {'BIGINT' if key in numbers else 'VARCHAR'}) AS {quoted_name(key)}"
             for key in columns
         ]
         return f"SELECT {', '.join(kinds)} WHERE 1 = 0"
@@ -282,11 +271,26 @@ class QueryTables:
                 "device": rows.device_row,
                 "stream": rows.stream,
                 "type": rows.type.astype(np.int64),
+                **self._launching(rows, columns),
             }
         self.tables["devices"] = _numbered(work.device.texts)
         self.tables["streams"] = _numbered(work.streams)
         self.tables["types"] = _numbered(KERNEL_TYPES)
         return self._slice_view("kernels", KERNEL_VIEW)
+
+    def _launching(self, rows: Frame, columns: Sequence[str]) -> ArrayTable:
+        """Return what launched each row: the event of the op, and numbers of names; -1 for none."""
+        arrays: dict[str, AnyArray] = {}
+        source, index = rows.source_number, rows.index
+        if "op_id" in columns:
+            ordinals = np.append(index.column("slices.ordinal").astype(np.int64), -1)
+            arrays["op"] = ordinals[rows.op_at]
+        for key in ("op", "module", "annotation"):
+            if key in columns:
+                words = rows.names_of(f"{key}_at", lambda text: text.removeprefix(MODULE))
+                arrays[f"{key}_name"] = np.where(getattr(rows, f"{key}_at") < 0, -1, words.codes)
+                self.tables[f"{key}_names_{source}"] = _numbered(words.texts)
+        return arrays
 
     def _launches(self) -> str:
         columns = self._needed("launches")
@@ -314,6 +318,9 @@ class QueryTables:
             "device": "LEFT JOIN devices d ON d.number = b.device",
             "stream": "LEFT JOIN streams t ON t.number = b.stream",
             "type": "LEFT JOIN types k ON k.number = b.type",
+            "op": "LEFT JOIN op_names_{source} po ON po.number = b.op_name",
+            "module": "LEFT JOIN module_names_{source} pm ON pm.number = b.module_name",
+            "annotation": "LEFT JOIN annotation_names_{source} pa ON pa.number = b.annotation_name",
             "via": "LEFT JOIN vias v ON v.number = b.via",
         }
         return (join for key, join in joins.items() if key in columns and key in VIEWS[view])

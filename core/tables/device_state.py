@@ -32,8 +32,9 @@ from ..index.store import Index
 from .attribution import work_by_steps
 from .devices import Device, devices
 from .frame import Frame, WorkDevice
-from .frame_columns import GAP_CLASSES, KERNEL_WAIT_NS, promoted_values, work_of
+from .frame_columns import GAP_CLASSES, KERNEL_WAIT_NS, work_of
 from .metrics import ratio
+from .op_events import promoted_of
 from .parts import parts_in_one_file
 from .schema import Column, TableSchema
 from .scope import Scope
@@ -180,8 +181,7 @@ class Peers:
         else:
             own = np.empty(0, np.int64)
         positions = skew.positions[own].astype(np.uint32)
-        sizes, known = promoted_values(index, "collective_size", positions)
-        sizes = np.where(known, sizes, _world_size(index))
+        sizes = promoted_of(index, "collective_size", positions, _world_size(index))
         collective = who.collective[own]
         is_whole = (sizes > 0) & (who.sizes[collective] >= sizes)
         return positions, skew.starts[own], skew.starts[own] + skew.waits[own], skew.ends[own], is_whole

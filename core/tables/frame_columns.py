@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from ..base.arrays import I64, AnyArray
-from ..base.kineto import work_of_categories
+from ..base.kineto import ANNOTATIONS, GROUPS, OPS, STEP, work_of_categories
 from ..base.short_names import short_names
 from ..index.flex import flex_work, is_flex
+from ..index.format import NONE
 from ..index.store import Index
 from ..query.promoted_terms import argument_values
 from .devices import (
@@ -27,10 +28,15 @@ from .frame import ColumnMakers, Frame, Words, WorkDevice
 from .groups import category_mask, concatenated, dense
 from .op_events import promoted_of
 from .scope import Scope
+from .slices import nearest_around
 
+MODULE = "nn.Module: "
+"""How the names of PyTorch's modules begin among Python's frames."""
 KindRule: TypeAlias = Callable[[Index, AnyArray, AnyArray], AnyArray]
 """(index, names, categories) -> indexes into KERNEL_TYPES; 255 for slices of no type."""
 
+OUTSIDE_ANY, NOT_IN_FILE = "launched outside any {}", "launch not in the file"
+"""What launched work that no operator (module, annotation) did, and work whose launch is not known."""
 NEVER = np.iinfo(np.int64).min
 """The `reach` of the first work on its stream."""
 GAP_CLASSES = ("host_wait", "kernel_wait", "other")
@@ -83,6 +89,10 @@ def _of_calls(value: Callable[[Frame], I64]) -> Callable[[Frame], AnyArray]:
     return lambda work: work.from_parts(of_source)
 
 
+def _or_none(positions: AnyArray) -> I64:
+    return np.where(positions == NONE, -1, positions.astype(np.int64))
+
+
 def _is_doubtful(part: Frame) -> AnyArray:
     launches = part.scope.trace.launches(part.source_number)
     return np.append(launches.ambiguous, False)[launches.rows_of(part.position)]
@@ -121,6 +131,46 @@ def row_arguments(work: Frame, key: str) -> list[Any]:
     return list(work.from_parts(values, "device_row"))
 
 
+def _launched_in(members: Callable[[Index], I64]) -> Callable[[Frame], AnyArray]:
+    """Make a column of the innermost of some slices of the host that launched each row, -1 for none."""
+
+    def of_source(part: Frame) -> AnyArray:
+        around = np.full(len(part), -1, np.int64)
+        known = np.flatnonzero(part.launched >= 0)
+        nearest = nearest_around(part.index, part.launched[known], members(part.index), itself=True)
+        around[known] = np.where(nearest == NONE, -1, nearest)
+        return around
+
+    return lambda work: work.from_parts(of_source)
+
+
+def _of_categories(categories: Container[str]) -> Callable[[Index], I64]:
+    return lambda index: np.flatnonzero(category_mask(index, categories)[index.column("slices.category")])
+
+
+def _named_modules(index: Index) -> I64:
+    numbers = np.array(index.string_numbers(MODULE, prefix=True), np.uint32)
+    frames = _of_categories(GROUPS["python"])(index)
+    return frames[np.isin(index.column("slices.name")[frames], numbers)]
+
+
+def _annotations(index: Index) -> I64:
+    numbers = np.array(index.string_numbers(STEP, prefix=True), np.uint32)
+    notes = _of_categories(ANNOTATIONS)(index)
+    return notes[~np.isin(index.column("slices.name")[notes], numbers)]
+
+
+def launching(work: Frame, key: str) -> Words:
+    """Return the name of the "op", "module" or "annotation" that launched each row; where there is none it
+    says whether that is known.
+    """
+    at = getattr(work, f"{key}_at")
+    words = work.names_of(f"{key}_at", lambda text: text.removeprefix(MODULE))
+    outside, unknown = len(words.texts), len(words.texts) + 1
+    codes = np.where(at >= 0, words.codes, np.where(work.launched >= 0, outside, unknown))
+    return Words(codes, [*words.texts, OUTSIDE_ANY.format(key), NOT_IN_FILE])
+
+
 GIVEN = ("position", "start", "end", "name_number", "category", "device_row", "stream")
 """What is gathered: numbers of names and categories in the index, rows of `devices` and `streams`."""
 COLUMNS: dict[str, Callable[[Frame], Any]] = {
@@ -147,6 +197,17 @@ COLUMNS: dict[str, Callable[[Frame], Any]] = {
     "is_doubtful": lambda work: work.from_parts(_is_doubtful),
     "call_start": _of_calls(lambda part: part.scope.starts(part.source_number, part.launch)),
     "call_ns": _of_calls(lambda part: part.index.duration(part.launch)),
+    # the call, else by its External id the operator, that launched it; the innermost operator, module of
+    # PyTorch and annotation (without the steps') in which that lies: positions, -1 for none
+    "launched": lambda work: work.from_parts(
+        lambda part: _or_none(part.scope.trace.launches(part.source_number).launches_at(part.position))
+    ),
+    "op_at": _launched_in(_of_categories(OPS)),
+    "module_at": _launched_in(_named_modules),
+    "annotation_at": _launched_in(_annotations),
+    "op": lambda work: launching(work, "op"),
+    "module": lambda work: launching(work, "module"),
+    "annotation": lambda work: launching(work, "annotation"),
     # order: when all that began before on the stream was done, NEVER for the first; the position of what then
     # ended last; how long the stream did nothing after that, and why, as an index into GAP_CLASSES
     "reach": _reach,

@@ -27,7 +27,7 @@ from .scope import Scope
 from .shape import Ask, Shape, flagged, n, ratio_of, same, share_of_all, statistic, text, total
 from .table import Table, Tables
 
-GroupBy: TypeAlias = Literal["name", "short", "stream", "type", "kind", "step"]
+GroupBy: TypeAlias = Literal["name", "short", "stream", "type", "kind", "step", "op", "module", "annotation"]
 
 KERNELS = Shape(
     "kernels",
@@ -48,7 +48,9 @@ KERNELS = Shape(
 )
 RUNS = 1000
 """How many runs are listed unless --limit says otherwise."""
-COLUMN_OF = {"name": "name", "short": "short", "type": "type_name", "kind": "kind_name"}
+COLUMN_OF = {"type": "type_name", "kind": "kind_name"}
+"""The columns that rows are made of, where they are not called as what `by` says."""
+COLUMNS_BY = ("name", "short", "type", "kind", "op", "module", "annotation")
 NO_TYPE = "other"
 OUTSIDE = "outside the steps"
 TITLES = {"stream": "Streams", "type": "Kernel types", "kind": "Kernel kinds", "step": "Kernels by step"}
@@ -84,8 +86,9 @@ def check_pattern(text: str) -> None:
 def kernels(
     scope: Scope, by: GroupBy | str = "name", rule: KindRule = kernel_types, arguments: Sequence[str] = ()
 ) -> Table:
-    """Return the device work of a scope by name, short name, stream, type, kind, step or argument (as
-    `arg:KEY`); most time first, with sum and mean of further arguments. Short names join no two names.
+    """Return the device work of a scope by name, short name, stream, type, kind, step, argument (as
+    `arg:KEY`) or by the op, module or annotation that launched it; most time first, with sum and mean of
+    further arguments. Short names join no two names.
 
     A step has the work that was launched in it, by window the part of all work that lies in its time on the
     host (steps that overlap share it); what no step has stands apart.
@@ -164,8 +167,8 @@ def argument_asks(work: Frame, key: str) -> dict[str, tuple[str, Ask]]:
 
 def _rows_of(work: Frame, by: str) -> Words:
     """Return what a row of the table is for each row of the work."""
-    if by in COLUMN_OF:
-        words: Words = getattr(work, COLUMN_OF[by])
+    if by in COLUMNS_BY:
+        words: Words = getattr(work, COLUMN_OF.get(by, by))
         return words
     if by == "stream":
         titles = [f"rank {one.rank} {one.title} stream" for one in work.devices]

@@ -9,10 +9,10 @@ import numpy as np
 
 from ..base.arrays import I64
 from ..base.errors import UsageError
+from .frame_columns import MODULE
 from .op_events import ANNOTATION, OP, PYTHON, OpEvents, climbed, frames_of, joined, promoted_of
 
 EVALUATE = "autograd::engine::evaluate_function: "
-MODULE = "nn.Module: "
 FRAMES = ";"
 """Between frames, nearest first, as the profiler itself writes stacks."""
 AUTOGRAD_FRAMES = (("autograd/__init__", ("backward", "_make_grads")), ("torch/tensor", ("backward",)))

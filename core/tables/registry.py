@@ -250,9 +250,9 @@ ANALYSES = (
             Option(
                 "by",
                 "What a row is. short: the shortest names that differ, also in JSON; kind: GEMM, "
-                "attention, copy …; step: the step that launched the work.",
+                "attention, copy …; step, op, module, annotation: the innermost that launched the work.",
                 "name",
-                ("name", "short", "stream", "type", "kind", "step"),
+                ("name", "short", "stream", "type", "kind", "step", "op", "module", "annotation"),
             ),
             Option(
                 "group_by",
