@@ -102,7 +102,12 @@ def test_both_engines_answer_alike(name: str, corpus_cache: Path) -> None:
     """The twenty questions, and every column of every view, have equal rows in both engines."""
     path = sorted(CORPUS.glob(name))[0]
     trace = open_trace(path, index_dir=corpus_cache)
-    orders = {"flows": "source, target, category", "launches": "id, kernel", "steps": "number"}
+    orders = {
+        "flows": "source, target, category",
+        "launches": "id, kernel",
+        "steps": "number",
+        "device_states": "rank, device, ts",
+    }
     whole = [f"select * from {view} order by {orders.get(view, 'id, 2, 3, 4')} limit 3000" for view in VIEWS]
     for question in [*QUESTIONS, *whole]:
         lite, duck = (rows_of(trace, question, engine) for engine in ("sqlite", "duckdb"))
