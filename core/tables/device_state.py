@@ -79,20 +79,29 @@ class DeviceState:
         return self.of_ns - times["idle"] - times["collective_waiting"]
 
 
+TITLES = {
+    "compute": "compute",
+    "collective_moving": "moving",
+    "collective_unsplit": "not split",
+    "copy": "copy",
+    "collective_waiting": "waiting",
+    "idle": "idle",
+}
+"""The headings of the states: those of collectives without the word."""
 STATES = TableSchema(
     "states",
     "What devices did",
     (
         Column("rank", "rank", "id"),
         Column("label", "device", "text"),
-        *(Column(f"{name}_ns", name.replace("_", " "), "ns") for name in PRECEDENCE),
-        Column("busy_ns", "busy", "ns"),
         Column("busy_share", "busy %", "share"),
+        Column("busy_ns", "busy", "ns"),
         Column("of_ns", "of", "ns"),
+        *(Column(f"{name}_ns", title, "ns") for name, title in TITLES.items()),
         Column("start_ns", "from", "ns", moment=True, detail=True),
     ),
     keys=("rank", "label"),
-    chief=("label", "rank", "busy_share", "compute_ns", "collective_waiting_ns", "idle_ns"),
+    chief=("label", "rank", "busy_share", "idle_ns", "compute_ns", "collective_waiting_ns", "of_ns"),
 )
 
 

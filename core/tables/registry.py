@@ -232,8 +232,8 @@ ANALYSES = (
             TablePanel(
                 "time",
                 "Time",
-                "Show for each device how long it was busy, with what, and how long idle",
-                "devices",
+                "Show for each device how long it computed, copied, communicated, waited or was idle",
+                "states",
                 NO_WORK,
                 needs=("devices",),
             ),

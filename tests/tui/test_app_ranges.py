@@ -103,7 +103,7 @@ async def test_only_narrows_the_table(trace: Trace) -> None:
         ("tttt", "ops", "# of Calls"),
         ("ttttttt", "kernels", "Median"),
         ("5", "steps", "Wall"),
-        ("6", "time", "Kernel time"),
+        ("6", "time", "Busy %"),
         ("66", "idle", "Host wait"),
         ("666", "gaps", "In steps"),
         ("6666", "launches", "Delay"),

@@ -108,7 +108,7 @@ def columns_swatch(pane: TablePane):
 @pytest.mark.parametrize(
     ("panel", "expected"),
     [
-        ("time", ["Device", "Busy", "Idle", "Idle %"]),
+        ("time", ["Device", "Busy %", "Compute", "Idle"]),
         ("kernels", ["Name", "Total", "Share", "Count"]),
         ("idle", ["Stream", "Idle", "Host wait %", "Kernel wait %"]),
         ("gaps", ["Before it", "Ended by", "Idle", "Mostly"]),
