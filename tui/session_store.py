@@ -103,6 +103,10 @@ class SessionStore:
             )
         )
 
+    def source_is(self, source: SourceState) -> None:
+        """Know how far what was asked for is."""
+        self.dispatch(replace(self.now, source=source))
+
     def resume(self, prepared: Prepared) -> None:
         """Go on where the trace was left: with the views before, and the lanes that were computed."""
         self.dispatch(replace(self.now, history=prepared.history, computed_lanes=prepared.computed))
@@ -123,27 +127,6 @@ class SessionStore:
             history = self.now.history.left(before, together, monotonic())
             self.dispatch(replace(self.now, session=session, history=history, has_moved=True))
 
-    # -- what the controllers of files that are being read still call ---------------------------------------
-
-    @property
-    def state(self) -> SourceState:
-        """How far the trace is."""
-        return self.now.source
-
-    @state.setter
-    def state(self, source: SourceState) -> None:
-        self.dispatch(replace(self.now, source=source))
-
-    def set_session(self, session: Session) -> None:
-        """Change what is looked at."""
-        self.show(session)
-
-    def announce_sources(self) -> None:
-        """Do nothing: another trace is noticed."""
-
-    def announce_trace(self) -> None:
-        """Do nothing: another trace is noticed."""
-
     # -- what is there --------------------------------------------------------------------------------------
 
     @property
@@ -155,10 +138,6 @@ class SessionStore:
     def trace(self) -> Trace:
         """What is open."""
         return self.now.trace
-
-    @trace.setter
-    def trace(self, trace: Trace) -> None:
-        self.show_trace(trace, self.session)
 
     @property
     def history(self) -> History:
@@ -174,10 +153,6 @@ class SessionStore:
     def lane_lines(self) -> int:
         """Lines of the lane area."""
         return self.now.lane_lines
-
-    @lane_lines.setter
-    def lane_lines(self, lines: int) -> None:
-        self.dispatch(replace(self.now, lane_lines=lines))
 
     @property
     def left(self) -> Hits | None:

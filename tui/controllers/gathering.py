@@ -159,7 +159,7 @@ class GatheringController:
         self._prepared = prepared
 
     def _fail(self, error: Exception) -> None:
-        self.store.state = SourceState.FAILED
+        self.store.source_is(SourceState.FAILED)
         self.app.trouble = error
         self.app.exit()
 
@@ -181,8 +181,7 @@ class GatheringController:
             await self._show_lanes()
         else:
             layout, session = self.store.layout_now, replace(self.store.session, clocks=trace.clocks)
-            self.store.trace = trace
-            self.store.announce_sources()
+            self.store.show_trace(trace, self.store.session)
             if not self._moved:
                 fresh = view.first_session(trace, session.viewport.width)
                 session = replace(session, viewport=fresh.viewport, cursor=fresh.cursor)
@@ -205,7 +204,7 @@ class GatheringController:
         """Show the trace of all files in place of what was there of it."""
         trace, partial = prepared.trace, self.store.trace
         session = prepared.session or view.first_session(trace, self.store.session.viewport.width)
-        self.store.state = SourceState.READY
+        self.store.source_is(SourceState.READY)
         self.app.opening = None
         self.drawing.header, self.panels.hint = self.drawing.trace_header, self._hint_after
         self._timer.stop()
@@ -238,8 +237,7 @@ class GatheringController:
 
     def _take(self, session: Session) -> None:
         """Draw the trace on show anew, in this session."""
-        self.store.set_session(session)
-        self.store.announce_trace()
+        self.store.show(session)
         self.app.main.query_one(Minimap).show(self.store.trace, session)
         self.panels.panel_soon()
 
