@@ -185,8 +185,8 @@ def _text(row: Analysis, printed: Printout) -> str:
     from tracelane.tui.text.table import table_text
 
     first, *others = (table for table in printed.tables if table.is_drawn)
-    reasons = [panel.empty for panel in row.panels if panel.table == first.name]
-    empty = reasons[0] if reasons else "nothing in it"
+    own = [panel for panel in row.panels if panel.table == first.name] or row.panels
+    empty = own[0].empty if own else "nothing in it"
     texts = [table_text(first, printed.style, printed.order, printed.limit, sort=printed.sort, empty=empty)]
     for table in others:
         if len(table):
