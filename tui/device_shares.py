@@ -30,14 +30,15 @@ def device_shares(scope: Scope, most_slices: int = MOST_SLICES) -> list[DeviceSh
     Where devices have more slices than `most_slices`, shares are estimates from the index's prefix sums,
     which do not tell waiting for a peer from work.
     """
-    from tracelane.core.tables.device_state import device_states  # nothing of it is needed at the start
+    from tracelane.core.tables.device_state import device_states, looked_at  # nothing is needed at the start
     from tracelane.core.tables.devices import devices
     from tracelane.core.tables.frame_columns import work_of
 
     trace = scope.trace
     all_devices = devices(trace)
     if sum(trace.lanes[lane].slices for one in all_devices for lane in one.lanes) > most_slices:
-        return [_estimated(scope, one) for one in all_devices]
+        window = looked_at(scope)
+        return [_estimated(scope, one, window) for one in all_devices]
     has_ranks = bool(rank_titles(trace.members))
     states = {one.device.device: one for one in device_states(scope)}
     shares = [
@@ -64,13 +65,11 @@ def _of_ns(scope: Scope, looked_at_ns: int) -> int | None:
     return looked_at_ns if looked_at_ns < MOST_OF_SPAN * (end - start) else None
 
 
-def _estimated(scope: Scope, device: Device) -> DeviceShare:
-    """Return how busy a device is in the time looked at, as far as some thousand parts of it say: in each
-    part the work of its lanes adds up, at most to all of it.
+def _estimated(scope: Scope, device: Device, window: tuple[int, int]) -> DeviceShare:
+    """Return how busy a device is in a window, as far as some thousand parts of it say: in each part the work
+    of its lanes adds up, at most to all of it.
     """
-    from tracelane.core.tables.device_state import looked_at
-
-    trace, (start, end) = scope.trace, looked_at(scope)
+    trace, (start, end) = scope.trace, window
     edges = np.linspace(start, end, ESTIMATE_CELLS + 1).astype(np.int64)
     busy = np.zeros(ESTIMATE_CELLS, np.int64)
     for number in device.lanes:

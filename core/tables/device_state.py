@@ -28,11 +28,12 @@ import numpy as np
 
 from ..base.arrays import I64, U8, U32, AnyArray
 from ..base.intervals import EMPTY, Intervals, merge
+from ..index.flex import is_flex
 from ..index.store import Index
 from .attribution import work_by_steps
 from .devices import Device, devices
 from .frame import Frame, WorkDevice
-from .frame_columns import GAP_CLASSES, KERNEL_WAIT_NS, work_of
+from .frame_columns import GAP_CLASSES, gap_classes, work_of
 from .metrics import ratio
 from .op_events import promoted_of
 from .parts import parts_in_one_file
@@ -221,14 +222,8 @@ def _state_of(work: Frame, window: tuple[int, int], peers: Peers | None) -> Devi
     waiting, moving, unsplit = EMPTY, EMPTY, work.union(is_collective)
     if peers is not None and len(collectives):
         waiting, moving, unsplit = _split(collectives, *peers.of(work.source_number, work.index))
-    layers = (
-        work.union(work.is_type("compute")),
-        moving,
-        unsplit,
-        work.union(work.is_type("memory")),
-        waiting,
-    )
-    edges, states = flattened(layers, window)
+    computing, copying = (work.union(work.is_type(name)) for name in ("compute", "memory"))
+    edges, states = flattened((computing, moving, unsplit, copying, waiting), window)
     longest = int(work.position[int(np.argmax(work.dur))])
     return DeviceState(work.first_device, edges, states, _causes(work, edges, states), longest)
 
@@ -236,7 +231,8 @@ def _state_of(work: Frame, window: tuple[int, int], peers: Peers | None) -> Devi
 def _split(
     work: Frame, positions: U32, starts: I64, until: I64, ends: I64, is_whole: AnyArray
 ) -> tuple[Intervals, Intervals, Intervals]:
-    """Return when collectives wait, move data, and what of them is not split.
+    """Return when collectives wait, move data, and what of them is not split: also what no other rank has,
+    whatever waits beside it.
 
     What matched collectives say counts where slices of collectives run: FLEX has several for one.
     """
@@ -244,7 +240,8 @@ def _split(
     waiting = merge(starts, until).intersection(runs)
     moving = merge(until[is_whole], ends[is_whole]).intersection(runs)
     rest = merge(until[~is_whole], ends[~is_whole]).intersection(runs)
-    alone = runs.without(merge(starts, ends))
+    is_alone = ~np.isin(work.position, positions)
+    alone = runs.without(merge(starts, ends)) if is_flex(work.index) else work.union(is_alone)
     return waiting, moving, rest.union(alone)
 
 
@@ -277,7 +274,5 @@ def _causes(work: Frame, edges: I64, states: U8) -> U8:
     ended = at < len(by_start)
     rows = by_start[at[ended]]
     idle = idle[ended]
-    gaps = edges[idle + 1] - edges[idle]
-    is_late = (work.launch[rows] >= 0) & (work.call_start[rows] > edges[idle])
-    causes[idle] = np.where(is_late, 0, np.where(gaps < KERNEL_WAIT_NS, 1, 2))
+    causes[idle] = gap_classes(work[rows].plus(reach=edges[idle], gap=edges[idle + 1] - edges[idle]))
     return causes

@@ -37,15 +37,26 @@ LATE = {0: 0, 1: 250, 2: 100}
 
 
 def open_ranks(
-    folder: Path, ranks: int, world: int | None, size: int | None = None, copy: bool = False
+    folder: Path,
+    ranks: int,
+    world: int | None,
+    size: int | None = None,
+    *,
+    copy: bool = False,
+    alone: bool = False,
 ) -> Trace:
     """Return a trace of so many ranks: in each of 20 steps of 1,000 µs a collective of 400 µs, then 100 µs of
-    computing; with `copy` a copy on another stream in the collective's first 50 µs.
+    computing; with `copy` a copy on another stream in the collective's first 50 µs, with `alone` another
+    collective of 200 µs beside it, which rank 0 alone has.
     """
     for rank in range(ranks):
         more = {} if size is None else {"Group size": size}
         events = []
         for at in range(1000, 21_000, 1000):
+            if alone and rank == 0:
+                group = {"Process Group Name": "1", "Collective name": "broadcast"}
+                own = "ncclDevKernel_Broadcast_RING_LL(x)"
+                events.append(complete(at + 20, 200, own, "kernel", pid=0, tid=9, args=group))
             events.append(
                 complete(at - 20, 980, f"ProfilerStep#{at // 1000}", "user_annotation", pid=9, tid=9)
             )
@@ -117,6 +128,14 @@ def test_a_copy_while_waiting_is_busy(tmp_path: Path) -> None:
     (first, *_) = device_states(scope_of(open_ranks(tmp_path, 3, 3, copy=True)))
     assert first.ns["copy"] == 20 * 50 * US and first.ns["collective_waiting"] == 20 * 200 * US
     assert first.busy_ns == 20 * (50 + 150 + 100) * US
+
+
+def test_a_collective_of_one_rank_alone_is_no_waiting(tmp_path: Path) -> None:
+    """What only one rank has in the files may move data while another collective of the device waits."""
+    trace = open_ranks(tmp_path, 3, 3, alone=True)
+    first, *others = us(device_states(scope_of(trace)))
+    assert first["collective_unsplit"] == 20 * 200 and first["collective_waiting"] == 20 * 50
+    assert all("collective_unsplit" not in one for one in others)
 
 
 @needs_corpus
