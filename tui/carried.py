@@ -32,7 +32,7 @@ class Carried:
     history: History
     clocks: Clocks  # with which the trace was opened
     files: tuple[str, ...]
-    logs: tuple[str, ...]
+    logs: tuple[tuple[str, LogOptions], ...]
     computed: frozenset[str]  # kinds of computed lanes
     selected: Mapping[Selectable, tuple[str, int] | None]  # name and start of what views have selected
     marks: Path | None  # where they are kept
@@ -96,20 +96,20 @@ def _on(before: Carried, session: Session, trace: Trace) -> Session | None:
 
 
 def with_logs_of(before: Carried, trace: Trace) -> Trace:
-    """Return the trace with the logs that were laid over it before, each with the clock proposed for it."""
+    """Return the trace with the logs that were laid over it before, as the user said of each."""
     if not before.logs:
         return trace
     from tracelane.core.logs.opening import with_log
 
-    there = {Path(log).absolute() for log in _logs(trace)}
-    for log in before.logs:
+    there = {Path(log).absolute() for log, _ in _logs(trace)}
+    for log, options in before.logs:
         if Path(log).absolute() not in there:
-            trace = with_log(trace, log, LogOptions())
+            trace = with_log(trace, log, options)
     return trace
 
 
-def _logs(trace: Trace) -> tuple[str, ...]:
-    return tuple(one.log.path for one in trace.placed) if isinstance(trace, Overlay) else ()
+def _logs(trace: Trace) -> tuple[tuple[str, LogOptions], ...]:
+    return tuple((one.log.path, one.options) for one in trace.placed) if isinstance(trace, Overlay) else ()
 
 
 def _files(trace: Trace) -> tuple[str, ...]:

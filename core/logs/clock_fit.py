@@ -3,13 +3,18 @@
 A log says neither its zone nor its device's process. The zone is taken from the offsets that make the
 log overlap the trace; the lag is where the device-busy time of the trace, averaged over each sample's
 own interval, correlates best with what the log says of the card's activity. Nothing here changes a
-clock: it is a proposal with reasons.
+clock: it is a proposal with reasons, and with a verdict on whether the log is of this run at all.
+
+One host writes trace and log, by one clock. So a lag of two seconds at most is looked for first, and taken
+if the activity agrees about as well there as anywhere; a log whose clock would have to be further off is
+probably another run's, since runs of one program look alike.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 import numpy as np
 
@@ -20,14 +25,38 @@ from .log import TelemetryLog
 from .series import Series
 from .stamps import SECOND, StampKind
 
-QUARTER = 900
+HALF_HOURS = (
+    -9.5,
+    -4.5,
+    -3.5,
+    -2.5,
+    3.5,
+    4.5,
+    5.5,
+    5.75,
+    6.5,
+    8.5,
+    8.75,
+    9.5,
+    9.75,
+    10.5,
+    11.5,
+    12.75,
+    13.75,
+)
 ZONES = tuple(
     sorted(
-        (q * QUARTER for q in range(-12 * 4, 14 * 4 + 1) if q % 4 != 1),  # whole, half, three-quarter hours
+        (round(hours * 3600) for hours in (*range(-12, 15), *HALF_HOURS)),
         key=lambda s: (0 if s % 3600 == 0 else 1 if s % 1800 == 0 else 2, abs(s)),
     )
 )
-"""Offsets of time zones from UTC in seconds, the usual ones first (no zone is a quarter past the hour)."""
+"""The offsets from UTC, in seconds, that the zone database has for any place since 2000, usual ones first.
+Others are no time zone: trying them would let a log of another run seem to overlap the trace.
+"""
+SAME_CLOCK = 2 * SECOND
+"""Clocks of one host agree within this; aiu-smi truncates its stamps to whole seconds."""
+SAME_RUN = 60 * SECOND
+"""A clock further off than this is another run's."""
 MOST_LAG = 450 * SECOND
 """Clocks further apart than this are wrong or set to another zone; it is half the distance between the zones
 that are tried.
@@ -47,7 +76,19 @@ SAME = 0.05
 """Correlations this close to each other do not tell two lags (or cards) apart."""
 LEAST = 0.3
 """Below this correlation nothing was found."""
+CLEAR = 0.5
+"""A log whose stamps do not say the time of day is the trace's run from this correlation on."""
+ABOUT_AS_WELL = 0.25
+"""A lag of one host's clock is preferred to one that is further off unless that fits better by this much."""
 _SIGNALS = (ColumnKind.BUSY, ColumnKind.POWER, ColumnKind.BANDWIDTH, ColumnKind.COMPUTE)
+
+
+class FitVerdict(StrEnum):
+    """Whether a log is of the run that a trace is of."""
+
+    MATCHES = "matches"  # it overlaps the trace, at a lag of at most SAME_CLOCK or a given one: it is used
+    NEAR = "near"  # its lag is at most SAME_RUN, or its activity disagrees: proposed, used when told so
+    FOREIGN = "foreign"  # of another run: refused unless its lag is given
 
 
 @dataclass(frozen=True)
@@ -63,6 +104,8 @@ class Proposal:
     reason: str
     device_of: Mapping[str, str] = field(default_factory=dict)
     """Process key by the log's device."""
+    verdict: FitVerdict = FitVerdict.FOREIGN
+    """Whether the log is of this run; foreign until something speaks for it."""
 
     @property
     def shift_ns(self) -> int:
@@ -113,20 +156,22 @@ def propose(
     span = log.span
     if span is None:
         return Proposal(0, 0.0, 0.0, "the log has no rows")
-    if zone_s is None:
-        zones, zone_reason = _zones(log, span, window, host_offset_s)
-    else:
-        zones, zone_reason = [zone_s * SECOND], f"its zone is given as {_hours(zone_s * SECOND)}"
+    zones = (
+        _zones(log, span, window, host_offset_s)
+        if zone_s is None
+        else _Zones([zone_s * SECOND], f"its zone is given as {_hours(zone_s * SECOND)}")
+    )
     devices, processes = list(log.devices), list(busy)
     times = {process: BusyTime.of(*busy[process]) for process in processes}
     activities = {device: _activities(log, device) for device in devices}
     interval = log.interval_ns or SECOND
     comparisons = _comparisons(activities, times, window, interval)
-    peaks = [(zone, _best_peak(comparisons, zone, interval)) for zone in zones]
+    peaks = [(zone, _best_peak(comparisons, zone, interval)) for zone in zones.offsets]
     best_score = max(_score(peak) for _, peak in peaks)
     # The usual zone where correlations do not tell.
     zone, peak = next(item for item in peaks if _score(item[1]) >= best_score - SAME)
-    reasons = [zone_reason if len(zones) == 1 else f"{zone_reason}, of which {_hours(zone)} fits best"]
+    only = len(zones.offsets) == 1
+    reasons = [zones.reason if only else f"{zones.reason}, of which {_hours(zone)} fits best"]
     correlation: dict[tuple[str, str], float] = {}
     if peak is None or peak.score < LEAST:
         lag, confidence = _nearest_lag(span, window, zone), 0.1
@@ -137,16 +182,40 @@ def propose(
         reasons.append(words)
         correlation = _correlations(activities, times, zone + lag, peak, interval)
     others = [_score(other) for at, other in peaks if at != zone]
-    if others and max(others) > _score(peak) - 2 * SAME:
+    ambiguous = bool(others) and max(others) > _score(peak) - 2 * SAME
+    if ambiguous:
         confidence = min(confidence, max(0.0, _score(peak) - max(others)))
         reasons.append("ambiguous: another zone fits as well")
-    if zone_reason.startswith("no time zone"):
-        confidence = 0.0
     device_of, mapped = _mapping(devices, processes, correlation)
     if mapped:
         reasons.append(mapped)
+    overlaps = span[0] - zone - lag < window[1] and span[1] - zone - lag > window[0]
+    many = window[1] - window[0] >= ROWS_INSIDE * interval
+    doubts = {
+        "several zones fit, and none is given": ambiguous and zone != (host_offset_s or 0) * SECOND,
+        "its activity is not the trace's": peak is not None and peak.score < LEAST and many,
+        "nothing says when its own time began": zones.assumed and _score(peak) < CLEAR,
+    }
+    verdict, words = _verdict(lag, overlaps, [doubt for doubt, holds in doubts.items() if holds])
+    reasons += [words] if words else []
+    if verdict is FitVerdict.FOREIGN:
+        confidence = 0.0
     offset = zone // SECOND if zone % SECOND == 0 else zone / SECOND
-    return Proposal(offset, lag / SECOND, round(confidence, 3), "; ".join(reasons), device_of)
+    return Proposal(offset, lag / SECOND, round(confidence, 3), "; ".join(reasons), device_of, verdict)
+
+
+def _verdict(lag: int, overlaps: bool, doubts: Sequence[str]) -> tuple[FitVerdict, str]:
+    """Return whether the log is of the trace's run, and what speaks against it in words, empty if nothing."""
+    if not overlaps:
+        return FitVerdict.FOREIGN, "so log and trace do not overlap: it is another run's"
+    if abs(lag) > SAME_RUN:
+        return (
+            FitVerdict.FOREIGN,
+            f"clocks of one run do not differ by {abs(lag) / SECOND:.0f} s: it is another run's",
+        )
+    if abs(lag) > SAME_CLOCK:
+        return FitVerdict.NEAR, f"clocks of one host seldom differ by {abs(lag) / SECOND:.0f} s"
+    return (FitVerdict.NEAR, "; ".join(doubts)) if doubts else (FitVerdict.MATCHES, "")
 
 
 def _correlations(
@@ -254,8 +323,14 @@ def _peak(comparison: _Comparison, zone: int, interval: int) -> _Peak | None:
         return None
     lags = shifts - zone
     top = float(r.max())
+    one_clock = np.abs(lags) <= SAME_CLOCK
+    top_of_one_clock = float(r[one_clock].max()) if one_clock.any() else -1.0
+    if top_of_one_clock >= max(LEAST, top - ABOUT_AS_WELL):
+        top = top_of_one_clock
+    else:
+        one_clock = np.ones(len(lags), bool)
     # Of peaks that are as good, the one nearest zero: most often one clock serves both.
-    alike = lags[r >= top - SAME]
+    alike = lags[one_clock & (r >= top - SAME)]
     lag = int(alike[np.argmin(np.abs(alike))])
     around = _lobe(lags, r, lag, top) + max(3 * interval // 2, 2 * comparison.curve.step)
     elsewhere = np.where(np.abs(lags - lag) > around, r, -1.0)
@@ -283,6 +358,8 @@ def _refined(peak: _Peak, interval: int) -> tuple[int, float, str]:
     lags = peak.lag + np.arange(-reach, reach + 1, dtype=np.int64) * step
     if abs(peak.lag) <= reach * step:
         lags = np.unique(np.append(lags, 0))
+    if abs(peak.lag) <= SAME_CLOCK:
+        lags = lags[np.abs(lags) <= SAME_CLOCK]
     r = exact(comparison.activity, comparison.busy, zone + lags, comparison.curve.window, interval)
     r = np.nan_to_num(r, nan=-1.0)
     best = float(r.max())
@@ -301,16 +378,23 @@ def _refined(peak: _Peak, interval: int) -> tuple[int, float, str]:
     return lag, max(0.0, min(1.0, best - peak.rival)), words
 
 
+@dataclass(frozen=True)
+class _Zones:
+    """The offsets from UTC worth fitting, in ns, the most likely first, and why these."""
+
+    offsets: list[int]
+    reason: str
+    assumed: bool = False  # the log's time begins anywhere: that it begins with the trace is a guess
+
+
 def _zones(
     log: TelemetryLog, span: tuple[int, int], window: tuple[int, int], host_offset_s: int | None
-) -> tuple[list[int], str]:
-    """Return the offsets worth fitting, in ns, the most likely first, and why."""
+) -> _Zones:
     if log.stamps is StampKind.UTC:
-        return [0], "its stamps are UTC"
+        return _Zones([0], "its stamps are UTC")
     if log.stamps is StampKind.RELATIVE:
-        return [
-            span[0] - window[0]
-        ], "its stamps count from its own start, which is assumed to be the trace's"
+        why = "its stamps count from its own start, which is assumed to be the trace's"
+        return _Zones([span[0] - window[0]], why, assumed=True)
     candidates = [zone * SECOND for zone in ZONES]
     if host_offset_s is not None:
         candidates = [host_offset_s * SECOND, *(c for c in candidates if c != host_offset_s * SECOND)]
@@ -318,14 +402,17 @@ def _zones(
     if max(shares) > 0:
         close = [zone for zone, share in zip(candidates, shares) if share > 0]
         if len(close) == 1:
-            return close, f"{_hours(close[0])} is the only time zone at which log and trace overlap"
-        return close, f"{len(close)} time zones make log and trace overlap"
+            return _Zones(close, f"{_hours(close[0])} is the only time zone at which log and trace overlap")
+        return _Zones(close, f"{len(close)} time zones make log and trace overlap")
     distances = [_distance(span, window, zone) for zone in candidates]
     least = min(distances)
     nearest = candidates[distances.index(least)]
     if least <= MOST_LAG:
-        return [nearest], f"{_hours(nearest)} brings log and trace nearest, {least / SECOND:.0f} s apart"
-    return [nearest], f"no time zone makes log and trace overlap: the nearest leaves {least / SECOND:.0f} s"
+        return _Zones(
+            [nearest], f"{_hours(nearest)} brings log and trace nearest, {least / SECOND:.0f} s apart"
+        )
+    why = f"no time zone makes log and trace overlap: the nearest leaves {least / SECOND:.0f} s"
+    return _Zones([nearest], why)
 
 
 def _overlap(span: tuple[int, int], window: tuple[int, int], zone: int) -> float:

@@ -25,6 +25,7 @@ TELEMETRY_KERNELS = TableSchema(
     "Energy by kernel",
     (
         Column("device", "device", "text"),
+        Column("log", "log", "text"),
         Column("name", "name", "text"),
         Column("count", "count", "count"),
         Column("total_ns", "total", "ns"),
@@ -56,7 +57,9 @@ def kernels_table(
     intervals = sorted({card.interval_ns for card in cards if card.interval_ns})
     spacing = " and ".join(f"{interval / 1e6:.4g} ms" for interval in intervals)
     notes = (STATEMENT.format(interval=spacing),) if cards else (NO_CARDS,)
-    totals: dict[str, Value] = {"energy_j": float(np.sum(columns["energy_j"]))}
+    # Two logs of one device tell the same energy twice: it has no sum.
+    alone = len({card.device for card in cards}) == len(cards)
+    totals: dict[str, Value] = {"energy_j": float(np.sum(columns["energy_j"]))} if alone else {}
     scope = Scope(overlay.own, within, clocks=clocks).text
     return Table.from_arrays(TELEMETRY_KERNELS, scope, columns, totals=totals, notes=notes)
 
@@ -88,5 +91,5 @@ def _rows(overlay: Overlay, card: Card, span: tuple[int, int], clocks: Clocks) -
         listed.append((IDLE, 0, idle, energy.none_joules, np.nan))
     device, whole = overlay.device_name(card.device), energy.total_joules
     for name, count, total, joules, watts in listed:
-        values = (device, name, count, total, joules, watts, joules / whole if whole else np.nan)
+        values = (device, card.log, name, count, total, joules, watts, joules / whole if whole else np.nan)
         yield dict(zip((column.key for column in TELEMETRY_KERNELS.columns), values))

@@ -33,7 +33,7 @@ def align(wall: Wall, log: TelemetryLog, options: LogOptions) -> Proposal:
 
     Raises UsageError for a trace without wall time, an unknown zone, or a device that one of both has not.
     """
-    from .clock_fit import propose  # only here: without logs nothing of it is needed
+    from .clock_fit import FitVerdict, propose  # only here: without logs nothing of it is needed
 
     time = wall.time
     span = log.span
@@ -42,12 +42,8 @@ def align(wall: Wall, log: TelemetryLog, options: LogOptions) -> Proposal:
     proposal = propose(log, time.busy, time.window, host_offset(at), zone)
     if options.lag_s is not None:
         reason = f"{proposal.reason.partition('; ')[0]}; its lag is given"
-        proposal = replace(proposal, lag_s=options.lag_s, confidence=1.0, reason=reason)
-    if span and not (
-        span[0] + proposal.shift_ns < time.window[1] and span[1] + proposal.shift_ns > time.window[0]
-    ):
         proposal = replace(
-            proposal, confidence=0.0, reason=f"{proposal.reason}; so log and trace do not overlap"
+            proposal, lag_s=options.lag_s, confidence=1.0, reason=reason, verdict=FitVerdict.MATCHES
         )
     named = {
         card: _process(wall, card, pid) for card, pid in options.device_of.items() if card in log.devices
@@ -65,23 +61,34 @@ def _process(wall: Wall, card: str, pid: str) -> str:
     raise UsageError(f"{card}={pid}: no device of the trace has this pid; the pids are {known}")
 
 
-def open_overlay(trace: Trace, paths: Sequence[str | Path], options: LogOptions) -> Overlay:
-    """Read logs and add them to a trace as lanes, by the clock given or proposed.
+def place_logs(wall: Wall, paths: Sequence[str | Path], options: LogOptions) -> list[PlacedLog]:
+    """Read logs and return each with its clock, given or proposed, and its verdict.
 
     Each log shows the devices that the trace has, or all of them where the trace has none. Raises
     UnreadableError for what is no log, UsageError for a trace without wall time or a device that no log has.
     """
-    wall = Wall(trace)
     if wall.base is None:
         raise UsageError(wall.missing)
     logs = [open_log(path) for path in paths]
     check_cards(logs, options)
-    logs_with_clocks = []
+    placed = []
     for log in logs:
         proposal = align(wall, log, options)
         known = tuple(card for card in log.devices if card in proposal.device_of)
-        logs_with_clocks.append(PlacedLog(log, proposal, known or tuple(log.devices)))
-    return Overlay(trace, logs_with_clocks)
+        placed.append(PlacedLog(log, proposal, known or tuple(log.devices), options))
+    return placed
+
+
+def open_overlay(trace: Trace, paths: Sequence[str | Path], options: LogOptions) -> Overlay:
+    """Read logs and add them to a trace as lanes, by the clock given or proposed.
+
+    Raises as `place_logs` does, and UsageError for a log that may be of another run.
+    """
+    placed = place_logs(Wall(trace), paths, options)
+    for one in placed:
+        if not one.matches:
+            raise UsageError(one.refusal)
+    return Overlay(trace, placed)
 
 
 def with_log(trace: Trace, path: str | Path, options: LogOptions) -> Overlay:

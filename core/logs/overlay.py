@@ -37,15 +37,31 @@ class LogOptions:
 
 @dataclass(frozen=True)
 class PlacedLog:
-    """A log, its clock, and which of its devices are drawn."""
+    """A log, its clock, which of its devices are drawn, and what the user says about it."""
 
     log: TelemetryLog
     proposal: Proposal
     devices: tuple[str, ...]
+    options: LogOptions = LogOptions()
 
     @property
     def name(self) -> str:
         return Path(self.log.path).name
+
+    @property
+    def matches(self) -> bool:
+        """Whether the log is of the trace's run, as far as one can tell, or its lag is given."""
+        return self.proposal.verdict == "matches"
+
+    @property
+    def refusal(self) -> str:
+        """Return why the log is not used, and what lays it over the trace all the same."""
+        run = "may be of another run" if self.proposal.verdict == "near" else "is of another run"
+        ahead = f"by how much its clock runs ahead ({self.proposal.lag_s:.6g}s as it seems)"
+        return (
+            f"{self.log.path}: {run}: {self.proposal.reason}. To use it all the same, say {ahead}: "
+            "--smi-offset TIME, in a view :smi FILE SECONDS"
+        )
 
     def lag_s(self, clocks: Clocks, source: int) -> float:
         """Return by how much its clock runs ahead of the trace's, as nudged."""

@@ -26,6 +26,7 @@ TELEMETRY_STEPS = TableSchema(
     (
         Column("step", "step", "text"),
         Column("device", "device", "text"),
+        Column("log", "log", "text"),
         Column("start_ns", "start", "ns", moment=True),
         Column("duration_ns", "duration", "ns"),
         Column("power_mean_w", "mean W"),
@@ -59,6 +60,7 @@ class Card:
     """A device of the trace and what a log says of it, in trace time."""
 
     device: Device
+    log: str  # its file's name
     series: dict[ColumnKind, Series]
     interval_ns: int | None
 
@@ -101,9 +103,10 @@ def steps_table(
 def ranges_table(overlay: Overlay, ranges: Sequence[NamedRange], clocks: Clocks = NO_CLOCKS) -> Table:
     """Return a row per range and device: means weighted by time, energies of what samples cover."""
     cards = list(cards_of(overlay, clocks))
-    data: dict[str, list[float]] = {column.key: [] for column in TELEMETRY_STEPS.columns[2:]}
+    data: dict[str, list[float]] = {column.key: [] for column in TELEMETRY_STEPS.columns[3:]}
     labels: list[str] = []
     names: list[str] = []
+    logs: list[str] = []
     known = {named_range.source for named_range in ranges}
     for named_range in ranges:
         for card in cards:
@@ -113,6 +116,7 @@ def ranges_table(overlay: Overlay, ranges: Sequence[NamedRange], clocks: Clocks 
                 continue
             labels.append(named_range.label)
             names.append(overlay.device_name(card.device))
+            logs.append(card.log)
             for key, value in _row(card, named_range).items():
                 data[key].append(math.nan if value is None else value)
     columns: dict[str, AnyArray] = {
@@ -123,7 +127,7 @@ def ranges_table(overlay: Overlay, ranges: Sequence[NamedRange], clocks: Clocks 
     shortest = min((named_range.end - named_range.start for named_range in ranges), default=0)
     if intervals and ranges and shortest < max(intervals):
         notes.append(SAMPLED.format(interval=f"{max(intervals) / 1e6:.4g} ms"))
-    table: dict[str, AnyArray | list[str]] = {"step": labels, "device": names, **columns}
+    table: dict[str, AnyArray | list[str]] = {"step": labels, "device": names, "log": logs, **columns}
     totals = {"covered_rows": int((columns["coverage"] >= 1.0).sum())}
     return Table.from_arrays(TELEMETRY_STEPS, "whole trace", table, totals=totals, notes=tuple(notes))
 
@@ -158,6 +162,7 @@ def cards_of(overlay: Overlay, clocks: Clocks) -> Iterator[Card]:
                 series = {kind: one.log.first_of(name, kind) for kind in KINDS}
                 yield Card(
                     device,
+                    one.name,
                     {k: s.shifted(offset) for k, s in series.items() if s is not None},
                     one.log.interval_ns,
                 )

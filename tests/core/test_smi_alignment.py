@@ -6,6 +6,7 @@ import json
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo, available_timezones
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from tests.corpus import CORPUS, needs_corpus
 from tracelane.core.base.arrays import I64
-from tracelane.core.logs.clock_fit import Proposal, propose
+from tracelane.core.logs.clock_fit import ZONES, Proposal, propose
 from tracelane.core.logs.correlation import BusyTime
 from tracelane.core.logs.describe import describe
 from tracelane.core.logs.log import TelemetryLog, open_log
@@ -143,7 +144,73 @@ def test_long_logs_around_a_short_trace(tmp_path: Path, lag: float) -> None:
     proposal = propose(log, {"p": (starts[inside], ends[inside])}, window)
     assert proposal.utc_offset_s == 7200
     assert abs(proposal.lag_s - lag) <= 0.5
-    assert proposal.confidence > 0.3
+    assert proposal.verdict == {0.0: "matches", 0.4: "matches", -7.3: "near", 61.0: "foreign"}[lag]
+    assert proposal.confidence == 0 if lag == 61.0 else proposal.confidence > 0.3
+
+
+@needs_corpus
+@pairs
+@pytest.mark.parametrize(
+    ("skew", "verdict"),
+    [
+        (0.0, "matches"),
+        (1.2, "matches"),
+        (-14.0, "near"),
+        (50.0, "near"),
+        (-71.0, "foreign"),
+        (140.0, "foreign"),
+    ],
+)
+def test_the_further_the_clock_the_less_it_is_of_this_run(
+    pair: dict[str, Any], tmp_path: Path, skew: float, verdict: str
+) -> None:
+    """A log matches up to two seconds, is near up to a minute, and foreign beyond, in any zone."""
+    assert proposal_for(pair, restamped(pair, tmp_path, 19800, skew)).verdict == verdict
+
+
+@needs_corpus
+@pairs
+def test_logs_of_other_runs_are_foreign(pair: dict[str, Any]) -> None:
+    """Of all logs and traces of the corpus those match that were recorded together, and no others do."""
+    for other in PAIRS:
+        log = open_log(FOLDER / other["smi_log"])
+        assert (proposal_for(pair, log).verdict == "matches") == (other is pair)
+        if other is not pair:
+            assert proposal_for(pair, log).verdict == "foreign"
+            assert "another run" in proposal_for(pair, log).reason
+
+
+def test_a_zone_that_is_not_known_makes_a_log_near(tmp_path: Path) -> None:
+    """Where several zones fit the log is used if one is given or this host's, else proposed."""
+    starts = START + np.arange(0, 40, 2) * SECOND
+    log = log_with(tmp_path, [[1.0, 0.0] * (4 * 1800)], 1.0, first=-7200)
+    busy, window = {"p": (starts, starts + SECOND)}, (START, START + 40 * SECOND)
+    assert propose(log, busy, window).verdict == "matches"  # UTC, which a host without a zone has
+    assert propose(log, busy, window, host_offset_s=5 * 3600).verdict == "near"
+    assert propose(log, busy, window, host_offset_s=5 * 3600, zone_s=3600).verdict == "matches"
+
+
+def test_a_card_that_did_other_work_is_near(tmp_path: Path) -> None:
+    """A log at the time of the trace whose activity is not the trace's is not used by itself."""
+    starts, ends, _ = steps(2, 60)
+    other = np.random.default_rng(3).random(120).tolist()
+    log = log_with(tmp_path, [other], 0.5)
+    assert propose(log, {"p": (starts, ends)}, (START, START + 60 * SECOND)).verdict != "matches"
+
+
+def test_the_zones_are_those_of_the_zone_database() -> None:
+    """Every offset that a place has had since 2000 is tried, and no other."""
+    offsets = set()
+    for name in available_timezones():
+        zone = ZoneInfo(name)
+        for year in range(2000, 2027):
+            for month in (1, 7):
+                offset = datetime(year, month, 1, tzinfo=zone).utcoffset()
+                assert offset is not None
+                offsets.add(round(offset.total_seconds()))
+    if not offsets:
+        pytest.skip("this machine has no zone database")
+    assert set(ZONES) == {offset for offset in offsets if offset % 900 == 0}
 
 
 def test_many_zones_overlap(tmp_path: Path) -> None:

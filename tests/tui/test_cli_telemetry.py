@@ -12,6 +12,10 @@ from tests.corpus import CORPUS, needs_corpus
 from tests.events import complete
 from tests.json_tables import command_json
 from tracelane.core.demo.trace import write_demo
+from tracelane.core.logs.kernels import kernels_table
+from tracelane.core.logs.opening import open_overlay
+from tracelane.core.logs.overlay import LogOptions
+from tracelane.core.trace import open_trace
 from tracelane.tui.cli.main import main
 
 FOLDER = CORPUS / "aiu_smi"
@@ -180,3 +184,57 @@ def test_counters_of_the_trace_are_told_without_a_log(
     path.write_text(json.dumps({"traceEvents": events[:1]}))
     assert main(["telemetry", str(path)]) == 64
     assert "the trace has no counters" in capsys.readouterr().err
+
+
+def log_of_another_day(demo: Path, folder: Path) -> Path:
+    """Write the demo's log as recorded five days later: its runs look alike."""
+    lines = (demo / "aiu-smi.log").read_text().splitlines()
+    days = [
+        str(int(line.split()[1]) + 5) if line[:1] == " " and line.split()[0].isdigit() else ""
+        for line in lines
+    ]
+    path = folder / "other.log"
+    path.write_text(
+        "\n".join(line.replace(line.split()[1], day, 1) if day else line for line, day in zip(lines, days))
+    )
+    return path
+
+
+def test_a_log_of_another_run_is_no_fact(
+    demo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is described as such; sums over it are refused, and a report beside it leaves it out and says so."""
+    rank, cache = str(demo / "rank0.pt.trace.json"), ("--index-dir", str(tmp_path / "cache"))
+    other = log_of_another_day(demo, tmp_path)
+    (entry,) = command_json(capsys, "telemetry", rank, "--smi", str(other), *cache)["logs"]
+    assert (entry["verdict"], entry["confidence"]) == ("foreign", 0)
+    assert main(["telemetry", rank, "--smi", str(other), "--by", "step", *cache]) == 64
+    said = capsys.readouterr().err
+    assert "is of another run" in said and "--smi-offset" in said
+    assert main(["view", rank, "--print", "--smi", str(other), *cache]) == 64
+    capsys.readouterr()
+    alone = tmp_path / "alone"
+    alone.mkdir()
+    (alone / "rank0.pt.trace.json").write_bytes(Path(rank).read_bytes())
+    other.rename(alone / "aiu-smi.log")
+    assert main(["report", str(alone / "rank0.pt.trace.json"), *cache]) == 0
+    said = capsys.readouterr().out
+    assert "Left out: " in said and "is of another run" in said
+    assert "covers" not in said
+
+
+def test_two_logs_of_a_card_do_not_add_up(
+    demo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each row names its log, and energies that two logs tell of one device have no sum."""
+    rank, cache = str(demo / "rank0.pt.trace.json"), ("--index-dir", str(tmp_path / "cache"))
+    one, copy = demo / "aiu-smi.log", tmp_path / "copy.log"
+    copy.write_bytes(one.read_bytes())
+    for by in ("kernel", "step"):
+        rows = command_json(
+            capsys, "telemetry", rank, "--smi", str(one), "--smi", str(copy), "--by", by, *cache
+        )[f"{by}s"]
+        assert {row["log"] for row in rows} == {"aiu-smi.log", "copy.log"}
+    trace = open_trace([rank])
+    assert kernels_table(open_overlay(trace, [one], LogOptions())).totals["energy_j"]
+    assert "energy_j" not in kernels_table(open_overlay(trace, [one, copy], LogOptions())).totals

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -69,16 +69,14 @@ def report(
     chosen = Choice(ranks=opened.choice.ranks), Selection(step_name=opened.step_name)
     earlier = read_sides(sides, opened.index_options, *chosen, opened, smi.paths)
     scope = opened.scope()
-    overlay = _overlay(scope, smi)
+    telemetry = Telemetry.of(scope, smi)
     example = example_of(scope)
     here = summarise(scope, opened.title) if bundle or earlier else None
     text = report_text(
         scope,
         opened.title,
         saved_findings(replace(scope, lanes=None, where=None)),
-        Printed(
-            _ops(scope), _picture(scope, example), "" if overlay is None else _telemetry(overlay, example)
-        ),
+        Printed(_ops(scope), _picture(scope, example), telemetry.text(example)),
         _read_report(scope),
         difference(earlier, here) if earlier and here else None,
     )
@@ -87,26 +85,13 @@ def report(
         _write(hide(text), out)
         return
     texts = {"report.md": hide(text), "summary.json": hide(summary_json(here))}
-    logs = {} if overlay is None else _log_lines(overlay, example)
+    logs = telemetry.lines(example)
     names = write_bundle(bundle, scope.trace, example, scope.clocks, texts, logs, hide if redact else None)
     if out is not None:
         _write(hide(text), out)
     print_text(safe(f"{bundle}: {', '.join(names)}"))
     if not example.label and not any(name.startswith("trace") for name in names):
         print_text("the trace has no steps and is too large to come along whole: choose with --from and --to")
-
-
-def _log_lines(overlay: Overlay, example: Example) -> dict[str, bytes]:
-    """Return for each log the lines it has of the example, by the file's name in the bundle."""
-    from tracelane.core.logs.opening import excerpt
-
-    lines = {
-        f"telemetry-{number}{Path(placed.log.path).suffix or '.txt'}": excerpt(
-            overlay, placed, example.start, example.end
-        )
-        for number, placed in enumerate(overlay.placed)
-    }
-    return {name: text for name, text in lines.items() if text}
 
 
 def _write(text: str, out: Path | None) -> None:
@@ -148,36 +133,64 @@ def _picture(scope: Scope, example: Example) -> str:
     return plain_picture(scope.trace, session, (PICTURE_WIDTH, PICTURE_HEIGHT))
 
 
-def _overlay(scope: Scope, smi: SmiOptions) -> Overlay | None:
-    """Return the trace with the logs named, else those beside it; None where there are none that fit."""
-    from tracelane.core.logs.nearby import nearby_logs
-    from tracelane.core.logs.opening import open_overlay
-    from tracelane.core.logs.wall import Wall
+@dataclass(frozen=True)
+class Telemetry:
+    """The logs of a report: a trace with those of its run, and why others beside it were left out."""
 
-    paths = smi.paths or tuple(map(str, nearby_logs(scope.trace)))
-    if not paths or (not smi.paths and Wall(scope.trace).base is None):
-        return None
-    return open_overlay(scope.trace, paths, smi.log_options)
+    overlay: Overlay | None = None
+    left_out: tuple[str, ...] = ()
 
+    @classmethod
+    def of(cls, scope: Scope, smi: SmiOptions) -> Telemetry:
+        """Read the logs named, else those beside the trace; UsageError where one named is of another run."""
+        from tracelane.core.logs.nearby import nearby_logs
+        from tracelane.core.logs.opening import open_overlay, place_logs
+        from tracelane.core.logs.overlay import Overlay
+        from tracelane.core.logs.wall import Wall
 
-def _telemetry(overlay: Overlay | None, example: Example) -> str:
-    """Return what was understood of the logs, and whether they cover the example; nothing without logs."""
-    if overlay is None:
-        return ""
-    from tracelane.core.logs.describe import describe
-    from tracelane.core.logs.steps import NamedRange, ranges_table
-    from tracelane.tui.text.telemetry import log_text, steps_text
+        if smi.paths:
+            return cls(open_overlay(scope.trace, smi.paths, smi.log_options))
+        wall, paths = Wall(scope.trace), nearby_logs(scope.trace)
+        if not paths or wall.base is None:
+            return cls()
+        placed = place_logs(wall, paths, smi.log_options)
+        matching = [one for one in placed if one.matches]
+        left_out = tuple(f"Left out: {one.refusal}" for one in placed if not one.matches)
+        return cls(Overlay(scope.trace, matching) if matching else None, left_out)
 
-    logs = [log_text(describe(one.log, one.proposal), {}) for one in overlay.placed]
-    label = example.label or "the whole"
-    table = ranges_table(overlay, [NamedRange(label, example.start, example.end)])
-    covered = [float(share) for share in table.data["coverage"]]
-    verdict = (
-        f"The log covers {label} from end to end."
-        if covered and min(covered) >= 1
-        else f"The log does NOT cover {label} from end to end."
-    )
-    return "\n\n".join([*logs, steps_text(table, overlay.opening_span[0]), verdict])
+    def text(self, example: Example) -> str:
+        """Return what was understood of the logs, and whether they cover the example; empty without logs."""
+        if self.overlay is None:
+            return "\n\n".join(self.left_out)
+        from tracelane.core.logs.describe import describe
+        from tracelane.core.logs.steps import NamedRange, ranges_table
+        from tracelane.tui.text.telemetry import log_text, steps_text
+
+        logs = [log_text(describe(one.log, one.proposal), {}) for one in self.overlay.placed]
+        label = example.label or "the whole"
+        table = ranges_table(self.overlay, [NamedRange(label, example.start, example.end)])
+        covered = [float(share) for share in table.data["coverage"]]
+        verdict = (
+            f"The log covers {label} from end to end."
+            if covered and min(covered) >= 1
+            else f"The log does NOT cover {label} from end to end."
+        )
+        values = steps_text(table, self.overlay.opening_span[0])
+        return "\n\n".join([*logs, *self.left_out, values, verdict])
+
+    def lines(self, example: Example) -> dict[str, bytes]:
+        """Return for each log the lines it has of the example, by the file's name in the bundle."""
+        if self.overlay is None:
+            return {}
+        from tracelane.core.logs.opening import excerpt
+
+        lines = {
+            f"telemetry-{number}{Path(placed.log.path).suffix or '.txt'}": excerpt(
+                self.overlay, placed, example.start, example.end
+            )
+            for number, placed in enumerate(self.overlay.placed)
+        }
+        return {name: text for name, text in lines.items() if text}
 
 
 def _this_machine() -> list[str]:

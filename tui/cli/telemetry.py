@@ -94,7 +94,7 @@ def telemetry(
         has_none = "" if len(counters) else ", and the trace has no counters"
         raise UsageError(f"no log is given (--smi LOG), no aiu-smi log lies beside the trace{has_none}")
     wall = Wall(trace)
-    descriptions, sums = _read_logs(wall, paths, options, grouping)
+    descriptions, sums = _read_logs(wall, paths, bool(smi.paths), options, grouping)
     if sums is not None:
         sums = arranged(sums, sort, limit)
     elif len(counters):
@@ -164,18 +164,27 @@ class TelemetryAnswer:
 
 
 def _read_logs(
-    wall: Wall, paths: Sequence[str], options: LogOptions, grouping: LogGrouping
+    wall: Wall, paths: Sequence[str], named: bool, options: LogOptions, grouping: LogGrouping
 ) -> tuple[list[dict[str, Any]], Table | None]:
-    """Return what the logs are, and the sums over them; UsageError where sums lack the wall time."""
+    """Return what the logs are, and the sums over those of the trace's run.
+
+    Raises UsageError where there are to be sums and the wall time lacks, or a log that is named is of another
+    run, or all that lie beside the trace are.
+    """
     from tracelane.core.logs.describe import describe
     from tracelane.core.logs.log import open_log
-    from tracelane.core.logs.opening import check_cards, open_overlay
+    from tracelane.core.logs.opening import check_cards, place_logs
+    from tracelane.core.logs.overlay import Overlay
 
     if not paths:
         return [], None
     if wall.base is not None:
-        overlay = open_overlay(wall.trace, paths, options)
-        return [describe(one.log, one.proposal) for one in overlay.placed], grouping.table(overlay)
+        placed = place_logs(wall, paths, options)
+        matching = [one for one in placed if one.matches]
+        if grouping.is_given and (len(matching) < len(placed) if named else not matching):
+            raise UsageError(next(one.refusal for one in placed if not one.matches))
+        sums = grouping.table(Overlay(wall.trace, matching)) if matching else None
+        return [describe(one.log, one.proposal) for one in placed], sums
     if grouping.is_given:
         raise UsageError(wall.missing)
     logs = [open_log(path) for path in paths]

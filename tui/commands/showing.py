@@ -221,7 +221,10 @@ SHOWING: Final = (
                 "Lay a log over the trace",
                 (),
                 "Show an aiu-smi log's metrics below its device",
-                forms=(("FILE", "Lay an aiu-smi log, or another with a header and times, over the trace"),),
+                forms=(
+                    ("FILE", "Lay an aiu-smi log, or another with a header and times, over the trace"),
+                    ("FILE SECONDS", "The same, with a clock that runs ahead by so much"),
+                ),
                 words="telemetry power temperature utilisation csv",
             ),
             Command(

@@ -7,13 +7,25 @@ from functools import partial
 from pathlib import Path
 
 from tracelane.core.logs.nearby import nearby_logs
-from tracelane.core.logs.overlay import Overlay
+from tracelane.core.logs.overlay import LogOptions, Overlay
 
 from ..actions import clocks
 from ..actions.view import without_minor_lanes
 from ..jobs import background
 from ..widgets.prompt import Prompt
 from .controller import Commands, Controller, Verbs
+
+
+def _log_and_lag(text: str) -> tuple[Path, LogOptions]:
+    """Return a log's file and what is said of its clock; a file whose name ends in a number is a file."""
+    path = Path(text).expanduser()
+    name, space, seconds = text.rpartition(" ")
+    if not space or path.exists():
+        return path, LogOptions()
+    try:
+        return Path(name.rstrip()).expanduser(), LogOptions(lag_s=float(seconds.removesuffix("s")))
+    except ValueError:
+        return path, LogOptions()
 
 
 class LogController(Controller):
@@ -52,13 +64,13 @@ class LogController(Controller):
         self.app.main.query_one(Prompt).ask("smi", "log ", hint, nearby, nearby[0] if nearby else "")
 
     @background("log")
-    def open_log(self, path: str) -> None:
-        """Read a log and lay it over the trace, away from the screen."""
+    def open_log(self, text: str) -> None:
+        """Read a log and lay it over the trace, away from the screen: FILE, or FILE SECONDS with its lag."""
         from tracelane.core.logs.opening import with_log
-        from tracelane.core.logs.overlay import LogOptions
 
+        path, options = _log_and_lag(text)
         self.app.call_from_thread(self.app.say, f"reading {path} …")
-        overlay = with_log(self.store.trace, Path(path).expanduser(), LogOptions())
+        overlay = with_log(self.store.trace, path, options)
         self.app.call_from_thread(self._laid_over, overlay)
 
     def _laid_over(self, overlay: Overlay) -> None:

@@ -14,6 +14,12 @@ from tracelane.core.export.formats import text_in_unit
 from tracelane.core.logs.zones import offset_text
 from tracelane.core.tables.table import Table, Value
 
+RUNS = {
+    "matches": "of this run",
+    "near": "perhaps of this run, not used",
+    "foreign": "of another run, not used",
+}
+"""The verdict on a log in words."""
 LINES_SHOWN = 5
 """The most unparsed lines that are listed; the others are counted."""
 
@@ -39,7 +45,7 @@ def _log_lines(log: Mapping[str, Any], labels: Mapping[str, str]) -> Iterator[st
     else:
         yield (
             f"  clock: {offset_text(log['utc_offset_s'])}, lag {log['lag_s']:+.3f} s"
-            f" · confidence {log['confidence']:.0%}"
+            f" · {RUNS[log['verdict']]} · confidence {log['confidence']:.0%}"
         )
         yield f"    {safe(log['reason'])}"
     for device in log["devices"]:
