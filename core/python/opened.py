@@ -174,7 +174,7 @@ class OpenedTrace(AnalysisMethods):
         timeout: float = TIMEOUT_S,
     ) -> Table:
         """Return the rows of a SELECT over the views slices, ops, kernels, launches, flows, counters, steps
-        and args('key'): see docs/sql.md.
+        and args('key'), with arg(id, 'key') as a value: see docs/sql.md.
 
         engine: auto is DuckDB where it is installed (tracelane[sql]), else SQLite. timeout: seconds after
         which the query is stopped, 0: never.

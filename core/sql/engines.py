@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import sqlite3
 import tempfile
 import time
@@ -26,7 +27,7 @@ from ..base.arrays import AnyArray
 from ..base.errors import Cancelled, MissingPackageError, TracelaneError, UsageError
 from ..base.progress import CancelledCallback
 from ..base.threads import BackgroundThread
-from .schema import BY_NUMBER
+from .schema import BY_NUMBER, KEYS
 from .tokens import quoted_name
 from .views import QueryTables
 
@@ -53,6 +54,10 @@ REFUSED_FUNCTIONS = frozenset(
     }
 )
 """Functions of one value that reach beyond the views."""
+VALUE = re.compile(r'\(SELECT "arg value" FROM "arg (.*?)" WHERE \("arg id" = \(?(.*?)\)\)\)?')
+"""What arg(…) has become in a query."""
+ROW_NUMBERS = frozenset({"rowid", "oid", "_rowid_"})
+"""Columns that each table of SQLite has, and no view of these."""
 OF_SQLITE = ("sqlite_", "pragma_")
 """What names of SQLite's own tables begin with."""
 ALLOWED_ACTIONS = frozenset(
@@ -204,17 +209,35 @@ def _sqlite_answer(query_tables: QueryTables, folder: str, limit: TimeLimit) -> 
         database.set_authorizer(_authorized({*query_tables.views, *query_tables.tables}))
         database.set_progress_handler(lambda: int(limit.is_over()), STEPS_PER_POLL)
         with _sqlite_errors(limit):
-            cursor = database.execute(query_tables.words.text)
+            _refuse_own_names(query_tables)
+            cursor = database.execute(query_tables.words.sqlite_text)
 
         def fetch() -> list[tuple[Any, ...]]:
             with _sqlite_errors(limit):
                 return cursor.fetchmany(PIECE)
 
-        yield Answer(_column_names(cursor), fetch)
+        names = _column_names(cursor)
+        if "`" not in query_tables.words.text:  # they are between the quotes of the query again
+            names = tuple(name.replace("`", '"') for name in names)
+        yield Answer(tuple(map(_as_written, names)), fetch)
+
+
+def _refuse_own_names(query_tables: QueryTables) -> None:
+    """Raise UsageError where a query names tables of which views are made, or SQLite's numbers of rows."""
+    words = query_tables.words
+    for name in words.relations & {*query_tables.tables} - {*query_tables.views}:
+        raise UsageError(f"the query cannot be answered: there is no table {name}")
+    for name in words.names & ROW_NUMBERS:
+        raise UsageError(f"the query cannot be answered: there is no column {name}")
 
 
 def _column_names(cursor: Any) -> tuple[str, ...]:
     return tuple(str(entry[0]) for entry in cursor.description or ())
+
+
+def _as_written(name: str) -> str:
+    """Return the name of a column with what the query called arg(…)."""
+    return VALUE.sub(r"arg(\2, '\1')", name)
 
 
 def write_tables(database: sqlite3.Connection, query_tables: QueryTables) -> None:
@@ -222,7 +245,7 @@ def write_tables(database: sqlite3.Connection, query_tables: QueryTables) -> Non
     for name, table in query_tables.tables.items():
         key = " PRIMARY KEY" if name.startswith(BY_NUMBER) else ""
         columns = ", ".join(
-            f"{quoted_name(column)} {_sqlite_type(values)}{key if column == 'number' else ''}"
+            f"{quoted_name(column)} {_sqlite_type(values)}{key if column in KEYS else ''}"
             for column, values in table.items()
         )
         database.execute(f"CREATE TABLE {quoted_name(name)} ({columns})")
@@ -322,7 +345,7 @@ def _duckdb_answer(query_tables: QueryTables, folder: str, limit: TimeLimit) -> 
             rows = _answered(connection, limit, lambda: connection.fetchmany(PIECE))
             return list(rows)
 
-        yield Answer(_column_names(connection), fetch)
+        yield Answer(tuple(map(_as_written, _column_names(connection))), fetch)
 
 
 def check_duckdb_query(connection: Any, text: str, views: set[str]) -> None:

@@ -67,7 +67,8 @@ VIEWS: Mapping[str, tuple[str, ...]] = {
     "steps": ("number", "step", "ts", "dur"),
     "device_states": ("rank", "device", "state", "cause", "ts", "dur"),
 }
-"""The views and their columns; besides there is args('key') with the columns `id` and `value`."""
+"""The views and their columns; besides there is args('key') with the columns `id` and `value`, and
+arg(id, 'key')."""
 BY_NUMBER = (
     "names",
     "categories",
@@ -83,5 +84,7 @@ BY_NUMBER = (
     "annotation_names",
     "names_of_states",
     "causes",
+    "arg ",
 )
-"""Tables that are looked up by their column `number` begin with these."""
+"""Tables that are looked up by a column of KEYS begin with these."""
+KEYS = ("number", "arg id")

@@ -30,6 +30,7 @@ from ..tables.attribution import WorkBySteps, steps_of_slices
 from ..tables.device_state import CAUSES, PRECEDENCE, device_states
 from ..tables.frame import Frame
 from ..tables.frame_columns import MODULE, work_of
+from ..tables.groups import concatenated
 from ..tables.kinds import KERNEL_TYPES
 from ..tables.scope import Scope
 from ..tables.slice_table import SOURCE_BITS
@@ -37,7 +38,7 @@ from ..tables.step_spans import StepSpans, step_spans
 from ..trace import Trace
 from .arguments import scanned_argument
 from .schema import JOINS, KERNEL_VIEW, LAUNCH_VIEW, SLICE_VIEW, USES, VIEWS
-from .tokens import QueryWords, argument_table, quoted_name
+from .tokens import QueryWords, argument_table, quoted_name, value_table
 
 ArrayTable: TypeAlias = Mapping[str, AnyArray]
 """Columns of equal length by name: numbers, or texts as an array of objects."""
@@ -78,7 +79,11 @@ class QueryTables:
             if name in words.names:
                 query_tables.views[name] = make()
         for key in words.arguments:
-            query_tables.views[argument_table(key)] = query_tables._arguments(key)
+            query_tables.views[argument_table(key)] = ""
+            query_tables.tables[argument_table(key)] = query_tables._arguments(key)
+        for key in words.values:
+            query_tables.views[value_table(key)] = ""
+            query_tables.tables[value_table(key)] = query_tables._values(key)
         return query_tables
 
     # -- columns that a query needs -----------------------------------------------------------------------
@@ -418,8 +423,8 @@ class QueryTables:
             "LEFT JOIN names_of_states n ON n.number = b.state LEFT JOIN causes c ON c.number = b.cause"
         )
 
-    def _arguments(self, key: str) -> str:
-        """Make the table of an argument: of promoted ones from their column, else read from the source."""
+    def _arguments(self, key: str) -> ArrayTable:
+        """Return the values of an argument: of promoted ones from their column, else read from the source."""
         ids: list[I64] = []
         values: list[AnyArray] = []
         promoted = next((entry for entry in PROMOTED if key in entry.args), None)
@@ -430,11 +435,13 @@ class QueryTables:
                 ordinals, own = promoted_values_of(index, promoted.key, promoted.kind)
             ids.append(ordinals + (source << SOURCE_BITS))
             values.append(own)
-        self.tables[argument_table(key)] = {
-            "id": np.concatenate(ids) if ids else np.empty(0, np.int64),
-            "value": _one_kind(values),
-        }
-        return ""
+        return {"id": concatenated(ids), "value": _one_kind(values)}
+
+    def _values(self, key: str) -> ArrayTable:
+        """Return the value of an argument by event; the last where begin and end of a pair both have one."""
+        table = self.tables.get(argument_table(key)) or self._arguments(key)
+        ids, rows = np.unique(table["id"][::-1], return_index=True)
+        return {"arg id": ids, "arg value": table["value"][::-1][rows]}
 
 
 SERIES = ("name", "series", "process", "pid")

@@ -381,3 +381,81 @@ def test_a_query_may_begin_with_a_comment(
     assert main(["sql", trace, "drop table slices", "--engine", engine]) == EXIT_USAGE
     assert "only SELECT is allowed" in capsys.readouterr().err
     assert main(["sql", trace, "--nosuch"]) == EXIT_USAGE
+
+
+ARGUMENT_QUERIES = (
+    "select k.name, arg(k.id, 'grid') from kernels k order by k.dur desc, k.id limit 5",
+    "select arg(id, 'grid') as g, count(*), sum(dur) from kernels group by g order by 2 desc, g limit 5",
+    "select name, sum(arg(id, 'bytes')) as b from kernels group by name having b > 0 order by b desc, name",
+    "select count(*) from kernels where arg(id, 'stream') = 7 and arg(id, 'nowhere') is null",
+    "select arg(last, 'correlation') from (select max(id) as last from kernels) k",
+    "select arg((select min(id) from kernels), 'correlation') as a, count(*) from ops",
+)
+
+
+@needs_corpus
+@needs_duckdb
+@pytest.mark.parametrize("query", ARGUMENT_QUERIES)
+def test_an_argument_is_a_value(query: str, corpus_cache: Path) -> None:
+    """arg(id, 'key') stands wherever a value does, alike in both engines and as a join with args says."""
+    trace = open_trace(CORPUS / "gpu/tl_h100_qwen_infer.json.gz", index_dir=corpus_cache)
+    answers = {engine: rows_of(trace, query, engine) for engine in ENGINES}
+    assert answers["sqlite"] == answers["duckdb"] != []
+    joined = "select k.id, g.value from kernels k left join args('grid') g on g.id = k.id order by k.id"
+    scalar = "select id, arg(id, 'grid') from kernels order by id"
+    assert rows_of(trace, joined, "sqlite") == rows_of(trace, scalar, "sqlite")
+
+
+@engines
+def test_columns_have_the_names_of_the_query(engine: str, small: Trace) -> None:
+    """Also where arg(…) or a quoted name stands in them."""
+    query = """select arg(k.id, 'stream'), k."name" from kernels k"""
+    with run_query(small, query, engine) as answer:  # type: ignore[arg-type]
+        assert answer.columns == ("arg(k.id, 'stream')", "name")
+
+
+@engines
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("select args('grid') from kernels", "arg(k.id, 'grid')"),
+        ("select name, args('grid') from kernels", "arg(k.id, 'grid')"),
+        ("select name from kernels k where args('grid') > 1", "arg(k.id, 'grid')"),
+        ("select name from kernels k join ops o on args('x') = o.id", "arg(k.id, 'x')"),
+        ("select name from kernels order by args('x')", "arg(k.id, 'x')"),
+        ("select arg(id) from kernels", "arg takes"),
+        ("select arg('grid') from kernels", "arg takes"),
+        ("select arg(id, name) from kernels", "arg takes"),
+        ("select arg(id, 'grid' from kernels", "arg takes"),
+        ('select "nosuchcolumn" from kernels', "nosuchcolumn"),
+        ('select name from kernels where name = "nosuchtext"', "nosuchtext"),
+        ('select name from kernels order by "nosuchcolumn"', "nosuchcolumn"),
+        ('select k."nosuchcolumn" from kernels k', "nosuchcolumn"),
+        ("select nosuchcolumn from kernels", "nosuchcolumn"),
+        ("select name from nosuchtable", "nosuchtable"),
+        ("select count(*) from kernels, names_0", "names_0"),
+        ('select count(*) from kernels join "kernels_0" on 1 = 1', "kernels_0"),
+        ("select rowid from kernels", "rowid"),
+    ],
+)
+def test_what_is_no_value_or_unknown_is_refused(query: str, words: str, engine: str, small: Trace) -> None:
+    """With its name, in both engines."""
+    with pytest.raises(UsageError, match=re.escape(words)):
+        rows_of(small, query, engine)
+
+
+@engines
+@pytest.mark.parametrize(
+    "query",
+    [
+        'select "name" as "my name" from "kernels" where "dur" > 0 order by "my name"',
+        "select count(*) from kernels k, args('x') g where g.id = k.id",
+        "select count(*) from kernels k left join (args('x') g join ops o on o.id = g.id) on g.id = k.id",
+        "select count(*) from kernels where id in (select id from args('x') where value > 1)",
+        "with names_0 as (select 1 as a), kernels_0 (b) as (select 2) select * from names_0, kernels_0",
+        "select name as args from kernels order by args",
+    ],
+)
+def test_what_is_known_is_not_refused(query: str, engine: str, small: Trace) -> None:
+    """Quoted names, tables of arguments between other tables, names that the query gives itself."""
+    assert rows_of(small, query, engine)

@@ -81,9 +81,9 @@ def sql(
 ) -> None:
     """Answer a SELECT over the views slices, ops, kernels, launches, flows, counters, steps and args('key').
 
-    Times are whole ns, columns are listed in docs/sql.md. A query only reads the trace: no files, no
-    settings, no network. DuckDB (pip install duckdb) reads the index as it is; SQLite gets a copy
-    of the columns that the query names.
+    arg(id, 'key') is an argument of one event, as a value. Times are whole ns, columns are listed in
+    docs/sql.md. A query only reads the trace: no files, no settings, no network. DuckDB (pip install
+    duckdb) reads the index as it is; SQLite gets a copy of the columns that the query names.
     """
     from tracelane.core.sql.query import run_query
 
