@@ -9,6 +9,10 @@ STAMP := $(VENV)/.set-up
 NATIVE := $(VENV)/.native
 # Processes that run tests, more than there are cores: many tests wait for a terminal.
 TESTERS ?= 3
+# Byte-code of what is tested is kept, also where the environment says not to write any beside the sources: else each
+# tester would compile all tests anew, and each process that a test starts all of the program.
+BYTECODE := env -u PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX="$(CURDIR)/.pytest_cache/bytecode"
+PYTEST := $(BYTECODE) $(BIN)/python -m pytest -n $(TESTERS) --dist worksteal
 # What `make bench` measures, and how: TRACE=path, BENCH="--size 1e8 --only frames"; made traces without.
 TRACE ?=
 BENCH ?=
@@ -49,13 +53,13 @@ demo: $(NATIVE)  ## make the demo trace and open it (without a terminal: print i
 	@$(BIN)/tracelane demo --out demo
 
 test: $(NATIVE)  ## run all tests
-	$(BIN)/python -m pytest -n $(TESTERS) --dist worksteal
+	$(PYTEST)
 
 test-fast: $(NATIVE)  ## run the tests that take half a second at most, in a minute or so
-	$(BIN)/python -m pytest -n $(TESTERS) --dist worksteal -m 'not slow'
+	$(PYTEST) -m 'not slow'
 
 test-corpus: $(NATIVE)  ## run every command in every form over all small traces of the corpus: minutes
-	$(BIN)/python -m pytest -n $(TESTERS) --dist worksteal -m corpus
+	$(PYTEST) -m corpus
 
 check: $(NATIVE)  ## format and lint, types, rooms, docs
 	$(BIN)/ruff format --check .

@@ -32,6 +32,11 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_collection_finish() -> None:
+    """Leave what was collected out of later looks for garbage: thousands of tests refer to each other."""
+    gc.freeze()
+
+
 @pytest.fixture(scope="session")
 def corpus_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One index folder for the whole run, whichever process: each corpus file is indexed once."""

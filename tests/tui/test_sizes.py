@@ -26,13 +26,14 @@ RESIZED_BY_TERMINAL = {"App", "Screen"}
 ONE_OF_A_KIND = {"details", "findings", "table", "tree"}
 
 
-def classes() -> list[tuple[str, ast.ClassDef]]:
-    """Return the classes of the viewer with their modules."""
+def classes(*words: str) -> list[tuple[str, ast.ClassDef]]:
+    """Return the classes of the viewer's modules that have one of some words in them, with their modules."""
     nodes = []
     for path in sorted(ROOM.rglob("*.py")):
         module = ".".join(("tracelane.tui", *path.relative_to(ROOM).with_suffix("").parts))
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        nodes += [(module, node) for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+        text = path.read_text(encoding="utf-8")
+        if any(word in text for word in words):
+            nodes += [(module, node) for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ClassDef)]
     return nodes
 
 
@@ -40,7 +41,7 @@ def followers() -> list[tuple[str, str, str]]:
     """Return (module, class, method) of all that follows a widget's size."""
     return [
         (module, node.name, ast.unparse(call.args[1]).removeprefix("self."))
-        for module, node in classes()
+        for module, node in classes("follow_size(")
         for call in ast.walk(node)
         if isinstance(call, ast.Call) and ast.unparse(call.func) == "follow_size"
     ]
@@ -60,7 +61,7 @@ def test_no_widget_waits_to_be_resized() -> None:
     """Screens and the App are told by the terminal; a widget follows its size, or draws by it."""
     waiting = [
         f"{module}.{node.name}"
-        for module, node in classes()
+        for module, node in classes(*RESIZE_HANDLERS)
         for method in node.body
         if isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef) and method.name in RESIZE_HANDLERS
         if not any(
