@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tracelane.core.base.arrays import sum_of
 from tracelane.core.query.titles import rank_titles
 from tracelane.core.tables.scope import Scope
 
@@ -55,7 +56,7 @@ def device_shares(scope: Scope, most_slices: int = MOST_SLICES) -> list[DeviceSh
             device = work.first_device
             if device.device not in states:
                 rank = device.rank if has_ranks else None
-                shares.append(DeviceShare(device.title, rank, None, work_ns=int(work.dur.sum())))
+                shares.append(DeviceShare(device.title, rank, None, work_ns=sum_of(work.dur)))
     return shares
 
 

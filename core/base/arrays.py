@@ -16,6 +16,8 @@ I64: TypeAlias = npt.NDArray[np.int64]
 F64: TypeAlias = npt.NDArray[np.float64]
 Bools: TypeAlias = npt.NDArray[np.bool_]
 AnyArray: TypeAlias = npt.NDArray[Any]
+LEAST, MOST = -(1 << 63), (1 << 63) - 1
+"""The range of int64; sums beyond it stay at its edge."""
 
 
 def concatenated_ranges(first: I64, count: I64) -> I64:
@@ -27,20 +29,61 @@ def concatenated_ranges(first: I64, count: I64) -> I64:
     return np.asarray(shift + np.arange(total), np.int64)
 
 
+def sum_of(values: AnyArray | Sequence[int]) -> int:
+    """Return the sum of whole numbers (counts, bytes, ns), exact; beyond int64 it stays at its limits.
+
+    Sums of a file's times are made by this, `added_up` or `add_at`: three of a century do not fit int64.
+    """
+    if not isinstance(values, np.ndarray):
+        total = sum(values)
+    elif _peak(values) * len(values) < 1 << 63:
+        return int(values.sum())
+    else:
+        total = (int((values >> 32).sum()) << 32) + int((values & 0xFFFFFFFF).sum())
+    return min(max(total, LEAST), MOST)
+
+
 def added_up(values: I64, begins: I64) -> I64:
     """Return the sums of values from each beginning to the next, exact; beyond int64 they stay at its limits.
 
     Where numpy's own sums could wrap around, the upper and lower halves of the values are added up apart:
     [2^62, 2^62] is [2^30, 2^30] and [0, 0], of which the sum of the first does not fit 31 bits any more.
     """
-    peak = max(int(values.max()), -int(values.min()))
-    if peak * len(values) < 1 << 63:
+    if _peak(values) * len(values) < 1 << 63:
         return np.asarray(np.add.reduceat(values, begins), np.int64)
-    low = np.add.reduceat(values & 0xFFFFFFFF, begins)
-    high = np.add.reduceat(values >> 32, begins) + (low >> 32)
-    limits = np.iinfo(np.int64)
+    return of_halves(*(np.add.reduceat(half, begins) for half in (values >> 32, values & 0xFFFFFFFF)))
+
+
+def of_halves(high: I64, low: I64) -> I64:
+    """Return high * 2^32 + low, which are sums of halves of numbers; beyond int64 it stays at its limits."""
+    high = high + (low >> 32)
     sums = (high << 32) + (low & 0xFFFFFFFF)
-    return np.where(high >= 1 << 31, limits.max, np.where(high < -(1 << 31), limits.min, sums))
+    return np.where(high >= 1 << 31, MOST, np.where(high < -(1 << 31), LEAST, sums))
+
+
+def sums_between(values: I64, low: I64, high: I64) -> I64:
+    """Return the sum of values[low:high] for each pair; beyond int64 it stays at its limits."""
+    halves = (np.concatenate([[0], np.cumsum(half)]) for half in (values >> 32, values & 0xFFFFFFFF))
+    return of_halves(*(sums[high] - sums[low] for sums in halves))
+
+
+def add_at(sums: I64, at: AnyArray, values: I64) -> None:
+    """Add each value to the sum that it belongs to; beyond int64 sums stay at its limits."""
+    if not len(values):
+        return
+    if _peak(values) * len(values) + _peak(sums) < 1 << 63:
+        np.add.at(sums, at, values)
+        return
+    order = np.argsort(at, kind="stable")
+    begins = run_starts(at[order])
+    own, more = at[order[begins]], added_up(values[order], begins)
+    before = sums[own]
+    sums[own] = of_halves((before >> 32) + (more >> 32), (before & 0xFFFFFFFF) + (more & 0xFFFFFFFF))
+
+
+def _peak(values: AnyArray) -> int:
+    """Return how far from 0 the values go."""
+    return max(int(values.max()), -int(values.min())) if len(values) else 0
 
 
 def group_numbers(*ordered: AnyArray) -> I64:

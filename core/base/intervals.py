@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-I64: TypeAlias = npt.NDArray[np.int64]
+from .arrays import I64, sum_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +22,7 @@ class Intervals:
     @property
     def length(self) -> int:
         """Total ns covered."""
-        return int(self.ends.sum() - self.starts.sum()) if len(self.starts) else 0
+        return sum_of(self.ends - self.starts)
 
     def clipped(self, start: int, end: int) -> Intervals:
         """Return the part inside [start, end)."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..base.arrays import I64, U32, AnyArray
+from ..base.arrays import I64, U32, AnyArray, sum_of
 from ..base.pattern import Pattern
 from ..index.store import Index
 from ..query.chain import Chain, Replays, full_chain, replays_of
@@ -135,7 +135,7 @@ class SourceChains:
 
 def _compared(times: I64, this: int) -> dict[str, int]:
     """Return a time of one replay, and mean, least and greatest of all, in ns."""
-    mean = int(times.sum()) // len(times)
+    mean = sum_of(times) // len(times)
     return {"this": int(times[this]), "mean": mean, "min": int(times.min()), "max": int(times.max())}
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..base.arrays import F64, I64
+from ..base.arrays import F64, I64, sum_of
 from ..base.clock import Clocks
 from ..base.safe_text import safe
 from ..base.short_names import short_name
@@ -148,7 +148,7 @@ def _row(trace: Trace, row: Row, lane: Lane, frame: PictureFrame, y: int, clocks
             title, opacity = f"{name} · {format_ns(end - start)}", DARKEST
         else:
             left, right = (frame.x(int(frame.edges[at])) for at in (span.left, span.right))
-            busy, of = (int(values[span.left : span.right].sum()) for values in (cells.busy, widths))
+            busy, of = (sum_of(values[span.left : span.right]) for values in (cells.busy, widths))
             title = f"up to {span.slices:,} slices per pixel, the longest: {name}"
             opacity = LIGHTEST + (DARKEST - LIGHTEST) * busy / max(1, of)
         wide = max(0.6, right - left)

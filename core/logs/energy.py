@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..base.arrays import F64, I64
+from ..base.arrays import F64, I64, add_at, sum_of
 from ..base.errors import UsageError
 from .series import Series
 
@@ -91,13 +91,13 @@ def statistics(series: Series, start_ns: int, end_ns: int) -> Statistics:
     keep = ~series.missing[here]
     value = series.value[here][keep]
     overlap = (np.minimum(series.end_ns[here], end_ns) - np.maximum(series.start_ns[here], start_ns))[keep]
-    covered = int(overlap.sum())
+    covered = sum_of(overlap)
     length = max(0, end_ns - start_ns)
     watts = series.column.watts
     if covered <= 0:
         return Statistics(None, None, None, 0, 0, length, None)
     mean = float(np.sum(value * overlap)) / covered
-    joules = None if watts is None else int(np.rint(value * watts * overlap).astype(np.int64).sum()) / NANO
+    joules = None if watts is None else sum_of(np.rint(value * watts * overlap).astype(np.int64)) / NANO
     return Statistics(mean, float(value.min()), float(value.max()), len(value), covered, length, joules)
 
 
@@ -136,8 +136,8 @@ def attribute(
     distinct, code = np.unique(names, return_inverse=True)
     joules = np.bincount(code, weights=of_slice, minlength=len(distinct)) / NANO
     durations, covers = np.zeros(len(distinct), np.int64), np.zeros(len(distinct), np.int64)
-    np.add.at(durations, code, ends - starts)
-    np.add.at(covers, code, covered)
+    add_at(durations, code, ends - starts)
+    add_at(covers, code, covered)
     counts = np.bincount(code, minlength=len(distinct))
     far = durations >= FAR * interval_ns
     listed = [
@@ -155,8 +155,8 @@ def attribute(
         tuple(sorted(listed, key=lambda entry: (-entry.joules, entry.name))),
         tuple(distinct[~far].tolist()),
         math.fsum(joules[~far].tolist()),
-        int(pieces.nanojoules[running == 0].sum()) / NANO,
-        int(pieces.nanojoules.sum()) / NANO,
+        sum_of(pieces.nanojoules[running == 0]) / NANO,
+        sum_of(pieces.nanojoules) / NANO,
     )
 
 

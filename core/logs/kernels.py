@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..base.arrays import AnyArray
+from ..base.arrays import AnyArray, sum_of
 from ..base.clock import Clocks
 from ..base.intervals import merge
 from ..base.short_names import short_name
@@ -84,8 +84,8 @@ def _rows(overlay: Overlay, card: Card, span: tuple[int, int], clocks: Clocks) -
     ]
     short = np.isin(names, np.array(energy.too_short, np.int64))
     if short.any():
-        total = int((ends - starts)[short].sum())
-        listed.append((TOO_SHORT, int(short.sum()), total, energy.too_short_joules, np.nan))
+        total = sum_of((ends - starts)[short])
+        listed.append((TOO_SHORT, int(np.count_nonzero(short)), total, energy.too_short_joules, np.nan))
     idle = span[1] - span[0] - merge(starts, ends).length
     if idle > 0:
         listed.append((IDLE, 0, idle, energy.none_joules, np.nan))

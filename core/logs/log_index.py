@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..base.arrays import F64, I64
+from ..base.arrays import F64, I64, sum_of
 from ..base.units import format_count
 from ..query.samples import SeriesRange
 from .columns import ColumnKind, LogColumn
@@ -123,7 +123,7 @@ def entries_of(series: Series) -> tuple[I64, F64, I64]:
     open_after = np.append(starts[1:] > ends[:-1], True)
     each = 1 + open_after.astype(np.int64)
     at = np.cumsum(each) - each
-    start = np.empty(int(each.sum()), np.int64)
+    start = np.empty(sum_of(each), np.int64)
     value, sample = np.full(len(start), np.nan), np.full(len(start), -1, np.int64)
     start[at], value[at], sample[at] = starts, values, samples
     gaps = at[open_after] + 1

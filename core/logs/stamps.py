@@ -10,7 +10,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from ..base.arrays import I64, Bools
+from ..base.arrays import I64, Bools, sum_of
 
 SECOND = 1_000_000_000
 GAP = 1.75
@@ -189,10 +189,10 @@ def sampling_interval(stamps: I64, whole_seconds: bool) -> int | None:
     steps = np.diff(seconds)
     usual = steps <= GAP * max(float(np.median(steps)), SECOND * 1.5)
     if len(seconds) == 2 or not usual[1:].any():
-        return int((seconds[-1] - seconds[0] + SECOND) // counts.sum()) if usual.all() else SECOND
+        return int(seconds[-1] - seconds[0] + SECOND) // sum_of(counts) if usual.all() else SECOND
     if counts.max() == 1:
         return int(steps[usual].mean())
-    return int(steps[1:][usual[1:]].sum() // counts[1:-1][usual[1:]].sum())
+    return sum_of(steps[1:][usual[1:]]) // sum_of(counts[1:-1][usual[1:]])
 
 
 def spread_seconds(stamps: I64, interval: int) -> I64:

@@ -128,7 +128,7 @@ def ranges_table(overlay: Overlay, ranges: Sequence[NamedRange], clocks: Clocks 
     if intervals and ranges and shortest < max(intervals):
         notes.append(SAMPLED.format(interval=f"{max(intervals) / 1e6:.4g} ms"))
     table: dict[str, AnyArray | list[str]] = {"step": labels, "device": names, "log": logs, **columns}
-    totals = {"covered_rows": int((columns["coverage"] >= 1.0).sum())}
+    totals = {"covered_rows": int(np.count_nonzero(columns["coverage"] >= 1.0))}
     return Table.from_arrays(TELEMETRY_STEPS, "whole trace", table, totals=totals, notes=tuple(notes))
 
 

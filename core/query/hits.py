@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..base.arrays import I64, U32, AnyArray
+from ..base.arrays import I64, U32, AnyArray, sum_of
 from ..base.clock import Clocks
 from ..base.errors import UnreadableError
 from ..base.progress import CancelledCallback, never
@@ -59,7 +59,7 @@ class Hits:
         """Return the hits that another search of the same trace has too."""
         pairs = zip(self.positions, other.positions, strict=True)
         both = tuple(np.intersect1d(own, theirs, assume_unique=True) for own, theirs in pairs)
-        total = sum(int(index.duration(own).sum()) for index, own in zip(self.indexes, both))
+        total = sum(sum_of(index.duration(own)) for index, own in zip(self.indexes, both))
         return replace(self, positions=both, count=sum(map(len, both)), total_ns=total)
 
     def covers(self, source: int) -> bool:
@@ -282,6 +282,6 @@ def _hits(trace: Trace, filter: Filter, positions: Sequence[U32], offsets: Seque
     total = 0
     for index, own in zip(trace.indexes, positions):
         for low in range(0, len(own), CHUNK):
-            total += int(index.duration(own[low : low + CHUNK]).sum())
+            total += sum_of(index.duration(own[low : low + CHUNK]))
     counted = sum(map(len, positions))
     return Hits(filter, trace.indexes, tuple(positions), tuple(offsets), counted, total, of)

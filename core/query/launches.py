@@ -25,7 +25,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..base.arrays import I64, U32, AnyArray
+from ..base.arrays import I64, U32, AnyArray, sum_of
 from ..base.intervals import merge
 from ..base.kineto import ANNOTATIONS, DEVICE, LAUNCH_FLOWS, NOT_LAUNCHED, OPS, RUNTIME
 from ..index.format import NONE, RowKind
@@ -229,7 +229,7 @@ def _summed(index: Index, kernels: U32, launches: int) -> Launched:
     return Launched(
         kernels,
         launches,
-        int(durations.sum()),
+        sum_of(durations),
         busy.length,
         int(starts[0]),
         int((starts + durations).max()),

@@ -132,7 +132,7 @@ def serves_several(candidates: Candidates, process: int, ids: I64) -> bool:
     own = _occurrences(candidates.ids[candidates.of_process(process)], distinct)
     both = (own > 0) & (everyone > own)
     more = both & (count > own) & (count <= everyone)
-    return 2 * int(more.sum()) > int(both.sum())
+    return 2 * int(np.count_nonzero(more)) > int(np.count_nonzero(both))
 
 
 def in_turn(candidates: Candidates, ids: I64, times: I64) -> I64:

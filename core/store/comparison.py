@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..base.arrays import sum_of
 from ..base.short_names import comparable_name
 from ..tables.attendance import medians
 from ..tables.metrics import Metric, spread_metrics
@@ -18,15 +19,15 @@ def summary_of_store(store: CaptureStore) -> Summary:
     steps, kernels, skew = steps_of_store(store), kernels_of_store(store), store.skew
     metrics = [
         Metric("ranks.count", "count", len(store.ranks)),
-        Metric("ranks.waited", "ns", int(skew.waits.sum()) if len(skew) else None),
+        Metric("ranks.waited", "ns", sum_of(skew.waits) if len(skew) else None),
         Metric("step.count", "count", len(steps)),
     ]
     for key in ("wall", "cpu_busy", "device_busy", "idle", "comm", "copy"):
         metrics += spread_metrics(f"step.{key}", steps.numbers(f"{key}_ns"))[1:]
     metrics += [
-        Metric("kernels.calls", "count", int(kernels.numbers("count").sum())),
+        Metric("kernels.calls", "count", sum_of(kernels.numbers("count"))),
         Metric("kernels.names", "count", len(kernels)),
-        Metric("kernels.time", "ns", int(kernels.numbers("total_ns").sum())),
+        Metric("kernels.time", "ns", sum_of(kernels.numbers("total_ns"))),
         Metric("ops.self_cpu", "ns", None),  # ops are not in summaries
     ]
     names = [comparable_name(name) for name in kernels.texts("name")]

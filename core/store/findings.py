@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from ..base.arrays import sum_of
 from ..base.ids import SliceId
 from ..base.units import format_ns
 from ..tables.findings.finding import Evidence, Finding, Findings
@@ -89,7 +90,7 @@ def _imbalance(store: CaptureStore) -> Finding | None:
     column = int(skew.caused.argmax())
     number = skew.sources[column]
     rows = np.flatnonzero(skew.late & (skew.last == column))
-    waited = int((skew.last_start - skew.first_start)[rows].sum())
+    waited = sum_of((skew.last_start - skew.first_start)[rows])
     spans = [rank.span for rank in store.ranks]
     span = max((end - start for start, end in spans), default=0)
     share = waited / span if span else 0.0

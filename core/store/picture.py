@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..base.arrays import I64
+from ..base.arrays import I64, sum_of
 from ..base.errors import DamagedIndexError, UnreadableError
 from ..base.intervals import merge
 from ..base.progress import ProgressCallback, no_progress
@@ -211,7 +211,7 @@ def _pieces(store: CaptureStore, groups: Sequence[str]) -> Iterator[str]:
 def marked_ranks(store: CaptureStore) -> frozenset[int]:
     """Return the places of the ranks that the others wait for most."""
     caused = store.skew.caused
-    total = int(caused.sum())
+    total = sum_of(caused)
     return frozenset(
         store.skew.sources[column]
         for column, ns in enumerate(caused.tolist())

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..base.arrays import I64
+from ..base.arrays import I64, sum_of
 from ..base.errors import UsageError
 from ..base.short_names import short_names
 from ..tables.attendance import medians
@@ -163,7 +163,7 @@ def kernels_of_store(store: CaptureStore, by: str = "name") -> Table:
         "ranks": on_ranks,
         "count": counts,
         "total_ns": totals,
-        "share": totals / max(int(totals.sum()), 1),
+        "share": totals / max(sum_of(totals), 1),
         "mean_ns": totals / np.maximum(counts, 1),
         "min_ns": groups.least(rows["min_ns"]),
         "max_ns": groups.most(rows["max_ns"]),
@@ -172,7 +172,7 @@ def kernels_of_store(store: CaptureStore, by: str = "name") -> Table:
         "most_rank": _numbers(store)[rank_of[first]],
     }
     table = Table.from_arrays(
-        KERNELS, store.scope, data, totals={"count": int(counts.sum()), "total_ns": int(totals.sum())}
+        KERNELS, store.scope, data, totals={"count": sum_of(counts), "total_ns": sum_of(totals)}
     )
     return table.sort("total_ns")
 

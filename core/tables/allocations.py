@@ -231,7 +231,7 @@ def unnamed(scope: Scope) -> int:
     for source in scope.sources:
         index = scope.trace.indexes[source]
         rows = memory_records(index)
-        count += int((~promoted_of_instants(index, "device_type", rows)[1]).sum())
+        count += int(np.count_nonzero(~promoted_of_instants(index, "device_type", rows)[1]))
     return count
 
 

@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..base.arrays import I64, AnyArray
+from ..base.arrays import I64, AnyArray, added_up, sum_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +71,7 @@ class Attendance:
     def sums(self, values: AnyArray) -> I64:
         """Return the sum of the values of each collective."""
         whole = values.astype(np.int64)
-        return np.add.reduceat(whole, self.bounds[:-1]) if self.collectives else whole[:0]
+        return added_up(whole, self.bounds[:-1]) if self.collectives else whole[:0]
 
     def take(self, entries: AnyArray) -> tuple[Attendance, I64]:
         """Return the table of some entries (a mask) without the collectives that fewer than two of them are
@@ -101,4 +101,4 @@ def _ranges(bounds: I64, numbers: I64) -> I64:
     """Return the integers from bounds[n] up to bounds[n + 1] for each number n, one after another."""
     starts, lengths = bounds[numbers], bounds[numbers + 1] - bounds[numbers]
     ends = np.cumsum(lengths)
-    return np.repeat(starts - (ends - lengths), lengths) + np.arange(int(lengths.sum()), dtype=np.int64)
+    return np.repeat(starts - (ends - lengths), lengths) + np.arange(sum_of(lengths), dtype=np.int64)

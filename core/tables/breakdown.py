@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..base.arrays import I64
+from ..base.arrays import I64, sum_of
 from ..base.intervals import Intervals
 from .device_state import state_table
 from .devices import kernel_types
@@ -119,7 +119,7 @@ def exclusive(sets: list[Intervals]) -> dict[str, int]:
     length = np.diff(edges[order])
     times = {}
     for mask in range(1, 1 << len(sets)):
-        ns = int(length[running == mask].sum())
+        ns = sum_of(length[running == mask])
         if ns:
             times["+".join(name for at, name in enumerate(KERNEL_TYPES) if mask >> at & 1)] = ns
     return times
@@ -142,7 +142,7 @@ def breakdown_metrics(scope: Scope) -> list[Metric]:
     devices = device_table(breakdown(scope))
     keys = {key: key for key in ("kernel_time", "busy", "idle", "compute", "comm", "memory")}
     keys["overlap"] = "comm_compute_overlap"
-    sums = {name: int(devices.numbers(f"{key}_ns").sum()) for name, key in keys.items()}
+    sums = {name: sum_of(devices.numbers(f"{key}_ns")) for name, key in keys.items()}
     return [
         Metric("device.count", "count", len(devices)),
         *(Metric(f"device.{key}", "ns", ns) for key, ns in sums.items()),

@@ -243,7 +243,7 @@ def match(ranks: Sequence[Collectives]) -> Matched:
     family_of, numbers, whose = family_of[order], numbers[order], whose[order]
     begins = (np.diff(family_of, prepend=-1) != 0) | (np.diff(numbers, prepend=numbers[:1] - 1) != 0)
     collective = (np.cumsum(begins) - 1).astype(np.int64)
-    everyone = Attendance(int(begins.sum()), len(ranks), collective, whose)
+    everyone = Attendance(int(np.count_nonzero(begins)), len(ranks), collective, whose)
     who, left = everyone.take(np.ones(len(everyone), np.bool_))
     starts, ends, positions = (column[order][left] for column in columns)
     firsts = left[who.bounds[:-1]]

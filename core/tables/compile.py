@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any
 
+from ..base.arrays import sum_of
 from .compile_calls import (
     FUNCTION,
     FUNCTION_NAME,
@@ -104,8 +105,8 @@ def compile_metrics(scope: Scope) -> list[Metric]:
     result = compiled(scope)
     runs, depth = result.regions.numbers("count"), result.regions.numbers("depth")
     return [
-        Metric("compile.regions", "count", int(runs[depth == 0].sum())),
-        Metric("compile.regions_nested", "count", int(runs[depth > 0].sum())),
+        Metric("compile.regions", "count", sum_of(runs[depth == 0])),
+        Metric("compile.regions_nested", "count", sum_of(runs[depth > 0])),
         Metric("compile.recompiled_frames", "count", len(result.recompiled)),
         Metric("compile.graphs", "count", len(result.graphs)),
         Metric("compile.compilations", "count", len(result.compilations)),

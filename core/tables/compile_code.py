@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..base.arrays import I64, AnyArray
+from ..base.arrays import I64, AnyArray, sum_of
 from ..base.kineto import OPS
 from ..index.format import NONE
 from ..index.store import Index
@@ -101,7 +101,7 @@ def code_table(scope: Scope) -> Table:
     work = work.plus(launcher=launcher)
     work = work.plus(is_compiled=work.from_parts(_is_compiled), code=work.from_parts(_codes, "device_row"))
     groups = work.group("device_row", "code")
-    return CODES.of(groups, jump="dur", sort="total_ns", totals={"total_ns": int(work.dur.sum())})
+    return CODES.of(groups, jump="dur", sort="total_ns", totals={"total_ns": sum_of(work.dur)})
 
 
 def compiled_slices(scope: Scope, source: int) -> I64:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..base.arrays import I64
+from ..base.arrays import I64, sum_of
 from ..base.units import format_ns
 from ..index.format import NONE
 from .compile_calls import TIMED, Calls, calls
@@ -97,8 +97,8 @@ def phase_table(scope: Scope, sources: Sequence[Calls]) -> Table:
                     "phase": PHASES[number] if number < len(PHASES) else UNKNOWN,
                     "name": one.texts[key % len(one.texts)].removesuffix(TIMED),
                     "count": len(at),
-                    "total_ns": int(durations.sum()),
-                    "self_ns": int(one.own_ns[at].sum()),
+                    "total_ns": sum_of(durations),
+                    "self_ns": sum_of(one.own_ns[at]),
                     "max_ns": int(durations.max()),
                 }
             )
@@ -155,7 +155,7 @@ def compilation_table(scope: Scope, sources: Sequence[Calls]) -> Table:
         for root in roots.tolist():
             position = int(one.positions[root])
             own = inside == position
-            times = [int(one.own_ns[own & (phase == number)].sum()) for number in range(len(PHASES))]
+            times = [sum_of(one.own_ns[own & (phase == number)]) for number in range(len(PHASES))]
             backward = one.texts[int(one.name[root])].startswith("backward")
             row = {
                 "rank": str(one.rank),

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..base.arrays import I64
+from ..base.arrays import I64, sum_of
 from .compile_calls import (
     GRAPH,
     GRAPH_HASH,
@@ -208,8 +208,8 @@ def graph_table(scope: Scope, sources: list[Calls]) -> Table:
                     "rank": str(one.rank),
                     "name": match["hash"] if match else text,
                     "count": len(at),
-                    "total_ns": int(durations.sum()),
-                    "mean_ns": int(durations.sum()) / len(at),
+                    "total_ns": sum_of(durations),
+                    "mean_ns": sum_of(durations) / len(at),
                     "max_ns": int(durations.max()),
                     "steps": _listed(labels, 0 if steps is None else len(steps)),
                 }
@@ -272,14 +272,14 @@ def step_table(scope: Scope, sources: Sequence[int]) -> Table:
                     "rank": str(regions.rank),
                     "name": steps.labels[number],
                     "regions": inside.stop - inside.start,
-                    "nested": int((regions.around[inside] >= 0).sum()),
+                    "nested": int(np.count_nonzero(regions.around[inside] >= 0)),
                     "graph_calls": _within(graphs, span).stop - _within(graphs, span).start,
                     "graphs": len(names),
                     "new_graphs": len(names - compiled),
-                    "lookups": int(of_lookups.sum()),
-                    "lookup_ns": int(lookups.durations[of_lookups].sum()),
+                    "lookups": int(np.count_nonzero(of_lookups)),
+                    "lookup_ns": sum_of(lookups.durations[of_lookups]),
                     "compilations": of_compiling.stop - of_compiling.start,
-                    "compile_ns": int(compiling.durations[of_compiling].sum()),
+                    "compile_ns": sum_of(compiling.durations[of_compiling]),
                 }
             )
             compiled |= names

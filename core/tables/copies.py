@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..base.arrays import F64, I64, AnyArray
+from ..base.arrays import F64, I64, AnyArray, sum_of
 from ..base.safe_text import safe
 from ..base.short_names import short_name
 from .devices import ALLOCATION_NAMES, is_aiu
@@ -65,7 +65,7 @@ def _recorded(of: Callable[[F64, I64], float]) -> Ask:
 
 def _mean(speeds: F64, ns: I64) -> float:
     """Return the mean of speeds weighted by time."""
-    return float((speeds * ns).sum()) / int(ns.sum()) if ns.any() else np.nan
+    return float((speeds * ns).sum()) / sum_of(ns) if ns.any() else np.nan
 
 
 COPIES = Shape(
@@ -115,6 +115,4 @@ def copies(scope: Scope) -> Table:
     work = work.plus(way=way, memory=memory, recorded=np.where(moves, recorded, np.nan), **columns)
     groups = work.group("device_row", "way", "memory")
     table = COPIES.of(groups, jump="full_ns", sort="time_ns")
-    return replace(
-        table, totals={key: int(table.numbers(key).sum()) for key in ("count", "bytes", "time_ns")}
-    )
+    return replace(table, totals={key: sum_of(table.numbers(key)) for key in ("count", "bytes", "time_ns")})

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..base.arrays import I64
+from ..base.arrays import I64, sum_of
 from ..base.errors import UsageError
 from .compare import RowNoise, compare, delta_key
 from .metrics import Metric, Number
@@ -249,7 +249,7 @@ def _pooled(name: str, table: Table, lonely: I64, own: Summary, other: Summary) 
         if isinstance(values, list):
             data[key] = [*values, OTHERS]
         else:
-            data[key] = np.append(values, int(table.numbers(key)[small].sum()) + sums.get(key, 0))
+            data[key] = np.append(values, sum_of(table.numbers(key)[small]) + sums.get(key, 0))
     return replace(rest, data=data)
 
 
@@ -259,7 +259,7 @@ def _ranked(name: str, table: Table, least_ns: int) -> Table:
     """
     keys = ("self_cpu_ns", "self_device_ns") if name in WITH_DEVICE else (judged_by(name, table),)
     change: I64 = np.sum([table.numbers(delta_key(key)) for key in keys], axis=0, dtype=np.int64)
-    everything = int(np.abs(change).sum())
+    everything = sum_of(np.abs(change))
     share = change / everything if everything else np.full(len(change), np.nan)
     names = {column.key: table.texts(column.key) for column in table.columns if column.is_name}
     columns = (*table.columns, CONTRIBUTION)

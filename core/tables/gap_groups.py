@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..base.arrays import U32, AnyArray
+from ..base.arrays import U32, AnyArray, sum_of
 from ..base.clock import Clocks
 from ..base.short_names import comparable_name
 from ..index.store import Index
@@ -70,7 +70,7 @@ def recurrence(
     edges = np.array(steps, np.int64).reshape(-1, 2)
     low, high = (np.searchsorted(begins, edges[:, side]) for side in (0, 1))
     median = float(np.median(lengths)) if len(lengths) else 0.0
-    return Recurrence(len(lengths), median, int((high > low).sum()), len(edges))
+    return Recurrence(len(lengths), median, int(np.count_nonzero(high > low)), len(edges))
 
 
 def _alike(index: Index, present: AnyArray, number: int) -> U32:
@@ -93,7 +93,7 @@ def recurring_gaps(work: Frame) -> Table:
     gaps, steps = gap_rows(work), work.steps
     around = {"before_name": gaps.names_of("before", comparable_name)}
     gaps = gaps.plus(**around, after_name=gaps.names_at(lambda part: part.name_number, comparable_name))
-    totals = {"gaps": len(gaps), "idle_ns": int(gaps.gap.sum())}
+    totals = {"gaps": len(gaps), "idle_ns": sum_of(gaps.gap)}
     notes: tuple[str, ...] = ()
     shape = RECURRING
     if steps is None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..base.arrays import F64, I64, AnyArray, added_up, run_starts
+from ..base.arrays import F64, I64, MOST, AnyArray, add_at, added_up, sum_of
 
 if TYPE_CHECKING:
     from ..index.store import Index
@@ -62,14 +62,7 @@ class Groups:
     def sums(self, values: I64) -> I64:
         """Return the sum of each group, exact in int64, beyond which it stays at the limits."""
         sums = np.zeros(self.size, np.int64)
-        if not len(values):
-            return sums
-        if max(int(values.max()), -int(values.min())) * len(values) < 1 << 63:
-            np.add.at(sums, self.codes, values)
-            return sums
-        order = np.argsort(self.codes, kind="stable")
-        begins = run_starts(self.codes[order])
-        sums[self.codes[order[begins]]] = added_up(values[order], begins)
+        add_at(sums, self.codes, values)
         return sums
 
     def most(self, values: I64, nothing: int = 0) -> I64:
@@ -112,7 +105,7 @@ class Groups:
             fresh = np.minimum(starts[low + 1 : high], reach[:-1])
             parts = ends[low:high] - starts[low:high]
             parts[1:] -= np.minimum(ends[low + 1 : high], reach[:-1]) - fresh  # what was covered before
-            covered[codes[low]] = parts.sum()
+            covered[codes[low]] = sum_of(parts)
         return covered
 
     def ordered(self, values: I64) -> I64:
@@ -145,7 +138,7 @@ class Groups:
         begins = np.cumsum(count) - count
         total = added_up(ordered, begins)
         mean = total / count
-        if np.any(total == np.iinfo(np.int64).max):
+        if np.any(total == MOST):
             mean = np.add.reduceat(ordered.astype(np.float64), begins) / count
         lowest, highest = ordered[begins], ordered[begins + count - 1]
         squares = ordered - np.repeat(mean, count)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from ..base.arrays import AnyArray
+from ..base.arrays import AnyArray, sum_of
 from ..base.short_names import short_name
 from ..query.chain import enclosing
 from .frame import Frame, Words
@@ -88,7 +88,7 @@ def idle_metrics(scope: Scope) -> list[Metric]:
     metrics = []
     for number, name in enumerate(GAP_CLASSES):
         lengths = gaps.gap[gaps.gap_class == number]
-        metrics.append(Metric(f"idle.{name}", "ns", int(lengths.sum())))
+        metrics.append(Metric(f"idle.{name}", "ns", sum_of(lengths)))
         metrics.append(Metric(f"idle.{name}_gaps", "count", len(lengths)))
     return metrics
 
@@ -110,7 +110,7 @@ def gap_rows(work: Frame) -> Frame:
 def idle_table(work: Frame) -> Table:
     """Return a row per stream."""
     notes = ("gaps run from the latest end so far; HTA takes the previous row's end, which may be earlier",)
-    return STREAMS.of(work.group("stream"), totals={"idle_ns": int(work.gap.sum())}, notes=notes)
+    return STREAMS.of(work.group("stream"), totals={"idle_ns": sum_of(work.gap)}, notes=notes)
 
 
 def gap_table(work: Frame, limit: int = GAPS) -> Table:

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from ..base.arrays import F64, I64, AnyArray
+from ..base.arrays import F64, I64, AnyArray, sum_of
 from ..base.ids import SliceId
 from ..base.pattern import Pattern
 from ..base.progress import CancelledCallback
@@ -86,7 +86,7 @@ def instances(
         values = row_arguments(listed, key)
         texts = ["" if value is None else json_value_text(value) for value in values]
         asks[f"{ARG}{key}"] = (key, given(texts, "text"))
-    totals = {"count": len(runs), "total_ns": int(runs.dur.sum())}
+    totals = {"count": len(runs), "total_ns": sum_of(runs.dur)}
     table = replace(RUNS, asks=asks).of(listed.each(), jump="dur", totals=totals)
     return table, _histogram(scope, runs.dur)
 

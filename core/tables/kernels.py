@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from ..base.arrays import AnyArray
+from ..base.arrays import AnyArray, sum_of
 from ..base.errors import UsageError
 from ..base.pattern import Pattern
 from ..query.scan import json_value_text, number_of
@@ -105,7 +105,7 @@ def kernels(
     shape = replace(KERNELS, title=title)
     for key in arguments:
         shape = replace(shape, asks={**shape.asks, **argument_asks(work, key)})
-    totals = {"count": len(work), "total_ns": int(work.dur.sum())}
+    totals = {"count": len(work), "total_ns": sum_of(work.dur)}
     return shape.of(
         work.plus(row=_rows_of(work, by)).group("row"), jump="dur", sort="total_ns", totals=totals
     )
@@ -116,7 +116,7 @@ def kernel_metrics(scope: Scope) -> list[Metric]:
     synchronisation.
     """
     work = work_of(scope)
-    time = int(work.dur[work.is_type("compute", "communication")].sum())
+    time = sum_of(work.dur[work.is_type("compute", "communication")])
     calls, *rest = spread_metrics("kernels", work.dur)
     return [
         replace(calls, name="kernels.calls"),

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..base.arrays import I64
+from ..base.arrays import I64, sum_of
 from .frame import Frame
 from .frame_columns import work_of
 from .metrics import Metric
@@ -166,7 +166,7 @@ def launch_table(work: Frame, calls: Frame) -> Table:
     """Return a row per name of a launch call, most launches first. The delay of a call is that of its first
     work; the jump leads to the work that waited longest.
     """
-    pairs, ambiguous = int(calls.kernels.sum()), int(work.is_doubtful[work.launch >= 0].sum())
+    pairs, ambiguous = sum_of(calls.kernels), int(np.count_nonzero(work.is_doubtful[work.launch >= 0]))
     notes = (f"{ambiguous:,} launches are doubtful: another call is as likely, or it begins after its work",)
     totals = {
         "count": len(calls),
@@ -194,7 +194,8 @@ def queue_table(pairs: Frame) -> Table:
     for stream in pairs.by("stream"):
         times, lengths = stream.queue(stream.start)
         span = int(times[-1] - times[0])
-        mean = int((lengths[:-1] * np.diff(times)).sum()) / span if span else None
+        high, low = (sum_of(lengths[:-1] * half) for half in np.divmod(np.diff(times), 1 << 32))
+        mean = ((high << 32) + low) / span if span else None
         names = [words[:1].tolist()[0] for words in (stream.rank, stream.device, stream.stream_name)]
         values = (*names, len(times), float(lengths.mean()), mean, int(lengths.max()))
         rows.append(dict(zip((column.key for column in QUEUES.columns), values)))
@@ -204,7 +205,7 @@ def queue_table(pairs: Frame) -> Table:
 def _statistics(values: I64) -> dict[str, int | float | None]:
     if not len(values):
         return dict.fromkeys(STATISTICS) | {"total_ns": 0}
-    total = int(values.sum())
+    total = sum_of(values)
     median, high = np.quantile(values, (0.5, 0.95)).tolist()
     return dict(
         zip(STATISTICS, (total, total / len(values), median, high, int(values.min()), int(values.max())))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..base.arrays import I64
+from ..base.arrays import I64, sum_of
 from ..base.units import format_bytes
 from .allocations import Allocator, allocators, unnamed
 from .copies import copies
@@ -111,7 +111,7 @@ class AllocatorUse:
         """Return (count, bytes) of its allocations (1) or releases (-1)."""
         values = self.allocator.changes[self.begin : self.end] * change
         values = values[values > 0]
-        return len(values), int(values.sum())
+        return len(values), sum_of(values)
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ def memory_metrics(scope: Scope) -> list[Metric]:
     peaks = [use.peak_bytes for use in result.uses if use.peak_bytes is not None]
     return [
         Metric("memory.peak", "bytes", max(peaks, default=None)),
-        Metric("memory.copied", "bytes", int(result.copies.numbers("bytes").sum())),
+        Metric("memory.copied", "bytes", sum_of(result.copies.numbers("bytes"))),
     ]
 
 
@@ -209,7 +209,7 @@ def _notes(scope: Scope, uses: list[AllocatorUse]) -> Iterable[str]:
             yield words
         elif use.peak is not None and len(use.at_peak):
             sizes = one.changes[use.at_peak]
-            inside, earlier = int(sizes[sizes > 0].sum()), -int(sizes[sizes < 0].sum())
+            inside, earlier = sum_of(sizes[sizes > 0]), -sum_of(sizes[sizes < 0])
             rest = (use.peak_bytes or 0) - inside - earlier
             if rest < 0:
                 yield f"{one.title}: addresses that are released are not those that were given: {UNPAIRED}"
@@ -253,7 +253,7 @@ def _row(result: MemoryUse, use: AllocatorUse) -> dict[str, Any]:
         "peak_ns": None if use.peak is None else use.peak_at - result.origin,
         "last_bytes": None if use.peak is None else int(one.total[use.end - 1]),
         "kept": len(use.unreleased),
-        "kept_bytes": int(one.changes[use.unreleased].sum()),
+        "kept_bytes": sum_of(one.changes[use.unreleased]),
         "reserved_bytes": reserved,
         "known_by": RECORDED if one.recorded else SUMMED,
         "device_type": one.device_type,
@@ -283,7 +283,7 @@ def _live_table(
             rows.append(row)
             jumps.append((use.allocator.source, position))
         if len(records) > limit:
-            rest = int(np.abs(use.allocator.changes[records[limit:]]).sum())
+            rest = sum_of(np.abs(use.allocator.changes[records[limit:]]))
             more = len(records) - limit
             notes.append(
                 f"{use.allocator.title}: {more:,} smaller ones, {format_bytes(rest)}, are not listed"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ..base.arrays import I64, AnyArray
+from ..base.arrays import I64, AnyArray, add_at, sums_between
 from ..base.kineto import WORK
 from ..index.flex import flex_work, is_flex
 from ..index.format import NONE
@@ -47,8 +47,7 @@ class OpMemory:
             none = np.zeros(len(start), np.int64)
             return none, none
         low, high = np.searchsorted(self.times, start, "left"), np.searchsorted(self.times, end, "right")
-        sums = [np.concatenate([[0], np.cumsum(values)]) for values in (self.host, self.device)]
-        return sums[0][high] - sums[0][low], sums[1][high] - sums[1][low]
+        return sums_between(self.host, low, high), sums_between(self.device, low, high)
 
     def outside(self, start: I64, end: I64) -> npt.NDArray[np.bool_]:
         """Return which records lie in none of these events (of any thread)."""
@@ -119,11 +118,11 @@ def op_device_times(events: OpEvents, launches: Launches, work: I64) -> tuple[I6
     at, ns = target[known], events.index.duration(work[known])
     lost = ~alive[at]
     at[lost] = parent[at[lost]]
-    np.add.at(own, at, ns)
+    add_at(own, at, ns)
     at = np.flatnonzero(own)
     ns = own[at]
     while len(at):
-        np.add.at(total, at, ns)
+        add_at(total, at, ns)
         at = parent[at].astype(np.int64)
         at, ns = at[at >= 0], ns[at >= 0]
     return total, own

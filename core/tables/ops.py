@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from ..base.arrays import I64, AnyArray
+from ..base.arrays import I64, AnyArray, add_at, sum_of
 from ..base.errors import UsageError
 from ..base.kineto import DEVICE_ANNOTATION, WORK
 from .attribution import by_step
@@ -102,7 +102,7 @@ def op_metrics(scope: Scope) -> list[Metric]:
     table = ops(scope)
     host = table.take(table.numbers("on_device") == 0)
     return [
-        Metric("ops.calls", "count", int(host.numbers("calls").sum())),
+        Metric("ops.calls", "count", sum_of(host.numbers("calls"))),
         Metric("ops.names", "count", len(host)),
         Metric("ops.self_cpu", "ns", table.totals["self_cpu_total_ns"]),
         Metric("ops.self_device", "ns", table.totals["self_device_total_ns"]),
@@ -189,7 +189,7 @@ def _host_rows(scope: Scope, source: int, by: Grouping, rows: dict[_Key, _Row], 
     outside = np.flatnonzero(memory.outside(events.start, events.end))
     if len(outside) and scope.where is None:
         first = int(memory.times[outside[0]]) + shift
-        inside = [int(memory.host[outside].sum())] * 2 + [int(memory.device[outside].sum())] * 2
+        inside = [sum_of(memory.host[outside])] * 2 + [sum_of(memory.device[outside])] * 2
         key = (MEMORY, False, False, "[]" if by.by == "shape" else "")
         _add(rows, key, _Row((first, -first, 0), (-1, source, NO_SLICE), len(outside), [0, 0, 0, 0, *inside]))
 
@@ -224,7 +224,7 @@ def _without_children(values: I64, parent: npt.NDArray[np.int32], alive: npt.NDA
     if not values.any():
         return own
     children = np.flatnonzero(alive & (parent >= 0))
-    np.subtract.at(own, parent[children], values[children])
+    add_at(own, parent[children], -values[children])
     return own
 
 
@@ -247,7 +247,7 @@ def _summed(
     for values in sums:
         total = np.zeros(n, np.int64)
         if len(values):
-            np.add.at(total, group, values)
+            add_at(total, group, values)
         totals.append(total.tolist())
     first = np.full(n, np.iinfo(np.int64).max)
     np.minimum.at(first, group, start)
@@ -298,7 +298,7 @@ def _add(rows: dict[_Key, _Row], key: _Key, more: _Row) -> None:
         return
     row.first, row.longest = min(row.first, more.first), max(row.longest, more.longest)
     row.calls += more.calls
-    row.sums = [a + b for a, b in zip(row.sums, more.sums)]
+    row.sums = [sum_of(pair) for pair in zip(row.sums, more.sums)]
 
 
 def _columns(device: str, has_device_memory: bool) -> list[Column]:
@@ -350,8 +350,8 @@ def _table(scope: Scope, by: Grouping, rows: dict[_Key, _Row], notes: list[str])
             notes.append("the trace holds no call stacks (PyTorch writes them with verbose=True only)")
     device = np.asarray(data["self_device_ns"])
     totals: dict[str, Value] = {
-        "self_cpu_total_ns": int(np.asarray(data["self_cpu_ns"]).sum()),
-        "self_device_total_ns": int(device[on_device & ~annotation].sum()),
+        "self_cpu_total_ns": sum_of(np.asarray(data["self_cpu_ns"])),
+        "self_device_total_ns": sum_of(device[on_device & ~annotation]),
         "device": word,
         "profile_memory": int(has_memory(scope.trace, data)),
     }

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ..base.arrays import I64, AnyArray
+from ..base.arrays import I64, AnyArray, add_at, sum_of
 from ..base.intervals import merge
 from ..base.safe_text import safe
 from ..index.format import NONE
@@ -77,7 +77,7 @@ def analyse_range(scope: Scope, by: str = "name") -> Tables:
 def range_metrics(scope: Scope) -> list[Metric]:
     """Return how long a scope is and how many slices it holds."""
     low, high = scope.range or scope.trace.span_at(scope.clocks)
-    count = int(range_table(scope).numbers("count").sum())
+    count = sum_of(range_table(scope).numbers("count"))
     return [Metric("trace.span", "ns", high - low), Metric("trace.slices", "count", count)]
 
 
@@ -113,7 +113,7 @@ def category_table(scope: Scope) -> Table:
             "names": groups.counts,
             "count": groups.sums(names.numbers("count")),
             "self_ns": own,
-            "share": own / max(1, int(own.sum())),
+            "share": own / max(1, sum_of(own)),
             "max_ns": names.numbers("max_ns")[longest],
         },
         positions=None if names.positions is None else names.positions[longest],
@@ -136,7 +136,7 @@ def lane_table(scope: Scope) -> Table:
             same_row = bool(rows[begin] == rows[end - 1])
             alone = same_row and scope.trace.lanes[lane].overlapping == 0 and scope.where is None
             if alone:  # one row: disjoint already
-                busy[lane] = busy.get(lane, 0) + int((ends[begin:end] - starts[begin:end]).sum())
+                busy[lane] = busy.get(lane, 0) + sum_of(ends[begin:end] - starts[begin:end])
             else:
                 merged = merge(starts[begin:end], ends[begin:end])
                 pieces.setdefault(lane, []).append((merged.starts, merged.ends))
@@ -192,8 +192,8 @@ class _Groups:
         slots = self._slots(chunk)
         size = len(self.name)
         self.count += np.bincount(slots, minlength=size)
-        np.add.at(self.total, slots, durations)
-        np.add.at(self.own, slots, chunk.self_times)
+        add_at(self.total, slots, durations)
+        add_at(self.own, slots, chunk.self_times)
         np.minimum.at(self.least, slots, durations)
         before = self.most.copy()
         np.maximum.at(self.most, slots, durations)
@@ -241,17 +241,17 @@ def _as_table(scope: Scope, groups: dict[int, _Groups]) -> Table:
     spans = _whole_spans(groups, columns)
     if spans.any() and not spans.all():
         notes.append(
-            f"left out: {int(columns['count'][spans].sum()):,} slices of the profiler's own for the whole "
+            f"left out: {sum_of(columns['count'][spans]):,} slices of the profiler's own for the whole "
             f"recording (category {SPAN_CATEGORY})"
         )
         columns = {key: values[~spans] for key, values in columns.items()}
-    spent = int(columns["own"].sum())
-    slices = int(columns["count"].sum())
+    spent = sum_of(columns["own"])
+    slices = sum_of(columns["count"])
     order = np.argsort(-columns["own"], kind="stable")
     if len(order) > MOST_ROWS:
         rest = order[MOST_ROWS:]
         notes.append(
-            f"{len(rest):,} more names with {int(columns['count'][rest].sum()):,} slices are not listed: "
+            f"{len(rest):,} more names with {sum_of(columns['count'][rest]):,} slices are not listed: "
             "they took the least time"
         )
     columns = {key: values[order[:MOST_ROWS]] for key, values in columns.items()}

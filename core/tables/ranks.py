@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..base.arrays import I64
+from ..base.arrays import I64, sum_of
 from ..base.kineto import KERNEL_CATEGORIES
 from ..index.captures import Capture
 from ..index.flex import is_flex
@@ -163,7 +163,7 @@ class RankDevices:
             return cls()
         table = device_table(work)
         keys = ("kernel_time_ns", "busy_ns", "compute_ns", "comm_ns", "memory_ns")
-        sums = (int(table.numbers(key).sum()) for key in keys)
+        sums = (sum_of(table.numbers(key)) for key in keys)
         return cls(sum(map(_kernels, work.by("source"))), *sums)
 
 

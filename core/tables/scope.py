@@ -319,7 +319,7 @@ class Scope:
             index, edges = self.trace.indexes[part.source], [part.begin, part.end - 1]
             starts = index.column("slices.start")[edges].astype(np.int64) + part.offset
             beyond = (starts < self.range[0]) | (starts + index.duration(edges) > self.range[1])
-            count += int(beyond[: 1 if part.end - part.begin == 1 else 2].sum())
+            count += int(np.count_nonzero(beyond[: 1 if part.end - part.begin == 1 else 2]))
         return count
 
     @cached_property

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from ..base.arrays import F64, I64
+from ..base.arrays import F64, I64, sum_of
 from ..base.errors import UsageError
 from ..base.safe_text import safe
 from ..base.units import format_count
@@ -82,7 +82,7 @@ def sections(scope: Scope, by: By = "both") -> Table:
         TableSchema("sections", "Sections", (*heads, *columns)),
         scope.text,
         data,
-        totals={"calls": len(which), "total_ns": int(calls.durations.sum())},
+        totals={"calls": len(which), "total_ns": sum_of(calls.durations)},
         notes=calls.notes,
         positions=calls.positions[stats["longest"]],
         sources=calls.sources[stats["longest"]],

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..base.arrays import AnyArray
+from ..base.arrays import AnyArray, sum_of
 from .frame import FrameGroups, Of, Words
 from .schema import Column, TableSchema, Unit
 from .table import Table, Values
@@ -58,7 +58,7 @@ def share_of_all(of: Of) -> Ask:
 
     def answers(g: FrameGroups) -> Values:
         sums = g.sums(g.column(of))
-        return np.asarray(sums / max(int(sums.sum()), 1))
+        return np.asarray(sums / max(sum_of(sums), 1))
 
     return Ask(answers)
 

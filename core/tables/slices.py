@@ -13,7 +13,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from ..base.arrays import I64, AnyArray
+from ..base.arrays import I64, AnyArray, sum_of
 from ..base.intervals import Intervals, merge
 from ..index.format import NONE
 from ..index.store import Index
@@ -49,7 +49,7 @@ class Slices:
     @property
     def total_ns(self) -> int:
         """The sum of all times."""
-        return int(self.durations.sum())
+        return sum_of(self.durations)
 
     @cached_property
     def distinct_names(self) -> tuple[I64, I64]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..base.arrays import I64, AnyArray
+from ..base.arrays import I64, AnyArray, sum_of
 from ..base.clock import Clocks
 from ..base.kineto import GROUPS
 from ..index.flex import is_flex, round_trips
@@ -203,7 +203,7 @@ def _repeating(index: Index, texts: Mapping[int, str]) -> I64:
     bounds = np.flatnonzero((np.diff(key[order], prepend=-1) != 0) | (np.diff(lane[order], prepend=-1) != 0))
     for begin, end in zip(bounds.tolist(), [*bounds[1:].tolist(), len(order)]):
         outer = _outermost(index, positions[order[begin:end]])
-        total = int(index.duration(outer).sum())
+        total = sum_of(index.duration(outer))
         of_key = repeats.setdefault(int(key[order[begin]]), {})
         owner = int(process[lane[order[begin]]])
         if len(outer) > 1 and total > of_key.get(owner, (0, outer))[0]:

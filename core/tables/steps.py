@@ -14,7 +14,7 @@ from functools import cache, partial
 
 import numpy as np
 
-from ..base.arrays import I64, AnyArray
+from ..base.arrays import I64, AnyArray, of_halves, sum_of, sums_between
 from ..base.intervals import EMPTY
 from ..base.units import format_ns
 from ..query.titles import plain
@@ -180,22 +180,22 @@ def _rest(scope: Scope, sets: StepSets, columns: dict[str, I64]) -> _Rest:
         outside = sets.steps_of_work.steps < 0
         owners, of = np.unique(sets.chosen.processes, return_inverse=True)
         groups = Groups(of[sets.steps_of_work.steps[~outside]].astype(np.int64), len(owners))
-        busy = int(groups.covered(starts[~outside], ends[~outside]).sum())
-        shared_ns = int(columns["device_busy_ns"].sum()) - busy
-        return _Rest(int((ends - starts)[outside].sum()), int(outside.sum()), shared_ns)
+        busy = sum_of(groups.covered(starts[~outside], ends[~outside]))
+        shared_ns = sum_of(columns["device_busy_ns"]) - busy
+        return _Rest(sum_of((ends - starts)[outside]), int(np.count_nonzero(outside)), shared_ns)
     outside_ns = outside_slices = 0
     for part, mask in sets.owned:
         beyond_ns, is_outside = outside_windows(part.chosen, starts[mask], ends[mask])
-        outside_ns += int(beyond_ns.sum())
-        outside_slices += int(is_outside.sum())
-    in_windows = int((ends - starts).sum()) - outside_ns
-    return _Rest(outside_ns, outside_slices, int(columns["device_ns"].sum()) - in_windows)
+        outside_ns += sum_of(beyond_ns)
+        outside_slices += int(np.count_nonzero(is_outside))
+    in_windows = sum_of(ends - starts) - outside_ns
+    return _Rest(outside_ns, outside_slices, sum_of(columns["device_ns"]) - in_windows)
 
 
 def _rest_without_steps(scope: Scope, source: int) -> _Rest:
     """Return all device work of a source that has no steps."""
     work = work_of(replace(scope, range=None, source=source, work=None))
-    return _Rest(int(work.dur.sum()), len(work))
+    return _Rest(sum_of(work.dur), len(work))
 
 
 def _notes(
@@ -334,19 +334,16 @@ def _clipped_sums(work_start: I64, work_end: I64, chosen: Steps) -> I64:
     """Return per step the sum of what lies in its window of each piece of device work.
 
     Before a time t lies sum(t - start) over what has begun, less sum(t - end) over what has ended; a window's
-    part is the difference at its edges. The sums may wrap around in int64, their differences are exact.
+    part is the difference at its edges. Halves of the times are added up, so that nothing wraps around.
     """
-
-    def before(edges: I64, times: I64) -> I64:
-        ordered = np.sort(edges)
-        count = np.searchsorted(ordered, times)
-        total = np.concatenate([[0], np.cumsum(ordered)])
-        return np.asarray(count * times - total[count], np.int64)
-
-    def run_until(times: I64) -> I64:
-        return before(work_start, times) - before(work_end, times)
-
-    return run_until(chosen.ends) - run_until(chosen.starts)
+    high, low = np.zeros((2, len(chosen.starts)), np.int64)
+    for edges, sign in ((np.sort(work_start), 1), (np.sort(work_end), -1)):
+        for times, way in ((chosen.ends, sign), (chosen.starts, -sign)):
+            count = np.searchsorted(edges, times)
+            none = np.zeros_like(count)
+            high += way * (count * (times >> 32) - sums_between(edges >> 32, none, count))
+            low += way * (count * (times & 0xFFFFFFFF) - sums_between(edges & 0xFFFFFFFF, none, count))
+    return of_halves(high, low)
 
 
 def _overlapping(work_start: I64, work_end: I64, chosen: Steps) -> I64:

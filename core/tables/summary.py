@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ..base.arrays import MOST, sum_of
 from ..base.short_names import comparable_name
 from .attribution import step_scopes
 from .metrics import Metric, metrics
@@ -17,7 +18,7 @@ from .noise import Spread, spread_of
 from .schema import Column, TableSchema
 from .scope import Scope
 from .step_spans import step_spans
-from .table import MOST, Table, Tables, Values
+from .table import Table, Tables, Values
 
 SPREAD_COLUMNS = (
     Column("steps", "steps", "count", detail=True),
@@ -278,5 +279,5 @@ def summed(
 def _left_out(table: Table, rows: int, leading: str) -> LeftOut:
     rest = table.take(slice(rows, None))
     numbers = [column.key for column in table.columns[1:] if column not in SPREAD_COLUMNS]
-    sums = {key: int(rest.numbers(key).sum()) for key in numbers}
+    sums = {key: sum_of(rest.numbers(key)) for key in numbers}
     return LeftOut(len(rest), sums, int(rest.numbers(leading).max()))

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, overload
 
 import numpy as np
 
-from ..base.arrays import I64, AnyArray
+from ..base.arrays import I64, LEAST, MOST, AnyArray
 from ..base.moments import moment_digits, origin_text
 from ..base.short_names import short_names
 from .groups import Groups, Labels
@@ -22,8 +22,6 @@ from .schema import WHOLE, Column, TableSchema, Unit
 
 Value: TypeAlias = str | int | float | None
 Values: TypeAlias = AnyArray | list[Any]
-LEAST, MOST = -(1 << 63), (1 << 63) - 1
-"""The range of a column of whole numbers; a sum beyond it stands at its edge."""
 EXACT_FLOATS = 1 << 53
 """Whole numbers below this are exact as floats."""
 ABSENT = -1

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
-from ..base.arrays import I64, AnyArray
+from ..base.arrays import I64, AnyArray, add_at, sum_of
 from ..base.safe_text import safe
 from ..index.format import NONE
 from .frame_columns import work_of
@@ -235,7 +235,7 @@ def tree_table(
 ) -> Table:
     """Return the call tree as a table, depth first; `node` and `parent` say which row lies in which."""
     tree = call_tree(scope, by)
-    whole = int(tree.own.sum())
+    whole = sum_of(tree.own)
     if from_bottom:
         tree = bottom_up(tree, leaves_only=by == "launch")
     order = tree.order()
@@ -346,7 +346,7 @@ def _add_lane(builder: TreeBuilder, index: Index, source: int, pieces: Sequence[
     builder.add(nodes, ends - starts, own, np.ones(len(nodes), np.int64), positions, source)
     if root != ROOT:
         top = around < 0
-        duration = int((ends - starts)[top].sum())
+        duration = sum_of((ends - starts)[top])
         longest = int(np.argmax(np.where(top, ends - starts, -1)))
         one = np.array([duration], np.int64)
         zero = np.zeros(1, np.int64)
@@ -431,14 +431,14 @@ def _add_launched(builder: TreeBuilder, scope: Scope, source: int, positions: I6
     spent = np.zeros(len(stack), np.int64)
     cursor, time = calls, durations[is_known]
     while len(cursor):
-        np.add.at(spent, cursor, time)
+        add_at(spent, cursor, time)
         cursor = around[cursor]
         inner = cursor >= 0
         cursor, time = cursor[inner], time[inner]
     if len(stack):
         builder.add(nodes, spent, np.zeros_like(spent), np.ones_like(spent), stack, source)
     if not is_known.all():
-        zero = np.zeros(int((~is_known).sum()), np.int64)
+        zero = np.zeros(int(np.count_nonzero(~is_known)), np.int64)
         builder.add(above[~is_known], durations[~is_known], zero, zero, positions[~is_known], source)
 
 

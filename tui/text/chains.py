@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from tracelane.core.base.arrays import I64
+from tracelane.core.base.arrays import I64, sum_of
 from tracelane.core.base.kineto import ANNOTATIONS, OPS, RUNTIME, STEP
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.short_names import short_name
@@ -93,7 +93,7 @@ def _replays(chains: SourceChains, launch: int) -> list[str]:
 
 
 def _range(times: I64, this: int) -> str:
-    mean = int(times.sum()) // len(times)
+    mean = sum_of(times) // len(times)
     return f"{format_ns(int(times[this]))} here, {format_ns(mean)} mean, {_from_to(times)}"
 
 

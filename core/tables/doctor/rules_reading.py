@@ -88,7 +88,7 @@ def broken_envelope(recording: Recording, limits: Limits) -> Diagnosis | None:
 def merged_captures(recording: Recording, limits: Limits) -> Diagnosis | None:
     """Captures were joined into one file: each ends with a mark of its own, and has one process."""
     marks = recording.index.string_numbers("Record Window End")
-    ends = int(np.isin(recording.index.column("instants.name"), marks).sum()) if marks else 0
+    ends = int(np.count_nonzero(np.isin(recording.index.column("instants.name"), marks))) if marks else 0
     if ends > 1:
         return Diagnosis(ends, f"{ends} captures stand in one file")
     index, lanes = recording.index, recording.scope.trace.lanes

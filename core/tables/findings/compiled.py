@@ -7,6 +7,7 @@ from collections import Counter
 
 import numpy as np
 
+from ...base.arrays import sum_of
 from ...base.intervals import merge
 from ...base.units import count_of, format_ns, format_share
 from ...index.format import NONE
@@ -62,7 +63,7 @@ def graph_breaks(facts: SourceFacts, limits: Limits) -> Outcome:
     claim = host.union(broken).without(host.union(host.matching(GRAPHS)))
     functions = host.matching(FUNCTION, OP)
     around = nearest_around(facts.index, host.positions[functions], host.positions[outer])
-    count = int(np.isin(around, host.positions[broken]).sum())
+    count = int(np.count_nonzero(np.isin(around, host.positions[broken])))
     graphs = f", {count:,} compiled graphs where {len(broken):,} would do" if count > len(broken) else ""
     text = (
         f"{count_of(len(inner), 'compiled region lies', 'compiled regions lie')} within "
@@ -168,7 +169,7 @@ def compile_time(facts: SourceFacts, limits: Limits) -> Outcome:
     for number, name in enumerate(PHASES):
         own = np.flatnonzero(phase == number)
         if len(own):
-            parts.append(f"{name} {format_ns(int(rows.own_ns[own].sum()))}")
+            parts.append(f"{name} {format_ns(sum_of(rows.own_ns[own]))}")
             at = int(own[np.argmax(rows.own_ns[own])])
             start, end = int(rows.starts[at]), int(rows.starts[at] + rows.durations[at])
             label = f"{name}, most by itself: {rows.texts[int(rows.name[at])]}"

@@ -227,7 +227,7 @@ def exposed_communication(facts: SourceFacts, limits: Limits) -> Outcome:
 def exposed_copies(facts: SourceFacts, limits: Limits) -> Outcome:
     """Copies that nothing hides."""
     is_copy = facts.work.is_kind("copy")
-    count, claim = int(is_copy.sum()), facts.work.union(is_copy).without(facts.types["compute"])
+    count, claim = int(np.count_nonzero(is_copy)), facts.work.union(is_copy).without(facts.types["compute"])
     part = share(claim.length, facts.busy.length)
     if not claim.length or part < limits["share"]:
         return None

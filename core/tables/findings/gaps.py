@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...base.arrays import I64, U32
+from ...base.arrays import I64, U32, sum_of
 from ...base.intervals import merge
 from ...base.units import count_of, format_ns, format_share
 from ..frame_columns import GAP_CLASSES
@@ -43,7 +43,7 @@ def launch_gaps(facts: SourceFacts, limits: Limits) -> Outcome:
     gaps = gap_rows(facts.work)
     late = gaps[gaps.gap_class == HOST_WAIT]
     claim = merge(late.reach, late.start).intersection(facts.idle).without(facts.transferring)
-    idle_ns, late_ns = int(gaps.gap.sum()), int(late.gap.sum())
+    idle_ns, late_ns = sum_of(gaps.gap), sum_of(late.gap)
     too_few = late_ns < limits["class_share"] * idle_ns or claim.length < limits["share"] * facts.window_ns
     if too_few or not len(late):
         return None

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from ...base.arrays import AnyArray
+from ...base.arrays import AnyArray, sum_of
 from ...base.units import count_of, format_ns, format_share
 from ...index.format import NONE
 from ..op_events import OP, RUNTIME
@@ -40,7 +40,7 @@ def host_hotspot(facts: SourceFacts, limits: Limits) -> Outcome:
     working = _working(facts)
     if not working.any():
         return NO_HOST
-    whole = int(host.self_ns[working].sum())
+    whole = sum_of(host.self_ns[working])
     if isinstance(transfer_bound(facts), Observation):
         working[facts.transfers] = False
     own = np.flatnonzero(working)

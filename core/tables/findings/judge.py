@@ -114,7 +114,7 @@ def _recurrence(observation: Observation, facts: SourceFacts) -> tuple[int, int]
     times = np.sort(claim.starts if observation.times is None else observation.times)
     begun = np.searchsorted(times, steps.ends) > np.searchsorted(times, steps.starts)
     covered = claim.covered(steps.starts, steps.ends) > 0
-    return int((begun | covered).sum()), len(steps)
+    return int(np.count_nonzero(begun | covered)), len(steps)
 
 
 def _together(alike: list[Finding]) -> Finding:

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from ...base.arrays import I64
+from ...base.arrays import I64, sum_of
 from ...base.intervals import merge
 from ...base.short_names import comparable_name, short_name, short_names
 from ...base.units import count_of, format_ns, format_share
@@ -50,7 +50,7 @@ def device_hotspot(facts: SourceFacts, limits: Limits) -> Outcome:
     work = work.plus(alike=work.names_at(lambda part: part.name_number, comparable_name))
     alike = work.group("alike")
     total = alike.sums(np.where(work.is_type("memory"), 0, work.dur))
-    top, whole = int(np.argmax(total)), int(total.sum())
+    top, whole = int(np.argmax(total)), sum_of(total)
     part = share(int(total[top]), whole)
     second = int(np.delete(total, top).max(initial=0))
     if not second or part < limits["share"] or total[top] < limits["times"] * second:
@@ -104,7 +104,7 @@ def uneven_kernel(facts: SourceFacts, limits: Limits) -> Outcome:
     worst = slowest.top("dur", 1)
     name = short_name(worst.name.tolist()[0])
     text = (
-        f"{name}: {len(slowest):,} of {int(is_run.sum()):,} runs "
+        f"{name}: {len(slowest):,} of {int(np.count_nonzero(is_run)):,} runs "
         f"{'takes' if len(slowest) == 1 else 'take up to'} {format_ns(int(worst.dur[0]))}, the quick ones "
         f"{format_ns(int(quick[is_run][0]))} (median {format_ns(float(np.median(work.dur[is_run])))})"
     )
@@ -144,14 +144,14 @@ def short_kernels(facts: SourceFacts, limits: Limits) -> Outcome:
     calls = work[of_call.first()].plus(work_ns=of_call.sums(work.dur))
     free = ~np.isin(calls.launch, facts.host.positions[facts.waits])
     short = calls[free & (calls.work_ns < calls.call_ns)]
-    if len(short) < limits["count"] or len(short) < limits["share"] * int(free.sum()):
+    if len(short) < limits["count"] or len(short) < limits["share"] * int(np.count_nonzero(free)):
         return None
     claim = merge(short.call_start, short.call_start + short.call_ns)
     worst = short.top("call_ns", 1)
     launch, start = int(worst.launch[0]), int(worst.call_start[0])
     text = (
-        f"{len(short):,} of {int(free.sum()):,} launch calls take longer than what they launch: "
-        f"{format_ns(claim.length)} for {format_ns(int(short.work_ns.sum()))} of device work"
+        f"{len(short):,} of {int(np.count_nonzero(free)):,} launch calls take longer than what they launch: "
+        f"{format_ns(claim.length)} for {format_ns(sum_of(short.work_ns))} of device work"
     )
     label = f"the longest such call: {facts.name(launch)}"
     return Observation(text, (facts.slice(label, launch, start, start + int(worst.call_ns[0])),), claim)
@@ -230,7 +230,7 @@ def triton(facts: SourceFacts, limits: Limits) -> Outcome:
     runs = facts.work[facts.work.named(TRITON, short_name)]
     if not len(runs):
         return None
-    ns, whole = int(runs.dur.sum()), int(facts.work.dur.sum())
+    ns, whole = sum_of(runs.dur), sum_of(facts.work.dur)
     what = count_of(len(runs), "run of a Triton kernel takes", "runs of Triton kernels take")
     text = f"{what} {format_share(share(ns, whole))} of the device time"
     evidence = [facts.on_device("the longest run", runs.top("dur", 1))]
@@ -260,7 +260,7 @@ def forward_backward(facts: SourceFacts, limits: Limits) -> Outcome:
     if not ours.any():
         return None
     row = int(np.searchsorted(facts.host.positions, int(target[ours][0])))
-    linked = int(ours.sum())
+    linked = int(np.count_nonzero(ours))
     text = f"{count_of(linked, 'backward operator is', 'backward operators are')} linked with the forward "
     text += f"{'one it belongs' if linked == 1 else 'ones they belong'} to"
     times = facts.host.starts[np.searchsorted(facts.host.positions, target[ours].astype(np.int64))]

@@ -139,14 +139,15 @@ def compiled_slower(facts: SourceFacts, limits: Limits) -> Outcome:
         return NO_STEPS
     compiles = np.searchsorted(compiled_starts, steps.ends) > np.searchsorted(compiled_starts, steps.starts)
     wall = steps.ends - steps.starts
-    if min(int(compiles.sum()), int((~compiles).sum())) < 2:
+    slow = int(np.count_nonzero(compiles))
+    if min(slow, len(steps) - slow) < 2:
         return NotJudged("compiled steps and eager ones are not both in the trace")
     compiled, eager = float(np.median(wall[compiles])), float(np.median(wall[~compiles]))
     if compiled <= eager:
         return None
     text = (
-        f"The {int(compiles.sum()):,} steps with compiled regions take {format_ns(compiled)}, the "
-        f"{int((~compiles).sum()):,} without {format_ns(eager)} (medians)"
+        f"The {slow:,} steps with compiled regions take {format_ns(compiled)}, the "
+        f"{len(steps) - slow:,} without {format_ns(eager)} (medians)"
     )
     return _slower_steps(text, facts, steps, np.flatnonzero(compiles), compiled - eager)
 
