@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
+from string import ascii_uppercase
 
 from tracelane.core.base.errors import UsageError
 
 from .commands.table import COMMANDS, OTHER_NAMES, command
+
+MOST_ALIKE, LEAST_ALIKE = 3, 0.6
+"""How many names are proposed for one that nothing has, and how alike they are at least, 0..1."""
 
 
 @dataclass(frozen=True)
@@ -27,10 +33,11 @@ def parse_order(line: str) -> Order:
     if f"{name} {text}" in OTHER_NAMES:
         return Order(OTHER_NAMES[f"{name} {text}"])
     ids = {entry.id for entry in COMMANDS}
-    name = OTHER_NAMES.get(name, name)
-    close = [id for id in (*ids, *OTHER_NAMES) if " " not in id and id.startswith(name)]
-    if name not in ids and len(close) == 1:
-        name = OTHER_NAMES.get(close[0], close[0])
+    names = _names(ids)
+    name = names.get(name, name)
+    close = [one for one in names if one.startswith(name)]
+    if name not in ids and len({names[one] for one in close}) == 1:
+        name = names[close[0]]
     if name in ids:
         entry = command(name)
         if entry.forms and (text or entry.is_typed):
@@ -38,8 +45,24 @@ def parse_order(line: str) -> Order:
         if not text:
             return Order(name)
         raise UsageError(f"{name} takes no argument, such as {text!r}")
-    known = ", ".join(sorted(close)[:6]) if close else ", ".join(id for id in names_with_argument())
-    raise UsageError(f"no command is called {words[0]!r}; there is {known}")
+    alike = sorted(close)[:MOST_ALIKE] or _alike(name, [*names])
+    advice = f"did you mean {_or(alike)}?" if alike else "Tab completes what you type"
+    raise UsageError(f"no command is called {words[0]!r}: {advice}")
+
+
+def _names(ids: Iterable[str]) -> dict[str, str]:
+    """Return all names of commands with the id of each; panels are named without "panel-" too."""
+    short = {id.removeprefix("panel-"): id for id in ids if id.startswith("panel-")}
+    return short | {id: id for id in ids} | {name: id for name, id in OTHER_NAMES.items() if " " not in name}
+
+
+def _alike(name: str, names: Sequence[str]) -> list[str]:
+    """Return the names that were probably meant, the likeliest first."""
+    return get_close_matches(name, names, MOST_ALIKE, cutoff=LEAST_ALIKE)
+
+
+def _or(names: Sequence[str]) -> str:
+    return " or ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def names_with_argument() -> list[str]:
@@ -48,8 +71,22 @@ def names_with_argument() -> list[str]:
 
 
 def completions() -> list[str]:
-    """Return what completes while a line is typed."""
-    return sorted({*(f"{name} " for name in names_with_argument()), *(entry.id for entry in COMMANDS)})
+    """Return what completes while a line is typed: names, and the words that their arguments begin with."""
+    begins = {
+        f"{entry.typed_name} {words}"
+        for entry in COMMANDS
+        for form, _ in entry.forms
+        for words in _begins(form)
+    }
+    alone = _names({entry.id for entry in COMMANDS}).keys() - names_with_argument()
+    return sorted({*(f"{name} " for name in names_with_argument()), *begins, *alone})
+
+
+def _begins(form: str) -> list[str]:
+    """Return what an argument of this form begins with: `by name`, `by arg:` for "by name|arg:KEY"."""
+    fixed, space, last = form.rpartition(" ")
+    begins = [f"{fixed}{space}{choice.rstrip(ascii_uppercase)}" for choice in last.split("|")]
+    return [begin for begin in begins if begin.strip() and begin == begin.lower()]
 
 
 def file_named(name: str) -> Path:

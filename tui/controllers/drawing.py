@@ -190,7 +190,7 @@ class DrawingController(Controller):
         if self.app.composed:
             main = self.app.main
             if isinstance(main, MainScreen) and main.is_asking:
-                keys = [("Enter", "do it"), ("Esc", "leave it"), ("↑↓", "what was typed before")]
+                keys = [("Enter", "run"), ("Esc", "cancel"), ("↑↓", "history"), ("Tab", "complete")]
             else:
                 keys = self._state_keys()
             for footer in self.app.main.query_children(Footer).results():

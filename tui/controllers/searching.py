@@ -37,6 +37,7 @@ from ..widgets.prompt import Prompt
 from .controller import Commands, Controller, Verbs
 
 HINT = "nccl  'two words'  /regex/  cat:kernel  dur>1ms  lane:'stream 0'  arg.bytes>1e6  -word"
+FIELDS = ("name=", "cat:", "lane:", "dur>", "self>", "arg.")
 NOTE_CELLS = 24
 TYPING_S = 0.15
 """Seconds without a key after which the typed text is searched for."""
@@ -83,7 +84,8 @@ class SearchController(Controller):
     def do_search(self) -> None:
         """Ask what to search for; what is typed is searched for at once."""
         self._before = self.store.session
-        self.app.main.query_one(Prompt).ask("search", "/", HINT)
+        categories = [f"cat:{name}" for name in self.store.trace.drawn_categories if name and " " not in name]
+        self.app.main.query_one(Prompt).ask("search", "/", HINT, [*FIELDS, *categories])
 
     def typed(self, text: str) -> None:
         """Search for what stands in the line, once the keys are at rest."""

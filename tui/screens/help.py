@@ -119,6 +119,18 @@ def score(row: HelpRow, query: str) -> float:
     return total
 
 
+class FilterLine(LineInput):
+    """A line above a list: what is typed filters the list, the keys that no text needs walk in it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,ctrl+p,shift+tab", "screen.move(-1)", show=False),
+        Binding("down,ctrl+n,tab", "screen.move(1)", show=False),
+        Binding("pageup", "screen.page(-1)", show=False),
+        Binding("pagedown", "screen.page(1)", show=False),
+        Binding("escape,ctrl+c", "screen.dismiss", show=False),
+    ]
+
+
 class HelpScreen(AnswerScreen[str | None]):
     """Answers with the id of a command to run, or None."""
 
@@ -130,13 +142,6 @@ class HelpScreen(AnswerScreen[str | None]):
     }
     HelpScreen Input { height: 1; border: none; padding: 0; background: $surface; }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "dismiss", "Close", show=False),
-        Binding("up", "move(-1)", show=False),
-        Binding("down", "move(1)", show=False),
-        Binding("pageup", "page(-1)", show=False),
-        Binding("pagedown", "page(1)", show=False),
-    ]
     AUTO_FOCUS = "Input"
 
     def __init__(self, remapped: Mapping[str, str], used: Sequence[str] = ()) -> None:
@@ -151,7 +156,7 @@ class HelpScreen(AnswerScreen[str | None]):
         with Vertical() as frame:
             frame.border_title = "All keys"
             frame.border_subtitle = "type to filter · ↑↓ choose · Enter runs · Esc closes"
-            yield LineInput(placeholder="type to filter: idle, thread, arrow, zoom …", compact=True)
+            yield FilterLine(placeholder="type to filter: idle, thread, arrow, zoom …", compact=True)
             yield VirtualTable(empty="no command fits: fewer letters?")
 
     def on_mount(self) -> None:

@@ -11,19 +11,18 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.message import Message
-from textual.suggester import SuggestFromList
 from textual.widgets import Input, Static
 
-from .line_input import LineInput
+from .line_input import LineInput, LineSuggester
 
 
 class _Line(LineInput):
     """An input that walks back through what was typed before."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up", "recall(-1)", show=False),
-        Binding("down", "recall(1)", show=False),
-        Binding("escape", "give_up", show=False),
+        Binding("up,ctrl+p", "recall(-1)", show=False),
+        Binding("down,ctrl+n", "recall(1)", show=False),
+        Binding("escape,ctrl+c", "give_up", show=False),
     ]
 
     @dataclass
@@ -36,6 +35,7 @@ class _Line(LineInput):
         super().__init__(compact=True, select_on_focus=False)
         self.before: list[str] = []
         self.recalled = 0
+        self._draft = ""  # what was typed before older lines were walked through
         self.is_done = False
         """Whether it was answered or left: keys that come until somebody else takes them are not for it."""
         self.later: list[events.Key] = []
@@ -54,11 +54,12 @@ class _Line(LineInput):
         await super().action_submit()
 
     def action_recall(self, by: int) -> None:
-        """Show what was typed before (-1) or after (1)."""
-        if self.before:
-            self.recalled = max(0, min(self.recalled + by, len(self.before)))
-            self.value = self.before[self.recalled] if self.recalled < len(self.before) else ""
-            self.cursor_position = len(self.value)
+        """Show what was typed before (-1) or after (1); behind the last stands what is being typed."""
+        count = len(self.before)
+        if self.recalled == count:
+            self._draft = self.value
+        self.recalled = max(0, min(self.recalled + by, count))
+        self._put(self.before[self.recalled] if self.recalled < count else self._draft)
 
     def action_give_up(self) -> None:
         """Leave without doing anything."""
@@ -124,7 +125,8 @@ class Prompt(Horizontal):
         line.value = proposed
         line.cursor_position = len(proposed)
         line.placeholder = hint
-        line.suggester = SuggestFromList(words, case_sensitive=True) if words else None
+        line.words = words
+        line.suggester = LineSuggester(words) if words else None
         line.before = self._before.setdefault(purpose, [])
         line.recalled = len(line.before)
         line.is_done = False

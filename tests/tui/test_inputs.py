@@ -1,0 +1,169 @@
+"""Every line to type in: it owns its keys, so that none of them loses what was typed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from textual.binding import Binding
+from textual.keys import _character_to_key
+from textual.pilot import Pilot
+from textual.widgets import Input
+
+from tests.tui.driver import message, open_viewer, wait_until_idle
+from tracelane.core.base.errors import UsageError
+from tracelane.core.trace import Trace
+from tracelane.tui.app import TracelaneApp
+from tracelane.tui.command_line import parse_order
+from tracelane.tui.commands.table import COMMANDS
+from tracelane.tui.widgets.line_input import PASSED_ON, completed_lines
+from tracelane.tui.widgets.prompt import Prompt
+
+TYPED = "ab"
+ANSWERS = {"enter", "escape", "ctrl+c"}
+"""Keys that close a line."""
+EDITS = {
+    key
+    for binding in Input.BINDINGS
+    if isinstance(binding, Binding) and binding.action.startswith(("delete", "cut", "paste"))
+    for key in binding.key.split(",")
+}
+"""Keys that change the text."""
+LINES = (
+    "search",
+    "command-line",
+    "go-to",
+    "compare",
+    "filter",
+    "save",
+    "mark-text",
+    "marks-import",
+    "smi",
+    "help",
+)
+"""Commands that open a line, `test_no_line_is_left_out` sees to it that these are all."""
+
+
+def bound_keys(app: TracelaneApp) -> list[str]:
+    """Return every key that means something on any screen, and those that keyboards have besides."""
+    keys = {key for entry in COMMANDS for key in entry.keys} | set(app.main.active_bindings)
+    keys |= {f"f{number}" for number in range(1, 13)} | {"insert", "shift+tab", "ctrl+g", "ctrl+r", "ctrl+t"}
+    return sorted(_character_to_key(key) if len(key) == 1 else key for key in keys)
+
+
+def line_of(app: TracelaneApp) -> Input | None:
+    return app.screen.focused if isinstance(app.screen.focused, Input) else None
+
+
+async def opened(app: TracelaneApp, pilot: Pilot[None], command: str) -> Input | None:
+    """Open the line of a command."""
+    while len(app.screen_stack) > 1:
+        app.pop_screen()
+    app.run_command(command)
+    await pilot.pause()
+    return line_of(app)
+
+
+@pytest.mark.slow
+async def test_no_line_is_left_out(trace: Trace) -> None:
+    """The commands that open a line are those tested here, and those that are typed with an argument."""
+    async with open_viewer(trace) as (app, pilot):
+        for entry in COMMANDS:
+            if entry.id in ("quit", "close-or-quit", "suspend", "reload"):
+                continue
+            line = await opened(app, pilot, entry.id)
+            assert line is None or entry.is_typed or entry.id in (*LINES, "palette"), entry.id
+            await pilot.press("escape", "escape")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", LINES)
+async def test_every_bound_key_in_every_line(trace: Trace, command: str) -> None:
+    """After any key the line is still there with what was typed, or the key is one that edits or answers."""
+    async with open_viewer(trace) as (app, pilot):
+        line = await opened(app, pilot, command)
+        assert line is not None
+        before = app.session
+        for key in sorted(set(bound_keys(app)) - ANSWERS - PASSED_ON):
+            line.value, line.cursor_position = TYPED, len(TYPED)
+            await pilot.press(key)
+            assert app.is_running and line_of(app) is line, key
+            assert line.value.startswith(TYPED) or key in EDITS, key
+        assert (app.session.viewport, app.session.panel) == (before.viewport, before.panel)
+
+
+@pytest.mark.parametrize("command", LINES)
+async def test_esc_leaves_every_line(trace: Trace, command: str) -> None:
+    """Esc and Ctrl+C close the line without an answer."""
+    async with open_viewer(trace) as (app, pilot):
+        for key in ("escape", "ctrl+c"):
+            assert await opened(app, pilot, command) is not None
+            await pilot.press("a", key)
+            await wait_until_idle(app, pilot)
+            assert line_of(app) is None and app.screen is app.main and not app.main.query_one(Prompt).is_open
+
+
+async def test_tab_completes(trace: Trace) -> None:
+    """Tab completes a command, an argument and a word of a search, and goes through what several could be."""
+    async with open_viewer(trace) as (app, pilot):
+        for command, typed, keys, expected in (
+            ("command-line", "onl", "tab", "only "),
+            ("command-line", "ruler w", "tab", "ruler wall"),
+            ("command-line", "zoom-", "tab tab", "zoom-in-far"),
+            ("command-line", "zoom-", "tab tab shift+tab", "zoom-in"),
+            ("command-line", "zoom-", "tab shift+tab", "zoom-"),
+            ("command-line", "xyz", "tab", "xyz"),
+            ("search", "aten cat:ker", "tab", "aten cat:kernel"),
+        ):
+            line = await opened(app, pilot, command)
+            assert line is not None
+            line.value = typed
+            await pilot.press(*keys.split())
+            assert line.value == expected, typed
+            await pilot.press("escape")
+
+
+async def test_older_lines_do_not_lose_the_one_being_typed(trace: Trace) -> None:
+    """Up shows what was typed before, down comes back to what stood there."""
+    async with open_viewer(trace) as (app, pilot):
+        await pilot.press("colon", *"only", "enter", "colon", *"hid", "up")
+        line = line_of(app)
+        assert line is not None and line.value == "only"
+        await pilot.press("down")
+        assert line.value == "hid"
+
+
+@pytest.mark.parametrize(
+    ("line", "words", "expected"),
+    [
+        ("on", ("only ", "open"), ["only "]),
+        ("a na", ("name=", "a name"), ["a name"]),
+        ("x na", ("name=",), ["x name="]),
+        ("x ", ("name=",), []),
+        ("", ("only ",), ["only "]),
+    ],
+)
+def test_completed_lines(line: str, words: Sequence[str], expected: list[str]) -> None:
+    """A line is completed as a whole, else its last word; nothing is put behind a blank."""
+    assert completed_lines(line, words) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [("onyl", "only"), ("kernel-rate", "kernels"), ("serach x", "search"), ("zoom", "zoom-in")],
+)
+async def test_did_you_mean(trace: Trace, line: str, name: str) -> None:
+    """A word that is nearly a command leads to it; one that is like none leads to Tab."""
+    with pytest.raises(UsageError, match=f"did you mean .*{name}"):
+        parse_order(line)
+    async with open_viewer(trace) as (app, pilot):
+        app.run_command("command-line")
+        await pilot.pause()
+        await pilot.press(*"onyl", "enter")
+        assert "did you mean only?" in message(app)
+
+
+def test_panels_by_their_names() -> None:
+    """A panel is shown by its name alone, where no command has that name."""
+    assert parse_order("kernels").id == "panel-kernels"
+    assert parse_order("steps X").id == "steps"
