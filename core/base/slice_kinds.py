@@ -40,6 +40,13 @@ COMMUNICATION = re.compile(
     re.IGNORECASE,
 )
 """Names of device work that communicates: the libraries' own prefixes, the collectives that engines write."""
+COPYING = re.compile(
+    r"^(memcpy|dma|hipMemcpy)|^copy(host|device|buffer)"
+    r"|\bdma[io]\b|rocclr_copy|^memory \(|AppendMemoryCopy|AppendImageCopy",
+    re.IGNORECASE,
+)
+FILLING = re.compile(r"^(memset|hipMemset)|^fillBuffer|rocclr_fill|AppendMemoryFill", re.IGNORECASE)
+"""Names of device work that copies and fills memory."""
 HOST_COLLECTIVE = re.compile(r"(nccl|rccl|hccl|hcoll|gloo:|oneccl|spyreccl|c10d::|record_param_comms)", re.I)
 """How names of operators and annotations begin that start a collective or stand for one."""
 _COLLECTIVES = frozenset({"collective", "nccl", "hccl", "communication", "collective_comm"})
@@ -84,3 +91,15 @@ def slice_kind(category: str, name: str = "") -> SliceKind:
         kind = calls.get(low.rpartition("_")[2], SliceKind.OTHER)
     is_collective = _MAY_COMMUNICATE.get(kind)
     return SliceKind.COLLECTIVE if name and is_collective is not None and is_collective(name) else kind
+
+
+@lru_cache(maxsize=1 << 14)
+def work_kind(category: str, name: str) -> SliceKind:
+    """Return the kind of work of a device: where its category does not tell, its name does, and what no name
+    tells is a kernel.
+    """
+    kind = slice_kind(category, name)
+    if kind is not SliceKind.OTHER:
+        return kind
+    patterns = ((COMMUNICATION, SliceKind.COLLECTIVE), (COPYING, SliceKind.COPY), (FILLING, SliceKind.FILL))
+    return next((kind for pattern, kind in patterns if pattern.search(name)), SliceKind.KERNEL)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -24,6 +24,7 @@ class SpanFacts(NamedTuple):
     durations: list[int]  # ns
     flags: list[int]  # bits of SliceFlag
     colours: list[int]  # the argument `cname`, -1 without one
+    categories: list[int]
 
 
 class MarkFacts(NamedTuple):
@@ -46,20 +47,29 @@ def span_facts(index: Index, row_number: int, spans: Sequence[Span]) -> SpanFact
         index.duration(positions).tolist(),
         _sparse(index, "flags", positions, 0),
         _sparse(index, "promoted.cname", positions, -1),
+        index.column("slices.category")[positions].tolist(),
     )
 
 
 def span_names(
-    index: Index, row_number: int, spans: Sequence[Span], edges: I64, left: RowView | None = None
+    index: Index,
+    row_number: int,
+    spans: Sequence[Span],
+    edges: I64,
+    left: RowView | None = None,
+    leaving_out: Collection[int] = (),
 ) -> list[LeadingName]:
     """Return which name has most time in each span of several slices; where none takes time, the longest's.
 
-    `edges` are those of the cells, lane time in ns; `left` is what a filter leaves of the row.
+    `edges` are those of the cells, lane time in ns; `left` is what a filter leaves of the row. Slices of
+    categories in `leaving_out` lead only in spans of such a category.
     """
     first, count = int(index.rows[row_number]["first"]), int(index.rows[row_number]["count"])
     starts = index.column("slices.start")[first : first + count] if left is None else left.starts
     slices = RowSlices(index, first, starts, None if left is None else left.indices)
-    leads = leading_names(slices, edges[[span.left for span in spans]], edges[[span.right for span in spans]])
+    lefts, rights = edges[[span.left for span in spans]], edges[[span.right for span in spans]]
+    narrowed = np.array([span.category not in leaving_out for span in spans], np.bool_)
+    leads = leading_names(slices, lefts, rights, leaving_out=leaving_out, narrowed=narrowed)
     names = index.column("slices.name")
     return [
         lead if lead.name >= 0 else lead._replace(name=int(names[first + span.at]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -45,9 +45,15 @@ class RowSlices:
 
 
 def leading_names(
-    row: RowSlices, lefts: Sequence[int] | I64, rights: Sequence[int] | I64, most: int = SLICES_READ
+    row: RowSlices,
+    lefts: Sequence[int] | I64,
+    rights: Sequence[int] | I64,
+    most: int = SLICES_READ,
+    leaving_out: Collection[int] = (),
+    narrowed: AnyArray | None = None,
 ) -> list[LeadingName]:
-    """Return the leading name of each window [left, right), ns of lane time; windows do not overlap.
+    """Return the leading name of each window [left, right), ns of lane time; windows do not overlap. Slices
+    of categories in `leaving_out` take no time in the windows that `narrowed` tells.
 
     Slices count with what lies of them inside the window. Of equal names the one that comes first in the file
     leads. At most about `most` slices are read.
@@ -68,6 +74,9 @@ def leading_names(
     starts = row.starts[at]
     ends = np.minimum(starts + row.index.duration(positions), right[window])
     ns = np.maximum(ends - np.maximum(starts, left[window]), 0)
+    if leaving_out and narrowed is not None:
+        is_left_out = np.isin(row.index.column("slices.category")[positions], list(leaving_out))
+        ns[is_left_out & narrowed[window]] = 0
     names = row.index.column("slices.name")[positions].astype(np.int64)
     leading = []
     leads = _leads(names, window, ns, len(left))

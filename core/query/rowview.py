@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -106,9 +106,9 @@ class RowView:
         durations: I64 = self._left.column("slices.duration")
         return durations
 
-    def cells(self, edges: Sequence[int] | I64, offset: int = 0) -> Cells:
+    def cells(self, edges: Sequence[int] | I64, offset: int = 0, leaving_out: Collection[int] = ()) -> Cells:
         """Return what the cells between edges show of the slices left, as `cells.row_cells` does."""
-        cells = row_cells(self._left, 0, edges, offset)
+        cells = row_cells(self._left, 0, edges, offset, leaving_out)
         if not self.count:
             return cells
         whole = np.where(cells.longest >= 0, self.indices[np.maximum(cells.longest, 0)], -1)

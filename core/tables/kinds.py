@@ -21,7 +21,7 @@ from ..base.errors import UsageError
 from ..base.kineto import COPY_CATEGORIES
 from ..base.pattern import Pattern
 from ..base.settings import config_path, read_settings, settings_table
-from ..base.slice_kinds import COMMUNICATION
+from ..base.slice_kinds import COMMUNICATION, COPYING, FILLING
 
 KernelType: TypeAlias = Literal["compute", "communication", "memory", "sync"]
 KERNEL_TYPES: tuple[KernelType, ...] = ("compute", "communication", "memory", "sync")
@@ -51,11 +51,8 @@ KINDS: tuple[KernelKind, ...] = (
     _kind("sync", "sync", r"^(stream|event|context|device) (wait|sync)", r"^wait_?(event|signal)\b",
         r"^event_(wait|record)$"),
     KernelKind("collective", "communication", COMMUNICATION),
-    _kind(
-        "copy", "memory", r"^(memcpy|dma|hipMemcpy)", r"^copy(host|device|buffer)",
-        r"\bdma[io]\b|rocclr_copy|^memory \(|AppendMemoryCopy|AppendImageCopy",
-    ),
-    _kind("fill", "memory", r"^(memset|hipMemset)", r"^fillBuffer", r"rocclr_fill|AppendMemoryFill"),
+    KernelKind("copy", "memory", COPYING),
+    KernelKind("fill", "memory", FILLING),
     _kind("triton", "compute", r"^triton_(poi|red|per|tem|for|mm|bmm)_", r"^/.*/triton_\w+"),
     _kind("spyre", "compute", r"sdsc_", r"^spyre_kernel", r"^/.*(bundle|kernel)\.mlir$"),
     _kind(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from itertools import accumulate, chain
 from types import MappingProxyType
@@ -166,9 +166,24 @@ class TraceLanes:
 
     # -- drawing ------------------------------------------------------------------------------------------
 
-    def cells(self, row: Row, edges: Sequence[int] | I64, clocks: Clocks = NO_CLOCKS) -> Cells:
-        """Return what the W cells between W + 1 edges show of a row of slices."""
-        return row_cells(self.indexes[row.source], row.number, edges, clocks.offset(row.source, row.pid))
+    def cells(
+        self,
+        row: Row,
+        edges: Sequence[int] | I64,
+        clocks: Clocks = NO_CLOCKS,
+        leaving_out: Collection[int] = (),
+    ) -> Cells:
+        """Return what the W cells between W + 1 edges show of a row of slices; slices of categories that are
+        left out take no time, and lead only where nothing else lies.
+        """
+        offset = clocks.offset(row.source, row.pid)
+        return row_cells(self.indexes[row.source], row.number, edges, offset, leaving_out)
+
+    def besides_work(self, source: int) -> frozenset[int]:
+        """Return the categories, by number, that are no work on devices' lanes: annotations and waits."""
+        if source not in self._besides_work:
+            self._besides_work[source] = row_facts.categories_besides_work(self.indexes[source])
+        return self._besides_work[source]
 
     def spans(self, row: Row, cells: Cells) -> list[Span]:
         """Return the spans that a row of slices with these cells is drawn as."""
@@ -179,12 +194,17 @@ class TraceLanes:
         return span_facts(self.indexes[row.source], row.number, spans)
 
     def span_names(
-        self, row: Row, spans: Sequence[Span], edges: I64, left: RowView | None = None
+        self,
+        row: Row,
+        spans: Sequence[Span],
+        edges: I64,
+        left: RowView | None = None,
+        leaving_out: Collection[int] = (),
     ) -> list[LeadingName]:
         """Return which name has most time in each span of several slices, between edges in lane time; `left`
-        is what a filter leaves of the row.
+        is what a filter leaves of the row. Slices of categories that are left out lead where no others are.
         """
-        return span_names(self.indexes[row.source], row.number, spans, edges, left)
+        return span_names(self.indexes[row.source], row.number, spans, edges, left, leaving_out)
 
     def instant_cells(self, row: Row, edges: Sequence[int] | I64, clocks: Clocks = NO_CLOCKS) -> InstantCells:
         """Return what the cells show of a row of instants."""
@@ -217,11 +237,8 @@ class TraceLanes:
         clocks: Clocks = NO_CLOCKS,
     ) -> Cells:
         """Return what the cells show of the work on a device's lane: annotations and waits are none."""
-        index = self.indexes[lane.source]
-        if lane.source not in self._besides_work:
-            self._besides_work[lane.source] = row_facts.categories_besides_work(index)
-        offset = clocks.offset(lane.source, lane.pid)
-        return work_cells(index, lane.number, edges, offset, self._besides_work[lane.source])
+        index, offset = self.indexes[lane.source], clocks.offset(lane.source, lane.pid)
+        return work_cells(index, lane.number, edges, offset, self.besides_work(lane.source))
 
     def busy(
         self, edges: Sequence[int] | I64, clocks: Clocks = NO_CLOCKS, lanes: Sequence[int] | None = None

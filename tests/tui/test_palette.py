@@ -128,6 +128,32 @@ def test_the_more_is_covered_the_more_is_seen(depth: Depth, dark: bool) -> None:
 
 
 @pytest.mark.parametrize("dark", [True, False])
+@pytest.mark.parametrize("depth", [Depth.TRUECOLOR, Depth.EIGHT_BIT, Depth.STANDARD])
+def test_the_palest_ink_is_seen(depth: Depth, dark: bool) -> None:
+    """A cell of which slices cover least has a contrast of 1.3 to an empty one, in every mode."""
+    palette = Palette(depth, dark)
+    background = palette.blank.bgcolor
+    assert background is not None
+    for key in (key for key in KEYS if not key.startswith("=")):
+        assert contrast(palette.ground(key, 1), _rgb(background)) >= 1.3, key
+
+
+@pytest.mark.parametrize("dark", [True, False])
+@pytest.mark.parametrize("depth", [Depth.TRUECOLOR, Depth.EIGHT_BIT])
+def test_kernels_weigh_most(depth: Depth, dark: bool) -> None:
+    """Nothing that fills cells differs more from the background, by luminance, than kernels."""
+    palette = Palette(depth, dark)
+    background = palette.blank.bgcolor
+    assert background is not None
+    weights = {
+        key: abs(luminance(palette.ground(key, 8)) - luminance(_rgb(background)))
+        for key in KEYS
+        if not key.startswith("=") and key != "annotation"
+    }
+    assert max(weights, key=lambda key: weights[key]) == "kernel"
+
+
+@pytest.mark.parametrize("dark", [True, False])
 def test_runs_stand_out_from_the_background(dark: bool) -> None:
     """A run of any category is told from an empty cell."""
     palette = Palette(Depth.TRUECOLOR, dark)
@@ -161,8 +187,15 @@ def test_families_differ(depth: Depth, level: int, least: float, dark: bool, eye
 
 @pytest.mark.parametrize("dark", [True, False])
 def test_families_differ_in_sixteen_colours(dark: bool) -> None:
-    """In 16 colours each of the chief categories has one of its own, in every look."""
+    """In 16 colours each of the chief categories has one of its own, in every look, and so has what stands
+    beside it on a lane.
+    """
     palette = Palette(Depth.STANDARD, dark)
+    for lane in (
+        ("cpu_op", "python", "runtime", "driver", "overhead", "collective", "memory"),
+        ("kernel", "memcpy", "memset", "collective", "sync", "memory"),
+    ):
+        assert len({palette.ground(key, 8) for key in lane}) == len(lane)
     assert len({palette.ground(key, 8) for key in CHIEF}) == len(CHIEF)
     assert len({palette.style(key, Look.FAINT).color for key in CHIEF}) == len(CHIEF)
 

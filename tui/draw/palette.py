@@ -15,9 +15,9 @@ from rich.color import Color, ColorSystem
 from rich.color_triplet import ColorTriplet
 from rich.style import Style
 
-from tracelane.core.base.slice_kinds import SliceKind, slice_kind
+from tracelane.core.base.slice_kinds import SliceKind, slice_kind, work_kind
 
-from .colour import ANSI, BLACK, RGB, WHITE, blend, coloured_256, oklch, shown_as, text_on
+from .colour import ANSI, BLACK, READABLE, RGB, WHITE, blend, coloured_256, contrast, oklch, shown_as, text_on
 from .runs import FULL
 
 
@@ -52,44 +52,62 @@ DARK_SURFACE: RGB = (18, 20, 24)
 LIGHT_SURFACE: RGB = (250, 250, 248)
 
 LEAST_INK = 0.2
-"""How much of its hue the palest step has: it is told from an empty cell."""
+"""How much of its hue the palest step has at least; more where it would not differ from an empty cell."""
+PALEST = 1.32
+"""The contrast of the palest step to an empty cell."""
 
 HASHED = 24
 """Hashed keys "~0".."~23": few enough to keep the styles countable, enough to tell neighbours apart."""
-HASHED_16 = ("blue", "cyan", "green", "magenta", "bright_blue", "bright_cyan", "yellow", "bright_magenta")
+HASHED_16 = ("blue", "cyan", "green", "magenta", "bright_blue", "white", "yellow", "bright_magenta")
 
 
 @dataclass(frozen=True)
 class Hue:
-    """A colour family: OKLCH hue, chroma and a lightness correction; in 256 colours the indexes of its steps
-    from pale to full, on dark and on light; of the 16 colours one for dark and one for light.
+    """A colour family: OKLCH hue, chroma, and lightness on dark and on light; in 256 colours the indexes of
+    its steps from pale to full, on dark and on light; of the 16 colours one for dark and one for light.
     """
 
     hue: float
     chroma: float
-    lift: float
+    lightness: tuple[float, float]
     dark: tuple[int, int, int, int]
     light: tuple[int, int, int, int]
     ansi: tuple[str, str]
 
 
 FAMILIES: dict[str, Hue] = {
-    "cpu_op": Hue(262, 0.115, -0.08, (17, 19, 27, 33), (189, 147, 69, 98), ("bright_blue", "blue")),
-    "python": Hue(120, 0.015, -0.115, (236, 240, 242, 248), (254, 251, 248, 102), ("white", "bright_black")),
-    "annotation": Hue(308, 0.11, 0.045, (54, 55, 134, 176), (225, 183, 213, 141), ("magenta", "magenta")),
-    "runtime": Hue(93, 0.14, 0.088, (58, 136, 178, 221), (228, 221, 185, 178), ("yellow", "yellow")),
-    "driver": Hue(70, 0.094, 0.01, (94, 137, 179, 180), (223, 216, 180, 136), ("bright_yellow", "yellow")),
-    "kernel": Hue(155, 0.114, 0.095, (22, 29, 72, 115), (194, 158, 151, 79), ("green", "green")),
-    "memcpy": Hue(195, 0.107, -0.02, (23, 30, 37, 80), (195, 80, 44, 37), ("cyan", "cyan")),
-    "memset": Hue(218, 0.071, 0.115, (24, 66, 110, 81), (123, 153, 110, 67), ("bright_cyan", "bright_blue")),
-    "overhead": Hue(30, 0.14, -0.108, (52, 124, 131, 167), (217, 181, 210, 167), ("red", "red")),
-    "collective": Hue(52, 0.167, -0.07, (88, 166, 202, 208), (179, 209, 202, 130), ("bright_red",) * 2),
-    "memory": Hue(335, 0.15, -0.14, (53, 91, 127, 133), (182, 205, 169, 96), ("bright_magenta",) * 2),
-    "sync": Hue(30, 0.05, -0.018, (95, 132, 138, 174), (181, 174, 138, 95), ("bright_white", "black")),
-    "trace": Hue(260, 0.015, -0.17, (236, 238, 240, 242), (254, 251, 248, 245), ("bright_black", "white")),
-    "async": Hue(184, 0.06, 0.048, (29, 36, 43, 79), (158, 122, 79, 73), ("bright_green", "cyan")),
-    "counter": Hue(236, 0.06, -0.08, (24, 31, 67, 67), (153, 110, 74, 67), ("blue", "cyan")),
-    "quiet": Hue(265, 0.015, -0.2, (235, 237, 239, 241), (254, 252, 250, 246), ("bright_black", "white")),
+    "cpu_op": Hue(262, 0.115, (0.657, 0.64), (24, 60, 67, 68), (153, 146, 110, 68), ("bright_blue", "blue")),
+    "python": Hue(
+        120, 0.015, (0.611, 0.82), (237, 239, 242, 102), (253, 187, 252, 251), ("bright_black", "white")
+    ),
+    "annotation": Hue(308, 0.11, (0.765, 0.82), (60, 96, 139, 183), (189, 188, 183, 146), ("magenta",) * 2),
+    "runtime": Hue(93, 0.14, (0.811, 0.764), (58, 94, 136, 178), (223, 186, 179, 178), ("yellow",) * 2),
+    "driver": Hue(
+        70, 0.094, (0.645, 0.614), (52, 59, 94, 137), (187, 180, 173, 137), ("magenta", "bright_black")
+    ),
+    "kernel": Hue(155, 0.114, (0.84, 0.5), (22, 65, 72, 151), (151, 108, 65, 22), ("bright_green", "green")),
+    "memcpy": Hue(195, 0.107, (0.678, 0.668), (23, 24, 30, 37), (152, 116, 73, 37), ("cyan",) * 2),
+    "memset": Hue(
+        218, 0.071, (0.826, 0.744), (59, 66, 109, 116), (187, 152, 116, 81), ("white", "bright_blue")
+    ),
+    "overhead": Hue(30, 0.14, (0.52, 0.801), (88, 59, 95, 131), (224, 223, 217, 210), ("red",) * 2),
+    "collective": Hue(
+        52, 0.167, (0.738, 0.668), (94, 130, 166, 209), (222, 216, 172, 166), ("bright_red",) * 2
+    ),
+    "memory": Hue(
+        335, 0.15, (0.544, 0.575), (52, 53, 96, 133), (218, 182, 139, 133), ("bright_magenta",) * 2
+    ),
+    "sync": Hue(
+        30, 0.05, (0.724, 0.707), (23, 59, 138, 181), (188, 187, 181, 138), ("bright_white", "black")
+    ),
+    "trace": Hue(
+        260, 0.015, (0.55, 0.8), (238, 240, 242, 244), (252, 250, 248, 246), ("bright_black", "white")
+    ),
+    "async": Hue(184, 0.06, (0.768, 0.7), (29, 36, 43, 79), (152, 115, 79, 73), ("green", "cyan")),
+    "counter": Hue(236, 0.06, (0.64, 0.74), (24, 31, 67, 67), (153, 110, 74, 67), ("blue", "cyan")),
+    "quiet": Hue(
+        265, 0.015, (0.52, 0.8), (238, 239, 240, 241), (252, 251, 250, 248), ("bright_black", "white")
+    ),
 }
 """Hue, chroma and lightness were searched for so that what stands side by side in a trace differs for
 everybody, for red-green-blind eyes too: tests/tui/test_palette.py says by how much.
@@ -166,8 +184,10 @@ def key_of_value(text: str) -> str:
 
 
 @lru_cache(maxsize=2048)
-def key_of(category: str, name: str, cname: str = "", colour_by: str = "category") -> str:
-    """Return the colour key of a slice.
+def key_of(
+    category: str, name: str, cname: str = "", colour_by: str = "category", is_work: bool = False
+) -> str:
+    """Return the colour key of a slice, which may be work of a device.
 
     `cname` wins where it is one of the reserved names; then the category, or where there is none another
     `cname`, or the name, also where `colour_by` asks for it. Collectives stand out, whatever their category.
@@ -176,6 +196,8 @@ def key_of(category: str, name: str, cname: str = "", colour_by: str = "category
         return "=" + cname
     if cname and not category and colour_by == "category":
         return key_of_value(cname)
+    if is_work and colour_by == "category":
+        return FAMILY_OF[work_kind(category, name)]
     if colour_by == "name" or not category:
         return key_of_name(name)
     return FAMILY_OF.get(slice_kind(category, name)) or key_of_name(category)
@@ -192,6 +214,7 @@ class Look(Enum):
     EDGE = "edge"  # the background's colour on a whole slice's: the empty part of its first cell
     BAR = "bar"  # a whole slice's colour on the background: heights, and the filled part of its last cell
     CHOSEN = "chosen"  # the selection
+    BRACKET = "bracket"  # brackets and name of an annotation, on the background
 
 
 class Tones(NamedTuple):
@@ -247,7 +270,7 @@ class Palette:
         self.step_table = bytes((*self.steps, *range(len(self.steps), 256)))
         """The same for `bytes.translate`."""
         self._background = self.surface if paint and self.coloured else None
-        tones = Tones.of(self.surface, dark, depth)
+        self._tones = tones = Tones.of(self.surface, dark, depth)
         self._add_text_styles(tones)
         self._add_cursor_styles(tones)
         self._add_picture_styles(tones)
@@ -340,9 +363,18 @@ class Palette:
         if family is not None and self.depth is Depth.EIGHT_BIT:
             return _indexed((family.dark if self.dark else family.light)[(level + 1) // 2 - 1])
         if level < FULL and self.shaded:
-            share = LEAST_INK + (1 - LEAST_INK) * (level - 1) / (FULL - 1)
+            least = self._least_ink(key)
+            share = least + (1 - least) * (level - 1) / (FULL - 1)
             return shown_as(blend(self.surface, self._base(key), share), SYSTEMS[self.depth])
         return shown_as(self._base(key), SYSTEMS[self.depth])
+
+    def _least_ink(self, key: str) -> float:
+        base, ground = self._base(key), shown_as(self.surface, SYSTEMS[self.depth])
+        for hundredths in range(round(100 * LEAST_INK), 100):
+            pale = shown_as(blend(self.surface, base, hundredths / 100), SYSTEMS[self.depth])
+            if contrast(pale, ground) >= PALEST:
+                return hundredths / 100
+        return LEAST_INK  # the colour itself, which the file gave, is as good as the background
 
     def cursor_letter(self, style: Style) -> Style:
         """Return the style of a letter that the cursor stands on: set off from its neighbours of a style."""
@@ -371,7 +403,7 @@ class Palette:
             return ANSI[family.ansi[0 if self.dark else 1]]
         if self.depth is Depth.EIGHT_BIT:
             return _indexed((family.dark if self.dark else family.light)[-1])
-        return oklch(self._lightness + family.lift, family.chroma, family.hue)
+        return oklch(family.lightness[0 if self.dark else 1], family.chroma, family.hue)
 
     @property
     def _lightness(self) -> float:
@@ -384,6 +416,8 @@ class Palette:
         if look is Look.CHOSEN:
             ground = WHITE if self.dark else BLACK
             return self._style(text_on(ground), ground, bold=True)
+        if look is Look.BRACKET:
+            return self._style(self._readable(base), self._background)
         if not self.shaded and look in (Look.FAINT, Look.DIM, Look.MARK, Look.BAND):
             return self._style(base, self._background, bold=look is Look.MARK)
         if look in (Look.FAINT, Look.DIM, Look.MARK):
@@ -398,6 +432,15 @@ class Palette:
             faint = self._paler(base if self.dark else blend(base, BLACK, 0.35), 0.25)
             return self._style(faint, self._paler(base, 0.6))
         return self.inks(key)[FULL]
+
+    def _readable(self, base: RGB) -> RGB:
+        """Return the quietest tint of a colour that can be read on the background."""
+        if self.shaded:
+            for share in range(9, -1, -1):
+                colour = self._paler(base if self.dark else blend(base, BLACK, 0.5), share / 10)
+                if contrast(colour, self.surface) >= READABLE:
+                    return colour
+        return self._tones.far if self.depth is Depth.STANDARD else self._tones.middle
 
     def _paler(self, colour: RGB, share: float) -> RGB:
         """Return a colour with a share of the background in it; of 256 one that keeps the hue."""

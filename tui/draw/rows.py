@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -13,12 +13,14 @@ from tracelane.core.base.arrays import F64, I64
 from tracelane.core.base.clock import Clocks
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.short_names import short_name
+from tracelane.core.base.slice_kinds import SliceKind, slice_kind
 from tracelane.core.index.format import SliceFlag
 from tracelane.core.query.cells import GREATEST, LOWEST, Cells, Span
+from tracelane.core.query.drawn import SpanFacts
 from tracelane.core.query.hit_marks import HitMarks, RowSpan
 from tracelane.core.query.rowview import RowView, RowViews
 from tracelane.core.query.samples import SeriesRange
-from tracelane.core.trace import Lane, Row, RowKind, Trace
+from tracelane.core.trace import Lane, LaneRole, Row, RowKind, Trace
 
 from ..session import Selectable, Viewport
 from ..things import thing_by_id
@@ -26,7 +28,20 @@ from .argument_colours import BY_ARGUMENT, ArgumentColours
 from .drawn_rows import BusyRow, DrawnRow, InstantRow, SampleRow, SliceRow
 from .palette import key_of, key_of_name
 from .presets import device_lanes
-from .runs import FULL, HIT, OVERLAP, RAGGED, WHOLE, Facts, InstantCell, ManyNames, Run, slice_runs
+from .runs import (
+    BRACKET,
+    FULL,
+    HATCH,
+    HIT,
+    OVERLAP,
+    RAGGED,
+    WHOLE,
+    Facts,
+    InstantCell,
+    ManyNames,
+    Run,
+    slice_runs,
+)
 from .segments import COUNT_FROM, levels_of
 
 if TYPE_CHECKING:
@@ -88,7 +103,7 @@ class RowReader:
         self.queries = 0
         self._rows: OrderedDict[tuple[object, ...], DrawnRow] = OrderedDict()
         self._runs = 0  # in those rows
-        self._names: dict[tuple[int, int, int, int, str], tuple[str, str]] = {}
+        self._names: dict[tuple[int, int, int, int, str, bool], tuple[str, str, int]] = {}
         self._labels: dict[tuple[int, int], str] = {}
         self._ranges: dict[tuple[int, int], SeriesRange] = {}
         self._by_argument = ArgumentColours()
@@ -198,26 +213,52 @@ class RowReader:
 
     def _slices(self, lane: Lane, row: Row, edges: LaneEdges, colour_by: str) -> SliceRow:
         left = self._view(self._left, row)
-        cells = self.trace.cells(row, edges.array) if left is None else left.cells(edges.array)
+        is_device = lane.role is LaneRole.DEVICE
+        besides = self.trace.besides_work(row.source) if is_device else ()
+        if left is None:
+            cells = self.trace.cells(row, edges.array, leaving_out=besides)
+        else:
+            cells = left.cells(edges.array, leaving_out=besides)
         drawn = self.trace.spans(row, cells)
         if not drawn:
             return SliceRow(())
-        facts = self._facts(row, drawn, colour_by)
-        names = self._many_names(row, drawn, edges, left)
+        facts = self.trace.span_facts(row, drawn)
+        names = self._many_names(row, drawn, facts, edges, left, besides)
+        looks = self._facts(row, drawn, facts, colour_by, besides if is_device else None)
         levels = covered_levels(cells, edges.per_eighth).astype(np.uint8).tobytes()
-        runs = slice_runs(drawn, facts, edges.times, names, self.eighths, levels)
+        runs = slice_runs(drawn, looks, edges.times, names, self.eighths, levels)
         return SliceRow(self._with_hits(runs, row, edges), lane.index in device_lanes(self.trace))
 
     def _many_names(
-        self, row: Row, drawn: list[Span], edges: LaneEdges, left: RowView | None
+        self,
+        row: Row,
+        drawn: list[Span],
+        facts: SpanFacts,
+        edges: LaneEdges,
+        left: RowView | None,
+        besides: Collection[int],
     ) -> dict[int, ManyNames]:
-        """Return the labels of the spans of several slices that are wide enough for one."""
-        wide = [i for i, span in enumerate(drawn) if not span.whole and span.right - span.left >= COUNT_FROM]
-        if not wide:
+        """Return the labels of the spans of several slices that are wide enough for one. Spans of work of
+        which an annotation is the longest slice get the name of the work instead, in `facts`.
+        """
+        covered = [
+            category in besides and span.category not in besides
+            for span, category in zip(drawn, facts.categories)
+        ]
+        some = [
+            i
+            for i, (span, is_covered) in enumerate(zip(drawn, covered))
+            if not span.whole and (is_covered or span.right - span.left >= COUNT_FROM)
+        ]
+        if not some:
             return {}
         names = {}
-        leads = self.trace.span_names(row, [drawn[i] for i in wide], edges.array, left)
-        for i, lead in zip(wide, leads):
+        leads = self.trace.span_names(row, [drawn[i] for i in some], edges.array, left, besides)
+        for i, lead in zip(some, leads):
+            if covered[i]:
+                facts.names[i] = lead.name
+            if drawn[i].right - drawn[i].left < COUNT_FROM:
+                continue
             label = self._labels.get((row.source, lead.name))
             if label is None:
                 if len(self._labels) >= KEPT_NAMES:
@@ -246,24 +287,40 @@ class RowReader:
             for run, hit in zip(runs, is_hit)
         )
 
-    def _facts(self, row: Row, drawn: list[Span], colour_by: str) -> list[Facts]:
+    def _facts(
+        self,
+        row: Row,
+        drawn: list[Span],
+        of_spans: SpanFacts,
+        colour_by: str,
+        besides: Collection[int] | None,
+    ) -> list[Facts]:
+        """Return what is known of spans; `besides` are the categories of no work on a device's lane, None on
+        others.
+        """
         source, known = row.source, self._names
-        positions, *columns = self.trace.span_facts(row, drawn)
+        positions, *columns = of_spans
         facts: list[Facts] = []
-        for span, name, start, duration, flag, cname in zip(drawn, *columns):
-            looked_up = known.get((source, name, span.category, cname, colour_by))
+        for span, name, start, duration, flag, cname, _ in zip(drawn, *columns):
+            is_work = besides is not None and span.category not in besides
+            looked_up = known.get((source, name, span.category, cname, colour_by, is_work))
             if looked_up is None:
-                looked_up = self._look_up(source, name, span.category, cname, colour_by)
-            bits = 0
+                looked_up = self._look_up(source, name, span.category, cname, colour_by, is_work)
+            key, label, bits = looked_up
+            if besides is None:
+                bits &= ~HATCH  # threads that wait are what the host does
             if flag:
-                bits = (RAGGED if flag & _UNCLOSED else 0) | (OVERLAP if flag & _OVERLAPS else 0)
-            facts.append(Facts(looked_up[0], looked_up[1], start, start + duration, bits))
+                bits |= (RAGGED if flag & _UNCLOSED else 0) | (OVERLAP if flag & _OVERLAPS else 0)
+            facts.append(Facts(key, label, start, start + duration, bits))
         if colour_by.startswith(BY_ARGUMENT):
             keys = self._by_argument.keys(self.trace, source, colour_by, positions)
             return [fact._replace(key=key) for fact, key in zip(facts, keys)]
         return facts
 
-    def _look_up(self, source: int, name: int, category: int, cname: int, colour_by: str) -> tuple[str, str]:
+    def _look_up(
+        self, source: int, name: int, category: int, cname: int, colour_by: str, is_work: bool = False
+    ) -> tuple[str, str, int]:
+        """Return colour key, label and bits (BRACKET) of what has a name and a category."""
         raw = self.trace.text(source, name)
         label = safe(short_name(raw))
         of_slice = self.trace.categories(source)[category] if category >= 0 else ""
@@ -272,18 +329,22 @@ class RowReader:
             raw if of_slice and colour_by == "category" else label,  # a short name may hide a collective
             self.trace.text(source, cname) if cname >= 0 else "",
             colour_by,
+            is_work,
         )
         if len(self._names) >= KEPT_NAMES:
             self._names.clear()
-        self._names[source, name, category, cname, colour_by] = (key, label)
-        return key, label
+        kind = slice_kind(of_slice)
+        bits = {SliceKind.ANNOTATION: BRACKET, SliceKind.WAIT: HATCH}.get(kind, 0)
+        looked_up = key, label, bits
+        self._names[source, name, category, cname, colour_by, is_work] = looked_up
+        return looked_up
 
     # -- instants and samples -------------------------------------------------------------------------------
 
     def _instants(self, row: Row, edges: LaneEdges, colour_by: str) -> InstantRow:
         marks = []
         for cell, count, first, name, category in zip(*self.trace.mark_facts(row, edges.array)):
-            looked_up = self._names.get((row.source, name, category, -1, colour_by))
+            looked_up = self._names.get((row.source, name, category, -1, colour_by, False))
             if looked_up is None:
                 looked_up = self._look_up(row.source, name, category, -1, colour_by)
             marks.append(InstantCell(cell, looked_up[0], count, first))

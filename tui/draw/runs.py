@@ -21,6 +21,8 @@ OPEN_LEFT = 8  # begins left of the view
 OPEN_RIGHT = 16  # ends right of the view
 TOUCH = 32  # begins where a run of the same colour ends
 HIT = 64  # what is searched for, or some of it, lies in the run
+BRACKET = 128  # annotations: they say what the work belongs to and are none, so that nothing is filled
+HATCH = 256  # a device waits: hatched, as it does nothing
 
 
 class Run(NamedTuple):
@@ -53,7 +55,7 @@ class Facts(NamedTuple):
     label: str
     start: int  # ns, on the clock of the edges it is drawn between
     end: int
-    flags: int  # RAGGED, OVERLAP
+    flags: int  # RAGGED, OVERLAP, BRACKET, HATCH
 
 
 class ManyNames(NamedTuple):

@@ -16,16 +16,32 @@ from rich.style import Style
 from .glyphs import Glyphs
 from .labels import ascii_text, fit, label_in, padded
 from .palette import Look, Palette
-from .runs import FULL, HIT, LABEL_CELLS, OPEN_LEFT, OPEN_RIGHT, RAGGED, TOUCH, WHOLE, InstantCell, Run
+from .runs import (
+    BRACKET,
+    FULL,
+    HATCH,
+    HIT,
+    LABEL_CELLS,
+    OPEN_LEFT,
+    OPEN_RIGHT,
+    RAGGED,
+    TOUCH,
+    WHOLE,
+    InstantCell,
+    Run,
+)
 
 _TEXTURES = (1, 1, 1, 2, 2, 3, 3, 3, 3)
 """Which shade tells each level of a cell that some slice touches."""
+_SPECIAL = HIT | BRACKET | HATCH
 SAME_LEVEL = re.compile(rb"(.)\1*", re.DOTALL)
 """Neighbouring cells of one level."""
 HIT_STYLE = Style(bold=True, underline=True)
 """Laid over a run in which something searched for lies: seen on every colour, and without colours."""
 COUNT_FROM = 6
 """Runs of fewer cells do not say what slices they stand for."""
+HATCH_LABEL = 12
+"""Hatched stretches of so many cells say what is waited for."""
 LEAST_NAME = 8
 """Characters of a name that are worth more than how much time it takes."""
 
@@ -61,7 +77,7 @@ def slice_segments(
             segments.append(Segment(" " * (run.left - cell), blank))
         cell = run.right
         is_chosen = chosen is not None and run.left < chosen.right and chosen.left < run.right
-        if plain and cell - run.left == 1 and run.levels and not is_chosen and not run.flags & HIT:
+        if plain and cell - run.left == 1 and run.levels and not is_chosen and not run.flags & _SPECIAL:
             drawn = [Segment(" ", palette.fills(run.key)[run.levels[0]])]  # what most runs are
         else:
             drawn = []
@@ -87,6 +103,13 @@ def slice_segments(
 def _run(segments: list[Segment], run: Run, palette: Palette, glyphs: Glyphs, has_bars: bool) -> None:
     width = run.right - run.left
     is_whole = run.flags & WHOLE
+    if run.flags & BRACKET:
+        text = _bracketed(run, glyphs) if is_whole else _many_text(run, width, glyphs).rstrip()
+        segments.append(Segment(fit(text, width, filler=glyphs.filler), palette.style(run.key, Look.BRACKET)))
+        return
+    if run.flags & HATCH:
+        segments.append(Segment(_hatched(run.label, width, glyphs), palette.style(run.key, Look.FAINT)))
+        return
     has_edges = run.left_eighths or run.right_eighths < FULL
     if has_bars and not run.label and not has_edges:
         text = "".join(map(glyphs.bars.__getitem__, run.levels)) or glyphs.bars[FULL] * width
@@ -99,6 +122,15 @@ def _run(segments: list[Segment], run: Run, palette: Palette, glyphs: Glyphs, ha
         _brightness(segments, run, text, palette)
     else:
         _texture(segments, run, palette, glyphs)
+
+
+def _hatched(text: str, width: int, glyphs: Glyphs) -> str:
+    """Return hatched cells with a text in their middle where there are HATCH_LABEL of them."""
+    hatch = glyphs.shades[1]
+    if not text or width < HATCH_LABEL:
+        return hatch * width
+    body = " " + fit(text, min(cell_len(text), width - 4), glyphs.ellipsis) + " "
+    return (hatch + body).ljust(width - cell_len(body) + len(body), hatch)
 
 
 def _brightness(segments: list[Segment], run: Run, text: str, palette: Palette) -> None:
