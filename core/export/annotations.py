@@ -62,6 +62,8 @@ class AnnotationEncoder:
                 return number_field(3, value)
             case float():
                 return double_field(5, value)
+            case dict() | list() if not value and depth:
+                return text_field(6, "{}" if isinstance(value, dict) else "[]")  # else what follows moves up
             case dict() if depth < DEEPEST:
                 return b"".join(
                     bytes_field(11, self._head(key) + self._value(each, depth + 1))

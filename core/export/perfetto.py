@@ -6,21 +6,22 @@ interned_data.proto. Events are put together as columns of bytes, many at a time
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from gzip import GzipFile
 from operator import add
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
 from ..base.arrays import I64, AnyArray
 from ..base.progress import ProgressCallback, no_progress
-from ..index.format import RowKind
+from ..base.safe_text import safe
+from ..index.format import LaneKind, RowKind
 from ..index.store import Index
-from ..query.titles import plain
+from ..query.titles import id_value, plain
 from ..tables.scope import Scope
 from .annotations import AnnotationEncoder
 from .cut import whole_file
@@ -40,14 +41,14 @@ from .protobuf import (
 from .tracks import Track, begin_and_end, flows_between, rows_inside, tracks_of
 
 if TYPE_CHECKING:
-    from ..query.views import Process
+    from ..query.views import Lane, Process
 
 SEQUENCE = 1
 CLEARED, NEEDS = 1, 2  # sequence_flags: the numbers of names begin anew; they are used
 BEGIN, END, INSTANT, COUNTER = 1, 2, 3, 4
-MOST_PID = (1 << 31) - 1
-MADE_PIDS = 1_000_000_000
-"""Pids from here on replace those that are not numbers, and those that several files have."""
+MOST_ID = (1 << 31) - 1
+MADE_IDS = 1_000_000_000
+"""Pids and tids from here on replace those that are no numbers, and those that are in use."""
 CATEGORY, NAME, KEY = 1, 2, 3  # fields of InternedData
 INTERNED = 1000
 """The most names in one packet."""
@@ -84,9 +85,9 @@ class PacketWriter:
         self.file.write(bytes_field(1, body))
 
     def new_track(self, name: str, parent: int = 0, more: bytes = b"") -> int:
-        """Write the description of a track and return its number."""
+        """Write the description of a track and return its number; threads and processes name themselves."""
         self.tracks += 1
-        body = number_field(1, self.tracks) + text_field(2, name)
+        body = number_field(1, self.tracks) + (text_field(2, name) if name else b"")
         body += number_field(5, parent) if parent else b""
         self.packet(bytes_field(60, body + more))
         return self.tracks
@@ -145,26 +146,73 @@ def write_perfetto(scope: Scope, out: Path, progress: ProgressCallback = no_prog
     return done
 
 
-def _counter_title(lane: str, series: str) -> str:
-    return lane if not series or series == lane else f"{lane} {series}"
+def _counter_title(lane: Lane, series: str) -> str:
+    """Return a counter's name as the engine's import of JSON makes it: name, id, series."""
+    own_id = plain(lane.tid).strip()
+    title = lane.title if own_id in ("", "null") else f"{safe(lane.name)} id: {own_id}"
+    return title if not series or series == title else f"{title} {series}"
+
+
+@dataclass(frozen=True)
+class ProcessTrack:
+    """A process in the file: its track, its pid there, and by lane the track of each of its threads."""
+
+    track: int
+    pid: int
+    used: set[int] = field(default_factory=set)  # tids
+    threads: dict[int, int] = field(default_factory=dict)
+
+    def track_of(self, writer: PacketWriter, lane: Lane) -> int:
+        """Return the track of a lane's thread, which is described the first time; of other lanes that of
+        the process.
+        """
+        if lane.kind is not LaneKind.THREAD:
+            return self.track
+        if lane.index not in self.threads:
+            if not self.pid:
+                self.used.add(0)  # thread 0 of process 0 is the engine's idle thread
+            tid, text = _unused_id(lane.tid, self.used, lane.index)
+            name = lane.name or text
+            descriptor = number_field(1, self.pid) + number_field(2, tid)
+            descriptor += text_field(5, safe(name)) if name else b""
+            self.threads[lane.index] = writer.new_track("", more=bytes_field(4, descriptor))
+        return self.threads[lane.index]
+
+
+def _unused_id(text: str, used: set[int], number: int) -> tuple[int, str]:
+    """Return a pid or tid as a number that is not in use, and as words where it is text in the trace: they
+    are a thread's or process's name if it has no other, as in the engine's import of JSON.
+    """
+    value = id_value(text)
+    words = value if isinstance(value, str) else ""
+    if words.isascii() and words.isdigit() and len(words) < 12:
+        value = int(words)
+    is_usable = type(value) is int and -MOST_ID <= value <= MOST_ID and value not in used
+    result = value if is_usable else MADE_IDS + number
+    used.add(result)
+    return result, words
 
 
 def _write_processes(
-    writer: PacketWriter, processes: Sequence[Process], rank: Any
-) -> dict[tuple[int, int], int]:
-    """Write a track for each process; return the tracks by source and number."""
-    tracks: dict[tuple[int, int], int] = {}
+    writer: PacketWriter, processes: Sequence[Process], rank: Callable[[int], int | None]
+) -> dict[tuple[int, int], ProcessTrack]:
+    """Write a track for each process, with its labels; return them by source and number.
+
+    Where there are several files a name ends with the rank: it is all that tells processes of one name apart.
+    """
+    tracks: dict[tuple[int, int], ProcessTrack] = {}
     used: set[int] = set()
+    is_alone = len({process.source for process in processes}) < 2
     for at, process in enumerate(processes):
-        text = plain(process.pid)
-        pid = int(text) if text.isascii() and text.isdigit() and len(text) < 12 else -1
-        if not 0 <= pid <= MOST_PID or pid in used:
-            pid = MADE_PIDS + at
-        used.add(pid)
-        number = rank(process.source)
-        title = process.title if number is None else f"{process.title} · rank {number}"
-        descriptor = number_field(1, pid) + text_field(6, title)
-        tracks[process.source, process.number] = writer.new_track(title, more=bytes_field(3, descriptor))
+        pid, text = _unused_id(process.pid, used, at)
+        number = None if is_alone else rank(process.source)
+        name = safe(process.name or text)
+        if number is not None:
+            name = f"{name} · rank {number}" if name else f"rank {number}"
+        descriptor = number_field(1, pid) + (text_field(6, name) if name else b"")
+        descriptor += text_field(8, safe(process.labels)) if process.labels else b""
+        track = writer.new_track("", more=bytes_field(3, descriptor))
+        tracks[process.source, process.number] = ProcessTrack(track, pid)
     return tracks
 
 
@@ -244,13 +292,16 @@ class SourceEvents:
         return cls(writer, scope, source, index, names, categories, store, ends)
 
     def write(
-        self, tracks: Sequence[Track], processes: Mapping[tuple[int, int], int], done: PerfettoFile
+        self, tracks: Sequence[Track], processes: Mapping[tuple[int, int], ProcessTrack], done: PerfettoFile
     ) -> PerfettoFile:
         """Write all tracks; return what was written before and now. Raises Cancelled."""
         trace = self.scope.trace
         main: dict[int, int] = {}  # by lane its first track
         for track in tracks:
-            uuid = self.writer.new_track(track.title, processes[self.source, track.lane.process.number])
+            process = processes[self.source, track.lane.process.number]
+            uuid = process.track_of(self.writer, track.lane)
+            if uuid == process.track or track.number:
+                uuid = self.writer.new_track(track.title, uuid)
             main.setdefault(track.lane.index, uuid)
             self.slices(track, uuid)
         instants = samples = 0
@@ -260,14 +311,16 @@ class SourceEvents:
                     continue
                 row = trace.row_number(at, number)
                 lane = trace.lanes[row.lane]
-                parent = processes[at, lane.process.number]
+                process = processes[at, lane.process.number]
                 if kind is RowKind.SAMPLES:
-                    title = _counter_title(lane.title, row.series)
-                    uuid = self.writer.new_track(title, parent, bytes_field(8, b""))
+                    title = _counter_title(lane, row.series)
+                    uuid = self.writer.new_track(title, process.track, bytes_field(8, b""))
                     samples += self.samples(uuid, offset, first, last)
                 else:
                     if lane.index not in main:
-                        main[lane.index] = self.writer.new_track(lane.title, parent)
+                        uuid = process.track_of(self.writer, lane)
+                        is_thread = uuid != process.track
+                        main[lane.index] = uuid if is_thread else self.writer.new_track(lane.title, uuid)
                     self.instants(main[lane.index], offset, first, last)
                     instants += last - first
         flows = len(self.flow_ends[0].positions)
