@@ -103,3 +103,54 @@ def work_kind(category: str, name: str) -> SliceKind:
         return kind
     patterns = ((COMMUNICATION, SliceKind.COLLECTIVE), (COPYING, SliceKind.COPY), (FILLING, SliceKind.FILL))
     return next((kind for pattern, kind in patterns if pattern.search(name)), SliceKind.KERNEL)
+
+
+class StartedWork(StrEnum):
+    """What a call into a runtime or driver has a device do."""
+
+    KERNEL = "kernel"
+    GRAPH = "graph"  # many pieces of work
+    COPY = "copy"
+    FILL = "fill"
+
+
+_STARTS = tuple(
+    (kind, re.compile(rf"[a-z]{{2,12}}({core})(_(v\d+|ptsz|ptds|spt))*"))
+    for kind, core in (
+        (StartedWork.GRAPH, r"\w*Graph(Exec)?Launch|Enqueue(Graph|CommandBuffer)Exp"),
+        (
+            StartedWork.KERNEL,
+            r"(Ext|Drv|Hcc)?(Module)?Launch((Cooperative|Multi)?Kernel[A-Za-z]*|ByPtr|Grid(Async)?)?"
+            r"|Enqueue(Cooperative)?KernelLaunch[A-Za-z]*"
+            r"|CommandListAppendLaunch(Cooperative|Multiple)?Kernels?[A-Za-z]*|LaunchControlBlocks",
+        ),
+        (
+            StartedWork.COPY,
+            r"Memcpy(?!\w*(Node|Attribute))[A-Z0-9a-z]*|(EnqueueUSM|USMEnqueue)Memcpy(2D)?"
+            r"|EnqueueMem(Buffer|Image)(Read|Write|Copy)[A-Za-z]*|CommandListAppendMemoryCopy[A-Za-z]*"
+            r"|LaunchDM[IO]ControlBlocks",
+        ),
+        (
+            StartedWork.FILL,
+            r"Memset(?!\w*Node)[A-Z0-9a-z]*|EnqueueUSMFill(2D)?|USMEnqueue(Memset|Fill)"
+            r"|EnqueueMemBufferFill|CommandListAppendMemoryFill",
+        ),
+    )
+)
+"""Names of calls, whoever's they are: cudaLaunchKernelExC, cuMemcpyHtoDAsync_v2, hipExtModuleLaunchKernel,
+zeCommandListAppendLaunchKernel, urEnqueueUSMFill, musaGraphLaunch, aiuLaunchControlBlocks, with the endings
+of versions and of streams by thread.
+"""
+
+
+@lru_cache(maxsize=1 << 12)
+def started_work(call: str) -> StartedWork | None:
+    """Return what a call starts by its name, None for all that starts no work: waits, events, allocations,
+    host functions (`cudaLaunchHostFunc`), nodes that are added to a graph.
+    """
+    return next((kind for kind, pattern in _STARTS if pattern.fullmatch(call)), None)
+
+
+CAPTURE_BEGINS = re.compile(r"[a-z]{2,12}StreamBeginCapture\w*")
+CAPTURE_ENDS = re.compile(r"[a-z]{2,12}StreamEndCapture\w*")
+"""Between these a stream only records into a graph: what is launched there does not run."""

@@ -66,6 +66,7 @@ VIEWS: Mapping[str, tuple[str, ...]] = {
     "counters": ("id", "name", "series", "ts", "value", "process", "pid", "rank"),
     "steps": ("number", "step", "ts", "dur"),
     "device_states": ("rank", "device", "state", "cause", "ts", "dur"),
+    "untrusted": ("rank", "device", "trouble", "ts", "dur", "count"),
 }
 """The views and their columns; besides there is args('key') with the columns `id` and `value`, and
 arg(id, 'key')."""
@@ -85,6 +86,7 @@ BY_NUMBER = (
     "names_of_states",
     "causes",
     "arg ",
+    "troubles",
 )
 """Tables that are looked up by a column of KEYS begin with these."""
 KEYS = ("number", "arg id")

@@ -28,6 +28,7 @@ from ..query.views import Lane
 from ..read.promoted import PROMOTED, Kind
 from ..tables.attribution import WorkBySteps, steps_of_slices
 from ..tables.device_state import CAUSES, PRECEDENCE, device_states
+from ..tables.devices import device_title
 from ..tables.frame import Frame
 from ..tables.frame_columns import MODULE, work_of
 from ..tables.groups import concatenated
@@ -35,6 +36,7 @@ from ..tables.kinds import KERNEL_TYPES
 from ..tables.scope import Scope
 from ..tables.slice_table import SOURCE_BITS
 from ..tables.step_spans import StepSpans, step_spans
+from ..tables.untrusted import untrusted
 from ..trace import Trace
 from .arguments import scanned_argument
 from .schema import JOINS, KERNEL_VIEW, LAUNCH_VIEW, SLICE_VIEW, USES, VIEWS
@@ -74,6 +76,7 @@ class QueryTables:
             "counters": query_tables._counters,
             "steps": query_tables._steps,
             "device_states": query_tables._device_states,
+            "untrusted": query_tables._untrusted,
         }
         for name, make in makers.items():
             if name in words.names:
@@ -421,6 +424,27 @@ class QueryTables:
             "SELECT d.rank AS rank, d.text AS device, n.text AS state, c.text AS cause, b.ts AS ts, "
             "b.dur AS dur FROM states b LEFT JOIN devices_of_states d ON d.number = b.device "
             "LEFT JOIN names_of_states n ON n.number = b.state LEFT JOIN causes c ON c.number = b.cause"
+        )
+
+    def _untrusted(self) -> str:
+        periods = untrusted(self._scope)
+        titles = ["" if one.device is None else device_title(self.trace, one.device) for one in periods]
+        ranks = [-1 if (rank := self.trace.rank(one.source)) is None else rank for one in periods]
+        values = {
+            "rank": ranks,
+            "ts": [one.start for one in periods],
+            "dur": [one.end - one.start for one in periods],
+            "count": [one.count for one in periods],
+            "number": list(range(len(periods))),
+        }
+        self.tables["periods"] = {key: np.array(numbers, np.int64) for key, numbers in values.items()}
+        self.tables["devices_of_periods"] = _numbered(titles)
+        self.tables["troubles"] = _numbered([one.trouble for one in periods])
+        return (
+            "SELECT nullif(b.rank, -1) AS rank, nullif(d.text, '') AS device, t.text AS trouble, b.ts AS ts, "
+            'b.dur AS dur, b."count" AS "count" FROM periods b '
+            "LEFT JOIN devices_of_periods d ON d.number = b.number "
+            "LEFT JOIN troubles t ON t.number = b.number"
         )
 
     def _arguments(self, key: str) -> ArrayTable:

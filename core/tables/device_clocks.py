@@ -22,6 +22,7 @@ from ..base.units import format_count, format_ns
 from ..index.format import NONE
 from ..query.launches import CALLS
 from ..query.lookup import processes_of
+from ..query.lost import untimed_work
 from .devices import Device, device_keys, device_title, lane_categories
 
 if TYPE_CHECKING:
@@ -228,6 +229,7 @@ def _of_source(
     index, launches = trace.indexes[source], trace.launches(source)
     of_process = processes_of(index, launches.kernels)
     sure = (launches.launch != NONE) & np.isin(launches.via, CALLS)
+    untimed = untimed_work(index, launches)
     host = _host_span(trace, source, list(keys.values()), clocks)
     for device in keys.values():
         here = of_process == device.process
@@ -241,8 +243,8 @@ def _of_source(
         lead: I64 = begun - starts[known] - clocks.offset(source)  # the own clock that they ask for at least
         own = offset - clocks.offset(source)
         early = lead > own
-        stampless = early & (starts[known] == 0)
-        stamped = starts != 0 if stampless.any() else np.ones(len(starts), np.bool_)
+        stamped = ~np.isin(kernels, untimed)
+        stampless = early & ~stamped[known]
         ends = starts + index.duration(kernels)
         extent = int(starts.min()) + offset, int(ends.max()) + offset
         distance = 0

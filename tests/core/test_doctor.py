@@ -46,6 +46,11 @@ def lone_call(number: int, called: float) -> list[Event]:
     return pair(number, called, 0)[:2]
 
 
+def lone_calls(count: int) -> list[Event]:
+    """Return launches in a row whose work was lost."""
+    return [one for number in range(count) for one in lone_call(100 + number, 2100.0 + 3 * number)]
+
+
 def sound(count: int = 20) -> list[Event]:
     """Return a trace that nothing is wrong with: a step with ops, launches and kernels."""
     names = [
@@ -160,6 +165,10 @@ CASES_OF_RULES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "zero-times": (
         {"events": [{**e, "ts": 0} if e["ph"] in "Xf" and e["pid"] == DEVICE else e for e in moved(0)]},
         {"events": [{**e, "ts": e["ts"] + 1} if e["ph"] in "Xsf" else e for e in S]},
+    ),
+    "collapsed": (
+        {"events": [*S, *pair(99, 2030, 2040, 500), *lone_calls(6)]},
+        {"events": [*S, *pair(99, 2030, 2040, 500), *lone_calls(5)]},
     ),
     "clock-offset": (
         {"events": unlaunched(moved(-9000))},
@@ -291,8 +300,8 @@ def test_overlap_is_an_error_on_an_aiu(tmp_path: Path) -> None:
 
 def test_few_lost_kernels_are_a_note(tmp_path: Path) -> None:
     """At the edge of a recording some work is always cut off; where much is lost it is a warning."""
-    few = [*S, *(e for n in range(5) for e in lone_call(100 + n, 12 + n))]
-    many = [*few, *lone_call(200, 40)]
+    few = [*S, *(e for n in range(5) for e in lone_call(100 + n, 20 + 3 * n))]
+    many = [*few, *lone_call(200, 60)]
     assert rules_in(doctor(tmp_path / "few", few))["lost-kernels"]["severity"] == "note"
     assert rules_in(doctor(tmp_path / "many", many))["lost-kernels"]["severity"] == "warning"
 

@@ -107,6 +107,7 @@ def test_both_engines_answer_alike(name: str, corpus_cache: Path) -> None:
         "launches": "id, kernel",
         "steps": "number",
         "device_states": "rank, device, ts",
+        "untrusted": "device, ts, trouble",
     }
     whole = [f"select * from {view} order by {orders.get(view, 'id, 2, 3, 4')} limit 3000" for view in VIEWS]
     for question in [*QUESTIONS, *whole]:

@@ -11,7 +11,9 @@ from tracelane.core.base.safe_text import safe
 from tracelane.core.base.units import format_count, format_ns
 from tracelane.core.index.format import LaneKind
 from tracelane.core.tables.schema import Column, TableSchema
+from tracelane.core.tables.scope import Scope
 from tracelane.core.tables.table import Table
+from tracelane.core.tables.untrusted import untrusted
 
 if TYPE_CHECKING:
     from tracelane.core.trace import Lane, SourceInfo, Trace
@@ -73,6 +75,16 @@ def trace_info(trace: Trace, source: int = 0) -> dict[str, Any]:
         **{key: int(read_report.get(key, 0)) for key in TROUBLE},
         "problems": [{key: problem.get(key) for key in PROBLEM} for problem in info.problems],
         "notes": list(info.notes),
+        "untrusted": [
+            {
+                "device": "" if one.device is None else one.device.label,
+                "trouble": one.trouble,
+                "start_ns": one.start,
+                "end_ns": one.end,
+                "count": one.count,
+            }
+            for one in untrusted(Scope(trace, source=source))
+        ],
         "start_ns": info.manifest.get("start_ns"),
         "end_ns": info.manifest.get("end_ns"),
         "base_time_ns": info.base_time_ns,

@@ -10,6 +10,7 @@ from ...base.errors import UsageError
 from ..schema import Column, TableSchema
 from ..scope import Scope
 from ..table import Table, Tables
+from ..untrusted import untrusted_table
 from . import rules_device, rules_reading, rules_recording
 from .recording import Exhibit, Recording
 from .rule import SEVERITIES, Diagnosis, DoctorRule
@@ -34,6 +35,7 @@ RULES: tuple[DoctorRule, ...] = (
     rules_reading.outside_parent,
     rules_device.before_launch,
     rules_device.zero_times,
+    rules_device.collapsed,
     rules_device.clock_offset,
     rules_device.ends_late,
     rules_device.kernel_overlap,
@@ -119,6 +121,7 @@ def analyse_doctor(scope: Scope, strict: bool = False) -> Tables:
         "doctor": lambda: Table.from_rows(DOCTOR, scope.text, rows, totals={**counts, "failed": fails}),
         "events": lambda: _events_table(scope, recordings),
         "clocks": lambda: _clocks_table(scope, recordings),
+        "untrusted": lambda: untrusted_table(scope, [one for part in recordings for one in part.untrusted]),
     }
     return Tables(scope.text, scope.origin, makers)
 

@@ -20,6 +20,7 @@ from ..frame import Frame
 from ..frame_columns import work_of
 from ..scope import Scope
 from ..step_choice import Steps, find_steps
+from ..untrusted import LostCalls, Untrusted
 
 
 @dataclass(frozen=True)
@@ -73,10 +74,17 @@ class Recording:
     @cached_property
     def timed_work(self) -> Frame:
         """Its device work by stream and start, without what has lost its times."""
-        lost = [clock.device for clock in self.clocks if clock.stampless]
-        numbers = [at for at, one in enumerate(self.work.devices) if one.device in lost]
-        at_zero = self.index.column("slices.start")[self.work.position] == 0
-        return self.work[~(at_zero & np.isin(self.work.device_row, numbers))].in_order()
+        return self.work[~np.isin(self.work.position, self.lost.untimed)].in_order()
+
+    @cached_property
+    def lost(self) -> LostCalls:
+        """What of its device work is missing, or has no usable times."""
+        return LostCalls(self.scope, self.source)
+
+    @cached_property
+    def untrusted(self) -> tuple[Untrusted, ...]:
+        """The time of its devices that cannot be trusted."""
+        return tuple(self.lost.periods())
 
     @cached_property
     def kernels(self) -> Frame:

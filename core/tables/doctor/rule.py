@@ -19,6 +19,7 @@ SPYRE = "torch-spyre's list of timestamp faults (#3274)"
 SPYRE_OVERLAP = "torch-spyre #3538, #3583: work on one stream never overlaps"
 SPYRE_COPIES = "torch-spyre #3727: asynchronous copies are stamped by the host"
 AIUPTI = "kineto-spyre, AIUPTI activity buffers"
+TRACELENS = "AMD TraceLens #972"
 PYTORCH = "PyTorch, torch.profiler"
 """Where rules come from."""
 

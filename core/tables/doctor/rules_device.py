@@ -7,13 +7,24 @@ import re
 import numpy as np
 
 from ...base.arrays import I64
-from ...base.kineto import ANNOTATIONS, GROUPS, LAUNCH_FLOWS, OPS, RUNTIME
-from ...base.units import count_of, format_count, format_ns
+from ...base.kineto import ANNOTATIONS, GROUPS, OPS, RUNTIME
+from ...base.units import count_of, format_count, format_ns, format_share
 from ...index.format import NONE
 from ..frame import Frame
 from ..rule_threshold import OWN, Limits, RuleThreshold
+from ..untrusted import COLLAPSED_SHARE, COLLAPSED_TIMES, FEW_CALLS, FEW_SHARE, Trouble
 from .recording import Exhibit, Recording
-from .rule import AIUPTI, KINETO, SPYRE, SPYRE_COPIES, SPYRE_OVERLAP, Diagnosis, Severity, doctor_rule
+from .rule import (
+    AIUPTI,
+    KINETO,
+    SPYRE,
+    SPYRE_COPIES,
+    SPYRE_OVERLAP,
+    TRACELENS,
+    Diagnosis,
+    Severity,
+    doctor_rule,
+)
 
 BEGIN = ("kernel begins", "kernels begin")
 BLANK = re.compile(r"\A\s*(unknown)?\s*\Z")
@@ -146,11 +157,31 @@ def before_launch(recording: Recording, limits: Limits) -> Diagnosis | None:
 )
 def zero_times(recording: Recording, limits: Limits) -> Diagnosis | None:
     """Times of device work were clamped to 0 when the trace was written."""
-    stampless = [clock for clock in recording.clocks if clock.stampless]
-    count = sum(clock.stampless for clock in stampless)
+    untimed = recording.lost.untimed
+    count = int(np.count_nonzero(recording.index.column("slices.start")[untimed] == 0))
     what = count_of(count, "kernel or copy stands", "kernels and copies stand")
     text = f"{what} at 0 in the file: when they ran is lost"
-    return Diagnosis(count, text, tuple(Exhibit("the device's work", *clock.extent) for clock in stampless))
+    return Diagnosis(count, text, _periods(recording, "zero"))
+
+
+@doctor_rule(
+    "collapsed",
+    "error",
+    RuleThreshold(
+        f"work lasts {COLLAPSED_TIMES} times as long as others of its name, and "
+        f"{format_share(COLLAPSED_SHARE)} of what is launched meanwhile is lost",
+        TRACELENS,
+    ),
+    "busy time and every sum over this work: when it ended is not known",
+)
+def collapsed(recording: Recording, limits: Limits) -> Diagnosis | None:
+    """The last piece of work that was recorded lasts until the profiler ends."""
+    positions, starts, ends = recording.lost.work
+    rows = recording.lost.collapsed.tolist()
+    longest = format_ns(max((int(ends[at] - starts[at]) for at in rows), default=0))
+    what = count_of(len(rows), "kernel or copy lasts", "kernels and copies last")
+    text = f"{what} up to {longest}, while nearly all launches have no device work"
+    return Diagnosis(len(rows), text, _slices(recording, "lasts too long", positions[rows].tolist()))
 
 
 @doctor_rule(
@@ -225,21 +256,28 @@ def ambiguous_launches(recording: Recording, limits: Limits) -> Diagnosis | None
     "lost-kernels",
     "warning",
     RuleThreshold(
-        "more than {calls} launches, and {share} of all, have no device work; a note where fewer have none",
+        "more than {calls} calls in a row that start work, or {share} of all or of those of a name, have no "
+        "device work; a note where fewer have none",
         AIUPTI,
-        {"calls": 5, "share": 0.05},
+        {"calls": FEW_CALLS, "share": FEW_SHARE},
     ),
     "kernel counts and device times: what these calls started is not in the trace",
 )
 def lost_kernels(recording: Recording, limits: Limits) -> Diagnosis | None:
-    """Launches start an arrow that ends nowhere."""
-    flows = recording.index.read_report["flows"]
-    kinds = [flows[kind] for kind in flows if kind in LAUNCH_FLOWS]
-    starts, lost = (sum(int(kind[key]) for kind in kinds) for key in ("starts", "orphan_starts"))
-    of_launches = count_of(starts, "launch", "launches")
-    text = f"{format_count(lost)} of {of_launches} {'has' if lost == 1 else 'have'} no device work"
-    few = lost <= max(limits["calls"], limits["share"] * starts)
-    return Diagnosis(lost, text, severity="note" if few else None)
+    """Calls that start work have none."""
+    lost = recording.lost
+    few = lost.are_few(int(limits["calls"]), limits["share"])
+    count, of_launches = len(lost.lost), count_of(len(lost.calls), "launch", "launches")
+    names = [
+        f"{format_count(some)} of {format_count(every)} {name}"
+        for name, (some, every) in lost.by_name.items()
+    ]
+    more = f", and {len(names) - FIRST} other calls" if len(names) > FIRST else ""
+    has = "has" if count == 1 else "have"
+    text = f"{format_count(count)} of {of_launches} {has} no device work: {', '.join(names[:FIRST])}{more}"
+    periods = () if few else _periods(recording, "lost", "truncated")
+    evidence = periods or _slices(recording, "launch without work", lost.lost[:1].tolist())
+    return Diagnosis(count, text, evidence, "note" if few else None)
 
 
 @doctor_rule(
@@ -254,25 +292,20 @@ def lost_kernels(recording: Recording, limits: Limits) -> Diagnosis | None:
 )
 def device_stops_early(recording: Recording, limits: Limits) -> Diagnosis | None:
     """The profiler ran out of buffers: work goes on and is not recorded."""
-    launches = recording.launches
-    known = launches.launch[launches.launch != NONE]
+    calls = recording.lost.calls
+    known = np.flatnonzero(~calls.is_lost)
     if not len(known) or any(clock.trouble for clock in recording.clocks):
         return None
-    index = recording.index
-    names = np.unique(index.column("slices.name")[known])
-    kinds = np.unique(index.column("slices.category")[known])
-    alike = np.isin(index.column("slices.name"), names) & np.isin(index.column("slices.category"), kinds)
-    calls = np.flatnonzero(alike)
-    last = int(recording.starts(known).max())
-    after = calls[recording.starts(calls) > last]
-    start, end = recording.span
-    if len(after) < limits["calls"] or recording.starts(after).max() - last < limits["share"] * (end - start):
+    start, end = recording.lost.span
+    begun = recording.starts(calls.positions[known[-1] :])
+    after = calls.positions[known[-1] + 1 :].tolist()
+    if len(after) < limits["calls"] or begun[-1] - begun[0] < limits["share"] * (end - start):
         return None
     text = (
-        f"the device's events stop {format_ns(end - last)} before the end, "
+        f"the device's events stop {format_ns(end - int(begun[0]))} before the end, "
         f"while {count_of(len(after), 'more launch follows', 'more launches follow')}"
     )
-    return Diagnosis(len(after), text, _slices(recording, "launch without work", after[:1].tolist()))
+    return Diagnosis(len(after), text, _slices(recording, "launch without work", after[:1]))
 
 
 @doctor_rule(
@@ -324,3 +357,9 @@ def _pairs(recording: Recording, pairs: list[tuple[int, int]]) -> tuple[Exhibit,
 
 def _slices(recording: Recording, label: str, positions: list[int]) -> tuple[Exhibit, ...]:
     return tuple(recording.exhibit(f"{label}: {recording.name(at)}", at) for at in positions[:FIRST])
+
+
+def _periods(recording: Recording, *troubles: Trouble) -> tuple[Exhibit, ...]:
+    """Return the time in which device work is missing, or has no times, for some of these reasons."""
+    periods = [one for one in recording.untrusted if one.trouble in troubles]
+    return tuple(Exhibit(f"{one.trouble} work", one.start, one.end) for one in periods[:FIRST])

@@ -15,6 +15,7 @@ from ...read.columns import TIME_LIMIT_TEXT
 from ..devices import lane_categories
 from ..groups import category_mask
 from ..rule_threshold import OWN, Limits, RuleThreshold
+from ..untrusted import capture_ends, damage
 from .recording import Exhibit, Recording
 from .rule import FORMAT, KINETO, SPYRE, Diagnosis, doctor_rule
 from .terms import event_terms, event_total, read_report_count
@@ -59,12 +60,9 @@ def repaired(recording: Recording, limits: Limits) -> Diagnosis | None:
 )
 def truncated(recording: Recording, limits: Limits) -> Diagnosis | None:
     """The file was cut off, or its compression is damaged."""
-    kinds = {problem["kind"] for problem in recording.index.problems} - _OTHER_PROBLEMS
-    evidence = tuple(exhibit for kind in sorted(kinds) for exhibit in _problems(recording, kind))
+    kinds = damage(recording.index)
+    evidence = tuple(exhibit for kind in kinds for exhibit in _problems(recording, kind))
     return Diagnosis(len(evidence), "the file is cut off or damaged", evidence)
-
-
-_OTHER_PROBLEMS = {"unreadable", "repaired", "oversized", "clamped time", "broken envelope", "no events"}
 
 
 @doctor_rule(
@@ -87,9 +85,7 @@ def broken_envelope(recording: Recording, limits: Limits) -> Diagnosis | None:
 )
 def merged_captures(recording: Recording, limits: Limits) -> Diagnosis | None:
     """Captures were joined into one file: each ends with a mark of its own, and has one process."""
-    marks = recording.index.string_numbers("Record Window End")
-    ends = int(np.count_nonzero(np.isin(recording.index.column("instants.name"), marks))) if marks else 0
-    if ends > 1:
+    if (ends := len(capture_ends(recording.index))) > 1:
         return Diagnosis(ends, f"{ends} captures stand in one file")
     index, lanes = recording.index, recording.scope.trace.lanes
     processes = {
@@ -233,7 +229,9 @@ def clamped_times(recording: Recording, limits: Limits) -> Diagnosis | None:
 )
 def far_times(recording: Recording, limits: Limits) -> Diagnosis | None:
     """Times of some events cannot be right: at zero, or days away."""
-    starts = np.sort(recording.index.column("slices.start").astype(np.int64))
+    starts = np.sort(
+        np.delete(recording.index.column("slices.start").astype(np.int64), recording.lost.untimed)
+    )
     if len(starts) < 2:
         return None
     gaps = np.diff(starts)

@@ -1,0 +1,333 @@
+"""Which time of which device cannot be trusted, decided once: `doctor` says it, `findings` leave it out.
+
+- *lost*: calls started work that is not in the file. From the first of such calls in a row, and not before
+  the work that was launched earlier is done, to the start of what was launched next, else to the end.
+- *zero*: the work is there, its times are lost (`untimed_work`); the same periods.
+- *collapsed*: a piece of work lasts many times as long as others of its name, and nearly nothing launched
+  while it runs is in the file: its end is wrong.
+- *merged*: the time between two captures that stand in one file: nothing was recorded.
+- *truncated*: the file is cut off or damaged; from the end of the device's last work to the end.
+
+A few lost calls (`LostCalls.are_few`) make no period: a profiler that is stopped loses what still runs.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from ..base.arrays import I64, AnyArray
+from ..base.intervals import Intervals, merge
+from ..index.format import LaneRole, RowKind
+from ..index.store import Index
+from ..query.launches import CALLS
+from ..query.lookup import lanes_of, processes_of, started_by
+from ..query.lost import StartingCalls, starting_calls, untimed_work
+from .devices import Device, device_title, devices
+from .schema import Column, TableSchema
+from .scope import Scope
+from .table import Table
+
+Trouble: TypeAlias = Literal["lost", "zero", "collapsed", "merged", "truncated"]
+FEW_CALLS, FEW_SHARE = 5, 0.05
+"""Up to so many lost calls, or this share of all and of those of each name, are few."""
+COLLAPSED_TIMES, COLLAPSED_SHARE = 10, 0.9
+"""Work is collapsed that lasts so many times as long as the median of its name, or of all where there is but
+one of it, while this share of the calls made meanwhile is lost.
+"""
+NEVER, LATE = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+CAPTURE_END = "Record Window End"
+OTHER_PROBLEMS = frozenset(
+    {"unreadable", "repaired", "oversized", "clamped time", "broken envelope", "no events"}
+)
+"""Problems of a file that is not cut off for them."""
+
+
+@dataclass(frozen=True)
+class Untrusted:
+    """A period [start, end) of a device's time, of all of a source where no device is known; trace ns."""
+
+    source: int
+    device: Device | None
+    trouble: Trouble
+    start: int
+    end: int
+    count: int  # calls without work, pieces of work without usable times; 0 where nothing is counted
+    called: tuple[int, int] | None  # when the first and the last of these calls began
+    position: int | None  # the slice to look at first
+
+
+def damage(index: Index) -> tuple[str, ...]:
+    """Return the kinds of problems that say that a file is cut off or its compression damaged."""
+    return tuple(sorted({str(problem["kind"]) for problem in index.problems} - OTHER_PROBLEMS))
+
+
+def capture_ends(index: Index) -> I64:
+    """Return where captures end in a file, by the profiler's own marks, ascending, ns in the file."""
+    numbers = index.string_numbers(CAPTURE_END)
+    marked = np.isin(index.column("instants.name"), numbers) if numbers else np.empty(0, np.bool_)
+    ends: I64 = np.sort(index.column("instants.start")[np.flatnonzero(marked)].astype(np.int64))
+    return ends
+
+
+class LostCalls:
+    """The calls of one source that start work, those whose work is lost among them, and what time that makes
+    untrustworthy.
+    """
+
+    def __init__(self, scope: Scope, source: int) -> None:
+        self.scope, self.source = scope, source
+        self.index = scope.trace.indexes[source]
+        self.launches = scope.trace.launches(source)
+
+    @cached_property
+    def calls(self) -> StartingCalls:
+        """All calls that start work, by start."""
+        return starting_calls(self.index, self.launches)
+
+    @cached_property
+    def lost(self) -> I64:
+        """The positions of those without work, by start."""
+        return self.calls.positions[self.calls.is_lost]
+
+    @cached_property
+    def untimed(self) -> AnyArray:
+        """The positions of the work without usable times, ascending."""
+        return untimed_work(self.index, self.launches)
+
+    @cached_property
+    def by_name(self) -> Mapping[str, tuple[int, int]]:
+        """Name of a call -> (lost ones, all of them), most lost first."""
+        names = self.index.column("slices.name")
+        every, lost = (Counter(names[at].tolist()) for at in (self.calls.positions, self.lost))
+        texts = self.index.strings(list(lost))
+        counts = {text: (lost[number], every[number]) for text, number in zip(texts, lost)}
+        return dict(sorted(counts.items(), key=lambda item: -item[1][0]))
+
+    def are_few(self, calls: int = FEW_CALLS, share: float = FEW_SHARE) -> bool:
+        """Tell whether so few calls are lost that nothing need be wrong: in a row, of a name, and of all."""
+        is_lost = self.calls.is_lost
+        edges = np.flatnonzero(np.diff(np.concatenate([[False], is_lost, [False]]).astype(np.int8)))
+        longest = max(
+            (end - begin for begin, end in edges.reshape(-1, 2).tolist() if end < len(is_lost)), default=0
+        )
+        few_of_name = all(lost <= max(calls, share * total) for lost, total in self.by_name.values())
+        return longest <= calls and few_of_name and len(self.lost) <= max(calls, share * len(is_lost))
+
+    @cached_property
+    def work(self) -> tuple[AnyArray, I64, I64]:
+        """(positions, starts, ends) of all device work, trace time, usable or not."""
+        positions = self.launches.kernels
+        starts = self.scope.starts(self.source, positions)
+        return positions, starts, starts + self.index.duration(positions)
+
+    @cached_property
+    def collapsed(self) -> AnyArray:
+        """The rows of `work` that last far too long while what is launched meanwhile is lost."""
+        positions, starts, ends = self.work
+        begun = self.scope.starts(self.source, self.calls.positions)
+        low, high = np.searchsorted(begun, starts, "right"), np.searchsorted(begun, ends)
+        lost = np.concatenate([[0], np.cumsum(self.calls.is_lost)])
+        meanwhile = high - low
+        rows = np.flatnonzero(
+            (meanwhile > FEW_CALLS)
+            & (lost[high] - lost[np.minimum(low, high)] >= COLLAPSED_SHARE * meanwhile)
+            & ~np.isin(positions, self.untimed)
+        )
+        names, durations = self.index.column("slices.name")[positions], ends - starts
+        usual = {number: self._usual(names == number, durations) for number in set(names[rows].tolist())}
+        least = [COLLAPSED_TIMES * usual[number] for number in names[rows].tolist()]
+        return rows[durations[rows] >= np.array(least)]
+
+    @staticmethod
+    def _usual(alike: AnyArray, durations: I64) -> float:
+        """Return the lower median of some durations; of all where there is but one."""
+        some = durations[alike] if np.count_nonzero(alike) > 1 else durations
+        return float(np.quantile(some, 0.5, method="lower"))
+
+    @cached_property
+    def span(self) -> tuple[int, int]:
+        """From when to when the source tells of host and devices, trace time without strays."""
+        low, high = self.scope.trace.opening_span
+        lanes = [
+            (lane.start + offset, lane.end + offset)
+            for lane in self.scope.trace.lanes
+            if lane.source == self.source and lane.role in (LaneRole.HOST, LaneRole.DEVICE) and lane.slices
+            for offset in (self.scope.clocks.offset(self.source, lane.pid),)
+        ]
+        starts, ends = zip(*lanes) if lanes else ((low,), (high,))
+        return max(low, min(starts)), min(high, max(ends))
+
+    def periods(self) -> Iterator[Untrusted]:
+        """Yield what cannot be trusted of the source, device by device."""
+        own = [one for one in devices(self.scope.trace) if one.source == self.source]
+        by_process = {one.process: one for one in own}
+        is_cut = bool(damage(self.index))
+        runs = list(self._runs(by_process))
+        for at in self.collapsed.tolist():
+            position, start, end = (int(column[at]) for column in self.work)
+            process = int(processes_of(self.index, np.array([position]))[0])
+            yield Untrusted(self.source, by_process.get(process), "collapsed", start, end, 1, None, position)
+        for run in runs:
+            yield replace(run, trouble="truncated") if is_cut and run.end == self.span[1] else run
+        for device in own if is_cut else ():
+            if all(run.end < self.span[1] for run in runs if run.device in (None, device)):
+                yield from self._after_all(device)
+        for start, end in _capture_gaps(self.scope, self.source):
+            for one in own:
+                yield Untrusted(self.source, one, "merged", start, end, 0, None, None)
+
+    def _after_all(self, device: Device) -> Iterator[Untrusted]:
+        """Yield the time behind the last work of a device."""
+        positions, _, ends = self.work
+        here = (processes_of(self.index, positions) == device.process) & ~np.isin(positions, self.untimed)
+        last = int(ends[here].max(initial=self.span[0]))
+        if last < self.span[1]:
+            yield Untrusted(self.source, device, "truncated", last, self.span[1], 0, None, None)
+
+    def _runs(self, by_process: Mapping[int, Device]) -> Iterator[Untrusted]:
+        """Yield a period for each run of calls for one device whose work is lost or has no times."""
+        table = self._call_table(by_process)
+        for number in np.unique(table.device[table.is_bad]).tolist():
+            rows = np.flatnonzero(table.device == number)
+            bad = np.concatenate([[False], table.is_bad[rows], [False]]).astype(np.int8)
+            edges = np.flatnonzero(np.diff(bad)).reshape(-1, 2)
+            reach = np.maximum.accumulate(np.append(NEVER, table.last[rows]))
+            until = np.append(np.minimum.accumulate(table.first[rows][::-1])[::-1], LATE)
+            for low, high in edges.tolist():
+                called = int(table.called[rows[low]]), int(table.called[rows[high - 1]])
+                end = min(int(until[high]), self.span[1])
+                start = max(called[0], int(reach[low]))
+                if start < end:
+                    run = rows[low:high]
+                    trouble: Trouble = "lost" if table.is_lost[run].any() else "zero"
+                    count = int(np.maximum(1, table.pieces[run]).sum())
+                    position = int(table.positions[run[0]])
+                    device = by_process.get(number)
+                    yield Untrusted(self.source, device, trouble, start, end, count, called, position)
+
+    def _call_table(self, by_process: Mapping[int, Device]) -> _CallTable:
+        positions, count = self.calls.positions, len(self.calls)
+        works, starts, ends = self.work
+        order = np.argsort(positions)
+        joined = np.flatnonzero(np.isin(self.launches.launch, positions) & np.isin(self.launches.via, CALLS))
+        of = order[np.searchsorted(positions[order], self.launches.launch[joined])]
+        is_timed = ~np.isin(works[joined], self.untimed)
+        ends = ends.copy()
+        ends[self.collapsed] = starts[self.collapsed]
+        first, last = np.full(count, LATE), np.full(count, NEVER)
+        np.minimum.at(first, of[is_timed], starts[joined[is_timed]])
+        np.maximum.at(last, of[is_timed], ends[joined[is_timed]])
+        device = np.full(count, -1, np.int64)
+        device[of] = processes_of(self.index, works[joined])
+        if len(by_process) == 1:
+            device[:] = next(iter(by_process))
+        device = _spread(device, lanes_of(self.index, positions))
+        is_lost = self.calls.is_lost & (not self.are_few())
+        return _CallTable(
+            positions,
+            self.scope.starts(self.source, positions),
+            device,
+            np.bincount(of, minlength=count),
+            first,
+            last,
+            is_lost,
+            is_lost | ((first == LATE) & ~self.calls.is_lost),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _CallTable:
+    """The calls of a source that start work, by start."""
+
+    positions: I64
+    called: I64  # their starts
+    device: I64  # process numbers; -1 where nothing tells
+    pieces: I64  # of work that they started
+    first: I64  # start and end of the work with usable times; LATE and NEVER without any
+    last: I64
+    is_lost: AnyArray
+    is_bad: AnyArray  # lost, or without work that has usable times
+
+
+def _spread(device: I64, lanes: I64) -> I64:
+    """Return the devices of calls; where one is not known (-1) that of the call before on its lane, else that
+    of the call after.
+    """
+    result = device.copy()
+    for lane in np.unique(lanes[device < 0]).tolist():
+        rows = np.flatnonzero(lanes == lane)
+        known = rows[device[rows] >= 0]
+        if len(known):
+            at = np.searchsorted(known, rows, "right") - 1
+            result[rows] = device[known[np.maximum(at, 0)]]
+    return result
+
+
+def _capture_gaps(scope: Scope, source: int) -> Iterator[tuple[int, int]]:
+    """Yield the times between two captures of a file in which nothing runs on host and devices."""
+    index, offset = scope.trace.indexes[source], scope.clocks.offset(source)
+    roles = index.lanes["role"][index.rows["lane"]]
+    own = (index.rows["kind"] == RowKind.SLICES) & np.isin(roles, (LaneRole.HOST, LaneRole.DEVICE))
+    for mark in capture_ends(index)[:-1].tolist():
+        following: list[int] = []
+        for row in np.flatnonzero(own).tolist():
+            first, count = int(index.rows[row]["first"]), int(index.rows[row]["count"])
+            at = first + started_by(index, row, mark)
+            following += [mark] if at > first and index.end(at - 1) > mark else []
+            following += [index.start(at)] if at < first + count else []
+        if following and min(following) > mark:
+            yield mark + offset, min(following) + offset
+
+
+UNTRUSTED = TableSchema(
+    "untrusted",
+    "Time that cannot be trusted",
+    (
+        Column("file", "file", "text", detail=True),
+        Column("device", "device", "text"),
+        Column("trouble", "trouble", "text"),
+        Column("start_ns", "from", "ns", moment=True),
+        Column("ns", "for", "ns"),
+        Column("count", "calls or kernels", "count"),
+    ),
+    keys=("file", "device", "trouble", "start_ns"),
+)
+
+
+def untrusted(scope: Scope) -> tuple[Untrusted, ...]:
+    """Return the time of a scope's sources that cannot be trusted, whatever its range, by start."""
+    by_source = [LostCalls(scope, source).periods() for source in scope.sources]
+    return tuple(sorted((one for source in by_source for one in source), key=lambda one: one.start))
+
+
+def untrusted_time(periods: Sequence[Untrusted], device: Device | None = None) -> Intervals:
+    """Return the time that they cover; of a device, with those of all of its source."""
+    own = [
+        one
+        for one in periods
+        if device is None or one.device == device or (one.device is None and one.source == device.source)
+    ]
+    return merge(np.array([one.start for one in own], np.int64), np.array([one.end for one in own], np.int64))
+
+
+def untrusted_table(scope: Scope, periods: Sequence[Untrusted]) -> Table:
+    """Return a row per period, in trace time from the trace's beginning."""
+    rows = [
+        {
+            "file": Path(scope.trace.indexes[one.source].path).name,
+            "device": "" if one.device is None else device_title(scope.trace, one.device),
+            "trouble": one.trouble,
+            "start_ns": one.start - scope.origin,
+            "ns": one.end - one.start,
+            "count": one.count,
+        }
+        for one in periods
+    ]
+    return Table.from_rows(UNTRUSTED, scope.text, rows)

@@ -1,0 +1,251 @@
+"""Time that cannot be trusted: lost, zero, collapsed, merged, truncated; and silence elsewhere."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.corpus import CASES, CORPUS, needs_cases, needs_corpus
+from tests.events import Event, complete, event, flow, metadata
+from tracelane.core.base.slice_kinds import StartedWork, started_work
+from tracelane.core.tables.scope import Scope
+from tracelane.core.tables.untrusted import Untrusted, untrusted, untrusted_time
+from tracelane.core.trace import Trace, open_trace
+from tracelane.tui.text.summary import trace_info
+
+HOST = 7
+STARTING = {
+    StartedWork.KERNEL: "cudaLaunchKernel cudaLaunchKernelExC cudaLaunchKernel_ptsz cudaLaunchKernel_v7000 "
+    "cudaLaunchCooperativeKernelMultiDevice cudaLaunch cuLaunch cuLaunchGridAsync cuLaunchKernelEx "
+    "hipLaunchKernel hipModuleLaunchKernel hipExtModuleLaunchKernel hipExtLaunchKernel hipLaunchByPtr "
+    "hipExtLaunchMultiKernelMultiDevice hipHccModuleLaunchKernel hipDrvLaunchKernelEx hipLaunchKernel_spt "
+    "urEnqueueKernelLaunch urEnqueueKernelLaunchWithArgsExp piEnqueueKernelLaunch musaLaunchKernel "
+    "zeCommandListAppendLaunchKernel zeCommandListAppendLaunchMultipleKernelsIndirect "
+    "zeCommandListAppendLaunchCooperativeKernel mtiaLaunchKernel aiuLaunchControlBlocks",
+    StartedWork.GRAPH: "cudaGraphLaunch cuGraphLaunch_ptsz hipGraphLaunch cudaGraphLaunch_v10000 "
+    "aiuGraphExecLaunch urEnqueueCommandBufferExp",
+    StartedWork.COPY: "cudaMemcpy cudaMemcpyAsync cudaMemcpy2DAsync cudaMemcpyPeerAsync hipMemcpyWithStream "
+    "cuMemcpyHtoDAsync_v2 cuMemcpyDtoDAsync_v2_ptsz cudaMemcpyToSymbolAsync hipMemcpyDtoH "
+    "urEnqueueUSMMemcpy2D piextUSMEnqueueMemcpy zeCommandListAppendMemoryCopy aiuLaunchDMIControlBlocks",
+    StartedWork.FILL: "cudaMemsetAsync cuMemsetD8Async cuMemsetD32Async_v2 hipMemsetD8 urEnqueueUSMFill "
+    "zeCommandListAppendMemoryFill",
+}
+STARTING_NONE = (
+    "cudaStreamWaitEvent cudaStreamSynchronize cudaDeviceSynchronize cudaEventRecord hipEventRecordWithFlags "
+    "cudaLaunchHostFunc cuLaunchHostFunc cudaMalloc cudaFree cudaGraphInstantiate cudaGraphAddMemcpyNode "
+    "cudaGraphExecMemcpyNodeSetParams cudaGraphKernelNodeSetParams cudaGraphAddMemsetNode "
+    "cudaFuncSetAttribute cudaStreamBeginCapture cudaStreamIsCapturing urEventWait "
+    "cudaOccupancyMaxActiveBlocksPerMultiprocessor urQueueFinish "
+    "zeCommandListAppendBarrier hipStreamSynchronize aiuScheduleWait cudaMemGetInfo"
+)
+
+
+def test_the_table_of_calls_that_start_work() -> None:
+    """Launches, graphs, copies and fills in the spellings of all vendors; waits, events, nodes do not."""
+    for kind, names in STARTING.items():
+        assert {name: started_work(name) for name in names.split()} == dict.fromkeys(names.split(), kind)
+    assert [name for name in STARTING_NONE.split() if started_work(name) is not None] == []
+
+
+Work = tuple[int, float, float]  # correlation id, start and length of a kernel, µs
+
+
+def call(
+    number: int, ts: float, name: str = "cudaLaunchKernel", cat: str = "cuda_runtime", tid: int = HOST
+) -> Event:
+    return complete(ts, 2, name, cat, pid=HOST, tid=tid, args={"correlation": number})
+
+
+def kernel(number: int, ts: float, dur: float, device: int = 0, name: str = "gemm") -> Event:
+    args = {"correlation": number, "stream": 7, "device": device}
+    return complete(ts, dur, name, "kernel", pid=device, tid=7, args=args)
+
+
+def program(count: int, missing: Sequence[int] = (), devices: int = 1) -> list[Event]:
+    """Return launches each 100 µs, and 50 µs later their kernels of 60 µs, but for the missing ones; of
+    several devices each has a thread of its own.
+    """
+    names = [metadata("process_labels", one, labels=f"GPU {one}") for one in range(devices)]
+    events = [*names, complete(0, 100.0 * count, "run", "user_annotation", pid=HOST, tid=HOST)]
+    for number in range(count):
+        for one in range(devices):
+            at, key = 100.0 * number + 10, number * devices + one + 1
+            events.append(call(key, at, tid=HOST + one))
+            if number not in missing or one:
+                events.append(kernel(key, at + 50, 60, one))
+    return events
+
+
+def opened(path: Path, events: Sequence[Event], text: str | None = None) -> Trace:
+    file = path / "t.json"
+    file.write_text(text or json.dumps({"traceEvents": list(events)}))
+    return open_trace(file, index_dir=path / "index")
+
+
+def periods(trace: Trace) -> list[tuple[str, str, float, float, int]]:
+    """Return (trouble, device, start, end, count) of each, µs of the file."""
+    return [
+        (
+            one.trouble,
+            "" if one.device is None else one.device.label,
+            one.start / 1e3,
+            one.end / 1e3,
+            one.count,
+        )
+        for one in untrusted(Scope(trace))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("missing", "expected"),
+    [
+        ([], []),
+        (range(10), [(10, 1060, 10)]),
+        (range(20, 30), [(2020, 3060, 10)]),
+        (range(40, 50), [(4020, 5000, 10)]),
+        ([*range(10), *range(20, 30)], [(10, 1060, 10), (2020, 3060, 10)]),
+        ([3, 20, 40], []),  # a few
+    ],
+    ids=["none", "start", "middle", "end", "twice", "few"],
+)
+def test_lost_work_is_told_where_it_is_missing(
+    missing: Sequence[int], expected: list[tuple[float, float, int]], tmp_path: Path
+) -> None:
+    """By correlation alone, at the start, in the middle and at the end, of the device that lacks it only."""
+    one = periods(opened(tmp_path, program(50, list(missing))))
+    assert one == [("lost", "GPU 0", *period) for period in expected]
+    (two := tmp_path / "two").mkdir()
+    assert [row[:3] for row in periods(opened(two, program(50, list(missing), 2)))] == [
+        row[:3] for row in one
+    ]
+
+
+def test_all_work_is_lost(tmp_path: Path) -> None:
+    """Without any device work no device is known, and all launches are lost."""
+    ((trouble, device, start, _, count),) = periods(opened(tmp_path, program(20, range(20))))
+    assert (trouble, device, start, count) == ("lost", "", 10, 20)
+
+
+def test_nothing_is_lost_that_never_ran(tmp_path: Path) -> None:
+    """What a graph capture records, calls in a call that has work, waits with an arrow, and calls without any
+    way to their work.
+    """
+    events = program(30)
+    number = 1000
+    events.append(call(number, 1, "cudaStreamBeginCapture"))
+    events += [call(number + at, 2.5 + at * 0.1, tid=90) for at in range(20)]
+    events.append(call(number + 50, 5, "cudaStreamEndCapture_v10000"))
+    for at in range(10):
+        events.append(call(2000 + at, 100.0 * at + 10.5, "cuLaunchKernel", "cuda_driver") | {"dur": 1})
+        ts = 100.0 * at + 20
+        events += [call(3000 + at, ts, "cudaStreamWaitEvent"), flow("s", ts, 3000 + at, pid=HOST, tid=HOST)]
+    events += [call(0, 100.0 * at + 30, "cudaLaunchKernelExC", tid=91) for at in range(10)]
+    assert periods(opened(tmp_path, events)) == []
+
+
+def test_names_that_no_table_knows_are_learned(tmp_path: Path) -> None:
+    """Most calls of the name have work: those without have lost it."""
+    events = [
+        {**one, "name": "acmeRun", "cat": "acme_runtime"} if one.get("cat") == "cuda_runtime" else one
+        for one in program(40, range(10, 20))
+    ]
+    assert [one[0] for one in periods(opened(tmp_path, events))] == ["lost"]
+
+
+def test_work_at_zero(tmp_path: Path) -> None:
+    """The kernels are there without their times: until the next one that has some."""
+    later = [{**one, "ts": one["ts"] + 1e6} if "ts" in one else one for one in program(30)]
+    events = [
+        {**one, "ts": 0, "dur": 0} if one.get("cat") == "kernel" and one["args"]["correlation"] < 11 else one
+        for one in later
+    ]
+    assert periods(opened(tmp_path, events)) == [("zero", "GPU 0", 1_000_010, 1_001_060, 10)]
+
+
+def test_all_that_is_lost_collapses_into_one_kernel(tmp_path: Path) -> None:
+    """Neither a long kernel while nothing is lost nor lost work elsewhere makes one."""
+    events = program(50, range(11, 50))
+    long = [
+        kernel(11, 1060, 4000) if one.get("args", {}).get("correlation") == 11 and one["pid"] == 0 else one
+        for one in events
+    ]
+    times = periods(opened(tmp_path, long))
+    assert times == [("collapsed", "GPU 0", 1060, 5060, 1), ("lost", "GPU 0", 1110, 5060, 39)]
+    sound = tmp_path / "sound"
+    sound.mkdir()
+    nccl = [kernel(99, 60, 4900, name="ncclDevKernel_AllReduce") | {"tid": 9}]
+    assert periods(opened(sound, [*program(50, [40, 41, 42]), *nccl])) == []
+
+
+def mark(ts: float) -> Event:
+    return event("i", ts, "Record Window End", pid="", tid="", s="g")
+
+
+def test_captures_in_one_file(tmp_path: Path) -> None:
+    """Between two captures nothing was recorded; two ranks side by side leave no such time."""
+    later = [
+        {
+            **one,
+            "ts": one["ts"] + 1e5,
+            "args": {**one["args"], "correlation": one["args"].get("correlation", 0) + 100},
+        }
+        if "ts" in one and "args" in one
+        else {**one, "ts": one.get("ts", 0) + 1e5}
+        for one in program(20)
+        if one["ph"] == "X"
+    ]
+    events = [*program(20), mark(2100), *later, mark(1e5 + 2100)]
+    assert periods(opened(tmp_path, events)) == [("merged", "GPU 0", 2100, 100_000, 0)]
+    both = tmp_path / "both"
+    both.mkdir()
+    assert periods(opened(both, [*program(20), mark(1500), mark(1900)])) == []
+
+
+def test_a_file_that_is_cut_off(tmp_path: Path) -> None:
+    """Behind the last work of the device nothing is known."""
+    events = [*sorted(program(30), key=lambda one: one.get("cat") == "kernel")]
+    whole = json.dumps({"traceEvents": events})
+    text = whole[: whole.index('"correlation": 21, "stream"')]
+    ((trouble, device, start, end, count),) = periods(opened(tmp_path, [], text))
+    assert (trouble, device, start, end) == ("truncated", "GPU 0", 2020, 3000) and count == 10
+
+
+@needs_cases
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("c1_ts0", [("zero", 12)]),
+        ("c2_dropfirst", [("lost", 24)]),
+        ("c3_collapse", [("collapsed", 1), ("lost", 240)]),
+        ("v4_merged", []),
+        ("v9_aiuoverlap", []),
+        ("v9_syncflows", []),
+    ],
+)
+def test_cases_of_verdicts(name: str, expected: list[tuple[str, int]], tmp_path: Path) -> None:
+    """What is wrong with each is told in the facts, in JSON as in Python."""
+    trace = open_trace(CASES / "verdicts" / f"{name}.json", index_dir=tmp_path)
+    times = untrusted(Scope(trace))
+    assert [(one.trouble, one.count) for one in times] == expected
+    assert [(one["trouble"], one["count"]) for one in trace_info(trace)["untrusted"]] == expected
+
+
+@needs_corpus
+@pytest.mark.parametrize("folder", ["gpu", "verdicts", "aiu/spyre_torch_profiler"])
+def test_traces_that_lost_nothing_have_no_such_time(folder: str, corpus_cache: Path) -> None:
+    """Of all real ones only those that were looked at by hand."""
+    known = {"resnet50_lost_memsets", "zoology_all_kernels_lost", "hta_cupti_profiler_counters"}
+    for path in sorted((CORPUS / folder).glob("*.json*")):
+        times = untrusted(Scope(open_trace(path, index_dir=corpus_cache)))
+        assert bool(times) == (path.name.split(".")[0] in known), path.name
+
+
+def test_time_of_a_device_is_that_of_its_source_too() -> None:
+    """Where no device is known, the time counts for all of them."""
+    one = Untrusted(0, None, "lost", 10, 20, 3, (10, 12), 5)
+    both = untrusted_time([one, Untrusted(1, None, "lost", 15, 30, 3, None, None)])
+    assert both.length == 20 and np.array_equal(both.starts, [10])
