@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import zipfile
 from pathlib import Path
 
@@ -101,6 +103,87 @@ def test_a_wheel_s_library_is_loaded(checkout: Path, tmp_path: Path) -> None:
         [sys.executable, "-c", program], cwd=tmp_path / "unpacked", capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "loaded"
+
+
+@pytest.fixture(scope="module")
+def bin_folder(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The programs of an environment into which the wheel was installed; other packages are those of here."""
+    folder = tmp_path_factory.mktemp("installed")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder / "venv"], check=True)
+    python = folder / "venv" / "bin" / "python"
+    wheel = _wheel(checkout, folder, CC=COMPILER).filename
+    pip = [sys.executable, "-m", "pip", "--python", str(python), "--disable-pip-version-check"]
+    subprocess.run([*pip, "install", "--quiet", "--no-deps", "--no-index", str(wheel)], check=True)
+    packages = next((folder / "venv" / "lib").glob("python*")) / "site-packages"
+    (packages / "others.pth").write_text(f"{sysconfig.get_path('purelib')}\n", encoding="utf-8")
+    return python.parent
+
+
+def _run(bin_folder: Path, folder: Path, *command: str, **more: str) -> str:
+    environment = {
+        name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "MYPYPATH")
+    }
+    environment |= {"XDG_CACHE_HOME": str(folder / "cache"), **more}
+    program, *arguments = command
+    done = subprocess.run(
+        [bin_folder / program, *arguments],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+USE = """import tracelane
+t = tracelane.open("demo")
+reveal_type(t.kernels(by="short", where="nccl", begin=3))
+t.findings(baseline=t, table="rules")
+t.kernels(by="nonsense")
+t.idle(limit="x")
+t.ranks(wher="")
+t.nothing()
+"""
+
+
+def test_type_checkers_see_what_is_installed(bin_folder: Path, tmp_path: Path) -> None:
+    """Of the installed wheel mypy knows methods and options in a user's script, and refuses others."""
+    pytest.importorskip("mypy")
+    (tmp_path / "use.py").write_text(USE)
+    checker = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache")]
+    environment = {name: value for name, value in os.environ.items() if name != "MYPYPATH"}
+    result = subprocess.run(
+        [*checker, "--python-executable", str(bin_folder / "python"), "use.py"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    lines = [line for line in result.stdout.splitlines() if line.startswith("use.py:")]
+    assert lines and 'Revealed type is "tracelane.core.tables.table.Table"' in lines[0], result.stdout
+    errors = [line.split(":")[1] for line in lines if " error: " in line]
+    assert errors == ["5", "6", "7", "8"], result.stdout
+
+
+def test_an_installed_tracelane_runs(bin_folder: Path, tmp_path: Path) -> None:
+    """Of the installed wheel the command, `python -m`, completion, manual page, demo and Python all work."""
+    where = _run(bin_folder, tmp_path, "python", "-c", "import tracelane; print(tracelane.__file__)")
+    assert Path(where.strip()).is_relative_to(bin_folder.parent)
+    version = _run(bin_folder, tmp_path, "tracelane", "--version")
+    assert version == _run(bin_folder, tmp_path, "python", "-m", "tracelane", "--version")
+    for shell in ("bash", "zsh", "fish"):
+        assert "_TRACELANE_COMPLETE" in _run(bin_folder, tmp_path, "tracelane", "completion", shell)
+    completed = {"_TRACELANE_COMPLETE": "bash_complete", "COMP_WORDS": "tracelane kern", "COMP_CWORD": "1"}
+    assert _run(bin_folder, tmp_path, "tracelane", **completed).split() == ["plain,kernels"]
+    assert ".SH NAME" in _run(bin_folder, tmp_path, "tracelane", "completion", "man")
+    _run(bin_folder, tmp_path, "tracelane", "demo", "--no-open", "--out", "demo")
+    printed = json.loads(_run(bin_folder, tmp_path, "tracelane", "kernels", "demo", "--json"))
+    program = "import tracelane; print(len(tracelane.open('demo').kernels()))"
+    rows = _run(bin_folder, tmp_path, "python", "-c", program)
+    assert int(rows) == len(printed["tables"]["kernels"]["rows"]) > 0
 
 
 def test_core_runs_without_the_terminal() -> None:

@@ -82,30 +82,6 @@ def test_methods_are_the_registry_s() -> None:
     assert text == document_script("python_methods").methods_text(), "run: .venv/bin/python docs/update.py"
 
 
-USE = """import tracelane
-t = tracelane.open("demo")
-reveal_type(t.kernels(by="short", where="nccl", begin=3))
-t.findings(baseline=t, table="rules")
-t.kernels(by="nonsense")
-t.idle(limit="x")
-t.ranks(wher="")
-t.nothing()
-"""
-
-
-@pytest.mark.slow
-def test_type_checkers_see_the_methods(tmp_path: Path) -> None:
-    """Of an installed tracelane mypy knows methods and options, and refuses others."""
-    pytest.importorskip("mypy")
-    (tmp_path / "use.py").write_text(USE)
-    command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", tmp_path / "cache", "use.py"]
-    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    lines = [line for line in result.stdout.splitlines() if line.startswith("use.py:")]
-    assert 'Revealed type is "tracelane.core.tables.table.Table"' in lines[0], result.stdout
-    errors = [line.split(":")[1] for line in lines if " error: " in line]
-    assert errors == ["5", "6", "7", "8"], result.stdout
-
-
 @pytest.mark.parametrize("row", ANALYSES, ids=lambda row: row.name)
 def test_every_analysis_is_a_method(row, small: OpenedTrace) -> None:  # type: ignore[no-untyped-def]
     """It has the arguments and defaults of its function, a text, and returns a table of its name."""
