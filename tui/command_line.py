@@ -46,7 +46,7 @@ def parse_order(line: str) -> Order:
             return Order(name)
         raise UsageError(f"{name} takes no argument, such as {text!r}")
     alike = sorted(close)[:MOST_ALIKE] or _alike(name, [*names])
-    advice = f"did you mean {_or(alike)}?" if alike else "Tab completes what you type"
+    advice = f"did you mean {_or(alike)}?" if alike else "{help} lists all commands"
     raise UsageError(f"no command is called {words[0]!r}: {advice}")
 
 

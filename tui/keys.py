@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Final, Literal, TypeAlias
+
+from textual.widget import Widget
+
+from tracelane.core.base.safe_text import safe
 
 from .commands.command import Command, key_text
 from .commands.table import COMMANDS, command
@@ -25,6 +30,27 @@ def keys_of(entry: Command, remapped: Mapping[str, str]) -> tuple[str, ...]:
 def keys_text(entry: Command, remapped: Mapping[str, str]) -> str:
     """Return the keys of a command as text for people."""
     return " ".join(key_text(key) for key in keys_of(entry, remapped))
+
+
+NAMED: Final = re.compile(r"\{(" + "|".join(re.escape(entry.id) for entry in COMMANDS) + r")\}")
+"""A command as texts name it: `{search}`."""
+
+
+def with_keys(text: str, remapped: Mapping[str, str]) -> str:
+    """Return a text with the first key of each command that it names, or what is typed for one without."""
+
+    def key(match: re.Match[str]) -> str:
+        entry = command(match[1])
+        keys = keys_of(entry, remapped)
+        return key_text(keys[0]) if keys else f":{entry.typed_name}"
+
+    return NAMED.sub(key, text)
+
+
+def said(widget: Widget, text: str) -> str:
+    """Return a text as a widget of the viewer shows it: harmless, and with the user's keys."""
+    config = getattr(widget.app, "config", None)
+    return safe(with_keys(text, config.keys if config is not None else {}))
 
 
 def footer_keys(remapped: Mapping[str, str]) -> list[tuple[str, str]]:
@@ -75,11 +101,11 @@ def _pairs(titles: Mapping[str, str], remapped: Mapping[str, str]) -> list[tuple
 
 
 def unbound_message(key: str, character: str | None) -> str:
-    """Return what the footer says of a key that no command has."""
+    """Return what is said of a key that no command has."""
     if character and character.isprintable() and len(character) == 1 and _foreign(character):
-        return f"{character} is no key here: the arrows, Enter and ctrl+p (all commands) work on any keyboard"
+        return f"{character} is no key here: the arrows and {{palette}} (all commands) work on any keyboard"
     name = character if character and character.isprintable() and character.strip() else key_text(key)
-    return f"{name} does nothing here: ? shows all keys"
+    return f"{name} does nothing here: {{help}} shows all keys"
 
 
 def clashes(remapped: Mapping[str, str]) -> list[str]:

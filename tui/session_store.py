@@ -202,7 +202,7 @@ class SessionStore:
         identity = self.session.selection
         thing = None if identity is None else thing_by_id(self.trace, self.session.clocks, identity)
         if thing is None:
-            raise Refusal("nothing is selected: Enter selects what lies at the cursor")
+            raise Refusal("nothing is selected: {details} selects what is at the cursor")
         return thing
 
     def select(self, thing: Thing) -> None:

@@ -22,7 +22,7 @@ from .commands.table import command
 from .config import Config
 from .draw.header import HeaderPiece
 from .jobs import JobRunner
-from .keys import keys_text
+from .keys import keys_text, with_keys
 from .session_store import SessionStore
 from .terminal.pacing import PacedApp
 from .widgets.bars import MessageLine
@@ -104,7 +104,7 @@ class Stage(PacedApp):
         """Show a message until the next command, or, where it `stays`, until it is dismissed; an empty one
         takes the last answer away.
         """
-        text = safe(text)
+        text = self.with_keys(text)
         if text:
             self.messages.append(text)
             del self.messages[:-MESSAGES_KEPT]
@@ -133,7 +133,7 @@ class Stage(PacedApp):
     def withdraw(self, text: str) -> None:
         """Take away a message that holds no more."""
         for line in self.main.query_children(MessageLine).results():
-            line.notices = tuple(one for one in line.notices if one != safe(text))
+            line.notices = tuple(one for one in line.notices if one != self.with_keys(text))
         self.notices_changed()
 
     def dismiss_message(self) -> None:
@@ -141,6 +141,10 @@ class Stage(PacedApp):
         for line in self.main.query_children(MessageLine).results():
             line.answer, line.notices = "", line.notices[:-1]
         self.notices_changed()
+
+    def with_keys(self, text: str) -> str:
+        """Return a text as it is shown: harmless, and with the user's keys of the commands that it names."""
+        return safe(with_keys(text, self.config.keys))
 
     def keys_text_of(self, entry: Command) -> str:
         """Return a command's keys as text, the user's own in place."""

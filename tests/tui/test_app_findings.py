@@ -58,7 +58,7 @@ async def test_a_roomy_panel_lists_them(trace: Trace) -> None:
     async with open_viewer(trace, ROOMY) as (app, pilot):
         await wait_until_idle(app, pilot)
         text = screen_text(app)
-        assert "Nothing is selected" in text and "2 Findings, by the time that they claim" in text
+        assert "Nothing selected" in text and "2 Findings, by the time that they claim" in text
         assert "600 µs  Gaps while the host launches: In 2 gaps" in text
 
 
@@ -224,7 +224,7 @@ async def test_nothing_to_find(tmp_path: Path) -> None:
     """A trace without losses has no line, and its list says so."""
     async with open_viewer(trace_of([op(0, 1)], tmp_path), SMALL) as (app, pilot):
         await wait_until_idle(app, pilot)
-        assert "Nothing is selected" in screen_text(app)
+        assert "Nothing selected" in screen_text(app)
         await pilot.press("2")
         await wait_until_idle(app, pilot)
         assert app.main.query_one("#findings-rows", VirtualTable).row_count == 0

@@ -80,7 +80,7 @@ async def test_search_marks_counts_and_walks(trace: Trace) -> None:
     async with app.run_test(size=(120, 30)) as pilot:
         await wait_until_idle(app, pilot)
         await typed(app, pilot, "slash", "mm")
-        assert app.message.startswith("8 slices found, 64 µs together")
+        assert app.message.startswith("8 slices found, 64 µs in total")
         assert "/mm: 8" in header(app)
         assert [mark for name, mark in runs_of(app, 0)] == [name[0] == "m" for name, _ in runs_of(app, 0)]
         assert all(mark for _, mark in runs_of(app, 1))

@@ -96,7 +96,7 @@ OPENED = "rank3.json"
 def opens_a_rank(store: str, *options: str) -> None:
     """Open the rank that the others wait for from the table of ranks, on a terminal, and come back."""
     play = (
-        ("Nothing is selected", "9"),
+        ("Nothing selected", "9"),
         ("Came last", "\t\r"),
         ("thread 50", "q"),
         ("steps of rank 0", "q"),

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 
 from tracelane.core.base.errors import UsageError
@@ -13,10 +18,12 @@ from tracelane.tui.app import TracelaneApp
 from tracelane.tui.command_line import Order, completions, parse_order
 from tracelane.tui.commands.table import COMMANDS, GROUPS, commands_table
 from tracelane.tui.config import Config
-from tracelane.tui.keys import clashes, footer_keys, keys_text, unbound_message
+from tracelane.tui.keys import clashes, footer_keys, keys_text, unbound_message, with_keys
 from tracelane.tui.screens.help import help_rows, listed
 from tracelane.tui.screens.main import bindings
 from tracelane.tui.session import Session
+
+TUI = Path(__file__).resolve().parents[2] / "tui"
 
 
 def test_every_command_does_something() -> None:
@@ -164,13 +171,58 @@ def test_every_completion_is_understood() -> None:
 
 def test_unbound_keys_are_told() -> None:
     """A key without a command points to the help, a letter of another alphabet to arrows and palette."""
-    assert "?" in unbound_message("B", "B")
+    assert "{help}" in unbound_message("B", "B")
     foreign = unbound_message("ц", "ц")
-    assert "arrows" in foreign and "ctrl+p" in foreign
-    assert "ctrl+p" not in unbound_message("é", "é")
+    assert "arrows" in foreign and "{palette}" in foreign
+    assert "{palette}" not in unbound_message("é", "é")
 
 
 def test_every_panel_of_an_analysis_has_a_command() -> None:
     """A panel of the registry is shown by a command of its name, without a line of the viewer's."""
     ids = {entry.id for entry in COMMANDS}
     assert not [name for name in PANELS if f"panel-{name}" not in ids]
+
+
+WORD = re.compile(r"(?:^|(?<=[\s(]))([^\s\w():,;.…]|[A-Za-z0-9]|Space|Tab|ctrl\+\w)(?=:? [a-z])")
+"""A character alone before a word, as in "z lists them"."""
+NO_KEYS = ("a", "·", "-", "–", "=", "|", "±", "→", "+", "Δ", "%", "↑", "↓", "≈", "✓")
+ALLOWED = {
+    "1 ns per cell: no closer",
+    "B without E: drawn to the end of the lane, marked",
+    "E without B: shown as instants",
+    "slices: X events with a usable time, and matched B/E pairs",
+    "A B, such as 3 4 · step numbers, range, all, mark:NAME, FROM..TO · off ends it",
+}
+
+
+def texts(tree: ast.AST) -> Iterator[ast.Constant]:
+    """Yield the strings of a file that are no docstrings, patterns or style sheets."""
+    for node in ast.walk(tree):
+        for child in ast.iter_child_nodes(node):
+            is_text = isinstance(child, ast.Constant) and isinstance(child.value, str)
+            if (
+                is_text
+                and not isinstance(node, ast.Expr)
+                and "\n" not in child.value
+                and "\\" not in child.value
+            ):
+                yield child
+
+
+def test_texts_name_commands() -> None:
+    """Keys in texts come from the table, as `{search}`: a literal one is wrong once it is remapped."""
+    literals = []
+    for path in sorted(TUI.rglob("*.py")):
+        if path.parent.name in ("cli", "commands", "text"):
+            continue
+        for text in texts(ast.parse(path.read_text(encoding="utf-8"))):
+            keys = [key for key in WORD.findall(text.value) if key not in NO_KEYS]
+            if keys and text.value not in ALLOWED:
+                literals.append(f"{path.name}:{text.lineno}: {keys[0]} in {text.value!r}")
+    assert not literals, "\n".join(literals)
+
+
+def test_texts_are_filled_in() -> None:
+    """A command without a key is named as it is typed, braces that name none stay."""
+    assert with_keys("{search} searches, {marks} lists, {x}", {}) == "/ searches, :marks lists, {x}"
+    assert with_keys("{search} searches", {"search": "ctrl+f,/"}) == "ctrl+f searches"

@@ -109,7 +109,7 @@ def lane_change_text(command_id: str, before: Session, now: Session, layout: Lay
         what = f"{'its process ' if command_id == 'fold-process' else ''}is {'open' if opened else 'folded'}"
     elif command_id == "expand":
         what = "is open to its full depth" if folds[1] > 0 else "is as deep as before"
-    return f"{focused_line(layout, with_focus(before, layout, height)).title} {what}: u undoes it"
+    return f"{focused_line(layout, with_focus(before, layout, height)).title} {what}: {{back}} undoes it"
 
 
 def fold_process(trace: Trace, session: Session, layout: Layout, height: int) -> Session:
@@ -282,7 +282,7 @@ def shown_again(trace: Trace, session: Session, things: Sequence[HiddenThing], h
 def _lane(layout: Layout, session: Session) -> Lane:
     line = focused_line(layout, session)
     if line.lane is None:
-        raise Refusal("this line stands for several lanes: open it first (Space)")
+        raise Refusal("this line stands for several lanes: {fold} opens it")
     return line.lane
 
 

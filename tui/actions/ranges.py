@@ -37,7 +37,7 @@ def of_selection(scene: Scene) -> Session:
     if span is None and session.aim == "step":
         span = _selected(scene)
     if span is None and session.selection is None:
-        raise Refusal("nothing is selected: v begins a range at the cursor")
+        raise Refusal("nothing is selected: {range} begins a range at the cursor")
     if span is None:
         raise Refusal("the selection is not in this trace")
     return replace(session, range=span, anchor=None)
@@ -76,7 +76,7 @@ def baseline(scene: Scene) -> Session:
     session = scene.session
     span = aimed_span(scene) or session.range or _noted(scene) or _step(scene) or _selected(scene)
     if span is None:
-        raise Refusal("no range, no selection and no step at the cursor: v begins a range")
+        raise Refusal("no range, selection or step at the cursor: {range} begins a range")
     return replace(session, baseline=None if session.baseline == span else span, anchor=None)
 
 

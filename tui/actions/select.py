@@ -114,7 +114,7 @@ def at_cursor(
         raise Refusal("there are no lanes")
     line = layout.y_of(row)
     if line is None or (focused := layout.line(line)) is None or focused.kind is not LineKind.ROW:
-        raise Refusal("this line stands for several rows: Space opens it")
+        raise Refusal("this line stands for several rows: {fold} opens it")
     whole = row_of(layout, row)
     if left is not None and whole is not None and whole.kind is RowKind.SLICES:
         thing = thing_in(

@@ -21,7 +21,7 @@ from ..widgets.prompt import Prompt
 from .controller import Commands, Controller, Verbs
 from .marks import MarkController
 
-HINT: Final = "A B, such as 3 4: step numbers, range, all, mark:NAME, FROM..TO; off ends it"
+HINT: Final = "A B, such as 3 4 · step numbers, range, all, mark:NAME, FROM..TO · off ends it"
 SEPARATORS: Final = re.compile(r"[\s,]+(?:(?:with|and|vs|against)\s+)?")
 BOTH: Final = 2
 
@@ -81,7 +81,7 @@ class CompareController(Controller):
         self.store.go(replace(session, baseline=first, range=second, anchor=None, panel=panel))
         self.app.say(
             f"B ({names[1]}, {format_ns(second[1] - second[0])}) against A ({names[0]}, "
-            f"{format_ns(first[1] - first[0])}): Δ is B - A; compare off ends it"
+            f"{format_ns(first[1] - first[0])}): Δ is B - A; {{compare}} off ends it"
         )
 
     def _span(self, name: str, frame: TimeFrame) -> tuple[int, int]:
@@ -91,7 +91,7 @@ class CompareController(Controller):
             return self.store.trace.span_at(session.clocks)
         if name == "range":
             if session.range is None:
-                raise UsageError("there is no range: v draws one")
+                raise UsageError("no range: {range} begins one")
             return session.range
         if re.fullmatch(r"\w+(\.\.\w+)?", name) and not name.startswith(("step", "mark")):
             try:
@@ -100,7 +100,7 @@ class CompareController(Controller):
                 labels = [step.label for step in step_marks(self.store.trace, session.clocks, session.steps)]
                 if not labels:
                     raise UsageError(
-                        f"{name}: the trace has no steps; :steps NAME takes slices of a name for steps"
+                        f"{name}: the trace has no steps; {{steps}} NAME takes slices of a name for steps"
                     ) from None
                 raise UsageError(f"there is no step {name}: {labels[0]} to {labels[-1]}") from None
         return parse_range(name, frame)
@@ -111,7 +111,7 @@ class CompareController(Controller):
         self.store.go(ranges.baseline(self.store.scene))
         now = self.store.session.baseline
         if now is None:
-            self.app.say("no baseline any more")
+            self.app.say("Baseline cleared")
         elif now != before:
             self.app.say(
                 f"baseline of {format_ns(now[1] - now[0])}: tables of another range show what changed"

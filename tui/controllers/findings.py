@@ -26,7 +26,7 @@ from ..stage import Stage
 from ..widgets.table import VirtualTable
 from ..widgets.text_pane import TextPane
 from .controller import Controller
-from .panels import PanelController, nothing_selected
+from .panels import PanelController
 from .selection import SelectionController
 
 MOST_RANGES = 8
@@ -103,7 +103,7 @@ class FindingsController(Controller):
         """Return what the details say where nothing is selected: the findings, if there are any."""
         findings = self._by_range.get(self._whole)
         pane = self.app.main.query_one("#details", TextPane)
-        hint, height = nothing_selected(), pane.size.height
+        hint, height = self.panels.nothing_selected(), pane.size.height
         # In few lines the findings are worth more than what can be pressed.
         lines = height - 2 if height >= ROOM_FOR_HINT else max(1, height)
         banner = None if findings is None else banner_text(findings, pane.text_width, lines)

@@ -55,7 +55,7 @@ class HitsController(Controller):
     def do_hits(self) -> None:
         """List the hits of the search, or what the filter leaves, and move the focus to the list."""
         if not self.store.session.search and not self.store.session.filter:
-            raise Refusal("nothing is searched for: / asks what")
+            raise Refusal("nothing is searched for: {search} searches")
         self.panels.show(PANEL)
         panel = self.app.main.query_one(Panel)
         if panel.display:
@@ -74,7 +74,7 @@ class HitsController(Controller):
         listed = self._listed
         if hits is None:
             waits = self.store.session.search or self.store.session.filter
-            pane.say("searching…" if waits else "nothing is searched for: / asks what")
+            pane.say("searching…" if waits else "nothing is searched for: {search} searches")
             if not waits:
                 self._listed = None
         elif self.searching.looked_through is None or listed is None or listed.filter != hits.filter:

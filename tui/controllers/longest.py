@@ -80,4 +80,6 @@ class LongestController(Controller):
         self.selection.jump(work.id.source, work.id.ordinal)
         which = "longest" if number == 0 else f"{format_count(number + 1)}. longest"
         where = "in the range" if self.store.session.range is not None else "of all"
-        self.app.say(f"{which} {where}: {format_ns(work.duration)}; b: its launch, K: the next longest")
+        self.app.say(
+            f"{which} {where}: {format_ns(work.duration)}; {{launch}} its launch, {{longest}} the next"
+        )

@@ -94,7 +94,7 @@ class MarkController(Controller):
         offset = self.store.session.clocks.offset(0)
         self._marked_last = Mark(start - offset, end - offset, text)
         self._keep((*self.marks, self._marked_last))
-        self.app.say(f"marked {self._stamp(start)}: ' lists the marks")
+        self.app.say(f"marked {self._stamp(start)}: {{marks}} lists the marks")
 
     def do_unmark(self) -> None:
         """Remove the mark nearest to the cursor, if it is in view."""
@@ -108,7 +108,7 @@ class MarkController(Controller):
 
     def do_marks_import(self) -> None:
         """Ask for a file of marks."""
-        self.app.main.query_one(Prompt).ask("marks", "marks from ", "a file that :save marks wrote")
+        self.app.main.query_one(Prompt).ask("marks", "marks from ", "a file written by :save marks")
 
     def add_marks(self, name: str) -> None:
         """Add the marks of a file to those of the trace."""
@@ -118,13 +118,13 @@ class MarkController(Controller):
         more = set(read_named_marks(path)) - set(self.marks)
         self._keep((*self.marks, *more))
         self.app.say(
-            f"{format_count(len(more))} new mark{'s' if len(more) != 1 else ''} from {path}: ' lists them"
+            f"{format_count(len(more))} new mark{'s' if len(more) != 1 else ''} from {path}: {{marks}} lists"
         )
 
     def marks_text(self) -> str:
         """Return all marks as the text of a file; Refusal where there are none."""
         if not self.marks:
-            raise Refusal("there are no marks: m sets one at the cursor or the range")
+            raise Refusal("no marks: {mark} marks the cursor or the range")
         return marks_json(self.marks, [source.path for source in self.store.trace.sources])
 
     def _keep(self, marks: tuple[Mark, ...]) -> None:
@@ -139,7 +139,7 @@ class MarkController(Controller):
     def do_marks(self) -> None:
         """List the marks; choosing one goes there."""
         if not self.marks:
-            raise Refusal("there are no marks: m sets one at the cursor or the range")
+            raise Refusal("no marks: {mark} marks the cursor or the range")
         marks = self.marks_seen
         columns = [
             ColumnView("Mark", 0, lambda row: marks[row].text or "(no text)"),

@@ -67,4 +67,4 @@ class MouseController(Controller):
 
     def time_dragged(self, message: messages.TimeDragged) -> None:
         self.store.go(replace(self.store.session, range=(message.a, message.b), anchor=None), "drag")
-        self.app.say(f"{format_ns(message.b - message.a)}: f zooms to it, Esc drops it")
+        self.app.say(f"{format_ns(message.b - message.a)}: {{focus}} zooms to it, {{close}} drops it")

@@ -138,4 +138,4 @@ class NavigationController(Controller):
 
     def do_stop_indexing(self) -> None:
         """Say that there is nothing to stop: while there is, another screen answers."""
-        raise Refusal("nothing is being indexed: q quits")
+        raise Refusal("nothing is being indexed: {close-or-quit} quits")

@@ -41,7 +41,8 @@ if TYPE_CHECKING:
 PANEL_DELAY = 0.1
 """Seconds without a move after which the side panels follow."""
 MOST_ARGUMENTS = 64
-NO_ROOM = "there is no room for the panel: T gives it the screen"
+NOTHING_SELECTED = "Nothing selected: {up} {down} choose a row, {details} selects what is at the cursor."
+NO_ROOM = "no room for the panel: {maximise} gives it the screen"
 
 
 class PanelController(Controller):
@@ -56,7 +57,7 @@ class PanelController(Controller):
             "problems": self._fill_read_report,
         }
         """What fills each panel."""
-        self.hint = nothing_selected
+        self.hint = self.nothing_selected
         """Returns what the details say where nothing is selected."""
         self._panel_timer: Timer | None = None
         self._detailed: tuple[Thing, Details] | None = None
@@ -194,6 +195,10 @@ class PanelController(Controller):
         )
         pane.show(details_text(details, self.arguments.get(thing.id), pane.text_width, look), top=top)
 
+    def nothing_selected(self) -> Text:
+        """Return the text of an empty panel: how to select something."""
+        return Text(self.app.with_keys(NOTHING_SELECTED), "dim")
+
     def read_arguments(self, thing: Thing) -> Arguments:
         if thing.slice is not None:
             return self.store.trace.arguments(thing.slice)
@@ -263,8 +268,3 @@ class PanelController(Controller):
         behind = panel.focus_after(name, main.focused) if main.focused is not None else None
         to_panel = to_panel or self.app.maximised
         main.set_focus(behind or (panel.body(name) if to_panel else canvas))
-
-
-def nothing_selected() -> Text:
-    """Return the text of an empty panel: how to select something."""
-    return Text("Nothing is selected: ↑ ↓ choose a row, Enter selects what lies at the cursor.", "dim")

@@ -30,7 +30,7 @@ from .panels import PanelController
 MOST_ROWS = 10_000
 """Rows that are listed at most; a note says that there are more."""
 TIME_WIDTH = 16
-HOW = ":sql select name, dur, ts, id from slices order by dur desc limit 100 lists rows here"
+HOW = "{sql} select name, dur, ts, id from slices order by dur desc limit 100 lists rows here"
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class QueryController(Controller):
         elif not self._texts[panel]:
             pane.say(HOW)
         elif self._running != panel:
-            pane.say("querying… Esc stops it")
+            pane.say("querying… {close} stops it")
             self._running = panel
             self._answer(panel, self._texts[panel], self._key())
 
@@ -156,7 +156,7 @@ class QueryController(Controller):
             return
         answer = self._answers.get(panel)
         if answer is None:
-            raise Refusal("no query has been answered: :sql asks one")
+            raise Refusal("no query yet: {sql} asks one")
         self._make_lane(answer.table, title)
 
     @background("query lane")
@@ -170,7 +170,9 @@ class QueryController(Controller):
     def _have_lane(self, base: WithCounters, table: Table, title: str) -> None:
         self._show_base(base, title)
         rows = format_count(len(table))
-        self.app.say(f"{title}: how many of {rows} rows run at a time; p pins the lane, :sql-lane removes it")
+        self.app.say(
+            f"{title}: how many of {rows} rows run at a time; {{pin}} pins the lane, {{sql-lane}} removes it"
+        )
 
     def _show_base(self, base: WithCounters, title: str | None) -> None:
         """Show a trace with other computed lanes, the one of a title in view."""

@@ -120,7 +120,7 @@ class SaveController(Controller):
             pane = self.app.main.query_one(f"#{name}", TablePane)
             if pane.shown_table is not None and len(pane.shown_table) == pane.table.row_count:
                 return pane.shown_table, pane.table.order
-        raise Refusal("the panel shows no table: t, z, 3 and 5 to 9 show one")
+        raise Refusal("the panel shows no table: {panel-table} shows one")
 
     # -- slices and ranges, away from the screen ------------------------------------------------------------
 
@@ -164,7 +164,7 @@ class SaveController(Controller):
         if not name:
             raise UsageError("cut FILE.json or FILE.json.gz: the range is written there")
         if self.store.session.range is None:
-            raise Refusal("there is no range to cut: v draws one, r takes the selection's time")
+            raise Refusal("no range to cut: {range} begins one, {range-selection} takes the selection's time")
         path = file_named(name)
         if path.exists():
             raise Refusal(f"{path} is there already: give another name")

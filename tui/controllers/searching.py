@@ -142,7 +142,7 @@ class SearchController(Controller):
 
     def _walk_hits(self, direction: int) -> None:
         if not self.store.session.search:
-            raise Refusal("nothing is searched for: / asks what")
+            raise Refusal("nothing is searched for: {search} searches")
         hits = self.hits
         if hits is None:
             if self.stopped_at is not None:
@@ -206,7 +206,7 @@ class SearchController(Controller):
         """Do what asks lanes for their titles; away from the screen where the expression may take long."""
         if text and lanes.lane_pattern(text).may_take_long:
             self.asks_titles = True
-            self.app.say("looking at the titles: Esc stops")
+            self.app.say("looking at the titles: {close} stops")
             self._ask_titles(self.store.trace, move, text)
         else:
             self.store.go(move(self.store.trace, self.store.session, text, self.store.lane_lines))
@@ -258,7 +258,7 @@ class SearchController(Controller):
             self.looked_through = 0.0
             self._search(session)
             if any(parse(text).may_take_long for text in (session.search, session.filter) if text):
-                self.app.say("searching: Esc stops")
+                self.app.say("searching: {close} stops")
         else:
             self.app.jobs.cancel("search")
         self._show_found()
@@ -320,7 +320,7 @@ class SearchController(Controller):
                 self._show_first(hits)
             self._say_found()
         elif not has_said:
-            self.app.say("looking through the file: Esc stops")
+            self.app.say("looking through the file: {close} stops")
 
     def _not_found(self, error: Exception) -> None:
         self.looked_through, self.stopped_at = None, 0.0
@@ -334,17 +334,18 @@ class SearchController(Controller):
         self.app.jobs.cancel("search")
         self.stopped_at, self.looked_through = self.looked_through, None
         self._show_found()
-        self.app.say("stopped: Esc again ends the search" if self.store.session.search else "stopped")
+        self.app.say("stopped: {close} again ends the search" if self.store.session.search else "stopped")
         return True
 
     def _say_found(self) -> None:
         hits, left = self.hits, self.store.left
         if hits is not None:
-            some = f"{_slices(hits.count)} found, {format_ns(hits.total_ns)} together: n N walk them, z lists"
+            walk = "{next-hit} {previous-hit} walk, {hits} lists"
+            some = f"{_slices(hits.count)} found, {format_ns(hits.total_ns)} in total: {walk}"
             some = some if hits.count else f"no slice matches {self.store.session.search}"
             self.app.say(f"{some} ({hits.remark})" if hits.remark else some)
         elif left is not None and not left.count:
-            self.app.say(f"no slice matches {self.store.session.filter}: :filter alone shows all again")
+            self.app.say(f"no slice matches {self.store.session.filter}: {{filter}} alone shows all again")
 
     def _show_found(self) -> None:
         if self.app.composed:

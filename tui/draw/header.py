@@ -109,7 +109,7 @@ def far_off_text(trace: Trace) -> str:
     low, high = trace.span
     count = trace.far_slices
     what = f"{_counted(count, 'event')} lie{'s' if count == 1 else ''}" if count else "the trace's end lies"
-    return f"{what} far off the rest, the whole takes {format_ns(high - low)}: 0 shows all"
+    return f"{what} far off the rest, the whole takes {format_ns(high - low)}: {{reset}} shows all"
 
 
 def _counted(count: int, what: str) -> str:

@@ -79,7 +79,7 @@ def around_lines(around: Around, width: int, label: Style, jump: Style) -> list[
     for line in lines:
         line.truncate(width)
     if around.more:
-        lines.append(Text(f"{format_count(around.more)} more farther out: ↑ walks them", label))
+        lines.append(Text(f"{format_count(around.more)} more around these", label))
     return lines
 
 

@@ -118,9 +118,7 @@ def _long(field: Field, room: int, width: int, label_style: Style) -> list[Text]
         text.append(part)
         lines.append(text)
     if len(wrapped) > LONGEST_LINES:
-        lines.append(
-            Text(f"{' ' * indent}… cut after {LONGEST_LINES:,} lines; y copies it whole", label_style)
-        )
+        lines.append(Text(f"{' ' * indent}… cut after {LONGEST_LINES:,} lines; a copy has all", label_style))
     return lines
 
 

@@ -12,6 +12,7 @@ from tracelane.core.base.units import count_of, format_ns, format_share
 from tracelane.core.tables.findings.finding import Finding, Findings
 from tracelane.core.tables.findings.forms import claim_text
 
+from ..keys import said
 from ..text.findings import finding_lines, missing_lines
 from ..widgets.bars import Bar
 from ..widgets.sized import follow_size
@@ -64,7 +65,7 @@ class FindingsPane(Vertical):
         self._put(*texts)
 
     def _put(self, *texts: str) -> None:
-        self.query_one(Bar).pieces = tuple(Text(safe(text)) for text in texts if text)
+        self.query_one(Bar).pieces = tuple(Text(said(self, text)) for text in texts if text)
 
     def show(self, findings: Findings, origin: int) -> None:
         """Show findings; evidence is told by the time since the origin."""
@@ -90,8 +91,8 @@ class FindingsPane(Vertical):
             return
         rules = len(findings.not_judged)
         missing = f"{count_of(rules, 'rule')} not checked for lack of data" if rules else ""
-        enter = "Enter: evidence, again: the next" if self.has_focus_within else "Tab: arrows here"
-        self._put(findings.scope, enter, "T: in full", missing)
+        enter = "Enter: evidence, again: the next" if self.has_focus_within else "{other-pane}: arrows here"
+        self._put(findings.scope, enter, "{maximise}: in full", missing)
 
     def _fit(self) -> None:
         """Show or hide the text as there is room."""

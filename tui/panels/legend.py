@@ -48,7 +48,7 @@ def legend_text(trace: Trace, palette: Palette, glyphs: Glyphs, width: int) -> T
         ((f" {glyphs.ragged} ", palette.title), "a begin without its end"),
         ((f" {glyphs.cursor} ", palette.cursor), "the cursor"),
         ((f" {glyphs.selected} ", palette.accent), "the row that the keys act on"),
-        ((f" {glyphs.folded} ", palette.title), "folded: Space or a click opens it"),
+        ((f" {glyphs.folded} ", palette.title), "folded: a click opens it"),
         ((f" {glyphs.pinned} ", palette.title), "pinned"),
         ((f" {glyphs.slowest} ", palette.accent), "the slowest rank: the others wait for it"),
         (

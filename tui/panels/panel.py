@@ -14,6 +14,7 @@ from textual.widget import AwaitMount, Widget
 from tracelane.core.tables.analysis import Tab
 from tracelane.core.tables.registry import ANALYSES, TABS
 
+from ..keys import said
 from ..widgets.bars import GAP, Bar
 from ..widgets.sized import follow_size
 from ..widgets.table import VirtualTable
@@ -91,10 +92,15 @@ def _first(names: Sequence[str], absent: Collection[str]) -> str:
 
 
 def tabs(
-    chosen: str, width: int, all_groups: Sequence[TabGroup] = GROUPS, empty: Collection[str] = ()
+    chosen: str,
+    width: int,
+    all_groups: Sequence[TabGroup] = GROUPS,
+    empty: Collection[str] = (),
+    hint: str = "",
 ) -> tuple[Text, ...]:
     """Return the tabs, those of the chosen one's key beside it; where there is little room by short names or
-    by their keys alone. Those that are `empty`, or of which all panels are, are dim.
+    by their keys alone; `hint` stands behind them where there is room. Those that are `empty`, or of which
+    all panels are, are dim.
     """
     for short in range(SHORTEST + 1):
         groups = [group for group in all_groups if group.key or chosen in dict(group.panels)]
@@ -104,8 +110,7 @@ def tabs(
     own = line[[chosen in dict(group.panels) for group in groups].index(True)]
     while len(line) > 1 and sum(len(tab) + len(GAP) for tab in line) > width + len(GAP):
         del line[-1 if line[-1] is not own else -2]  # the chosen one stays
-    hint = Text("T maximises", "dim")
-    with_hint = (*line, hint)
+    with_hint = (*line, Text(hint, "dim"))
     return with_hint if sum(len(tab) + len(GAP) for tab in with_hint) <= width else tuple(line)
 
 
@@ -205,7 +210,9 @@ class Panel(Vertical):
 
     def _show_tabs(self) -> None:
         for bar in self.query("#tabs").results(Bar):  # gone while the App closes
-            bar.pieces = tabs(self._chosen, self.size.width, self.groups, self._empty())
+            bar.pieces = tabs(
+                self._chosen, self.size.width, self.groups, self._empty(), said(self, "{maximise} maximises")
+            )
 
     def _empty(self) -> set[str]:
         """Return the panels that are known to show nothing: of those not seen yet hits and queries."""

@@ -15,7 +15,6 @@ from textual.message import Message
 from textual.widget import Widget
 
 from tracelane.core.base.arrays import I64, AnyArray
-from tracelane.core.base.safe_text import safe
 from tracelane.core.export.formats import is_left, text_in_cell
 from tracelane.core.tables.compare import PRESENCE, delta_key
 from tracelane.core.tables.registry import PANELS
@@ -24,6 +23,7 @@ from tracelane.core.tables.table import Table, Value
 from tracelane.core.trace import Trace
 
 from ..draw.palette import Look, Palette, key_of
+from ..keys import said
 from ..widgets.bars import Bar
 from ..widgets.table import ColumnView, VirtualTable
 
@@ -92,7 +92,7 @@ class TablePane(Vertical):
         self._put(*texts)
 
     def _put(self, *texts: str) -> None:
-        self.query_one(Bar).pieces = tuple(Text(safe(text)) for text in texts if text)
+        self.query_one(Bar).pieces = tuple(Text(said(self, text)) for text in texts if text)
 
     def show(self, table: Table, columns: list[ColumnView], sort: str) -> None:
         """Show a table, sorted by the column that the one before was, at first by `sort`, greatest first; one
@@ -139,7 +139,7 @@ class TablePane(Vertical):
             return
         number = f"{len(table):,} row{'s' if len(table) != 1 else ''}"
         jump = f" · Enter: {table.jumps_to}" if table.positions is not None else ""
-        keys = f"← → sort{jump}" if self.has_focus_within else "Tab: arrows here"
+        keys = f"← → sort{jump}" if self.has_focus_within else "{other-pane}: arrows here"
         self._put(table.scope, number, keys, *table.drawn_notes)
 
 

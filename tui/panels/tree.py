@@ -144,8 +144,8 @@ class TreePane(TablePane):
         sums = f"{format_ns(total)} {share:.1f} %, self {format_ns(own)}, {format_count(calls)} "
         calls_text = "call" if calls == 1 else "calls"
         name = fit_middle(tree.labels[row], max(12, self.size.width * NAME_SHARE // 100)).rstrip()
-        out = "" if self.flame.root == ROOT else "u: out"
-        keys = out if self.has_focus_within else "Tab: arrows here"
+        out = "" if self.flame.root == ROOT else "{back}: out"
+        keys = out if self.has_focus_within else "{other-pane}: arrows here"
         self._put(name, sums + calls_text, keys, table.scope, *table.notes)
 
     # -- actions --------------------------------------------------------------------------------------------
