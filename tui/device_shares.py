@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +14,7 @@ from tracelane.core.tables.scope import Scope
 from .draw.header import DeviceShare
 
 if TYPE_CHECKING:
+    from tracelane.core.tables.device_state import DeviceState
     from tracelane.core.tables.devices import Device
 
 MOST_SLICES = 3_000_000
@@ -23,25 +25,39 @@ ESTIMATE_CELLS = 4096
 """In so many parts of the time the work of a device's lanes is added up instead."""
 
 
-def device_shares(scope: Scope, most_slices: int = MOST_SLICES) -> list[DeviceShare]:
-    """Return the share of the time looked at in which each device is busy, as `breakdown` has it in `states`.
-    Of a device that works only far off, as where all its work stands at 0, no share is known: only what its
-    work takes, added up.
-
-    Where devices have more slices than `most_slices`, shares are estimates from the index's prefix sums,
-    which do not tell waiting for a peer from work.
+def states_over_all(scope: Scope, most_slices: int = MOST_SLICES) -> tuple[DeviceState, ...] | None:
+    """Return what devices did in all of the time that the trace opens with, None where they have more slices
+    than `most_slices`.
     """
     from tracelane.core.tables.device_state import device_states, looked_at  # nothing is needed at the start
     from tracelane.core.tables.devices import devices
-    from tracelane.core.tables.frame_columns import work_of
 
     trace = scope.trace
+    if sum(trace.lanes[lane].slices for one in devices(trace) for lane in one.lanes) > most_slices:
+        return None
+    (low, high), (start, end) = looked_at(scope), trace.opening_span
+    return device_states(replace(scope, range=(min(low, start), max(high, end)), steps=""))
+
+
+def device_shares(scope: Scope, all_states: tuple[DeviceState, ...] | None) -> list[DeviceShare]:
+    """Return the share of the time looked at in which each device is busy, as `breakdown` has it in `states`,
+    from what they did in all of the time.
+    Of a device that works only far off, as where all its work stands at 0, no share is known: only what its
+    work takes, added up.
+
+    Without `all_states` shares are estimates from the index's prefix sums, which do not tell waiting for a
+    peer from work.
+    """
+    from tracelane.core.tables.device_state import looked_at
+    from tracelane.core.tables.devices import devices
+    from tracelane.core.tables.frame_columns import work_of
+
+    trace, window = scope.trace, looked_at(scope)
     all_devices = devices(trace)
-    if sum(trace.lanes[lane].slices for one in all_devices for lane in one.lanes) > most_slices:
-        window = looked_at(scope)
+    if all_states is None:
         return [_estimated(scope, one, window) for one in all_devices]
     has_ranks = bool(rank_titles(trace.members))
-    states = {one.device.device: one for one in device_states(scope)}
+    states = {one.device.device: one.within(*window) for one in all_states}
     shares = [
         DeviceShare(
             one.device.title,

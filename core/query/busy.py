@@ -72,7 +72,7 @@ def work_cells(
 
     The work of a stream never overlaps, whatever rows it is stored in, so its time adds up over the rows. A
     cell without work is empty; category and longest slice are those of the row with the most work in the
-    cell.
+    cell. `longest` holds positions in the index, not in a row.
     """
     lane = index.lanes[lane_number]
     first, rows = int(lane["first_row"]), int(lane["rows"])
@@ -85,7 +85,8 @@ def work_cells(
             cells = row_cells(index, number, edges, offset, leaving_out)
             works = cells.busy > 0
             better = works & (cells.busy > most)
-            longest[better], category[better] = cells.longest[better], cells.category[better]
+            begin = int(index.rows[number]["first"])
+            longest[better], category[better] = begin + cells.longest[better], cells.category[better]
             most[better] = cells.busy[better]
             busy += cells.busy
             np.maximum(count, np.where(works, cells.count, 0), out=count)

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -52,6 +53,27 @@ UNKNOWN = len(GAP_CLASSES)
 
 
 @dataclass(frozen=True, eq=False)
+class SpentTime:
+    """How much of some disjoint, ascending intervals lies before a time, in ns: asked often."""
+
+    starts: I64
+    ends: I64
+    sums: I64  # n + 1: ns of those before each
+
+    @classmethod
+    def of(cls, starts: I64, ends: I64) -> SpentTime:
+        return cls(starts, ends, np.concatenate([[0], np.cumsum(ends - starts)]).astype(np.int64))
+
+    def before(self, times: I64) -> I64:
+        """Return how much lies before each time."""
+        at = np.searchsorted(self.starts, times, "right")
+        if not len(self.starts):
+            return np.zeros(len(at), np.int64)
+        beyond = np.where(at > 0, np.maximum(0, self.ends[at - 1] - times), 0)
+        return np.asarray(self.sums[at] - beyond, np.int64)
+
+
+@dataclass(frozen=True, eq=False)
 class DeviceState:
     """The n states of one device one after the other, without holes over [edges[0], edges[n]), in ns."""
 
@@ -60,6 +82,7 @@ class DeviceState:
     states: U8  # places in PRECEDENCE; neighbours differ in state or cause
     causes: U8  # places in CAUSES
     longest: int  # position of the longest piece of work
+    waits: Intervals = EMPTY  # when collectives wait for a peer, whatever else runs
 
     @property
     def of_ns(self) -> int:
@@ -72,6 +95,33 @@ class DeviceState:
         times = np.zeros(len(PRECEDENCE), np.int64)
         np.add.at(times, self.states, np.diff(self.edges))
         return dict(zip(PRECEDENCE, times.tolist()))
+
+    def within(self, start: int, end: int) -> DeviceState:
+        """Return the states in a part of the time."""
+        start, end = max(start, int(self.edges[0])), min(end, int(self.edges[-1]))
+        first = max(0, int(np.searchsorted(self.edges, start, "right")) - 1)
+        last = max(first + 1, int(np.searchsorted(self.edges, end, "left")))
+        edges = np.clip(self.edges[first : last + 1], start, max(start, end))
+        states, causes = self.states[first:last], self.causes[first:last]
+        return replace(self, edges=edges, states=states, causes=causes)
+
+    def in_cells(self, edges: I64) -> I64:
+        """Return the ns of each state between each two of W + 1 ascending times: PRECEDENCE x W."""
+        before = np.stack([spent.before(edges) for spent in self._spent])
+        return np.asarray(before[:, 1:] - before[:, :-1])
+
+    @cached_property
+    def _spent(self) -> tuple[SpentTime, ...]:
+        starts, ends = self.edges[:-1], self.edges[1:]
+        return tuple(
+            SpentTime.of(starts[here], ends[here])
+            for here in (np.flatnonzero(self.states == state) for state in range(len(PRECEDENCE)))
+        )
+
+    @cached_property
+    def waiting_time(self) -> SpentTime:
+        """The time in which collectives wait for a peer."""
+        return SpentTime.of(self.waits.starts, self.waits.ends)
 
     @property
     def busy_ns(self) -> int:
@@ -225,7 +275,8 @@ def _state_of(work: Frame, window: tuple[int, int], peers: Peers | None) -> Devi
     computing, copying = (work.union(work.is_type(name)) for name in ("compute", "memory"))
     edges, states = flattened((computing, moving, unsplit, copying, waiting), window)
     longest = int(work.position[int(np.argmax(work.dur))])
-    return DeviceState(work.first_device, edges, states, _causes(work, edges, states), longest)
+    causes = _causes(work, edges, states)
+    return DeviceState(work.first_device, edges, states, causes, longest, waiting.clipped(*window))
 
 
 def _split(

@@ -15,7 +15,7 @@ from tracelane.core.tables.frame_columns import work_of
 from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.actions.view import first_session
-from tracelane.tui.device_shares import device_shares, slowest_rank
+from tracelane.tui.device_shares import device_shares, slowest_rank, states_over_all
 from tracelane.tui.draw.glyphs import ASCII, UNICODE
 from tracelane.tui.draw.header import GAP, DeviceShare, busy_texts, header_of
 from tracelane.tui.draw.layout import Layout
@@ -32,8 +32,12 @@ def opened(path: str, cache: Path) -> Trace:
     return open_trace(sorted(where.glob("*")) if where.is_dir() else where, index_dir=cache)
 
 
+def scope_of(trace: Trace) -> Scope:
+    return Scope(trace, clocks=trace.clocks)
+
+
 def header_at(trace: Trace, width: int) -> str:
-    texts = busy_texts(device_shares(Scope(trace, clocks=trace.clocks)))
+    texts = busy_texts(device_shares(scope_of(trace), states_over_all(scope_of(trace))))
     pieces = header_of(trace, first_session(trace, width), width, "…", texts)
     return (" " * GAP).join(piece.text for piece in pieces)
 
@@ -102,7 +106,7 @@ def test_far_off_slices_are_counted(corpus_cache: Path) -> None:
     ends = starts + index.duration(np.arange(len(starts)))
     for left, right in ((low, high), (low + 10**7, high - 10**7), (high + 1, high + 2)):
         assert slices_outside([(index, 0)], (left, right)) == int(((ends < left) | (starts > right)).sum())
-    (share,) = device_shares(Scope(trace, clocks=trace.clocks))
+    (share,) = device_shares(scope_of(trace), states_over_all(scope_of(trace)))
     kernels = [number for number, start in enumerate(starts.tolist()) if start < low]
     added_ns = sum(int(index.duration(np.array([number]))[0]) for number in kernels)
     assert len(kernels) == 30 and share.share is None and share.work_ns == added_ns
@@ -148,6 +152,7 @@ def test_shares_of_very_many_slices_are_close_estimates(path: str, corpus_cache:
     and the header says that it is an estimate.
     """
     scope = Scope(opened(path, corpus_cache))
-    exact, estimated = device_shares(scope), device_shares(scope, most_slices=1)
+    assert states_over_all(scope, most_slices=1) is None
+    exact, estimated = device_shares(scope, states_over_all(scope)), device_shares(scope, None)
     assert [one.share for one in exact] == pytest.approx([one.share for one in estimated], abs=0.005)
     assert busy_texts(estimated)[0].count("≈") == len(exact) and "≈" not in busy_texts(exact)[0]

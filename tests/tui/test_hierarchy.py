@@ -5,30 +5,46 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
+import numpy as np
 import pytest
 from rich.color import Color
 from rich.segment import Segment
 
 from tests.corpus import CASES, CORPUS, needs_corpus
+from tracelane.core.tables.device_state import (
+    COMPUTE,
+    COPY,
+    IDLE,
+    MOVING,
+    UNSPLIT,
+    WAITING,
+    DeviceState,
+)
+from tracelane.core.tables.frame import WorkDevice
 from tracelane.core.tables.frame_columns import work_of
 from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import LaneRole, Trace, open_trace
 from tracelane.tui.actions.view import first_session
+from tracelane.tui.device_shares import states_over_all
 from tracelane.tui.draw.colour import RGB, contrast, luminance
 from tracelane.tui.draw.drawn_rows import BusyRow, SliceRow
 from tracelane.tui.draw.glyphs import UNICODE
 from tracelane.tui.draw.layout import Layout
 from tracelane.tui.draw.line import Line, LineKind
 from tracelane.tui.draw.lines import LineContext, line_segments, title_cells
+from tracelane.tui.draw.overview import minimap_line
 from tracelane.tui.draw.palette import CNAMES, FAMILIES, Depth, Look, Palette
 from tracelane.tui.draw.rows import RowReader
+from tracelane.tui.draw.runs import HATCH
+from tracelane.tui.draw.states import DrawnStates, state_row
 from tracelane.tui.fitting import fit_to_screen
 
 SIZE = (120, 40)
 WORK = {"kernel", "memcpy", "memset", "collective"}
 LEAST_WORK = 0.8
-HATCH = UNICODE.shades[1:4]
+HATCHES = UNICODE.shades[1:4]
 
 
 def traces() -> list[list[Path]]:
@@ -109,7 +125,7 @@ def ink_by_key(trace: Trace, palette: Palette) -> Counter[str]:
     ink: Counter[str] = Counter()
     for _, keys, segments in device_lines(trace, RowReader(trace), look):
         for (character, segment), key in zip(cells(segments, look.titles), keys):
-            ink["hatch" if character in HATCH else key] += ink_of(character, segment, surface)
+            ink["hatch" if character in HATCHES else key] += ink_of(character, segment, surface)
     return ink
 
 
@@ -148,3 +164,58 @@ def test_brackets_can_be_read(depth: Depth, dark: bool) -> None:
         style = palette.style(key, Look.BRACKET)
         assert style.color is not None and style.bgcolor == palette.blank.bgcolor
         assert contrast(colour_of(style.color), palette.surface) >= 4.5, key
+
+
+@pytest.mark.slow
+@needs_corpus
+def test_ranks_that_wait_are_hatched(corpus_cache: Path) -> None:
+    """In the line of a rank, in its streams and in the minimap a cell is hatched where the core says that its
+    devices wait for a peer for most of what they do; the rank that the others wait for hardly ever waits.
+    """
+    trace = open_trace(traces()[-1], index_dir=corpus_cache)
+    scope = Scope(trace, clocks=trace.clocks)
+    states = states_over_all(scope)
+    assert states is not None and len(states) == 4
+    drawn = DrawnStates.of(scope.clocks, states)
+    reader = RowReader(trace)
+    reader.know(drawn)
+    session = first_session(trace, SIZE[0])
+    edges = np.array(session.viewport.edges())
+    waiting: dict[int | None, int] = {}
+    for state in states:
+        row = reader.busy(state.device.device.lanes, session.viewport, session.clocks)
+        ns = state.in_cells(edges)
+        busy = ns[[COMPUTE, MOVING, UNSPLIT, COPY]].sum(axis=0)
+        assert row.hatched == tuple((ns[WAITING] > busy).tolist())
+        assert [level >= 0 for level in row.levels] == (busy > 0).tolist()
+        assert int(ns.sum()) == int(edges[-1] - edges[0])
+        waiting[state.device.rank] = sum(row.hatched)
+        lanes = [trace.lanes[number] for number in state.device.device.lanes]
+        rows = [
+            reader.row(lane, depth, session.viewport, session.clocks, "category")
+            for lane in lanes
+            for depth in range(lane.depth)
+        ]
+        runs = [run for row in rows if isinstance(row, SliceRow) for run in row.runs if run.flags & HATCH]
+        assert {cell for run in runs for cell in range(run.left, run.right)} >= {
+            cell for cell, waits in enumerate(row.hatched) if waits
+        }
+    assert waiting[2] < 2 and waiting[1] > waiting[3] > waiting[0] > 5
+    look = LineContext(Palette(), UNICODE, 20, session.viewport.width)
+    line = minimap_line(trace, session, look, states=drawn)
+    text = "".join(segment.text for segment in line)[20:]
+    row = state_row(states, edges)
+    assert [character == UNICODE.shades[1] for character in text] == list(row.hatched)
+
+
+def test_states_in_cells_add_up() -> None:
+    """Cells hold each ns once, however edges lie to states; a part of the time has the same states."""
+    edges, states = np.array([10, 20, 35, 60, 100]), np.array([COMPUTE, IDLE, WAITING, COMPUTE], np.uint8)
+    state = DeviceState(cast(WorkDevice, None), edges, states, np.zeros(4, np.uint8), 0)
+    cells = np.array([0, 10, 15, 15, 36, 59, 100, 130])
+    ns = state.in_cells(cells)
+    assert ns.sum(axis=0).tolist() == [0, 5, 0, 21, 23, 41, 0]
+    assert ns[COMPUTE].tolist() == [0, 5, 0, 5, 0, 40, 0] and ns[WAITING].tolist() == [0, 0, 0, 1, 23, 1, 0]
+    part = state.within(15, 50)
+    assert part.edges.tolist() == [15, 20, 35, 50] and part.states.tolist() == [COMPUTE, IDLE, WAITING]
+    assert state.within(0, 1000).edges.tolist() == edges.tolist()

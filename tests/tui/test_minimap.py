@@ -1,4 +1,4 @@
-"""The minimap: the whole trace in a line or two, the visible part marked, a click moves there."""
+"""The minimap: the whole trace in a line, the visible part marked, a click moves there."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tracelane.core.trace import Trace
 from tracelane.tui.draw.glyphs import UNICODE
 from tracelane.tui.draw.labels import length_title
 from tracelane.tui.draw.lines import LineContext
-from tracelane.tui.draw.overview import busy_levels, minimap_lines, minimap_view, window
+from tracelane.tui.draw.overview import busy_levels, minimap_line, minimap_view, window
 from tracelane.tui.draw.palette import Depth, Palette
 from tracelane.tui.lanes.messages import ViewMoved
 from tracelane.tui.lanes.minimap import Minimap
@@ -33,8 +33,8 @@ def session_of(trace: Trace) -> Session:
     return Session(Viewport(start, end - start, 40), start)
 
 
-def text_of(lines: list[list[Segment]]) -> list[str]:
-    return ["".join(segment.text for segment in line) for line in lines]
+def text_of(line: list[Segment]) -> str:
+    return "".join(segment.text for segment in line)
 
 
 def test_busy_cells_are_never_blank(trace: Trace) -> None:
@@ -55,23 +55,19 @@ def test_short_slices_are_seen(tmp_path: Path) -> None:
     assert [cell for cell, level in enumerate(host) if level >= 0] == [0, 1, 20, 39]
 
 
-@pytest.mark.parametrize("height", [1, 2])
-def test_lines_have_their_width(trace: Trace, height: int) -> None:
-    """One line or two, each exactly as wide as titles and time area; two show device above host."""
-    lines = text_of(minimap_lines(trace, session_of(trace), LOOK, height))
-    assert [len(line) for line in lines] == [56] * height
-    if height == 2:
-        assert lines[0].startswith("device") and lines[1].startswith("host")
+def test_the_line_has_its_width(trace: Trace) -> None:
+    """One line, exactly as wide as titles and time area, of the devices where there are some."""
+    line = text_of(minimap_line(trace, session_of(trace), LOOK))
+    assert len(line) == 56 and line.startswith("device")
 
 
-@pytest.mark.parametrize("height", [1, 2])
-def test_with_sixteen_colours_it_is_low(trace: Trace, height: int) -> None:
+def test_with_sixteen_colours_it_is_low(trace: Trace) -> None:
     """Where no colour is pale, the minimap takes at most half of a line, and busy cells stay seen."""
     look = replace(LOOK, palette=Palette(Depth.STANDARD))
-    drawn = [text[16:] for text in text_of(minimap_lines(trace, session_of(trace), look, height))]
+    drawn = text_of(minimap_line(trace, session_of(trace), look))[16:]
     device, _ = busy_levels(trace, 40, session_of(trace).clocks)
-    assert all(set(text) <= set(look.glyphs.bars[:5]) for text in drawn)
-    assert [cell != " " for cell in drawn[0]] == [level >= 0 for level in device]
+    assert set(drawn) <= set(look.glyphs.bars[:5])
+    assert [cell != " " for cell in drawn] == [level >= 0 for level in device]
 
 
 @pytest.mark.parametrize(
@@ -92,7 +88,7 @@ def test_of_a_long_trace_the_largest_unit_is_said() -> None:
 def test_the_visible_part_is_bracketed(trace: Trace) -> None:
     """Without colours brackets stand at the ends of the visible part."""
     session = Session(Viewport(START + 10 * MS, 5 * MS, 40), START)
-    (line,) = text_of(minimap_lines(trace, session, LOOK, 1))
+    line = text_of(minimap_line(trace, session, LOOK))
     assert line[16 + 10] == "[" and line[16 + 14] == "]"
 
 

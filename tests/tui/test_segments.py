@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.segment import Segment
 
+from tracelane.tui.draw.drawn_rows import BusyRow
 from tracelane.tui.draw.glyphs import ASCII, UNICODE, Glyphs, eighths, glyphs_for
 from tracelane.tui.draw.labels import fit, fit_middle, padded
 from tracelane.tui.draw.palette import Depth, Palette
@@ -170,9 +171,9 @@ def test_counter_levels() -> None:
 
 
 def test_busy_levels() -> None:
-    """A cell in which anything lies is never blank, an empty one always."""
-    text = text_of(busy_segments([-1, 0, 4, 8], ["a"] * 4, Palette(Depth.NONE), UNICODE))
-    assert text == " ▁▄█"
+    """A cell in which anything lies is never blank, an empty one always; one that waits is hatched."""
+    row = BusyRow((-1, 0, 4, 8, 3), ("a",) * 5, hatched=(False,) * 4 + (True,))
+    assert text_of(busy_segments(row, Palette(Depth.NONE), UNICODE)) == " ▁▄█░"
 
 
 @pytest.mark.parametrize(

@@ -17,10 +17,11 @@ from tracelane.core.trace import Trace
 
 from ..actions import focus, view
 from ..actions.clocks import on_log
-from ..device_shares import device_shares, slowest_rank
+from ..device_shares import device_shares, slowest_rank, states_over_all
 from ..draw.header import PIECE_STYLES, DeviceShare, busy_texts, far_off_text, header_of
 from ..draw.opening import with_devices_in_view
 from ..draw.room import room_of
+from ..draw.states import DrawnStates
 from ..fitting import fit_to_screen, ruler_height
 from ..jobs import background
 from ..keys import FocusedPart, clashes, footer_keys, state_keys
@@ -60,6 +61,7 @@ class DrawingController(Controller):
         self.notes: tuple[str, ...] = ()
         """What is said when the lanes are drawn first."""
         self._lacks: frozenset[Need] = frozenset()
+        self._states_of: Trace | None = None  # the trace of whose devices it is known what they did
         self._focused_before: Widget | None = None
         self._keys_of_state: dict[tuple[object, ...], list[tuple[str, str]]] = {}
         self._shared_for = 0  # lines of lanes when the screen was shared out
@@ -168,22 +170,32 @@ class DrawingController(Controller):
 
     @background("busy shares")
     def look_at_busy_shares(self) -> None:
-        """Say, after the first picture, how busy each device is, and mark the slowest rank."""
+        """Say, after the first picture, how busy each device is, draw what it did, mark the slowest rank."""
         trace, worker = self.store.trace, get_current_worker()
         scope = Scope(
             self.store.own_trace, clocks=self.store.own_clocks, cancelled=lambda: worker.is_cancelled
         )
-        devices, slowest = device_shares(scope), slowest_rank(scope)
+        states = states_over_all(scope)
+        devices, slowest = device_shares(scope, states), slowest_rank(scope)
         if not worker.is_cancelled:
-            self.app.call_from_thread(self._have_busy_shares, trace, devices, slowest)
+            drawn = DrawnStates.of(scope.clocks, states or ())
+            self.app.call_from_thread(self._have_states, trace, drawn, devices, slowest)
 
-    def _have_busy_shares(self, trace: Trace, shares: Sequence[DeviceShare], slowest: int | None) -> None:
+    def _have_states(
+        self, trace: Trace, states: DrawnStates, shares: Sequence[DeviceShare], slowest: int | None
+    ) -> None:
         if self.store.trace is not trace:
             return
+        self._know(states)
         self.busy_texts = busy_texts(shares)
         self.fill_header()
         if slowest is not None:
             self.app.main.query_one(LaneCanvas).mark_slowest(slowest)
+
+    def _know(self, states: DrawnStates | None) -> None:
+        self._states_of = self.store.own_trace
+        self.app.main.query_one(LaneCanvas).know(states)
+        self.app.main.query_one(Minimap).know(states)
 
     def fill_footer(self) -> None:
         """Show in the footer what the keys do at present."""
@@ -212,6 +224,8 @@ class DrawingController(Controller):
     def draw_trace(self) -> None:
         """Show the trace anew after logs were laid over it."""
         self.app.search_again()
+        if self._states_of is not self.store.own_trace and self.app.composed:
+            self._know(None)
         self.redraw()
         self.share_room()
 

@@ -37,6 +37,7 @@ class BusyRow:
     levels: tuple[int, ...]
     keys: tuple[str, ...]
     hits: tuple[bool, ...] = ()  # per cell whether what is searched for lies in it; empty: nowhere
+    hatched: tuple[bool, ...] = ()  # per cell whether its devices wait for a peer; empty: nowhere
 
 
 DrawnRow: TypeAlias = SliceRow | InstantRow | SampleRow | BusyRow

@@ -188,7 +188,7 @@ def _row(
         area = with_extent(band_segments(row.levels, row.key, palette, glyphs), row, look)
         value = _value_at(row, session, view)
     else:
-        area = busy_segments(row.levels, row.keys, palette, glyphs, row.hits)
+        area = busy_segments(row, palette, glyphs)
     focused = line.holds(session.focus)
     if session.range is not None:
         area = with_range(area, *range_cells(view, session.range), look)
@@ -257,7 +257,7 @@ def _busy(
 ) -> list[Segment]:
     members = line.members or ((line.lane.index,) if line.lane is not None else ())
     row = reader.busy(members, view, session.clocks)
-    area = busy_segments(row.levels, row.keys, look.palette, look.glyphs, row.hits)
+    area = busy_segments(row, look.palette, look.glyphs)
     return with_range(area, *range_cells(view, session.range), look) if session.range is not None else area
 
 

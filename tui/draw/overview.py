@@ -1,4 +1,4 @@
-"""The minimap's line: how busy the whole trace is, and which part of it is visible."""
+"""The minimap's line: what devices did over the whole trace, and which part of it is visible."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from rich.segment import Segment
 from rich.style import Style
 
 from tracelane.core.base.clock import ClockKey, Clocks
-from tracelane.core.base.units import format_ns
 from tracelane.core.trace import Lane, Row, Trace
 
 from ..session import Session, Viewport
+from .drawn_rows import BusyRow
 from .labels import fit, length_title
 from .lines import LineContext
 from .presets import device_lanes
 from .segments import ascii_segments
+from .states import DrawnStates, state_row
 
 if TYPE_CHECKING:
     from tracelane.core.query.hits import Hits
@@ -90,17 +91,33 @@ def hit_cells(trace: Trace, hits: Hits, width: int) -> tuple[bool, ...]:
     return tuple((hits.cells(minimap_view(trace, width).edges()) > 0).tolist())
 
 
-def minimap_lines(
-    trace: Trace, session: Session, look: LineContext, height: int, hits: Hits | None = None
-) -> list[list[Segment]]:
-    """Return the minimap's lines: device lanes above host lanes where there are two lines and both kinds.
-
-    The last line marks the cells in which a search found something.
+def minimap_line(
+    trace: Trace,
+    session: Session,
+    look: LineContext,
+    hits: Hits | None = None,
+    states: DrawnStates | None = None,
+) -> list[Segment]:
+    """Return the minimap's line: what devices did over the whole trace where that is known, else how busy
+    they were; without devices how busy threads were. Cells with hits are marked.
     """
-    lines = _busy_lines(trace, session, look, height)
-    if hits is not None and hits.count:
-        lines[-1] = _with_hits(lines[-1], hit_cells(trace, hits, look.area), look)
-    return lines
+    view = minimap_view(trace, look.area)
+    row = None if states is None else _state_row(trace, session, view, states)
+    has_devices = row is not None
+    if row is None:
+        device, host = busy_levels(trace, look.area, session.clocks)
+        has_devices = any(level >= 0 for level in device)
+        row = BusyRow(device if has_devices else host, ("",) * look.area)
+    kind = "device" if has_devices else "all"
+    title = length_title(kind, trace.opening_span[1] - trace.opening_span[0], look.titles - 1)
+    line = overview_line(title, row, *window(view, session.viewport), look)
+    return _with_hits(line, hit_cells(trace, hits, look.area), look) if hits and hits.count else line
+
+
+def _state_row(trace: Trace, session: Session, view: Viewport, states: DrawnStates) -> BusyRow | None:
+    lanes = [trace.lanes[number] for number in states.by_lane]
+    known = states.of_lanes(lanes, session.clocks) if lanes else ()
+    return state_row(known, np.array(view.edges(), np.int64)) if known else None
 
 
 def _with_hits(line: list[Segment], marked: Sequence[bool], look: LineContext) -> list[Segment]:
@@ -117,34 +134,6 @@ def _with_hits(line: list[Segment], marked: Sequence[bool], look: LineContext) -
     return marked_line
 
 
-def _busy_lines(trace: Trace, session: Session, look: LineContext, height: int) -> list[list[Segment]]:
-    width = look.area
-    device, host = busy_levels(trace, width, session.clocks)
-    view = minimap_view(trace, width)
-    left, right = window(view, session.viewport)
-    both = any(level >= 0 for level in device) and any(level >= 0 for level in host)
-    span = trace.opening_span
-    length = span[1] - span[0]
-    title = format_ns(length)
-    if height < 2:
-        # What an accelerator does tells the parts of a trace apart; its host is always busy.
-        kind = "device" if both else "all"
-        merged = device if both else tuple(map(max, device, host))
-        return [overview_line(length_title(kind, length, look.titles - 1), merged, left, right, look)]
-    if both:
-        return [
-            overview_line("device", device, left, right, look),
-            overview_line(length_title("host", length, look.titles - 1), host, left, right, look),
-        ]
-    merged = tuple(map(max, device, host))
-    if look.palette.has_low_overview:
-        upper, lower = (0,) * width, merged
-    else:
-        upper = tuple(max(0, 2 * level - 8) if level >= 0 else 0 for level in merged)
-        lower = tuple(min(8, 2 * level) if level >= 0 else -1 for level in merged)
-    return [overview_line("all", upper, left, right, look), overview_line(title, lower, left, right, look)]
-
-
 def window(view: Viewport, visible: Viewport) -> tuple[int, int]:
     """Return the cells [left, right) of the minimap that the visible part takes, at least one."""
     left = min(view.width - 1, max(0, view.cell(visible.start)))
@@ -152,23 +141,26 @@ def window(view: Viewport, visible: Viewport) -> tuple[int, int]:
     return left, right
 
 
-def overview_line(
-    title: str, levels: Sequence[int], left: int, right: int, look: LineContext
-) -> list[Segment]:
-    """Return a line of busy levels 0..8 under a title, with the cells [left, right) set off."""
+def overview_line(title: str, row: BusyRow, left: int, right: int, look: LineContext) -> list[Segment]:
+    """Return a line of busy levels under a title, with the cells [left, right) set off."""
     palette, glyphs = look.palette, look.glyphs
-    if palette.has_low_overview and not glyphs.ascii:
-        levels = [(level + 1) // 2 for level in levels]
+    is_low = palette.has_low_overview and not glyphs.ascii
+    levels = [(level + 1) // 2 if is_low else level for level in row.levels]
     bars = [glyphs.bars[max(0, level)] for level in levels]
-    inside = bars[left:right]
-    if not palette.coloured or (not palette.shaded and len(inside) < len(bars)):
-        inside[0] = "["
-        inside[-1] = "]"
+    for cell, waits in enumerate(row.hatched):
+        bars[cell] = glyphs.shades[1] if waits else bars[cell]
+    if not palette.coloured or (not palette.shaded and right - left < len(bars)):
+        bars[left], bars[right - 1] = "[", "]"
     parts = [
         Segment(fit(title, look.titles - 1, glyphs.ellipsis), palette.dim),
         Segment(glyphs.separator, palette.line),
-        Segment("".join(bars[:left]), palette.minimap),
-        Segment("".join(inside), palette.view),
-        Segment("".join(bars[right:]), palette.minimap),
     ]
+    at = 0
+    for style, cells in groupby(
+        palette.overview(key if bar != " " else "", left <= cell < right)
+        for cell, (key, bar) in enumerate(zip(row.keys, bars))
+    ):
+        count = sum(1 for _ in cells)
+        parts.append(Segment("".join(bars[at : at + count]), style))
+        at += count
     return ascii_segments([part for part in parts if part.text], glyphs)

@@ -257,6 +257,7 @@ class Palette:
         self.dark = dark
         self.surface = surface or (DARK_SURFACE if dark else LIGHT_SURFACE)
         self._styles: dict[tuple[str, Look], Style] = {}
+        self._overviews: dict[tuple[str, bool], Style] = {}
         self._inks: dict[str, tuple[Style, ...]] = {}
         self._fills: dict[str, tuple[Style, ...]] = {}
         self.coloured = depth is not Depth.NONE
@@ -375,6 +376,21 @@ class Palette:
             if contrast(pale, ground) >= PALEST:
                 return hundredths / 100
         return LEAST_INK  # the colour itself, which the file gave, is as good as the background
+
+    def overview(self, key: str, is_inside: bool) -> Style:
+        """Return the style of the minimap's cells of a colour, of no state where that is empty, inside of the
+        view or beside it.
+        """
+        style = self._overviews.get((key, is_inside))
+        if style is None:
+            plain = self.view if is_inside else self.minimap
+            style = plain
+            if key and self.coloured:
+                colour = self._base(key) if self.dark else blend(self._base(key), BLACK, 0.2)
+                share = (0.15 if is_inside else 0.5) if self.shaded else 0.0
+                style = self._style(self._paler(colour, share), None) + Style(bgcolor=plain.bgcolor)
+            self._overviews[key, is_inside] = style
+        return style
 
     def cursor_letter(self, style: Style) -> Style:
         """Return the style of a letter that the cursor stands on: set off from its neighbours of a style."""

@@ -8,7 +8,6 @@ HEADER_FROM = 4
 """Lines of screen from which on the header is shown."""
 FOOTER_FROM = 3
 MINIMAP_FROM = 14
-TALL_MINIMAP_FROM = 40
 SMALL_SCREEN = 30
 """Below this many lines the panel takes at most SMALL_PANEL lines."""
 SMALL_PANEL = 8
@@ -53,7 +52,7 @@ class Room(NamedTuple):
 def room_of(lines: int, panel_wanted: int, maximised: bool, empty: bool) -> Room:
     """Share the height of a screen out: the lanes come first, then footer, header, panel, minimap."""
     header, footer = int(lines >= HEADER_FROM), int(lines >= FOOTER_FROM)
-    minimap = 0 if lines < MINIMAP_FROM or maximised else 2 if lines >= TALL_MINIMAP_FROM else 1
+    minimap = int(lines >= MINIMAP_FROM and not maximised)
     panel = panel_height(max(0, lines - header - footer), panel_wanted, maximised, empty)
     return Room(header, minimap, lines > FOOTER_FROM and not maximised, panel, footer)
 

@@ -43,6 +43,7 @@ from .runs import (
     slice_runs,
 )
 from .segments import COUNT_FROM, levels_of
+from .states import DrawnStates, state_row, with_waits
 
 if TYPE_CHECKING:
     from tracelane.core.query.hits import Hits
@@ -111,11 +112,18 @@ class RowReader:
         self._edges_made = LaneEdges([], np.empty(0, np.int64), np.empty(0))
         self._selected: tuple[Selectable | None, Selected | None] = (None, None)
 
+        self._states: DrawnStates | None = None
         self._marked: RowViews | None = None
         self._marks: HitMarks | None = None
         self._left: RowViews | None = None
         self._sought = ("", "")
         self._searches = 0
+
+    def know(self, states: DrawnStates | None) -> None:
+        """Draw folded lines of devices by what those did, and hatch what waits."""
+        self._states = states
+        self._rows.clear()
+        self._runs = 0
 
     def look_for(self, search: Hits | None, left: Hits | None) -> None:
         """Mark what a search found, and draw only what a filter left; the rows drawn so far stay kept."""
@@ -143,7 +151,7 @@ class RowReader:
         row = self._rows.get(key)
         if row is None:
             self.queries += 1
-            row = self._keep(key, self._draw(lane, self.trace.row(lane, depth), view, offset, colour_by))
+            row = self._keep(key, self._draw(lane, self.trace.row(lane, depth), view, clocks, colour_by))
         else:
             self._rows.move_to_end(key)
         return row
@@ -162,7 +170,8 @@ class RowReader:
             (lane.source, lane.rows.start, lane.rows.stop)
             for lane in map(self.trace.lanes.__getitem__, lanes)
         ]
-        busy_row = replace(self._busy(busiest, view, clocks), hits=self.hits_in(rows, view))
+        drawn = self._of_states(lanes, view, clocks) or self._busy(busiest, view, clocks)
+        busy_row = replace(drawn, hits=self.hits_in(rows, view))
         self._keep(key, busy_row)
         return busy_row
 
@@ -199,10 +208,14 @@ class RowReader:
             self._edges_of = (view, offset)
         return self._edges_made
 
-    def _draw(self, lane: Lane, row: Row, view: Viewport, offset: int, colour_by: str) -> DrawnRow:
-        edges = self._edges(view, offset)
+    def _draw(self, lane: Lane, row: Row, view: Viewport, clocks: Clocks, colour_by: str) -> DrawnRow:
+        offset = clocks.offset(lane.source, lane.pid)
         if row.kind is RowKind.SLICES:
-            return self._slices(lane, row, edges, colour_by)
+            waits = None
+            if self._states is not None and lane.role is LaneRole.DEVICE and self._left is None:
+                waits = self._states.waits(lane, clocks, self._edges(view, 0).array)
+            return self._slices(lane, row, self._edges(view, offset), colour_by, waits)
+        edges = self._edges(view, offset)
         return (
             self._instants(row, edges, colour_by)
             if row.kind is RowKind.INSTANTS
@@ -211,7 +224,7 @@ class RowReader:
 
     # -- slices ---------------------------------------------------------------------------------------------
 
-    def _slices(self, lane: Lane, row: Row, edges: LaneEdges, colour_by: str) -> SliceRow:
+    def _slices(self, lane: Lane, row: Row, edges: LaneEdges, colour_by: str, waits: I64 | None) -> SliceRow:
         left = self._view(self._left, row)
         is_device = lane.role is LaneRole.DEVICE
         besides = self.trace.besides_work(row.source) if is_device else ()
@@ -227,6 +240,8 @@ class RowReader:
         looks = self._facts(row, drawn, facts, colour_by, besides if is_device else None)
         levels = covered_levels(cells, edges.per_eighth).astype(np.uint8).tobytes()
         runs = slice_runs(drawn, looks, edges.times, names, self.eighths, levels)
+        if waits is not None:
+            runs = with_waits(runs, waits, cells.busy)
         return SliceRow(self._with_hits(runs, row, edges), lane.index in device_lanes(self.trace))
 
     def _many_names(
@@ -365,6 +380,13 @@ class RowReader:
 
     # -- folded lines ---------------------------------------------------------------------------------------
 
+    def _of_states(self, lanes: tuple[int, ...], view: Viewport, clocks: Clocks) -> BusyRow | None:
+        """Return the line of whole devices whose states are known, None for all others."""
+        if self._states is None or self._left is not None:
+            return None
+        states = self._states.of_lanes([self.trace.lanes[number] for number in lanes], clocks)
+        return state_row(states, self._edges(view, 0).array) if states else None
+
     def _busy(self, lanes: list[Lane], view: Viewport, clocks: Clocks) -> BusyRow:
         width = view.width
         best = np.full(width, -1, np.int64)
@@ -375,21 +397,37 @@ class RowReader:
             cells = self._lane_cells(lane, edges.array)
             level = np.where(cells.count > 0, covered_levels(cells, edges.per_eighth), -1)
             better = (level > best).nonzero()[0]
-            numbers = cells.category[better].tolist()
-            categories = self.trace.categories(lane.source)
-            key = {number: key_of(categories[number], lane.title) for number in {*numbers} if number >= 0}
-            for cell, number in zip(better.tolist(), numbers):
-                if number >= 0:
-                    keys[cell] = key[number]
+            for cell, key in zip(better.tolist(), self._keys(lane, cells, better)):
+                keys[cell] = key
             best[better] = level[better]
         return BusyRow(tuple(best.tolist()), tuple(keys))
+
+    def _keys(self, lane: Lane, cells: Cells, chosen: I64) -> list[str]:
+        """Return the colours of some cells of a folded lane: on a device's by the work that takes longest."""
+        categories = self.trace.categories(lane.source)
+        numbers = cells.category[chosen].tolist()
+        if not self._is_work(lane):
+            return [key_of(categories[number], lane.title) if number >= 0 else "quiet" for number in numbers]
+        slices = self.trace.slices(lane.source, np.maximum(cells.longest[chosen], 0))
+        besides = self.trace.besides_work(lane.source)
+        return [
+            "quiet" if number < 0 else key_of(categories[number], name, is_work=number not in besides)
+            for number, name in zip(numbers, slices.names)
+        ]
+
+    def _is_work(self, lane: Lane) -> bool:
+        """Tell whether a folded lane shows the work of a device, with places in the index for its longest."""
+        left = self._left
+        return bool(lane.slices and lane.role is LaneRole.DEVICE) and not (
+            left is not None and left.hits.covers(lane.source)
+        )
 
     def _lane_cells(self, lane: Lane, edges: I64) -> Cells:
         """Return a folded lane's cells; under a filter of what is left: the busiest row of each cell."""
         left = self._left
         if left is not None and left.hits.covers(lane.source) and (lane.slices or lane.unclosed):
             return left.lane_cells(lane, edges)
-        if lane.slices and lane.index in device_lanes(self.trace):
+        if self._is_work(lane):
             return self.trace.work_cells(lane, edges)
         return self.trace.lane_cells(lane, edges)
 

@@ -13,6 +13,7 @@ from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 
+from .drawn_rows import BusyRow
 from .glyphs import Glyphs
 from .labels import ascii_text, fit, label_in, padded
 from .palette import Look, Palette
@@ -347,23 +348,18 @@ def band_segments(
     return segments
 
 
-def busy_segments(
-    levels: Sequence[int],
-    keys: Sequence[str],
-    palette: Palette,
-    glyphs: Glyphs,
-    hits: Sequence[bool] = (),
-) -> list[Segment]:
+def busy_segments(row: BusyRow, palette: Palette, glyphs: Glyphs) -> list[Segment]:
     """Return the segments of a line of busy levels in eighths, each in its cell's colour; -1 is empty.
 
     Cells with hits are marked, in the colour of marks: a line under a full bar would not be seen.
     """
     marked = HIT_STYLE + Style(color=palette.accent_plain.color)
     segments: list[Segment] = []
-    for (level, key, hit), cells in groupby(zip(levels, keys, hits or repeat(False))):
+    hits, hatched = (flags or repeat(False) for flags in (row.hits, row.hatched))
+    for (level, key, hit, waits), cells in groupby(zip(row.levels, row.keys, hits, hatched)):
         count = sum(1 for _ in cells)
-        text = " " if level < 0 else glyphs.bars[max(1, level)]
-        style = palette.blank if level < 0 else palette.style(key, Look.FAINT)
+        text = glyphs.shades[1] if waits else " " if level < 0 else glyphs.bars[max(1, level)]
+        style = palette.blank if text == " " else palette.style(key, Look.FAINT)
         segments.append(Segment(text * count, style + marked if hit else style))
     return segments
 

@@ -25,6 +25,7 @@ from ..draw.line import Line
 from ..draw.lines import LineContext, framed, line_segments
 from ..draw.rows import RowReader
 from ..draw.runs import run_at
+from ..draw.states import DrawnStates
 from ..draw.weave import Weaver
 from ..session import ZOOM_STEP, RowKey, Session, Viewport
 from ..widgets.sized import follow_size
@@ -58,6 +59,7 @@ class LaneCanvas(Widget, can_focus=True):
         self._layout_lines: Layout | None = None
         self._reader: RowReader | None = None
         self._slowest: int | None = None
+        self._states: DrawnStates | None = None
         self._sought: tuple[Hits | None, Hits | None] = (None, None)
         self._look: LineContext | None = None
         self._lines: list[Line | None] = []
@@ -76,6 +78,14 @@ class LaneCanvas(Widget, can_focus=True):
         self._segments = None
         self.refresh()
 
+    def know(self, states: DrawnStates | None) -> None:
+        """Draw what devices did, as far as it is known."""
+        self._states = states
+        if self._reader is not None:
+            self._reader.know(states)
+        self._segments = None
+        self.refresh()
+
     def mark_slowest(self, source: int) -> None:
         """Mark the rank that the others wait for most, by its source."""
         self._slowest = source
@@ -87,6 +97,7 @@ class LaneCanvas(Widget, can_focus=True):
         if self._reader is None or self._reader.trace is not trace:
             self._reader = RowReader(trace, eighths(self.eighths, os.environ))
             self._reader.look_for(*self._sought)
+            self._reader.know(self._states)
             self._weaver = Weaver(self._reader)
         self._trace, self._session, self._layout_lines = trace, session, layout
         self._prepare()

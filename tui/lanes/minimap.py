@@ -1,4 +1,4 @@
-"""The minimap: the whole trace in a line or two; a click or drag moves the view there."""
+"""The minimap: the whole trace in a line; a click or drag moves the view there."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from tracelane.core.query.hits import Hits
 from tracelane.core.trace import Trace
 
 from ..draw.layout import Layout
-from ..draw.overview import minimap_lines, minimap_view
+from ..draw.overview import minimap_line, minimap_view
+from ..draw.states import DrawnStates
 from ..session import ZOOM_STEP, Session
 from .look import look_of
 from .messages import ViewMoved, Zoomed
 
 
 class Minimap(Widget):
-    """Shows how busy the trace is and which part is visible (its CSS height may be 1 or 2)."""
+    """Shows how busy the trace is and which part is visible."""
 
     DEFAULT_CSS = """
     Minimap { height: 1; width: 1fr; }
@@ -32,10 +33,17 @@ class Minimap(Widget):
         self._drawn_size = Size(0, 0)
         self._dragging = False
         self._hits: Hits | None = None
+        self._states: DrawnStates | None = None
 
     def mark(self, hits: Hits | None) -> None:
         """Mark the cells in which a search found something."""
         self._hits = hits
+        self._strips = []
+        self.refresh()
+
+    def know(self, states: DrawnStates | None) -> None:
+        """Draw what devices did, as far as it is known."""
+        self._states = states
         self._strips = []
         self.refresh()
 
@@ -50,8 +58,8 @@ class Minimap(Widget):
             return Strip.blank(self.size.width, self.rich_style)
         if not self._strips or self._drawn_size != self.size:
             self._drawn_size = self.size
-            lines = minimap_lines(self._trace, self._session, look_of(self), self.size.height, self._hits)
-            self._strips = [Strip(line, self.size.width) for line in lines]
+            line = minimap_line(self._trace, self._session, look_of(self), self._hits, self._states)
+            self._strips = [Strip(line, self.size.width)]
         return self._strips[y] if y < len(self._strips) else Strip.blank(self.size.width, self.rich_style)
 
     def notify_style_update(self) -> None:

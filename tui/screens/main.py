@@ -111,7 +111,6 @@ class MainScreen(Screen[None]):
             ("#lanes", not maximised),
         ):
             self.query_one(name).display = bool(visible)
-        self.query_one("#minimap").styles.height = max(1, room.minimap)
         panel = self.query_one(Panel)
         panel.display = room.panel > 0
         panel.styles.height = max(1, room.panel)

@@ -26,7 +26,7 @@ from ..draw.glyphs import Glyphs, eighths, glyphs_for
 from ..draw.header import GAP, PIECE_STYLES, HeaderPiece, header_of
 from ..draw.layout import Layout
 from ..draw.lines import LineContext, title_cells
-from ..draw.overview import minimap_lines
+from ..draw.overview import minimap_line
 from ..draw.palette import SYSTEMS, Depth, depth_of, palette_for
 from ..draw.room import Room
 from ..draw.rows import RowReader
@@ -101,7 +101,7 @@ def first_picture(trace: Trace, session: Session | None, screen: Screen) -> str:
     session, room = fit.session, fit.room
     lines: list[list[Segment]] = []
     if room.minimap:
-        lines += minimap_lines(trace, session, look, room.minimap)
+        lines.append(minimap_line(trace, session, look))
     if fit.ruler:
         steps = step_marks(trace, session.clocks, session.steps)
         near = nearest_mark(marks, session.cursor)

@@ -1,0 +1,112 @@
+"""What devices did, as lines show it: a colour for each state, hatched where collectives wait for a peer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tracelane.core.base.arrays import I64, AnyArray
+from tracelane.core.base.clock import Clocks
+from tracelane.core.trace import Lane
+
+from .drawn_rows import BusyRow
+from .runs import FULL, HATCH, Run
+
+if TYPE_CHECKING:
+    from tracelane.core.tables.device_state import DeviceState
+
+STATE_KEYS = {
+    "compute": "kernel",
+    "collective_moving": "collective",
+    "collective_unsplit": "collective",
+    "copy": "memcpy",
+    "collective_waiting": "collective",
+    "idle": "quiet",
+}
+"""The colour of each state; waiting is hatched in it."""
+WAITS = "waits for a peer"
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnStates:
+    """The states of a trace's devices on some clocks, by the places of their lanes."""
+
+    clocks: Clocks
+    by_lane: Mapping[int, DeviceState]
+
+    @classmethod
+    def of(cls, clocks: Clocks, states: Iterable[DeviceState]) -> DrawnStates:
+        return cls(clocks, {lane: one for one in states for lane in one.device.device.lanes})
+
+    def of_lanes(self, lanes: Sequence[Lane], clocks: Clocks) -> tuple[DeviceState, ...]:
+        """Return the states of the devices that lanes are all lanes of; nothing where one is another's, or
+        where clocks were set otherwise.
+        """
+        states = [self._of(lane, clocks) for lane in lanes if lane.slices]
+        known = {id(one): one for one in states if one is not None}
+        numbers = {lane.index for lane in lanes}
+        is_whole = all(numbers.issuperset(one.device.device.lanes) for one in known.values())
+        return tuple(known.values()) if is_whole and None not in states else ()
+
+    def _of(self, lane: Lane, clocks: Clocks) -> DeviceState | None:
+        own = self.clocks.offset(lane.source, lane.pid) == clocks.offset(lane.source, lane.pid)
+        return self.by_lane.get(lane.index) if own else None
+
+    def waits(self, lane: Lane, clocks: Clocks, edges: I64) -> I64 | None:
+        """Return how long collectives of a lane's device wait for a peer in each cell between edges of trace
+        time, ns; None where they are not known to wait.
+        """
+        state = self._of(lane, clocks)
+        if state is None or not len(state.waits):
+            return None
+        before = state.waiting_time.before(edges)
+        return np.asarray(before[1:] - before[:-1])
+
+
+def state_row(states: Sequence[DeviceState], edges: I64) -> BusyRow:
+    """Return how busy devices are between edges of trace time: as high as they work, in the colour of what
+    takes most of that; hatched where waiting for a peer takes more.
+    """
+    from tracelane.core.tables.device_state import COMPUTE, COPY, MOVING, UNSPLIT, WAITING
+
+    ns: I64 = np.sum([one.in_cells(edges) for one in states], axis=0, dtype=np.int64)
+    kinds = np.stack([ns[COMPUTE], ns[MOVING] + ns[UNSPLIT], ns[COPY]])
+    busy, room = kinds.sum(axis=0), np.maximum(1, np.diff(edges)) * len(states)
+    levels = np.where(busy > 0, np.clip(np.rint(FULL * (busy / room)), 1, FULL), -1).astype(np.int64)
+    names = ("kernel", "collective", "memcpy")
+    hatched = ns[WAITING] > busy
+    keys = ["collective" if waits else names[at] for at, waits in zip(kinds.argmax(axis=0), hatched.tolist())]
+    return BusyRow(tuple(levels.tolist()), tuple(keys), hatched=tuple(hatched.tolist()))
+
+
+def with_waits(runs: Sequence[Run], waits: I64, busy: I64) -> tuple[Run, ...]:
+    """Return the runs of a lane in which collectives are hatched where waiting takes most of their time: both
+    in ns per cell.
+    """
+    is_waiting = waits > busy - waits
+    out: list[Run] = []
+    for run in runs:
+        if run.key == "collective" and is_waiting[run.left : run.right].any():
+            out.extend(_parts(run, is_waiting))
+        else:
+            out.append(run)
+    return tuple(out)
+
+
+def _parts(run: Run, is_waiting: AnyArray) -> Iterable[Run]:
+    """Yield the pieces of a run that wait, and those that do not."""
+    here = is_waiting[run.left : run.right]
+    bounds = [0, *(np.flatnonzero(here[1:] != here[:-1]) + 1).tolist(), len(here)]
+    for left, right in pairwise(bounds):
+        piece = run._replace(
+            left=run.left + left,
+            right=run.left + right,
+            left_eighths=0 if left else run.left_eighths,
+            right_eighths=FULL if right < len(here) else run.right_eighths,
+            levels=run.levels[left:right],
+        )
+        yield piece._replace(flags=run.flags | HATCH, label=WAITS) if here[left] else piece
