@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -29,7 +29,7 @@ def concatenated_ranges(first: I64, count: I64) -> I64:
     return np.asarray(shift + np.arange(total), np.int64)
 
 
-def sum_of(values: AnyArray | Sequence[int]) -> int:
+def sum_of(values: AnyArray | Iterable[int]) -> int:
     """Return the sum of whole numbers (counts, bytes, ns), exact; beyond int64 it stays at its limits.
 
     Sums of a file's times are made by this, `added_up` or `add_at`: three of a century do not fit int64.
@@ -41,6 +41,17 @@ def sum_of(values: AnyArray | Sequence[int]) -> int:
     else:
         total = (int((values >> 32).sum()) << 32) + int((values & 0xFFFFFFFF).sum())
     return min(max(total, LEAST), MOST)
+
+
+def mean_of(values: I64) -> float:
+    """Return the mean of numbers, exact where their sum fits int64."""
+    total = sum_of(values)
+    return total / len(values) if LEAST < total < MOST else float(values.mean())
+
+
+def means_of(totals: I64, counts: I64) -> F64:
+    """Return totals by counts, NaN where a total stays at the limit: of what lies beyond nothing is known."""
+    return np.where(totals < MOST, totals / np.maximum(counts, 1), np.nan)
 
 
 def added_up(values: I64, begins: I64) -> I64:
@@ -59,6 +70,11 @@ def of_halves(high: I64, low: I64) -> I64:
     high = high + (low >> 32)
     sums = (high << 32) + (low & 0xFFFFFFFF)
     return np.where(high >= 1 << 31, MOST, np.where(high < -(1 << 31), LEAST, sums))
+
+
+def running_sums(values: I64) -> I64:
+    """Return the sums up to each value; beyond int64 they stay at its limits."""
+    return of_halves(np.cumsum(values >> 32), np.cumsum(values & 0xFFFFFFFF))
 
 
 def sums_between(values: I64, low: I64, high: I64) -> I64:

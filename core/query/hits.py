@@ -59,7 +59,7 @@ class Hits:
         """Return the hits that another search of the same trace has too."""
         pairs = zip(self.positions, other.positions, strict=True)
         both = tuple(np.intersect1d(own, theirs, assume_unique=True) for own, theirs in pairs)
-        total = sum(sum_of(index.duration(own)) for index, own in zip(self.indexes, both))
+        total = sum_of(sum_of(index.duration(own)) for index, own in zip(self.indexes, both))
         return replace(self, positions=both, count=sum(map(len, both)), total_ns=total)
 
     def covers(self, source: int) -> bool:
@@ -279,9 +279,10 @@ def _row_offsets(trace: Trace, shifts: Sequence[list[int]]) -> list[I64]:
 
 
 def _hits(trace: Trace, filter: Filter, positions: Sequence[U32], offsets: Sequence[I64], of: int) -> Hits:
-    total = 0
-    for index, own in zip(trace.indexes, positions):
-        for low in range(0, len(own), CHUNK):
-            total += sum_of(index.duration(own[low : low + CHUNK]))
+    total = sum_of(
+        sum_of(index.duration(own[low : low + CHUNK]))
+        for index, own in zip(trace.indexes, positions)
+        for low in range(0, len(own), CHUNK)
+    )
     counted = sum(map(len, positions))
     return Hits(filter, trace.indexes, tuple(positions), tuple(offsets), counted, total, of)

@@ -24,11 +24,11 @@ from typing import Any, Literal, NoReturn, TypeAlias, TypeVar
 import numpy as np
 
 from ..base.arrays import AnyArray
-from ..base.errors import Cancelled, MissingPackageError, TracelaneError, UsageError
+from ..base.errors import Cancelled, MissingPackageError, TracelaneError
 from ..base.progress import CancelledCallback
 from ..base.threads import BackgroundThread
 from .schema import BY_NUMBER, KEYS
-from .tokens import quoted_name
+from .tokens import quoted_name, unanswerable
 from .views import QueryTables
 
 Result = TypeVar("Result")
@@ -226,9 +226,9 @@ def _refuse_own_names(query_tables: QueryTables) -> None:
     """Raise UsageError where a query names tables of which views are made, or SQLite's numbers of rows."""
     words = query_tables.words
     for name in words.relations & {*query_tables.tables} - {*query_tables.views}:
-        raise UsageError(f"the query cannot be answered: there is no table {name}")
+        raise unanswerable(f"there is no table {name}")
     for name in words.names & ROW_NUMBERS:
-        raise UsageError(f"the query cannot be answered: there is no column {name}")
+        raise unanswerable(f"there is no column {name}")
 
 
 def _column_names(cursor: Any) -> tuple[str, ...]:
@@ -297,10 +297,9 @@ def _sqlite_errors(limit: TimeLimit) -> Iterator[None]:
     except sqlite3.OperationalError as error:
         if "interrupted" in str(error):
             limit.raise_reason()
-        raise UsageError(f"the query cannot be answered: {_one_line(error)}") from None
+        raise unanswerable(error) from None
     except (sqlite3.Error, sqlite3.Warning, MemoryError, ValueError) as error:
-        said = "only SELECT is allowed" if str(error) == "not authorized" else _one_line(error)
-        raise UsageError(f"the query cannot be answered: {said}") from None
+        raise unanswerable("only SELECT is allowed" if str(error) == "not authorized" else error) from None
 
 
 # -- DuckDB -----------------------------------------------------------------------------------------------
@@ -356,25 +355,25 @@ def check_duckdb_query(connection: Any, text: str, views: set[str]) -> None:
         message = str(tree.get("error_message") or "it is no query")
         if "Only SELECT" in message:
             message = "only SELECT is allowed"
-        raise UsageError(f"the query cannot be answered: {_one_line(message)}")
+        raise unanswerable(message)
     statements = tree.get("statements", [])
     if len(statements) != 1:
-        raise UsageError("the query cannot be answered: one SELECT at a time, please")
+        raise unanswerable("one SELECT at a time, please")
     nodes = list(_nodes(statements))
     tables = views | {str(entry.get("key", "")) for node in nodes for entry in _entries(node.get("cte_map"))}
     known = {name.lower() for name in tables}
     for node in nodes:
         kind, path = node.get("type"), _path(node)
         if kind == "BASE_TABLE" and (len(path) != 1 or path[0].lower() not in known):
-            raise UsageError(f"the query cannot be answered: there is no table {'.'.join(path)}")
+            raise unanswerable(f"there is no table {'.'.join(path)}")
         if kind in ("SHOW_REF", "COLUMN_DATA", "DELIM_GET"):
-            raise UsageError("the query cannot be answered: only SELECT is allowed")
+            raise unanswerable("only SELECT is allowed")
         if kind == "TABLE_FUNCTION":
             name = _path(node.get("function") or {})
             if len(name) != 1 or name[0].lower() not in TABLE_FUNCTIONS:
-                raise UsageError(f"the query cannot be answered: {'.'.join(name)}() is not allowed")
+                raise unanswerable(f"{'.'.join(name)}() is not allowed")
         elif kind == "FUNCTION" and (len(path) > 1 or path[0].lower() in REFUSED_FUNCTIONS):
-            raise UsageError(f"the query cannot be answered: {'.'.join(path)}() is not allowed")
+            raise unanswerable(f"{'.'.join(path)}() is not allowed")
 
 
 def _path(node: Mapping[str, Any]) -> list[str]:
@@ -431,13 +430,7 @@ def _answered(connection: Any, limit: TimeLimit, work: Callable[[], Result]) -> 
     ):
         limit.raise_reason()
     if isinstance(error, duckdb.Error):
-        raise UsageError(f"the query cannot be answered: {_one_line(error)}")
+        raise unanswerable(error)
     if isinstance(error, RuntimeError):
-        raise TracelaneError(f"the query cannot be answered: {_one_line(error)}")
+        raise TracelaneError(str(unanswerable(error)))
     raise error
-
-
-def _one_line(error: object) -> str:
-    """Return an engine's message without the picture of the query below it."""
-    text = str(error).partition("\n\nLINE")[0]
-    return " ".join(text.split()) or type(error).__name__

@@ -34,6 +34,12 @@ IMPLICIT = frozenset({"columns", "natural", "describe", "summarize", "table"})
 """Words that may stand for columns that are not named."""
 
 
+def unanswerable(why: object) -> UsageError:
+    """Return the error of a query that has no answer, in one line: without the engine's picture of it."""
+    text = " ".join(str(why).partition("\n\nLINE")[0].split())
+    return UsageError(f"the query cannot be answered: {text or type(why).__name__}")
+
+
 @dataclass(frozen=True)
 class Token:
     """A piece of a query: its text as it stands there, and what it means (quotes removed)."""
@@ -130,7 +136,7 @@ def query_words(query: str) -> QueryWords:
         text, end = "", token.end
         if token.kind == "word" and token.value.lower() == ARGS and _is_call(call):
             if at not in tables:
-                raise UsageError(f"the query cannot be answered: {AS_TABLE.format(call[2].text)}")
+                raise unanswerable(AS_TABLE.format(call[2].text))
             keys[call[2].value] = None
             text, end = quoted_name(argument_table(call[2].value)), call[3].end
         elif token.kind == "word" and token.value.lower() == ARG and [one.text for one in call[1:2]] == ["("]:
@@ -164,9 +170,7 @@ def _comma_of(all_tokens: Sequence[Token], at: int) -> int:
     end = _closing(all_tokens, at + 1)
     if end - at > 4 and all_tokens[end - 1].kind == "string" and all_tokens[end - 2].text == ",":
         return end - 2
-    raise UsageError(
-        "the query cannot be answered: arg takes the id of an event and a key: arg(k.id, 'grid')"
-    )
+    raise unanswerable("arg takes the id of an event and a key: arg(k.id, 'grid')")
 
 
 def _closing(all_tokens: Sequence[Token], at: int) -> int:

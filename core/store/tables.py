@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..base.arrays import I64, sum_of
+from ..base.arrays import I64, means_of, sum_of
 from ..base.errors import UsageError
 from ..base.short_names import short_names
 from ..tables.attendance import medians
@@ -164,7 +164,7 @@ def kernels_of_store(store: CaptureStore, by: str = "name") -> Table:
         "count": counts,
         "total_ns": totals,
         "share": totals / max(sum_of(totals), 1),
-        "mean_ns": totals / np.maximum(counts, 1),
+        "mean_ns": means_of(totals, counts),
         "min_ns": groups.least(rows["min_ns"]),
         "max_ns": groups.most(rows["max_ns"]),
         "median_rank_ns": middle,

@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..base.arrays import I64, AnyArray
+from ..base.arrays import I64, AnyArray, running_sums
 from ..base.kineto import ANNOTATIONS, OPS
 from ..index.format import RowKind
 from ..index.store import Index
@@ -217,7 +217,7 @@ def _allocator(
         records.times,
         changes,
         addresses,
-        total if recorded else np.cumsum(changes),
+        total if recorded else running_sums(changes),
         recorded,
         reserved if has_total_reserved else None,
         rows,

@@ -103,11 +103,11 @@ def phase_table(scope: Scope, sources: Sequence[Calls]) -> Table:
                 }
             )
             jumps.append((one.source, int(one.positions[at[int(np.argmax(durations))]])))
-    spent = sum(row["self_ns"] for row in rows)
+    spent = sum_of(row["self_ns"] for row in rows)
     for row in rows:
         row["share"] = row["self_ns"] / max(1, spent)
     by_phase = {
-        f"{phase.lower()}_ns": sum(row["self_ns"] for row in rows if row["phase"] == phase)
+        f"{phase.lower()}_ns": sum_of(row["self_ns"] for row in rows if row["phase"] == phase)
         for phase in PHASES
     }
     parts = ", ".join(f"{phase} {format_ns(ns)}" for phase, ns in zip(PHASES, by_phase.values()) if ns)
@@ -172,7 +172,7 @@ def compilation_table(scope: Scope, sources: Sequence[Calls]) -> Table:
         scope.text,
         rows,
         jumps,
-        totals={"count": len(rows), "total_ns": sum(row["total_ns"] for row in rows)},
+        totals={"count": len(rows), "total_ns": sum_of(row["total_ns"] for row in rows)},
     )
 
 

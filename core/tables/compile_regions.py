@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..base.arrays import I64, sum_of
+from ..base.arrays import I64, mean_of, means_of, sum_of
 from .compile_calls import (
     GRAPH,
     GRAPH_HASH,
@@ -147,7 +147,7 @@ def _tree(one: Calls) -> list[tuple[dict[str, Any], int]]:
             "count": int(count[number]),
             "total_ns": int(total[number]),
             "self_ns": int(own[number]),
-            "mean_ns": int(total[number]) / int(count[number]),
+            "mean_ns": float(means_of(total, count)[number]),
             "first_ns": int(one.durations[at]),
             "max_ns": int(most[number]),
             "note": ", ".join(notes),
@@ -209,7 +209,7 @@ def graph_table(scope: Scope, sources: list[Calls]) -> Table:
                     "name": match["hash"] if match else text,
                     "count": len(at),
                     "total_ns": sum_of(durations),
-                    "mean_ns": sum_of(durations) / len(at),
+                    "mean_ns": mean_of(durations),
                     "max_ns": int(durations.max()),
                     "steps": _listed(labels, 0 if steps is None else len(steps)),
                 }

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..base.arrays import I64, sum_of
+from ..base.arrays import I64, mean_of, sum_of
 from .frame import Frame
 from .frame_columns import work_of
 from .metrics import Metric
@@ -205,8 +205,7 @@ def queue_table(pairs: Frame) -> Table:
 def _statistics(values: I64) -> dict[str, int | float | None]:
     if not len(values):
         return dict.fromkeys(STATISTICS) | {"total_ns": 0}
-    total = sum_of(values)
     median, high = np.quantile(values, (0.5, 0.95)).tolist()
     return dict(
-        zip(STATISTICS, (total, total / len(values), median, high, int(values.min()), int(values.max())))
+        zip(STATISTICS, (sum_of(values), mean_of(values), median, high, int(values.min()), int(values.max())))
     )

@@ -98,7 +98,7 @@ class AllocatorUse:
         """What is allocated before its first record."""
         one = self.allocator
         at = self.begin
-        return int(one.total[at] - one.changes[at]) if at < len(one) else int(one.total[-1])
+        return int(one.total[at]) - int(one.changes[at]) if at < len(one) else int(one.total[-1])
 
     @property
     def peak_bytes(self) -> int | None:
@@ -165,7 +165,7 @@ def memory(scope: Scope) -> MemoryUse:
 
 def _use(allocator: Allocator, begin: int, end: int, span: tuple[int, int] | None) -> AllocatorUse:
     totals = allocator.total[begin:end]
-    before = int(totals[0] - allocator.changes[begin])
+    before = int(totals[0]) - int(allocator.changes[begin])
     peak: int | None = begin + int(np.argmax(totals))
     if before > int(totals.max()):
         peak = begin - 1

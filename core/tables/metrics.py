@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..base.arrays import I64, sum_of
+from ..base.arrays import I64, mean_of, sum_of
 from ..base.errors import UsageError
 from .analysis import loaded
 from .registry import ANALYSES
@@ -53,11 +53,10 @@ def spread_metrics(name: str, values: I64) -> list[Metric]:
     """Return count, total, mean, median, p95, least and most of times in ns."""
     numbers: list[Number | None] = [0, *[None] * (len(SPREAD) - 1)]
     if len(values):
-        total = sum_of(values)
         numbers = [
             len(values),
-            total,
-            round(total / len(values)),
+            sum_of(values),
+            round(mean_of(values)),
             percentile(values, 50),
             percentile(values, 95),
             int(values.min()),

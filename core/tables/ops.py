@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from ..base.arrays import I64, AnyArray, add_at, sum_of
+from ..base.arrays import I64, AnyArray, add_at, means_of, sum_of
 from ..base.errors import UsageError
 from ..base.kineto import DEVICE_ANNOTATION, WORK
 from .attribution import by_step
@@ -337,7 +337,7 @@ def _table(scope: Scope, by: Grouping, rows: dict[_Key, _Row], notes: list[str])
         data[name] = np.array([row.sums[at] for row in chosen], np.int64)
     device_memory = bool(np.any(data["device_mem"]) or np.any(data["self_device_mem"]))
     for average, total in AVERAGES.items():
-        data[average] = np.asarray(data[total]) / np.maximum(np.asarray(data["calls"]), 1)
+        data[average] = means_of(np.asarray(data[total]), np.asarray(data["calls"]))
     data["annotation"], data["on_device"] = annotation, on_device
     columns = _columns(word, device_memory)
     identity = ["name", "annotation", "on_device"]

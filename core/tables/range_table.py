@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ..base.arrays import I64, AnyArray, add_at, sum_of
+from ..base.arrays import I64, AnyArray, add_at, means_of, sum_of
 from ..base.intervals import merge
 from ..base.safe_text import safe
 from ..index.format import NONE
@@ -271,7 +271,7 @@ def _as_table(scope: Scope, groups: dict[int, _Groups]) -> Table:
             "total_ns": columns["total"],
             "self_ns": columns["own"],
             "share": columns["own"] / max(1, spent),
-            "mean_ns": columns["total"] / np.maximum(1, count),
+            "mean_ns": means_of(columns["total"], count),
             "min_ns": columns["least"],
             "max_ns": columns["most"],
         },

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..base.arrays import AnyArray, sum_of
+from ..base.arrays import MOST, AnyArray, sum_of
 from .frame import FrameGroups, Of, Words
 from .schema import Column, TableSchema, Unit
 from .table import Table, Values
@@ -44,11 +44,11 @@ def statistic(name: str, of: Of) -> Ask:
 
 
 def ratio_of(part: Ask, whole: Ask) -> Ask:
-    """Ask for one answer by another, none of nothing."""
+    """Ask for one answer by another, none of nothing, nor of a sum that stays at the limit."""
 
     def of(g: FrameGroups) -> Values:
         pairs = zip(np.asarray(part.of(g)).tolist(), np.asarray(whole.of(g)).tolist())
-        return np.array([a / b if b else np.nan for a, b in pairs], np.float64)
+        return np.array([a / b if b and a < MOST else np.nan for a, b in pairs], np.float64)
 
     return Ask(of)
 

@@ -71,9 +71,9 @@ class _Rest:
 
     def __add__(self, other: _Rest) -> _Rest:
         return _Rest(
-            self.outside_ns + other.outside_ns,
+            sum_of((self.outside_ns, other.outside_ns)),
             self.outside_slices + other.outside_slices,
-            self.shared_ns + other.shared_ns,
+            sum_of((self.shared_ns, other.shared_ns)),
         )
 
 
@@ -107,7 +107,7 @@ def _most_of_a_process(table: Table, values: I64) -> int:
     for source, process, value in zip(sources, processes, values.tolist()):
         of_file = sums.setdefault(source, {})
         of_file[process] = of_file.get(process, 0) + value
-    return sum(max(of_file.values()) for of_file in sums.values())
+    return sum_of(max(of_file.values()) for of_file in sums.values())
 
 
 def steps(scope: Scope) -> StepResult:

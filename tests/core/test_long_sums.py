@@ -6,12 +6,14 @@ import ast
 import json
 from collections.abc import Iterator
 from decimal import Decimal
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from tests.events import Event, complete
 from tests.sambatune import write_report
 from tests.tui.small_file import small_file
 from tracelane.core.base.arrays import LEAST, MOST, add_at, added_up, sum_of, sums_between
@@ -36,6 +38,7 @@ PIECES = {
     ("core/tables/op_events.py", "at"),  # counts
     ("core/tables/diff.py", "sum"),  # two changes, each of numbers that are not negative
 }
+RUNTIME = {"cat": "cuda_runtime"}
 BY_LIMITS = {"kernel_wait_ns", "other_ns", "host_wait_ns"}
 """Columns whose rows are chosen by a number of ns: they do not grow with the times."""
 
@@ -78,6 +81,8 @@ def _raw_sums(path: Path) -> Iterator[str]:
                 name in ("at", "reduceat") and getattr(of, "attr", "") in ("add", "subtract")
             ):
                 yield name
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "sum" and "_ns" in ast.unparse(node):
+            yield "sum"
 
 
 def test_nobody_adds_up_without_a_limit() -> None:
@@ -118,6 +123,30 @@ def stretched(path: Path) -> int:
     return factor
 
 
+def write_crowd(folder: Path) -> Path:
+    """Write a trace whose threads, steps, devices and streams all run at a time, each most of the time."""
+    events: list[Event] = []
+    for pid, tid, step in product((1, 2), (1, 2, 3), range(3)):
+        at, number = 1000 * step + 10 * tid, 100 * pid + 10 * tid + step
+        events.append(complete(at, 900, f"ProfilerStep#{step}", pid=pid, tid=tid, cat="user_annotation"))
+        events.append(complete(at + 2, 890, "aten::mm", pid=pid, tid=tid, args={"External id": number}))
+        args = {"correlation": number, "stream": tid, "device": pid, "External id": number, "bytes": 1 << 61}
+        events.append(complete(at + 3, 880, "cudaLaunchKernel", pid=pid, tid=tid, args=args) | RUNTIME)
+        for name, category in (
+            ("gemm", "kernel"),
+            ("nccl_AllReduce", "kernel"),
+            ("Memcpy HtoD", "gpu_memcpy"),
+        ):
+            lane = {"pid": 10 + pid, "tid": f"{category} {name} {tid}", "cat": category}
+            events.append(complete(at + 20, 870, name, args=args) | lane)
+        memory = {"Addr": number, "Bytes": 1 << 62, "Device Type": 1, "Device Id": 0}
+        instant = {"ph": "i", "name": "[memory]", "pid": pid, "tid": tid, "ts": at + 5, "args": memory}
+        events.append(instant)
+    path = folder / "crowd.json"
+    path.write_text(json.dumps({"traceEvents": events}))
+    return path
+
+
 def forms(analysis: Analysis) -> Iterator[list[str]]:
     """Yield the options that each form of an analysis has."""
     yield []
@@ -129,33 +158,35 @@ def forms(analysis: Analysis) -> Iterator[list[str]]:
             yield [name]
 
 
-def numbers(value: Any, *path: Any) -> Iterator[tuple[tuple[Any, ...], Any]]:
-    """Yield (path, number) of all numbers in JSON."""
-    if isinstance(value, (dict, list)):
-        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from numbers(inner, *path, key)
-    elif isinstance(value, (int, float)) and not isinstance(value, bool):
-        yield path, value
+def columns(answer: Any) -> Iterator[tuple[str, list[int | float]]]:
+    """Yield (table and column, ascending) of all numbers in the tables of JSON."""
+    for name, table in answer["tables"].items():
+        for column in table["columns"]:
+            values = [row[column["name"]] for row in table["rows"]]
+            yield (
+                f"{name}.{column['name']}",
+                sorted(value for value in values if isinstance(value, (int, float)) and value is not True),
+            )
 
 
 def _checked(short: Any, long: Any, factor: int) -> Iterator[str]:
     """Yield what is wrong with the numbers of a stretched trace, beside those of the trace."""
-    before = dict(numbers(short["tables"]))
-    for path, value in numbers(long["tables"]):
-        was, key = before.get(path), str(path[-1])
-        if isinstance(value, int) and not LEAST <= value <= MOST:
-            yield f"{path}: {value} is beyond int64"
-        if value < 0 and (was is None or was >= 0):
-            yield f"{path}: {was} became {value}"
-        is_time = key.endswith("_ns") and key not in BY_LIMITS and isinstance(value, int)
-        if is_time and isinstance(was, int) and was > 1000:
-            expected = min(was * factor, MOST)
-            if abs(value - expected) > expected // 1000:
-                yield f"{path}: {value} instead of {expected}"
+    before = dict(columns(short))
+    for name, values in columns(long):
+        was, key = before[name], name.partition(".")[2]
+        if any(isinstance(value, int) and not LEAST <= value <= MOST for value in values):
+            yield f"{name}: {values} is beyond int64"
+        if key != "parent" and values and values[0] < 0 and not (was and was[0] < 0):
+            yield f"{name}: {was} became {values}"
+        if key.endswith("_ns") and key not in BY_LIMITS and len(was) == len(values):
+            for value, one in zip(values, was):
+                expected = min(one * factor, MOST)
+                if one > 1000 and abs(value - expected) > expected / 1000:
+                    yield f"{name}: {value} instead of {expected}"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["demo", "report", "every phase"])
+@pytest.mark.parametrize("kind", ["demo", "report", "every phase", "crowd"])
 def test_totals_of_stretched_traces(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Of a trace over all of time each table has the numbers of the trace itself, so many times as great, or
     the limit.
@@ -164,6 +195,7 @@ def test_totals_of_stretched_traces(kind: str, tmp_path: Path, capsys: pytest.Ca
         "demo": lambda: write_demo(tmp_path)[0],
         "report": lambda: write_report(tmp_path),
         "every phase": lambda: small_file(tmp_path),
+        "crowd": lambda: write_crowd(tmp_path),
     }[kind]
     path = make()
     factor = stretched(path)

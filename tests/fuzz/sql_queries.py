@@ -20,6 +20,9 @@ from tracelane.core.trace import Trace, open_trace
 ENGINES = ("sqlite", *(("duckdb",) if has_duckdb() else ()))
 SECRET = "the words of a file that no query may see"
 DANGEROUS = (
+    "select * from '{secret}\n8/secret.txt'",
+    "select * from \"a\nb\"('{secret}')",
+    "select args('a\nb') from kernels",
     "attach '{out}' as other",
     "attach database '{out}' as other",
     "copy (select 1) to '{out}'",

@@ -87,8 +87,8 @@ def memory_growth(facts: SourceFacts, limits: Limits) -> Outcome:
     for one in known:
         at = np.searchsorted(one.times, steps.ends, "right") - 1
         level = np.where(at >= 0, one.total[np.maximum(at, 0)], one.total[0] - one.changes[0])
-        grown = int(level[-1] - level[0])
-        always = bool((np.diff(level) > 0).all())
+        grown = int(level[-1]) - int(level[0])
+        always = bool((level[1:] > level[:-1]).all())
         if always and grown >= limits["share"] * int(one.total.max()) and (worst is None or grown > worst[0]):
             worst = grown, one
     if worst is None:
