@@ -24,7 +24,7 @@ async def test_kept_and_dropped(trace: Trace) -> None:
         app.store.show(replace(app.session, cursor=trace.span[1]))
         app.run_command("baseline")
         await pilot.pause()
-        assert app.session.baseline is None and "no step at the cursor" in message(app)
+        assert app.session.baseline is None and "step at the cursor" in message(app)
         first, second = trace.steps[:2]
         app.store.show(replace(app.session, cursor=first.start))
         app.run_command("baseline")
@@ -33,7 +33,7 @@ async def test_kept_and_dropped(trace: Trace) -> None:
         assert "╞" in screen_text(app) and "baseline" in screen_text(app)
         app.run_command("baseline")
         await pilot.pause()
-        assert app.session.baseline is None and "no baseline" in message(app)
+        assert app.session.baseline is None and "Baseline cleared" in message(app)
         app.run_command("baseline")
         await pilot.press(">", "r")
         app.run_command("baseline")

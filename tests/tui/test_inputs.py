@@ -10,14 +10,16 @@ from textual.keys import _character_to_key
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from tests.tui.driver import message, open_viewer, wait_until_idle
+from tests.tui.driver import message, open_viewer, screen_text, wait_until_idle
 from tracelane.core.base.errors import UsageError
 from tracelane.core.trace import Trace
 from tracelane.tui.app import TracelaneApp
 from tracelane.tui.command_line import parse_order
 from tracelane.tui.commands.table import COMMANDS
+from tracelane.tui.screens.help import PALETTE, help_rows, wrapped
 from tracelane.tui.widgets.line_input import PASSED_ON, completed_lines
 from tracelane.tui.widgets.prompt import Prompt
+from tracelane.tui.widgets.table import VirtualTable
 
 TYPED = "ab"
 ANSWERS = {"enter", "escape", "ctrl+c"}
@@ -167,3 +169,21 @@ def test_panels_by_their_names() -> None:
     """A panel is shown by its name alone, where no command has that name."""
     assert parse_order("kernels").id == "panel-kernels"
     assert parse_order("steps X").id == "steps"
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+async def test_the_help_shows_what_every_key_does(trace: Trace, size: tuple[int, int]) -> None:
+    """Texts wrap: whatever the width, each is to be read as a whole, and the cursor leaves their rest out."""
+    async with open_viewer(trace, size) as (app, pilot):
+        for row in help_rows({}):
+            if row.command_id and row.keys != PALETTE:
+                lines = wrapped([row], 20, 30)
+                assert " ".join(line.help for line in lines).strip() == row.help
+        await pilot.press("question_mark")
+        await wait_until_idle(app, pilot)
+        text = screen_text(app)
+        assert "about the cursor" in text and "What it does" in text
+        table = app.screen.query_one(VirtualTable)
+        for key in ("down", "down", "pagedown", "up"):
+            await pilot.press(key)
+            assert app.screen._rows[table.cursor].keys  # type: ignore[attr-defined]

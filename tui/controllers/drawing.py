@@ -111,7 +111,8 @@ class DrawingController(Controller):
         lacks: set[Need] = set(self._lacks)
         if not step_marks(trace, session.clocks, session.steps):
             lacks.add("steps")
-        self.app.main.query_one(Panel).dim_absent(panels_without(lacks))
+        for panel in self.app.main.query(Panel):  # gone while the App closes
+            panel.dim_absent(panels_without(lacks))
 
     @background("what is absent")
     def look_for_absent(self) -> None:

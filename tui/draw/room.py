@@ -7,6 +7,8 @@ from typing import NamedTuple
 HEADER_FROM = 4
 """Lines of screen from which on the header is shown."""
 FOOTER_FROM = 3
+MESSAGE_FROM = 18
+"""Lines of screen from which on messages have a line of their own; on fewer they cover what is above."""
 MINIMAP_FROM = 14
 SMALL_SCREEN = 30
 """Below this many lines the panel takes at most SMALL_PANEL lines."""
@@ -27,11 +29,12 @@ class Room(NamedTuple):
     minimap: int
     has_ruler: bool
     panel: int
+    message: int
     footer: int
 
     def lanes(self, lines: int, ruler: int) -> int:
         """Return what ruler, of so many lines, and the other parts leave of the screen to the lanes."""
-        used = self.header + self.minimap + self.has_ruler * ruler + self.panel + self.footer
+        used = self.header + self.minimap + self.has_ruler * ruler + self.panel + self.message + self.footer
         return max(1, lines - used)
 
     def with_spare(self, lines: int, ruler: int, lanes: int, empty: bool) -> Room:
@@ -42,23 +45,25 @@ class Room(NamedTuple):
         return self._replace(panel=max(self.panel, min(panel, MOST_EMPTY_PANEL)) if empty else panel)
 
     def with_message(self, lines: int, ruler: int, message: int) -> Room:
-        """Return the room with the panel so high that a message of so many lines hides no lane, as far as
-        that leaves enough lanes.
+        """Return the room with the panel so high that a message of so many lines, which covers the panel from
+        below where it takes more than a line, leaves its first lines, as far as that leaves enough lanes.
         """
         most = self.panel + self.lanes(lines, ruler) - LEAST_LANES
-        return self._replace(panel=max(self.panel, min(message, most))) if self.panel else self
+        panel = min(EMPTY_PANEL + message - 1, most) if message > 1 else 0
+        return self._replace(panel=max(self.panel, panel)) if self.panel else self
 
 
 def room_of(lines: int, panel_wanted: int, maximised: bool, empty: bool) -> Room:
     """Share the height of a screen out: the lanes come first, then footer, header, panel, minimap."""
     header, footer = int(lines >= HEADER_FROM), int(lines >= FOOTER_FROM)
     minimap = int(lines >= MINIMAP_FROM and not maximised)
-    panel = panel_height(max(0, lines - header - footer), panel_wanted, maximised, empty)
-    return Room(header, minimap, lines > FOOTER_FROM and not maximised, panel, footer)
+    message = int(lines >= MESSAGE_FROM)
+    panel = panel_height(max(0, lines - header - message - footer), panel_wanted, maximised, empty)
+    return Room(header, minimap, lines > FOOTER_FROM and not maximised, panel, message, footer)
 
 
 def panel_height(lines: int, asked_lines: int, maximised: bool, empty: bool = False) -> int:
-    """Return how many lines the panel takes of what header and footer leave of the screen, 0: none.
+    """Return how many lines the panel takes of what header, message and footer leave of the screen, 0: none.
 
     But on a roomy screen an empty panel takes no more than its tabs and one line that says how to fill it.
     """

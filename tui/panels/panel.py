@@ -14,6 +14,7 @@ from textual.widget import AwaitMount, Widget
 from tracelane.core.tables.analysis import Tab
 from tracelane.core.tables.registry import ANALYSES, TABS
 
+from ..draw.labels import fit_middle
 from ..keys import said
 from ..widgets.bars import GAP, Bar
 from ..widgets.sized import follow_size
@@ -57,8 +58,8 @@ GROUPS = (
 )
 TITLES = {"t": "Table", "3": "Tree"}
 """Titles of tabs, by key, whose panels show one thing in several ways."""
-SUB_TAB = 5
-"""The length of a title, in characters, where there is little room."""
+LEAST_NAME = 5
+"""Characters of the chosen panel's title at least."""
 NO_TABLES = ("details", "findings", "problems", "legend")
 """The panels that are not tables."""
 
@@ -98,46 +99,58 @@ def tabs(
     empty: Collection[str] = (),
     hint: str = "",
 ) -> tuple[Text, ...]:
-    """Return the tabs, those of the chosen one's key beside it; where there is little room by short names or
-    by their keys alone; `hint` stands behind them where there is room. Those that are `empty`, or of which
-    all panels are, are dim.
+    """Return the tabs, those of the chosen one's key beside it; where there is little room by short names,
+    with the chosen one's name alone, cut if need be, or all by their keys. Those that are `empty`, or of
+    which all panels are, are dim; `hint` stands behind them where there is room.
     """
-    for short in range(SHORTEST + 1):
-        groups = [group for group in all_groups if group.key or chosen in dict(group.panels)]
-        line = [_tab(group, chosen, short, empty) for group in groups]
-        if sum(len(tab) + len(GAP) for tab in line) <= width or short == SHORTEST:
+    groups = [group for group in all_groups if group.key or chosen in dict(group.panels)]
+    at = [chosen in dict(group.panels) for group in groups].index(True)
+    for names in (LONG, SHORT, NONE):
+        line = [_tab(group, chosen, names, empty) for group in groups]
+        gap = GAP if names == LONG else " "
+        others = sum(len(tab) + len(gap) for number, tab in enumerate(line) if number != at)
+        if others + len(line[at]) <= width:
             break
-    own = line[[chosen in dict(group.panels) for group in groups].index(True)]
-    while len(line) > 1 and sum(len(tab) + len(GAP) for tab in line) > width + len(GAP):
-        del line[-1 if line[-1] is not own else -2]  # the chosen one stays
-    with_hint = (*line, Text(hint, "dim"))
-    return with_hint if sum(len(tab) + len(GAP) for tab in with_hint) <= width else tuple(line)
+        own = _chosen_tab(groups[at], chosen, width - others)
+        if names != LONG and others + len(own) <= width:
+            line[at] = own
+            break
+    else:
+        line[at] = own
+        while len(line) > 1 and sum(len(tab) + 1 for tab in line) > width + 1:
+            del line[-1 if line[-1] is not own else -2]  # the chosen one stays
+    bar = Text(gap).join(line)
+    with_hint = (bar, Text(hint, "dim"))
+    return with_hint if len(bar) + len(GAP) + len(hint) <= width else (bar,)
 
 
-KEYS_ALONE, CUT, SHORTEST = 2, 3, 4
-"""How often names of tabs are shortened: to short names, to their keys, then those of the chosen key are cut,
-then only one of them is named.
-"""
+LONG, SHORT, NONE = range(3)
+"""Which names of tabs are written."""
 
 
-def _tab(group: TabGroup, chosen: str, short: int, empty: Collection[str]) -> Text:
+def _tab(group: TabGroup, chosen: str, names: int, empty: Collection[str]) -> Text:
     titles = dict(group.panels)
     first_title = group.panels[0][1]
     if chosen not in titles:
-        name = (TITLES.get(group.key, first_title), group.short, "", "", "")[short]
+        name = (TITLES.get(group.key, first_title), group.short, "")[names]
         style = "dim" if all(panel in empty for panel in titles) else ""
         return _link(f"{group.key} {name}".rstrip(), _first(list(titles), empty), style)
     line = Text(f"{group.key} ", "bold")
-    if short == SHORTEST and len(titles) > 1:
-        position = f" {list(titles).index(chosen) + 1}/{len(titles)}"
-        return line.append_text(_link(titles[chosen] + position, chosen, "reverse bold"))
     for number, (name, title) in enumerate(titles.items()):
         if number:
             line.append("·", "dim")
-        cut = title if short < CUT or name == chosen else title[:SUB_TAB]
         other = "dim" if name in empty else "underline"
-        line.append_text(_link(cut, name, "reverse bold" if name == chosen else other))
+        line.append_text(_link(title, name, "reverse bold" if name == chosen else other))
     return line
+
+
+def _chosen_tab(group: TabGroup, chosen: str, width: int) -> Text:
+    """Return the chosen panel's tab in so many cells: its name alone, and which of its key it is."""
+    names = [name for name, _ in group.panels]
+    position = f" {names.index(chosen) + 1}/{len(names)}" if len(names) > 1 else ""
+    room = max(LEAST_NAME, width - len(group.key) - 1 - len(position))
+    title = fit_middle(dict(group.panels)[chosen], room).rstrip()
+    return Text(f"{group.key} ", "bold").append_text(_link(title + position, chosen, "reverse bold"))
 
 
 def _link(text: str, name: str, style: str = "") -> Text:

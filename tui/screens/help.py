@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+from textwrap import wrap
 from typing import ClassVar, Final
 
 from textual.app import ComposeResult
@@ -17,17 +19,18 @@ from ..keys import keys_text
 from ..times import READINGS
 from ..widgets.line_input import LineInput
 from ..widgets.sized import follow_size
-from ..widgets.table import ColumnView, VirtualTable
+from ..widgets.table import GAP, ColumnView, VirtualTable
 from .answer import AnswerScreen
 
 PALETTE: Final = "·"
 """Stands for the keys of a command that has none: it is run from this list, or typed after a colon."""
 USED_SHOWN = 8
 """Commands that are listed first where the most used come first."""
-TITLE_SHARE = 0.34
+TITLE_SHARE = 0.3
 """How much of the width names of commands take."""
 MOST_TITLE = 34
-KEY_CELLS = 14
+LEAST_TEXT = 20
+SCROLL_BAR = 1
 IN_TITLE, IN_WORDS, IN_HELP = 4.0, 2.0, 1.0
 AT_START = 1.5
 """What a word of the query scores by where it is found: times this at the start of a word there."""
@@ -47,11 +50,12 @@ class HelpRow:
     help: str = ""
     command_id: str = ""
     words: str = ""  # by which people look for it besides
+    is_rest: bool = False  # whether it is the rest of a row above that takes several lines
 
     @property
     def is_heading(self) -> bool:
         """Whether it only names the task of the rows below it."""
-        return not self.help
+        return not self.keys and not self.is_rest
 
 
 def help_rows(remapped: Mapping[str, str]) -> list[HelpRow]:
@@ -96,6 +100,18 @@ def listed(rows: Sequence[HelpRow], query: str, used: Sequence[str] = ()) -> lis
             listing.append(HelpRow(row.task, row.task))
         listing.append(row)
     return listing
+
+
+def wrapped(rows: Sequence[HelpRow], title_cells: int, help_cells: int) -> list[HelpRow]:
+    """Return the lines that rows take where titles and texts have so many cells."""
+    lines = []
+    for row in rows:
+        titles = [row.title] if row.is_heading else wrap(row.title, title_cells)
+        pairs = zip_longest(titles, wrap(row.help, help_cells), fillvalue="")
+        for number, (title, text) in enumerate(pairs):
+            keys = "" if number else row.keys
+            lines.append(replace(row, title=title, keys=keys, help=text, is_rest=number > 0))
+    return lines
 
 
 def _is_used(row: HelpRow, used: Sequence[str]) -> bool:
@@ -172,39 +188,44 @@ class HelpScreen(AnswerScreen[str | None]):
         if not self.query(VirtualTable):  # closed before it was filled
             return
         table = self.query_one(VirtualTable)
-        self._rows = rows = listed(self._all, self.query_one(Input).value, self._used)
+        rows = listed(self._all, self.query_one(Input).value, self._used)
+        keys = max(len("Keys"), *(len(row.keys) for row in rows)) if rows else len("Keys")
+        title = min(MOST_TITLE, round(table.size.width * TITLE_SHARE)) or MOST_TITLE
+        text = max(LEAST_TEXT, table.size.width - SCROLL_BAR - title - keys - 2 * GAP)
+        self._rows = rows = wrapped(rows, title, text)
 
         def style(row: int) -> str:
             return "table--title" if rows[row].is_heading else ""
 
-        title = min(MOST_TITLE, round(table.size.width * TITLE_SHARE)) or MOST_TITLE
         columns = [
             ColumnView("Command", title, lambda row: rows[row].title, style=style),
-            ColumnView("Keys", KEY_CELLS, lambda row: rows[row].keys),
-            ColumnView("What it does", 0, lambda row: rows[row].help),
+            ColumnView("Keys", keys, lambda row: rows[row].keys),
+            ColumnView("What it does", text, lambda row: rows[row].help),
         ]
         table.show(columns, len(rows))
-        self._skip_headings(1)
+        self._skip(1)
 
-    def _skip_headings(self, by: int) -> None:
+    def _skip(self, by: int) -> None:
+        """Leave headings and the rest of a text in one direction, else the other."""
         table = self.query_one(VirtualTable)
-        while 0 <= table.cursor < len(self._rows) and self._rows[table.cursor].is_heading:
-            before = table.cursor
-            table.cursor += by
-            if table.cursor == before:
-                by = -by  # the first line is a heading
+        for step in (by, -by):
+            while self._rows and not self._rows[table.cursor].keys:
+                before = table.cursor
+                table.cursor += step
+                if table.cursor == before:
+                    break
 
     def action_move(self, by: int) -> None:
         """Choose the command below or above."""
         if self._rows:
             self.query_one(VirtualTable).cursor += by
-            self._skip_headings(1 if by > 0 else -1)
+            self._skip(1 if by > 0 else -1)
 
     def action_page(self, by: int) -> None:
         """Choose a command a page further."""
         if self._rows:
             self.query_one(VirtualTable).action_page(by)
-            self._skip_headings(1 if by > 0 else -1)
+            self._skip(1 if by > 0 else -1)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Answer with the command chosen."""
@@ -214,7 +235,8 @@ class HelpScreen(AnswerScreen[str | None]):
     def on_virtual_table_row_chosen(self, event: VirtualTable.RowChosen) -> None:
         event.stop()
         if event.is_current:
-            self._answer(event.row)
+            self._skip(-1)  # a click may have met the rest of a text
+            self._answer(self.query_one(VirtualTable).row)
 
     def _answer(self, row: int | None) -> None:
         if row is not None and self._rows[row].command_id:

@@ -42,7 +42,7 @@ def bindings() -> list[BindingType]:
 
 
 class MainScreen(Screen[None]):
-    """Header, minimap, ruler, lanes, panel, prompt, footer."""
+    """Header, minimap, ruler, lanes, panel, a line for messages and for what is typed, footer."""
 
     DEFAULT_CSS = """
     MainScreen { layout: vertical; overflow: hidden; layers: base above; }
@@ -77,9 +77,9 @@ class MainScreen(Screen[None]):
         yield Ruler(id="ruler", lines=self._fit.ruler)
         yield LaneCanvas(id="lanes")
         yield Panel(self._queries, id="panel")
-        yield Prompt(id="prompt")
         yield Footer(self._keys, id="footer")
         yield MessageLine()
+        yield Prompt(id="prompt")
 
     @property
     def is_asking(self) -> bool:
@@ -114,8 +114,9 @@ class MainScreen(Screen[None]):
         panel = self.query_one(Panel)
         panel.display = room.panel > 0
         panel.styles.height = max(1, room.panel)
-        panel_lines = 0 if maximised else room.panel
-        self.query_one(MessageLine).lie_over(footer_lines=room.footer, panel_lines=panel_lines)
+        self.query_one("#footer").styles.margin = (room.message, 0, 0, 0)
+        for line in (self.query_one(MessageLine), self.query_one(Prompt)):
+            line.styles.margin = (0, 0, room.footer, 0)
 
     def on_descendant_focus(self) -> None:
         """Tell the App that keys do something else now."""

@@ -144,7 +144,9 @@ def _written(lines: Sequence[Sequence[Segment]], screen: Screen, room: Room) -> 
     panel = [bar, *([blank] * (room.panel - 1))] if room.panel else []
     texts = [HOLD]
     before = base
-    for number, line in enumerate([*lines, *panel, *([bar] * room.footer)][: screen.height], 1):
+    for number, line in enumerate(
+        [*lines, *panel, *([blank] * room.message), *([bar] * room.footer)][: screen.height], 1
+    ):
         texts.append(f"\x1b[{number}H")
         for segment in line:
             style = base + segment.style if segment.style is not None else base

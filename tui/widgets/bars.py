@@ -70,8 +70,8 @@ class Footer(Widget):
 
 
 class MessageLine(Widget):
-    """What is said: over the first lines of the panel, which grows where it has not so many, so that no lane
-    is hidden; without a panel above the footer; never cut.
+    """What is said, on a line of its own above the footer, and where that does not do over the last lines of
+    the panel, which grows where it has not so many, so that no lane is hidden; never cut.
 
     An answer to a key goes with the next command. Notices stay until they are dismissed one by one: the
     newest is shown, with how many there are.
@@ -90,9 +90,8 @@ class MessageLine(Widget):
         """What is said takes another number of lines."""
 
     def __init__(self) -> None:
-        """Say nothing, above a footer of one line."""
+        """Say nothing."""
         super().__init__()
-        self._footer_lines, self._panel_lines = 1, 0
         self._lines_before = 0
 
     @property
@@ -115,18 +114,11 @@ class MessageLine(Widget):
         """Show the line, or nothing."""
         self._show()
 
-    def lie_over(self, footer_lines: int, panel_lines: int) -> None:
-        """Lie over a panel of so many lines, which stands on a footer."""
-        self._footer_lines, self._panel_lines = footer_lines, panel_lines
-        self._show()
-
     def _show(self) -> None:
         self.display, lines = bool(self.text), self.lines
         if lines != self._lines_before:
             self._lines_before = lines
             self.post_message(self.Grown())
-        free = max(0, self._panel_lines - lines)
-        self.styles.margin = (0, 0, self._footer_lines + free, 0)
 
     def render(self) -> Text:
         """Draw all of it, on as many lines as it takes."""

@@ -77,7 +77,7 @@ class Prompt(Horizontal):
     """A sign that says what is asked for, and the line itself; hidden until it is needed."""
 
     DEFAULT_CSS = """
-    Prompt { height: 1; display: none; background: $footer-background; }
+    Prompt { layer: above; dock: bottom; height: 1; display: none; background: $footer-background; }
     Prompt > Static { width: auto; color: $text-accent; text-style: bold; }
     Prompt > Input { width: 1fr; background: $footer-background; border: none; padding: 0; height: 1; }
     """
