@@ -82,7 +82,8 @@ def vendor_of(category: str) -> str:
     return vendor if kind.lower() in ("runtime", "driver") else ""
 
 
-LAUNCH_FLOWS = frozenset({"ac2g", "async_cpu_to_gpu", "async"})
+LAUNCH_FLOWS = frozenset({"ac2g", "async_cpu_to_gpu", "async", "api_op"})
+"""Categories of arrows from calls to the work that they start; the last is rocprof's (RPD)."""
 DEVICE = GROUPS["device"] | {"privateuse1_driver"}
 RUNTIME = Categories(GROUPS["runtime"] - {"overhead", "privateuse1_driver"}, vendors=True)
 """Calls into the runtime or driver of a device."""

@@ -277,7 +277,7 @@ class _Build:
     def _read_report(self, tables: LaneTables, flow_counts: Mapping[str, Any]) -> dict[str, Any]:
         """Return the read report. All events are: slices, and once more those that are pairs, instant events
         (events of any other phase too), counter, flow and async events, metadata, unmatched begins and ends,
-        events without a usable time, what is no object, and what is unreadable.
+        events without a usable time, empty ones, what is no object, and what is unreadable.
         """
         counts, lengths = self.read.counts, self.batches.lengths
         threads = tables.lanes[tables.lanes["kind"] == LaneKind.THREAD]
@@ -310,6 +310,7 @@ class _Build:
             "unmatched_end": unmatched_ends,
             "mismatched_ends": tables.mismatched_ends,
             "without_time": without_time,
+            "empty": counts.get("empty", 0),
             "not_objects": counts.get("not_object", 0),
             "negative_durations": counts.get("negative_dur", 0),
             # Where only the duration is unusable, the event is an instant.

@@ -125,7 +125,15 @@ READ_REPORT = (
     *("events", "slices", "pairs", "instants", "instant_events", "counter_samples", "counter_events"),
     *("counter_values", "metadata", "async_events", "async_spans", "async_unmatched_begin"),
     *("async_unmatched_end", "flow_events", "unmatched_begin", "unmatched_end", "mismatched_ends"),
-    *("without_time", "not_objects", "negative_durations", "missing_durations", "repaired", "oversized"),
+    *(
+        "without_time",
+        "empty",
+        "not_objects",
+        "negative_durations",
+        "missing_durations",
+        "repaired",
+        "oversized",
+    ),
     "unreadable",
 )
 """Counts of the read report; besides, `counts` has the reader's own, `flows` FLOW_COUNTS per category."""

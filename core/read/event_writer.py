@@ -101,6 +101,11 @@ class EventWriter:
 
     def _event(self, event: dict[str, Any], begin: int) -> None:
         columns = self._columns
+        if (
+            not event
+        ):  # some writers put one first or last, so that a comma may stand before or after all others
+            columns.named_counts["empty"] += 1
+            return
         phase = event.get("ph")
         code = ord(phase) if isinstance(phase, str) and len(phase) == 1 and phase.isascii() else OTHER
         if code == OTHER and phase != "?":

@@ -12,7 +12,7 @@ from ..base.intervals import Intervals
 from .device_state import state_table
 from .devices import kernel_types
 from .frame import Frame, FrameGroups, WorkDevice
-from .frame_columns import NEVER, KindRule, by_rule, work_of
+from .frame_columns import NEVER, KindRule, by_rule, timed_work
 from .kinds import KERNEL_TYPES
 from .metrics import Metric, ratio
 from .schema import Column, TableSchema
@@ -104,7 +104,7 @@ STREAMS = Shape(
 
 def breakdown(scope: Scope, rule: KindRule = kernel_types) -> Frame:
     """Return the device work of a scope; `rule` says what compute is."""
-    work = work_of(scope)
+    work = timed_work(scope)
     return work.plus(type=by_rule(work, rule))
 
 
@@ -134,17 +134,19 @@ def analyse_breakdown(scope: Scope) -> Tables:
         "types": lambda: type_table(work),
         "streams": lambda: STREAMS.of(work.group("stream")),
     }
-    return Tables(scope.text, scope.origin, tables)
+    return Tables(work.scope.text, scope.origin, tables)
 
 
 def breakdown_metrics(scope: Scope) -> list[Metric]:
     """Return the times of all devices together."""
-    devices = device_table(breakdown(scope))
+    work = breakdown(scope)
+    devices, untimed = device_table(work), work.scope.untimed
     keys = {key: key for key in ("kernel_time", "busy", "idle", "compute", "comm", "memory")}
     keys["overlap"] = "comm_compute_overlap"
     sums = {name: sum_of(devices.numbers(f"{key}_ns")) for name, key in keys.items()}
     return [
         Metric("device.count", "count", len(devices)),
+        *([Metric("device.untimed", "count", untimed)] if untimed else ()),
         *(Metric(f"device.{key}", "ns", ns) for key, ns in sums.items()),
         Metric("device.busy_share", "share", ratio(sums["busy"], sums["kernel_time"])),
         Metric("device.overlap_share", "share", ratio(sums["overlap"], sums["comm"])),

@@ -72,6 +72,11 @@ class DeviceClock:
         return self.device.source, self.device.pid
 
     @property
+    def needs_shift(self) -> bool:
+        """Whether the clock is wrong: work begins before its launch, or all lies away from the host's."""
+        return self.early > self.stampless or bool(self.apart_ns)
+
+    @property
     def trouble(self) -> str:
         """What is wrong with the clock, in a sentence; empty where nothing is."""
         count = format_count(self.pairs)
@@ -151,7 +156,7 @@ def estimated(trace: Trace, clocks: Clocks, devices: Sequence[DeviceClock]) -> C
         check_movable(trace, one.device)
         if one.proposed_ns is None:
             raise UsageError(one.proposal)
-        if one.trouble:
+        if one.needs_shift:
             clocks = clocks.shifted(one.key, one.proposed_ns)
     return clocks
 
@@ -253,7 +258,8 @@ def _of_source(
         stated = lead[~stampless]
         worst = int(np.argmax(lead)) if early.any() else -1
         proposed = int(stated.max()) if len(stated) else None
-        rest = np.sort(proposed - stated) if proposed is not None else np.zeros(1, np.int64)
+        needed = proposed is not None and ((len(stated) > 0 and proposed > own) or bool(distance))
+        rest = np.sort((proposed if needed else own) - stated) if len(stated) else np.zeros(1, np.int64)
         yield DeviceClock(
             device,
             device_title(trace, device),

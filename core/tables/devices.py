@@ -113,8 +113,13 @@ def _word(index: Index, word: str) -> str:
 
 
 def is_aiu(index: Index) -> bool:
-    """Tell whether a file was written by an AIU's profiler: by the categories of its runtime, or as FLEX."""
-    return any(category.startswith("privateuse1_") for category in index.categories) or is_flex(index)
+    """Tell whether a file is of an AIU: by the categories of its runtime, what its processes are labelled, or
+    as one of FLEX.
+    """
+    if any(category.startswith("privateuse1_") for category in index.categories) or is_flex(index):
+        return True
+    labels = (device_label(index, index.string(number)) for number in index.processes["labels"].tolist())
+    return any(label is not None and label[1].upper() in ("AIU", "SPYRE") for label in labels)
 
 
 def allocations_of(index: Index) -> AnyArray:

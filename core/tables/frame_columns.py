@@ -14,6 +14,7 @@ from ..base.short_names import short_names
 from ..index.flex import flex_work, is_flex
 from ..index.format import NONE
 from ..index.store import Index
+from ..query.lost import untimed_work
 from ..query.promoted_terms import argument_values
 from .devices import (
     Device,
@@ -174,10 +175,11 @@ def launching(work: Frame, key: str) -> Words:
 GIVEN = ("position", "start", "end", "name_number", "category", "device_row", "stream")
 """What is gathered: numbers of names and categories in the index, rows of `devices` and `streams`."""
 COLUMNS: dict[str, Callable[[Frame], Any]] = {
-    # ns in the scope; ns whether the scope cuts it or not; whether its start is its own
+    # ns in the scope; ns whether the scope cuts it or not; whether its start is its own, its times are usable
     "dur": lambda work: work.end - work.start,
     "full_ns": lambda work: work.from_parts(lambda part: part.index.duration(part.position)),
     "is_begun": _is_begun,
+    "is_timed": lambda work: work.from_parts(_is_timed).astype(np.bool_),
     # what it is: names, the short forms by which no two of them are the same, indexes into KERNEL_TYPES (255:
     # none of them) and into the names of the table of kinds
     "name": lambda work: work.names_at(lambda part: part.name_number),
@@ -246,6 +248,24 @@ def work_of(scope: Scope) -> Frame:
     none = np.empty(0, np.int64)
     columns = [concatenated(column) for column in zip(*parts)] or [none.astype(np.uint32), *[none] * 6]
     return Frame(scope, gathered, streams, MAKERS, dict(zip(GIVEN, columns)))
+
+
+def timed_work(scope: Scope) -> Frame:
+    """Return the work of all devices in a scope without what has no usable times: the frame's scope says how
+    much that is.
+    """
+    work = work_of(scope)
+    if work.is_timed.all():
+        return work
+    rows = np.flatnonzero(work.is_timed)
+    return replace(work.separate(rows), scope=replace(scope, untimed=len(work) - len(rows)))
+
+
+def _is_timed(part: Frame) -> AnyArray:
+    index = part.index
+    if index.column("slices.start")[part.position].all() and not len(index.column("flags.position")):
+        return np.ones(len(part), np.bool_)
+    return ~np.isin(part.position, untimed_work(index, part.scope.trace.launches(part.source_number)))
 
 
 def _gather(scope: Scope, device: Device) -> tuple[AnyArray, ...]:

@@ -19,7 +19,7 @@ from ..query import gaps as row_gaps
 from ..query.lookup import lanes_of
 from ..query.views import Lane, Link, Row
 from .devices import devices
-from .frame_columns import GAP_CLASSES, work_of
+from .frame_columns import GAP_CLASSES, timed_work
 from .idle import gap_rows
 from .scope import Scope
 
@@ -131,7 +131,7 @@ def work_gaps(trace: Trace, lane: Lane, clocks: Clocks = NO_CLOCKS) -> WorkGaps 
     device = next((device for device in devices(trace) if lane.index in device.lanes), None)
     if device is None:
         return None
-    work = work_of(Scope(trace, lanes=device.lanes, clocks=clocks, source=device.source))
+    work = timed_work(Scope(trace, lanes=device.lanes, clocks=clocks, source=device.source))
     on_lane = lanes_of(trace.indexes[device.source], work.position) == lane.number
     gaps = gap_rows(work[np.isin(work.stream, work.stream[on_lane])])
     gaps = gaps[np.lexsort((gaps.start, gaps.reach))]

@@ -10,7 +10,7 @@ from ..base.arrays import AnyArray, sum_of
 from ..base.short_names import short_name
 from ..query.chain import enclosing
 from .frame import Frame, Words
-from .frame_columns import GAP_CLASSES, KERNEL_WAIT_NS, gap_classes, work_of
+from .frame_columns import GAP_CLASSES, KERNEL_WAIT_NS, gap_classes, timed_work
 from .metrics import Metric
 from .scope import Scope
 from .shape import Ask, Shape, first, flagged, moment, n, ratio_of, text, total
@@ -79,7 +79,7 @@ def analyse_idle(
     tables = {"streams": lambda: idle_table(work), "gaps": lambda: gap_table(work, limit or GAPS)}
     if recurring:
         tables = {"idle": lambda: recurring_gaps(work)}
-    return Tables(scope.text, scope.origin, tables)
+    return Tables(work.scope.text, scope.origin, tables)
 
 
 def idle_metrics(scope: Scope) -> list[Metric]:
@@ -98,7 +98,7 @@ def idle(scope: Scope, kernel_wait_ns: int = KERNEL_WAIT_NS) -> Frame:
 
     A gap runs from the latest end so far, so it is never negative and no time counts twice.
     """
-    work = work_of(scope)
+    work = timed_work(scope)
     return work.plus(gap_class=gap_classes(work, kernel_wait_ns))
 
 

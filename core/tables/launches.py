@@ -15,7 +15,7 @@ import numpy as np
 
 from ..base.arrays import I64, mean_of, sum_of
 from .frame import Frame
-from .frame_columns import work_of
+from .frame_columns import timed_work
 from .metrics import Metric
 from .schema import Column, TableSchema
 from .scope import Scope
@@ -115,7 +115,7 @@ def analyse_launches(scope: Scope, limit: int | None = None) -> Tables:
         "statistics": lambda: statistics_table(pairs, calls),
         "pairs": lambda: PAIRS.of(pairs.together()),
     }
-    return Tables(scope.text, scope.origin, tables)
+    return Tables(work.scope.text, scope.origin, tables)
 
 
 def launch_metrics(scope: Scope) -> list[Metric]:
@@ -134,10 +134,10 @@ def begun_work(scope: Scope) -> Frame:
     """Return the device work that starts in a scope; until when its stream was busy is told by the whole
     trace, as work that began before a range may reach into it.
     """
-    work = work_of(scope)
+    work = timed_work(scope)
     if scope.range is None and scope.where is None and scope.work is None:
         return work
-    whole = work_of(replace(scope, range=None, where=None, work=None))
+    whole = timed_work(replace(scope, range=None, where=None, work=None))
     order, keys = np.argsort(_keys(whole)), _keys(work)
     reach = whole.reach[order[np.searchsorted(_keys(whole)[order], keys)]]
     return work.plus(reach=reach)[work.is_begun]

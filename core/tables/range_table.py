@@ -75,8 +75,9 @@ def analyse_range(scope: Scope, by: str = "name") -> Tables:
 
 
 def range_metrics(scope: Scope) -> list[Metric]:
-    """Return how long a scope is and how many slices it holds."""
-    low, high = scope.range or scope.trace.span_at(scope.clocks)
+    """Return how long a scope is, without what lies absurdly far off, and how many slices it holds."""
+    whole = scope.trace.opening_span if scope.trace.has_outliers else scope.trace.span_at(scope.clocks)
+    low, high = scope.range or whole
     count = sum_of(range_table(scope).numbers("count"))
     return [Metric("trace.span", "ns", high - low), Metric("trace.slices", "count", count)]
 

@@ -19,7 +19,7 @@ from .attribution import steps_at_times, steps_of_work
 from .breakdown import device_table
 from .devices import ranks_of_processes
 from .frame import Frame
-from .frame_columns import work_of
+from .frame_columns import timed_work
 from .groups import Groups, category_mask
 from .parts import RankPart, parts_in_one_file
 from .rank_groups import host_of_source
@@ -194,7 +194,7 @@ def ranks(scope: Scope) -> Ranks:
     sources = own or tuple(at for at in files if trace.rank(at) is not None) or tuple(files)
     clocks = dict(zip(own, trace.alignment.rank_clocks))
     waiting = skew(scope)
-    work = work_of(scope)
+    work = timed_work(scope)
     of_source = {part.source_number: part for part in work.by("source")}
     facts = []
     for source in sources:
@@ -237,7 +237,7 @@ def _ranks_in_one_file(scope: Scope, parts: Sequence[RankPart]) -> Ranks:
             path=str(trace.sources[0].path),
             clock=clocks.get(pids[process], STAMPED),
             steps=None if steps is None else steps.take(np.flatnonzero(steps.processes == process)),
-            devices=RankDevices.of(work_of(part.scope)),
+            devices=RankDevices.of(timed_work(part.scope)),
         )
         for number, part in enumerate(parts)
         if (process := part.process) is not None

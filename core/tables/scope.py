@@ -135,6 +135,7 @@ class Scope:
     attribute: Attribute = "launch"
     allocations: bool = False  # whether an AIU's allocations, on its device's lanes, count as device work
     work: StepWork | None = None  # of a step by launch: `range` is its window, and counts for the host
+    untimed: int = 0  # pieces of device work that are left out, as they have no usable times
     cancelled: CancelledCallback = field(default=never, compare=False)
 
     def check(self) -> None:
@@ -335,6 +336,9 @@ class Scope:
             words += f", source {self.source}"
         if clocks_text := moved_text(self.trace, self.clocks):
             words += f", {clocks_text}"
+        if self.untimed:
+            what = "kernel or copy" if self.untimed == 1 else "kernels and copies"
+            words += f", without {self.untimed:,} {what} whose times are lost"
         return words + (", filtered" if self.where is not None else "")
 
     @property

@@ -13,6 +13,7 @@ import numpy as np
 from ..base.arrays import MOST, sum_of
 from ..base.short_names import comparable_name
 from .attribution import step_scopes
+from .frame_columns import timed_work
 from .metrics import Metric, metrics
 from .noise import Spread, spread_of
 from .schema import Column, TableSchema
@@ -150,7 +151,7 @@ def summary_tables(summary: Summary, rows: int) -> Tables:
 
 def summarise(scope: Scope, title: str) -> Summary:
     """Return the summary of a scope."""
-    spreads = _spreads(scope)
+    text, spreads = timed_work(scope).scope.text, _spreads(scope)
     tables = {
         "kernels": _kernels(scope, spreads["kernels"]),
         "ops": _ops(scope, "name", spreads["ops"]),
@@ -158,7 +159,7 @@ def summarise(scope: Scope, title: str) -> Summary:
         "categories": _categories(scope),
         "steps": _steps(scope),
     }
-    return Summary(title, scope.text, metrics(scope), tables)
+    return Summary(title, text, metrics(scope), tables)
 
 
 @dataclass(frozen=True)

@@ -78,7 +78,7 @@ def _findings(scope: Scope) -> Any:
 
 def _device_clocks(scope: Scope) -> Any:
     clocks = troubled(scope.trace, scope.clocks)
-    movable = any(one.proposed_ns is not None and one.alone for one in clocks)
+    movable = any(one.proposed_ns is not None and one.needs_shift and one.alone for one in clocks)
     return {"troubles": [one.trouble for one in clocks], "movable": movable}
 
 

@@ -266,6 +266,9 @@ def oracle(events: list[Any]) -> dict[str, Any]:
         if not isinstance(event, dict):
             counts["not_object"] += 1
             continue
+        if not event:
+            counts["empty"] += 1
+            continue
         phase = event.get("ph")
         counts[f"phase.{phase}" if phase is not None else "phase.(missing)"] += 1
         phase_code = phase if isinstance(phase, str) and len(phase) == 1 else "?"

@@ -51,7 +51,9 @@ def test_shift_is_undone(by: float, early: int, proposed: int, tmp_path: Path) -
     (one,) = device_clocks(trace, NONE)
     assert (one.pairs, one.early, one.proposed_ns, one.apart_ns) == (4, early, proposed, 0)
     assert bool(one.trouble) == (early > 0)
-    assert (one.middle_ns, one.late_ns) == (4_000, 17_000)  # behind their launches: 0, 4, 17 and 897 µs
+    later = 0 if early else -proposed  # without a shift delays are as they stand
+    assert (one.middle_ns - later, one.late_ns - later) == (4_000, 17_000)  # they are 0, 4, 17 and 897 µs
+    assert one.needs_shift == (early > 0)
     if early:
         assert one.lead_ns == proposed
         clocks = with_device_clocks(trace, NONE, ["auto"])

@@ -13,9 +13,15 @@ from tests.corpus import CASES, CORPUS, needs_cases, needs_corpus
 from tests.events import Event, async_event, begin, complete, counter, end, event, flow, metadata
 from tests.json_tables import flat
 from tracelane.core.base.errors import UnreadableError
+from tracelane.core.tables.breakdown import analyse_breakdown
+from tracelane.core.tables.devices import devices
 from tracelane.core.tables.doctor.doctor import RULES, analyse_doctor, doctor_exit_code
 from tracelane.core.tables.doctor.terms import TERMS
+from tracelane.core.tables.idle import analyse_idle
+from tracelane.core.tables.launches import analyse_launches, begun_work, launch_calls, launched
+from tracelane.core.tables.metrics import metrics
 from tracelane.core.tables.scope import Scope
+from tracelane.core.tables.summary import analyse_summary
 from tracelane.core.tables.table import Tables
 from tracelane.core.trace import open_trace
 from tracelane.tui.cli.main import main
@@ -306,6 +312,82 @@ def test_few_lost_kernels_are_a_note(tmp_path: Path) -> None:
     assert rules_in(doctor(tmp_path / "many", many))["lost-kernels"]["severity"] == "warning"
 
 
+def test_an_empty_object_is_no_event_without_a_time(tmp_path: Path) -> None:
+    """rocprof's writer puts one first, others put one last; with anything in it it is an event."""
+    assert rules_in(doctor(tmp_path / "both", [{}, *S, {}])) == {}
+    assert "without-time" in rules_in(doctor(tmp_path / "name", [{"name": "x"}, *S]))
+
+
+def overlapping() -> list[Event]:
+    """Return a trace in which a kernel begins 5 µs before the one before on its stream has ended."""
+    return [*S, *pair(99, 2030, 2040), *pair(100, 2033, 2045)]
+
+
+def labelled(events: Sequence[Event], label: str) -> list[Event]:
+    """Return events whose device has another label."""
+    return [{**e, "args": {"labels": label}} if e["name"] == "process_labels" else e for e in events]
+
+
+@pytest.mark.parametrize(
+    ("more", "severity"),
+    [
+        ({}, "warning"),
+        ({"cuda_runtime_version": 12_040}, None),
+        ({"cuda_runtime_version": 11_080}, "warning"),
+        ({"deviceProperties": [{"name": "NVIDIA H100 80GB HBM3", "computeMajor": 9}]}, None),
+        ({"deviceProperties": [{"name": "NVIDIA A100-SXM4-40GB", "computeMajor": 8}]}, "warning"),
+        ({"deviceProperties": [{"name": "AMD Instinct MI300X", "computeMajor": 9}]}, "warning"),
+    ],
+)
+def test_where_kernels_of_a_stream_may_overlap(
+    more: dict[str, Any], severity: str | None, tmp_path: Path
+) -> None:
+    """From CUDA 12 on the next kernel may begin early; on an AIU, told by its label alone, never."""
+    row = rules_in(doctor(tmp_path / "gpu", overlapping(), **more)).get("kernel-overlap")
+    assert (None if row is None else row["severity"]) == severity
+    aius = labelled(overlapping(), "AIU 0")
+    assert rules_in(doctor(tmp_path / "aiu", aius))["kernel-overlap"]["severity"] == "error"
+
+
+def test_kernels_that_begin_together_are_named_once(tmp_path: Path) -> None:
+    """An event that stands twice in the file is a duplicate, and no overlap beside."""
+    rules = rules_in(doctor(tmp_path, [*S, *pair(99, 2030, 2040), *pair(100, 2033, 2040)]))
+    assert rules.keys() == {"duplicate-starts"}
+
+
+def test_no_clock_is_to_be_moved_where_none_is_wrong(tmp_path: Path) -> None:
+    """Neither of a sound trace nor where only times are lost; where work begins too early one is."""
+    lost = [{**e, "ts": 0} if e.get("name") == "kernel1" else e for e in moved(0)]
+    for name, events, offset in (("sound", S, None), ("lost", lost, None), ("early", moved(-26), 1_000)):
+        (row,) = doctor(tmp_path / name, events)["clocks"].rows()
+        assert row["offset_ns"] == offset, name
+
+
+@needs_corpus
+def test_rocprof_of_rpd(corpus_cache: Path) -> None:
+    """A file that begins with {}, has processes called GPU2 for devices, and slices without categories."""
+    trace = open_trace(CORPUS / "verdicts/rpd_matmul.json.gz", index_dir=corpus_cache)
+    tables = analyse_doctor(Scope(trace))
+    assert len(tables["doctor"]) == 0 and doctor_exit_code(tables) == 0
+    calls = launch_calls(launched(begun_work(Scope(trace))))
+    assert len(devices(trace)) == 1 and len(calls) == 85
+
+
+@needs_cases
+def test_work_without_times_is_in_no_sum_over_time(tmp_path: Path) -> None:
+    """Breakdown, idle, launches and summary leave 12 kernels at 0 out, and say so."""
+    scope = Scope(open_trace(CASES / "verdicts/c1_ts0.json", index_dir=tmp_path))
+    for analyse in (analyse_breakdown, analyse_idle, analyse_launches, analyse_summary):
+        assert analyse(scope).scope == "whole trace, without 12 kernels and copies whose times are lost"
+    (row,) = analyse_breakdown(scope)["devices"].rows()
+    assert (row["slices"], row["kernel_time_ns"]) == (36, 39_606_000)
+    (row,) = analyse_idle(scope)["streams"].rows()
+    assert row["idle_ns"] == 10_806_000
+    values = {name: metric.value for name, metric in metrics(scope).items()}
+    assert (values["device.untimed"], values["device.kernel_time"]) == (12, 39_606_000)
+    assert values["trace.span"] == 54_500_000 and values["launches.calls"] == 36
+
+
 def test_every_event_is_in_one_term(tmp_path: Path) -> None:
     """The terms of a trace with everything in it, each as it was written."""
     events: list[Any] = [
@@ -313,14 +395,15 @@ def test_every_event_is_in_one_term(tmp_path: Path) -> None:
         event("i", 1), event("Q", 2), counter(1, "c", a=1, b=2), counter(2, "c", a=1), flow("s", 1, 4),
         flow("t", 2, 4), flow("f", 3, 4), metadata("process_name", 1, name="p"), async_event("b", 1, 5),
         async_event("n", 2, 5), async_event("e", 3, 5), op(0, 1) | {"ts": None}, op(0, 1) | {"ts": True},
-        7, "x",
+        7, "x", {},
     ]  # fmt: skip
     text = json.dumps(events)[:-1] + ', {"ph":"X" "a" ::: ]}, {"ph":"i","ts":4,"name":"last"}]'
     tables = doctor(tmp_path, (), text)
     counts = {row["term"]: row["count"] for row in tables["events"].rows()}
     assert counts == {
         "slices": 4, "pairs": 1, "instant_events": 3, "counter_events": 2, "flow_events": 3, "metadata": 1,
-        "async_events": 3, "unmatched_begin": 1, "unmatched_end": 1, "without_time": 2, "not_objects": 2,
+        "async_events": 3, "unmatched_begin": 1, "unmatched_end": 1, "without_time": 2, "empty": 1,
+        "not_objects": 2,
         "unreadable": 1,
     }  # fmt: skip
     assert list(counts) == list(TERMS)

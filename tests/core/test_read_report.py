@@ -29,7 +29,7 @@ from tracelane.core.read.source import open_source
 
 TERMS = (
     "slices", "pairs", "instant_events", "counter_events", "flow_events", "metadata", "async_events",
-    "unmatched_begin", "unmatched_end", "without_time", "not_objects", "unreadable",
+    "unmatched_begin", "unmatched_end", "without_time", "empty", "not_objects", "unreadable",
 )  # fmt: skip
 TRACES = sorted(
     str(path.relative_to(CORPUS))

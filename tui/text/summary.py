@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 COUNTS = ("events", "slices", "instants", "counter_samples", "metadata", "async_spans")
-TERMS = ("pairs", "counter_events", "flow_events", "async_events")
+TERMS = ("pairs", "counter_events", "flow_events", "async_events", "empty")
 """Further kinds of events: with slices, instants, metadata, what is unmatched and what is lost they add up to
 all events of a file.
 """

@@ -176,7 +176,7 @@ def _clocks_table(scope: Scope, recordings: list[Recording]) -> Table:
             "pairs": clock.pairs,
             "early": clock.early,
             "lead_ns": clock.lead_ns,
-            "offset_ns": clock.proposed_ns,
+            "offset_ns": clock.proposed_ns if clock.needs_shift else None,
             "delay_median_ns": clock.middle_ns,
             "delay_p95_ns": clock.late_ns,
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -21,6 +22,11 @@ from ..frame_columns import work_of
 from ..scope import Scope
 from ..step_choice import Steps, find_steps
 from ..untrusted import LostCalls, Untrusted
+
+CUDA_12, HOPPER = 12_000, 9
+"""`cuda_runtime_version` and `computeMajor` from which on a kernel may begin before the one before ends."""
+NVIDIA = re.compile(r"NVIDIA|GeForce|Tesla|Quadro|RTX|\b[BGH]+[1-3]00\b")
+"""Names of devices; the capability of others means something else."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +65,20 @@ class Recording:
     def is_aiu(self) -> bool:
         """Whether an AIU's profiler wrote it."""
         return is_aiu(self.index)
+
+    @cached_property
+    def may_overlap(self) -> bool:
+        """Whether kernels of a stream overlap by right: from CUDA 12 or capability 9.0 on the next one may
+        begin before the one before has ended (programmatic dependent launch).
+        """
+        version = self.envelope.get("cuda_runtime_version")
+        properties = self.envelope.get("deviceProperties")
+        devices = [one for one in properties if isinstance(one, dict)] if isinstance(properties, list) else []
+        nvidia = [one.get("computeMajor") for one in devices if NVIDIA.search(str(one.get("name")))]
+        return any(
+            type(number) is int and number >= least
+            for number, least in ((version, CUDA_12), *((major, HOPPER) for major in nvidia))
+        )
 
     @cached_property
     def span(self) -> tuple[int, int]:

@@ -36,7 +36,8 @@ FIRST = 3
     "kernel-overlap",
     "warning",
     RuleThreshold(
-        "kernels of one stream overlap by more than {least_ns} (an error on an AIU)",
+        "kernels of one stream overlap by more than {least_ns} (an error on an AIU); not from CUDA 12 or "
+        "capability 9.0 on, where the next one may begin early (programmatic dependent launch)",
         SPYRE_OVERLAP,
         {"least_ns": 1_000},
     ),
@@ -45,7 +46,7 @@ FIRST = 3
 def kernel_overlap(recording: Recording, limits: Limits) -> Diagnosis | None:
     """A kernel begins before the one before it on its stream has ended."""
     pairs: list[tuple[int, int]] = []
-    for kernels in recording.kernels.by("stream"):
+    for kernels in recording.kernels.by("stream") if not recording.may_overlap else ():
         pairs += _overlaps(kernels, kernels, limits["least_ns"])
     severity: Severity | None = "error" if recording.is_aiu else None
     text = f"{count_of(len(pairs), *BEGIN)} before the one before on the stream ends"
@@ -272,7 +273,7 @@ def lost_kernels(recording: Recording, limits: Limits) -> Diagnosis | None:
         f"{format_count(some)} of {format_count(every)} {name}"
         for name, (some, every) in lost.by_name.items()
     ]
-    more = f", and {len(names) - FIRST} other calls" if len(names) > FIRST else ""
+    more = f", and {count_of(len(names) - FIRST, 'other')}" if len(names) > FIRST else ""
     has = "has" if count == 1 else "have"
     text = f"{format_count(count)} of {of_launches} {has} no device work: {', '.join(names[:FIRST])}{more}"
     periods = () if few else _periods(recording, "lost", "truncated")
@@ -337,7 +338,9 @@ def _overlaps(first: Frame, second: Frame, least: float) -> list[tuple[int, int]
         before = np.searchsorted(first.start, second.start, "right") - 1
     some = np.flatnonzero(before >= 0)
     until = np.minimum(reach[before[some]], second.end[some])
-    overlapping = some[until - second.start[some] > least]
+    # What begins in the same ns is for duplicate-starts.
+    is_later = second.start[some] > first.start[holder[before[some]]] if first is second else True
+    overlapping = some[(until - second.start[some] > least) & is_later]
     earlier = first.position[holder[before[overlapping]]]
     return list(zip(earlier.tolist(), second.position[overlapping].tolist()))
 

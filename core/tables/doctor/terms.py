@@ -17,6 +17,7 @@ TERMS: Mapping[str, str] = {
     "unmatched_begin": "begins without an end",
     "unmatched_end": "ends without a begin",
     "without_time": "events without a usable time",
+    "empty": "empty objects",
     "not_objects": "elements that are no objects",
     "unreadable": "events that could not be read",
 }

@@ -41,7 +41,7 @@ def device_clock(facts: SourceFacts, limits: Limits) -> Outcome:
 
 
 def _sentence(one: DeviceClock) -> str:
-    movable = one.proposed_ns is not None and one.alone
+    movable = one.proposed_ns is not None and one.needs_shift and one.alone
     return f"{one.trouble} ({one.proposal})" if movable else one.trouble
 
 
