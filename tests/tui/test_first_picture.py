@@ -69,8 +69,9 @@ class Seen:
 def test_the_viewer_goes_on_with_the_picture(
     demo: Path, size: tuple[int, int], options: tuple[str, ...]
 ) -> None:
-    """Minimap, ruler and lanes of the first picture are the viewer's in text and colours, and never change
-    until the first key but where a message lies over the lowest lanes; the other screen is taken once.
+    """Ruler and lanes of the first picture are the viewer's in text and colours, and never change until the
+    first key but where a message lies over the lowest lanes; the other screen is taken once. The minimap gets
+    the colours of what devices did.
     """
     command = _command(demo, "view", "--fresh", *options)
     with SlowLine(command, size, environ={"COLORTERM": "truecolor", "LC_ALL": "C.UTF-8"}) as line:
@@ -86,7 +87,7 @@ def test_the_viewer_goes_on_with_the_picture(
     whole = Seen(size, range(size[1] - room.footer))
     whole.feed(data[:end])
     panels = [y for y, row in enumerate(whole.cells) if {background for _, background, _ in row} == {PANEL}]
-    seen = Seen(size, range(room.header, panels[-1] if room.panel else size[1] - room.footer))
+    seen = Seen(size, range(room.header + room.minimap, panels[-1] if room.panel else size[1] - room.footer))
     seen.feed(data[:end])
     first = seen.cells
     if size[1] >= 12:

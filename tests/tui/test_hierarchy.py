@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -219,3 +220,18 @@ def test_states_in_cells_add_up() -> None:
     part = state.within(15, 50)
     assert part.edges.tolist() == [15, 20, 35, 50] and part.states.tolist() == [COMPUTE, IDLE, WAITING]
     assert state.within(0, 1000).edges.tolist() == edges.tolist()
+
+
+@needs_corpus
+def test_nothing_says_nothing(corpus_cache: Path) -> None:
+    """The profiler's own lanes are counted, not listed, until quiet lanes are asked for; a thread of the host
+    under a device's process is folded, and none is under a trace that has no others.
+    """
+    trace = open_trace(CORPUS / "gpu" / "tl_h100_qwen_infer.json.gz", index_dir=corpus_cache)
+    session = first_session(trace, SIZE[0])
+    for shown in (False, True):
+        layout = Layout(trace, replace(session, show_quiet=shown))
+        titles = [line.title for line in layout.lines(0, layout.height)]
+        assert ("Spans" in titles) == ("thread 0 (python3)" in titles) == shown
+        assert ("1 host thread" in titles) == (not shown)
+        assert any("3 lanes of the profiler not shown" in title for title in titles) == (not shown)

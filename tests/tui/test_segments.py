@@ -16,9 +16,9 @@ from tracelane.tui.draw.rows import share_label
 from tracelane.tui.draw.runs import FULL, OPEN_LEFT, OPEN_RIGHT, RAGGED, TOUCH, WHOLE, InstantCell, Run
 from tracelane.tui.draw.segments import (
     SelectedCells,
-    band_segments,
     busy_segments,
     compact_count,
+    counter_segments,
     levels_of,
     mark_segments,
     slice_segments,
@@ -166,8 +166,8 @@ def test_counter_levels() -> None:
     nan = float("nan")
     assert levels_of([nan, 0, 2, 4], [nan, 0, 8, 4], 0, 8) == [(-1, -1), (0, 0), (2, 8), (4, 4)]
     assert levels_of([5.0], [5.0], 5.0, 5.0) == [(4, 4)]
-    text = text_of(band_segments([(-1, -1), (0, 0), (2, 8), (4, 4)], "counter", Palette(Depth.NONE), UNICODE))
-    assert text == " ▁█▄"
+    text = text_of(counter_segments([(-1, -1), (0, 0), (2, 8), (4, 4), (6, 8)], Palette(Depth.NONE), UNICODE))
+    assert text == " ▁█▄█"
 
 
 def test_busy_levels() -> None:

@@ -45,11 +45,13 @@ def unhidden(trace: Trace, session: Session, thing: Thing) -> Session:
         layout = Layout(trace, session)
         y = layout.y_of(thing.key)
     line = None if y is None else layout.line(y)
-    if line is not None and line.kind is LineKind.PROCESS:
-        session = replace(session, unfolded=session.unfolded | owners)
-    elif line is not None and line.kind is LineKind.QUIET:
+    if line is None:
         session = replace(session, show_quiet=True)
-    elif line is not None and line.kind is LineKind.MORE:
+    elif line.kind is LineKind.PROCESS:
+        session = replace(session, unfolded=session.unfolded | owners)
+    elif line.kind is LineKind.QUIET:
+        session = replace(session, show_quiet=True)
+    elif line.kind is LineKind.MORE:
         session = replace(session, unfolded=session.unfolded | {key})
     return session
 

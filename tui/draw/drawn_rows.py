@@ -26,7 +26,6 @@ class SampleRow:
     levels: tuple[tuple[int, int], ...]
     values: tuple[float, ...]
     series: str
-    key: str
     extent: tuple[float, float] | None = None  # least and greatest value of the series; None: it never varies
 
 

@@ -17,7 +17,7 @@ from .frames import FoldedFrames, folded_frames
 from .line import Line, LineKind, alike, has_overlaps, holders, lane_key, process_key
 from .only import only_lanes
 from .presets import is_left_out, lanes_in_order, ordered
-from .quiet import quiet_lanes
+from .quiet import host_threads, profilers_lanes, quiet_lanes
 from .ranks import by_rank, opens_folded
 
 if TYPE_CHECKING:
@@ -75,6 +75,7 @@ class Layout:
         self.empty_lanes = 0
         self.empty_processes = 0
         self.hidden_lanes = 0
+        self.own_lanes = 0
         self.quiet_lanes = 0
         self._fill(session)
         self._tops = [0, *accumulate(block.height for block in self._blocks)]
@@ -202,7 +203,9 @@ class Layout:
 
     def _fill(self, session: Session) -> None:
         lanes = self.trace.lanes
-        quiet = frozenset() if session.show_quiet or session.only else quiet_lanes(self.trace)
+        is_whole = session.show_quiet or session.only
+        quiet = frozenset() if is_whole else quiet_lanes(self.trace)
+        own = frozenset() if is_whole else profilers_lanes(self.trace)
         left = only_lanes(self.trace, session.only) if session.only else None
         for rank, processes in by_rank(self.trace):
             if rank is not None and rank.source in self.trace.missing:
@@ -221,7 +224,9 @@ class Layout:
                 silent: list[int] = []
                 for number in lanes_in_order(self.trace, process, session):
                     lane = lanes[number]
-                    if (left is not None and number not in left) or self._is_hidden(number, lane, session):
+                    if number in own:
+                        self.own_lanes += 1
+                    elif (left is not None and number not in left) or self._is_hidden(number, lane, session):
                         self.hidden_lanes += 1
                     elif number in quiet:
                         silent.append(number)
@@ -340,6 +345,8 @@ class Layout:
             if self.empty_processes:
                 what.append(_counted(self.empty_processes, "empty process", "empty processes"))
             parts.append(" and ".join(what) + " not shown")
+        if self.own_lanes:
+            parts.append(_counted(self.own_lanes, "lane") + " of the profiler not shown")
         if self.hidden_lanes:
             parts.append(_counted(self.hidden_lanes, "lane") + " hidden")
         if parts:
@@ -350,7 +357,8 @@ class Layout:
             title = block.process.title + (f" · {block.text}" if block.text else "")
             return Line(block.kind, title, block.process, folded=block.folded, members=block.members)
         if block.kind is LineKind.QUIET:
-            text = _counted(len(block.members), "quiet thread")
+            of_host = block.process is not None and bool(host_threads(self.trace, block.process))
+            text = _counted(len(block.members), "host thread" if of_host else "quiet thread")
             return Line(block.kind, text, block.process, folded=True, members=block.members)
         if block.lane < 0:
             return Line(block.kind, block.text, block.process)

@@ -28,8 +28,8 @@ from .runs import Run
 from .segments import (
     SelectedCells,
     ascii_segments,
-    band_segments,
     busy_segments,
+    counter_segments,
     mark_segments,
     slice_segments,
     with_hits,
@@ -185,7 +185,7 @@ def _row(
     elif isinstance(row, InstantRow):
         area = mark_segments(row.marks, look.area, palette, glyphs, chosen)
     elif isinstance(row, SampleRow):
-        area = with_extent(band_segments(row.levels, row.key, palette, glyphs), row, look)
+        area = with_extent(counter_segments(row.levels, palette, glyphs), row, look)
         value = _value_at(row, session, view)
     else:
         area = busy_segments(row, palette, glyphs)

@@ -208,9 +208,7 @@ class Look(Enum):
 
     WHOLE = "whole"
     FAINT = "faint"  # glyph in the key's colour on the background: bands, textures
-    DIM = "dim"  # the same, paler: what a counter only reached for a moment
     MARK = "mark"  # glyph in the key's full colour on the background
-    BAND = "band"  # the key's colour on its own paler tint
     EDGE = "edge"  # the background's colour on a whole slice's: the empty part of its first cell
     BAR = "bar"  # a whole slice's colour on the background: heights, and the filled part of its last cell
     CHOSEN = "chosen"  # the selection
@@ -434,19 +432,16 @@ class Palette:
             return self._style(text_on(ground), ground, bold=True)
         if look is Look.BRACKET:
             return self._style(self._readable(base), self._background)
-        if not self.shaded and look in (Look.FAINT, Look.DIM, Look.MARK, Look.BAND):
+        if not self.shaded and look in (Look.FAINT, Look.MARK):
             return self._style(base, self._background, bold=look is Look.MARK)
-        if look in (Look.FAINT, Look.DIM, Look.MARK):
-            share = {Look.FAINT: 0.25, Look.DIM: 0.5, Look.MARK: 0.0}[look]
+        if look in (Look.FAINT, Look.MARK):
+            share = 0.25 if look is Look.FAINT else 0.0
             colour = base if self.dark else blend(base, BLACK, 0.35)
             return self._style(self._paler(colour, share), self._background, bold=look is Look.MARK)
         if look is Look.BAR:
             return Style(color=self.fills(key)[FULL].bgcolor, bgcolor=self.blank.bgcolor)
         if look is Look.EDGE:
             return Style(color=self._style(self.surface, None).color, bgcolor=self.fills(key)[FULL].bgcolor)
-        if look is Look.BAND and self.shaded:
-            faint = self._paler(base if self.dark else blend(base, BLACK, 0.35), 0.25)
-            return self._style(faint, self._paler(base, 0.6))
         return self.inks(key)[FULL]
 
     def _readable(self, base: RGB) -> RGB:

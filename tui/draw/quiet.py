@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from tracelane.core.trace import Lane, LaneKind, LaneRole, Trace
+from tracelane.core.trace import Lane, LaneKind, LaneRole, Process, Trace
 
 FEW = 100
 """A thread with more slices and instants than this is never quiet."""
@@ -15,9 +15,10 @@ LEAST_FOLDED = 2
 
 @lru_cache(maxsize=4)
 def quiet_lanes(trace: Trace) -> frozenset[int]:
-    """Return the numbers of the threads that fold into one line per process.
+    """Return the numbers of the threads that fold into one line per process: quiet ones, where a process has
+    at least two of them, and threads of the host that profilers list among a device's streams.
 
-    Never device lanes, never all lanes of the trace, and only where a process has at least two of them.
+    Never device lanes, never all lanes of the trace.
     """
     start, end = trace.opening_span
     limit = max(1, round((end - start) * QUIET_SHARE))
@@ -28,7 +29,31 @@ def quiet_lanes(trace: Trace) -> frozenset[int]:
         loud += len(process.lanes) - len(quiet)
         if len(quiet) >= LEAST_FOLDED:
             folded.update(quiet)
+        folded.update(host_threads(trace, process))
     return frozenset(folded) if loud else frozenset()
+
+
+def host_threads(trace: Trace, process: Process) -> list[int]:
+    """Return the threads of the host in a process that stands for a device, by its label."""
+    lanes = [trace.lanes[number] for number in process.lanes] if process.labels else []
+    if not any(lane.role is LaneRole.DEVICE for lane in lanes):
+        return []
+    return [lane.index for lane in lanes if lane.role is LaneRole.HOST and lane.kind == LaneKind.THREAD]
+
+
+@lru_cache(maxsize=4)
+def profilers_lanes(trace: Trace) -> frozenset[int]:
+    """Return the lanes of the profiler's notes about itself and of marks without a process; nothing where the
+    trace has no others.
+    """
+    own = {
+        number
+        for process in trace.processes
+        if process.aside
+        for number in process.lanes
+        if trace.lanes[number].role is LaneRole.PROFILER or not trace.lanes[number].slices
+    }
+    return frozenset(own) if len(own) < len(trace.lanes) else frozenset()
 
 
 def _is_quiet(trace: Trace, lane: Lane, limit: int) -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 
 from tracelane.core.base.arrays import F64, I64
 from tracelane.core.base.clock import Clocks
+from tracelane.core.base.kineto import STEP
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.short_names import short_name
 from tracelane.core.base.slice_kinds import SliceKind, slice_kind
@@ -26,7 +27,7 @@ from ..session import Selectable, Viewport
 from ..things import thing_by_id
 from .argument_colours import BY_ARGUMENT, ArgumentColours
 from .drawn_rows import BusyRow, DrawnRow, InstantRow, SampleRow, SliceRow
-from .palette import key_of, key_of_name
+from .palette import key_of
 from .presets import device_lanes
 from .runs import (
     BRACKET,
@@ -219,7 +220,7 @@ class RowReader:
         return (
             self._instants(row, edges, colour_by)
             if row.kind is RowKind.INSTANTS
-            else self._samples(lane, row, edges)
+            else self._samples(row, edges)
         )
 
     # -- slices ---------------------------------------------------------------------------------------------
@@ -348,7 +349,9 @@ class RowReader:
         )
         if len(self._names) >= KEPT_NAMES:
             self._names.clear()
-        kind = slice_kind(of_slice)
+        kind = (
+            SliceKind.ANNOTATION if raw.startswith(STEP) else slice_kind(of_slice)
+        )  # steps were operators once
         bits = {SliceKind.ANNOTATION: BRACKET, SliceKind.WAIT: HATCH}.get(kind, 0)
         looked_up = key, label, bits
         self._names[source, name, category, cname, colour_by, is_work] = looked_up
@@ -365,18 +368,18 @@ class RowReader:
             marks.append(InstantCell(cell, looked_up[0], count, first))
         return InstantRow(tuple(marks))
 
-    def _samples(self, lane: Lane, row: Row, edges: LaneEdges) -> SampleRow:
+    def _samples(self, row: Row, edges: LaneEdges) -> SampleRow:
         cells = self.trace.sample_cells(row, edges.array)
         values = self._ranges.get((row.source, row.number))
         if values is None:
             values = self._ranges[row.source, row.number] = self.trace.series_range(row)
         series = safe(row.series)
-        key, last = key_of_name(lane.name or series), tuple(cells.last.tolist())
+        last = tuple(cells.last.tolist())
         if values.extent is None:  # a value that never varies is a thin line
             flat = [(-1, -1) if value != value else (0, 0) for value in cells.high.tolist()]
-            return SampleRow(tuple(flat), last, series, "quiet")
+            return SampleRow(tuple(flat), last, series)
         levels = levels_of(cells.low.tolist(), cells.high.tolist(), values.least, values.most)
-        return SampleRow(tuple(levels), last, series, key, values.extent)
+        return SampleRow(tuple(levels), last, series, values.extent)
 
     # -- folded lines ---------------------------------------------------------------------------------------
 

@@ -319,32 +319,15 @@ def mark_segments(
     return segments
 
 
-def band_segments(
-    levels: Sequence[tuple[int, int]], key: str, palette: Palette, glyphs: Glyphs
-) -> list[Segment]:
-    """Return the segments of a counter row from (low, high) levels in eighths, (-1, -1) where nothing holds.
-
-    A steady cell is drawn in the full colour up to its value; a cell in which the value varied shows the part
-    below its least value in full and the band up to the greatest paler, as far as one glyph can say it.
+def counter_segments(levels: Sequence[tuple[int, int]], palette: Palette, glyphs: Glyphs) -> list[Segment]:
+    """Return the segments of a counter from (low, high) levels in eighths, as high as its greatest value in
+    each cell; (-1, -1) where nothing holds.
     """
+    style = palette.style("counter", Look.FAINT)
     segments: list[Segment] = []
-    if not palette.shaded:
-        key = "counter"  # full hues would be the loudest thing on the screen
-    steady, pale, both = (
-        palette.style(key, Look.FAINT),
-        palette.style(key, Look.DIM),
-        palette.style(key, Look.BAND),
-    )
-    for (low, high), cells in groupby(levels):
-        count = sum(1 for _ in cells)
-        if high < 0:
-            segments.append(Segment(" " * count, palette.blank))
-        elif low == high or not palette.coloured:
-            segments.append(Segment(glyphs.bars[max(1, high)] * count, steady))
-        elif high == 8 and palette.shaded:
-            segments.append(Segment(glyphs.bars[low] * count, both))
-        else:
-            segments.append(Segment(glyphs.bars[max(1, high)] * count, pale))
+    for high, cells in groupby(high for _, high in levels):
+        text = " " if high < 0 else glyphs.bars[max(1, high)]
+        segments.append(Segment(text * sum(1 for _ in cells), palette.blank if high < 0 else style))
     return segments
 
 

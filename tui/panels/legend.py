@@ -52,8 +52,20 @@ def legend_text(trace: Trace, palette: Palette, glyphs: Glyphs, width: int) -> T
         ((f" {glyphs.pinned} ", palette.title), "pinned"),
         ((f" {glyphs.slowest} ", palette.accent), "the slowest rank: the others wait for it"),
         (
-            (f" {glyphs.bars[2]}{glyphs.bars[5]}{glyphs.bars[8]}"[:3], palette.style("counter", Look.FAINT)),
-            "a counter, or how busy a folded line is",
+            (f" {glyphs.bars[2]}{glyphs.bars[5]}", palette.style("counter", Look.FAINT)),
+            "a counter, between its least and greatest value",
+        ),
+        (
+            (f" {glyphs.bars[3]}{glyphs.bars[6]}", palette.style("kernel", Look.FAINT)),
+            "how busy a folded line is, in the colour of what takes longest",
+        ),
+        (
+            (f"{glyphs.shades[1] * 3}", palette.style("collective", Look.FAINT)),
+            "waits: a collective for a peer, a stream for another",
+        ),
+        (
+            ("[x]", palette.style("annotation", Look.BRACKET)),
+            "an annotation: what lies below belongs to it",
         ),
     ]
     meanings = [Text.assemble(mark, " ", meaning, no_wrap=True, end="") for mark, meaning in marks]
