@@ -20,12 +20,13 @@ from ..tables.slice_table import SOURCE_BITS
 from ..tables.table import Table
 from ..trace import Trace
 from .engines import EngineName, TimeLimit, answer_of, has_duckdb
+from .schema import OP_VIEW
 from .tokens import query_words
 from .views import QueryTables
 
 EngineChoice: TypeAlias = Literal["auto", "duckdb", "sqlite"]
 UNITS: dict[str, Unit] = {
-    **dict.fromkeys(("ts", "dur", "self", "delay"), "ns"),
+    **dict.fromkeys(("ts", "dur", "self", "delay", *OP_VIEW), "ns"),
     **dict.fromkeys(("id", "source", "target", "kernel", "rank"), "id"),
 }
 """Units of columns that keep the names that they have in the views."""

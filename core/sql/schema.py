@@ -56,10 +56,11 @@ KERNEL_VIEW = {
     "module": "pm.text",
     "annotation": "pa.text",
 }
+OP_VIEW = {key: f"b.{key}" for key in ("device_self_ns", "device_total_ns", "device_busy_ns")}
 LAUNCH_VIEW = {"kernel": "CAST(b.kernel AS BIGINT) + {base}", "delay": "b.delay", "via": "v.text"}
 VIEWS: Mapping[str, tuple[str, ...]] = {
     "slices": tuple(SLICE_VIEW),
-    "ops": tuple(SLICE_VIEW),
+    "ops": (*SLICE_VIEW, *OP_VIEW),
     "kernels": (*SLICE_VIEW, *KERNEL_VIEW),
     "launches": (*SLICE_VIEW, *LAUNCH_VIEW),
     "flows": ("category", "source", "target"),

@@ -33,13 +33,15 @@ from ..tables.frame import Frame
 from ..tables.frame_columns import MODULE, work_of
 from ..tables.groups import concatenated
 from ..tables.kinds import KERNEL_TYPES
+from ..tables.op_sums import LinkedWork, work_in
 from ..tables.scope import Scope
 from ..tables.slice_table import SOURCE_BITS
+from ..tables.slices import nearest_around
 from ..tables.step_spans import StepSpans, step_spans
 from ..tables.untrusted import untrusted
 from ..trace import Trace
 from .arguments import scanned_argument
-from .schema import JOINS, KERNEL_VIEW, LAUNCH_VIEW, SLICE_VIEW, USES, VIEWS
+from .schema import JOINS, KERNEL_VIEW, LAUNCH_VIEW, OP_VIEW, SLICE_VIEW, USES, VIEWS
 from .tokens import QueryWords, argument_table, quoted_name, value_table
 
 ArrayTable: TypeAlias = Mapping[str, AnyArray]
@@ -157,7 +159,7 @@ class QueryTables:
         return expression.format(base=source << SOURCE_BITS, rank=number)
 
     def _nothing(self, view: str, columns: Sequence[str]) -> str:
-        numbers = {"id", "ts", "dur", "self", "depth", "rank", "op_id", "kernel", "delay"}
+        numbers = {"id", "ts", "dur", "self", "depth", "rank", "op_id", "kernel", "delay", *OP_VIEW}
         kinds = [
             f"CAST(NULL AS {'BIGINT' if key in numbers else 'VARCHAR'}) AS {quoted_name(key)}"
             for key in columns
@@ -266,8 +268,20 @@ class QueryTables:
             is_op = np.array([category in OPS for category in index.categories], np.bool_)
             positions = np.flatnonzero(is_op[index.column("slices.category")])
             if len(positions):
-                self.tables[f"ops_{source}"] = self._slice_arrays(source, columns, positions)
-        return self._slice_view("ops", {})
+                arrays = self._slice_arrays(source, columns, positions)
+                self.tables[f"ops_{source}"] = {**arrays, **self._device_times(source, columns, positions)}
+        return self._slice_view("ops", OP_VIEW)
+
+    def _device_times(self, source: int, columns: Sequence[str], ops: I64) -> ArrayTable:
+        """Return the ns of device work that each op launched alone and with its children, and their union."""
+        if not set(columns) & set(OP_VIEW):
+            return {}
+        work, around = work_in(self._scope, source, ops)
+        above = nearest_around(self.trace.indexes[source], ops, ops)
+        parent = np.where(above == NONE, -1, np.searchsorted(ops, above))
+        linked = LinkedWork(work, np.where(around < 0, -1, np.searchsorted(ops, around)), parent)
+        busy = linked.busy_ns(np.arange(len(ops)), len(ops)) if "device_busy_ns" in columns else linked.own_ns
+        return dict(zip(OP_VIEW, (linked.own_ns, linked.total_ns, busy)))
 
     def _kernels(self) -> str:
         columns = self._needed("kernels")

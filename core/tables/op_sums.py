@@ -6,7 +6,7 @@ instants.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +17,12 @@ from ..index.flex import flex_work, is_flex
 from ..index.format import NONE
 from ..index.store import Index
 from ..query.launches import Launches
-from .groups import category_mask
+from .frame import Frame
+from .frame_columns import NEVER, work_of
+from .groups import Groups, category_mask, concatenated
 from .op_events import ANNOTATION, I32, OpEvents, climbed, joined, promoted_of
+from .scope import NO_WORK, Scope
+from .slices import nearest_around
 
 MEMORY = "[memory]"
 HOST_TYPES = (0, 2, 5)
@@ -26,6 +30,8 @@ DEVICE_TYPES = (1, 6)
 PRIVATE_TYPE = 20
 """c10 device types: CPU and its kin; CUDA and HIP; PrivateUse1, whose runtime's own records say 1 too."""
 ANYWHERE = (-(2**62), 2**62)
+PIECE = 1 << 16
+"""Pieces of device work whose time is counted for all ops around them at once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,6 +132,72 @@ def op_device_times(events: OpEvents, launches: Launches, work: I64) -> tuple[I6
         at = parent[at].astype(np.int64)
         at, ns = at[at >= 0], ns[at >= 0]
     return total, own
+
+
+def work_in(scope: Scope, source: int, members: I64) -> tuple[Frame, I64]:
+    """Return (the device work of a source that counts in a scope, the innermost of some slices, ascending, in
+    which each was launched, -1 for none). In a range that work counts which is launched in it, or, where its
+    launch is not known, begins in it; all counts whole.
+    """
+    work = work_of(replace(scope, source=source, range=None, where=None, lanes=None, work=None))
+    if scope.work is not None:
+        work = work[np.isin(work.position, scope.work.chosen.get(source, NO_WORK))]
+    elif scope.range is not None:
+        begins = scope.starts(source, np.where(work.launched < 0, work.position, work.launched))
+        work = work[(begins >= scope.range[0]) & (begins < scope.range[1])]
+    known, around = np.flatnonzero(work.launched >= 0), np.full(len(work), -1, np.int64)
+    nearest = nearest_around(scope.trace.indexes[source], work.launched[known], members, itself=True)
+    around[known] = np.where(nearest == NONE, -1, nearest)
+    return work, around
+
+
+@dataclass(frozen=True, eq=False)
+class LinkedWork:
+    """Device work, the node of a tree in which each piece was launched, the node above each; -1 for none."""
+
+    work: Frame
+    nodes: I64
+    parent: AnyArray
+
+    @property
+    def own_ns(self) -> I64:
+        """The ns of work launched right in each node."""
+        own = np.zeros(len(self.parent), np.int64)
+        add_at(own, self.nodes[self.nodes >= 0], self.work.full_ns[self.nodes >= 0])
+        return own
+
+    @property
+    def total_ns(self) -> I64:
+        """The ns of work launched in each node or a node below it."""
+        total, own = np.zeros(len(self.parent), np.int64), self.own_ns
+        at = np.flatnonzero(own)
+        ns = own[at]
+        while len(at):
+            add_at(total, at, ns)
+            at = self.parent[at].astype(np.int64)
+            at, ns = at[at >= 0], ns[at >= 0]
+        return total
+
+    def busy_ns(self, codes: I64, size: int) -> I64:
+        """Return how long work ran that was launched in the nodes of each code or below them, any of it."""
+        busy, reach = np.zeros(size, np.int64), np.full(size, NEVER)
+        starts = self.work.start
+        ends, order = starts + self.work.full_ns, np.argsort(starts, kind="stable")
+        order = order[self.nodes[order] >= 0]
+        for low in range(0, len(order), PIECE):
+            self.work.scope.check()
+            rows = order[low : low + PIECE]
+            nodes, parts = self.nodes[rows], []
+            while len(nodes):
+                parts.append((codes[nodes], rows))
+                nodes = self.parent[nodes].astype(np.int64)
+                rows, nodes = rows[nodes >= 0], nodes[nodes >= 0]
+            of, rows = (concatenated(column) for column in zip(*parts))
+            # All before `reach` is counted: what reaches farthest began before all that begins now.
+            begin = np.maximum(starts[rows], reach[of])
+            busy += Groups(of, size).covered(begin, np.maximum(ends[rows], begin))
+            np.maximum.at(reach, of, ends[rows])
+        return busy
 
 
 def ops_of(events: OpEvents, launches: Launches, work: I64) -> I64:

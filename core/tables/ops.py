@@ -24,9 +24,9 @@ from .cached import cached_table
 from .devices import device_word
 from .groups import category_mask
 from .metrics import Metric
-from .op_events import ANNOTATION, name_keys, op_events, positions_of, slice_lanes
+from .op_events import ANNOTATION, OP, name_keys, op_events, positions_of, slice_lanes
 from .op_groups import NO_GROUPING, Grouping, grouped, parse_grouping
-from .op_sums import ANYWHERE, MEMORY, memory_of, op_device_times, work_positions
+from .op_sums import ANYWHERE, MEMORY, LinkedWork, memory_of, op_device_times, work_in, work_positions
 from .schema import Column, TableSchema
 from .scope import Scope
 from .table import Table, Tables, Value, Values
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 
 SUMS = ("cpu_total_ns", "self_cpu_ns", "device_total_ns", "self_device_ns")
 MEMORY_SUMS = ("cpu_mem", "self_cpu_mem", "device_mem", "self_device_mem")
+LINKED = ("device_self_ns", "device_busy_ns")
+"""By the innermost operator around the launch, as in `kernels --by op`; PyTorch's go by External ids."""
+REST = ("outside_any_op_ns", "launch_not_in_file_ns")
 AVERAGES = {"cpu_avg_ns": "cpu_total_ns", "device_avg_ns": "device_total_ns"}
 
 NOTHING = np.empty(0, np.int64)
@@ -69,7 +72,7 @@ class _Row:
     first: tuple[int, int, int]  # start, -end, ordinal
     longest: tuple[int, int, int]  # ns, source, position
     calls: int
-    sums: list[int]  # as SUMS and MEMORY_SUMS
+    sums: list[int]  # as SUMS, MEMORY_SUMS and LINKED
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,10 +125,11 @@ def ops(scope: Scope, by: Grouping = NO_GROUPING) -> Table:
 def _counted(scope: Scope, by: Grouping) -> Table:
     rows: dict[_Key, _Row] = {}
     notes: list[str] = []
+    rest = np.zeros(len(REST), np.int64)
     for source in scope.sources:
-        _host_rows(scope, source, by, rows, notes)
+        rest += _host_rows(scope, source, by, rows, notes)
         _device_rows(scope, source, rows)
-    return _table(scope, by, rows, notes)
+    return _table(scope, by, rows, dict(zip(REST, rest.tolist())), notes)
 
 
 def sort_column(key: str) -> str:
@@ -135,7 +139,7 @@ def sort_column(key: str) -> str:
     column = key.removeprefix("-")
     column = DEVICE_SORT.sub(r"\1device", column)
     column = SORTS.get(column, column)
-    if column not in ("name", "calls", *SUMS, *MEMORY_SUMS, *AVERAGES):
+    if column not in ("name", "calls", *SUMS, *MEMORY_SUMS, *LINKED, *AVERAGES):
         raise UsageError(f"no sort key {key!r}; there are {', '.join(SORTS)}")
     return f"-{column}" if key.startswith("-") or column == "name" else column
 
@@ -146,7 +150,8 @@ def has_memory(trace: Trace, data: Mapping[str, Values]) -> bool:
     return bool(is_recorded) or any(np.any(data[key]) for key in MEMORY_SUMS)
 
 
-def _host_rows(scope: Scope, source: int, by: Grouping, rows: dict[_Key, _Row], notes: list[str]) -> None:
+def _host_rows(scope: Scope, source: int, by: Grouping, rows: dict[_Key, _Row], notes: list[str]) -> I64:
+    """Add the rows of the host; return the ns of the device work that belongs to none, as REST."""
     events = op_events(scope, source)
     index = events.index
     offsets = scope.lane_offsets(source)
@@ -169,7 +174,10 @@ def _host_rows(scope: Scope, source: int, by: Grouping, rows: dict[_Key, _Row], 
         )
     own = [_without_children(values, parent, alive) for values in (total, host_bytes, device_bytes)]
     scope.check()
-    sums = [total, own[0], device_total, device_self, host_bytes, own[1], device_bytes, own[2]]
+    work, around = work_in(scope, source, events.positions[events.kind == OP])
+    staying = np.append(np.where(alive, np.arange(len(events)), parent), -1)
+    linked = LinkedWork(work, staying[np.where(around < 0, -1, events.where[around])], parent)
+    sums = [total, own[0], device_total, device_self, host_bytes, own[1], device_bytes, own[2], linked.own_ns]
     annotation = events.kind == ANNOTATION
     extra, texts = grouped(events, by) if by.by else (np.zeros(len(events), np.int64), [""])
     keep = alive if scope.where is None else alive & scope.where(index, events.positions)
@@ -177,6 +185,7 @@ def _host_rows(scope: Scope, source: int, by: Grouping, rows: dict[_Key, _Row], 
     # What is left out is summed too, as one more code: cheaper than copying all columns without it.
     left_out = 2 * len(events.names) * len(texts)
     code[~keep] = left_out
+    busy = linked.busy_ns(code, left_out + 1)
     summed = _summed(
         source, events.positions, index.column("slices.ordinal"), code, _Times(start, end, total),
         [values if values.any() else NOTHING for values in sums],
@@ -184,6 +193,7 @@ def _host_rows(scope: Scope, source: int, by: Grouping, rows: dict[_Key, _Row], 
     for number, row in summed:
         if number == left_out:
             continue
+        row.sums.append(int(busy[number]))
         name, text = events.names[number // 2 % len(events.names)], texts[number // 2 // len(events.names)]
         _add(rows, (name, bool(number % 2), False, text), row)
     outside = np.flatnonzero(memory.outside(events.start, events.end))
@@ -191,7 +201,14 @@ def _host_rows(scope: Scope, source: int, by: Grouping, rows: dict[_Key, _Row], 
         first = int(memory.times[outside[0]]) + shift
         inside = [sum_of(memory.host[outside])] * 2 + [sum_of(memory.device[outside])] * 2
         key = (MEMORY, False, False, "[]" if by.by == "shape" else "")
-        _add(rows, key, _Row((first, -first, 0), (-1, source, NO_SLICE), len(outside), [0, 0, 0, 0, *inside]))
+        _add(
+            rows,
+            key,
+            _Row((first, -first, 0), (-1, source, NO_SLICE), len(outside), [0, 0, 0, 0, *inside, 0, 0]),
+        )
+    is_known = work.launched >= 0
+    rest = (around < 0) & is_known, ~is_known
+    return np.array([sum_of(work.full_ns[rows]) for rows in rest], np.int64)
 
 
 def _device_rows(scope: Scope, source: int, rows: dict[_Key, _Row]) -> None:
@@ -207,7 +224,7 @@ def _device_rows(scope: Scope, source: int, rows: dict[_Key, _Row]) -> None:
     start = index.column("slices.start")[positions].astype(np.int64) + offset
     end = start + index.duration(positions)
     total = np.where(scope.is_whole(source, positions), end - start, _cut(scope, end) - _cut(scope, start))
-    sums = [NOTHING, NOTHING, total, total, NOTHING, NOTHING, NOTHING, NOTHING]
+    sums = [NOTHING, NOTHING, total, total, *[NOTHING] * 6]
     ordinal = index.column("slices.ordinal")
     code = key.astype(np.int64) * 2 + annotation
     for number, row in _summed(source, positions, ordinal, code, _Times(start, end, total), sums):
@@ -319,10 +336,14 @@ def _columns(device: str, has_device_memory: bool) -> list[Column]:
         Column("on_device", f"On {device}"),
         Column("cpu_avg_ns", "CPU time avg", "ns", statistic=True, detail=True),
         Column("device_avg_ns", f"{device} time avg", "ns", statistic=True, detail=True),
+        Column("device_self_ns", f"{device} launched by it alone", "ns", detail=True),
+        Column("device_busy_ns", f"{device} busy with it", "ns", detail=True),
     ]
 
 
-def _table(scope: Scope, by: Grouping, rows: dict[_Key, _Row], notes: list[str]) -> Table:
+def _table(
+    scope: Scope, by: Grouping, rows: dict[_Key, _Row], rest: Mapping[str, int], notes: list[str]
+) -> Table:
     """Return the rows by first appearance, with the columns that the trace has something for."""
     keys = sorted(rows, key=lambda key: rows[key].first)
     chosen = [rows[key] for key in keys]
@@ -333,7 +354,7 @@ def _table(scope: Scope, by: Grouping, rows: dict[_Key, _Row], notes: list[str])
         "name": [key[0] for key in keys],
         "calls": np.array([row.calls for row in chosen], np.int64),
     }
-    for at, name in enumerate((*SUMS, *MEMORY_SUMS)):
+    for at, name in enumerate((*SUMS, *MEMORY_SUMS, *LINKED)):
         data[name] = np.array([row.sums[at] for row in chosen], np.int64)
     device_memory = bool(np.any(data["device_mem"]) or np.any(data["self_device_mem"]))
     for average, total in AVERAGES.items():
@@ -352,6 +373,8 @@ def _table(scope: Scope, by: Grouping, rows: dict[_Key, _Row], notes: list[str])
     totals: dict[str, Value] = {
         "self_cpu_total_ns": sum_of(np.asarray(data["self_cpu_ns"])),
         "self_device_total_ns": sum_of(device[on_device & ~annotation]),
+        "linked_device_total_ns": sum_of(np.asarray(data["device_self_ns"])),
+        **rest,
         "device": word,
         "profile_memory": int(has_memory(scope.trace, data)),
     }

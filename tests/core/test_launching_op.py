@@ -15,6 +15,7 @@ from tracelane.core.index.format import NONE
 from tracelane.core.sql.query import run_query
 from tracelane.core.tables.frame_columns import work_of
 from tracelane.core.tables.kernels import kernels
+from tracelane.core.tables.ops import REST, ops
 from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import Trace, open_trace, trace_of
 
@@ -59,6 +60,40 @@ def test_the_innermost_counts(tmp_path: Path) -> None:
         ]
 
 
+def test_device_time_of_an_op(tmp_path: Path) -> None:
+    """Of work that it launched itself, of that below it too, and how long any of that ran; and in a range."""
+    launch = {"cat": "cuda_runtime", "name": "cudaLaunchKernel"}
+    events = [
+        complete(0, 40, "outer"),
+        complete(1, 2, **launch, args={"correlation": 1}),
+        complete(5, 10, "inner"),
+        complete(6, 2, **launch, args={"correlation": 2}),
+        complete(50, 40, "outer"),
+        complete(51, 2, **launch, args={"correlation": 3}),
+        complete(95, 2, **launch, args={"correlation": 4}),
+        complete(20, 10, "k", "kernel", pid=0, tid=7, args={"correlation": 1}),
+        complete(25, 20, "k", "kernel", pid=0, tid=8, args={"correlation": 2}),
+        complete(60, 10, "k", "kernel", pid=0, tid=7, args={"correlation": 3}),
+        complete(97, 5, "k", "kernel", pid=0, tid=7, args={"correlation": 4}),
+        complete(103, 7, "k", "kernel", pid=0, tid=7, args={"correlation": 5}),
+    ]
+    trace = trace_of("t.json", index_of(events, tmp_path))
+    keys = ("device_self_ns", "device_total_ns", "device_busy_ns")
+    table = ops(Scope(trace))
+    rows = {row["name"]: tuple(row[key] // 1000 for key in keys) for row in table.rows()}
+    assert (rows["outer"], rows["inner"], rows["k"]) == ((20, 40, 35), (20, 20, 20), (0, 52, 0))
+    assert [table.totals[key] for key in REST] == [5_000, 7_000]
+    with run_query(trace, f"select name, {', '.join(keys)} from ops order by ts", "sqlite") as answer:
+        assert [(name, *(ns // 1000 for ns in times)) for name, *times in answer.rows] == [
+            ("outer", 10, 30, 25),
+            ("inner", 20, 20, 20),
+            ("outer", 10, 10, 10),
+        ]
+    later = ops(Scope(trace, (50_000, 110_000)))
+    assert dict(zip(later["name"], later["device_self_ns"].tolist()))["outer"] == 10_000
+    assert [later.totals[key] for key in REST] == [5_000, 7_000]
+
+
 @needs_corpus
 @pytest.mark.parametrize("path", TRACES)
 def test_no_work_is_lost(path: str, corpus_cache: Path) -> None:
@@ -87,6 +122,14 @@ def test_no_work_is_lost(path: str, corpus_cache: Path) -> None:
             times[op or ""] += ns
     named = {name: ns for name, ns in by(trace, "op").items() if not name.startswith("launch")}
     assert {name: ns for name, ns in times.items() if name} == named
+    table = ops(Scope(trace, clocks=trace.clocks))
+    linked = int(table.numbers("device_self_ns").sum())
+    assert linked + sum(table.totals[key] for key in REST) == int(work.dur.sum())
+    assert (table.numbers("device_busy_ns") >= 0).all()
+    query = "select sum(device_self_ns), min(device_total_ns - device_self_ns) from ops"
+    with run_query(trace, query, "sqlite") as answer:
+        own, rest = next(answer.rows)
+        assert (own or 0, (rest or 0) >= 0) == (sum(named.values()), True)
 
 
 @needs_corpus
