@@ -89,6 +89,7 @@ def test_every_recipe_is_followed_here() -> None:
         "Add an analysis",
         "Add a finding",
         "Add a log format or a column of a log",
+        "Add a form of tables",
         "Add a viewer command",
         "Add a dialect",
     }
@@ -128,6 +129,22 @@ def test_a_log_format(follow: Callable[[str], Run], tmp_path: Path) -> None:
     read = "import sys; from tracelane.core.logs.log import open_log; log = open_log(sys.argv[1])"
     printed = run("-c", f"{read}; print(log.tool, [(c.kind.value, c.watts) for c in log.columns])", str(log))
     assert printed.strip() == "npu-smi [('power', 1.0)]"
+
+
+@pytest.mark.slow
+def test_a_form(follow: Callable[[str], Run], tmp_path: Path) -> None:
+    """Every command has the form: those of analyses, with one of their own, and those that are none."""
+    run = follow("Add a form of tables")
+    path = str(small_file(tmp_path))
+    for arguments, first in (
+        (("kernels",), "kernels:"),
+        (("tree",), "tree:"),
+        (("slices",), "slices:"),
+        (("chain", "--name", "aten::linear"), "links:"),
+        (("check", "--min", "kernels.calls=1"), "limits:"),
+    ):
+        lines = run("-m", "tracelane", arguments[0], path, *arguments[1:], "--format", "yaml").splitlines()
+        assert lines[0] == first and lines[1].startswith('- {"')
 
 
 @pytest.mark.slow

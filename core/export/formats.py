@@ -14,6 +14,7 @@ from ..tables.cell_text import text_in_unit as text_in_unit
 from ..tables.frames import html_table
 from ..tables.schema import Column, Unit
 from ..tables.table import Table, Tables
+from .forms import Listing
 
 SCHEMA = 2
 HTML_HEAD = """<!DOCTYPE html>
@@ -108,16 +109,33 @@ def as_markdown(table: Table, order: I64 | None = None, limit: int | None = None
     return "\n".join(lines) + "\n"
 
 
-def html_pieces(
-    title: str, tables: Iterable[Table], order: I64 | None = None, limit: int | None = None
-) -> Iterator[str]:
-    """Yield an HTML page of the tables that people read; order and limit are for the first one."""
-    yield HTML_HEAD.format(title=escape(safe(title)))
-    first, *others = (table for table in tables if table.is_drawn)
-    yield html_table(first, limit, order) + "\n"
+def json_form(listing: Listing) -> Iterator[str]:
+    """Yield the JSON of a command."""
+    yield as_json(listing.tables, listing.command, listing.order, listing.limit)
+
+
+def csv_form(listing: Listing) -> Iterator[str]:
+    """Yield the first table as CSV, which has no place for notes: they are said."""
+    yield as_csv(listing.tables.main, listing.order, listing.limit)
+    for note in listing.notes:
+        listing.say(safe(note))
+
+
+def markdown_form(listing: Listing) -> Iterator[str]:
+    """Yield the tables that people read, one below the other."""
+    first, *others = listing.drawn
+    yield as_markdown(first, listing.order, listing.limit)
     for table in others:
-        if len(table):
-            yield html_table(table, None) + "\n"
+        yield "\n" + as_markdown(table)
+
+
+def html_form(listing: Listing) -> Iterator[str]:
+    """Yield a page of the tables that people read; nothing in it is loaded from elsewhere."""
+    yield HTML_HEAD.format(title=escape(safe(f"{listing.command}: {listing.tables.scope}")))
+    first, *others = listing.drawn
+    yield html_table(first, listing.limit, listing.order) + "\n"
+    for table in others:
+        yield html_table(table, None) + "\n"
     yield "</body></html>\n"
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeAlias, overload
 
 import numpy as np
@@ -326,9 +326,10 @@ class Tables:
     _cache: dict[str, Table] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
-    def of(cls, table: Table) -> Tables:
-        """Return a table alone."""
-        return cls(table.scope, table.origin_ns, {table.name: lambda: table})
+    def of(cls, *tables: Table) -> Tables:
+        """Return tables that are there, one or more, with the scope of the first."""
+        makers = {table.name: partial(_itself, table) for table in tables}
+        return cls(tables[0].scope, tables[0].origin_ns, makers)
 
     def __repr__(self) -> str:
         """Return the scope and the names of the tables."""
@@ -367,6 +368,10 @@ class Tables:
     def totals(self) -> Mapping[str, Any]:
         """What is true of all rows together."""
         return self[self.totals_of or self.names[0]].totals
+
+
+def _itself(table: Table) -> Table:
+    return table
 
 
 def row_of_object(columns: Sequence[Column], item: object, **others: Any) -> dict[str, Any]:

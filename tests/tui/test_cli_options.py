@@ -11,7 +11,11 @@ import click
 import pytest
 
 from tests.tui.small_file import events
+from tracelane.core.base.errors import UsageError
+from tracelane.core.export.forms import Listing, emit
 from tracelane.core.export.report import ALL_SLICES
+from tracelane.core.tables.schema import Column, TableSchema
+from tracelane.core.tables.table import Table, Tables
 from tracelane.tui.cli.main import command_names, main, tracelane
 
 COMMANDS = {
@@ -190,6 +194,25 @@ def test_tables_in_all_forms(command: str, path: Path, capsys: pytest.CaptureFix
         if form == "csv":
             lines = list(csv.reader(text.splitlines()))
             assert len(lines) > 1 and {len(line) for line in lines} == {len(lines[0])}
+
+
+@pytest.mark.parametrize("command", commands())
+def test_an_unknown_form_is_an_error(command: str, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is no form is refused by every command that has forms, in a line that names them."""
+    if command in NO_TABLE:
+        return
+    more = ["a", "b"] if command == "diff" else [str(path)] if command != "cache list" else []
+    assert main([*command.split(), *more, *FORMS.get(command, ()), "--format", "yaml"]) == 64
+    assert "'yaml' is not one of 'text', 'json', 'csv', 'md', 'html'" in capsys.readouterr().err
+
+
+def test_emit_refuses_what_is_no_form() -> None:
+    """A form that is neither a command's own nor one of all is an error, never another form."""
+    table = Table.from_rows(TableSchema("t", "T", (Column("a", "a", "text"),)), "all", [{"a": "x"}])
+    listing = Listing("t", Tables.of(table))
+    assert "".join(emit(listing, "yaml", {"yaml": lambda _: ["own"]})) == "own"
+    with pytest.raises(UsageError, match="no form 'yaml'; there are json, csv, md, html, folded"):
+        emit(listing, "yaml", {"folded": lambda _: []})
 
 
 def test_chains_of_a_part(path: Path, capsys: pytest.CaptureFixture[str]) -> None:

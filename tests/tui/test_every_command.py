@@ -14,7 +14,7 @@ from tests.tui.cli_commands import BUG, CODES, commands
 from tests.tui.small_file import small_file
 from tracelane.core.sql.engines import has_duckdb
 from tracelane.core.sql.schema import VIEWS
-from tracelane.tui.cli.export import KINDS
+from tracelane.tui.cli.export import WRITERS
 from tracelane.tui.cli.main import main
 
 TRACE, OUT, SUMMARY = "{trace}", "{out}", "{summary}"
@@ -56,7 +56,7 @@ VALUES_OF = {
     "kernels": {"--group-by": ("arg:stream",)},
 }
 FURTHER = {
-    "export": [[TRACE, f"--out={OUT}{kind}"] for kind in KINDS],
+    "export": [[TRACE, f"--out={OUT}{kind}"] for kind in WRITERS],
     "index": [[TRACE, "--force", "--decoder=python"], [TRACE, "--force"]],
     "report": [[TRACE, f"--out={OUT}{kind}"] for kind in (".md", ".html")],
     "sql": [

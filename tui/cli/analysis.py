@@ -1,30 +1,29 @@
-"""The commands of the registry's analyses: options, opening, the order of rows, printing in five forms."""
+"""The commands of the registry's analyses: options, opening, the order of rows, printing in every form."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from tracelane.core.base.errors import UsageError
-from tracelane.core.base.output import print_paged, print_pieces, print_text
 from tracelane.core.base.safe_text import safe
+from tracelane.core.export.forms import Listing, Writer
 from tracelane.core.tables.analysis import Analysis, Option, loaded
 from tracelane.core.tables.registry import BY_NAME
 from tracelane.core.tables.selection import Selection
 
-from .forms import column_key
+from .forms import Printout, column_key, print_output
 from .opened import TraceOptions, with_options
-from .options import JSON, OUT, SORT, format_option
+from .options import SORT, form_options
 from .scoped import table_style, terminal_width
 from .values import BoundedNumber, Duration, WholeNumber
 
 if TYPE_CHECKING:
     from tracelane.core.base.arrays import I64
     from tracelane.core.tables.table import Table, Tables
-    from tracelane.tui.text.table import TableStyle
 
 TIME_UNITS: Mapping[str, int] = {"µs": 1000, "ms": 1_000_000, "s": 10**9}
 """Units in which options count times, in ns."""
@@ -37,19 +36,6 @@ class Request(TraceOptions):
     sort: str | None
     limit: int | None
     form: str
-    as_json: bool
-
-
-@dataclass(frozen=True, eq=False)
-class Printout:
-    """Tables in the order and to the length that was asked for, and how text and tables are drawn."""
-
-    tables: Tables
-    order: I64 | None
-    limit: int | None
-    width: int
-    style: TableStyle
-    sort: str = ""
 
 
 def named_command(name: str) -> click.Command:
@@ -82,8 +68,8 @@ def analysis_command(row: Analysis) -> click.Command:
     limit = click.option(
         "--limit", type=WholeNumber(1), help=f"The number of rows; a printed table has {row.rows}."
     )
-    form = format_option(*(name for name, _ in row.formats))
-    wrapped = with_options(command, Request, "request", (OUT, JSON, form, limit, SORT))
+    forms = form_options(*(name for name, _ in row.formats))
+    wrapped = with_options(command, Request, "request", (forms, limit, SORT))
     for option in reversed(row.options):
         wrapped = _option(option)(wrapped)
     return click.command(row.name, help=row.help)(wrapped)
@@ -132,33 +118,32 @@ def _check(row: Analysis, request: Request, options: dict[str, Any]) -> None:
 
 
 def _print(row: Analysis, tables: Tables, request: Request) -> None:
-    from tracelane.core.export import formats
-
-    form = "json" if request.as_json else request.form
+    form = request.form
     key = _sort_key(row, tables.main, request.sort, form in ("text", "md", "html"))
     order = _order(tables.main, key)
-    further = dict(row.formats)
-    if form in further:
-        print_pieces(loaded(further[form])(tables))
-    elif form == "json":
-        limit = None if row.limits == "lists" else request.limit
-        print_text(formats.as_json(tables, row.name, order, limit), end="")
-    elif form == "csv":
-        print_text(formats.as_csv(tables.main, order, request.limit), end="")
-        for note in tables.notes:
-            print_text(safe(note), error=True)  # CSV has no place for it
-    elif form == "html":
-        print_pieces(formats.html_pieces(f"{row.name}: {tables.scope}", tables, order, request.limit))
-    elif form == "md":
-        write = MARKDOWN.get(row.name, _markdown)
-        print_text(write(Printout(tables, order, request.limit, 0, table_style())), end="")
-    else:
-        style = table_style()
-        printed = Printout(
-            tables, order, request.limit or row.rows, terminal_width(), style, key.removeprefix("-")
-        )
-        own_text = TEXTS[row.name](replace(printed, style=style.plain)) if row.name in TEXTS else ""
-        print_paged(own_text or _text(row, printed), style.is_coloured and not own_text)
+    limit = None if row.limits == "lists" and form == "json" else request.limit
+    own: dict[str, Writer] = {name: _of_tables(tables, path) for name, path in row.formats}
+    own |= {"md": markdown} if (markdown := MARKDOWN.get(row.name)) else {}
+    first = next(table for table in tables if table.is_drawn)
+    panels = [panel for panel in row.panels if panel.table == first.name] or row.panels
+    empty = panels[0].empty if panels else "nothing in it"
+    printout = Printout(
+        row.name,
+        tables,
+        order,
+        limit,
+        rows=row.rows,
+        other_rows=row.others,
+        sort=key.removeprefix("-"),
+        empty=empty,
+    )
+    if form == "text" and row.name in TEXTS and (text := TEXTS[row.name](printout)):
+        own["text"] = lambda _: [text]
+    print_output(printout, form, own)
+
+
+def _of_tables(tables: Tables, path: str) -> Writer:
+    return lambda _: loaded(path)(tables)
 
 
 def _sort_key(row: Analysis, table: Table, sort: str | None, for_people: bool) -> str:
@@ -181,28 +166,6 @@ def _order(table: Table, key: str) -> I64 | None:
         raise UsageError(f"--sort: {error.args[0]}") from None
 
 
-def _text(row: Analysis, printed: Printout) -> str:
-    from tracelane.tui.text.table import table_text
-
-    first, *others = (table for table in printed.tables if table.is_drawn)
-    own = [panel for panel in row.panels if panel.table == first.name] or row.panels
-    empty = own[0].empty if own else "nothing in it"
-    texts = [table_text(first, printed.style, printed.order, printed.limit, sort=printed.sort, empty=empty)]
-    for table in others:
-        if len(table):
-            texts.append(table_text(table, printed.style, limit=row.others))
-    return "\n\n".join(texts)
-
-
-def _markdown(printed: Printout) -> str:
-    from tracelane.core.export.formats import as_markdown
-
-    first, *others = (table for table in printed.tables if table.is_drawn)
-    texts = [as_markdown(first, printed.order, printed.limit)]
-    texts += [as_markdown(table) for table in others if len(table)]
-    return "\n".join(texts)
-
-
 def _ops_text(printed: Printout) -> str:
     from tracelane.tui.text.ops_table import ops_text
 
@@ -210,8 +173,8 @@ def _ops_text(printed: Printout) -> str:
     if table.within:
         return ""
     heading, notes = safe(f"{table.title}: {table.scope}"), [safe(note) for note in table.notes]
-    text = ops_text(table, printed.order, printed.limit).rstrip("\n")
-    if max(map(len, text.splitlines())) > printed.style.width:
+    text = ops_text(table, printed.order, printed.most).rstrip("\n")
+    if max(map(len, text.splitlines())) > table_style().width:
         return ""  # narrower than PyTorch's table
     return "\n".join([heading, text, *notes])
 
@@ -221,11 +184,11 @@ def _steps_text(printed: Printout) -> str:
     from tracelane.tui.text.table import table_text
 
     table = printed.tables.main
-    text = table_text(table, printed.style, printed.order, printed.limit, sort=printed.sort)
+    text = table_text(table, table_style().plain, printed.order, printed.most, sort=printed.sort)
     if "steady_ns" in table.totals:
         first, steady = (format_ns(table.totals[key]) for key in ("first_ns", "steady_ns"))
         text += f"\nfirst step {first}, those after it {steady} (median)"
-    others = [table_text(other, printed.style) for other in printed.tables if other is not table]
+    others = [table_text(other, table_style().plain) for other in printed.tables if other is not table]
     return "\n\n".join([text, *others])
 
 
@@ -233,20 +196,20 @@ def _findings_text(printed: Printout) -> str:
     from tracelane.core.tables.findings.forms import findings_from
     from tracelane.tui.text.findings import findings_text
 
-    findings = findings_from(printed.tables, printed.order, printed.limit)
-    return findings_text(findings, printed.width, printed.tables.origin_ns)
+    findings = findings_from(printed.tables, printed.order, printed.most)
+    return findings_text(findings, terminal_width(), printed.tables.origin_ns)
 
 
-def _findings_markdown(printed: Printout) -> str:
+def _findings_markdown(listing: Listing) -> list[str]:
     from tracelane.core.tables.findings.forms import findings_from, findings_markdown
 
-    return findings_markdown(findings_from(printed.tables, printed.order, printed.limit))
+    return [findings_markdown(findings_from(listing.tables, listing.order, listing.limit))]
 
 
 def _doctor_text(printed: Printout) -> str:
     from tracelane.tui.text.doctor import doctor_text
 
-    return doctor_text(printed.tables, printed.width, printed.order, printed.limit)
+    return doctor_text(printed.tables, terminal_width(), printed.order, printed.most)
 
 
 def _summary_text(printed: Printout) -> str:
@@ -257,10 +220,10 @@ def _summary_text(printed: Printout) -> str:
     metrics, *others = (table for table in printed.tables if table.is_drawn)
     width = max(map(len, metrics.texts("name")), default=0)
     lines = [safe(f"{metrics.title}: {metrics.scope}")]
-    for row in metrics.rows(printed.order, printed.limit):
+    for row in metrics.rows(printed.order, printed.most):
         value = text_in_unit(Column("value", "value", row["unit"]), row["value"])
         lines.append(f"{row['name']:{width}}  {value}")
-    return "\n\n".join(["\n".join(lines), *(table_text(table, printed.style) for table in others)])
+    return "\n\n".join(["\n".join(lines), *(table_text(table, table_style().plain) for table in others)])
 
 
 def _tree_text(printed: Printout) -> str:
@@ -270,8 +233,8 @@ def _tree_text(printed: Printout) -> str:
 
     if printed.order is not None:
         return ""
-    table = largest_rows(printed.tables.main, printed.limit or len(printed.tables.main))
-    return table_text(indented(table), printed.style)
+    table = largest_rows(printed.tables.main, printed.most or len(printed.tables.main))
+    return table_text(indented(table), table_style().plain)
 
 
 TEXTS: Mapping[str, Callable[[Printout], str]] = {
@@ -283,4 +246,4 @@ TEXTS: Mapping[str, Callable[[Printout], str]] = {
     "tree": _tree_text,
 }
 """Analyses whose text is no plain table; "" where it is one after all."""
-MARKDOWN: Mapping[str, Callable[[Printout], str]] = {"findings": _findings_markdown}
+MARKDOWN: Mapping[str, Writer] = {"findings": _findings_markdown}

@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tracelane.core.base.output import print_pieces, print_text
+from tracelane.core.base.output import print_text
+from tracelane.core.base.safe_text import safe
 
-from .forms import print_tables
-from .options import FORMAT, JSON, OUT
+from .forms import Printout, print_output
+from .options import FORM
 
 if TYPE_CHECKING:
+    from tracelane.core.export.forms import Writer
     from tracelane.core.index.cached import CacheEntry
     from tracelane.core.tables.schema import Unit
+    from tracelane.core.tables.table import Table
 
 COLUMNS: Sequence[tuple[str, str, Unit]] = (
     ("path", "trace", "text"),
@@ -48,35 +51,31 @@ class Age(click.ParamType[float]):
 def cache(ctx: click.Context) -> None:
     """List or clear the indexes kept of traces opened before."""
     if ctx.invoked_subcommand is None:
-        ctx.invoke(list_, form="text", as_json=False)
+        ctx.invoke(list_, form="text")
 
 
 @cache.command(
     "list", short_help="List the indexes: size, last opened, folder, trace; and which were removed lately."
 )
-@FORMAT
-@JSON
-@OUT
-def list_(form: str, as_json: bool) -> None:
+@FORM
+def list_(form: str) -> None:
     """List the indexes: size, when last opened, folder, trace; and which were removed lately."""
-    from tracelane.core.base.safe_text import safe
     from tracelane.core.base.settings import config_path
     from tracelane.core.base.units import format_bytes
     from tracelane.core.index.cache import cache_root
     from tracelane.core.index.cached import list_cache
     from tracelane.core.index.quota import UNLIMITED, evicted, limit_of
+    from tracelane.core.tables.table import Tables
     from tracelane.tui.config import read_config
 
     for complaint in read_config(config_path()).complaints:
         print_text(f"tracelane: {complaint}", error=True)
-    entries, form = list_cache(), "json" if as_json else form
+    entries = list_cache()
+    lines = map(_line, entries)
+    own: dict[str, Writer] = {"text": lambda _: ["\n".join(lines)]}
+    print_output(Printout("cache", Tables.of(_table(entries))), form, own)
     if form != "text":
-        _print_table(entries, form)
         return
-    for entry in entries:
-        folder = f"{entry.folder.parent.name}/{entry.folder.name}"
-        size, date = f"{entry.bytes / 1e6:10.1f} MB", _date(entry.used)
-        print_text(f"{size}  {date}  {folder}  {safe(entry.path)}{_state(entry)}")
     for one in evicted():
         made_room = f"made room {_date(one.when)}, {one.bytes / 1e6:.1f} MB: {safe(one.path)}"
         print_text(made_room, error=True)
@@ -89,8 +88,13 @@ def list_(form: str, as_json: bool) -> None:
         print_text(f"{total} {allowed} in {safe(str(root))}", error=True)
 
 
-def _print_table(entries: Sequence[CacheEntry], form: str) -> None:
-    from tracelane.core.export.formats import json_pieces, json_table
+def _line(entry: CacheEntry) -> str:
+    folder = f"{entry.folder.parent.name}/{entry.folder.name}"
+    size, date = f"{entry.bytes / 1e6:10.1f} MB", _date(entry.used)
+    return f"{size}  {date}  {folder}  {safe(entry.path)}{_state(entry)}"
+
+
+def _table(entries: Sequence[CacheEntry]) -> Table:
     from tracelane.core.tables.schema import Column, TableSchema
     from tracelane.core.tables.table import Table
 
@@ -104,11 +108,7 @@ def _print_table(entries: Sequence[CacheEntry], form: str) -> None:
         }
         for entry in entries
     ]
-    table = Table.from_rows(TableSchema("indexes", "Indexes", columns), "the cache", rows)
-    if form == "json":
-        print_pieces(json_pieces("cache", "the cache", 0, {"indexes": json_table(table)}))
-    else:
-        print_tables(form, "cache", [table])
+    return Table.from_rows(TableSchema("indexes", "Indexes", columns), "the cache", rows)
 
 
 @cache.command()

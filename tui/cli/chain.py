@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -11,17 +10,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from tracelane.core.base.errors import TracelaneError, UsageError
-from tracelane.core.base.output import print_pieces, print_text
 from tracelane.core.base.pattern import Pattern
 from tracelane.core.base.safe_text import json_text
 
-from .forms import print_tables
+from .forms import Printout, print_output
 from .opened import TraceOptions, opened_options
-from .options import FORMAT, OUT
+from .options import form_options
 from .values import WholeNumber
 
 if TYPE_CHECKING:
     from tracelane.core.export.chains import SourceChains
+    from tracelane.core.export.forms import Writer
     from tracelane.core.trace import Trace
 
 MOST_DIGITS = 18
@@ -38,9 +37,7 @@ MOST_DIGITS = 18
 )
 @click.option("--all", "every", is_flag=True, help="All that match, not only the first.")
 @click.option("--limit", type=WholeNumber(1), help="The first N that match.")
-@FORMAT
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON list.")
-@OUT
+@form_options(json_help="Print one JSON list.")
 def chain(
     opened: TraceOptions,
     name: str,
@@ -48,37 +45,28 @@ def chain(
     every: bool,
     limit: int | None,
     form: str,
-    as_json: bool,
 ) -> None:
     """Show what launched a kernel: annotation, op, launch, kernel, with the time between them.
 
     For an op or annotation, list the kernels that were launched under it.
     """
     from tracelane.core.export.chains import links_table
+    from tracelane.core.tables.table import Tables
 
     pattern = Pattern(name)
     pattern.check("--name")
     trace, matching, count = _matching(opened, pattern, Pick(at, every, limit))
     if len(matching) > 1:  # what has been printed cannot be taken back where a column proves damaged later
         trace.check_columns()
-    form = "json" if as_json else form
-    if form == "json":
-        _print_json(matching)
-        return
-    if not matching:
+    if not matching and form != "json":
         raise TracelaneError(f"no slice has a name in which {name!r} is found")
-    if form != "text":
-        entries = list(_entries(matching))
-        print_tables(form, "chain", [links_table(entries, f"{name}, {len(matching):,} of {count:,}")])
-        return
-    from tracelane.tui.text.chains import chain_text, launched_text
-
-    zero = trace.opening_span[0]
-    for number, (chains, position, is_kernel) in enumerate(matching):
-        write = chain_text if is_kernel else launched_text
-        print_text(("\n" if number else "") + write(chains, zero, position))
-    if len(matching) < count:
-        print_text(f"\n{len(matching)} of {count:,} that match: --all shows all, --at TIME the one there")
+    scope = f"{name}, {len(matching):,} of {count:,}"
+    links = Tables(scope, 0, {"links": lambda: links_table(list(_entries(matching)), scope)})
+    own: dict[str, Writer] = {
+        "json": lambda _: _json(matching),
+        "text": lambda _: ["\n\n".join(_texts(matching, trace.opening_span[0], count))],
+    }
+    print_output(Printout("chain", links), form, own)
 
 
 class Pick(NamedTuple):
@@ -142,14 +130,21 @@ def _matching(opened: TraceOptions, pattern: Pattern, pick: Pick) -> tuple[Trace
     return trace, [Match(sources[at], position, kernels) for _, at, position in entries[:most]], count
 
 
-def _print_json(matching: list[Match]) -> None:
-    """Write the list an entry at a time: it may be long."""
-    entries = _entries(matching)
-    first = [json_text(entry) for entry in itertools.islice(entries, 1)]
-    print_text("[", end="")
-    print_pieces(f"\n {entry}" for entry in first)
-    print_pieces(f",\n {json_text(entry)}" for entry in entries)
-    print_text("\n]")
+def _texts(matching: list[Match], zero: int, count: int) -> Iterator[str]:
+    from tracelane.tui.text.chains import chain_text, launched_text
+
+    for chains, position, is_kernel in matching:
+        yield (chain_text if is_kernel else launched_text)(chains, zero, position)
+    if len(matching) < count:
+        yield f"{len(matching)} of {count:,} that match: --all shows all, --at TIME the one there"
+
+
+def _json(matching: list[Match]) -> Iterator[str]:
+    """Yield the list an entry at a time: it may be long."""
+    yield "["
+    for number, entry in enumerate(_entries(matching)):
+        yield f"{',' if number else ''}\n {json_text(entry)}"
+    yield "\n]\n"
 
 
 def _entries(matching: list[Match]) -> Iterator[dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING
 import click
 
 from tracelane.core.base.errors import UsageError
-from tracelane.core.base.output import print_pieces, print_text
 from tracelane.core.base.safe_text import safe
 from tracelane.core.tables.selection import Selection
 
 from .ci_reports import GITHUB, JUNIT, CheckResult, report_results, results_table
-from .forms import print_tables
+from .forms import Printout, print_output
 from .limits import Limit, parse_limit, read_limits
 from .opened import TraceOptions, opened_options
-from .options import FORMAT, JSON, OUT, completed
+from .options import FORM, completed
 from .regression import FAIL_ABOVE, METRIC, MIN_TIME, Threshold
 from .sides import read_sides
 
 if TYPE_CHECKING:
+    from tracelane.core.export.forms import Writer
     from tracelane.core.tables.diff import MetricChange
     from tracelane.core.tables.metrics import Metric
 
@@ -59,9 +59,7 @@ LIMIT = "METRIC=VALUE"
 @FAIL_ABOVE
 @METRIC
 @MIN_TIME
-@FORMAT
-@JSON
-@OUT
+@FORM
 @JUNIT
 @GITHUB
 @click.pass_context
@@ -76,7 +74,6 @@ def check(
     names: tuple[str, ...],
     min_time: str,
     form: str,
-    as_json: bool,
     junit: str | None,
     github: bool,
 ) -> None:
@@ -90,6 +87,7 @@ def check(
     from tracelane.core.tables.diff import difference
     from tracelane.core.tables.metrics import metric_group_of, metrics
     from tracelane.core.tables.summary import summarise
+    from tracelane.core.tables.table import Tables
 
     limits = _limits(most, least, file)
     threshold = Threshold.of(names, fail_above, min_time)
@@ -106,13 +104,12 @@ def check(
         changes = threshold.gated(difference(earlier, summarise(scope, opened.title)), opened.where)
     results = [*(outcome.result for outcome in outcomes), *threshold.results(changes)]
     passed = not any(result.failed for result in results)
-    if as_json or form == "json":
-        _print_json(scope.text, outcomes, threshold, changes, passed)
-    elif form != "text":
-        print_tables(form, f"check: {scope.text}", [results_table(results, scope.text)])
-    else:
-        for result in results:
-            print_text(safe(f"{'EXCEEDED' if result.failed else 'ok      '}  {result.text}"))
+    lines = (safe(f"{'EXCEEDED' if one.failed else 'ok      '}  {one.text}") for one in results)
+    own: dict[str, Writer] = {
+        "json": lambda _: _json(scope.text, outcomes, threshold, changes, passed),
+        "text": lambda _: ["\n".join(lines)],
+    }
+    print_output(Printout("check", Tables.of(results_table(results, scope.text))), form, own)
     report_results("tracelane check", results, junit, github)
     if not passed:
         context.exit(EXCEEDED)
@@ -175,13 +172,13 @@ def _outcomes(limits: Sequence[Limit], metrics: Mapping[str, Metric]) -> list[Li
     return [LimitOutcome(limit, metrics[limit.metric]) for limit in limits]
 
 
-def _print_json(
+def _json(
     scope: str,
     outcomes: Sequence[LimitOutcome],
     threshold: Threshold,
     changes: Sequence[MetricChange],
     passed: bool,
-) -> None:
+) -> Iterator[str]:
     from tracelane.core.export.formats import json_pieces, json_rows
 
     failed = threshold.failed(changes)
@@ -201,4 +198,4 @@ def _print_json(
         "baseline": json_rows(compared),
         "totals": json_rows([{"kept": passed}]),
     }
-    print_pieces(json_pieces("check", scope, 0, tables))
+    return json_pieces("check", scope, 0, tables)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -9,21 +11,24 @@ import click
 from tracelane.core.base.errors import UsageError
 from tracelane.core.base.output import print_text
 from tracelane.core.base.safe_text import markdown_words, safe
+from tracelane.core.export.forms import emit
 from tracelane.core.tables.selection import Selection
 
 from .ci_reports import GITHUB, JUNIT, report_results
-from .forms import print_tables
-from .options import FORMAT, JSON, OUT, choice_options, completed, with_index_options
+from .forms import Printout, print_output
+from .options import FORM, choice_options, completed, with_index_options
 from .regression import FAIL_ABOVE, METRIC, MIN_TIME, Threshold
 from .scoped import ATTRIBUTE, STEP_NAME, WHERE, table_style
 from .sides import read_sides
 from .values import WholeNumber
 
 if TYPE_CHECKING:
+    from tracelane.core.export.forms import Writer
     from tracelane.core.index.choice import Choice
     from tracelane.core.index.options import IndexOptions
     from tracelane.core.tables.diff import Difference, MetricChange
     from tracelane.core.tables.scope import Attribute
+    from tracelane.core.tables.table import Table
 
 EXCEEDED = 1
 ROWS = 15
@@ -36,9 +41,7 @@ ORDER = ("steps", "categories", "ops", "modules", "kernels")
 @FAIL_ABOVE
 @MIN_TIME
 @click.option("--limit", type=WholeNumber(1), help=f"Rows; of a table {ROWS}, else all.")
-@FORMAT
-@JSON
-@OUT
+@FORM
 @WHERE
 @ATTRIBUTE
 @STEP_NAME
@@ -55,7 +58,6 @@ def diff(
     min_time: str,
     limit: int | None,
     form: str,
-    as_json: bool,
     where: str | None,
     attribute: Attribute,
     step_name: str | None,
@@ -75,6 +77,7 @@ def diff(
     --run, --capture, --rank and --step-name are for all sides.
     """
     from tracelane.core.tables.diff import difference
+    from tracelane.core.tables.table import Tables
 
     threshold = Threshold.of(names, fail_above, min_time)
     if len(sides) < 2:
@@ -84,10 +87,15 @@ def diff(
     result = difference(earlier, now, threshold.least_ns)
     gated = threshold.gated(result, where)
     failed = threshold.failed(gated)
-    if as_json or form == "json":
-        print_text(_json(result, limit, failed), end="")
-    else:
-        _print(result, form, limit)
+    tables, titles = _tables(result), _titles(result)
+    heading = " · ".join(f"{side_name} {title}" for side_name, title in titles)
+    cut = tables if limit is None else [table.head(limit) for table in tables]
+    own: dict[str, Writer] = {
+        "json": lambda _: _json(result, limit, failed),
+        "text": lambda _: [_text(tables, titles, limit or ROWS)],
+        "md": lambda listing: [_markdown_titles(titles), *emit(listing, "md")],
+    }
+    print_output(Printout("diff", replace(Tables.of(*cut), scope=heading)), form, own)
     results = threshold.results(gated)
     report_results("tracelane diff", results, junit, github)
     for one in results:
@@ -104,34 +112,33 @@ def _titles(result: Difference) -> list[tuple[str, str]]:
     return [(side_name, f"{side.title}: {side.scope}") for side_name, side in (*earlier, ("B", result.now))]
 
 
-def _print(result: Difference, form: str, limit: int | None) -> None:
+def _tables(result: Difference) -> list[Table]:
     from tracelane.tui.text.diff import compact, metric_table
-    from tracelane.tui.text.table import table_text
 
     names = [name for name in ORDER if name in result.tables]
     names = [name for name in names if name != "steps" or len(result.tables["steps"]) > 1]
     names = [name for name in names if name != "modules" or len(result.tables["modules"])]
-    tables = [metric_table(result), *(compact(name, result.tables[name]) for name in names)]
-    titles = _titles(result)
-    if form != "text":
-        if form == "md":
-            print_text("".join(f"{side_name}  {markdown_words(title)}\n" for side_name, title in titles))
-        heading = " · ".join(f"{side_name} {title}" for side_name, title in titles)
-        print_tables(form, heading, tables if limit is None else [table.head(limit) for table in tables])
-        return
-    print_text("".join(f"{side_name}  {safe(title)}\n" for side_name, title in titles))
+    return [metric_table(result), *(compact(name, result.tables[name]) for name in names)]
+
+
+def _text(tables: Sequence[Table], titles: Sequence[tuple[str, str]], limit: int) -> str:
+    from tracelane.tui.text.table import table_text
+
     first, *rest = tables
-    texts = [table_text(first, table_style().plain)]
+    texts = ["".join(f"{side_name}  {safe(title)}\n" for side_name, title in titles) + "\n"]
+    texts[0] += table_text(first, table_style().plain)
     for table in rest:
-        texts.append(
-            table_text(table, table_style().plain, limit=limit or ROWS)
-            if len(table)
-            else f"{table.title}: nothing changed"
-        )
-    print_text("\n\n".join(texts))
+        has_rows = len(table) > 0
+        text = table_text(table, table_style().plain, limit=limit) if has_rows else ""
+        texts.append(text or f"{table.title}: nothing changed")
+    return "\n\n".join(texts)
 
 
-def _json(result: Difference, limit: int | None, failed: list[MetricChange]) -> str:
+def _markdown_titles(titles: Sequence[tuple[str, str]]) -> str:
+    return "".join(f"{side_name}  {markdown_words(title)}\n" for side_name, title in titles) + "\n"
+
+
+def _json(result: Difference, limit: int | None, failed: list[MetricChange]) -> Iterator[str]:
     from tracelane.core.export.formats import json_pieces, json_rows, json_table
     from tracelane.core.tables.noise import TEST
     from tracelane.tui.text.diff import noise_basis
@@ -166,4 +173,4 @@ def _json(result: Difference, limit: int | None, failed: list[MetricChange]) -> 
         "failed": json_rows([{"name": change.metric.name} for change in failed]),
     }
     scope = f"{result.now.scope} against {result.before.scope}"
-    return "".join(json_pieces("diff", scope, 0, tables))
+    return json_pieces("diff", scope, 0, tables)

@@ -17,9 +17,6 @@ from .opened import TraceOptions, opened_options
 if TYPE_CHECKING:
     from tracelane.core.tables.scope import Scope
 
-KINDS = (".speedscope.json", ".json.gz", ".json", ".parquet", ".sqlite", ".pftrace", ".folded", ".html")
-"""What a file's name may end with; the first that fits counts."""
-
 
 @click.command()
 @opened_options
@@ -38,9 +35,9 @@ def export(opened: TraceOptions, out: Path) -> None:
     the slices (needs pyarrow or duckdb). .html: a page with pictures and tables. .json.gz, .json: the trace's
     own events, byte by byte.
     """
-    kind = next((one for one in KINDS if out.name.lower().endswith(one)), None)
+    kind = next((one for one in WRITERS if out.name.lower().endswith(one)), None)
     if kind is None:
-        raise UsageError(f"{out}: its name must end with one of {', '.join(KINDS)}")
+        raise UsageError(f"{out}: its name must end with one of {', '.join(WRITERS)}")
     if out.exists():
         raise UsageError(f"{out} is there already: choose another name, or remove it")
     if not out.parent.is_dir():
@@ -134,3 +131,4 @@ WRITERS: Mapping[str, Callable[[Scope, Path, TraceOptions], str]] = {
     ".folded": _folded,
     ".html": _html,
 }
+"""What a file's name may end with, and what writes it; the first that fits counts."""

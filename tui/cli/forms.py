@@ -1,30 +1,55 @@
-"""Tables of the commands that are no analyses, in the forms of --format that are the same for all."""
+"""What a command prints: its tables in each form that there is."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
-from tracelane.core.base.output import print_pieces, print_text
-from tracelane.core.base.safe_text import safe
+from tracelane.core.base.output import print_paged, print_pieces, print_text
+from tracelane.core.export.forms import Listing, Writer, emit
+
+from .scoped import table_style
 
 if TYPE_CHECKING:
     from tracelane.core.tables.table import Table
 
 
-def print_tables(form: str, heading: str, tables: Sequence[Table]) -> None:
-    """Print tables as Markdown or a page of HTML, or the first one as CSV."""
-    from tracelane.core.export.formats import as_csv, as_markdown, html_pieces
+@dataclass(frozen=True, eq=False)
+class Printout(Listing):
+    """What a command prints, with what its text needs beside."""
 
-    first = tables[0]
-    if form == "csv":
-        print_text(as_csv(first), end="")
-        for note in first.notes:
-            print_text(safe(note), error=True)  # CSV has no place for it
-    elif form == "md":
-        print_text("\n".join(as_markdown(table) for table in tables), end="")
+    rows: int | None = None  # of the first table where the limit does not say
+    other_rows: int | None = None
+    sort: str = ""  # the column that stays where others give way
+    empty: str = "nothing in it"
+
+    @property
+    def most(self) -> int | None:
+        """How many rows of the first table are printed as text."""
+        return self.limit or self.rows
+
+
+def print_output(printout: Printout, form: str, own: Mapping[str, Writer] | None = None) -> None:
+    """Print tables in a form; `own` has the writers of what the command writes in its own way, or alone."""
+    own, printout = own or {}, replace(printout, say=partial(print_text, error=True))
+    pieces = emit(printout, form, {"text": lambda _: _text(printout), **own})
+    if form == "text":
+        if text := "".join(pieces):
+            print_paged(text, form not in own and table_style().is_coloured)
     else:
-        print_pieces(html_pieces(heading, tables))
+        print_pieces(pieces)
+
+
+def _text(printout: Printout) -> Iterable[str]:
+    from tracelane.tui.text.table import table_text
+
+    style, limit = table_style(), printout.most
+    first, *others = printout.drawn
+    yield table_text(first, style, printout.order, limit, sort=printout.sort, empty=printout.empty)
+    for table in others:
+        yield "\n\n" + table_text(table, style, limit=printout.other_rows)
 
 
 def column_key(table: Table, name: str) -> str:

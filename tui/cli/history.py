@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from tracelane.core.base.errors import UnreadableError, UsageError
-from tracelane.core.base.output import print_pieces, print_text
+from tracelane.core.base.output import print_text
 from tracelane.core.base.safe_text import safe
 
-from .forms import print_tables
-from .options import FORMAT, JSON, OUT, completed
+from .forms import Printout, print_output
+from .options import FORM, completed
 from .regression import DEFAULT_METRICS
 from .scoped import table_style, terminal_width
 from .values import WholeNumber
 
 if TYPE_CHECKING:
+    from tracelane.core.export.forms import Writer
     from tracelane.core.tables.summary import Summary
     from tracelane.core.tables.table import Table
 
@@ -38,16 +39,13 @@ _DIGITS = re.compile(r"(\d+)")
 )
 @click.option("--limit", type=WholeNumber(1), help="Only the last N runs; all count for the noise.")
 @click.option("--by-time", is_flag=True, help="Order files by when they were written, not by name.")
-@FORMAT
-@JSON
-@OUT
+@FORM
 def history(
     paths: tuple[str, ...],
     names: tuple[str, ...],
     limit: int | None,
     by_time: bool,
     form: str,
-    as_json: bool,
 ) -> None:
     """Show metrics over many summaries, as a table and a plot: each against the median of those before it.
 
@@ -56,6 +54,7 @@ def history(
     noise.
     """
     from tracelane.core.tables.metrics import metric_group_of
+    from tracelane.core.tables.table import Tables
 
     for name in names:
         metric_group_of(name)
@@ -67,7 +66,14 @@ def history(
     chosen = names or [name for name in DEFAULT_METRICS if name in known][:1]
     if not chosen:
         raise UsageError(f"none of {', '.join(DEFAULT_METRICS)} is in the summaries: name one with --metric")
-    _print([_last(summaries, name, limit) for name in chosen], "json" if as_json else form)
+    if form == "csv" and len(chosen) > 1:
+        raise UsageError("--format csv holds one metric: name one with --metric")
+    tables = {name: _last(summaries, name, limit) for name in chosen}
+    own: dict[str, Writer] = {
+        "json": lambda _: _json(tables),
+        "text": lambda _: ["\n\n".join(map(_text, tables.values()))],
+    }
+    print_output(Printout("history", Tables.of(*tables.values())), form, own)
 
 
 def _files(paths: Sequence[str], by_time: bool) -> list[Path]:
@@ -116,18 +122,11 @@ def _last(summaries: Sequence[Summary], metric: str, limit: int | None) -> Table
     return table if limit is None else table.take(slice(max(0, len(table) - limit), None))
 
 
-def _print(tables: Sequence[Table], form: str) -> None:
-    if form == "json":
-        from tracelane.core.export.formats import json_pieces, json_table
+def _json(tables: Mapping[str, Table]) -> Iterator[str]:
+    from tracelane.core.export.formats import json_pieces, json_table
 
-        named = {str(table.totals["metric"]): json_table(table) for table in tables}
-        print_pieces(json_pieces("history", tables[0].scope, 0, named))
-    elif form == "text":
-        print_text("\n\n".join(map(_text, tables)))
-    elif form == "csv" and len(tables) > 1:
-        raise UsageError("--format csv holds one metric: name one with --metric")
-    else:
-        print_tables(form, f"history: {tables[0].scope}", tables)
+    scope = next(iter(tables.values())).scope
+    return json_pieces("history", scope, 0, {name: json_table(table) for name, table in tables.items()})
 
 
 def _text(table: Table) -> str:

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracelane.core.base.output import print_text
-from tracelane.core.base.safe_text import json_text
+from tracelane.core.base.safe_text import json_text, safe
 
-from .forms import print_tables
-from .options import FORMAT, JSON, OUT, TRACE, choice_options, with_index_options
+from .forms import Printout, print_output
+from .options import FORM, TRACE, choice_options, with_index_options
 
 if TYPE_CHECKING:
+    from tracelane.core.export.forms import Writer
     from tracelane.core.index.choice import Choice
     from tracelane.core.index.opening import IndexFacts
     from tracelane.core.index.options import IndexOptions
@@ -35,15 +36,12 @@ COLUMNS: Sequence[tuple[str, str, Unit]] = (
 
 @click.command()
 @TRACE
-@FORMAT
-@JSON
-@OUT
+@FORM
 @choice_options
 @with_index_options
 def index(
     trace: str,
     form: str,
-    as_json: bool,
     index_options: IndexOptions,
     choice: Choice,
 ) -> None:
@@ -53,6 +51,8 @@ def index(
     """
     from tracelane.core.index.choice import ALL
     from tracelane.core.index.opening import open_indexes
+    from tracelane.core.tables.schema import Column, TableSchema
+    from tracelane.core.tables.table import Table, Tables
     from tracelane.tui.text.progress import ProgressBar
 
     began = time.monotonic()
@@ -67,21 +67,15 @@ def index(
         opened.write_block_stores(progress)
     files = opened.facts()
     facts = [_facts(one, seconds) for one in files]
-    form = "json" if as_json else form
-    if form in ("csv", "md", "html"):
-        from tracelane.core.tables.schema import Column, TableSchema
-        from tracelane.core.tables.table import Table
-
-        columns = tuple(Column(key, title, unit) for key, title, unit in COLUMNS)
-        print_tables(
-            form, "index", [Table.from_rows(TableSchema("indexes", "Indexes", columns), trace, facts)]
-        )
-        return
-    for file, one in zip(files, facts):
-        if form == "json":
-            print_text(json_text({"schema": SCHEMA, **one}))
-        else:
-            _tell(file, one)
+    columns = tuple(Column(key, title, unit) for key, title, unit in COLUMNS)
+    table = Table.from_rows(TableSchema("indexes", "Indexes", columns), trace, facts)
+    own: dict[str, Writer] = {
+        "json": lambda _: (json_text({"schema": SCHEMA, **one}) + "\n" for one in facts),
+        "text": lambda _: ["\n".join(map(_text, files, facts))],
+    }
+    print_output(Printout("index", Tables.of(table)), form, own)
+    for note in (note for file in files for note in file.notes):
+        print_text(f"  {safe(note)}", error=True)
 
 
 def _facts(one: IndexFacts, seconds: float) -> dict[str, Any]:
@@ -89,11 +83,7 @@ def _facts(one: IndexFacts, seconds: float) -> dict[str, Any]:
     return {**facts, "events": one.events, "slices": one.slices, "seconds": round(seconds, 3)}
 
 
-def _tell(file: IndexFacts, facts: Mapping[str, Any]) -> None:
-    from tracelane.core.base.safe_text import safe
-
+def _text(file: IndexFacts, facts: Mapping[str, Any]) -> str:
     counts = f"{facts['events']:,} events, {facts['slices']:,} slices in {facts['seconds']:.1f} s"
-    print_text(f"{safe(file.path)}: {counts}")
-    print_text(f"  {facts['index_bytes'] / 1e6:.1f} MB in {safe(facts['index'])}")
-    for note in file.notes:
-        print_text(f"  {safe(note)}", error=True)
+    size = f"{facts['index_bytes'] / 1e6:.1f} MB in {safe(facts['index'])}"
+    return f"{safe(file.path)}: {counts}\n  {size}"

@@ -8,25 +8,23 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tracelane.core.base.output import print_text
 from tracelane.core.base.safe_text import json_text
 
-from .forms import print_tables
-from .options import FORMAT, OUT, TRACE, choice_options, with_index_options
+from .forms import Printout, print_output
+from .options import TRACE, choice_options, form_options, with_index_options
 
 if TYPE_CHECKING:
+    from tracelane.core.export.forms import Writer
     from tracelane.core.index.choice import Choice
     from tracelane.core.index.options import IndexOptions
 
 
 @click.command()
 @TRACE
-@FORMAT
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON object per file, a line each.")
-@OUT
+@form_options(json_help="Print a JSON object per file, a line each.")
 @choice_options
 @with_index_options
-def info(trace: str, form: str, as_json: bool, index_options: IndexOptions, choice: Choice) -> None:
+def info(trace: str, form: str, index_options: IndexOptions, choice: Choice) -> None:
     """Say what a trace holds: events by kind, flows, processes and lanes, and every problem met.
 
     Of a folder it describes all captures, unless --capture chooses one. `scanner` is what reads here: the
@@ -34,6 +32,7 @@ def info(trace: str, form: str, as_json: bool, index_options: IndexOptions, choi
     """
     from tracelane.core.index.choice import ALL
     from tracelane.core.read.reader import scanner_name
+    from tracelane.core.tables.table import Tables
     from tracelane.core.trace import open_trace
     from tracelane.tui.text.progress import ProgressBar
     from tracelane.tui.text.summary import info_tables, summary, trace_info, writable
@@ -42,12 +41,13 @@ def info(trace: str, form: str, as_json: bool, index_options: IndexOptions, choi
     with ProgressBar(Path(trace).name) as progress:
         opened = open_trace(trace, index_options, choice=choice, progress=progress)
     scanner = scanner_name(index_options.decoder)
-    form = "json" if as_json else form
-    if form == "text":
-        print_text(writable(summary(opened)) + f"\n  scanner: {scanner}")
-    elif form != "json":
-        print_tables(form, "info", info_tables(opened))
-    for number, source in enumerate(opened.sources if form == "json" else ()):
-        # A file as it was typed; of a folder which file it is.
-        path = source.path if Path(trace).is_dir() else trace
-        print_text(json_text({**trace_info(opened, number), "path": str(path), "scanner": scanner}))
+    # A file as it was typed; of a folder which file it is.
+    paths = [source.path if Path(trace).is_dir() else trace for source in opened.sources]
+    own: dict[str, Writer] = {
+        "json": lambda _: (
+            json_text({**trace_info(opened, number), "path": str(path), "scanner": scanner}) + "\n"
+            for number, path in enumerate(paths)
+        ),
+        "text": lambda _: [writable(summary(opened)) + f"\n  scanner: {scanner}"],
+    }
+    print_output(Printout("info", Tables.of(*info_tables(opened))), form, own)

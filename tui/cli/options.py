@@ -13,6 +13,7 @@ import click
 
 from tracelane.core.base.errors import CacheError, UsageError
 from tracelane.core.base.output import printed_to
+from tracelane.core.export.forms import FORMS
 
 from .values import Size, WholeNumber
 
@@ -61,19 +62,50 @@ TRACES = click.argument(
 TRACE = click.argument("trace", metavar="TRACE", shell_complete=completed("files"))
 
 
-def format_option(*more: str) -> Callable[[Any], Any]:
-    """Return the option that says how a table is printed, with further forms of one command."""
-    return click.option(
-        "--format",
-        "form",
-        type=click.Choice(["text", "json", "csv", "md", "html", *more]),
-        default="text",
-        show_default=True,
-        help="How to print it.",
+_AS_JSON = "tracelane.json"
+
+
+def _chosen_form(ctx: click.Context, _: click.Parameter, form: str) -> str:
+    return "json" if ctx.meta.get(_AS_JSON) else form
+
+
+def _remember_json(ctx: click.Context, _: click.Parameter, is_given: bool) -> None:
+    ctx.meta[_AS_JSON] = is_given
+
+
+def form_options(*more: str, json_help: str = "Print one JSON object.") -> Callable[[Any], Any]:
+    """Return the options that say how tables are printed, as one `form`: --format, with further forms of one
+    command, --json, and --out.
+    """
+    options = (
+        click.option(
+            "--format",
+            "form",
+            type=click.Choice(["text", *FORMS, *more]),
+            default="text",
+            show_default=True,
+            callback=_chosen_form,
+            help="How to print it.",
+        ),
+        click.option(
+            "--json",
+            is_flag=True,
+            is_eager=True,
+            expose_value=False,
+            callback=_remember_json,
+            help=json_help,
+        ),
+        OUT,
     )
 
+    def with_forms(command: Any) -> Any:
+        for option in reversed(options):
+            command = option(command)
+        return command
 
-FORMAT = format_option()
+    return with_forms
+
+
 SORT = click.option(
     "--sort", metavar="COLUMN", help="Sort by this column, greatest first; -COLUMN: smallest first."
 )
@@ -130,7 +162,7 @@ OUT = click.option(
     callback=_print_to_file,
     help="Write to this file, which must not exist yet, instead of printing.",
 )
-JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+FORM = form_options()
 RUN = click.option("--run", metavar="NAME", help="Of several folders' captures, those of this folder.")
 CAPTURE = click.option(
     "--capture",

@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING
 import click
 
 from tracelane.core.base.errors import UsageError
-from tracelane.core.base.output import print_paged, print_pieces
 from tracelane.core.base.units import format_count
 
+from .forms import Printout, print_output
 from .opened import TraceOptions, opened_options
-from .options import FORMAT, JSON, OUT, SORT
+from .options import FORM, SORT
 from .scoped import table_style
 from .values import WholeNumber
 
 if TYPE_CHECKING:
+    from tracelane.core.export.forms import Writer
     from tracelane.core.export.slices import SliceRows
     from tracelane.core.tables.schema import Unit
     from tracelane.core.tables.scope import Scope
@@ -44,10 +45,8 @@ DRAWN: Sequence[tuple[str, str, Unit]] = (
     help=f"Rows; for people {ROWS}, else all.",
 )
 @SORT
-@FORMAT
-@JSON
-@OUT
-def slices(opened: TraceOptions, limit: int | None, sort: str | None, form: str, as_json: bool) -> None:
+@FORM
+def slices(opened: TraceOptions, limit: int | None, sort: str | None, form: str) -> None:
     """List slices in order of time: all of them, or those that match a filter and overlap a range.
 
     --sort dur or --sort self lists the longest first.
@@ -57,6 +56,7 @@ def slices(opened: TraceOptions, limit: int | None, sort: str | None, form: str,
     """
     from tracelane.core.export.slices import csv_pieces, slices_json, slices_table
     from tracelane.core.query.filter import parse
+    from tracelane.core.tables.table import Tables
 
     if opened.where is not None:
         parse(opened.where)  # a wrong one is said before reading
@@ -67,18 +67,14 @@ def slices(opened: TraceOptions, limit: int | None, sort: str | None, form: str,
             rows.sort(sort.removeprefix("-"), not sort.startswith("-"))
         except KeyError as error:
             raise UsageError(f"--sort: {error.args[0]}") from None
-    if as_json or form == "json":
-        words = scope.text if opened.where is None else f"{scope.text}, filtered"
-        print_pieces(slices_json(rows, words, limit))
-    elif form == "csv":
-        print_pieces(csv_pieces(rows, limit))
-    elif form in ("md", "html"):
-        from tracelane.core.export.formats import as_markdown, html_pieces
-
-        table = slices_table(rows, scope.text, limit or ROWS)
-        print_pieces([as_markdown(table)] if form == "md" else html_pieces("slices", [table]))
-    else:
-        print_paged(_text(rows, scope.text, limit or ROWS))
+    words = scope.text if opened.where is None else f"{scope.text}, filtered"
+    tables = Tables(scope.text, 0, {"slices": lambda: slices_table(rows, scope.text, limit or ROWS)})
+    own: dict[str, Writer] = {
+        "json": lambda _: slices_json(rows, words, limit),
+        "csv": lambda _: csv_pieces(rows, limit),
+        "text": lambda _: [_text(rows, scope.text, limit or ROWS)],
+    }
+    print_output(Printout("slices", tables), form, own)
 
 
 def slice_rows(scope: Scope, where: str | None) -> SliceRows:

@@ -13,15 +13,16 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from tracelane.core.base.errors import UsageError
-from tracelane.core.base.output import print_pieces, print_text
 from tracelane.core.sql import TIMEOUT_S
 
+from .forms import Printout, print_output
 from .opened import chosen_trace
-from .options import FORMAT, JSON, OUT, TRACE, choice_options, with_index_options
-from .scoped import STEP_NAME, table_style
+from .options import FORM, TRACE, choice_options, with_index_options
+from .scoped import STEP_NAME
 from .values import Duration, WholeNumber
 
 if TYPE_CHECKING:
+    from tracelane.core.export.forms import Writer
     from tracelane.core.index.choice import Choice
     from tracelane.core.index.options import IndexOptions
     from tracelane.core.sql.query import QueryAnswer
@@ -61,9 +62,7 @@ class SqlCommand(click.Command):
     help="Stop the query after so long; 0: never.",
 )
 @STEP_NAME
-@FORMAT
-@JSON
-@OUT
+@FORM
 @choice_options
 @with_index_options
 def sql(
@@ -75,7 +74,6 @@ def sql(
     timeout: float,
     step_name: str | None,
     form: str,
-    as_json: bool,
     index_options: IndexOptions,
     choice: Choice,
 ) -> None:
@@ -86,27 +84,20 @@ def sql(
     duckdb) reads the index as it is; SQLite gets a copy of the columns that the query names.
     """
     from tracelane.core.sql.query import run_query
+    from tracelane.core.tables.table import Tables
 
     text = _query(query, file)
     # DuckDB's bindings complain on stderr of what is not collected when the process ends.
     atexit.unregister(gc.freeze)
     opened = chosen_trace([trace], index_options, choice)
     with run_query(opened, text, engine, step_name, timeout) as answer:
-        form = "json" if as_json else form
-        if form == "json":
-            print_pieces(_json(answer, limit))
-        elif form == "csv":
-            print_pieces(_csv(answer, limit))
-        else:
-            from tracelane.core.export.formats import as_markdown, html_pieces
-            from tracelane.tui.text.table import table_text
-
-            most = limit or (ROWS if form == "text" else None)
-            table = answer.table(f"answered by {answer.engine}", most)
-            if form == "html":
-                print_pieces(html_pieces("sql", [table]))
-            else:
-                print_text(as_markdown(table) if form == "md" else table_text(table, table_style().plain))
+        scope, most = f"answered by {answer.engine}", limit or (ROWS if form == "text" else None)
+        rows = Tables(scope, 0, {"rows": lambda: answer.table(scope, most)})
+        own: dict[str, Writer] = {
+            "json": lambda _: _json(answer, scope, limit),
+            "csv": lambda _: _csv(answer, limit),
+        }
+        print_output(Printout("sql", rows), form, own)
 
 
 def _query(query: str | None, file: Path | None) -> str:
@@ -126,13 +117,13 @@ def _query(query: str | None, file: Path | None) -> str:
     return text
 
 
-def _json(answer: QueryAnswer, limit: int | None) -> Iterator[str]:
+def _json(answer: QueryAnswer, scope: str, limit: int | None) -> Iterator[str]:
     from tracelane.core.export.formats import JsonTable, json_pieces
     from tracelane.core.sql.query import unit_of_column
 
     columns = [{"name": key, "unit": unit_of_column(key)} for key in answer.columns]
     rows = (dict(zip(answer.columns, row)) for row in islice(answer.rows, limit))
-    return json_pieces("sql", f"answered by {answer.engine}", 0, {"rows": JsonTable(columns, rows)})
+    return json_pieces("sql", scope, 0, {"rows": JsonTable(columns, rows)})
 
 
 def _csv(answer: QueryAnswer, limit: int | None) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracelane.core.base.errors import UsageError
-from tracelane.core.base.output import print_pieces, print_text
 
-from .forms import arranged, print_tables
+from .forms import Printout, arranged, print_output
 from .opened import chosen_trace
-from .options import FORMAT, JSON, OUT, SORT, TRACES, choice_options, completed, with_index_options
+from .options import FORM, SORT, TRACES, choice_options, completed, with_index_options
 from .scoped import FROM, STEP_NAME, TO, TZ, Times, range_of, steps_there, table_style
 from .smi import SmiOptions, smi_options
 from .values import WholeNumber
 
 if TYPE_CHECKING:
+    from tracelane.core.export.forms import Writer
     from tracelane.core.index.choice import Choice
     from tracelane.core.index.options import IndexOptions
     from tracelane.core.logs.overlay import LogOptions, Overlay
@@ -47,9 +47,7 @@ if TYPE_CHECKING:
 @STEP_NAME
 @SORT
 @click.option("--limit", type=WholeNumber(1), help="The number of rows of the first table.")
-@FORMAT
-@JSON
-@OUT
+@FORM
 @choice_options
 @with_index_options
 def telemetry(
@@ -64,7 +62,6 @@ def telemetry(
     sort: str | None,
     limit: int | None,
     form: str,
-    as_json: bool,
     index_options: IndexOptions,
     choice: Choice,
 ) -> None:
@@ -81,6 +78,7 @@ def telemetry(
     from tracelane.core.logs.nearby import nearby_logs
     from tracelane.core.logs.wall import Wall
     from tracelane.core.tables.scope import Scope
+    from tracelane.core.tables.table import Tables
 
     options, times = smi.log_options, Times.of_window(begin, end, step, tz)
     check_there((*traces, *smi.paths))
@@ -101,12 +99,11 @@ def telemetry(
         counters = arranged(counters, sort, limit)
     scope = Scope(trace, grouping.within, clocks=trace.clocks).text
     answer = TelemetryAnswer(scope, trace.opening_span[0], descriptions, counters, sums)
-    if as_json or form == "json":
-        _print_json(answer, grouping.name)
-    elif form == "text":
-        _print_text(answer, _device_labels(wall))
-    else:
-        print_tables(form, f"telemetry: {scope}", answer.tables)
+    own: dict[str, Writer] = {
+        "json": lambda _: _json(answer, grouping.name),
+        "text": lambda _: [_text(answer, _device_labels(wall))],
+    }
+    print_output(Printout("telemetry", Tables.of(*answer.tables)), form, own)
 
 
 @dataclass(frozen=True)
@@ -201,7 +198,7 @@ def _device_labels(wall: Wall) -> dict[str, str]:
     return {key: f"{device.label} of {names[device.source]}" for key, device in wall.devices.items()}
 
 
-def _print_json(answer: TelemetryAnswer, name: str) -> None:
+def _json(answer: TelemetryAnswer, name: str) -> Iterator[str]:
     from tracelane.core.export.formats import json_pieces, json_rows, json_table
 
     tables = {"logs": json_rows(answer.descriptions), "counters": json_table(answer.counters)}
@@ -209,10 +206,10 @@ def _print_json(answer: TelemetryAnswer, name: str) -> None:
     if answer.sums is not None:
         tables[name] = json_table(answer.sums)
         notes = [*answer.sums.notes, *notes]
-    print_pieces(json_pieces("telemetry", answer.scope, 0, tables, notes))
+    return json_pieces("telemetry", answer.scope, 0, tables, notes)
 
 
-def _print_text(answer: TelemetryAnswer, labels: dict[str, str]) -> None:
+def _text(answer: TelemetryAnswer, labels: dict[str, str]) -> str:
     from tracelane.tui.text.table import table_text
     from tracelane.tui.text.telemetry import log_text, steps_text
 
@@ -221,4 +218,4 @@ def _print_text(answer: TelemetryAnswer, labels: dict[str, str]) -> None:
         texts.append(steps_text(answer.sums, answer.start_ns))
     if len(answer.counters):
         texts.append(table_text(answer.counters, table_style().plain))
-    print_text("\n\n".join(texts))
+    return "\n\n".join(texts)

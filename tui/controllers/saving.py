@@ -14,7 +14,8 @@ from tracelane.core.base.errors import Cancelled, TracelaneError, UsageError
 from tracelane.core.base.output import write_new_file
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.units import format_count
-from tracelane.core.export.formats import as_csv, as_json, as_markdown
+from tracelane.core.export.formats import as_markdown
+from tracelane.core.export.forms import FORMS, Listing, emit
 from tracelane.core.tables.registry import PANELS
 from tracelane.core.tables.table import Table, Tables
 from tracelane.core.trace import Trace
@@ -33,7 +34,6 @@ from .controller import Commands, Controller, Verbs
 from .marks import MarkController
 from .tables import scope_of
 
-FORMATS: Final = (".csv", ".json", ".md")
 PICTURES: Final = (".svg", ".txt")
 SLICE_FORMATS: Final = (".csv", ".json")
 LINES_AROUND = 3
@@ -87,17 +87,13 @@ class SaveController(Controller):
             self.app.call_after_refresh(self._save_picture, path)
 
     def _save_table(self, path: Path) -> None:
-        suffix = path.suffix.lower()
-        if suffix not in FORMATS:
-            raise UsageError("a table can be written to FILE.csv, FILE.json or FILE.md")
+        form = path.suffix.lower().removeprefix(".")
+        if form not in FORMS:
+            raise UsageError(f"a table can be written to {', '.join(f'FILE.{name}' for name in FORMS)}")
         table, order = self._table_on_show()
-        if suffix == ".json":
-            panel = PANELS.get(self.store.session.panel)
-            command = self.store.session.panel if panel is None else panel[0].name
-            text = as_json(Tables.of(table), command, order)
-        else:
-            text = as_csv(table, order) if suffix == ".csv" else as_markdown(table, order)
-        self.app.say(save_new_file(path, text))
+        panel = PANELS.get(self.store.session.panel)
+        command = self.store.session.panel if panel is None else panel[0].name
+        self.app.say(save_new_file(path, "".join(emit(Listing(command, Tables.of(table), order), form))))
 
     def _save_picture(self, path: Path) -> None:
         if path.suffix.lower() == ".svg":
