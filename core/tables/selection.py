@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..base.errors import UsageError
 from ..base.pattern import Pattern
+from ..base.units import format_ns
 
 if TYPE_CHECKING:
     from ..trace import Trace
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from .step_spans import StepSpans
 
 NTH = re.compile(r"nth:(-?\d+)")
+MOST_NAMED = 6
 
 
 @dataclass(frozen=True)
@@ -97,8 +99,11 @@ def step_place(steps: StepSpans, step: str) -> int:
         ends = f"{steps.labels[0]} to {steps.labels[-1]}"
         raise UsageError(f"step: no step {label}; there are {ends}, {steps.choice}; nth:-1 is the last")
     if len(rows) > 1:
+        begins = [format_ns(int(steps.starts[at] - steps.starts[0])) for at in rows[:MOST_NAMED]]
+        which = ", ".join(f"nth:{at} at +{begin}" for at, begin in zip(rows, begins))
+        more = f" and {len(rows) - MOST_NAMED:,} more" if len(rows) > MOST_NAMED else ""
         raise UsageError(
-            f"step: {len(rows):,} steps are called {label}: say which, nth:{rows[0]} is the first"
+            f"step: {len(rows):,} steps are called {label}: say which, {which}{more} (from the first step on)"
         )
     return rows[0]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -13,8 +13,12 @@ import numpy as np
 from ..base.arrays import I64, AnyArray, sum_of
 from ..base.clock import Clocks
 from ..base.kineto import GROUPS
+from ..base.slice_kinds import StartedWork, started_work
 from ..index.flex import is_flex, round_trips
+from ..index.format import NONE
 from ..index.store import SCAN_CHUNK, Index
+from ..query.launches import CALLS
+from ..query.lookup import processes_of
 from ..query.steps import STEP_NAME, steps_of
 from .groups import category_mask
 from .op_events import HOST, slice_lanes
@@ -34,13 +38,25 @@ KNOWN = (
 """(what it is called, the names) that engines are known to mark their iterations with."""
 LONGEST = 1000
 """The longest name that is looked at: on longer ones these patterns would be slow."""
-GRAPHS = re.compile(
-    r"^(Torch-Compiled Region|## Call CompiledFxGraph|(cuda|hip|cu)GraphLaunch|aiu\w*GraphLaunch)"
+GRAPHS = re.compile(r"^(Torch-Compiled Region|## Call CompiledFxGraph)")
+FRAMES = re.compile(
+    r"(^|[ .:])(execute_model|(training|train|validation|test|predict|optimizer)_step|step|train_batch"
+    r"|run_batch|forward|forward_step|generate_step|decode_step|run_iteration|train_one_batch|compute_loss_and_backward)$"
 )
+"""Python functions that are called once a step."""
+DOUBTFUL = 0.6
+"""Steps in which less of the device's time is launched are said to be doubtful."""
+NEARLY, NEARLY_DOUBTFUL = 0.8, 0.5
+"""Candidates are nearly as good as the best from this share of its score on; less where that is doubtful."""
+MOST_CANDIDATES = 64
+PAUSE_TIMES, ALIKE = 2.5, 0.9
+"""Pauses between bursts are at least so many times the median one, and bursts at least so alike by size."""
 NUMBERS = re.compile(r"\d+")
 COMPILING = re.compile(r"\(dynamo_timed\)$|_data: compile_id=|^(?>(?s:.*?)_data: ).*, compile_id=")
 """Names of torch.compile's own phases: they repeat, but are no iterations."""
 COMPILATION = re.compile(r"(Torch-Compiled Region: \d+/)\d+")
+NO_LABELS = re.compile(r"^Torch-Compiled Region|^## Call CompiledFxGraph|\.py\(\d+\)")
+"""Names in which a number is no count of steps."""
 HIDDEN = GROUPS["device"] | GROUPS["python"]
 """Categories that hold no steps of the host: a device's twin of a step is the same step."""
 
@@ -104,15 +120,14 @@ class Steps:
 def find_steps(
     trace: Trace, source: int, clocks: Clocks | None = None, name: str | None = None
 ) -> Steps | None:
-    """Return the steps of a source: those of a name (numbers in it aside), else the profiler's, else names
-    that engines are known to use, else the outermost annotation, compiled region or graph launch that
-    repeats; None where there is nothing of the kind.
+    """Return the steps of a source: those of a name (numbers in it aside; "iter" means those of "iter 17"
+    where no slice is called "iter"), else the profiler's, else names that engines are known to use, else, of
+    annotations, compiled regions, Python functions called as steps are, graph launches and their bursts those
+    that cover most of the device's time most regularly; None where there is nothing of the kind.
     """
     index, clocks = trace.indexes[source], clocks or Clocks()
     if name is not None:
-        alike = _alike(name)
-        named = _named(index, _texts(index), lambda text: _alike(text) == alike)
-        return _steps_at(trace, source, clocks, name, "chosen by name", named)
+        return _steps_at(trace, source, clocks, name, "chosen by name", _by_name(index, name))
     marked = steps_of(index, source)
     if marked:
         positions = np.array([step.position for step in marked], np.int64)
@@ -122,12 +137,32 @@ def find_steps(
         named = _named(index, texts, partial(_is, pattern))
         if len(named):
             return _steps_at(trace, source, clocks, what, "a name that engines mark steps with", named)
-    positions = _repeating(index, texts)
-    if not len(positions):
+    candidates = _judged(trace, source, _candidates(index, texts))
+    if not candidates:
         return None
-    names = index.strings(_distinct(index.column("slices.name")[positions]))
-    what = names[0] if len(names) == 1 else re.sub("#", "N", _alike(names[0]))
-    return _steps_at(trace, source, clocks, what, "the outermost that repeats", positions)
+    best, *others = candidates
+    reason = "the outermost that repeats"
+    if 0 < best.coverage < DOUBTFUL:
+        reason += f"; doubtful, as only {best.coverage:.0%} of the device's time is launched in them"
+        reason += f"; next: --step-name {others[0].text}" if others and others[0].coverage else ""
+    return _steps_at(trace, source, clocks, best.name, reason, best.positions, best.lengths)
+
+
+def _by_name(index: Index, name: str) -> I64:
+    """Return the slices of a name, numbers in it aside; where there are none, of the names in which it stands
+    as words those that take most time: `iter` finds "iter 17", `execute_model` its Python function.
+    """
+    texts, alike = _texts(index), _alike(name)
+    named = _named(index, texts, lambda text: _alike(text) == alike)
+    if len(named) or not name:
+        return named
+    words = re.compile(rf"(?<![^\W_]){re.escape(name)}(?![^\W\d_])")
+    keys: dict[str, int] = {}
+    of = {n: keys.setdefault(_alike(t), len(keys)) for n, t in texts.items() if words.search(t[:LONGEST])}
+    positions = _named(index, {number: texts[number] for number in of}, bool)
+    key = np.array([of[number] for number in index.column("slices.name")[positions].tolist()], np.int64)
+    times = np.bincount(key, index.duration(positions))
+    return positions[key == int(np.argmax(times))] if len(times) else positions
 
 
 def _texts(index: Index) -> dict[int, str]:
@@ -173,33 +208,74 @@ def _distinct(numbers: AnyArray) -> list[int]:
     return [int(number) for number in np.flatnonzero(present)]
 
 
-def _repeating(index: Index, texts: Mapping[int, str]) -> I64:
-    """Return the slices of the name (numbers aside) that takes most time of those that repeat on a lane; of
-    each process those on the lane where it takes most.
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A series of slices that may be the steps of a source."""
+
+    name: str
+    positions: I64
+    lengths: I64  # ns, from the start of each
+    time: int  # ns that it takes on the lane where it takes most
+    is_frame: bool = False  # of Python
+    coverage: float = 0.0  # the share of the device's time that is launched in it
+    regularity: float = 0.0  # how alike its steps are by the number of pieces of work that they launch
+
+    @property
+    def score(self) -> float:
+        """How good it is, from 0 to 1."""
+        return self.coverage * self.regularity
+
+    @property
+    def text(self) -> str:
+        """The candidate in words, as another choice."""
+        return f"{self.name!r} ({len(self.positions)} steps, {self.coverage:.0%})"
+
+
+def _candidates(index: Index, texts: Mapping[int, str]) -> list[Candidate]:
+    """Return the names (numbers aside) that repeat on a lane and may be steps, of each process those on the
+    lane where they take most; most time first.
     """
     names, categories = index.column("slices.name"), index.column("slices.category")
     notes, hosts = category_mask(index, {"user_annotation"}), category_mask(index, HOST)
-    graphs = [number for number, text in texts.items() if GRAPHS.match(text)]
+    graphs = np.array([n for n, text in texts.items() if GRAPHS.match(text) or _is_graph(text)], names.dtype)
+    frames = np.array([n for n, text in texts.items() if FRAMES.search(text)], names.dtype)
+    is_python = category_mask(index, GROUPS["python"])
     jobs = round_trips(index) if is_flex(index) else np.empty(0, np.uint32)
     pieces = []
     for low in range(0, len(names), SCAN_CHUNK):
-        kinds = categories[low : low + SCAN_CHUNK]
+        kinds, numbers = categories[low : low + SCAN_CHUNK], names[low : low + SCAN_CHUNK]
         hit = notes[kinds]
-        if graphs:
-            hit |= hosts[kinds] & np.isin(names[low : low + SCAN_CHUNK], np.array(graphs, names.dtype))
-        if len(jobs):
-            hit |= np.isin(names[low : low + SCAN_CHUNK], jobs)
+        for which, some in ((hosts[kinds], graphs), (is_python[kinds], frames), (True, jobs)):
+            if len(some):
+                hit |= which & np.isin(numbers, some)
         pieces.append(low + np.flatnonzero(hit))
     positions: I64 = np.concatenate(pieces) if pieces else np.empty(0, np.int64)
     compiling = [n for n in _distinct(names[positions]) if COMPILING.search(texts[n])]
     positions = positions[~np.isin(names[positions], np.array(compiling, names.dtype))]
+    alike = {n: _alike(texts[n]) for n in _distinct(names[positions])}
+    result = []
+    for series in _series(index, positions, alike):
+        time, own = max(ns for ns, _ in series), np.concatenate([outer for _, outer in series])
+        numbers_here = _distinct(names[own])
+        text = texts[numbers_here[0]]
+        name = text if len(numbers_here) == 1 else re.sub("#", "N", alike[numbers_here[0]])
+        is_frame = bool(is_python[categories[own[0]]])
+        result.append(Candidate(name, own, index.duration(own), time, is_frame))
+        if _is_graph(text):
+            result += _bursts(index, name, [outer for _, outer in series])
+    return sorted(result, key=lambda one: -one.time)
+
+
+def _series(index: Index, positions: I64, alike: Mapping[int, str]) -> Iterator[list[tuple[int, I64]]]:
+    """Yield for each name that repeats on a lane, of each process: (time, slices) of the best lane."""
     keys: dict[str, int] = {}
-    table = {n: keys.setdefault(_alike(texts[n]), len(keys)) for n in _distinct(names[positions])}
-    key = np.array([table[number] for number in names[positions].tolist()], np.int64)
+    table = {number: keys.setdefault(text, len(keys)) for number, text in alike.items()}
+    numbers = index.column("slices.name")[positions]
+    key = np.array([table[number] for number in numbers.tolist()], np.int64)
     lane = slice_lanes(index, positions)
     order = np.lexsort((-index.duration(positions), index.column("slices.start")[positions], lane, key))
     process = index.lanes["process"]
-    repeats: dict[int, dict[int, tuple[int, I64]]] = {}  # by key and process: (time, slices) of the best lane
+    repeats: dict[int, dict[int, tuple[int, I64]]] = {}  # by key and process
     bounds = np.flatnonzero((np.diff(key[order], prepend=-1) != 0) | (np.diff(lane[order], prepend=-1) != 0))
     for begin, end in zip(bounds.tolist(), [*bounds[1:].tolist(), len(order)]):
         outer = _outermost(index, positions[order[begin:end]])
@@ -208,11 +284,77 @@ def _repeating(index: Index, texts: Mapping[int, str]) -> I64:
         owner = int(process[lane[order[begin]]])
         if len(outer) > 1 and total > of_key.get(owner, (0, outer))[0]:
             of_key[owner] = (total, outer)
-    # The name that takes most time on one lane; each process has its own steps of it.
-    best = max(
-        repeats.values(), key=lambda lanes: max((ns for ns, _ in lanes.values()), default=0), default={}
+    yield from (list(lanes.values()) for lanes in repeats.values() if lanes)
+
+
+def _is_graph(text: str) -> bool:
+    return started_work(text) is StartedWork.GRAPH
+
+
+def _bursts(index: Index, name: str, lanes: Sequence[I64]) -> Iterator[Candidate]:
+    """Yield the bursts in which graphs are launched, where there are any: an engine that captures a model
+    piece by piece launches many for one pass, and waits longer between two passes.
+    """
+    firsts, lengths = [], []
+    for positions in lanes:
+        starts = index.column("slices.start")[positions].astype(np.int64)
+        ends = starts + index.duration(positions)
+        pauses = starts[1:] - ends[:-1]
+        long = np.unique(pauses[pauses >= PAUSE_TIMES * np.median(pauses)])[-MOST_CANDIDATES:]
+        splits = [np.append(0, np.flatnonzero(pauses >= least) + 1) for least in long.tolist()]
+        # The split into the most alike bursts, of equal ones that into most: passes, no epochs of them.
+        rated = [(_likeness(np.diff(np.append(first, len(starts)))), first) for first in splits]
+        likeness, first = max(
+            rated, key=lambda one: (one[0], len(one[1])), default=(0.0, np.empty(0, np.int64))
+        )
+        if likeness >= ALIKE and 1 < len(first) < len(starts):
+            firsts.append(positions[first])
+            lengths.append(ends[np.append(first[1:], len(starts)) - 1] - starts[first])
+    if firsts:
+        spans = np.concatenate(lengths)
+        yield Candidate(f"bursts of {name}", np.concatenate(firsts), spans, sum_of(spans))
+
+
+def _likeness(counts: I64) -> float:
+    """Return how alike some counts are, from 0 to 1: the mean of each held against the median."""
+    usual = max(1, int(np.quantile(counts, 0.5, method="higher")))
+    return float((np.minimum(counts, usual) / np.maximum(counts, usual)).mean())
+
+
+def _judged(trace: Trace, source: int, candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Return candidates with what they cover of the device's time, the best first: of those that are nearly
+    as good as the best the one that takes most time, which is the outermost. Where no launch is known, those
+    that are no frames of Python come first.
+    """
+    index, launches = trace.indexes[source], trace.launches(source)
+    known = np.flatnonzero((launches.launch != NONE) & np.isin(launches.via, CALLS))
+    if not len(known):
+        return sorted(candidates, key=lambda one: one.is_frame)
+    called = index.column("slices.start")[launches.launch[known]].astype(np.int64)
+    order = np.argsort(called, kind="stable")
+    called, durations = called[order], index.duration(launches.kernels[known])[order]
+    process = processes_of(index, launches.launch[known])[order]
+    total = max(1, sum_of(durations))
+    judged = []
+    for one in candidates[:MOST_CANDIDATES]:
+        owners = processes_of(index, one.positions)
+        starts = index.column("slices.start")[one.positions].astype(np.int64)
+        ns, pieces = 0, [np.empty(0, np.int64)]
+        for owner in np.unique(owners).tolist():
+            here, mine = process == owner, owners == owner
+            sums = np.concatenate([[0], np.cumsum(durations[here])])
+            low = np.searchsorted(called[here], starts[mine])
+            high = np.searchsorted(called[here], starts[mine] + one.lengths[mine])
+            ns += int((sums[high] - sums[low]).sum())
+            pieces.append(high - low)
+        counts = np.concatenate(pieces)
+        judged.append(replace(one, coverage=min(1.0, ns / total), regularity=_likeness(counts)))
+    best = max((one.score for one in judged), default=0.0)
+    least = best * (NEARLY if best >= DOUBTFUL else NEARLY_DOUBTFUL)
+    near = sorted(
+        (one for one in judged if one.score >= least), key=lambda one: (one.is_frame and not least, -one.time)
     )
-    return np.concatenate([np.empty(0, np.int64), *(outer for _, outer in best.values())])
+    return near + sorted((one for one in judged if one.score < least), key=lambda one: -one.score)
 
 
 def _outermost(index: Index, positions: I64) -> I64:
@@ -223,7 +365,13 @@ def _outermost(index: Index, positions: I64) -> I64:
 
 
 def _steps_at(
-    trace: Trace, source: int, clocks: Clocks, choice: str, reason: str, positions: I64
+    trace: Trace,
+    source: int,
+    clocks: Clocks,
+    choice: str,
+    reason: str,
+    positions: I64,
+    lengths: I64 | None = None,
 ) -> Steps | None:
     if not len(positions):
         return None
@@ -232,18 +380,19 @@ def _steps_at(
     pids = {process.number: process.pid for process in trace.processes if process.source == source}
     offsets = np.array([clocks.offset(source, pids[number]) for number in process.tolist()], np.int64)
     starts = index.column("slices.start")[positions].astype(np.int64) + offsets
-    ends = starts + index.duration(positions)
+    ends = starts + (index.duration(positions) if lengths is None else lengths)
     names = index.column("slices.name")[positions]
     first, low, high, longest = _united(process, names.astype(np.int64), starts, ends)
     order = np.lexsort((process[first], high, low))
     low, high, first, longest = low[order], high[order], first[order], longest[order]
     labels, groups = [], []
     counted: dict[int, int] = {}
-    for number, text in zip(process[first].tolist(), index.strings(names[first])):
+    texts = index.strings(names[first])
+    for number, text, stated in zip(process[first].tolist(), texts, _numbers_that_count(texts)):
         at = counted.get(number, 0)
         counted[number] = at + 1
         label, group = _label(text)
-        labels.append(label if label else str(at))
+        labels.append(label or stated or str(at))
         groups.append(group)
     return Steps(
         source, choice, reason, positions[longest], low, high, tuple(labels), tuple(groups), process[first]
@@ -272,6 +421,21 @@ def _united(processes: I64, names: I64, starts: I64, ends: I64) -> tuple[I64, I6
         high.append(int(ends[at]))
         longest.append(at)
     return np.array(first, np.int64), starts[first], np.array(high, np.int64), np.array(longest, np.int64)
+
+
+def _numbers_that_count(names: Sequence[str]) -> list[str]:
+    """Return of each of some steps' names the numbers in it that tell it from the others ("17" of "iter 17"),
+    those of a single one if it has but one; "" where there are none: of compilations, and lines of files.
+    """
+    if any(len(name) > LONGEST or NO_LABELS.search(name) for name in names):
+        return [""] * len(names)
+    numbers = [NUMBERS.findall(name) for name in names]
+    columns = range(len(numbers[0])) if len({len(some) for some in numbers}) == 1 else range(0)
+    if len(names) > 1:
+        differing = [at for at in columns if len({some[at] for some in numbers}) > 1]
+    else:
+        differing = list(columns) if len(columns) == 1 else []
+    return [".".join(some[at].lstrip("0") or "0" for at in differing) for some in numbers]
 
 
 def _label(name: str) -> tuple[str, str]:
