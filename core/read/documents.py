@@ -84,6 +84,11 @@ class Documents:
             if stop is Stop.CUT_OFF:
                 message = "the file ends within the keys around the events"
                 self._problems.append(Problem("truncated", 1, self._envelope.cut_off, message))
+            if self._envelope.endless is not None:
+                self._window = Window(TextCursor(self._text, self._envelope.endless), self._block_size)
+                self._envelope.move(self._window)
+                stop = self._envelope.retry()
+                continue
             if not self._next_document():
                 return None
             if self._window.data[self._window.at] == ord("["):

@@ -36,14 +36,39 @@ _OVERLAP = 8192
 _BLANK = re.compile(rb"\s*")
 _SCALAR = re.compile(rb"[^\s,}\]\"{\[]+")
 _CONTAINER = re.compile(
-    STRING + rb"|[{}\[\]]|-?(?:NaN|[Nn]an|[Ii]nf(?:inity)?)|([^\s,:0-9+\-.eEtrufalsn])", re.S
+    STRING + rb"(\s*+:)?+|[{}\[\]]|-?(?:NaN|[Nn]an|[Ii]nf(?:inity)?)|([^\s,:0-9+\-.eEtrufalsn])", re.S
 )
-"""Brackets, strings, and (in the second group) what cannot stand between them."""
+"""Brackets, strings with (in the second group) the colon behind a key, and (in the third) what cannot stand
+between them.
+"""
+_FOLLOWS = {
+    ord("{"): re.compile(rb'\s*+(?:["}]|\Z)'),
+    ord("["): re.compile(rb"\s*+(?:[^\s,:}]|\Z)"),
+    ord("}"): re.compile(rb"\s*+(?:[,}\]]|\Z)"),
+    ord("]"): re.compile(rb"\s*+(?:[,}\]]|\Z)"),
+}
+"""What may stand behind each bracket in a value."""
+_PRECEDES = {
+    (0x7B, False): (b":",),
+    (0x7B, True): (b"{", b","),
+    (0x5B, False): (b"[", b","),
+    (0x5B, True): (),
+}
+"""What may stand before a value (a key, where True) in an object and in an array."""
+LONGEST_BLANK = 64
+_DOCUMENT_ENDS = re.compile(rb"[ \t\r\x00\x1e;,]*+(?:\Z|\n\s*+(?:\Z|[{\[]))")
+"""What stands behind a whole object: nothing, or another document in a line of its own."""
+_NO_DOCUMENT = re.compile(rb"\s*+,?+\s*+(?:\[\s*+[^\s{\[\]]|[-\d])")
+"""What cannot begin a document."""
+DEEPEST = 1 << 16
+"""Of brackets deeper than this it is not looked which kind closes which."""
+MOST_RETRIES = 16
+"""So many values that never end are given up for the keys in them."""
 _STRING_REST = re.compile(rb'(?:[^"\\]++|\\.)*+', re.S)
 _NEXT_KEY = re.compile(rb',\s*"[^"\\\n]{1,80}"\s*:|"traceEvents"\s*:\s*\[\s*[{\]]')
 _NEXT_LINE_KEY = re.compile(rb'\n[ \t\r]*+"[^"\\\n]{1,80}"\s*:|"traceEvents"\s*:\s*\[\s*[{\]]')
 _LINE_START = re.compile(rb"\n[ \t]*\Z")
-_CLOSERS = re.compile(rb'([}\]]++)(\s*+,\s*+(?="))?+')
+_CLOSERS = re.compile(rb'([}\]]++)(\s*+,?+\s*+(?="))?+')
 """Closing brackets, and (in the second group) what stands between them and a key."""
 
 
@@ -96,7 +121,9 @@ class EnvelopeReader:
         self._held = False
         self._hold = 0
         self._bytes = 0
+        self._retries = MOST_RETRIES
         self._next_key = _NEXT_KEY
+        self.endless: int | None = None  # where the value stands that went on until the text ended
 
     def read_object(self) -> Stop:
         """Read from an opening brace to the events or the end."""
@@ -110,6 +137,12 @@ class EnvelopeReader:
     def move(self, window: Window) -> None:
         """Go on in another window: the events in between were read by somebody else."""
         self._window = window
+
+    def retry(self) -> Stop:
+        """Read on at the keys in a value that never ended: a bracket is open in it that nobody closes."""
+        self.endless, self._held = None, False
+        self._retries -= 1
+        return self._entries() if self._resync(self._window.offset) else Stop.CUT_OFF
 
     def resume(self) -> Stop:
         """Read on behind the bracket that closed the event array."""
@@ -185,10 +218,10 @@ class EnvelopeReader:
     def _closes(self) -> bool:
         """Pass over closing brackets; tell whether one of them is the object's own.
 
-        Behind what broke they may belong to that: then a key follows them.
+        They are not where a key follows them: behind what broke they may belong to that, or one is too many.
         """
         window = self._window
-        if not self._loose:
+        if self._of_event and not self._loose:
             window.at += 1
             return True
         closers = _CLOSERS.match(window.data, window.at)
@@ -197,8 +230,18 @@ class EnvelopeReader:
             closers = _CLOSERS.match(window.data, window.at)
         if closers is None:
             return False
+        alone = len(closers.group(1)) == 1 and not _NO_DOCUMENT.match(window.data, closers.end())
+        if not self._loose and alone and closers.group(2) is None:
+            window.at += 1
+            return True
+        if not self._loose:
+            self.problems.append(
+                Problem("broken envelope", 1, window.offset, "a bracket that closes nothing")
+            )
+            self._loose = True
         window.at = closers.end()
-        return closers.group(2) is None and b"}" in closers.group(1)
+        ends = closers.group(2) is None and b"}" in closers.group(1)
+        return ends and _DOCUMENT_ENDS.match(window.data, window.at) is not None
 
     def _entry(self) -> Stop | None:
         """Read one key and its value."""
@@ -248,16 +291,19 @@ class EnvelopeReader:
         if sound:
             follows = self._skip_blank()
             sound = follows == -1 or follows in b",}"
-        if byte == -1 or (window.ended and not window.left and not sound):
+        ended = window.ended and not window.left
+        if ended and byte in (0x7B, 0x5B) and self._retries and window.data.rstrip()[-1:] in (b"}", b"]"):
+            self.endless = start  # a bracket may be open in it that was to close later
+        if byte == -1 or (ended and not sound):
             self.cut_off = start
             return Stop.CUT_OFF
         if not sound:
             resumes = self._resync(start, f"the value of {key[:80]!r} is no valid JSON", raw, key)
             return None if resumes else Stop.CUT_OFF
-        self._keep(key, raw, size)
+        self._keep(key, raw, size, start)
         return None
 
-    def _keep(self, key: str, raw: bytes | None, size: int) -> None:
+    def _keep(self, key: str, raw: bytes | None, size: int, start: int) -> None:
         if len(self.values) >= MOST_KEYS and key not in self.values:
             return
         value: Any = f"({size:,} bytes)"
@@ -267,8 +313,14 @@ class EnvelopeReader:
                 number = Decimal if self._of_event and key in EXACT_KEYS else float
                 text = raw.decode("utf-8", "replace")
                 value = json.loads(text, strict=False, parse_constant=str, parse_float=number)
-            except (ValueError, RecursionError):
-                value = text_of(raw[1:-1]) if raw[:1] == b'"' else value
+            except RecursionError:
+                pass
+            except ValueError:
+                if raw[:1] == b'"':
+                    value = text_of(raw[1:-1])
+                elif raw[:1] in (b"{", b"[") and not self._of_event:
+                    why = f"the value of {key[:80]!r} is no valid JSON"
+                    self.problems.append(Problem("broken envelope", 1, start, why))
         self.values[key] = _printable(value)
 
     def _string(self) -> tuple[bytes | None, int, bool]:
@@ -296,31 +348,27 @@ class EnvelopeReader:
         window = self._window
         begin = window.offset
         data: bytes | None = b""
-        depth = 0
+        nesting = _Nesting()
         while True:
             first = window.at
             whole = True
             for token in _CONTAINER.finditer(window.data, first):
                 at = token.start()
-                byte = window.data[at]
                 window.at = token.end()
-                if byte == ord('"'):
-                    if not token.group(1):
-                        window.at = at
-                        whole = False
-                        break
-                elif byte in b"{[":
-                    depth += 1
-                elif byte in b"}]":
-                    depth -= 1
-                    if depth == 0:
-                        data = _joined(data, window.data[first : window.at])
-                        return data, window.offset - begin, True
-                elif token.group(2) is not None:
+                if window.data[at] == ord('"') and not token.group(1):
+                    window.at = at
+                    whole = False
+                    break
+                if token.group(3) is not None:
                     window.at = at
                     if at + LONGEST_WORD > len(window.data) and not window.ended:
                         break  # perhaps a word that goes on in the next block
                     return None, window.offset - begin, False
+                if not nesting.takes(window.data, at, window.at, token.group(2) is not None):
+                    return None, window.offset - begin, False
+                if not nesting.depth:
+                    data = _joined(data, window.data[first : window.at])
+                    return data, window.offset - begin, True
             else:
                 window.at = max(window.at, len(window.data) - LONGEST_WORD)
             data = _joined(data, window.data[first : window.at])
@@ -333,10 +381,11 @@ class EnvelopeReader:
                 window.at = len(window.data)
                 return None, window.offset - begin, False
 
-    def _resync(self, start: int, why: str, raw: bytes | None = None, key: str = "") -> bool:
+    def _resync(self, start: int, why: str = "", raw: bytes | None = None, key: str = "") -> bool:
         """Go to the next text that looks like a key; False if there is none."""
         window = self._window
-        self.problems.append(Problem("broken envelope", 1, start, why))
+        if why:
+            self.problems.append(Problem("broken envelope", 1, start, why))
         self._loose = True
         back = min(max(0, window.offset - start), window.at, LONGEST_VALUE)
         window.at -= back
@@ -364,6 +413,35 @@ class EnvelopeReader:
             key = ""
             self._more()
             low = window.at
+
+
+class _Nesting:
+    """The brackets that are open within a value."""
+
+    def __init__(self) -> None:
+        self.depth = 0
+        self._kinds = bytearray()
+
+    def takes(self, data: bytes, at: int, end: int, is_key: bool) -> bool:
+        """Take the token at data[at:end]; tell whether it may stand there."""
+        byte = data[at]
+        before = data[max(0, at - LONGEST_BLANK) : at].rstrip()[-1:]
+        kind = self._kinds[-1] if self.depth == len(self._kinds) > 0 else None
+        if byte in b"}]":
+            self.depth -= 1
+            if kind is not None and (self._kinds.pop() != byte - 2 or before == b":"):
+                return False
+            return self.depth == 0 or _FOLLOWS[byte].match(data, end) is not None
+        if byte not in b'{["':
+            return True
+        if kind is not None and before not in (b"", *_PRECEDES[kind, is_key]):
+            return False
+        if byte == ord('"'):
+            return True
+        self.depth += 1
+        if self.depth <= DEEPEST:
+            self._kinds.append(byte)
+        return _FOLLOWS[byte].match(data, end) is not None
 
 
 def _joined(data: bytes | None, more: bytes) -> bytes | None:
