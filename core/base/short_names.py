@@ -39,10 +39,17 @@ _ANONYMOUS = re.compile(r"\(anonymous namespace\)::|\{anonymous\}::|<unnamed>::|
 _IDENTIFIER = re.compile(r"\w")
 _LAMBDA = re.compile(r"^\{lambda|^\$_\d|^operator\b|^\{closure|^'lambda")
 _RUN_STEP = re.compile(r"^(?:iteration_|granite\.iteration\.)|^ProfilerStep#")
+_WORD = re.compile(r"\w+")
 _NUMBERS = re.compile(r"\d+")
 _PATH = re.compile(r"^\.{0,2}/|^spyre_kernel|^\S+\.pyx?\(\d+\): ")
 _HASH = re.compile(r"\b(?=[0-9a-z]*\d)(?=[0-9a-z]*[a-z])[0-9a-z]{16,}\b")
 """Such as the FxGraph cache's keys: sixteen or more lower-case letters and digits, both present."""
+_ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{4,}\b")
+"""Where an object of one process lay: `<built-in method dim of Tensor object at 0x7bc2e8857de0>`."""
+_UNIT = re.compile(r"(?<=_GLOBAL__N__)[0-9a-f]{8}(?=_)|(?<=_cu_)[0-9a-f]{8}(?=_)")
+"""Hashes by which nvcc tells the unnamed namespaces of two files apart."""
+_INNER_PATH = re.compile(r"(?<![\w.)>~:/-])(?:/[^\s/()<>,:;'\"]+){2,}")
+"""A path with a folder inside a name; folders differ between two builds, users and hosts."""
 _NO_TELLING = re.compile(r"^(?:std::|at::detail::)?[Aa]rray<\s*char\s*\*")
 """Template arguments that are the same for all elementwise kernels: the array of operands."""
 _KERNEL = re.compile(r"(?<=\w)_kernel(?:_impl|_cuda|_hip)?$")
@@ -86,6 +93,21 @@ def short_names(raws: Sequence[str]) -> list[str]:
             free = (numbered for n in count(1) if (numbered := f"{form} ({n})") not in groups)
             forms |= dict(zip(sorted(sharing), free))
     return [forms[raw] for raw in raws]
+
+
+def is_short_form(form: str, raw: str) -> bool:
+    """Tell whether a name is printed so: whether it is its short form, at any level of detail.
+
+    A short form's first word stands in the name, which rules out most names at once.
+    """
+    word = _WORD.search(form)
+    if word is not None and word[0] not in raw:
+        return False
+    begin, cut, end = form.partition("…")
+    whole = safe(raw).strip()
+    if cut and end and whole.startswith(begin) and whole.endswith(end):
+        return True
+    return any(short_name(raw, detail) == form for detail in range(DETAILS + 1))
 
 
 def _sharing(forms: dict[str, str]) -> list[str]:
@@ -275,10 +297,15 @@ def _mangled(text: str) -> str:
 
 
 def comparable_name(raw: str) -> str:
-    """Return an event's name as it is in every run: with `*` for hashes and numbers of steps.
+    """Return an event's name as it is in every run: with `*` for hashes, addresses and numbers of steps.
 
-    Kernels keep their whole name, so that two functors of one template are two; of paths the component that
-    tells is left, as folders and suffixes are generated.
+    Kernels keep their whole name, so that two functors of one template are two; of paths, wherever in the
+    name they stand, the component that tells is left, as folders and suffixes are generated. Example:
+    `fib (/srv/me/app.py:7)` is `fib (app.py:7)`.
     """
-    name = _HASH.sub("*", short_name(raw) if _PATH.match(raw) or not raw.strip() else safe(raw))
+    if _PATH.match(raw) or not raw.strip():
+        name = short_name(raw)
+    else:
+        name = _INNER_PATH.sub(lambda path: _kernel_of_path(path[0], keep_suffix=False), safe(raw))
+    name = _UNIT.sub("*", _ADDRESS.sub("0x*", _HASH.sub("*", name)))
     return _NUMBERS.sub("*", name) if _RUN_STEP.match(name) else _STEP.sub("#*", name)

@@ -12,17 +12,15 @@ import numpy as np
 from ..base.safe_text import markdown_block, markdown_cell, markdown_words
 from ..base.units import format_count, format_ns
 from ..tables.breakdown import breakdown, device_table
-from ..tables.diff import Difference
 from ..tables.findings.finding import Findings
 from ..tables.findings.forms import findings_markdown
 from ..tables.kernels import kernels
 from ..tables.metrics import percentile
-from ..tables.schema import Column
 from ..tables.scope import Scope
 from ..tables.step_spans import StepSpans, step_spans
 from ..tables.steps import steps
 from ..tables.table import Table
-from .formats import as_markdown, text_in_unit
+from .formats import as_markdown
 
 if TYPE_CHECKING:
     from ..trace import Trace
@@ -30,7 +28,11 @@ if TYPE_CHECKING:
 ROWS = 15
 STEPS = 20
 ALL_SLICES = "Over all slices of that time: findings need also those that lanes and filters leave out."
+EARLIER = (
+    "of the earlier run: its date, its commit (SHA), and what else differed (versions, settings, machine)"
+)
 CHECKLIST = (
+    "the workload: model, batch size, input shapes, type of numbers, number of devices, eager or compiled",
     "a reproducer: the script, its arguments, and where the model and data come from",
     "the commit (SHA) of the code, and of torch and the device's stack where they were built by hand",
     "versions that are not in the trace: torch, driver, firmware, compiler, container image",
@@ -86,16 +88,18 @@ def report(
     findings: Findings,
     printed: Printed,
     read_report: Sequence[str],
-    baseline: Difference | None = None,
+    against: tuple[Sequence[tuple[str, str]], Sequence[Table]] | None = None,
 ) -> str:
-    """Return the report; `read_report` says in lines what was read and what was not."""
+    """Return the report; `read_report` says in lines what was read and what was not, `against` has the sides
+    and tables of a comparison with an earlier run.
+    """
     parts = [
         f"# Performance report: {markdown_words(title)}",
         _summary(scope, read_report),
         _environment(scope),
     ]
-    if baseline is not None:
-        parts.append(_baseline(baseline))
+    if against is not None:
+        parts.append(_against(*against))
     parts += [_steps(scope), _table("Device time", device_table(breakdown(scope)), "no device worked")]
     whole = "" if scope.lanes is None and scope.where is None else f"{ALL_SLICES}\n\n"
     parts += [f"## Findings\n\n{whole}{_bare(findings_markdown(findings))}"]
@@ -104,10 +108,11 @@ def report(
     if printed.telemetry:
         parts.append(f"## Telemetry\n\n{markdown_block(printed.telemetry)}")
     example = example_of(scope)
+    items = CHECKLIST if against is None else (EARLIER, *CHECKLIST)
     parts.append(
         f"## A picture of {markdown_words(example.label or 'it all')}\n\n{markdown_block(printed.picture)}"
     )
-    parts.append("## Still to add by hand\n\n" + "\n".join(f"- [ ] {item}" for item in CHECKLIST))
+    parts.append("## Still to add by hand\n\n" + "\n".join(f"- [ ] {item}" for item in items))
     return "\n\n".join(part.strip("\n") for part in parts) + "\n"
 
 
@@ -139,26 +144,17 @@ def _steps(scope: Scope) -> str:
     return _table("Steps", report.steps, "", STEPS) + "\n\n" + _bare(as_markdown(report.groups))
 
 
-def _baseline(difference: Difference) -> str:
-    lines = [
-        f"## Against {markdown_words(difference.before.title)}",
-        "",
-        "| metric | before | now | change |",
-    ]
-    lines.append("| --- | ---: | ---: | ---: |")
-    lines.extend(_changes(difference))
-    return "\n".join(lines)
-
-
-def _changes(difference: Difference) -> Iterator[str]:
-    for name, change in difference.metrics.items():
-        is_reported = name in ("step.count", "kernels.calls", "kernels.total", "ops.calls", "ops.self_cpu")
-        if is_reported or (name.startswith(("step.", "device.")) and name.endswith((".median", "_share"))):
-            if change.metric.value is None and change.before is None:
-                continue
-            column = Column(name, name, change.metric.unit)
-            sides = f"{text_in_unit(column, change.before)} | {text_in_unit(column, change.metric.value)}"
-            yield f"| {name} | {sides} | {'-' if change.relative is None else f'{change.relative:+.2%}'} |"
+def _against(titles: Sequence[tuple[str, str]], tables: Sequence[Table]) -> str:
+    """Return what `diff` prints: the sides, the metrics with their noise, the rows that changed most."""
+    lines = [f"- {side}: {markdown_words(title)}" for side, title in titles]
+    parts = ["## What changed", "\n".join(lines)]
+    for table in tables:
+        if len(table):
+            notes = "".join(f"\n\n{markdown_words(note)}" for note in table.notes)
+            parts.append(
+                f"### {table.title}\n\n{_bare(as_markdown(replace(table, notes=()), limit=ROWS))}{notes}"
+            )
+    return "\n\n".join(parts)
 
 
 def _table(title: str, table: Table, nothing: str, limit: int | None = None) -> str:

@@ -1,7 +1,7 @@
 """The filter language of search, `:filter` and `--where`: terms that all must hold, read from one line.
 
 nccl 'two words' /regex/ /regex/i    the name contains the text (case aside), matches the expression
-name:nccl name='exactly this'        the same; the name is this text
+name:nccl name='exactly this'        the same; the name, or its short form in tables, is this text
 cat:kernel lane:'stream 0'           the category is, the lane's title contains; :/regex/ works too
 lane:'rank 1'                        all lanes of that rank
 dur>1ms self<=20us                   > >= < <= = with ns us ms s

@@ -9,6 +9,7 @@ import numpy as np
 from ..base.arrays import I64, U32, AnyArray
 from ..base.errors import Cancelled
 from ..base.progress import CancelledCallback
+from ..base.short_names import is_short_form
 from ..index.format import RowKind
 from ..index.store import Index
 from .filter import Argument, Category, Filter, LaneTitle, Name, Text, Time
@@ -173,7 +174,10 @@ class Search:
             if needle is not None:
                 fits[numbers] = [needle in raw for raw in raws]
             else:
-                fits[numbers] = text.fits([raw.decode("utf-8", "replace") for raw in raws], self.cancelled)
+                texts = [raw.decode("utf-8", "replace") for raw in raws]
+                fits[numbers] = text.fits(texts, self.cancelled)
+                if text.how == "is":
+                    fits[numbers] |= [is_short_form(text.text, raw) for raw in texts]
         return fits
 
 

@@ -42,6 +42,16 @@ _MAGIC = (
     (b"PK\x05\x06", "zip"),
     (b"\x28\xb5\x2f\xfd", "zstd"),
 )
+PERFETTO = "is a trace of Perfetto (protobuf): `traceconv json FILE OUT.json` of perfetto.dev converts it"
+ROCPD = (
+    "is a database of ROCm's profiler (rocpd): `rocpd convert -i FILE --output-format pftrace`, then "
+    "`traceconv json` of perfetto.dev, convert it"
+)
+NSIGHT = "Nsight Systems: `nsys export --type sqlite` and then nsys2json convert it to JSON"
+XPLANE = (
+    "is a profile of XLA (XSpace, as JAX and TensorFlow write): record it with "
+    "jax.profiler.trace(…, create_perfetto_trace=True), which writes perfetto_trace.json.gz too"
+)
 _FOREIGN = (
     (
         re.compile(rb"version https://git-lfs"),
@@ -49,12 +59,39 @@ _FOREIGN = (
     ),
     (re.compile(rb"(?i)\s{0,256}+<(?:!doctype\s+html|html)"), "is an HTML page, not a trace"),
     (re.compile(rb"\s{0,256}+<\?xml"), "is an XML file, not a trace"),
-    (re.compile(rb"\x7fELF|\x89PNG|%PDF|SQLite format|BZh|\xfd7zXZ|Rar!"), "is no trace in JSON"),
+    (re.compile(rb"\x7fELF|\x89PNG|%PDF|BZh|\xfd7zXZ|Rar!"), "is no trace in JSON"),
+)
+_FOREIGN_BINARY = (
+    (re.compile(rb"SQLite format 3\0(?s:.)*?rocpd_"), ROCPD),
+    (re.compile(rb"SQLite format 3\0(?s:.)*?(?:CUPTI_ACTIVITY|StringIds)"), f"is an export of {NSIGHT}"),
     (
-        re.compile(rb"\n[\x80-\xff].\n", re.S),
-        "looks like a Perfetto protobuf trace: convert it to JSON first",
+        re.compile(rb"SQLite format 3\0"),
+        "is a database (SQLite), as Nsight Systems and ROCm's rocpd write: nsys2json converts the one, "
+        "`rocpd convert` the other",
+    ),
+    (
+        re.compile(
+            rb"\n[\x80-\xff]{0,9}[\0-\x7f](?:\x08[\x80-\xff]{0,9}[\0-\x7f])?\x12[\x05-\x7f]/(?:host|device)[:/]"
+        ),
+        XPLANE,
+    ),
+    # A packet: its length, then a field that packets begin with (clocks, time, sequence, event, track …).
+    (
+        re.compile(
+            rb"\n[\x80-\xff]{0,4}[\0-\x7f](?:[\n\x18\x2a\x32\x40\x50\x5a\x68]|[\xe2\xfa\x9a][\x03\x04])"
+        ),
+        PERFETTO,
     ),
 )
+_FOREIGN_SUFFIXES = {
+    ".pftrace": PERFETTO,
+    ".perfetto-trace": PERFETTO,
+    ".nsys-rep": f"is a report of {NSIGHT}",
+    ".qdrep": f"is a report of {NSIGHT}",
+    ".qdstrm": f"is a recording of {NSIGHT}",
+    ".xplane.pb": XPLANE,
+}
+"""What binary files of these names are, whose first bytes say nothing sure."""
 _BOMS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
 _BARE_UTF16 = (
     (re.compile(rb"(?:[ \t\r\n]\x00)*[\[{]\x00"), "utf-16-le"),
@@ -298,12 +335,17 @@ def _encoding(text: bytes) -> tuple[str, int]:
 
 
 def _refuse_foreign(name: str, text: bytes) -> None:
-    for pattern, message in _FOREIGN:
+    is_json = text.lstrip()[:1] in (b"{", b"[")
+    for pattern, message in _FOREIGN if is_json else (*_FOREIGN, *_FOREIGN_BINARY):
         if pattern.match(text):
             raise UnreadableError(f"{name}: {message}")
     if not text.strip():
         raise UnreadableError(f"{name}: holds only blanks")
-    if text.count(0) > len(text) // 16 and text.lstrip()[:1] not in (b"{", b"["):
+    unpacked = name.lower().removesuffix(".gz").removesuffix(".zst")
+    for suffix, message in _FOREIGN_SUFFIXES.items():
+        if not is_json and unpacked.endswith(suffix):
+            raise UnreadableError(f"{name}: {message}")
+    if not is_json and text.count(0) > len(text) // 16:
         raise UnreadableError(f"{name}: is binary data, not a trace in JSON")
 
 

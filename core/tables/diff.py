@@ -20,7 +20,7 @@ from .compare import RowNoise, compare, delta_key
 from .metrics import Metric, Number
 from .noise import LEAST, UNKNOWN, Comparison, Spread, Verdict, compare_spreads, compare_values, spread_of
 from .schema import Column, TableSchema
-from .summary import LEADING, SCHEMAS, SPREAD_COLUMNS, LeftOut, Summary
+from .summary import LEADING, NAMED, SCATTER, SCHEMAS, SPREAD_COLUMNS, LeftOut, Summary, median_number
 from .table import ABSENT, Table, Values
 
 CONTRIBUTION = Column("contribution", "of all change", "share", statistic=True)
@@ -94,6 +94,15 @@ class Difference:
     metrics: Mapping[str, MetricChange]
     tables: Mapping[str, Table]
 
+    def metric(self, name: str) -> MetricChange | None:
+        """Return a metric on both sides, that of a row of a table too; None where no such metric can be."""
+        if name in self.metrics:
+            return self.metrics[name]
+        now, past = self.now.metric(name), self.before.metric(name)
+        if now is None or past is None:
+            return None
+        return MetricChange(now, past.value, *_metric_noise(name, self.before, self.now))
+
 
 def difference(earlier: Sequence[Summary], now: Summary, least_ns: int = 0) -> Difference:
     """Return what changed; rows of which no time changed by `least_ns` or more are left out of the tables.
@@ -119,7 +128,7 @@ def difference(earlier: Sequence[Summary], now: Summary, least_ns: int = 0) -> D
 
 def history_table(summaries: Sequence[Summary], metric: str) -> Table:
     """Return a metric of each of some runs, in order, against the median of up to BEFORE runs before it."""
-    known = [run.metrics[metric] for run in summaries if metric in run.metrics]
+    known = [one for run in summaries if (one := run.metric(metric)) is not None]
     unit = known[-1].unit if known else "number"
     columns = (
         Column("run", "run", "text"),
@@ -138,12 +147,12 @@ def _history(summaries: Sequence[Summary], name: str) -> Iterator[dict[str, Any]
     earlier: list[Number] = []
     for run in summaries:
         row: dict[str, Any] = {"change": None, "relative": None, "verdict": "", "runs": 0}
-        metric = run.metrics.get(name)
+        metric = run.metric(name)
         value = None if metric is None else metric.value
         if metric is not None and value is not None:
             if past := earlier[-BEFORE:]:
                 noise = compare_values(past, [value]) if len(past) >= LEAST else None
-                one = MetricChange(metric, _median_number(past), noise, len(past) if noise else 0)
+                one = MetricChange(metric, median_number(past), noise, len(past) if noise else 0)
                 row = {key: getattr(one, key) for key in row}
             earlier.append(value)
         yield {"run": run.title, "value": value, **row}
@@ -162,7 +171,7 @@ def median_of_runs(runs: Sequence[Summary]) -> Summary:
     metrics: dict[str, Metric] = {}
     for metric in (metric for run in runs for metric in run.metrics.values() if metric.name not in metrics):
         values = _metric_values(runs, metric.name)
-        metrics[metric.name] = replace(metric, value=_median_number(values) if values else None)
+        metrics[metric.name] = replace(metric, value=median_number(values) if values else None)
     names = [name for name in LEADING if all(name in run.tables for run in runs)]
     return Summary(
         f"median of {len(runs)} runs: {', '.join(run.title for run in runs)}",
@@ -174,14 +183,8 @@ def median_of_runs(runs: Sequence[Summary]) -> Summary:
     )
 
 
-def _median_number(values: Sequence[Number]) -> Number:
-    """Return the median, a whole number where all values are."""
-    middle = median(values)
-    return round(middle) if all(isinstance(value, int) for value in values) else float(middle)
-
-
 def _metric_values(runs: Sequence[Summary], name: str) -> list[Number]:
-    metrics = (run.metrics.get(name) for run in runs)
+    metrics = (run.metric(name) for run in runs)
     return [metric.value for metric in metrics if metric is not None and metric.value is not None]
 
 
@@ -222,7 +225,7 @@ def _median_left_out(name: str, runs: Sequence[Summary]) -> LeftOut:
 
 
 def _unscattered(table: Table) -> Table:
-    columns = tuple(column for column in table.columns if column not in SPREAD_COLUMNS)
+    columns = tuple(column for column in table.columns if column not in SCATTER)
     return replace(table, columns=columns)
 
 
@@ -288,6 +291,9 @@ def _metric_noise(name: str, before: Summary, now: Summary) -> tuple[Comparison 
     past, present = _metric_values(before.members, name), _metric_values([now], name)
     if len(past) >= LEAST and present:
         return compare_values(past, present), len(past)
+    group, _, row = name.partition(".")
+    if group in NAMED and f"{row.rpartition('.')[2]}_ns" == LEADING[NAMED[group]]:
+        return _row_noise(NAMED[group], before, now)(row.rpartition(".")[0]), 0
     key = REPEATED.get(name) or REPEATED.get(name.rpartition(".")[0])
     if key is None or not _have_steps((*before.members, now), key):
         return None, 0

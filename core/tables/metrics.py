@@ -24,6 +24,10 @@ SPREAD = ("count", "total", "mean", "median", "p95", "min", "max")
 """Of a set of times; the median and p95 are values that occur."""
 GROUPS = {row.metric_group: row.metrics for row in ANALYSES if row.metrics}
 """Prefix of a metric's name -> the function that computes the metrics of that group."""
+ROWS = "rows"
+"""The group of the metrics of single rows of a summary's tables (`Summary.metric`)."""
+ROW_GROUPS = ("kernel", "op", "module")
+"""What those begin with: `kernel.NAME.median`."""
 
 
 @dataclass(frozen=True)
@@ -42,11 +46,23 @@ def metrics(scope: Scope, groups: Iterable[str] | None = None) -> dict[str, Metr
 
 
 def metric_group_of(name: str) -> str:
-    """Return the group that a metric's name begins with; UsageError names those that exist."""
+    """Return the group that a metric's name begins with, ROWS for those of a single kernel, op or module;
+    UsageError names those that exist.
+    """
     group = name.partition(".")[0]
+    if group in ROW_GROUPS:
+        return ROWS
     if group not in GROUPS:
-        raise UsageError(f"no metric {name!r}: they begin with {', '.join(f'{key}.' for key in GROUPS)}")
+        known = ", ".join(f"{key}." for key in (*GROUPS, *ROW_GROUPS))
+        raise UsageError(f"no metric {name!r}: they begin with {known}")
     return group
+
+
+def no_metric(name: str, known: Iterable[str]) -> UsageError:
+    """Return the error for a metric that there is none of, with those that there are."""
+    rows = ", ".join(f"{group}.NAME.median" for group in ROW_GROUPS)
+    stats = "count, total (self_cpu, self_device), mean, median, p95, min or max"
+    return UsageError(f"no metric {name!r}; there are {', '.join(known)}, and of single rows {rows}: {stats}")
 
 
 def spread_metrics(name: str, values: I64) -> list[Metric]:

@@ -7,19 +7,23 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from statistics import median
 
 import numpy as np
 
-from ..base.arrays import MOST, sum_of
-from ..base.short_names import comparable_name
+from ..base.arrays import I64, MOST, sum_of
+from ..base.errors import UsageError
+from ..base.short_names import comparable_name, is_short_form
 from .attribution import step_scopes
-from .frame_columns import timed_work
-from .metrics import Metric, metrics
+from .frame_columns import MODULE, timed_work
+from .groups import Groups, Labels, concatenated, dense
+from .metrics import ROW_GROUPS, Metric, Number, metrics
 from .noise import Spread, spread_of
+from .op_events import NO_KIND, PYTHON, STEP, STEPS, host_kinds
 from .schema import Column, TableSchema
 from .scope import Scope
 from .step_spans import step_spans
-from .table import Table, Tables, Values
+from .table import ABSENT, Table, Tables, Values
 
 SPREAD_COLUMNS = (
     Column("steps", "steps", "count", detail=True),
@@ -27,6 +31,16 @@ SPREAD_COLUMNS = (
     Column("step_deviation_ns", "deviation of a step", "ns", detail=True),
 )
 """Columns for the scatter of a row's leading time over the steps; with 0 steps nothing is known."""
+CALL_COLUMNS = (
+    Column("mean_ns", "mean of a call", "ns", statistic=True, detail=True),
+    Column("median_ns", "median of a call", "ns", statistic=True, detail=True),
+    Column("p95_ns", "p95 of a call", "ns", statistic=True, detail=True),
+    Column("min_ns", "shortest call", "ns", statistic=True, detail=True),
+    Column("max_ns", "longest call", "ns", statistic=True, detail=True),
+)
+"""Columns for the scatter of a row's calls; one of an op or module lasts as long as it does on the host."""
+SCATTER = (*SPREAD_COLUMNS, *CALL_COLUMNS)
+"""What is neither added up nor compared row by row."""
 _COUNT = Column("count", "count", "count")
 _SELF = (Column("self_cpu_ns", "self CPU", "ns"), Column("self_device_ns", "self device", "ns"))
 SCHEMAS = {
@@ -36,10 +50,10 @@ SCHEMAS = {
             Column("name", "kernel", "text", is_name=True),
             _COUNT,
             Column("total_ns", "total", "ns"),
-            *SPREAD_COLUMNS,
+            *SCATTER,
         ),
-        "ops": (Column("name", "op", "text"), _COUNT, *_SELF, *SPREAD_COLUMNS),
-        "modules": (Column("module", "module", "text"), _COUNT, *_SELF, *SPREAD_COLUMNS),
+        "ops": (Column("name", "op", "text"), _COUNT, *_SELF, *SCATTER),
+        "modules": (Column("module", "module", "text"), _COUNT, *_SELF, *SCATTER),
         "categories": (Column("category", "category", "text"), _COUNT, Column("self_ns", "self", "ns")),
         "steps": (
             Column("place", "nth step", "text"),
@@ -72,6 +86,8 @@ LEADING = {
     "steps": "wall_ns",
 }
 """Table -> the time by which its rows are ranked and their changes weighed."""
+NAMED = {group: f"{group}s" for group in ROW_GROUPS}
+"""What a metric of a single row begins with -> the table that has the row (`kernel.NAME.median`)."""
 COUNTED_STEPS = 32
 """The most steps, evenly spread, from which the scatter of kernels, ops and modules is computed."""
 WHOLE = "Trace"
@@ -106,6 +122,30 @@ class Summary:
         """The runs that it is the median of, itself where it is one."""
         return self.runs or (self,)
 
+    def metric(self, name: str) -> Metric | None:
+        """Return a metric by its name: one of `metrics`, or of a row of a table, as `kernel.NAME.median`.
+
+        What stands after the last dot is a column: count, total, mean, median, p95, min, max; of ops and
+        modules self_cpu, self_device in place of total. NAME is a row's name, its short form or the name in a
+        trace. Without such a row the metric has no value; None where no such metric can be.
+        """
+        if name in self.metrics:
+            return self.metrics[name]
+        group, _, rest = name.partition(".")
+        row, _, stat = rest.rpartition(".")
+        table = self.tables.get(NAMED.get(group, ""))
+        if table is None or not row:
+            return None
+        key = "count" if stat == "count" else f"{stat}_ns"
+        column = next((column for column in SCHEMAS[NAMED[group]].columns[1:] if column.key == key), None)
+        if column is None or stat == "step_deviation":
+            return None
+        if self.runs:
+            values = [one.value for run in self.runs if (one := run.metric(name)) and one.value is not None]
+            return Metric(name, column.unit, median_number(values) if values else None)
+        at = _row_called(row, table.texts(table.columns[0].key)) if key in table.data else None
+        return Metric(name, column.unit, None if at is None else int(table.numbers(key)[at]))
+
     def column(self, table: str, key: str) -> dict[str, int]:
         """Return the numbers of a column by row."""
         rows = self.tables[table]
@@ -119,6 +159,25 @@ class Summary:
                 tables[name] = table.head(rows)
                 left_out[name] = _left_out(table, rows, LEADING[name])
         return replace(self, tables=tables, left_out=left_out)
+
+
+def median_number(values: Sequence[Number]) -> Number:
+    """Return the median, a whole number where all values are."""
+    middle = median(values)
+    return round(middle) if all(isinstance(value, int) for value in values) else float(middle)
+
+
+def _row_called(name: str, names: Sequence[str]) -> int | None:
+    """Return the row with a name, else the one whose name is printed so; UsageError where several are."""
+    known = comparable_name(name)
+    if known in names:
+        return names.index(known)
+    rows = [at for at, one in enumerate(names) if is_short_form(name, one)]
+    if len(rows) > 1:
+        raise UsageError(
+            f"{name!r} is the short form of several names: {', '.join(names[at] for at in rows)}"
+        )
+    return rows[0] if rows else None
 
 
 def analyse_summary(scope: Scope, rows: int = 30) -> Tables:
@@ -151,15 +210,70 @@ def summary_tables(summary: Summary, rows: int) -> Tables:
 
 def summarise(scope: Scope, title: str) -> Summary:
     """Return the summary of a scope."""
-    text, spreads = timed_work(scope).scope.text, _spreads(scope)
+    text, spreads, calls = timed_work(scope).scope.text, _spreads(scope), _host_calls(scope)
     tables = {
         "kernels": _kernels(scope, spreads["kernels"]),
-        "ops": _ops(scope, "name", spreads["ops"]),
-        "modules": _ops(scope, "module", spreads["modules"]),
+        "ops": _ops(scope, "name", spreads["ops"], calls["ops"]),
+        "modules": _ops(scope, "module", spreads["modules"], calls["modules"]),
         "categories": _categories(scope),
         "steps": _steps(scope),
     }
     return Summary(title, text, metrics(scope), tables)
+
+
+@dataclass(frozen=True, eq=False)
+class _CallTimes:
+    """How long the calls of each name took: the row of each name in CALL_COLUMNS."""
+
+    rows: Mapping[str, int]
+    columns: Mapping[str, I64]
+
+    @classmethod
+    def of_groups(cls, labels: Labels, codes: I64, durations: I64) -> _CallTimes:
+        """Compute them of calls: the label's number and the duration (ns) of each; no label is without."""
+        statistics = Groups(codes, len(labels)).statistics(durations)
+        most = np.nextafter(float(MOST), 0)  # the largest float that is an int64
+        keys = [column.key for column in CALL_COLUMNS]
+        return cls(labels, {key: np.minimum(np.rint(statistics[key]), most).astype(np.int64) for key in keys})
+
+    def of(self, names: Sequence[str]) -> dict[str, Values]:
+        """Return the columns for rows of these names; 0 for a name without calls of its own."""
+        at = np.array([self.rows.get(name, ABSENT) for name in names], np.int64)
+        return {key: np.where(at == ABSENT, 0, np.append(of, 0)[at]) for key, of in self.columns.items()}
+
+
+def _kernel_calls(scope: Scope) -> _CallTimes:
+    work, labels = timed_work(scope), Labels()
+    rows, names = dense(work.name.codes)
+    codes = labels.codes([comparable_name(work.name.texts[name]) for name in names.tolist()])
+    return _CallTimes.of_groups(labels, codes[rows], work.dur)
+
+
+def _host_calls(scope: Scope) -> dict[str, _CallTimes]:
+    """Return the durations on the host of all calls of ops, and of modules as Python frames show them."""
+    labels = {"ops": Labels(), "modules": Labels()}
+    codes: dict[str, list[I64]] = {name: [] for name in labels}
+    durations: dict[str, list[I64]] = {name: [] for name in labels}
+    for chunk in scope.chunks():
+        kinds = host_kinds(chunk.index)[chunk.categories]
+        modules = chunk.index.string_numbers(MODULE, prefix=True)
+        of_module = (kinds == PYTHON) & np.isin(chunk.names, modules)
+        for name, own, label in (("ops", kinds != NO_KIND, _op), ("modules", of_module, _module)):
+            rows = np.flatnonzero(own)
+            codes[name].append(labels[name].of_slices(chunk.index, chunk.positions[rows], label))
+            durations[name].append(chunk.durations[rows])
+    return {
+        name: _CallTimes.of_groups(own, concatenated(codes[name]), concatenated(durations[name]))
+        for name, own in labels.items()
+    }
+
+
+def _op(name: str) -> str:
+    return STEPS if name.startswith(STEP) else comparable_name(name)
+
+
+def _module(name: str) -> str:
+    return comparable_name(name.removeprefix(MODULE))
 
 
 @dataclass(frozen=True)
@@ -216,7 +330,8 @@ def _kernels(scope: Scope, times: _StepTimes) -> Table:
 
     table = kernels(scope)
     names = [comparable_name(name) for name in table.texts("name")]
-    return summed("kernels", scope.text, {**table.data, "name": names}, times.of)
+    calls = _kernel_calls(scope)
+    return summed("kernels", scope.text, {**table.data, "name": names}, (times.of, calls.of))
 
 
 def _host_ops(scope: Scope) -> Table:
@@ -228,14 +343,14 @@ def _host_ops(scope: Scope) -> Table:
     return table.take(np.asarray(table.data["on_device"]) == 0)
 
 
-def _ops(scope: Scope, key: str, times: _StepTimes) -> Table:
+def _ops(scope: Scope, key: str, times: _StepTimes, calls: _CallTimes) -> Table:
     """Return the ops of the host by name, or by module: those within none are left out then."""
     table = _host_ops(scope)
     if key == "module":
         table = table.take(np.array([bool(name) for name in table.texts(key)], np.bool_))
     names = [comparable_name(name) for name in table.texts(key)]
     data = {**table.data, "count": table.numbers("calls"), key: names}
-    return summed("ops" if key == "name" else "modules", scope.text, data, times.of)
+    return summed("ops" if key == "name" else "modules", scope.text, data, (times.of, calls.of))
 
 
 def _categories(scope: Scope) -> Table:
@@ -263,22 +378,23 @@ def summed(
     name: str,
     scope: str,
     data: Mapping[str, Values],
-    scatter: Callable[[Sequence[str]], Mapping[str, Values]] | None = None,
+    scatters: Sequence[Callable[[Sequence[str]], Mapping[str, Values]]] = (),
 ) -> Table:
     """Return a table of a summary: the rows of each label added up, most of the leading column first, with
-    their scatter over the steps where that is known.
+    their scatter over steps and calls where that is known.
     """
     schema = SCHEMAS[name]
-    label, *sums = (column for column in schema.columns if column not in SPREAD_COLUMNS)
+    label, *sums = (column for column in schema.columns if column not in SCATTER)
     whole = Table.from_arrays(replace(schema, columns=(label, *sums)), scope, data)
     rows = whole.group(label.key, [column.key for column in sums]).sort(LEADING[name])
-    if scatter is None:
+    if not scatters:
         return rows
-    return replace(rows, columns=schema.columns, data={**rows.data, **scatter(rows.texts(label.key))})
+    data = {**rows.data, **{key: of for one in scatters for key, of in one(rows.texts(label.key)).items()}}
+    return replace(rows, columns=schema.columns, data=data)
 
 
 def _left_out(table: Table, rows: int, leading: str) -> LeftOut:
     rest = table.take(slice(rows, None))
-    numbers = [column.key for column in table.columns[1:] if column not in SPREAD_COLUMNS]
+    numbers = [column.key for column in table.columns[1:] if column not in SCATTER]
     sums = {key: sum_of(rest.numbers(key)) for key in numbers}
     return LeftOut(len(rest), sums, int(rest.numbers(leading).max()))

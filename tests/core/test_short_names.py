@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from pathlib import Path
 
@@ -11,6 +12,9 @@ import pytest
 from tests.corpus import CORPUS, needs_corpus
 from tracelane.core import open_trace
 from tracelane.core.base.short_names import BLANK, LONGEST, short_name, short_names
+from tracelane.core.tables.kernels import kernels
+from tracelane.core.tables.scope import Scope
+from tracelane.core.tables.selection import Selection, selected_scope
 
 TABLE = [
     ("/tmp/x/inductor-spyre/sdsc_fused_mm_mul_silu_0_434jgp19/bundle.mlir", "sdsc_fused_mm_mul_silu_0"),
@@ -118,4 +122,18 @@ def test_no_kernel_of_a_real_trace_is_joined_with_another(path: Path, corpus_cac
     index = trace.indexes[0]
     raws = index.strings(np.unique(index.column("slices.name")))
     assert len(set(short_names(raws))) == len(set(raws))
+    trace.close()
+
+
+@needs_corpus
+@pytest.mark.parametrize("path", sorted(CORPUS.glob("gpu/*")), ids=lambda path: path.name)
+def test_a_filter_takes_the_names_that_tables_print(path: Path, corpus_cache: Path) -> None:
+    """`name=` with the printed form of a kernel matches that kernel's slices."""
+    trace = open_trace([path], index_dir=corpus_cache)
+    table = kernels(Scope(trace)).head(40)
+    raws = table.texts("name")
+    for raw, short in zip(raws, short_names(raws)):
+        if "'" not in short and not re.search(r" \(\d+\)$", short):
+            rows = kernels(selected_scope(trace, None, Selection(where=f"name='{short}'")))
+            assert raw in rows.texts("name"), short
     trace.close()

@@ -168,6 +168,41 @@ def test_what_is_no_trace_is_refused_in_one_line(name: str, tmp_path: Path) -> N
     assert str(path) in str(caught.value) and "\n" not in str(caught.value)
 
 
+FOREIGN = {
+    "a.pftrace": (bytes.fromhex("0a4de20346080112"), "traceconv json"),
+    "a.perfetto-trace": (b"\x0b\x01\x02", "traceconv json"),
+    "without_a_suffix": (bytes.fromhex("0a4de2034608011200"), "traceconv json"),
+    "packed.pftrace.gz": (gzip.compress(bytes.fromhex("0a4de20346080112")), "traceconv json"),
+    "a.nsys-rep": (b"\x00anything", "nsys export"),
+    "nsys.sqlite": (b"SQLite format 3\0\x10" + bytes(90) + b"CREATE TABLE StringIds(", "nsys2json"),
+    "rocm_results.db": (
+        b"SQLite format 3\0\x10" + bytes(90) + b"CREATE TABLE rocpd_string(",
+        "rocpd convert",
+    ),
+    "other.db": (b"SQLite format 3\0" + bytes(200), "rocpd convert"),
+    "host.xplane.pb": (b"\x0a\x01\x02", "create_perfetto_trace"),
+    "profile": (b"\x0a\x8d\x01\x12\x09/host:CPU\x1a", "create_perfetto_trace"),
+}
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_files_of_other_profilers_say_what_converts_them(name: str, tmp_path: Path) -> None:
+    """A known file that cannot be read says what it is and what turns it into one that can."""
+    data, converter = FOREIGN[name]
+    (tmp_path / name).write_bytes(data)
+    with pytest.raises(UnreadableError, match=converter):
+        open_source(tmp_path / name)
+
+
+@pytest.mark.parametrize("blanks", ["", "\n", "\n\n", "\n \n", "\r\n\t"])
+@pytest.mark.parametrize("name", ["a.json", "a.pftrace", "host.xplane.pb"])
+def test_json_is_read_whatever_it_is_called(blanks: str, name: str, tmp_path: Path) -> None:
+    """Blanks before it, and another tool's suffix, make no trace in JSON a foreign file."""
+    for begin in ("[\n", '{"a":1,"traceEvents":['):
+        (tmp_path / name).write_text(blanks + begin)
+        assert open_source(tmp_path / name).kind == "plain"
+
+
 def test_missing_directories_and_forbidden_files(tmp_path: Path) -> None:
     """A path that cannot be opened says why."""
     with pytest.raises(UnreadableError, match="no such file"):

@@ -29,7 +29,7 @@ def test_sections(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "## A picture of step 0" in text
     assert "aten::linear" in text
     assert "Telemetry" not in text
-    assert text.count("- [ ] ") == 5
+    assert text.count("- [ ] ") == 6
 
 
 def test_nothing_is_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -58,7 +58,9 @@ def test_bundle(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert b"/home/" not in everything
     report = (tmp_path / "report.md").read_text()
     assert "The log covers step 1 from end to end." in report
-    assert "| kernels.calls | 8 | 8 | +0.00% |" in report
+    assert "### Metrics" in report and "| kernels.time | " in report and "noise: " in report
+    assert "| kernels.calls | 8 | 8 | 0 | +0.00% |" in report
+    assert report.count("- [ ] ") == 7 and "of the earlier run: its date, its commit" in report
     assert json.loads((tmp_path / "summary.json").read_text())["command"] == "summary"
     rows = (tmp_path / "telemetry-0.csv").read_text().splitlines()
     assert rows[1].startswith("ID,Date")

@@ -85,7 +85,7 @@ def check(
     else of the steps.
     """
     from tracelane.core.tables.diff import difference
-    from tracelane.core.tables.metrics import metric_group_of, metrics
+    from tracelane.core.tables.metrics import ROWS, metric_group_of, metrics
     from tracelane.core.tables.summary import summarise
     from tracelane.core.tables.table import Tables
 
@@ -98,10 +98,15 @@ def check(
     )
     earlier = read_sides(baselines, opened.index_options, opened.choice, chosen, opened)
     scope = opened.scope()
-    outcomes = _outcomes(limits, metrics(scope, groups))
+    here = summarise(scope, opened.title) if earlier or ROWS in groups else None
+    if here is None:
+        outcomes = _outcomes(limits, metrics(scope, groups))
+    else:
+        of_rows = {limit.metric: one for limit in limits if (one := here.metric(limit.metric))}
+        outcomes = _outcomes(limits, {**here.metrics, **of_rows})
     changes = []
-    if earlier:
-        changes = threshold.gated(difference(earlier, summarise(scope, opened.title)), opened.where)
+    if earlier and here is not None:
+        changes = threshold.gated(difference(earlier, here), opened.where)
     results = [*(outcome.result for outcome in outcomes), *threshold.results(changes)]
     passed = not any(result.failed for result in results)
     lines = (safe(f"{'EXCEEDED' if one.failed else 'ok      '}  {one.text}") for one in results)
@@ -164,9 +169,11 @@ def _check_complete(limits: Sequence[Limit], baselines: Sequence[str], fail_abov
 
 def _outcomes(limits: Sequence[Limit], metrics: Mapping[str, Metric]) -> list[LimitOutcome]:
     """Return each limit with its metric; UsageError for an unknown metric or a value in a wrong unit."""
+    from tracelane.core.tables.metrics import no_metric
+
     unknown = [limit.metric for limit in limits if limit.metric not in metrics]
     if unknown:
-        raise UsageError(f"no metric {unknown[0]!r}; there are {', '.join(metrics)}")
+        raise no_metric(unknown[0], metrics)
     for limit in limits:
         limit.check_unit(metrics[limit.metric])
     return [LimitOutcome(limit, metrics[limit.metric]) for limit in limits]

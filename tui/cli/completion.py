@@ -96,11 +96,11 @@ def complete_steps(incomplete: str) -> list[str]:
 
 def complete_metrics(incomplete: str) -> list[str]:
     """Return the metrics that are mostly asked for, and what the names of all others begin with."""
-    from tracelane.core.tables.metrics import GROUPS
+    from tracelane.core.tables.metrics import GROUPS, ROW_GROUPS
 
     from .regression import DEFAULT_METRICS
 
-    known = [*DEFAULT_METRICS, *(f"{group}." for group in GROUPS)]
+    known = [*DEFAULT_METRICS, *(f"{group}." for group in (*GROUPS, *ROW_GROUPS))]
     return [name for name in known if name.startswith(incomplete)]
 
 

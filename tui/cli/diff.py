@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 EXCEEDED = 1
 ROWS = 15
-ORDER = ("steps", "categories", "ops", "modules", "kernels")
 
 
 @click.command()
@@ -78,6 +77,7 @@ def diff(
     """
     from tracelane.core.tables.diff import difference
     from tracelane.core.tables.table import Tables
+    from tracelane.tui.text.diff import compact_tables, side_titles
 
     threshold = Threshold.of(names, fail_above, min_time)
     if len(sides) < 2:
@@ -87,7 +87,7 @@ def diff(
     result = difference(earlier, now, threshold.least_ns)
     gated = threshold.gated(result, where)
     failed = threshold.failed(gated)
-    tables, titles = _tables(result), _titles(result)
+    tables, titles = compact_tables(result), side_titles(result)
     heading = " · ".join(f"{side_name} {title}" for side_name, title in titles)
     cut = tables if limit is None else [table.head(limit) for table in tables]
     own: dict[str, Writer] = {
@@ -103,22 +103,6 @@ def diff(
             print_text(f"tracelane: {one.text}", error=True)
     if failed:
         context.exit(EXCEEDED)
-
-
-def _titles(result: Difference) -> list[tuple[str, str]]:
-    """Return (letter, what it is) of each side; several earlier runs are A1, A2 …"""
-    runs = result.before.members
-    earlier = [(f"A{at}" if len(runs) > 1 else "A", run) for at, run in enumerate(runs, 1)]
-    return [(side_name, f"{side.title}: {side.scope}") for side_name, side in (*earlier, ("B", result.now))]
-
-
-def _tables(result: Difference) -> list[Table]:
-    from tracelane.tui.text.diff import compact, metric_table
-
-    names = [name for name in ORDER if name in result.tables]
-    names = [name for name in names if name != "steps" or len(result.tables["steps"]) > 1]
-    names = [name for name in names if name != "modules" or len(result.tables["modules"])]
-    return [metric_table(result), *(compact(name, result.tables[name]) for name in names)]
 
 
 def _text(tables: Sequence[Table], titles: Sequence[tuple[str, str]], limit: int) -> str:

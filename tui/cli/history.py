@@ -53,7 +53,7 @@ def history(
     ordered by name, with numbers by value. From the fourth run on it says whether a change is more than
     noise.
     """
-    from tracelane.core.tables.metrics import metric_group_of
+    from tracelane.core.tables.metrics import metric_group_of, no_metric
     from tracelane.core.tables.table import Tables
 
     for name in names:
@@ -61,8 +61,8 @@ def history(
     summaries = _read(_files(paths, by_time))
     known = {name for summary in summaries for name, one in summary.metrics.items() if one.value is not None}
     for name in names:
-        if not any(name in summary.metrics for summary in summaries):
-            raise UsageError(f"no metric {name!r}; there are {', '.join(summaries[-1].metrics)}")
+        if not any(summary.metric(name) for summary in summaries):
+            raise no_metric(name, summaries[-1].metrics)
     chosen = names or [name for name in DEFAULT_METRICS if name in known][:1]
     if not chosen:
         raise UsageError(f"none of {', '.join(DEFAULT_METRICS)} is in the summaries: name one with --metric")

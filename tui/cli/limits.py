@@ -75,7 +75,7 @@ class Limit:
 
 def parse_limit(text: str, at_most: bool) -> Limit:
     """Return the limit that METRIC=VALUE means; UsageError where it means nothing."""
-    name, equals, value = text.partition("=")
+    name, equals, value = text.rpartition("=")  # kernels of C++ may have one in their names
     if not equals:
         raise UsageError(f"{text!r} is no limit: METRIC=VALUE, as kernels.calls=400")
     return Limit(name.strip(), parse_value(value), at_most, value)

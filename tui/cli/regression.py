@@ -68,6 +68,8 @@ class Threshold:
         """Return the metrics that are held to the share; UsageError for one that a side lacks, and where the
         filter leaves nothing to hold to it.
         """
+        from tracelane.core.tables.metrics import no_metric
+
         metrics = difference.metrics
         if self.share is None:
             return []
@@ -82,12 +84,15 @@ class Threshold:
                 if not known:
                     raise UsageError(f"--fail-above has nothing to check: no kernel or op matches {where!r}")
             return [metrics[name] for name in known[:1]]
+        changes = []
         for name in self.names:
-            if name not in metrics:
-                raise UsageError(f"no metric {name!r}; there are {', '.join(metrics)}")
-            if metrics[name].change is None:
+            change = difference.metric(name)
+            if change is None:
+                raise no_metric(name, metrics)
+            if change.change is None:
                 raise UsageError(f"{name} cannot be compared: a side has nothing of the kind")
-        return [metrics[name] for name in self.names]
+            changes.append(change)
+        return changes
 
     def failed(self, changes: Sequence[MetricChange]) -> list[MetricChange]:
         """Return those of the changes that rose by more than the share, and beyond their noise."""

@@ -19,7 +19,9 @@ from .smi import SmiOptions, smi_options
 if TYPE_CHECKING:
     from tracelane.core.export.report import Example
     from tracelane.core.logs.overlay import Overlay
+    from tracelane.core.tables.diff import Difference
     from tracelane.core.tables.scope import Scope
+    from tracelane.core.tables.table import Table
 
 PICTURE_WIDTH, PICTURE_HEIGHT = 120, 40
 OPS = 30
@@ -78,7 +80,7 @@ def report(
         saved_findings(replace(scope, lanes=None, where=None)),
         Printed(_ops(scope), _picture(scope, example), telemetry.text(example)),
         _read_report(scope),
-        difference(earlier, here) if earlier and here else None,
+        _against(difference(earlier, here)) if earlier and here else None,
     )
     hide = Redaction.of(scope.trace, _this_machine()) if redact else str
     if bundle is None or here is None:
@@ -92,6 +94,12 @@ def report(
     print_text(safe(f"{bundle}: {', '.join(names)}"))
     if not example.label and not any(name.startswith("trace") for name in names):
         print_text("the trace has no steps and is too large to come along whole: choose with --from and --to")
+
+
+def _against(result: Difference) -> tuple[list[tuple[str, str]], list[Table]]:
+    from tracelane.tui.text.diff import compact_tables, side_titles
+
+    return side_titles(result), compact_tables(result)
 
 
 def _write(text: str, out: Path | None) -> None:

@@ -28,6 +28,8 @@ MAIN = (
     "memory.peak",
 )
 """Metrics that people are shown; JSON has all."""
+ORDER = ("steps", "categories", "ops", "modules", "kernels")
+"""The tables of rows, after the metrics."""
 DIFF_METRICS = TableSchema(
     "diff_metrics",
     "Metrics",
@@ -40,6 +42,21 @@ DIFF_METRICS = TableSchema(
         Column("verdict", "noise", "text"),
     ),
 )
+
+
+def side_titles(result: Difference) -> list[tuple[str, str]]:
+    """Return (name, what it is) of each side; several earlier runs are A1, A2 …"""
+    runs = result.before.members
+    earlier = [(f"A{at}" if len(runs) > 1 else "A", run) for at, run in enumerate(runs, 1)]
+    return [(name, f"{side.title}: {side.scope}") for name, side in (*earlier, ("B", result.now))]
+
+
+def compact_tables(result: Difference) -> list[Table]:
+    """Return the tables of a comparison as people read them: the metrics, then the rows that changed most."""
+    names = [name for name in ORDER if name in result.tables]
+    names = [name for name in names if name != "steps" or len(result.tables["steps"]) > 1]
+    names = [name for name in names if name != "modules" or len(result.tables["modules"])]
+    return [metric_table(result), *(compact(name, result.tables[name]) for name in names)]
 
 
 def compact(name: str, table: Table) -> Table:
