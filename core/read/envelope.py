@@ -56,9 +56,9 @@ _PRECEDES = {
 }
 """What may stand before a value (a key, where True) in an object and in an array."""
 LONGEST_BLANK = 64
-_DOCUMENT_ENDS = re.compile(rb"[ \t\r\x00\x1e;,]*+(?:\Z|\n\s*+(?:\Z|[{\[]))")
+_DOCUMENT_ENDS = re.compile(rb"[ \t\r\x00\x1e;,]{0,64}+(?:\Z|\n\s{0,64}+(?:\Z|[{\[]))")
 """What stands behind a whole object: nothing, or another document in a line of its own."""
-_NO_DOCUMENT = re.compile(rb"\s*+,?+\s*+(?:\[\s*+[^\s{\[\]]|[-\d])")
+_NO_DOCUMENT = re.compile(rb"\s{0,64}+,?+\s{0,64}+(?:\[\s{0,64}+[^\s{\[\]]|[-\d])")
 """What cannot begin a document."""
 DEEPEST = 1 << 16
 """Of brackets deeper than this it is not looked which kind closes which."""
