@@ -38,10 +38,10 @@ CELLS: tuple[tuple[str, str], ...] = (
     ("markdown", "## Single slices as columns\n\nEach column is a numpy array, times in whole ns."),
     (
         "code",
-        'slices = t.slices(where="cat:kernel", columns=("name", "dur", "step"))\n'
-        'slices["dur"].sum(), slices["dur"].dtype, len(slices)',
+        'slices = t.slices(where="cat:kernel", columns=("name", "duration_ns", "step"))\n'
+        'slices["duration_ns"].sum(), slices["duration_ns"].dtype, len(slices)',
     ),
-    ("code", 'slices.sort("dur").head(5)'),
+    ("code", 'slices.sort("duration_ns").head(5)'),
     ("markdown", "## What stands out"),
     ("code", "t.findings()"),
 )

@@ -35,8 +35,8 @@ def slice_json(index: Index, position: int) -> dict[str, Any]:
         "category": index.categories[int(index.column("slices.category")[position])],
         "pid": id_value(index.string(int(process["pid"]))),
         "tid": id_value(index.string(int(lane["tid"]))),
-        "ts_ns": index.start(position),
-        "dur_ns": int(index.duration([position])[0]),
+        "start_ns": index.start(position),
+        "duration_ns": int(index.duration([position])[0]),
     }
 
 
@@ -162,8 +162,8 @@ LINKS = TableSchema(
         Column("category", "category", "text"),
         Column("pid", "pid", "text"),
         Column("tid", "tid", "text"),
-        Column("ts_ns", "start (ns)", "id"),
-        Column("dur_ns", "duration", "ns"),
+        Column("start_ns", "start (ns)", "id"),
+        Column("duration_ns", "duration", "ns"),
         Column("launch_delay_ns", "launch delay", "ns", statistic=True),
     ),
 )

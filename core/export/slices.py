@@ -31,8 +31,8 @@ UNITS: Mapping[str, Unit] = {
     "category": "text",
     "pid": "id",
     "tid": "id",
-    "ts_ns": "ns",
-    "dur_ns": "ns",
+    "start_ns": "ns",
+    "duration_ns": "ns",
     "self_ns": "ns",
     "ordinal": "id",
     "lane": "text",
@@ -40,7 +40,7 @@ UNITS: Mapping[str, Unit] = {
     "source": "text",
 }
 COLUMNS = tuple(UNITS)[:-1]
-TIMES = ("ts", "dur", "self")
+TIMES = ("start", "duration", "self")
 """The columns of times that rows can be sorted by."""
 
 USED = (
@@ -54,7 +54,7 @@ class SliceRows:
     """The slices of a search that lie in a range, in order of (start, source, lane); of a step by launch its
     device work whenever that ran.
 
-    A row has COLUMNS, and `source` where the trace has several; ts_ns is lane time, as in the file.
+    A row has COLUMNS, and `source` where the trace has several; start_ns is lane time, as in the file.
     """
 
     def __init__(
@@ -105,12 +105,12 @@ class SliceRows:
 
     def sort(self, key: str, descending: bool = True) -> None:
         """Order the slices by a time instead; equal ones stay in order of start. KeyError names the times."""
-        key = {"start": "ts", "duration": "dur"}.get(key.lower(), key)
+        key = {"ts": "start", "dur": "duration"}.get(key.lower().removesuffix("_ns"), key.lower())
         if key.removesuffix("_ns") not in TIMES:
             raise KeyError(
                 f"no column {key!r} to sort by; there are {', '.join(f'{one}_ns' for one in TIMES)}"
             )
-        if key.startswith("ts"):
+        if key.startswith("start"):
             self._order = self._order[::-1] if descending else self._order
             return
         values = np.empty(len(self._positions), np.int64)

@@ -74,8 +74,9 @@ class TraceInfo:
 class OpenedTrace(AnalysisMethods):
     """A trace, as `tracelane.open` returns it. Each method returns a table of typed columns.
 
-    `table["dur"]` is a numpy array, `table.units` says in what; `to_pandas()`, `to_arrow()` and `to_polars()`
-    are there where the packages are. Close it, or use it in a `with` statement, to let go of the files.
+    `table["duration_ns"]` is a numpy array, `table.units` says in what; `to_pandas()`, `to_arrow()` and
+    `to_polars()` are there where the packages are. Close it, or use it in a `with` statement, to let go of
+    the files.
     """
 
     def __init__(self, trace: Trace, reading: Selection) -> None:
@@ -142,8 +143,9 @@ class OpenedTrace(AnalysisMethods):
 
         where: a filter, as "nccl cat:kernel dur>1ms"; step: the label of a step, or "nth:-1" for the last
         one; lanes: a regular expression that their titles match; begin, end: trace time in ns.
-        columns: which of id, name, short_name, category, ts, dur, self, depth, lane, process, pid, tid, step
-        and rank; memory is taken for these only. limit: at most so many, the earliest.
+        columns: which of id, name, short_name, category, start_ns, duration_ns, self_ns, depth, lane,
+        process, pid, tid, step and rank; memory is taken for these only. limit: at most so many, the
+        earliest.
         """
         _check_limit(limit)
         selection = self._selected(Selection(begin, end, step, lanes, where))

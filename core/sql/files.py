@@ -20,7 +20,7 @@ from ..tables.frames import package
 from ..tables.scope import Scope
 from ..tables.slice_table import NAMES, SLICE_COLUMNS, SOURCE_BITS, slice_chunks
 from .engines import has_duckdb, write_tables
-from .schema import VIEWS
+from .schema import ALIASES, VIEWS
 from .tokens import QueryWords, quoted_name
 from .views import QueryTables
 
@@ -149,11 +149,12 @@ def _copy(database: sqlite3.Connection, scope: Scope, out: Path, progress: Progr
         conditions["flows"] = "source IN (SELECT id FROM chosen) AND target IN (SELECT id FROM chosen)"
         low, high = scope.range or (-(1 << 63), (1 << 63) - 1)
         conditions["counters"] = f"ts >= {low} AND ts < {high}"
-        for view in ("steps", "device_states"):
+        for view in ("steps", "device_states", "untrusted"):
             conditions[view] = f"ts < {high} AND ts + dur > {low}"
     for view in VIEWS:
-        names = ", ".join(map(quoted_name, VIEWS[view]))
-        database.execute(f"CREATE TABLE file.{view} ({names})")
+        names = ", ".join(quoted_name(key) for key in VIEWS[view] if key not in ALIASES)
+        aliases = (f"{key} AS ({ALIASES[key]})" for key in VIEWS[view] if key in ALIASES)  # take no room
+        database.execute(f"CREATE TABLE file.{view} ({', '.join([names, *aliases])})")
         database.execute(f"INSERT INTO file.{view} SELECT {names} FROM main.{view} WHERE {conditions[view]}")
     database.execute(
         "CREATE TABLE file.args (id INTEGER, key TEXT, value, PRIMARY KEY (id, key)) WITHOUT ROWID"

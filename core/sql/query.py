@@ -20,13 +20,13 @@ from ..tables.slice_table import SOURCE_BITS
 from ..tables.table import Table
 from ..trace import Trace
 from .engines import EngineName, TimeLimit, answer_of, has_duckdb
-from .schema import OP_VIEW
+from .schema import ALIASES, OP_VIEW
 from .tokens import query_words
 from .views import QueryTables
 
 EngineChoice: TypeAlias = Literal["auto", "duckdb", "sqlite"]
 UNITS: dict[str, Unit] = {
-    **dict.fromkeys(("ts", "dur", "self", "delay", *OP_VIEW), "ns"),
+    **dict.fromkeys(("ts", "dur", "self", *ALIASES, "delay", *OP_VIEW), "ns"),
     **dict.fromkeys(("id", "source", "target", "kernel", "rank"), "id"),
 }
 """Units of columns that keep the names that they have in the views."""
@@ -113,7 +113,7 @@ def _column(key: str, values: list[Any]) -> Column:
     if any(isinstance(value, str) for value in values):
         return Column(key, key, "text", is_name=key == "name")
     if key in UNITS and all(isinstance(value, int) or value is None for value in values):
-        return Column(key, key, UNITS[key], moment=key == "ts")
+        return Column(key, key, UNITS[key], moment=key in ("ts", "start_ns"))
     numbers = any(isinstance(value, int | float) for value in values)
     return Column(key, key, "number" if numbers else "text")
 

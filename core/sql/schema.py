@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-SLICE_VIEW = {
+ALIASES: Mapping[str, str] = {"start_ns": "ts", "duration_ns": "dur", "self_ns": "self"}
+"""The names that times have in every other form -> those of before, which queries may go on using."""
+SLICE_COLUMNS = {
     "id": ("CAST(b.ordinal AS BIGINT) + {base}", ()),
     "name": ("n.text", ("names",)),
     "short_name": ("n.short", ("names",)),
@@ -25,6 +27,7 @@ SLICE_VIEW = {
     "step": ("s.label", ("steps",)),
     "rank": ("{rank}", ()),
 }
+SLICE_VIEW = SLICE_COLUMNS | {alias: SLICE_COLUMNS[key] for alias, key in ALIASES.items()}
 """Column of `slices` -> its SQL expression, and the small tables that this needs."""
 JOINS = {
     "names": "LEFT JOIN names_{source} n ON n.number = b.name",
@@ -33,7 +36,7 @@ JOINS = {
     "rows": "LEFT JOIN rows_{source} r ON r.number = b.row",
     "steps": "LEFT JOIN step_labels s ON s.number = b.step",
 }
-USES = {
+_USES: Mapping[str, tuple[str, ...]] = {
     "id": ("ordinal",),
     "name": ("name",),
     "short_name": ("name",),
@@ -46,6 +49,7 @@ USES = {
     "step": ("step",),
     "rank": (),
 }
+USES = {**_USES, **{alias: _USES[key] for alias, key in ALIASES.items()}}
 """Column of `slices` -> the arrays that it is computed from."""
 KERNEL_VIEW = {
     "device": "d.text",
@@ -58,16 +62,23 @@ KERNEL_VIEW = {
 }
 OP_VIEW = {key: f"b.{key}" for key in ("device_self_ns", "device_total_ns", "device_busy_ns")}
 LAUNCH_VIEW = {"kernel": "CAST(b.kernel AS BIGINT) + {base}", "delay": "b.delay", "via": "v.text"}
+_TIMED = {
+    "counters": ("id", "name", "series", "ts", "value", "process", "pid", "rank"),
+    "steps": ("number", "step", "ts", "dur"),
+    "device_states": ("rank", "device", "state", "cause", "ts", "dur"),
+    "untrusted": ("rank", "device", "trouble", "ts", "dur", "count"),
+}
+ALIASED = {
+    view: tuple(alias for alias, key in ALIASES.items() if key in keys) for view, keys in _TIMED.items()
+}
+"""View that is no view of slices -> its columns that have two names."""
 VIEWS: Mapping[str, tuple[str, ...]] = {
     "slices": tuple(SLICE_VIEW),
     "ops": (*SLICE_VIEW, *OP_VIEW),
     "kernels": (*SLICE_VIEW, *KERNEL_VIEW),
     "launches": (*SLICE_VIEW, *LAUNCH_VIEW),
     "flows": ("category", "source", "target"),
-    "counters": ("id", "name", "series", "ts", "value", "process", "pid", "rank"),
-    "steps": ("number", "step", "ts", "dur"),
-    "device_states": ("rank", "device", "state", "cause", "ts", "dur"),
-    "untrusted": ("rank", "device", "trouble", "ts", "dur", "count"),
+    **{view: (*keys, *ALIASED[view]) for view, keys in _TIMED.items()},
 }
 """The views and their columns; besides there is args('key') with the columns `id` and `value`, and
 arg(id, 'key')."""

@@ -41,7 +41,7 @@ from ..tables.step_spans import StepSpans, step_spans
 from ..tables.untrusted import untrusted
 from ..trace import Trace
 from .arguments import scanned_argument
-from .schema import JOINS, KERNEL_VIEW, LAUNCH_VIEW, OP_VIEW, SLICE_VIEW, USES, VIEWS
+from .schema import ALIASED, ALIASES, JOINS, KERNEL_VIEW, LAUNCH_VIEW, OP_VIEW, SLICE_VIEW, USES, VIEWS
 from .tokens import QueryWords, argument_table, quoted_name, value_table
 
 ArrayTable: TypeAlias = Mapping[str, AnyArray]
@@ -82,7 +82,7 @@ class QueryTables:
         }
         for name, make in makers.items():
             if name in words.names:
-                query_tables.views[name] = make()
+                query_tables.views[name] = _with_aliases(name, make())
         for key in words.arguments:
             query_tables.views[argument_table(key)] = ""
             query_tables.tables[argument_table(key)] = query_tables._arguments(key)
@@ -159,7 +159,7 @@ class QueryTables:
         return expression.format(base=source << SOURCE_BITS, rank=number)
 
     def _nothing(self, view: str, columns: Sequence[str]) -> str:
-        numbers = {"id", "ts", "dur", "self", "depth", "rank", "op_id", "kernel", "delay", *OP_VIEW}
+        numbers = {"id", "ts", "dur", "self", *ALIASES, "depth", "rank", "op_id", "kernel", "delay", *OP_VIEW}
         kinds = [
             f"CAST(NULL AS {'BIGINT' if key in numbers else 'VARCHAR'}) AS {quoted_name(key)}"
             for key in columns
@@ -498,6 +498,15 @@ def promoted_values_of(index: Index, column: str, kind: Kind) -> tuple[I64, AnyA
     if not ordinals:
         return np.empty(0, np.int64), np.empty(0, object if kind is Kind.TEXT else np.int64)
     return np.concatenate(ordinals), np.concatenate(values)
+
+
+def _with_aliases(view: str, sql: str) -> str:
+    """Return a view in which times have both of their names; views of slices have them already."""
+    if view not in ALIASED:
+        return sql
+    return (
+        f"SELECT v.*, {', '.join(f'v.{ALIASES[alias]} AS {alias}' for alias in ALIASED[view])} FROM ({sql}) v"
+    )
 
 
 def _one_kind(parts: Sequence[AnyArray]) -> AnyArray:

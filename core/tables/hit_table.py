@@ -26,7 +26,7 @@ HITS = TableSchema(
     (
         Column("name", "name", "text"),
         Column("start_ns", "start", "ns", moment=True),
-        Column("dur_ns", "duration", "ns"),
+        Column("duration_ns", "duration", "ns"),
         Column("lane", "lane", "text"),
         Column("category", "category", "text"),
         Column("self_ns", "self", "ns"),
@@ -74,7 +74,7 @@ def hit_table(trace: Trace, hits: Hits, cancelled: CancelledCallback = never) ->
     order = np.argsort(start, kind="stable")  # hits of equal start keep the order of source and position
     data: dict[str, AnyArray | list[str]] = {
         "start_ns": start[order],
-        "dur_ns": _joined(durations)[order],
+        "duration_ns": _joined(durations)[order],
         "self_ns": _joined(own)[order],
     }
     ranks = {}

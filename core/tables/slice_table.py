@@ -1,6 +1,6 @@
 """Single slices as a table: times, name, lane, step. A slice is whole even where the range cuts it.
 
-The columns are those of the view `slices` of `tracelane sql`. Memory is used for the requested columns only.
+The columns are those of the view `slices` of `tracelane sql`. Memory is used for the requested ones only.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..query.titles import plain
 from .attribution import WorkBySteps, steps_of_slices
 from .schema import Column, TableSchema
 from .scope import Chunk, Scope
-from .table import Table, Values
+from .table import Table, Values, renamed_column
 
 SLICE_COLUMNS = (
     Column("id", "id", "id"),
@@ -29,9 +29,9 @@ SLICE_COLUMNS = (
     Column("short_name", "short name", "text", detail=True),
     Column("category", "category", "text"),
     Column("slice_kind", "slice kind", "text", detail=True),
-    Column("ts", "start", "ns", moment=True),
-    Column("dur", "duration", "ns"),
-    Column("self", "self", "ns"),
+    Column("start_ns", "start", "ns", moment=True),
+    Column("duration_ns", "duration", "ns"),
+    Column("self_ns", "self", "ns"),
     Column("depth", "depth", "count"),
     Column("lane", "lane", "text"),
     Column("process", "process", "text"),
@@ -66,11 +66,11 @@ class ChunkColumns:
             case "id":
                 ordinals: AnyArray = index.column("slices.ordinal")[chunk.positions].astype(np.int64)
                 return ordinals + (chunk.source << SOURCE_BITS)
-            case "ts":
+            case "start_ns":
                 return self.starts
-            case "dur":
+            case "duration_ns":
                 return index.duration(chunk.positions)
-            case "self":
+            case "self_ns":
                 return index.self_time(chunk.positions)
             case "depth":
                 return index.rows["depth"][chunk.rows].astype(np.int64)
@@ -141,16 +141,17 @@ def slice_table(scope: Scope, columns: Sequence[str] = NAMES, limit: int | None 
 
     With a limit the earliest ones. Raises UsageError for a column that there is not.
     """
+    columns = [renamed_column(key) for key in columns]
     unknown = [key for key in columns if key not in NAMES]
     if unknown or not columns:
         what = unknown[0] if unknown else "of no name"
         raise UsageError(f"no column {what}; there are {', '.join(NAMES)}")
     keys = tuple(dict.fromkeys(columns))
-    hidden = tuple(key for key in ("ts", "id") if key not in keys)
+    hidden = tuple(key for key in ("start_ns", "id") if key not in keys)
     parts = list(slice_chunks(scope, (*keys, *hidden)))
     data = {key: np.concatenate([part[key] for part in parts] or [_nothing(key)]) for key in (*keys, *hidden)}
-    order = np.lexsort((data["id"], data["ts"]))[slice(limit)]
-    rows = len(data["ts"])
+    order = np.lexsort((data["id"], data["start_ns"]))[slice(limit)]
+    rows = len(data["start_ns"])
     data = {key: data[key][order] for key in keys}
     notes = (f"the first {len(order):,} of {rows:,} slices",) if len(order) < rows else ()
     chosen = tuple(column for key in keys for column in SLICE_COLUMNS if column.key == key)

@@ -24,8 +24,9 @@ def plain(entry: dict[str, Any] | None) -> dict[str, Any] | None:
     """Return a golden's slice in the shape of the command's."""
     if entry is None:
         return None
-    same = {key: entry[key] for key in ("name", "pid", "tid", "ts_ns", "dur_ns")}
-    return {**same, "category": entry["cat"]}
+    same = {key: entry[key] for key in ("name", "pid", "tid")}
+    times = {"start_ns": entry["ts_ns"], "duration_ns": entry["dur_ns"]}
+    return {**same, **times, "category": entry["cat"]}
 
 
 def golden_chain(chain: dict[str, Any]) -> dict[str, Any]:

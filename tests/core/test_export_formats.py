@@ -64,8 +64,8 @@ def scopes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Scope]]:
 
 def slices_of(scope: Scope) -> list[tuple[int, int, str]]:
     """Return (start, duration, name) of all slices of a scope, whole."""
-    table = slice_table(scope, ("ts", "dur", "name"))
-    return sorted(zip(table["ts"].tolist(), table["dur"].tolist(), map(str, table["name"])))
+    table = slice_table(scope, ("start_ns", "duration_ns", "name"))
+    return sorted(zip(table["start_ns"].tolist(), table["duration_ns"].tolist(), map(str, table["name"])))
 
 
 def backward_flows(scope: Scope) -> int:
@@ -360,7 +360,7 @@ def test_parquet_has_the_slices(
         table = slice_table(scope)
         columns = parquet.read_table(out).to_pydict()
         assert count == len(table) and tuple(columns) == NAMES
-        order = np.lexsort((np.array(columns["id"]), np.array(columns["ts"])))
+        order = np.lexsort((np.array(columns["id"]), np.array(columns["start_ns"])))
         for key in NAMES:
             assert [columns[key][at] for at in order] == table[key].tolist()
 

@@ -103,12 +103,12 @@ def test_slices_are_all_slices_exactly(small: OpenedTrace) -> None:
     table = small.slices()
     assert tuple(table.units) == NAMES and len(table) == 9
     kernels = table.take(table["category"] == "kernel")
-    assert kernels["dur"].tolist() == [30_500, 30_500]
-    assert kernels["ts"].tolist() == [1_060_000, 1_160_000]
+    assert kernels["duration_ns"].tolist() == [30_500, 30_500]
+    assert kernels["start_ns"].tolist() == [1_060_000, 1_160_000]
     assert kernels["step"].tolist() == ["0", "1"] and set(kernels["lane"]) == {"Stream 1"}
-    assert (np.diff(table["ts"]) >= 0).all() and len(set(table["id"].tolist())) == 9
+    assert (np.diff(table["start_ns"]) >= 0).all() and len(set(table["id"].tolist())) == 9
     assert small.slices(step=1, where="cat:kernel")["id"].tolist() == kernels["id"].tolist()[1:]
-    assert small.slices(columns=("dur",), limit=2).units == {"dur": "ns"}
+    assert small.slices(columns=("duration_ns",), limit=2).units == {"duration_ns": "ns"}
 
 
 def test_long_slices_keep_their_length(tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_long_slices_keep_their_length(tmp_path: Path) -> None:
     path.write_text(json.dumps(events))
     with tracelane.open(path, index_dir=tmp_path / "index") as opened:
         table = opened.slices()
-        assert table["dur"].tolist() == [9_000_000_000_125]
+        assert table["duration_ns"].tolist() == [9_000_000_000_125]
         assert opened.info.span == 9_000_000_000_125
 
 
@@ -266,8 +266,11 @@ def test_columns_are_those_of_the_command(name: str, corpus_cache: Path) -> None
     assert len(rows) == len(table)
     assert sorted((row[0], row[5], row[6], row[7]) for row in rows) == sorted(
         zip(
-            table["name"], table["dur"].tolist(), table["self"].tolist(), (table["id"] & 0xFFFF_FFFF).tolist()
+            table["name"],
+            table["duration_ns"].tolist(),
+            table["self_ns"].tolist(),
+            (table["id"] & 0xFFFF_FFFF).tolist(),
         )
     )
     if len(trace.indexes) == 1 and not trace.clocks.offsets:
-        assert sorted(row[4] for row in rows) == table["ts"].tolist()
+        assert sorted(row[4] for row in rows) == table["start_ns"].tolist()

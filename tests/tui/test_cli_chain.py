@@ -103,8 +103,8 @@ def test_what_the_trace_does_not_say(path: str) -> None:
             "category": "gpu_memset",
             "pid": 0,
             "tid": 2,
-            "ts_ns": 300_000,
-            "dur_ns": 5_000,
+            "start_ns": 300_000,
+            "duration_ns": 5_000,
         },
         "via": None,
         "launch": None,
@@ -128,7 +128,7 @@ def test_what_the_trace_does_not_say(path: str) -> None:
 def test_which_one_is_meant(path: str, options: tuple[str, ...], starts: list[int]) -> None:
     """The first, all, or the one that covers or lies nearest to a time, in any way of writing it."""
     entries = json.loads(said(path, "--name", "^mm_kernel$", "--json", *options))
-    assert [entry["kernel"]["ts_ns"] for entry in entries] == starts
+    assert [entry["kernel"]["start_ns"] for entry in entries] == starts
 
 
 def test_refusals(path: str) -> None:

@@ -251,12 +251,14 @@ def test_slices_are_sorted_by_their_length(path: Path, capsys: pytest.CaptureFix
     """--sort dur begins with the longest, --sort=-dur with the shortest; other columns are refused."""
     start = ("slices", str(path), "--index-dir", str(path.parent / "index"), "--format", "csv", "--sort")
     lengths = []
-    for key in ("dur", "-dur_ns"):
+    for key in ("dur", "-duration_ns"):
         assert main([*start, key]) == 0
-        lengths.append([int(row["dur_ns"]) for row in csv.DictReader(capsys.readouterr().out.splitlines())])
+        lengths.append(
+            [int(row["duration_ns"]) for row in csv.DictReader(capsys.readouterr().out.splitlines())]
+        )
     assert lengths[0] == sorted(lengths[1], reverse=True) and lengths[1] == sorted(lengths[1])
     assert main([*start, "name"]) == 64
-    assert "ts_ns, dur_ns, self_ns" in capsys.readouterr().err
+    assert "start_ns, duration_ns, self_ns" in capsys.readouterr().err
 
 
 def test_columns_are_sorted_by_what_people_read(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -294,7 +296,7 @@ def test_wall_times_are_read_in_a_zone(tmp_path: Path, capsys: pytest.CaptureFix
     start = ("slices", str(path), "--index-dir", str(tmp_path / "index"), "--to", "14:00:00.0011", "--json")
     assert main([*start, "--tz", "+02:00"]) == 0
     rows = json.loads(capsys.readouterr().out)["tables"]["slices"]["rows"]
-    assert rows and all(row["ts_ns"] < 1_100_000 for row in rows)
+    assert rows and all(row["start_ns"] < 1_100_000 for row in rows)
     assert main([*start, "--tz", "UTC"]) == 0
     more = json.loads(capsys.readouterr().out)["tables"]["slices"]["rows"]
     assert len(more) > len(rows)

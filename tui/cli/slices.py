@@ -27,9 +27,9 @@ ROWS = 100
 """Rows of a printed table where --limit does not say."""
 DRAWN: Sequence[tuple[str, str, Unit]] = (
     ("name", "name", "text"),
-    ("dur_ns", "duration", "ns"),
+    ("duration_ns", "duration", "ns"),
     ("self_ns", "self", "ns"),
-    ("ts_ns", "start (ns)", "id"),
+    ("start_ns", "start (ns)", "id"),
     ("lane", "lane", "text"),
     ("category", "category", "text"),
 )
@@ -49,7 +49,7 @@ DRAWN: Sequence[tuple[str, str, Unit]] = (
 def slices(opened: TraceOptions, limit: int | None, sort: str | None, form: str) -> None:
     """List slices in order of time: all of them, or those that match a filter and overlap a range.
 
-    --sort dur or --sort self lists the longest first.
+    --sort duration or --sort self lists the longest first.
 
     A filter's terms must all hold: words, 'quoted text' and /regex/ for names; name=, cat:, lane:; dur>1ms
     and self>1ms; arg.KEY>1, =, : (contains); -term for its opposite. Times are ns as in the file.

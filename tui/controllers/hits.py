@@ -27,7 +27,7 @@ from .panels import PanelController
 from .searching import SearchController
 
 PANEL = "hits"
-WIDTHS = {"start_ns": 16, "dur_ns": 12, "lane": 20, "category": 16, "self_ns": 12}
+WIDTHS = {"start_ns": 16, "duration_ns": 12, "lane": 20, "category": 16, "self_ns": 12}
 """Cells of the columns; the name takes what is left."""
 
 

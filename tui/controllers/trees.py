@@ -99,7 +99,7 @@ class TreeController(Controller):
         if self._slices is None:
             pane.say("Enter on a call of the tree lists its slices")
         elif pane.shown_table is not self._slices.table:
-            pane.show(self._slices.table, hit_columns(self._slices), "dur_ns")
+            pane.show(self._slices.table, hit_columns(self._slices), "duration_ns")
             if self._takes_arrows:
                 self.app.main.set_focus(pane.first_focus)
             self._takes_arrows = False
