@@ -5,18 +5,38 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping
-from typing import Final, Literal, TypeAlias
+from typing import Final
 
 from textual.widget import Widget
 
 from tracelane.core.base.safe_text import safe
 
-from .commands.command import Command, key_text
+from .commands.command import Command, FocusedPart, key_text
 from .commands.table import COMMANDS, command
 from .session import Session
 
-FocusedPart: TypeAlias = Literal["lanes", "table", "flame"]
-"""What part of the screen has the arrows."""
+OWN_KEYS: Final[Mapping[FocusedPart, tuple[tuple[str, str, str], ...]]] = {
+    "lanes": (),
+    "table": (
+        ("↑ ↓", "Choose a row", "PgUp, PgDn, Home and End too"),
+        ("← →", "Sort by a column", "The greatest numbers first"),
+        ("Space", "Sort the other way", "The smallest first; again: back"),
+        ("Enter", "Go to the row's slice", "Select the longest slice of the row in the lanes"),
+    ),
+    "flame": (
+        ("↑ ↓ ← →", "Choose a call", "Its caller, its costliest callee, the calls beside it"),
+        ("Enter", "Its slices", "List the slices of the call"),
+    ),
+    "text": (("↑ ↓", "Scroll", "PgUp, PgDn, Home and End too"),),
+}
+"""Keys that a part has of its own: the key, what it is called, what it does."""
+PANE_COMMANDS: Final[Mapping[FocusedPart, tuple[str, ...]]] = {
+    "lanes": ("next", "down", "details", "focus", "fold", "next-gap", "launch", "kernel", "longest"),
+    "table": ("panel-back", "maximise", "copy", "other-pane"),
+    "flame": ("focus", "back", "panel-back", "maximise", "other-pane"),
+    "text": ("same-name", "copy", "maximise", "other-pane"),
+}
+"""Commands that are used most in a part."""
 
 
 def keys_of(entry: Command, remapped: Mapping[str, str]) -> tuple[str, ...]:

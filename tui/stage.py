@@ -17,7 +17,7 @@ from tracelane.core.base.safe_text import safe
 from .actions.lanes import lane_change_text
 from .actions.refusal import Refusal
 from .actions.table import MOVES, TOGETHER
-from .commands.command import Command
+from .commands.command import Command, FocusedPart
 from .commands.table import command
 from .config import Config
 from .draw.header import HeaderPiece
@@ -94,6 +94,12 @@ class Stage(PacedApp):
         if not self.screen_stack:
             raise ScreenStackError("there is no screen any more")
         return self.screen_stack[0]
+
+    @property
+    def focused_part(self) -> FocusedPart:
+        """What part of the screen has the arrows."""
+        part: FocusedPart = getattr(self.main.focused, "part", "lanes")
+        return part
 
     @property
     def composed(self) -> bool:

@@ -32,7 +32,7 @@ TABS = (
         "t",
         "Tab",
         "Table",
-        "Show what took time in the range, or all, by name; again: by lane",
+        "Show the kernels of the range, or of all; again: all slices by name, lane, category, op",
         takes_step=True,
     ),
     Tab("steps", "5", "Step", "Steps", "Show the steps: how long each took, and what for"),

@@ -113,7 +113,7 @@ async def test_changes_are_sorted_by_size(trace: Trace) -> None:
     async with open_viewer(trace, (160, 50)) as (app, pilot):
         app.store.show(replace(app.session, range=(START, START + 14 * MS)))
         app.run_command("baseline")
-        await pilot.press("escape", "t")
+        await pilot.press("escape", "t", "t")
         await wait_until_idle(app, pilot)
         pane = app.main.query_one("#table", TablePane)
         table = pane.shown_table

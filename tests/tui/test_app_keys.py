@@ -82,7 +82,7 @@ async def test_escape_and_q_close_from_the_top(trace: Trace) -> None:
         app.action_jump(0, LAUNCH)
         app.run_command("legend")
         await pilot.pause()
-        await pilot.press("T")
+        await pilot.press("Z")
         assert app.maximised and app.session.panel == "legend"
         await pilot.press("escape")
         assert not app.maximised
@@ -102,7 +102,7 @@ async def test_help_and_palette(trace: Trace) -> None:
         assert isinstance(app.screen, HelpScreen)
         assert "Zoom in" not in message(app)
         text = screen_text(app)
-        assert "shift+←" in text and ":only REGEX" in text
+        assert "shift+↑" in text and ":only REGEX" in text
         await pilot.press("escape")
         assert app.screen is app.main
         await pilot.press("question_mark", *"pin the", "enter")

@@ -38,7 +38,7 @@ async def test_table(trace: Trace, tmp_path: Path) -> None:
         app.run_command("copy-table")
         await pilot.pause()
         assert "no table" in message(app)
-        await pilot.press("t")
+        await pilot.press("t", "t")
         await wait_until_idle(app, pilot)
         for form in ("csv", "json", "md"):
             path = tmp_path / f"table.{form}"

@@ -33,7 +33,7 @@ async def test_a_name_becomes_the_step(trace: Trace) -> None:
         assert (start - op.start, end - start) == (10_000_000, op.end - op.start)
         await pilot.press(">")
         assert app.session.range == (start + 10_000_000, end + 10_000_000)
-        await pilot.press("escape")
+        await pilot.press("escape", "escape")
         await wait_until_idle(app, pilot)
         table = app.main.query_one("#steps", TablePane).shown_table
         assert table is not None and "aten::linear" in table.notes[0] and len(table) == 4

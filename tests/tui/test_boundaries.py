@@ -50,7 +50,7 @@ def log_of() -> Path:
 
 Break = Callable[[TracelaneApp, pytest.MonkeyPatch], None]
 FAULTS: dict[str, tuple[Break, str]] = {
-    "table": (lambda _, patch: patch.setattr(ops, "ops", fail), "tttt"),
+    "table": (lambda _, patch: patch.setattr(ops, "ops", fail), "ttttt"),
     "move": (lambda _, patch: patch.setitem(MOVES, "zoom-in", fail), "w"),  # type: ignore[call-overload]
     "command": (lambda app, patch: patch.setitem(app.handlers, "theme", fail), ""),
     "lanes": (lambda _, patch: patch.setattr(LaneCanvas, "render_line", fail), "w"),
@@ -116,8 +116,8 @@ async def goes_on(app: TracelaneApp, pilot: Pilot[None]) -> None:
     assert app.session.viewport != before.viewport
     await pilot.press("1", "t")
     await wait_until_idle(app, pilot)
-    assert app.session.panel == "table"
-    assert "Self" in screen_text(app)
+    assert app.session.panel == "kernels"
+    assert "Total" in screen_text(app)
     await pilot.press("q")
 
 
@@ -125,7 +125,7 @@ async def test_what_is_said(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> No
     """The footer names the error in one harmless line and the file with more of it."""
     async with open_viewer(trace, (300, 30)) as (app, pilot):
         monkeypatch.setattr(ops, "ops", fail)
-        await pilot.press("w", *"tttt")
+        await pilot.press("w", *"ttttt")
         await wait_until_idle(app, pilot)
         assert message(app).startswith(MESSAGE)
         assert str(log_of()) in message(app)

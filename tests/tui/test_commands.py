@@ -18,8 +18,16 @@ from tracelane.tui.app import TracelaneApp
 from tracelane.tui.command_line import Order, completions, parse_order
 from tracelane.tui.commands.table import COMMANDS, GROUPS, commands_table
 from tracelane.tui.config import Config
-from tracelane.tui.keys import clashes, footer_keys, keys_text, unbound_message, with_keys
-from tracelane.tui.screens.help import help_rows, listed
+from tracelane.tui.keys import (
+    OWN_KEYS,
+    PANE_COMMANDS,
+    clashes,
+    footer_keys,
+    keys_text,
+    unbound_message,
+    with_keys,
+)
+from tracelane.tui.screens.help import help_rows, listed, pane_rows
 from tracelane.tui.screens.main import bindings
 from tracelane.tui.session import Session
 
@@ -122,7 +130,19 @@ def test_about_45_keys() -> None:
     chief = {entry.keys[0] for entry in COMMANDS if entry.keys and len(entry.keys[0]) == 1}
     every = {key for entry in COMMANDS for key in entry.keys if len(key) == 1}
     assert len(chief) <= 45
-    assert every - chief == set("+-hjkl")  # other keys of what arrows, w and s do
+    assert every - chief == set("+-")  # other keys of what w and s do
+
+
+def test_help_begins_with_the_keys_of_the_pane() -> None:
+    """Each part of the screen has its keys first, then come the commands used most, then all by task."""
+    rows = help_rows({})
+    for part, own in OWN_KEYS.items():
+        pane = pane_rows(rows, part)
+        assert [row.keys for row in pane[: len(own)]] == [keys for keys, _, _ in own]
+        assert [row.command_id for row in pane[len(own) :]] == list(PANE_COMMANDS[part])
+        listing = listed(rows, "", ["pin"], pane)
+        assert listing[0].title == "Here" and listing[1 : len(pane) + 1] == pane
+        assert listing[len(pane) + 1].title == "Used most" and listing[len(pane) + 2].command_id == "pin"
 
 
 def test_table_has_a_row_per_command() -> None:

@@ -219,7 +219,7 @@ KEYS = (
     ("duration", "y"),
     ("OSC 52", "y"),
     ("2 Findings", "t"),
-    ("Self ▼", ":copy-table\r"),
+    ("Total ▼", ":copy-table\r"),
     ("rows of", "q"),
 )
 """A slice selected, its details copied; a table shown and copied."""

@@ -104,8 +104,8 @@ class Walk:
                 self.press(f"\t{DOWN}{DOWN}\ry")
                 if is_maximised:
                     self.press(CLOSE)
-                    self.press("T")
-                    self.line.type("T")
+                    self.press("Z")
+                    self.line.type("Z")
 
 
 def walk(trace: Path, folder: Path, part: str, *options: str) -> bytes:

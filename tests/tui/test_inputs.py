@@ -182,7 +182,7 @@ async def test_the_help_shows_what_every_key_does(trace: Trace, size: tuple[int,
         await pilot.press("question_mark")
         await wait_until_idle(app, pilot)
         text = screen_text(app)
-        assert "about the cursor" in text and "What it does" in text
+        assert "longest" in text and "What it does" in text
         table = app.screen.query_one(VirtualTable)
         for key in ("down", "down", "pagedown", "up"):
             await pilot.press(key)

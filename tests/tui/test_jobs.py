@@ -61,7 +61,7 @@ async def done(
         for key in keys_of_job(job):
             await pilot.press(key)
             await wait_until_idle(app, pilot)
-        await pilot.press("T")
+        await pilot.press("Z")
         await wait_until_idle(app, pilot)
         yield app, screen_text(app)
 
@@ -203,9 +203,9 @@ async def test_a_step_gone_to_is_what_keys_mean(a100: Trace) -> None:
 async def test_table_of_the_next_step(a100: Trace) -> None:
     """The table counts what lies in the step."""
     async with done(a100, "Table of the next step", (160, 40)) as (app, text):
-        table = app.main.query_one("#table", TablePane).shown_table
+        table = app.main.query_one("#kernels", TablePane).shown_table
         assert table is not None and table.scope.startswith("step ")
-        assert "Name" in text and "Category" in text
+        assert "Name" in text and "Share" in text
 
 
 @pytest.mark.slow

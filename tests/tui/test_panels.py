@@ -72,7 +72,7 @@ async def test_a_panel_without_rows_says_what_is_not_there(trace: Trace) -> None
         (["panel-tree-callers"], "tree-callers"),
         (["panel-ops", "panel-ops", "panel-ops"], "ops-module"),
         (["panel-ops", "panel-ops-module"], "ops-module"),
-        (["panel-time", "panel-time"], "idle"),
+        (["panel-time", "panel-time"], "time"),
     ],
 )
 async def test_every_panel_has_a_command(trace: Trace, commands: list[str], panel: str) -> None:
@@ -99,7 +99,7 @@ async def test_a_table_that_is_there_again_is_told_of(trace: Trace) -> None:
 async def test_keys_may_come_faster_than_a_panel_is_made(trace: Trace) -> None:
     """Keys in one go show panels for the first time, give one the screen and the arrows, and move in it."""
     async with open_viewer(trace, (120, 36)) as (app, pilot):
-        for key in ("2", "t", *"ttt", "T", "tab", "tab"):
+        for key in ("2", "t", *"ttt", "Z"):
             app.post_message(events.Key(key, key if len(key) == 1 else None))
         await wait_until_idle(app, pilot)
         await pilot.press("down")
@@ -122,9 +122,9 @@ async def test_where_there_is_no_room_for_a_panel(trace: Trace) -> None:
         await pilot.press(*"tttt")
         await wait_until_idle(app, pilot)
         assert message(app) == app.with_keys(NO_ROOM)
-        await pilot.press("T")
+        await pilot.press("Z")
         await wait_until_idle(app, pilot)
-        assert "t Op 4/8" in screen_text(app)
+        assert "t Op 4/" in screen_text(app)
 
 
 def test_what_was_read_has_room_for_its_words() -> None:
@@ -175,7 +175,7 @@ async def test_keys_that_come_while_the_viewer_closes_change_nothing(trace: Trac
         ("details", (), "compile"),
         ("details", ("compile", "compile-regions"), "compile-graphs"),
         ("compile-graphs", ("compile", "compile-regions"), "compile-steps"),
-        ("compile-phases", ("compile",), "compile"),
+        ("compile-phases", ("compile",), "compile-regions"),
     ],
 )
 def test_a_key_shows_first_what_the_trace_has(panel: str, absent: tuple[str, ...], expected: str) -> None:

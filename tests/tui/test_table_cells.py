@@ -129,7 +129,7 @@ async def test_what_people_look_for_is_seen_at_80_columns(
     """
     trace = open_trace(CORPUS / A100, index_dir=corpus_cache)
     async with open_viewer(trace, (80, 24)) as (app, pilot):
-        app.run_command(f"panel-{panel}")
+        app.action_panel(panel)
         await wait_until_idle(app, pilot)
         if panel == "tree":
             await pilot.press("tab", "tab")  # from the flame to the list

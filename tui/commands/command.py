@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal, TypeAlias
+
+FocusedPart: TypeAlias = Literal["lanes", "table", "flame", "text"]
+"""What part of the screen has the arrows."""
 
 _KEY_TEXTS: Final = {
     "left": "←",

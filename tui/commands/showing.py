@@ -71,7 +71,14 @@ SHOWING: Final = (
                 "Draw how many of the listed query's rows, by ts and dur, run at a time; again: remove it",
                 words="sql counter",
             ),
-            Command("maximise", "Maximise the panel", ("T",), "Give the panel the whole screen; again: back"),
+            Command(
+                "panel-back",
+                "Previous panel of the tab",
+                ("T",),
+                "Show the panel before, of those that the tab's key goes through: the grouping before",
+                words="grouping",
+            ),
+            Command("maximise", "Maximise the panel", ("Z",), "Give the panel the whole screen; again: back"),
             Command("other-pane", "Lanes ↔ panel", ("tab",), "Move the arrows between lanes and panel"),
             Command(
                 "legend", "Legend", (), "Show what the colours and marks mean; again: back", words="colors"
@@ -100,7 +107,7 @@ SHOWING: Final = (
             Command(
                 "python-frames",
                 "Python frames",
-                ("P",),
+                (),
                 "Leave Python frames out; again: show them",
                 words="stack python hide",
             ),
@@ -340,7 +347,7 @@ SHOWING: Final = (
             Command(
                 "back",
                 "Undo: previous view",
-                ("u", "backspace"),
+                ("u",),
                 "Go back to the view before",
                 words="history",
             ),

@@ -13,7 +13,7 @@ from textual.worker import get_current_worker
 from tracelane.core.tables.analysis import Need
 from tracelane.core.tables.registry import panels_without
 from tracelane.core.tables.scope import Scope
-from tracelane.core.trace import Trace
+from tracelane.core.trace import LaneRole, Trace
 
 from ..actions import focus, view
 from ..actions.clocks import on_log
@@ -24,13 +24,12 @@ from ..draw.room import room_of
 from ..draw.states import DrawnStates
 from ..fitting import fit_to_screen, ruler_height
 from ..jobs import background
-from ..keys import FocusedPart, clashes, footer_keys, state_keys
+from ..keys import clashes, footer_keys, state_keys
 from ..lanes.canvas import LaneCanvas
 from ..lanes.look import glyphs
 from ..lanes.messages import TimeAreaResized
 from ..lanes.minimap import Minimap
 from ..lanes.ruler import Ruler
-from ..panels.flame import Flame
 from ..panels.panel import Panel
 from ..screens.main import MainScreen
 from ..session import Session
@@ -38,7 +37,6 @@ from ..session_store import SessionStore
 from ..stage import Stage
 from ..steps import step_marks
 from ..widgets.bars import Bar, Footer
-from ..widgets.table import VirtualTable
 from .controller import Controller
 from .marks import MarkController
 from .panels import PanelController
@@ -109,6 +107,8 @@ class DrawingController(Controller):
         """Dim the tabs of panels that would be empty, as far as that is known without counting anything."""
         trace, session = self.store.trace, self.store.session
         lacks: set[Need] = set(self._lacks)
+        if not lacks and not any(lane.role is LaneRole.DEVICE for lane in trace.lanes):
+            lacks.add("devices")
         if not step_marks(trace, session.clocks, session.steps):
             lacks.add("steps")
         for panel in self.app.main.query(Panel):  # gone while the App closes
@@ -210,10 +210,7 @@ class DrawingController(Controller):
                 footer.keys = tuple(keys)
 
     def _state_keys(self) -> list[tuple[str, str]]:
-        focused = self.app.main.focused
-        part: FocusedPart = "lanes"
-        if isinstance(focused, VirtualTable | Flame):
-            part = "table" if isinstance(focused, VirtualTable) else "flame"
+        part = self.app.focused_part
         session, escape = self.store.session, self.app.escape_text()
         state = (part, escape, session.anchor is None, bool(session.search), session.aim)
         if state not in self._keys_of_state:

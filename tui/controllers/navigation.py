@@ -77,7 +77,8 @@ class NavigationController(Controller):
         in_panel = main.focused is not None and main.focused is not canvas
         steps: list[tuple[bool, str, Callable[[], object]]] = [
             (self.app.has_notice, "message", self.app.dismiss_message),
-            *((bool(holds), what, close) for holds, what, close in self._top(canvas, in_panel)),
+            *self._top(),
+            (in_panel, "lanes", lambda: main.set_focus(canvas)),
             (self.searching.looked_through is not None, "stop search", self.searching.stop_search),
             (self.searching.asks_titles, "stop", self.searching.stop_titles),
             (self.queries.is_running, "stop query", self.queries.stop),
@@ -88,12 +89,11 @@ class NavigationController(Controller):
         ]
         return [(what, close) for holds, what, close in steps if holds]
 
-    def _top(self, canvas: LaneCanvas, in_panel: bool) -> list[tuple[bool, str, Callable[[], object]]]:
+    def _top(self) -> list[tuple[bool, str, Callable[[], object]]]:
         """Return what lies on top of the lanes."""
         return [
             (self.app.maximised, "smaller panel", self._unmaximise),
             (self.store.session.panel == "legend", "close legend", self.panels.do_legend),
-            (in_panel, "lanes", lambda: self.app.main.set_focus(canvas)),
         ]
 
     def _unmaximise(self) -> None:
@@ -109,10 +109,7 @@ class NavigationController(Controller):
             close()
 
     def _close_top(self) -> bool:
-        main = self.app.main
-        canvas = main.query_one(LaneCanvas)
-        in_panel = main.focused is not None and main.focused is not canvas
-        for holds, _, close in self._top(canvas, in_panel):
+        for holds, _, close in self._top():
             if holds:
                 close()
                 return True

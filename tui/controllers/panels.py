@@ -23,7 +23,7 @@ from ..clock import stamps_of
 from ..jobs import background
 from ..lanes.canvas import LaneCanvas
 from ..lanes.look import glyphs, palette_of
-from ..panels.panel import Panel, groups_with, next_panel
+from ..panels.panel import Panel, next_panel
 from ..panels.problems import read_report_columns
 from ..read_report import ReadReportRow, read_report_rows
 from ..recent import Recent
@@ -63,6 +63,7 @@ class PanelController(Controller):
         self._detailed: tuple[Thing, Details] | None = None
         self.arguments: Recent[Selectable, Arguments] = Recent(MOST_ARGUMENTS)
         self._panel_before = "details"
+        self._takes_arrows = ""  # the panel that is to have the arrows as soon as it is there
         self._read_report: list[ReadReportRow] = []
 
     def commands(self) -> Commands:
@@ -72,6 +73,7 @@ class PanelController(Controller):
             "copy-view": self.do_copy_view,
             "panel-details": partial(self.turn_to, "1"),
             "panel-findings": partial(self.turn_to, "2"),
+            "panel-back": self.do_panel_back,
             "legend": self.do_legend,
             "maximise": self.do_maximise,
             "other-pane": self.do_other_pane,
@@ -136,6 +138,7 @@ class PanelController(Controller):
         if self._panel_timer is not None:
             self._panel_timer.stop()
         self._fill_now()
+        self._give_arrows()
 
     def fill(self) -> None:
         """Fill the panel on show."""
@@ -231,18 +234,32 @@ class PanelController(Controller):
 
     def turn_to(self, key: str) -> None:
         """Show the panel of a key, or the next one of that key."""
-        groups = groups_with(tuple(self.app.config.queries))
-        absent = self.app.main.query_one(Panel).absent
-        self.show_or_say(next_panel(key, self.store.session.panel, groups, absent))
+        panel = self.app.main.query_one(Panel)
+        self.show_or_say(next_panel(key, self.store.session.panel, panel.groups, panel.absent))
+
+    def do_panel_back(self) -> None:
+        """Show the panel before the one on show, of its tab."""
+        panel, name = self.app.main.query_one(Panel), self.store.session.panel
+        key = next(group.key for group in panel.groups if name in dict(group.panels))
+        self.show_or_say(next_panel(key, name, panel.groups, panel.absent, by=-1))
 
     def show_or_say(self, name: str) -> None:
-        """Show a panel, or say that there is no room for it."""
+        """Show a panel and give it the arrows, or say that there is no room for it."""
         self.show(name)
-        self.app.call_after_refresh(self._say_if_no_room)
+        self._takes_arrows = name
+        self.app.call_after_refresh(self._give_arrows)
 
-    def _say_if_no_room(self) -> None:
-        if self.app.composed and not self.app.main.query_one(Panel).display:
+    def _give_arrows(self) -> None:
+        """Let the panel that a key showed have the arrows, once it is there."""
+        name = self._takes_arrows
+        if not name or not self.app.composed or name != self.store.session.panel:
+            return
+        panel = self.app.main.query_one(Panel)
+        if not panel.display:
             self.app.say(NO_ROOM)
+        elif self.shows_panel:
+            self._takes_arrows = ""
+            self.app.main.set_focus(panel.body(name))
 
     def do_legend(self) -> None:
         """Show the legend, or what was there before it."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -18,6 +17,7 @@ from ..actions.refusal import Refusal
 from ..actions.table import RULERS
 from ..clock import time_frame
 from ..command_line import completions, parse_order
+from ..commands.command import FocusedPart
 from ..commands.table import COMMANDS
 from ..config import DARK_THEME, LIGHT_THEME
 from ..lanes.canvas import LaneCanvas
@@ -51,8 +51,8 @@ class PromptController(Controller):
             "go-to": self.do_go_to,
             "command-line": partial(self.ask_for, ""),
             "theme": self.do_theme,
-            "palette": self.do_palette,
-            "help": partial(self._list_commands, ()),
+            "palette": partial(self._list_commands, None),
+            "help": lambda: self._list_commands(self.app.focused_part),
             "hidden": self.do_hidden,
             "messages": self.do_messages,
             "show-all": self.do_show_all,
@@ -165,20 +165,18 @@ class PromptController(Controller):
         """Change between dark and light."""
         self.app.theme = LIGHT_THEME if self.app.current_theme.dark else DARK_THEME
 
-    def do_palette(self) -> None:
-        """List all commands, those used most first."""
-        used = [command_id for command_id, _ in self.app.used.most_common()]
-        self._list_commands([one for one in used if one not in LISTING])
-
-    def _list_commands(self, used: Sequence[str]) -> None:
+    def _list_commands(self, part: FocusedPart | None) -> None:
+        """List all commands, those used most first, before them the keys of a part of the screen."""
         from ..screens.help import HelpScreen
+
+        used = [one for one, _ in self.app.used.most_common() if one not in LISTING]
 
         def chosen(command_id: str | None) -> None:
             if command_id is not None:
                 self.app.run_command(command_id)
 
         if self.app.screen is self.app.main:
-            self.app.push_screen(HelpScreen(self.app.config.keys, used), chosen)
+            self.app.push_screen(HelpScreen(self.app.config.keys, used, part), chosen)
 
     def do_messages(self) -> None:
         """List what was said, the newest first."""

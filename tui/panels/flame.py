@@ -21,6 +21,7 @@ from tracelane.core.tables.table import Table
 from tracelane.core.tables.tree import ROOT
 from tracelane.core.trace import Trace
 
+from ..commands.command import FocusedPart
 from ..draw.palette import key_of
 from ..draw.runs import TOUCH, WHOLE, Run
 from ..draw.segments import SelectedCells, slice_segments
@@ -63,6 +64,7 @@ class DrawnTree:
 class Flame(Widget, can_focus=True):
     """Draws a call tree from one of its calls down; arrows choose a call, Enter lists its slices."""
 
+    part: ClassVar[FocusedPart] = "flame"
     DEFAULT_CSS = """
     Flame { height: 1fr; width: 1fr; }
     """

@@ -12,7 +12,7 @@ from textual.message import Message
 from textual.widget import AwaitMount, Widget
 
 from tracelane.core.tables.analysis import Tab
-from tracelane.core.tables.registry import ANALYSES, TABS
+from tracelane.core.tables.registry import ANALYSES, PANELS, TABS
 
 from ..draw.labels import fit_middle
 from ..keys import said
@@ -35,6 +35,8 @@ class TabGroup(NamedTuple):
 
 def _group(tab: Tab) -> TabGroup:
     panels = [(panel.name, panel.title) for row in ANALYSES if row.tab == tab.name for panel in row.panels]
+    if tab.name == "table":  # device work first, where there is a device
+        panels.sort(key=lambda panel: "devices" not in PANELS[panel[0]][1].needs)
     if tab.name == "tree":
         panels.append((TREE_SLICES, "Slices"))
     return TabGroup(tab.key, tab.short, tuple(panels))
@@ -79,13 +81,16 @@ def groups_with(queries: Sequence[str]) -> tuple[TabGroup, ...]:
 
 
 def next_panel(
-    key: str, panel: str, groups: Sequence[TabGroup] = GROUPS, absent: Collection[str] = ()
+    key: str, panel: str, groups: Sequence[TabGroup] = GROUPS, absent: Collection[str] = (), by: int = 1
 ) -> str:
     """Return the panel that a key shows while another is on show: the first of its group that the trace has
-    something for, or the next where one of the group is on show.
+    something for, or the next such (`by` -1: the one before) where one of the group is on show.
     """
     names = [name for group in groups if group.key == key for name, _ in group.panels]
-    return names[(names.index(panel) + 1) % len(names)] if panel in names else _first(names, absent)
+    if panel not in names:
+        return _first(names, absent)
+    live = [name for name in names if name not in absent or name == panel]
+    return live[(live.index(panel) + by) % len(live)]
 
 
 def _first(names: Sequence[str], absent: Collection[str]) -> str:
@@ -111,7 +116,7 @@ def tabs(
         others = sum(len(tab) + len(gap) for number, tab in enumerate(line) if number != at)
         if others + len(line[at]) <= width:
             break
-        own = _chosen_tab(groups[at], chosen, width - others)
+        own = _chosen_tab(groups[at], chosen, width - others, empty)
         if names != LONG and others + len(own) <= width:
             line[at] = own
             break
@@ -144,9 +149,9 @@ def _tab(group: TabGroup, chosen: str, names: int, empty: Collection[str]) -> Te
     return line
 
 
-def _chosen_tab(group: TabGroup, chosen: str, width: int) -> Text:
+def _chosen_tab(group: TabGroup, chosen: str, width: int, empty: Collection[str]) -> Text:
     """Return the chosen panel's tab in so many cells: its name alone, and which of its key it is."""
-    names = [name for name, _ in group.panels]
+    names = [name for name, _ in group.panels if name not in empty or name == chosen]
     position = f" {names.index(chosen) + 1}/{len(names)}" if len(names) > 1 else ""
     room = max(LEAST_NAME, width - len(group.key) - 1 - len(position))
     title = fit_middle(dict(group.panels)[chosen], room).rstrip()

@@ -13,9 +13,10 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.widgets import Input
 
+from ..commands.command import FocusedPart
 from ..commands.showing import ONE_PANEL
 from ..commands.table import GROUPS, MOUSE
-from ..keys import keys_text
+from ..keys import OWN_KEYS, PANE_COMMANDS, keys_text
 from ..times import READINGS
 from ..widgets.line_input import LineInput
 from ..widgets.sized import follow_size
@@ -75,9 +76,23 @@ def help_rows(remapped: Mapping[str, str]) -> list[HelpRow]:
     return [*rows, HelpRow("Times", "Times, as they are typed", PALETTE, READINGS)]
 
 
-def listed(rows: Sequence[HelpRow], query: str, used: Sequence[str] = ()) -> list[HelpRow]:
+def pane_rows(rows: Sequence[HelpRow], part: FocusedPart) -> list[HelpRow]:
+    """Return the keys of the part of the screen that has the arrows, and the commands used most there."""
+    own = [HelpRow("", title, keys, text) for keys, title, text in OWN_KEYS[part]]
+    return [*own, *_rows_of(rows, PANE_COMMANDS[part])]
+
+
+def _rows_of(rows: Sequence[HelpRow], ids: Sequence[str]) -> list[HelpRow]:
+    """Return the row of each of some commands."""
+    of_id = {row.command_id: row for row in reversed(rows)}
+    return [of_id[one] for one in ids if one in of_id]
+
+
+def listed(
+    rows: Sequence[HelpRow], query: str, used: Sequence[str] = (), pane: Sequence[HelpRow] = ()
+) -> list[HelpRow]:
     """Return the rows that a query leaves, the ones that fit it best first; without a query all of them below
-    the headings of their tasks, first those `used` most.
+    the headings of their tasks, before them those of the `pane` and those `used` most.
     """
     if query.strip():
         scored = [(score(row, query), row) for row in rows]
@@ -88,9 +103,8 @@ def listed(rows: Sequence[HelpRow], query: str, used: Sequence[str] = ()) -> lis
         ]
         return [row for _, row in sorted(fitting, key=lambda pair: (-pair[0], not _is_used(pair[1], used)))]
     listing: list[HelpRow] = []
-    often = [next((row for row in rows if row.command_id == one), None) for one in used[:USED_SHOWN]]
-    if any(often):
-        listing += [HelpRow("", "Used most"), *(row for row in often if row is not None)]
+    for heading, first in (("Here", pane), ("Used most", _rows_of(rows, used[:USED_SHOWN]))):
+        listing += [HelpRow("", heading), *first] if first else []
     for row in rows:
         if (
             not listing
@@ -160,11 +174,16 @@ class HelpScreen(AnswerScreen[str | None]):
     """
     AUTO_FOCUS = "Input"
 
-    def __init__(self, remapped: Mapping[str, str], used: Sequence[str] = ()) -> None:
-        """List the commands with the user's own keys, those `used` most first."""
+    def __init__(
+        self, remapped: Mapping[str, str], used: Sequence[str] = (), part: FocusedPart | None = None
+    ) -> None:
+        """List the commands with the user's own keys, first those of a part of the screen, then those `used`
+        most.
+        """
         super().__init__()
         self._all = help_rows(remapped)
         self._used = used
+        self._pane = pane_rows(self._all, part) if part else []
         self._rows: list[HelpRow] = []
 
     def compose(self) -> ComposeResult:
@@ -188,7 +207,7 @@ class HelpScreen(AnswerScreen[str | None]):
         if not self.query(VirtualTable):  # closed before it was filled
             return
         table = self.query_one(VirtualTable)
-        rows = listed(self._all, self.query_one(Input).value, self._used)
+        rows = listed(self._all, self.query_one(Input).value, self._used, self._pane)
         keys = max(len("Keys"), *(len(row.keys) for row in rows)) if rows else len("Keys")
         title = min(MOST_TITLE, round(table.size.width * TITLE_SHARE)) or MOST_TITLE
         text = max(LEAST_TEXT, table.size.width - SCROLL_BAR - title - keys - 2 * GAP)

@@ -23,6 +23,7 @@ from tracelane.core.base.arrays import I64, AnyArray
 from tracelane.core.base.safe_text import safe
 from tracelane.core.tables.table import sorted_rows
 
+from ..commands.command import FocusedPart
 from ..draw.labels import label_in
 
 NAME_SHARE = 45
@@ -61,6 +62,7 @@ class ColumnView:
 class VirtualTable(ScrollView, can_focus=True):
     """Rows of text with a cursor; a click on a heading or ← → sorts, numbers greatest first; Space turns."""
 
+    part: ClassVar[FocusedPart] = "table"
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         "table--heading",
         "table--cursor",

@@ -12,12 +12,14 @@ from textual.containers import VerticalScroll
 from textual.message import Message
 from textual.widgets import Static
 
+from ..commands.command import FocusedPart
 from .sized import follow_size
 
 
 class TextPane(VerticalScroll, can_focus=True):
     """Text that scrolls and is laid out anew when its width changes."""
 
+    part: ClassVar[FocusedPart] = "text"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "turn(-1)", show=False),
         Binding("down", "turn(1)", show=False),
