@@ -58,7 +58,7 @@ test: $(NATIVE)  ## run all tests
 test-fast: $(NATIVE)  ## run the tests that take half a second at most, in a minute or so
 	$(PYTEST) -m 'not slow'
 
-test-corpus: $(NATIVE)  ## run every command in every form over all small traces of the corpus: minutes
+test-corpus: $(NATIVE)  ## run what `make test` runs of a part only: the whole corpus, all damages and forms
 	$(PYTEST) -m corpus
 
 check: $(NATIVE)  ## format and lint, types, rooms, docs

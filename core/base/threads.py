@@ -35,6 +35,7 @@ class BackgroundThread:
         """Start to work. Raises MemoryError where there is no memory for a thread."""
         self.error: BaseException | None = None
         """What the work raised."""
+        self.ended = False
         begun, self._running = _thread.allocate_lock(), _thread.allocate_lock()
         begun.acquire()
         self._running.acquire()
@@ -60,11 +61,8 @@ class BackgroundThread:
         except BaseException as error:
             self.error = error
         finally:
+            self.ended = True
             self._running.release()
-
-    @property
-    def ended(self) -> bool:
-        return not self._running.locked()
 
     def check(self) -> None:
         """Raise what its work raised if it has ended, MemoryError where it could not tell of its end."""
@@ -73,9 +71,11 @@ class BackgroundThread:
 
     def join(self, timeout_s: float = -1) -> bool:
         """Wait until it has ended, at most so many seconds (negative: for ever); tell whether it has."""
-        if not self._running.acquire(timeout=timeout_s):
-            return False
-        self._running.release()
+        if not self.ended:
+            # Ctrl+C may come between the two lines: the lock is then held by nobody who would release it.
+            if not self._running.acquire(timeout=timeout_s):
+                return False
+            self._running.release()
         return True
 
 

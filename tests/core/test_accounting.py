@@ -9,7 +9,17 @@ from typing import Any
 
 import pytest
 
-from tests.corpus import CASES, CORPUS, accounting, needs_cases, needs_corpus, needs_goldens, recoverable
+from tests.corpus import (
+    CASES,
+    CORPUS,
+    accounting,
+    needs_cases,
+    needs_corpus,
+    needs_goldens,
+    recoverable,
+    representative,
+    thinned,
+)
 from tracelane.tui.cli.main import main
 
 VALID = sorted(name for name, entry in accounting().items() if "events" in entry)
@@ -38,7 +48,7 @@ def _track_text(pid: Any, tid: Any) -> str:
 @pytest.mark.slow
 @needs_corpus
 @needs_goldens
-@pytest.mark.parametrize("name", VALID)
+@pytest.mark.parametrize("name", representative(VALID))
 def test_numbers_equal_the_accounting(
     name: str, corpus_cache: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -169,7 +179,7 @@ def _damaged(text: str, pick: random.Random) -> str:
 
 @pytest.mark.slow
 @needs_cases
-@pytest.mark.parametrize("path", CASE_FILES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", thinned(CASE_FILES, 5), ids=lambda path: path.stem)
 def test_the_terms_of_a_case_add_up(
     path: Path, corpus_cache: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -185,7 +195,7 @@ def test_the_terms_of_a_case_add_up(
 @pytest.mark.slow
 @needs_corpus
 @needs_cases
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", thinned(range(20), 4))
 def test_the_terms_of_damaged_files_add_up(
     seed: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

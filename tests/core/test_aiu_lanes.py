@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.corpus import CORPUS, needs_corpus
+from tests.corpus import CORPUS, needs_corpus, thinned
 from tests.events import complete, index_of, metadata
 from tracelane.core.tables.copies import copies
 from tracelane.core.tables.explain import explain
@@ -47,7 +47,7 @@ def names_of(trace: Trace, lane: Lane) -> Counter[str]:
 
 
 @needs_corpus
-@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name[:34])
+@pytest.mark.parametrize("path", thinned(SAMPLES, 4), ids=lambda path: path.name[:34])
 def test_lanes_of_the_samples(path: Path, corpus_cache: Path) -> None:
     """All of a sample's device lanes stand below the AIU, memory management first, with what the file has."""
     trace = open_trace(path, index_dir=corpus_cache)
@@ -64,7 +64,7 @@ def test_lanes_of_the_samples(path: Path, corpus_cache: Path) -> None:
 
 
 @needs_corpus
-@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name[:34])
+@pytest.mark.parametrize("path", thinned(SAMPLES, 4), ids=lambda path: path.name[:34])
 def test_memory_management_of_the_samples(path: Path, corpus_cache: Path) -> None:
     """A Memset (Device) counts as an allocation, of no bandwidth; its meaning and the release's are told."""
     trace = open_trace(path, index_dir=corpus_cache)
@@ -79,7 +79,7 @@ def test_memory_management_of_the_samples(path: Path, corpus_cache: Path) -> Non
 
 
 @needs_corpus
-@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name[:34])
+@pytest.mark.parametrize("path", thinned(SAMPLES, 4), ids=lambda path: path.name[:34])
 def test_spans_count_nowhere(path: Path, corpus_cache: Path) -> None:
     """The profiler's spans over the whole recording are in no table's sums, and what is left out is told."""
     trace = open_trace(path, index_dir=corpus_cache)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.corpus import CASES, CORPUS, needs_cases, needs_corpus
+from tests.corpus import CASES, CORPUS, needs_cases, needs_corpus, representative
 from tests.events import complete, index_of
 from tracelane.core import open_trace
 from tracelane.core.tables.attribution import (
@@ -206,7 +206,7 @@ def every_trace() -> list[Path]:
 @needs_corpus
 @needs_cases
 @pytest.mark.parametrize("attribute", ["launch", "window"])
-@pytest.mark.parametrize("path", every_trace(), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", representative(every_trace()), ids=lambda path: path.name)
 def test_steps_and_what_is_outside_come_to_the_whole(
     path: Path, attribute: Attribute, corpus_cache: Path
 ) -> None:

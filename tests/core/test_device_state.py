@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.corpus import CORPUS, needs_corpus
+from tests.corpus import CORPUS, needs_corpus, representative
 from tests.events import complete
 from tests.rank_files import REDUCE
 from tracelane.core.base.clock import Clocks
@@ -171,7 +171,7 @@ TRACES = sorted(path.relative_to(CORPUS).as_posix() for path in CORPUS.glob("*/*
 
 
 @needs_corpus
-@pytest.mark.parametrize("path", [*TRACES, DLRM])
+@pytest.mark.parametrize("path", [*representative(TRACES), DLRM])
 def test_states_add_up(path: str, corpus_cache: Path) -> None:
     """On every real trace the states fill the time looked at, and what is not idle is the union of the work
     in it; the table and SQL have the same.

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.corpus import CASES, CORPUS, needs_cases, needs_corpus
+from tests.corpus import CASES, CORPUS, needs_cases, needs_corpus, thinned
 from tests.events import Event, async_event, begin, complete, counter, end, event, flow, metadata
 from tests.json_tables import flat
 from tracelane.core.base.errors import UnreadableError
@@ -412,7 +412,9 @@ def test_every_event_is_in_one_term(tmp_path: Path) -> None:
 
 
 @needs_corpus
-@pytest.mark.parametrize("path", sorted((CORPUS / "cpu").glob("torch213_*")), ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path", thinned(sorted((CORPUS / "cpu").glob("torch213_*")), 5), ids=lambda path: path.name
+)
 def test_a_pytorch_trace_gets_a_clean_bill(path: Path, corpus_cache: Path) -> None:
     """PyTorch 2.13's own files have nothing but notes, unless their quotes had to be repaired."""
     tables = analyse_doctor(Scope(open_trace(path, index_dir=corpus_cache)))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.corpus import CORPUS, needs_corpus
+from tests.corpus import CORPUS, needs_corpus, representative
 from tests.events import complete, index_of
 from tracelane.core.base.errors import TracelaneError
 from tracelane.core.base.kineto import OPS
@@ -95,7 +95,7 @@ def test_device_time_of_an_op(tmp_path: Path) -> None:
 
 
 @needs_corpus
-@pytest.mark.parametrize("path", TRACES)
+@pytest.mark.parametrize("path", representative(TRACES))
 def test_no_work_is_lost(path: str, corpus_cache: Path) -> None:
     """On every real trace the times by op, module or annotation add up to all device work, to the ns, and the
     op is the first that a climb from the launch meets.

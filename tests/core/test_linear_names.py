@@ -1,4 +1,4 @@
-"""Looking for our own patterns in names of 100,000 characters takes time in proportion to their length."""
+"""Looking for our own patterns in names of 32,000 characters takes time in proportion to their length."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.linear import assert_linear
 from tracelane.core.base.short_names import comparable_name, short_name
 from tracelane.core.tables import collectives, compile_phases, copies, explain, kinds, step_choice
 
-CHARACTERS = 25_000
+CHARACTERS = 8_000
 
 LOOKS: dict[str, tuple[Callable[[str], object], tuple[str, ...]]] = {
     "kinds": (

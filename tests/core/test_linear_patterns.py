@@ -18,7 +18,7 @@ from tracelane.core import read
 from tracelane.core.base import json_text
 
 Pattern = re.Pattern[Any]
-RUN = 4_000
+RUN = 2_000
 UNITS = (*'{}[]":,\\\n 0.-eEx+<\x00', '\\"', '" ', '",', "}\n", "\n ", ", ", '{"', "]}", '":', "0.")
 """What runs are made of: all that patterns tell apart, and what stands beside each other in JSON."""
 ENDS = ("", "\x01")

@@ -8,7 +8,7 @@ from typing import Literal
 
 import pytest
 
-from tests.corpus import CORPUS, needs_corpus
+from tests.corpus import CORPUS, needs_corpus, representative
 from tests.events import (
     async_event,
     begin,
@@ -53,7 +53,7 @@ def test_all_events_are_counted(tmp_path: Path, seed: int) -> None:
 
 @pytest.mark.slow
 @needs_corpus
-@pytest.mark.parametrize("name", TRACES)
+@pytest.mark.parametrize("name", representative(TRACES))
 def test_the_terms_of_real_files_add_up(name: str, tmp_path: Path) -> None:
     """Nothing vanishes of any file that is a trace, damaged ones included."""
     try:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.corpus import CORPUS, needs_corpus
+from tests.corpus import CORPUS, needs_corpus, representative
 from tests.events import Event, complete, index_of, metadata
 from tracelane.core.base.errors import TracelaneError
 from tracelane.core.base.kineto import GROUPS, RUNTIME
@@ -105,7 +105,7 @@ TRACES = sorted(path.relative_to(CORPUS).as_posix() for path in CORPUS.glob("*/*
 
 
 @needs_corpus
-@pytest.mark.parametrize("path", TRACES)
+@pytest.mark.parametrize("path", representative(TRACES))
 def test_everybody_says_the_same_of_every_lane(path: str, corpus_cache: Path) -> None:
     """On real traces the roles are those of the plain rule, and tables, the viewer's device lanes and JSON
     agree on them.

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.corpus import CORPUS, needs_corpus
+from tests.corpus import CORPUS, needs_corpus, representative
 from tracelane.core import open_trace
 from tracelane.core.base.short_names import BLANK, LONGEST, short_name, short_names
 from tracelane.core.tables.kernels import kernels
@@ -115,7 +115,7 @@ def test_names_that_differ_have_short_forms_that_differ() -> None:
 
 
 @needs_corpus
-@pytest.mark.parametrize("path", sorted(CORPUS.glob("gpu/*")), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", representative(sorted(CORPUS.glob("gpu/*"))), ids=lambda path: path.name)
 def test_no_kernel_of_a_real_trace_is_joined_with_another(path: Path, corpus_cache: Path) -> None:
     """All distinct names of a file have distinct short forms, one for each in the same order."""
     trace = open_trace([path], index_dir=corpus_cache)

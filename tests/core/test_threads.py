@@ -39,6 +39,26 @@ def test_what_work_raises_is_kept() -> None:
     assert thread.join() and str(thread.error) == "no room"
 
 
+def test_ctrl_c_while_joining(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who was interrupted when the end had just been noticed may wait for it again."""
+    thread = BackgroundThread(lambda: None)
+    assert thread.join()
+    thread.ended = False  # as it was before the line that waits
+
+    class Interrupted:
+        def acquire(self, timeout: float) -> bool:
+            thread.ended = True
+            assert lock.acquire(timeout=timeout)
+            raise KeyboardInterrupt
+
+    lock = thread._running
+    monkeypatch.setattr(thread, "_running", Interrupted())
+    with pytest.raises(KeyboardInterrupt):
+        thread.join()
+    monkeypatch.undo()
+    assert thread.join(0.1)
+
+
 def refused(function: Callable[..., object], arguments: tuple[object, ...]) -> int:
     """Start no thread: the system allows no more."""
     raise RuntimeError("can't start new thread")

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.corpus import CORPUS, needs_corpus
+from tests.corpus import CORPUS, needs_corpus, thinned
 from tests.tui.cli_process import tracelane
 from tests.tui.small_file import small_file
 from tracelane.core.demo.trace import write_demo
@@ -161,7 +161,7 @@ def check_shape(table: Table) -> None:
 
 @needs_corpus
 @pytest.mark.slow
-@pytest.mark.parametrize("name", TRACES)
+@pytest.mark.parametrize("name", thinned(TRACES, 3))
 def test_trees_are_those_of_a_plain_walk(name: str, corpus_cache: Path) -> None:
     """From the top, from the bottom and by launch: whole, cut by a range, and with a filter."""
     trace = open_trace(sorted(CORPUS.glob(name))[0], index_dir=corpus_cache)

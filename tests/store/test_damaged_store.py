@@ -25,7 +25,7 @@ from tracelane.core.store.pack import MOST_PART, PackedFile, packed
 from tracelane.core.store.picture import opened_rank, picture_of_store
 from tracelane.core.store.tables import STORE_TABLES, store_tables
 
-ROUNDS = int(os.environ.get("STORE_DAMAGES", "60"))
+ROUNDS = int(os.environ.get("STORE_DAMAGES", "20"))
 RANKS = 3
 SPARSE_BYTES = 1 << 40
 MOST_MEMORY = 256 << 20

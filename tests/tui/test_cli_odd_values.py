@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
+from tests.corpus import thinned
 from tests.tui.cli_commands import BUG, CODES, commands
 from tests.tui.small_file import small_file
 from tracelane.core.base.errors import TracelaneError
@@ -88,7 +89,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "option", "values"),
-    list(options()),
+    thinned(options(), 5),
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_no_value_of_an_option_is_a_surprise(

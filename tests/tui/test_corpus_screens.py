@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.corpus import CORPUS, needs_corpus
+from tests.corpus import CORPUS, needs_corpus, representative
 from tracelane.core.base.errors import UnreadableError
 from tracelane.core.index.choice import Choice
 from tracelane.core.index.inputs import expanded
@@ -42,7 +42,7 @@ def _everything(trace: Trace) -> Session:
 
 @pytest.mark.slow
 @needs_corpus
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", representative(FILES))
 def test_every_lane_is_on_the_screen(name: str, corpus_cache: Path) -> None:
     """With all folds open each lane has a title line, and no row of it is blank over the whole span."""
     if name in NO_TRACE:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 import pytest
 
+from tests.corpus import thinned
 from tests.linear import assert_linear
 from tests.tui.small_file import events
 from tracelane.tui.cli.main import main
@@ -15,6 +17,7 @@ from tracelane.tui.cli.main import main
 pytestmark = pytest.mark.slow
 
 CHARACTERS = 25_000
+UNITS = ("x", ",", ", ", "1", '"', "\n", " \n", "=\t")
 LOGS: dict[str, Callable[[str], str]] = {
     "heading": lambda text: (
         f"timestamp,power.draw [W],{text}\n2026-06-20 07:10:00,1,2\n2026-06-20 07:10:01,1,2\n"
@@ -30,8 +33,7 @@ LOGS: dict[str, Callable[[str], str]] = {
 }
 
 
-@pytest.mark.parametrize("form", LOGS)
-@pytest.mark.parametrize("unit", ["x", ",", ", ", "1", '"', "\n", " \n", "=\t"])
+@pytest.mark.parametrize(("form", "unit"), thinned(product(LOGS, UNITS), 3))
 def test_logs(form: str, unit: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A log with a text four times as long takes at most eight times as long, read or refused."""
     trace = tmp_path / "trace.json"

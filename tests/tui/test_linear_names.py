@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.corpus import thinned
 from tests.linear import assert_linear
 from tests.tui import small_file
 from tests.tui.driver import open_viewer, screen_text, wait_until_idle
@@ -101,8 +103,7 @@ def write_trace(path: Path, text: str) -> Path:
     return path
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-@pytest.mark.parametrize("unit", UNITS, ids=ascii)
+@pytest.mark.parametrize(("command", "unit"), thinned(product(COMMANDS, UNITS), 3))
 def test_commands(
     command: tuple[str, ...], unit: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -122,7 +123,7 @@ def test_commands(
     assert_linear(prepare, CHARACTERS)
 
 
-@pytest.mark.parametrize("unit", UNITS, ids=ascii)
+@pytest.mark.parametrize("unit", thinned(UNITS, 2), ids=ascii)
 def test_the_viewer(unit: str, tmp_path: Path) -> None:
     """So does walking through it: opening, choosing, zooming, tables, searching."""
 

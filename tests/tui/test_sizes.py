@@ -14,6 +14,7 @@ from textual.geometry import Size
 from textual.screen import Screen
 from textual.widget import Widget
 
+from tests.corpus import LATER
 from tests.tui.driver import open_viewer, running, screen_text, wait_until_idle
 from tracelane.core.trace import Trace
 from tracelane.tui.panels.panel import panel_names
@@ -94,8 +95,10 @@ async def test_a_widget_is_fitted_to_its_size(
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=() if name in ONE_OF_A_KIND else pytest.mark.slow)
-        for name in (*panel_names(), "help")
+        pytest.param(
+            name, marks=() if name in ONE_OF_A_KIND else pytest.mark.slow if number % 4 == 0 else LATER
+        )
+        for number, name in enumerate((*panel_names(), "help"))
     ],
 )
 async def test_the_screen_is_as_after_a_resize(
