@@ -28,6 +28,8 @@ PROCESS_GAP_NS = 60 * SECOND
 
 JOB = re.compile(r"(?<![a-z])job[-_]?\d{1,7}", re.IGNORECASE)
 """How FLEX calls its files: prefix-0-job-3.json."""
+NAMED_JOB = re.compile(r"(?<!\d)(\d{1,6})[-_.]job[-_]?\d", re.IGNORECASE)
+"""The rank in such a name."""
 
 
 @dataclass(frozen=True)
@@ -150,6 +152,7 @@ def members_of(files: Iterable[str | Path], facts_of: Callable[[str | Path], Fil
         ranks = ranks_by_axes([facts[number].axes for number in numbers])
         for number, rank in zip(numbers, ranks):
             members[number] = replace(members[number], rank=rank)
+    _number_jobs(members)
     for numbers in _by_job(members):
         for number in numbers:
             member = members[number]
@@ -220,6 +223,22 @@ def _by_layout(members: Sequence[Member], facts: Sequence[NameFacts]) -> list[li
         if member.rank is None and fact.axes:
             groups.setdefault((member.run, member.stem), []).append(number)
     return list(groups.values())
+
+
+def _number_jobs(members: list[Member]) -> None:
+    """Give FLEX job traces of a run that all have the same pid the rank in their names, where those differ:
+    each process may count its devices from 0.
+    """
+    runs: dict[tuple[str, str], list[int]] = {}
+    for number, member in enumerate(members):
+        if member.rank is None and member.job_rank is not None:
+            runs.setdefault((member.run, _job(member)), []).append(number)
+    for numbers in runs.values():
+        named = [NAMED_JOB.search(Path(members[at].path).name) for at in numbers]
+        ranks = [int(match[1]) for match in named if match is not None]
+        if len({members[at].job_rank for at in numbers}) == 1 < len(set(ranks)) == len(numbers):
+            for at, rank in zip(numbers, ranks):
+                members[at] = replace(members[at], job_rank=rank)
 
 
 def _by_job(members: Sequence[Member]) -> list[list[int]]:

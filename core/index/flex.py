@@ -19,6 +19,8 @@ SYNC_GROUP = re.compile(r"\[sync=([^\]]+)\]")
 """In names of what takes part in a collective: `SenRdmaSend_1 [sync=AllReduce_all_reduce_4_s3_r0x7_6]`."""
 ROUND_TRIP = re.compile(r"\b(Flex|AIU) Round ?[Tt]rip\b|\bExecute Graph\b")
 """One job from its start to its end: what repeats where jobs do."""
+BYTES = re.compile(r"\[(\d+) ?B\]")
+"""In names of what moves data between cards: `SenRdmaSend_2 [524288B] [sync=…]`."""
 _MARKS = (
     " Cmpt Exec",
     " Cmpt Prep",
@@ -48,6 +50,14 @@ def sync_groups(index: Index) -> dict[int, str]:
     numbers = flex_work(index)
     names = zip(numbers.tolist(), index.strings(numbers))
     return {number: match[1] for number, name in names if (match := SYNC_GROUP.search(name))}
+
+
+def bytes_in_names(index: Index, names: U32) -> list[int | None]:
+    """Return the bytes that stand in each of these names (numbers), None where there are none."""
+    distinct, which = np.unique(names, return_inverse=True)
+    matches = [BYTES.search(text) for text in index.strings(distinct)]
+    values = [None if match is None else int(match[1]) for match in matches]
+    return [values[at] for at in which.tolist()]
 
 
 def round_trips(index: Index) -> U32:

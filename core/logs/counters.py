@@ -15,7 +15,9 @@ from ..base.arrays import I64
 from ..base.clock import Clocks
 from ..base.errors import UsageError
 from ..base.progress import CancelledCallback, never
+from ..index.flex import flex_work, is_flex
 from ..query.args import Arguments
+from ..query.lookup import processes_of
 from ..query.views import Process
 from ..trace import Trace
 from .more_sources import NO_CLOCKS, TraceWithMore
@@ -34,7 +36,7 @@ MOST_SAMPLES = 1_000_000
 """A longer series is reduced to the least and the greatest value of each of its parts."""
 MOST_STREAMS = 8
 """Streams of a device that get queue lanes: those with most launches."""
-MEMORY, QUEUE = "memory", "queue"
+MEMORY, QUEUE, POWER = "memory", "queue", "power"
 """Kinds of computed lanes."""
 
 
@@ -92,11 +94,13 @@ class WithCounters(TraceWithMore):
 def with_cheap_lanes(trace: Trace) -> WithCounters:
     """Return a trace with its memory lanes, unless it has so many instants that making them takes long."""
     instants = sum(len(index.column("instants.start")) for index in trace.indexes)
-    if not 0 < instants <= CHEAP:
+    jobs = any(len(index.column("slices.start")) <= CHEAP and is_flex(index) for index in trace.indexes)
+    if not 0 < instants <= CHEAP and not jobs:
         return WithCounters(trace, ())
     from ..tables.scope import Scope  # the first picture of most traces needs no analysis
 
-    return WithCounters(trace, memory_counters(Scope(trace)))
+    counters = memory_counters(Scope(trace)) if 0 < instants <= CHEAP else []
+    return WithCounters(trace, [*counters, *(power_counters(Scope(trace)) if jobs else ())])
 
 
 def with_lanes(
@@ -152,6 +156,29 @@ def memory_counters(scope: Scope) -> list[Counter]:
             samples = one.times[points], values[points] / MIB, events[points]
             counters.append(Counter(*owner_fields, f"{word} MiB", *samples))
     return counters
+
+
+def power_counters(scope: Scope) -> list[Counter]:
+    """Return what the devices of FLEX job traces drew (W), from the end of one slice to that of the next."""
+    from ..tables.devices import devices
+    from ..tables.flex_stamps import flex_stamps
+
+    counters = []
+    for device in devices(scope.trace):
+        index = scope.trace.indexes[device.source]
+        if not is_flex(index):
+            continue
+        names = np.isin(index.column("slices.name"), flex_work(index))
+        own = np.flatnonzero(names)
+        stamps = flex_stamps(index, own[processes_of(index, own) == device.process])
+        if stamps is None:
+            continue
+        rows, moments, watts = stamps.watts(index.column("slices.start")[stamps.positions].astype(np.int64))
+        heading = heading_of(scope, device.source, device.process)
+        fields = POWER, device.source, device.process, heading, "power W"
+        ordinals = index.column("slices.ordinal")[stamps.positions[rows]].astype(np.int64)
+        counters.append(Counter(*fields, moments, watts, ordinals))
+    return [one for one in counters if len(one.starts)]
 
 
 def _owner(one: Allocator) -> int | None:

@@ -12,6 +12,7 @@ States, where several hold at once the first of them (`PRECEDENCE`):
 Waiting runs from a member's own start to the latest start among the members that are in the files, on aligned
 clocks: that much is certain. What follows is moving where all members of the group are in the files, else not
 split; nothing is split for a single rank, or where clocks were set otherwise than by the collectives' ends.
+What receives in a FLEX job trace waits until its peer has sent, as its own stamps tell (`flex_stamps`).
 Waiting is not busy; all other states but idle are.
 
 The time that is looked at, by which shares are divided, is that of the range or step asked for, else that of
@@ -28,11 +29,13 @@ from functools import cached_property
 import numpy as np
 
 from ..base.arrays import I64, U8, U32, AnyArray
+from ..base.errors import UnreadableError
 from ..base.intervals import EMPTY, Intervals, merge
 from ..index.flex import is_flex
 from ..index.store import Index
 from .attribution import work_by_steps
 from .devices import Device, devices
+from .flex_stamps import flex_stamps
 from .frame import Frame, WorkDevice
 from .frame_columns import GAP_CLASSES, gap_classes, work_of
 from .metrics import ratio
@@ -272,11 +275,29 @@ def _state_of(work: Frame, window: tuple[int, int], peers: Peers | None) -> Devi
     waiting, moving, unsplit = EMPTY, EMPTY, work.union(is_collective)
     if peers is not None and len(collectives):
         waiting, moving, unsplit = _split(collectives, *peers.of(work.source_number, work.index))
+    if is_flex(work.index) and len(received := _receiving(collectives)):
+        waiting = waiting.union(received)
+        moving, unsplit = moving.without(received), unsplit.without(received)
     computing, copying = (work.union(work.is_type(name)) for name in ("compute", "memory"))
     edges, states = flattened((computing, moving, unsplit, copying, waiting), window)
     longest = int(work.position[int(np.argmax(work.dur))])
     causes = _causes(work, edges, states)
     return DeviceState(work.first_device, edges, states, causes, longest, waiting.clipped(*window))
+
+
+def _receiving(collectives: Frame) -> Intervals:
+    """Return when slices of a FLEX job trace wait until their peer has sent, by their own stamps."""
+    if not len(collectives):
+        return EMPTY
+    try:
+        stamps = flex_stamps(collectives.index)
+    except UnreadableError:  # the file has gone: nothing is known of it
+        return EMPTY
+    if stamps is None:
+        return EMPTY
+    return stamps.waits(collectives.scope.starts(collectives.source_number, stamps.positions)).intersection(
+        collectives.union()
+    )
 
 
 def _split(

@@ -11,7 +11,7 @@ import numpy as np
 from ..base.arrays import I64, AnyArray
 from ..base.kineto import ANNOTATIONS, GROUPS, OPS, STEP, work_of_categories
 from ..base.short_names import short_names
-from ..index.flex import flex_work, is_flex
+from ..index.flex import bytes_in_names, flex_work, is_flex
 from ..index.format import NONE
 from ..index.store import Index
 from ..query.lost import untimed_work
@@ -127,7 +127,11 @@ def row_arguments(work: Frame, key: str) -> list[Any]:
     """Return any argument of each row, None where it has none."""
 
     def values(part: Frame) -> AnyArray:
-        return np.fromiter(argument_values(part.index, key, part.position), object, len(part))
+        of_part = argument_values(part.index, key, part.position)
+        if key.lower() == "bytes" and is_flex(part.index):
+            in_names = bytes_in_names(part.index, part.name_number)
+            of_part = [own if value is None else value for value, own in zip(of_part, in_names)]
+        return np.fromiter(of_part, object, len(part))
 
     return list(work.from_parts(values, "device_row"))
 

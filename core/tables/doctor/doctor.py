@@ -41,6 +41,7 @@ RULES: tuple[DoctorRule, ...] = (
     rules_device.kernel_overlap,
     rules_device.host_stamped_copies,
     rules_device.duplicate_starts,
+    rules_device.cycle_stamps,
     rules_device.zero_durations,
     rules_device.out_of_order,
     rules_device.ambiguous_launches,

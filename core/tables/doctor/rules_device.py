@@ -10,12 +10,14 @@ from ...base.arrays import I64
 from ...base.kineto import ANNOTATIONS, GROUPS, OPS, RUNTIME
 from ...base.units import count_of, format_count, format_ns, format_share
 from ...index.format import NONE
+from ..flex_stamps import flex_stamps
 from ..frame import Frame
 from ..rule_threshold import OWN, Limits, RuleThreshold
 from ..untrusted import COLLAPSED_SHARE, COLLAPSED_TIMES, FEW_CALLS, FEW_SHARE, Trouble
 from .recording import Exhibit, Recording
 from .rule import (
     AIUPTI,
+    ANALYZER,
     KINETO,
     SPYRE,
     SPYRE_COPIES,
@@ -90,6 +92,33 @@ def duplicate_starts(recording: Recording, limits: Limits) -> Diagnosis | None:
     severity: Severity | None = "error" if recording.is_aiu else None
     text = f"{count_of(len(pairs), *BEGIN)} in the same ns as the one before on the stream"
     return Diagnosis(len(pairs), text, _pairs(recording, pairs), severity)
+
+
+@doctor_rule(
+    "cycle-stamps",
+    "warning",
+    RuleThreshold(
+        "slices of a FLEX job last another time than their own cycle stamps say, by more than {share} and "
+        "{least_ns}",
+        ANALYZER,
+        {"share": 0.05, "least_ns": 1_000},
+    ),
+    "kernel times, idle times and their order: the host's stamps are not the device's",
+)
+def cycle_stamps(recording: Recording, limits: Limits) -> Diagnosis | None:
+    """The host stamped a slice otherwise than the device counted its cycles."""
+    stamps = flex_stamps(recording.index)
+    mhz = None if stamps is None else stamps.mhz
+    if stamps is None or mhz is None:
+        return None
+    stated = stamps.stated_ns(mhz)
+    off = np.abs(stamps.durations - stated)
+    rows = np.flatnonzero((off > limits["least_ns"]) & (off > limits["share"] * stated))
+    furthest = format_ns(int(off[rows].max(initial=0)))
+    verb = "disagrees with its cycle stamps" if len(rows) == 1 else "disagree with their cycle stamps"
+    text = f"{format_count(len(rows))} of {count_of(len(stamps.positions), 'slice')} {verb} at {mhz:,.0f} MHz"
+    slices = _slices(recording, "not as its stamps say", stamps.positions[rows].tolist())
+    return Diagnosis(len(rows), f"{text}, by up to {furthest}", slices)
 
 
 @doctor_rule(
