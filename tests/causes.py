@@ -329,16 +329,16 @@ class Rank:
 
     def reduce(self, us: float) -> Generator[tuple[float, float], float, float]:
         """All-reduce on a stream of its own what the compute stream has done so far."""
-        begun = self.now
         with self.span("c10d::allreduce_"), self.span("record_param_comms"):
             self.spend(12)
+            begun = self.now
             issued = self.begin_call(self.p.vendor.launch[0], self.p.call_us)
             ready = max(issued + 3, self.free.get(STREAM, 0.0) + 1, self.free.get(COMM, 0.0) + 1)
             end = yield ready, us * self.rng.gauss(1, 0.01)
             args = {"Collective name": "allreduce", "Process Group Name": "0", "Group size": self.p.ranks}
             start, end = self.work(self.p.vendor.collective, 0, COMM, ready, "kernel", end=end, **args)
             self.pending.append(end)
-            self.linked(start, begun + 25, COMM)
+            self.linked(start, begun + 0.1, COMM)
         return end
 
     def stall(self) -> None:
@@ -560,6 +560,7 @@ def _item(p: Program) -> None:
     for op in p.layers[0]:
         op.us *= 0.35
     p.op_us *= 0.9
+    p.load_us = 0.01 * step_us(p)
 
 
 def _clock(p: Program) -> None:
@@ -615,10 +616,10 @@ NAMES: dict[str, frozenset[str]] = {
     "copies": frozenset({"copies"}),
     "heavy-kernel": frozenset({"device-hotspot"}),
     "uneven-kernel": frozenset({"uneven-kernel"}),
-    "item": frozenset({"item-sync"}),
+    "item": frozenset({"sync-in-loop"}),
     "clock-drop": frozenset({"clock-drop"}),
     "tiny-kernels": frozenset({"short-kernels"}),
-    "lost-kernels": frozenset({"lost-work"}),
+    "lost-kernels": frozenset({"lost-kernels"}),
     "clean": frozenset(),
 }
 """The rules of which the first line must be one."""

@@ -32,6 +32,16 @@ def format_ns(ns: float, digits: int = 3) -> str:
     return f"{_decimal(ns, size, digits)} {unit}"
 
 
+def about_ns(ns: float) -> str:
+    """Return a duration to three significant digits, as sentences have it: "37.1 µs", "1.2 s"."""
+    ns = round(ns)
+    size = next((size for size, _ in reversed(_TIME_UNITS) if abs(ns) >= size), 1)
+    grain = max(1, 10 ** max(0, len(str(abs(ns) // size)) - 3) * size // 100)
+    while abs(ns) // grain >= 1000 and size > 1:
+        grain *= 10
+    return format_ns((ns + grain // 2) // grain * grain)
+
+
 def _all_units(ns: int, digits: int) -> str:
     parts = [f"{ns // _DAY:,} d"] if ns >= _DAY else []
     if ns >= _HOUR:

@@ -10,6 +10,7 @@ import numpy as np
 from ..base.arrays import sum_of
 from ..base.ids import SliceId
 from ..base.units import format_ns
+from ..tables.findings.causes import listed_by_cause
 from ..tables.findings.finding import Evidence, Finding, Findings
 from ..tables.findings.forms import findings_of
 from ..tables.findings.ranks import imbalance_text, next_rank_text
@@ -55,19 +56,17 @@ def findings_of_store(store: CaptureStore) -> Findings:
             missing.setdefault(rule, reason)
     merged = []
     for alike in by_rule.values():
-        first = max(alike, key=lambda finding: finding.claimed_ns)
+        first = max(alike, key=lambda finding: finding.claimed_ns + finding.caused_ns)
         others = (finding.sources[0] for finding in alike if finding is not first)
         merged.append(replace(first, sources=(first.sources[0], *others), parts=len(alike)))
     awaited = _imbalance(store)
     if awaited is not None:
         merged.append(awaited)
-    order = {rule: number for number, rule in enumerate(RULES)}
-    merged.sort(key=lambda finding: (finding.note, -finding.claimed_ns, order.get(finding.rule, len(order))))
     judged_rules = {finding.rule for finding in merged}
     left = tuple(
         (rule, why) for rule, why in missing.items() if rule not in judged_rules and rule != IMBALANCE
     )
-    return Findings(store.scope, tuple(merged), left)
+    return Findings(store.scope, listed_by_cause([one for one in merged if one.rule in RULES]), left)
 
 
 def _moved_evidence(evidence: Sequence[Evidence], number: int, offset: int) -> tuple[Evidence, ...]:
@@ -117,7 +116,7 @@ def _imbalance(store: CaptureStore) -> Finding | None:
         evidence=evidence,
         claimed_ns=waited,
         share=share,
-        note=rule.note,
+        kind=rule.kind,
         threshold=str(rule.threshold),
         origin=rule.threshold.origin,
         helps=rule.helps,

@@ -226,32 +226,49 @@ def gap_of(trace: Trace, row: Row, at: int, clocks: Clocks = NO_CLOCKS) -> Gap |
         launch = next((link for link in chain if link.id == caller), None)
     around = None if launch is None else trace.find(launch.id)
     lane = None if around is None else around[0].lane
-    threads, more = _threads(trace, row, bounds.start, bounds.end, clocks, lane)
-    return Gap(bounds.start, bounds.end, before, after, launch, kind, threads, more)
+    doings, looked_at = _doings(trace, row.source, (bounds.start, bounds.end), clocks, lane, row.lane)
+    more = max(0, len(doings) - THREADS) + max(0, looked_at - LANES_LOOKED_AT)
+    return Gap(bounds.start, bounds.end, before, after, launch, kind, doings[:THREADS], more)
 
 
-def _threads(
-    trace: Trace, row: Row, start: int, end: int, clocks: Clocks, caller: int | None
+def threads_in(
+    trace: Trace, source: int, span: tuple[int, int], clocks: Clocks, caller: int | None
+) -> tuple[Doing, ...]:
+    """Return what the threads of a source did in some time, that of the calling lane first, then those whose
+    slice covers most of it.
+    """
+    return _doings(trace, source, span, clocks, caller, None)[0]
+
+
+def _doings(
+    trace: Trace,
+    source: int,
+    span: tuple[int, int],
+    clocks: Clocks,
+    caller: int | None,
+    except_lane: int | None,
 ) -> tuple[tuple[Doing, ...], int]:
+    """Return what threads did, those of a lane aside, and how many threads there are."""
+    start, end = span
     device_lanes = {at for device in devices(trace) for at in device.lanes}
     device_pids = {(device.source, device.pid) for device in devices(trace)}
     doings: list[Doing] = []
     looked_at = 0
     for process in trace.processes:
-        if process.source != row.source or process.aside or (process.source, process.pid) in device_pids:
+        if process.source != source or process.aside or (process.source, process.pid) in device_pids:
             continue
         for at in process.lanes:
             lane = trace.lanes[at]
             offset = clocks.offset(lane.source, lane.pid)
             outside = lane.start + offset >= end or lane.end + offset <= start
-            if lane.kind is not LaneKind.THREAD or at in device_lanes or outside or at == row.lane:
+            if lane.kind is not LaneKind.THREAD or at in device_lanes or outside or at == except_lane:
                 continue
             looked_at += 1
             if looked_at <= LANES_LOOKED_AT:
                 doings.append(_doing(trace, lane, start, end, clocks))
     doings = [doing for doing in doings if doing.slice is not None or doing.lane.index == caller]
     doings.sort(key=lambda doing: (doing.lane.index != caller, -doing.covered))
-    return tuple(doings[:THREADS]), max(0, len(doings) - THREADS) + max(0, looked_at - LANES_LOOKED_AT)
+    return tuple(doings), looked_at
 
 
 def _doing(trace: Trace, lane: Lane, start: int, end: int, clocks: Clocks) -> Doing:

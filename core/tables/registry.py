@@ -447,8 +447,8 @@ ANALYSES = (
         "Findings",
         "List what costs time: how much, where to see it, when its rule applies, and what usually "
         "helps.\n\n"
-        "Findings are ranked by the time that each claims. Claims overlap, so they are never added "
-        "up. Rules for which the trace lacks the data are listed as not checked.",
+        "Findings are listed costliest first, each followed by those that it explains. A stretch of time "
+        "is claimed once. Rules for which the trace lacks the data are listed as not checked.",
         (
             Option(
                 "baseline",

@@ -102,6 +102,6 @@ def test_a_real_capture(corpus_cache: Path) -> None:
     trace = open_trace([CORPUS / "multirank" / "dlrm_8gpu_ranks0-3"], index_dir=corpus_cache)
     scope = Scope(trace, clocks=trace.clocks)
     (finding,) = [one for one in findings(scope).findings if one.rule == RULE]
-    assert finding.of_part == "rank 2" and "16.415 ms" in finding.text
+    assert finding.of_part == "rank 2" and "16.4 ms" in finding.text
     assert next(ranks_table(ranks(scope)).rows())["rank"] == 2
     trace.close()

@@ -39,7 +39,7 @@ async def test_a_line_tells_of_them(trace: Trace) -> None:
     async with open_viewer(trace, SMALL) as (app, pilot):
         await wait_until_idle(app, pilot)
         (line,) = [line for line in screen_text(app).split("\n") if line.startswith(" 2: ")]
-        assert "Gaps while the host launches, 45.8 % of the time (2 more): In 2 gaps" in line
+        assert "Gaps while the host launches, 45.8 % of the time: For 600 µs in 2 gaps" in line
         assert app.focused is app.main.query_one(LaneCanvas)
 
 
@@ -50,7 +50,7 @@ async def test_a_process_finds_those_of_a_large_trace(trace: Trace, monkeypatch:
     monkeypatch.setattr(judge, "findings", None)
     async with open_viewer(trace, SMALL) as (app, pilot):
         await wait_until_idle(app, pilot)
-        assert "Gaps while the host launches, 45.8 % of the time (2 more): In 2 gaps" in screen_text(app)
+        assert "Gaps while the host launches, 45.8 % of the time: For 600 µs in 2 gaps" in screen_text(app)
 
 
 async def test_a_roomy_panel_lists_them(trace: Trace) -> None:
@@ -58,8 +58,8 @@ async def test_a_roomy_panel_lists_them(trace: Trace) -> None:
     async with open_viewer(trace, ROOMY) as (app, pilot):
         await wait_until_idle(app, pilot)
         text = screen_text(app)
-        assert "Nothing selected" in text and "2 Findings, by the time that they claim" in text
-        assert "600 µs  Gaps while the host launches: In 2 gaps" in text
+        assert "Nothing selected" in text and "2 Findings, costliest first" in text
+        assert "600 µs  Gaps while the host launches: For 600 µs in 2 gaps" in text
 
 
 @pytest.mark.slow
@@ -114,7 +114,8 @@ async def test_in_full(trace: Trace) -> None:
         await pilot.press("2", "Z")
         await wait_until_idle(app, pilot)
         text = " ".join(screen_text(app).split())
-        assert "speaks when gaps that end with a launch" in text and "from: Holistic Trace Analysis" in text
+        assert "speaks when the time in which no device works" in text
+        assert "from: Holistic Trace Analysis" in text
         assert "helps: Launch ahead of the device" in text
         await pilot.press("down")
         await pilot.pause()

@@ -119,10 +119,10 @@ def finding_columns(findings: Findings) -> list[ColumnView]:
     rows = findings.findings
     claims = np.array([0 if finding.note else finding.claimed_ns for finding in rows], np.int64)
     return [
-        ColumnView("Claims", 11, lambda row: _claim(rows[row]), right=True, keys=claims),
+        ColumnView("Cost", 11, lambda row: _claim(rows[row]), right=True, keys=claims),
         ColumnView("Of time", 7, lambda row: _share(rows[row]), right=True, keys=claims),
         ColumnView("Steps", 7, lambda row: _steps(rows[row]), right=True),
-        ColumnView("Finding", 0, lambda row: f"{rows[row].title}: {rows[row].text}"),
+        ColumnView("Finding", 0, lambda row: f"{_indent(rows[row])}{rows[row].title}: {rows[row].text}"),
     ]
 
 
@@ -137,12 +137,16 @@ def banner(findings: Findings, width: int, lines: int) -> Text | None:
     if lines == 1:
         first = losses[0]
         cost = f", {format_share(first.share)} of the time" if first.claimed_ns else ""
-        more = f" ({len(losses) - 1} more)" if len(losses) > 1 else ""
+        others = sum(not finding.caused_by for finding in losses) - 1
+        more = f" ({others} more)" if others else ""
         return _line([(f"{KEY}: {first.title}{cost}{more}: ", "bold"), (first.text, "")], width)
-    text_lines = [_line([(f"{KEY} Findings, by the time that they claim", "bold")], width)]
+    text_lines = [_line([(f"{KEY} Findings, costliest first", "bold")], width)]
     for finding in losses[: lines - 1]:
         text_lines.append(
-            _line([(f"{_claim(finding):>11}  {finding.title}: ", ""), (finding.text, "dim")], width)
+            _line(
+                [(f"{_claim(finding):>11}  {_indent(finding)}{finding.title}: ", ""), (finding.text, "dim")],
+                width,
+            )
         )
     return Text("\n").join(text_lines)
 
@@ -155,9 +159,14 @@ def _line(parts: list[tuple[str, str]], width: int) -> Text:
     return line
 
 
+def _indent(finding: Finding) -> str:
+    """Return what stands before a finding that the one above explains."""
+    return "  " if finding.caused_by else ""
+
+
 def _claim(finding: Finding) -> str:
-    if finding.note:
-        return "note"
+    if finding.kind != "loss":
+        return finding.kind
     return format_ns(finding.claimed_ns) if finding.claimed_ns else "-"
 
 

@@ -22,9 +22,15 @@ def findings_text(findings: Findings, width: int, origin: int) -> str:
     lines = [safe(f"Findings: {findings.scope}")]
     if not findings.findings:
         lines.append("nothing found")
-    for number, finding in enumerate(findings.findings, 1):
-        lines += ["", safe(f"{number}. {finding.title}: {claim_text(finding)}")]
-        lines += [INDENT + line for line in finding_lines(finding, width - len(INDENT), origin)]
+    for headline in findings.headlines:
+        lines += wrap(safe(f"{headline.title}: {headline.text}."), width, subsequent_indent=INDENT)
+    listed = [finding for finding in findings.findings if finding.kind != "headline"]
+    for number, finding in enumerate(listed, 1):
+        margin = INDENT if finding.caused_by else ""
+        title = f"{number}. {finding.title}: {claim_text(finding)}"
+        lines += ["", margin + safe(title)]
+        room = width - len(margin) - len(INDENT)
+        lines += [margin + INDENT + line for line in finding_lines(finding, room, origin)]
     if findings.not_judged:
         lines += ["", *missing_lines(findings, width)]
     if any(finding.evidence for finding in findings.findings):

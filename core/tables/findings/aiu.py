@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 
-from ...base.units import count_of, format_ns, format_share
+from ...base.units import about_ns, count_of, format_share
 from ..op_events import RUNTIME
 from ..rule_threshold import OWN, Limits, RuleThreshold
 from .facts import SourceFacts, share
 from .finding import Observation, Outcome
-from .rule import AIU, Rule, rule
+from .rule import AIU, STALLS, Rule, effects_of, rule
 
 CONVERT = re.compile(r"^aiuDataConvert$|^Compute of (?!.*SenFusedDeviceNode)", re.IGNORECASE)
 LAUNCH = re.compile(r"^aiuLaunch(DMI|DMO)?ControlBlocks$", re.IGNORECASE)
@@ -41,15 +41,15 @@ def _family(
         if not len(rows):
             return None
         claim = host.union(rows)
-        if spare_busy:
-            if not len(facts.work):
-                return facts.no_device
-            claim = claim.without(facts.busy)
+        if spare_busy and not facts.has_devices:
+            return facts.no_device
+        if facts.has_devices:
+            claim = claim.intersection(facts.held_up)
         part = share(claim.length, facts.span_ns)
         if part < limits["share"]:
             return None
         text = (
-            f"{what} takes {format_ns(claim.length)}, {format_share(part)} of the time looked at, in "
+            f"{what} takes {about_ns(claim.length)}, {format_share(part)} of the time looked at, in "
             f"{count_of(len(rows), 'call')}"
         )
         return Observation(text, (facts.longest_on_host("the longest", rows),), claim)
@@ -57,7 +57,8 @@ def _family(
     threshold = RuleThreshold(
         f"{test} at least {{share}} of the time looked at", f"{AIU}; the limit is {OWN}", {"share": 0.05}
     )
-    return rule(id, title, threshold, helps=helps)(examine)
+    explains = effects_of(id) if id in STALLS else ()
+    return rule(id, title, threshold, helps=helps, explains=explains, counts="held up")(examine)
 
 
 CONVERSION = _family(

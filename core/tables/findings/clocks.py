@@ -1,11 +1,15 @@
-"""The rule about devices whose clocks cannot be right."""
+"""Rules about what a trace lacks: devices whose clocks cannot be right, device work that is missing."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 
+from ...base.units import about_ns, count_of
 from ..device_clocks import DeviceClock, device_clocks
 from ..rule_threshold import OWN, Limits, RuleThreshold
+from ..untrusted import Trouble, Untrusted
 from .facts import SourceFacts
 from .finding import Evidence, Observation, Outcome
 from .rule import rule
@@ -26,6 +30,7 @@ from .rule import rule
         "“Estimate the device's clock” in the viewer, moves the device; times that are lost stay so."
     ),
     always=True,
+    first=True,
 )
 def device_clock(facts: SourceFacts, limits: Limits) -> Outcome:
     """Device work begins before it was launched, has no time, or lies far from the host's."""
@@ -55,3 +60,68 @@ def _evidence(facts: SourceFacts, one: DeviceClock) -> tuple[Evidence, ...]:
     labels = (f"before its launch: {facts.name(one.earliest[0])}", "its launch")
     spans = zip(labels, one.earliest, starts.tolist(), ends.tolist())
     return tuple(facts.slice(label, position, start, end) for label, position, start, end in spans)
+
+
+WHAT: Mapping[Trouble, str] = {
+    "lost": "the work of {count} is missing",
+    "zero": "{pieces} without usable times",
+    "collapsed": "{pieces} of a length that cannot be right",
+    "merged": "the time between two recordings in one file",
+    "truncated": "the file is cut off",
+}
+
+
+@rule(
+    "lost-kernels",
+    "Part of the device's work is missing",
+    RuleThreshold(
+        "calls that start work have none in the trace, or none with times that can be right; this time is "
+        "left out, and the rest is judged",
+        "what `tracelane doctor` lists as time that cannot be trusted",
+    ),
+    helps=(
+        "Record again: fewer steps, larger profiler buffers, and a synchronisation before the profiler "
+        "stops. `tracelane doctor` says which calls lack their work."
+    ),
+    always=True,
+    first=True,
+)
+def missing_work(facts: SourceFacts, limits: Limits) -> Outcome:
+    """Some of the device's time cannot be trusted."""
+    periods = facts.untrusted_periods
+    if not periods:
+        return None
+    claim = facts.untrusted
+    parts = []
+    for trouble in dict.fromkeys(one.trouble for one in periods):
+        of_kind = [one for one in periods if one.trouble == trouble]
+        count = sum(one.count for one in of_kind)
+        parts.append(
+            WHAT[trouble].format(
+                count=count_of(count, "launch call", "launch calls"),
+                pieces=count_of(count, "piece of work stands", "pieces of work stand"),
+            )
+        )
+    text = f"For {about_ns(claim.length)} of {about_ns(facts.span[1] - facts.span[0])} the records of "
+    text += f"{facts.device_title} cannot be trusted{_steps_text(facts, periods)}: {'; '.join(parts)}"
+    text += "; the rest is judged" if claim.length < facts.span[1] - facts.span[0] else ""
+    return Observation(text, facts.longest_windows("left out", claim), claim, times=claim.starts)
+
+
+def _steps_text(facts: SourceFacts, periods: Sequence[Untrusted]) -> str:
+    """Return in which steps the calls without work were made."""
+    steps = facts.steps
+    called = [one.called for one in periods if one.called is not None]
+    if steps is None or not called:
+        return ""
+    hit = np.zeros(len(steps), np.bool_)
+    for first, last in called:
+        hit |= (steps.starts <= last) & (steps.ends >= first)
+    at = np.flatnonzero(hit)
+    if not len(at):
+        return ""
+    if len(at) == 1:
+        return f" (step {steps.labels[at[0]]})"
+    if at[-1] - at[0] + 1 == len(at):
+        return f" (steps {steps.labels[at[0]]} to {steps.labels[at[-1]]})"
+    return f" ({len(at):,} of {len(steps):,} steps)"

@@ -8,13 +8,13 @@ from collections import Counter
 import numpy as np
 
 from ...base.arrays import sum_of
-from ...base.intervals import merge
-from ...base.units import count_of, format_ns, format_share
+from ...base.intervals import EMPTY, Intervals, merge
+from ...base.units import about_ns, count_of, format_share
 from ...index.format import NONE
 from ...query.lookup import processes_of
 from ..attribution import steps_at_times
 from ..compile_calls import FUNCTION as FUNCTION_NAME
-from ..compile_calls import GRAPH, LOOKUP, REGION, calls
+from ..compile_calls import GRAPH, LOOKUP, REGION, REGION_ID, Calls, calls
 from ..compile_phases import PHASES, phases, timed
 from ..compile_regions import recompiled_frames
 from ..op_events import OP
@@ -22,7 +22,7 @@ from ..rule_threshold import OWN, Limits, RuleThreshold
 from ..slices import nearest_around
 from .facts import SourceFacts, share
 from .finding import NotJudged, Observation, Outcome
-from .rule import GUIDE, PYTORCH, rule
+from .rule import GUIDE, PYTORCH, effects_of, rule
 
 REGIONS = re.compile("^" + re.escape(REGION))
 FUNCTION = re.compile(f"^{FUNCTION_NAME}$")
@@ -47,6 +47,8 @@ WRITTEN = re.compile(r"^aten::(matmul|linear|einsum|tensordot|inner|__matmul__)$
     ),
     helps="TORCH_LOGS=graph_breaks names the lines; torch.compile(fullgraph=True) refuses them.",
     always=True,
+    explains=effects_of("graph-breaks"),
+    counts="held up",
 )
 def graph_breaks(facts: SourceFacts, limits: Limits) -> Outcome:
     """A compiled region lies in another, or one model runs as several compiled functions."""
@@ -68,7 +70,7 @@ def graph_breaks(facts: SourceFacts, limits: Limits) -> Outcome:
     text = (
         f"{count_of(len(inner), 'compiled region lies', 'compiled regions lie')} within "
         f"{count_of(len(broken), 'other')} (graph breaks or disabled regions){graphs}; "
-        f"{format_ns(claim.length)} of the outer {'one lies' if len(broken) == 1 else 'ones lie'} outside "
+        f"{about_ns(claim.length)} of the outer {'one lies' if len(broken) == 1 else 'ones lie'} outside "
         "compiled graphs"
     )
     name, inside = (host.label(int(host.name[which[0]])) for which in (broken, inner))
@@ -110,7 +112,7 @@ def _several_functions(facts: SourceFacts) -> Outcome:
     text = (
         f"In {len(several):,} of {of_passes} several compiled functions run one "
         f"after another, {typical:,} where one is expected (graph breaks, or parts compiled one by one); "
-        f"{format_ns(claim.length)} lie between them"
+        f"{about_ns(claim.length)} lie between them"
     )
     evidence = (
         facts.on_host("the first function of a pass", int(broken[0])),
@@ -128,6 +130,8 @@ def _several_functions(facts: SourceFacts) -> Outcome:
     ),
     helps="TORCH_LOGS=recompiles names the guard that failed: mark sizes dynamic, keep constants constant.",
     always=True,
+    explains=(*effects_of("recompiled"), "rank-imbalance"),
+    counts="held up",
 )
 def recompilation(facts: SourceFacts, limits: Limits) -> Outcome:
     """One frame has several compiled versions."""
@@ -140,6 +144,8 @@ def recompilation(facts: SourceFacts, limits: Limits) -> Outcome:
     versions = ", ".join(f"{worst.frame}/{number}" for number in worst.runs)
     times_compiled = f"was compiled at least {count_of(max(worst.runs) + 1, 'time')}"
     text = f"Frame {worst.frame} {times_compiled}: {versions} run in the trace{others}"
+    claim = _compiled_again(facts, regions)
+    text += f"; compiling it again takes {about_ns(claim.length)}" if claim.length else ""
     evidence, times = [], []
     for number in [number for number in worst.runs if number]:
         names = [at for at, text in enumerate(regions.texts) if text.endswith(f" {worst.frame}/{number}")]
@@ -149,7 +155,25 @@ def recompilation(facts: SourceFacts, limits: Limits) -> Outcome:
             label = f"the first run of {worst.frame}/{number}"
             evidence.append(facts.slice(label, int(regions.positions[at]), start, end))
             times.append(start)
-    return Observation(text, tuple(evidence[:3]), times=np.array(times, np.int64))
+    return Observation(text, tuple(evidence[:3]), claim, times=np.array(times, np.int64))
+
+
+def _compiled_again(facts: SourceFacts, regions: Calls) -> Intervals:
+    """Return the time of the compiler after the first run of a region, and that of first runs of later
+    versions which take twice as long as the median run: they hold a compilation that is not in the trace.
+    """
+    if not len(regions):
+        return EMPTY
+    rows = timed(facts.scope, facts.source)
+    late = rows.starts > int(regions.starts.min())
+    _, first = np.unique(regions.name, return_index=True)
+    usual = float(np.median(regions.durations))
+    versions = [REGION_ID.match(regions.texts[int(regions.name[at])]) for at in first.tolist()]
+    again = np.array([match is not None and match["compile"] != "0" for match in versions], np.bool_)
+    first = first[again & (regions.durations[first] >= 2 * usual)]
+    starts = np.concatenate([rows.starts[late], regions.starts[first]])
+    lengths = np.concatenate([rows.durations[late], regions.durations[first]])
+    return merge(starts, starts + lengths).clipped(*facts.span)
 
 
 @rule(
@@ -157,6 +181,8 @@ def recompilation(facts: SourceFacts, limits: Limits) -> Outcome:
     "Compilation in the trace",
     RuleThreshold("dynamo, AOT or inductor compile while the trace is recorded", PYTORCH),
     helps="Warm up before recording; keep the caches (FX graph cache, TORCHINDUCTOR_CACHE_DIR) between runs.",
+    explains=effects_of("compile-time"),
+    counts="held up",
 )
 def compile_time(facts: SourceFacts, limits: Limits) -> Outcome:
     """The trace holds the compilation itself."""
@@ -169,7 +195,7 @@ def compile_time(facts: SourceFacts, limits: Limits) -> Outcome:
     for number, name in enumerate(PHASES):
         own = np.flatnonzero(phase == number)
         if len(own):
-            parts.append(f"{name} {format_ns(sum_of(rows.own_ns[own]))}")
+            parts.append(f"{name} {about_ns(sum_of(rows.own_ns[own]))}")
             at = int(own[np.argmax(rows.own_ns[own])])
             start, end = int(rows.starts[at]), int(rows.starts[at] + rows.durations[at])
             label = f"{name}, most by itself: {rows.texts[int(rows.name[at])]}"
@@ -178,7 +204,7 @@ def compile_time(facts: SourceFacts, limits: Limits) -> Outcome:
     if not evidence:
         evidence.extend(facts.longest_windows("compiling", claim))
     return Observation(
-        f"Compilation takes {format_ns(claim.length)} of the trace{phase_text}", tuple(evidence), claim
+        f"Compilation takes {about_ns(claim.length)} of the trace{phase_text}", tuple(evidence), claim
     )
 
 
@@ -197,6 +223,7 @@ def compile_time(facts: SourceFacts, limits: Limits) -> Outcome:
         "Compile larger regions (the outermost module), avoid graph breaks; it is a price per call, so "
         "larger batches pay it less often."
     ),
+    counts="held up",
 )
 def compiled_overhead(facts: SourceFacts, limits: Limits) -> Outcome:
     """Cache lookups and wrappers take a large part of the compiled regions."""
@@ -212,7 +239,7 @@ def compiled_overhead(facts: SourceFacts, limits: Limits) -> Outcome:
     total = host.sums(around, host.ends - host.starts)
     top = host.texts[int(np.argmax(total))]
     text = (
-        f"{format_ns(claim.length)}, {format_share(part)} of the time in compiled regions, goes into what "
+        f"{about_ns(claim.length)}, {format_share(part)} of the time in compiled regions, goes into what "
         f"stands before the graphs, most into {top}"
     )
     return Observation(text, (facts.longest_on_host("the longest", around),), claim)
@@ -232,7 +259,7 @@ def compiled_overhead(facts: SourceFacts, limits: Limits) -> Outcome:
         "Expected: add and mm become addmm, products of more than two dimensions bmm. A batch of one as bmm "
         "is slower than mm: look at the shapes."
     ),
-    note=True,
+    kind="note",
 )
 def fused_ops(facts: SourceFacts, limits: Limits) -> Outcome:
     """Compiled graphs call addmm or bmm, or an eager product became one."""

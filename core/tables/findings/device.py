@@ -7,22 +7,23 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from ...base.units import count_of, format_ns, format_share
-from ..kinds import KERNEL_TYPES, KernelType
+from ...base.units import about_ns, count_of, format_share
+from ..device_state import COMPUTE, COPY, MOVING, UNSPLIT
+from ..kinds import KernelType
 from ..op_events import OP
 from ..rule_threshold import OWN, Limits, RuleThreshold
 from ..step_sets import COLLECTIVE_OPS
 from .facts import SourceFacts, share
 from .finding import Observation, Outcome
-from .rule import GUIDE, TENSORBOARD, rule
+from .rule import GUIDE, TENSORBOARD, effects_of, rule
 
 LIMITS: Mapping[KernelType, str] = {
     "compute": "the device is the limit",
     "communication": "other ranks or the network are the limit",
     "memory": "copies are the limit",
-    "sync": "the device is the limit",
 }
 """What limits a device that is busy, by the type of work that it does most."""
+WORDS = {"memory": "copies"}
 COLLECTIVE = re.compile("^(" + "|".join(COLLECTIVE_OPS) + ")")
 
 
@@ -43,6 +44,8 @@ COLLECTIVE = re.compile("^(" + "|".join(COLLECTIVE_OPS) + ")")
         "launches); less Python between launches."
     ),
     needs=("device", "host"),
+    explains=effects_of("overhead-bound"),
+    counts="held up",
 )
 def overhead_bound(facts: SourceFacts, limits: Limits) -> Outcome:
     """The host takes longer to give the work than the device to do it."""
@@ -58,11 +61,10 @@ def overhead_bound(facts: SourceFacts, limits: Limits) -> Outcome:
     times = f", {host.length / busy:.1f} times as long" if busy else ""
     used = share(busy, facts.span_ns)
     text = (
-        f"The host works {format_ns(host.length)} to give the device {format_ns(busy)} of work{times}; "
-        f"{facts.device_is} busy in only {format_share(used)} of {format_ns(facts.span_ns)}, "
-        f"and idle in {format_share(1 - used)}"
+        f"The host works {about_ns(host.length)} to give the device {about_ns(busy)} of work{times}; "
+        f"{facts.device_is} busy in only {format_share(used)} of {about_ns(facts.span_ns)}"
     )
-    return Observation(text, facts.longest_windows("longest idle gap", facts.all_idle), blamed)
+    return Observation(text, facts.longest_windows("longest idle gap", facts.idle), blamed)
 
 
 @rule(
@@ -70,32 +72,32 @@ def overhead_bound(facts: SourceFacts, limits: Limits) -> Outcome:
     "Bound by copies that block the host",
     RuleThreshold(
         (
-            "copies to and from the device that the host waits for, while no kernel runs, take at least "
-            "{share} of the time in which the host works or waits"
+            "copies to and from the device that the host waits for take at least {host_share} of the time in "
+            "which the host works or waits while no kernel runs, and {share} of the time looked at"
         ),
-        f"{GUIDE} (blocking copies); the limit is {OWN}",
-        {"share": 0.5},
+        f"{GUIDE} (blocking copies); the limits are {OWN}",
+        {"share": 0.1, "host_share": 0.5},
     ),
     helps=(
         "Copy once, before the loop; keep data on the device; copy from pinned memory with "
         "non_blocking=True, beside compute; leave out .item(), .cpu() and prints."
     ),
     needs=("device",),
+    explains=(*effects_of("transfer-bound"), "copies", "pageable-copies"),
 )
 def transfer_bound(facts: SourceFacts, limits: Limits) -> Outcome:
     """The host spends its time in copies."""
     claim = facts.transferring
-    if not claim.length:
-        return None
-    whole = facts.host.union(np.flatnonzero(facts.active)).length
-    part = share(claim.length, whole)
-    if part < limits["share"]:
+    kernels = facts.types["compute"].union(facts.types["communication"])
+    whole = facts.host.union(np.flatnonzero(facts.active)).without(kernels).length
+    least = max(limits["host_share"] * whole, limits["share"] * facts.span_ns)
+    if not claim.length or claim.length < least:
         return None
     host = facts.host
     most = int(np.argmax(host.sums(facts.transfers, host.self_ns)))
     text = (
-        f"{format_share(part)} of the host's time goes into copies that it waits for, most in "
-        f"{host.label(most)}: {format_ns(claim.length)} of {format_ns(whole)}, while no kernel runs"
+        f"For {about_ns(claim.length)} of {about_ns(facts.span_ns)} the host waits for copies while no "
+        f"kernel runs, most of it in {host.label(most)}"
     )
     return Observation(text, (facts.longest_on_host("the longest", facts.transfers),), claim)
 
@@ -105,9 +107,8 @@ def transfer_bound(facts: SourceFacts, limits: Limits) -> Outcome:
     "Device idle",
     RuleThreshold(
         (
-            "the device is busy less than {busy_share} of the time looked at, and neither the host's "
-            "work nor blocking copies account for the idle time (else it is overhead-bound or "
-            "transfer-bound)"
+            "the device is busy less than {busy_share} of the time looked at; a headline where other "
+            "findings explain most of the idle time"
         ),
         TENSORBOARD,
         {"busy_share": 0.5},
@@ -119,22 +120,21 @@ def transfer_bound(facts: SourceFacts, limits: Limits) -> Outcome:
     needs=("device",),
 )
 def device_idle(facts: SourceFacts, limits: Limits) -> Outcome:
-    """The device does little, and the trace does not show that the host is to blame."""
+    """The device does little."""
     busy = facts.busy.length
     if busy >= limits["busy_share"] * facts.span_ns:
         return None
-    if any(isinstance(other(facts), Observation) for other in (overhead_bound, transfer_bound)):
-        return None
-    text = (
-        f"{facts.device_is} busy in only {format_share(share(busy, facts.span_ns))} of "
-        f"{format_ns(facts.span_ns)}"
-    )
-    profiling = facts.busy.gaps(*facts.span).length - facts.all_idle.length
+    used = format_share(share(busy, facts.span_ns))
+    text = f"{facts.device_is} busy in only {used} of {about_ns(facts.span_ns)}"
+    profiling = facts.profiling.without(facts.busy).length
     if profiling:
-        text += f"; of the idle time {format_ns(profiling)} are the profiler's own and not counted"
-    idle = facts.all_idle
+        text += f"; {about_ns(profiling)} of the idle time is the profiler's own and not counted"
+    idle = facts.idle
     return Observation(
-        text, facts.longest_windows("longest idle gap", idle), idle, work=np.unique(facts.work_after(idle))
+        text,
+        facts.longest_windows("longest idle gap", idle),
+        idle,
+        work=np.unique(facts.work_after(idle)[1].position),
     )
 
 
@@ -142,7 +142,7 @@ def device_idle(facts: SourceFacts, limits: Limits) -> Outcome:
     "device-bound",
     "Device-bound",
     RuleThreshold(
-        "a device is busy at least {busy_share} of the time looked at",
+        "a device is busy at least {busy_share} of the time looked at, waiting for peers aside",
         f"{GUIDE} (compute-bound); the limit is {OWN}",
         {"busy_share": 0.8},
     ),
@@ -150,38 +150,42 @@ def device_idle(facts: SourceFacts, limits: Limits) -> Outcome:
         "The host keeps up: faster kernels are what helps. Start with those that take most time; lower "
         "precision, better tiling, fusion of what only moves memory; where it is communication, less of it."
     ),
+    kind="headline",
     needs=("device",),
 )
 def device_bound(facts: SourceFacts, limits: Limits) -> Outcome:
     """The device is the limit: of several the busiest one."""
-    devices = list(facts.work.by("device_row"))
-    claims = [work.union() for work in devices]
-    bound = [at for at, one in enumerate(claims) if one.length >= limits["busy_share"] * facts.span_ns]
-    if not facts.span_ns or not bound:
+    if not facts.states or not facts.span_ns:
         return None
-    at = max(bound, key=lambda at: claims[at].length)
-    work, claim = devices[at], claims[at]
-    kind = max(KERNEL_TYPES, key=lambda name: work.union(work.is_type(name)).length)
+    busiest = max(facts.states, key=lambda state: state.busy_ns)
+    work = facts.work[facts.work.device_row == facts.row_of(busiest)]
+    busy = facts.in_states(COMPUTE, MOVING, UNSPLIT, COPY, of=busiest)
+    part = share(busy.length, facts.span_ns)
+    if part < limits["busy_share"]:
+        return None
+    times = busiest.ns
+    of_kind = {
+        "compute": times["compute"],
+        "communication": times["collective_moving"] + times["collective_unsplit"],
+        "memory": times["copy"],
+    }
+    kind = max(LIMITS, key=of_kind.__getitem__)
     device = facts.device_is
-    if len(devices) > 1:
-        device = f"{work.first_device.title}, the busiest of {len(devices)} devices, is"
+    if len(facts.states) > 1:
+        device = f"{busiest.device.title}, the busiest of {len(facts.states)} devices, is"
     text = (
-        f"{device} busy in {format_share(share(claim.length, facts.span_ns))} of "
-        f"{format_ns(facts.span_ns)}, mostly {kind}: {LIMITS[kind]}"
+        f"{device} busy in {format_share(part)} of {about_ns(facts.span_ns)}, mostly with "
+        f"{WORDS.get(kind, kind)}: {LIMITS[kind]}"
     )
-    evidence = facts.longest_windows("longest stretch of work", claim)
-    all_bound = facts.work[np.isin(facts.work.device_row, [devices[at].device_row[0] for at in bound])]
-    return Observation(text, evidence, all_bound.union(), work=np.unique(all_bound.position))
+    evidence = facts.longest_windows("longest stretch of work", busy)
+    return Observation(text, evidence, busy, work=np.unique(work.position))
 
 
 @rule(
     "communication",
     "Exposed communication",
     RuleThreshold(
-        (
-            "communication that no compute hides takes more than {share} of the step time (without "
-            "steps: of the time looked at)"
-        ),
+        ("communication that no compute hides takes more than {share} of the time looked at"),
         f"{TENSORBOARD}, which counts hidden communication too",
         {"share": 0.1},
     ),
@@ -192,22 +196,20 @@ def device_bound(facts: SourceFacts, limits: Limits) -> Outcome:
 )
 def exposed_communication(facts: SourceFacts, limits: Limits) -> Outcome:
     """Communication that nothing hides."""
-    limit = limits["share"]
-    if len(facts.work):
+    if facts.has_devices:
         claim = facts.types["communication"].without(facts.types["compute"])
         what = "communication that no compute hides"
     else:
-        rows = facts.host.matching(COLLECTIVE, OP)
-        claim = facts.host.union(rows)
+        claim = facts.host.union(facts.host.matching(COLLECTIVE, OP))
         what = "collective operators on the host"
-    whole = facts.judged.length
-    inside = claim.intersection(facts.judged)
-    if not inside.length or inside.length <= limit * whole:
+    part = share(claim.length, facts.span_ns)
+    if not claim.length or part <= limits["share"]:
         return None
-    text = (
-        f"{format_ns(inside.length)}, {format_share(share(inside.length, whole))} of {_of(facts)}, is {what}"
-    )
-    return Observation(text, facts.longest_windows("longest", inside), inside)
+    text = f"{about_ns(claim.length)}, {format_share(part)} of {about_ns(facts.span_ns)}, is {what}"
+    waiting = facts.waiting.intersection(claim).length
+    if waiting:
+        text += f"; for {about_ns(waiting)} of it another rank had yet to come"
+    return Observation(text, facts.longest_windows("longest", claim), claim)
 
 
 @rule(
@@ -223,20 +225,18 @@ def exposed_communication(facts: SourceFacts, limits: Limits) -> Outcome:
         "beside compute."
     ),
     needs=("device",),
+    explains=("pageable-copies",),
 )
 def exposed_copies(facts: SourceFacts, limits: Limits) -> Outcome:
     """Copies that nothing hides."""
     is_copy = facts.work.is_kind("copy")
-    count, claim = int(np.count_nonzero(is_copy)), facts.work.union(is_copy).without(facts.types["compute"])
+    count = int(np.count_nonzero(is_copy))
+    claim = facts.work.union(is_copy).without(facts.types["compute"]).without(facts.untrusted)
     part = share(claim.length, facts.busy.length)
     if not claim.length or part < limits["share"]:
         return None
     text = (
-        f"{count_of(count, 'copy takes', 'copies take')} {format_ns(claim.length)} that no compute hides: "
+        f"{count_of(count, 'copy takes', 'copies take')} {about_ns(claim.length)} that no compute hides: "
         f"{format_share(part)} of the time in which the device works"
     )
     return Observation(text, facts.longest_windows("longest copying", claim), claim)
-
-
-def _of(facts: SourceFacts) -> str:
-    return "the step time" if facts.steps is not None else "the time looked at"

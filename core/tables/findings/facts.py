@@ -9,17 +9,30 @@ from pathlib import Path
 
 import numpy as np
 
-from ...base.arrays import I64, U32, AnyArray
+from ...base.arrays import I64, AnyArray
 from ...base.ids import SliceId
 from ...base.intervals import Intervals, merge
+from ...base.safe_text import safe
 from ...base.short_names import short_name
 from ...base.units import count_of
 from ...index.format import NONE
 from ...index.store import Index
 from ..attribution import steps_of_work
+from ..device_state import (
+    COMPUTE,
+    COPY,
+    MOVING,
+    UNSPLIT,
+    WAITING,
+    DeviceState,
+    device_states,
+    looked_at,
+)
 from ..devices import ranks_of_processes
 from ..frame import Frame
 from ..frame_columns import rank_of, work_of
+from ..gap import threads_in
+from ..groups import concatenated
 from ..kinds import KERNEL_TYPES, KernelType
 from ..op_events import OP, RUNTIME
 from ..parts import RankPart, parts_of
@@ -27,6 +40,7 @@ from ..scope import Scope
 from ..skew import Skew, skew, skew_of_parts
 from ..slices import nearest_around
 from ..step_choice import Steps, find_steps
+from ..untrusted import Untrusted, untrusted, untrusted_time
 from .baseline import Baseline
 from .finding import Evidence, NotJudged
 from .host_columns import (
@@ -35,6 +49,7 @@ from .host_columns import (
     COPY_OPS,
     MOVES_DATA,
     PROFILER,
+    READ_OPS,
     WAITS,
     HostSlices,
     host_of,
@@ -45,6 +60,8 @@ NOT_BUSY = re.compile(r"^(event_wait|stream_?wait.*|wait.*event|.*synchronize)$"
 """Slices on a device's lanes during which the device waits for something else."""
 
 
+LEAST_TRUSTED = 0.1
+"""Where less of the time than this can be trusted, nothing is said about the devices."""
 NO_HOST = NotJudged("the trace holds no host slices")
 NO_LAUNCHES = NotJudged("the trace does not say which call launched the device work")
 
@@ -62,6 +79,23 @@ class CaptureFacts:
         """How far apart the ranks arrive at their collectives."""
         parts = self.parts(0) if len(self._scope.trace.indexes) == 1 else ()
         return skew_of_parts(self._scope, parts) if len(parts) > 1 else skew(self._scope)
+
+    @cached_property
+    def states(self) -> tuple[DeviceState, ...]:
+        """What each device did in the time that is looked at."""
+        return device_states(self._scope)
+
+    @cached_property
+    def window(self) -> tuple[int, int]:
+        """The time that is looked at, of which shares are: that of `device_states`."""
+        if self.states:
+            return int(self.states[0].edges[0]), int(self.states[0].edges[-1])
+        return looked_at(self._scope)
+
+    @cached_property
+    def untrusted(self) -> tuple[Untrusted, ...]:
+        """The time for which the trace's records of devices cannot be right."""
+        return untrusted(self._scope)
 
     def steps(self, source: int) -> Steps | None:
         """Return the steps of a source, None where there are none."""
@@ -142,9 +176,20 @@ class SourceFacts:
     # -- host ---------------------------------------------------------------------------------------------
 
     @cached_property
-    def host(self) -> HostSlices:
-        """The host's slices."""
+    def whole_host(self) -> HostSlices:
+        """The host's slices in the scope, whether in the time that is looked at or not."""
         return host_of(self.scope)
+
+    @cached_property
+    def host(self) -> HostSlices:
+        """The host's slices in the time that is looked at."""
+        if self.scope.range is not None:
+            return self.whole_host
+        low, high = self.span
+        whole = self.whole_host
+        host = whole.take(np.flatnonzero((whole.starts < high) & (whole.ends > low)))
+        starts, ends = np.maximum(host.starts, low), np.minimum(host.ends, high)
+        return replace(host, starts=starts, ends=ends, self_ns=np.minimum(host.self_ns, ends - starts))
 
     @cached_property
     def waits(self) -> I64:
@@ -175,6 +220,20 @@ class SourceFacts:
         holds = np.isin(host.positions[ops], self._with_ancestors(around[around != NONE], members))
         return np.union1d(calls, ops[holds])
 
+    @cached_property
+    def drains(self) -> I64:
+        """Rows of the host's slices in which it waits until the device has done what was launched, to copy
+        little or nothing: synchronisations, and operators that read a value. Waits within larger copies are
+        none.
+        """
+        host = self.host
+        readers = host.matching(READ_OPS, OP)
+        copying = np.sort(host.positions[np.setdiff1d(self.transfers, readers)])
+        waits = np.setdiff1d(self.waits, host.matching(BLOCKING_COPIES, RUNTIME))
+        waits = waits[nearest_around(self.index, host.positions[waits], copying) == NONE]
+        outer = nearest_around(self.index, host.positions[waits], np.sort(host.positions[readers]))
+        return np.union1d(readers, waits[outer == NONE])
+
     def _calls_until_copied(self) -> I64:
         """Return the rows of calls that end after the copy that they started: from pageable memory, say."""
         copies = self.work[self.work.is_type("memory") & (self.work.launch >= 0)]
@@ -201,7 +260,9 @@ class SourceFacts:
         members = np.sort(host.positions[self.transfers])
         within = others[nearest_around(self.index, host.positions[others], members) != NONE]
         kernels = self.types["compute"].union(self.types["communication"])
-        return host.union(self.transfers).without(host.union(within)).without(kernels)
+        copied = self.work.union(self.work.is_type("memory"))
+        reading = host.union(host.matching(READ_OPS, OP)).without(copied)  # a wait, not a copy
+        return host.union(self.transfers).without(host.union(within)).without(kernels).without(reading)
 
     @cached_property
     def active(self) -> AnyArray:
@@ -260,14 +321,64 @@ class SourceFacts:
 
     @cached_property
     def work(self) -> Frame:
-        """The work of the source's devices."""
-        work = work_of(self.scope)
-        return work.separate(~(work.named(NOT_BUSY) | bool(self.stray)))
+        """The work of the source's devices in the time that is looked at."""
+        work = work_of(replace(self.scope, range=self._capture.window, work=None))
+        begun = np.searchsorted(self.untrusted.starts, work.start, "right") - 1
+        is_lost = (begun >= 0) & (work.start < np.append(self.untrusted.ends, 0)[begun])
+        return work.separate(~(work.named(NOT_BUSY) | is_lost | bool(self.stray)))
+
+    @cached_property
+    def has_devices(self) -> bool:
+        """Whether the source has device work that can be judged: of most of the time."""
+        whole = self.span[1] - self.span[0]
+        return len(self.work) > 0 and whole - self.untrusted.length > LEAST_TRUSTED * whole
+
+    @cached_property
+    def states(self) -> tuple[DeviceState, ...]:
+        """What each of the source's devices did."""
+        if self.stray:
+            return ()
+        own = {one.first_device.device for one in self.work.by("device_row")}
+        states = self._capture.states if self.part.scope.where is None else device_states(self.part.scope)
+        return tuple(one for one in states if one.device.device in own)
+
+    def row_of(self, state: DeviceState) -> int:
+        """Return the number that rows of `work` have for a device."""
+        rows = {one.device: at for at, one in enumerate(self.work.devices)}
+        return rows[state.device.device]
+
+    def in_states(self, *states: int, of: DeviceState | None = None) -> Intervals:
+        """Return the time in which at least one device, or a certain one, is in one of these states."""
+        devices = self.states if of is None else (of,)
+        parts = [(one, np.flatnonzero(np.isin(one.states, states))) for one in devices]
+        starts = [one.edges[:-1][at] for one, at in parts]
+        ends = [one.edges[1:][at] for one, at in parts]
+        time = merge(concatenated(starts), concatenated(ends))
+        return time.without(self.untrusted)
+
+    @cached_property
+    def untrusted_periods(self) -> tuple[Untrusted, ...]:
+        """The time in which the trace's records of a device of the source cannot be right, by period."""
+        low, high = self.span
+        lanes = None if self.scope.lanes is None else set(self.scope.lanes)
+        return tuple(
+            one
+            for one in self._capture.untrusted
+            if one.source == self.source
+            and one.start < high
+            and one.end > low
+            and (one.device is None or lanes is None or not lanes.isdisjoint(one.device.lanes))
+        )
+
+    @cached_property
+    def untrusted(self) -> Intervals:
+        """The time for which the trace's records of a device cannot be right: no rule speaks of it."""
+        return untrusted_time(self.untrusted_periods).clipped(*self.span)
 
     def lacking(self, need: Need) -> NotJudged | None:
         """Return what the source lacks for a rule that needs device or host slices, None for nothing."""
         if need == "device":
-            return None if len(self.work) else self.no_device
+            return None if self.has_devices else self.no_device
         return None if len(self.host) else NO_HOST
 
     @property
@@ -275,43 +386,70 @@ class SourceFacts:
         """Why nothing can be said about the devices."""
         if self.stray:
             return NotJudged(f"device work ({count_of(self.stray, 'piece')}) has times far from all others")
-        return NotJudged("the trace holds no device work")
+        return NotJudged(
+            "the records of the device cannot be trusted"
+            if len(self.work)
+            else "the trace holds no device work"
+        )
 
     @cached_property
     def busy(self) -> Intervals:
-        """The time during which at least one device works."""
-        return self.work.union()
+        """The time during which at least one device works and does not wait for a peer."""
+        return self.in_states(COMPUTE, MOVING, UNSPLIT, COPY)
+
+    @cached_property
+    def waiting(self) -> Intervals:
+        """The time during which devices do nothing but wait for a peer."""
+        return self.in_states(WAITING).without(self.busy)
 
     @cached_property
     def types(self) -> dict[KernelType, Intervals]:
         """The time in which work of each type runs."""
-        return {name: self.work.union(self.work.is_type(name)) for name in KERNEL_TYPES}
-
-    @cached_property
-    def window(self) -> tuple[int, int]:
-        """From the first start to the last end of device work; (0, 0) without any."""
-        return (int(self.busy.starts[0]), int(self.busy.ends[-1])) if len(self.busy) else (0, 0)
-
-    @property
-    def window_ns(self) -> int:
-        """Length of the window."""
-        return self.window[1] - self.window[0]
+        return {
+            name: self.work.union(self.work.is_type(name)).without(self.untrusted) for name in KERNEL_TYPES
+        }
 
     @cached_property
     def idle(self) -> Intervals:
-        """The time of the window in which no device works and the profiler is not to blame."""
-        return self.busy.gaps(*self.window).without(self.profiling)
+        """The time in which no device works or waits for a peer, and the profiler is not to blame."""
+        idle = self.busy.union(self.waiting).union(self.untrusted).gaps(*self.span)
+        return idle.without(self.profiling)
 
     @cached_property
-    def all_idle(self) -> Intervals:
-        """The time of the span in which no device works and the profiler is not to blame."""
-        return self.busy.gaps(*self.span).without(self.profiling)
+    def held_up(self) -> Intervals:
+        """The idle time in which devices wait for the host: the call that launched what ends it was not done
+        before, or is not known; or nothing ends it.
+        """
+        idle = self.busy.union(self.waiting).union(self.untrusted).gaps(*self.span)
+        late = np.ones(len(idle), np.bool_)
+        ended, work = self.work_after(idle)
+        launched = work.launch >= 0
+        late[ended[launched]] = (work.call_start + work.call_ns > idle.starts[ended])[launched]
+        return Intervals(idle.starts[late], idle.ends[late]).without(self.profiling)
 
-    def work_after(self, gaps: Intervals) -> U32:
-        """Return the position of the work that ends each of these gaps; the last may have none."""
+    @cached_property
+    def working_anywhere(self) -> Intervals:
+        """The time in which devices work, in the time that is looked at or not."""
+        return work_of(self.scope).union()
+
+    @property
+    def working_span(self) -> tuple[int, int]:
+        """From the first start to the last end of device work in the time that is looked at."""
+        return int(self.work.start.min()), int(self.work.end.max())
+
+    def work_after(self, gaps: Intervals) -> tuple[I64, Frame]:
+        """Return which of these gaps are ended by work, and the work that ends each of those."""
         order = np.argsort(self.work.start, kind="stable")
         at = np.searchsorted(self.work.start[order], gaps.ends)
-        return np.asarray(self.work.position[order[at[at < len(order)]]])
+        ended = np.flatnonzero(at < len(order))
+        return ended, self.work[order[at[ended]]]
+
+    def doing_in(self, start: int, end: int) -> str:
+        """Return what a thread of the host did for most of some time, "" where no slice of use says it."""
+        threads = threads_in(self.scope.trace, self.source, (start, end), self.scope.clocks, None)
+        names = (safe(short_name(one.label)) for one in threads if 10 * one.covered >= 8 * (end - start))
+        marks = set() if self.steps is None else {self.name(int(at)) for at in self.steps.positions}
+        return next((name for name in names if name not in marks), "")
 
     def steps_of(self, positions: AnyArray) -> I64:
         """Return the row of the step that launched each of these pieces of work, ascending; -1 for none."""
@@ -322,26 +460,32 @@ class SourceFacts:
     @property
     def device_is(self) -> str:
         """The beginning of a sentence about the source's devices."""
+        devices = sum(1 for _ in self.work.by("device_row"))
+        name = f"at least one of {devices} devices" if devices > 1 else self.device_title
+        return f"{name[0].upper()}{name[1:]} is"
+
+    @property
+    def device_title(self) -> str:
+        """The source's device, or all of them, within a sentence; with the rank where there are several."""
         titles = {one.first_device.title for one in self.work.by("device_row")}
-        if len(titles) > 1:
-            return f"At least one of {len(titles)} devices is"
-        (title,) = titles
-        return "The device is" if title.startswith("device") else f"{title} is"
+        title = titles.pop() if len(titles) == 1 else f"each of {len(titles)} devices" if titles else "device"
+        title = "the device" if title.startswith("device") else title
+        if len(self.scope.trace.indexes) > 1 and self.rank is not None and not self.is_numbered:
+            title += f" of rank {self.rank}"
+        return title
 
     # -- time ---------------------------------------------------------------------------------------------
 
-    @cached_property
+    @property
     def span(self) -> tuple[int, int]:
-        """From the first start to the last end of host and device slices: the time that is looked at."""
-        edges = [(int(self.host.starts.min()), int(self.host.ends.max()))] if len(self.host) else []
-        if len(self.work):
-            edges.append((int(self.work.start.min()), int(self.work.end.max())))
-        return (min(low for low, _ in edges), max(high for _, high in edges)) if edges else (0, 0)
+        """From the first to the last moment that is looked at."""
+        return self._capture.window
 
     @property
     def span_ns(self) -> int:
-        """Length of the span."""
-        return self.span[1] - self.span[0]
+        """The time that is looked at, as far as the trace can be trusted."""
+        whole = self.span[1] - self.span[0]
+        return whole - self.untrusted.length if self.has_devices else whole
 
     @cached_property
     def steps(self) -> Steps | None:
@@ -380,9 +524,10 @@ class SourceFacts:
         return Evidence(label, start, end, SliceId(self.source, ordinal))
 
     def on_host(self, label: str, row: int) -> Evidence:
-        """Return a slice of the host as evidence."""
-        host = self.host
-        return self.slice(label, int(host.positions[row]), int(host.starts[row]), int(host.ends[row]))
+        """Return a slice of the host as evidence, whole."""
+        position = int(self.host.positions[row])
+        start = int(self.starts_of(np.array([position], np.int64))[0])
+        return self.slice(label, position, start, start + int(self.index.duration([position])[0]))
 
     def longest_on_host(self, label: str, rows: I64) -> Evidence:
         """Return the longest of these slices of the host as evidence, the label with its name."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from ...base.arrays import I64, U32
 from ...base.ids import SliceId
@@ -25,14 +25,16 @@ class Observation:
     """What a rule reports for one source, before it is compared with other findings.
 
     `claim` is the time that the observation is about; `ns`, where given, is the part of it that counts as
-    lost. The steps in which it occurs are those that launched `work`; without `work` those in which one of
-    `times` lies; without either those that the claim overlaps.
+    lost; `reach` is time that it explains without claiming it. The steps in which it occurs are those that
+    launched `work`; without `work` those in which one of `times` lies; without either those that the claim
+    overlaps.
     """
 
     text: str
     evidence: tuple[Evidence, ...]
     claim: Intervals = EMPTY
     ns: int | None = None
+    reach: Intervals = EMPTY
     times: I64 | None = field(default=None, repr=False)
     work: U32 | None = field(default=None, repr=False)  # positions of device work, ascending
 
@@ -51,19 +53,24 @@ class NotJudged:
 
 Outcome: TypeAlias = Observation | NotJudged | None
 """None: there is nothing of the kind."""
+Kind: TypeAlias = Literal["loss", "headline", "note"]
+"""Lost time; how the device was used as a whole; a fact for reading on. Only the first claims time."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One finding in full. `sources` are the files in which the rule holds; its text is about the first."""
+    """One finding in full. `sources` are the files in which the rule holds; its text is about the first.
+
+    `claimed_ns` is claimed by no other finding; `caused_ns` is what `caused_by` explains of the time.
+    """
 
     rule: str
     title: str
     text: str
     evidence: tuple[Evidence, ...]
     claimed_ns: int
-    share: float  # of the time between the first and the last slice of the source in the scope
-    note: bool  # a fact for reading on, no loss
+    share: float  # of the time looked at
+    kind: Kind
     threshold: str
     origin: str
     helps: str
@@ -72,6 +79,13 @@ class Finding:
     sources: tuple[int, ...]
     of_part: str = ""  # of several files or ranks the one spoken of: "rank 3", a file's name, "process 7"
     parts: int = 1  # in how many of them the rule holds
+    caused_by: str = ""  # the rule of the finding that explains it
+    caused_ns: int = 0
+
+    @property
+    def note(self) -> bool:
+        """Whether it is a fact for reading on."""
+        return self.kind == "note"
 
     @property
     def recurrence(self) -> str:
@@ -85,7 +99,9 @@ class Finding:
 
 @dataclass(frozen=True)
 class Findings:
-    """All findings of a scope: losses by the time they claim, then notes; and what could not be judged."""
+    """All findings of a scope: losses by the time they cost, each followed by those that it explains, then
+    headlines and notes; and what could not be judged.
+    """
 
     scope: str
     findings: tuple[Finding, ...]
@@ -97,5 +113,13 @@ class Findings:
 
     @property
     def losses(self) -> tuple[Finding, ...]:
-        """The findings that are losses, not notes."""
-        return tuple(finding for finding in self.findings if not finding.note)
+        """The findings that are losses."""
+        return self._of_kind("loss")
+
+    @property
+    def headlines(self) -> tuple[Finding, ...]:
+        """How the devices were used as a whole."""
+        return self._of_kind("headline")
+
+    def _of_kind(self, kind: Kind) -> tuple[Finding, ...]:
+        return tuple(finding for finding in self.findings if finding.kind == kind)

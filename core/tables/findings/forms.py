@@ -7,7 +7,7 @@ from typing import Any
 from ...base.arrays import I64
 from ...base.ids import SliceId
 from ...base.safe_text import markdown_words
-from ...base.units import format_ns, format_share
+from ...base.units import about_ns, format_share
 from ..table import Tables
 from .finding import Evidence, Finding, Findings
 
@@ -68,10 +68,15 @@ def claim_text(finding: Finding) -> str:
     parts = [finding.recurrence]
     if finding.note:
         parts.insert(0, "a note")
+    elif finding.kind == "headline":
+        parts.insert(0, "the time as a whole")
     elif finding.claimed_ns:
-        parts.insert(0, f"{format_ns(finding.claimed_ns)}, {format_share(finding.share)} of the time")
-    else:
-        parts.insert(0, "claims no time")
+        parts.insert(0, f"{about_ns(finding.claimed_ns)}, {format_share(finding.share)} of the time")
+    elif not finding.caused_ns:
+        parts.insert(0, "no time lost")
+    if finding.caused_ns:
+        more = " more" if finding.claimed_ns else ""
+        parts.insert(1 if more else 0, f"{about_ns(finding.caused_ns)}{more} by {finding.caused_by}")
     if finding.of_part:
         kinds = (("rank ", "on", "ranks"), ("process ", "in", "processes"), ("", "in", "files"))
         word, kind = next(words for start, *words in kinds if finding.of_part.startswith(start))
@@ -85,9 +90,11 @@ def finding_row(finding: Finding, origin: int) -> dict[str, Any]:
     return {
         "rule": finding.rule,
         "title": finding.title,
-        "kind": "note" if finding.note else "loss",
+        "kind": finding.kind,
         "finding": finding.text,
         "note": finding.note,
+        "caused_by": finding.caused_by,
+        "caused_ns": finding.caused_ns,
         "claimed_ns": finding.claimed_ns,
         "share": finding.share,
         "in_steps": finding.in_steps,
@@ -121,7 +128,7 @@ def _finding(row: dict[str, Any], origin: int) -> Finding:
         evidence=tuple(_evidence(entry, origin) for entry in row["evidence"]),
         claimed_ns=int(row["claimed_ns"]),
         share=float(row["share"]),
-        note=bool(row["note"]),
+        kind=row["kind"],
         threshold=str(row["threshold"]),
         origin=str(row["from"]),
         helps=str(row["helps"]),
@@ -130,6 +137,8 @@ def _finding(row: dict[str, Any], origin: int) -> Finding:
         sources=tuple(int(source) for source in row["sources"]),
         of_part=str(row["place"]),
         parts=int(row.get("places", 1)),
+        caused_by=str(row.get("caused_by", "")),
+        caused_ns=int(row.get("caused_ns", 0)),
     )
 
 

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from ...base.arrays import I64, U32, sum_of
-from ...base.intervals import merge
-from ...base.units import count_of, format_ns, format_share
-from ..frame_columns import GAP_CLASSES
-from ..idle import gap_rows
+from ...base.arrays import I64, sum_of
+from ...base.intervals import Intervals, merge
+from ...base.units import about_ns, count_of, format_ns
+from ..frame import Frame
 from ..rule_threshold import OWN, Limits, RuleThreshold
 from ..step_choice import Steps
-from .facts import NO_LAUNCHES, SourceFacts, share
-from .finding import NotJudged, Observation, Outcome
-from .rule import GUIDE, HTA, rule
+from .facts import NO_LAUNCHES, SourceFacts
+from .finding import Evidence, NotJudged, Observation, Outcome
+from .rule import GUIDE, HTA, effects_of, rule
 
-HOST_WAIT = GAP_CLASSES.index("host_wait")
+FEW_GAPS = 8
+"""Without steps a device with fewer gaps does not tell which of them is usual."""
 
 
 @rule(
@@ -23,9 +25,9 @@ HOST_WAIT = GAP_CLASSES.index("host_wait")
     "Gaps while the host launches",
     RuleThreshold(
         (
-            "gaps that end with a launch made after the work before was done (host waits) are at least "
-            "{class_share} of the streams' idle time, and, where the host does not wait for a copy "
-            "meanwhile, {share} of the time from first to last work"
+            "the time in which no device works because the call that launches the next work was not done "
+            "before is at least {class_share} of the idle time, and, where the host does not wait for a copy "
+            "meanwhile, {share} of the time looked at"
         ),
         f"{HTA}'s idle breakdown; the limits are {OWN}",
         {"class_share": 0.5, "share": 0.1},
@@ -35,29 +37,32 @@ HOST_WAIT = GAP_CLASSES.index("host_wait")
         "fusion."
     ),
     needs=("device",),
+    explains=effects_of("launch-gaps"),
 )
 def launch_gaps(facts: SourceFacts, limits: Limits) -> Outcome:
-    """Streams stand still because the next launch comes late."""
+    """Devices stand still because the next launch comes late."""
     if not (facts.work.launch >= 0).any():
         return NO_LAUNCHES
-    gaps = gap_rows(facts.work)
-    late = gaps[gaps.gap_class == HOST_WAIT]
-    claim = merge(late.reach, late.start).intersection(facts.idle).without(facts.transferring)
-    idle_ns, late_ns = sum_of(gaps.gap), sum_of(late.gap)
-    too_few = late_ns < limits["class_share"] * idle_ns or claim.length < limits["share"] * facts.window_ns
-    if too_few or not len(late):
+    late = facts.held_up.clipped(*facts.working_span)
+    claim = late.without(facts.transferring)
+    if (
+        late.length < limits["class_share"] * facts.idle.length
+        or claim.length < limits["share"] * facts.span_ns
+    ):
         return None
-    worst = late.top("gap", 1)
-    launch, start, ns = (int(column[0]) for column in (worst.launch, worst.call_start, worst.gap))
+    ended, work = facts.work_after(claim)
+    if not (work.launch >= 0).any():
+        return None
     text = (
-        f"In {count_of(len(late), 'gap')}, {format_ns(claim.length)} altogether, the device waits for a "
-        f"launch made after the work before was done: {format_share(share(late_ns, idle_ns))} of the "
-        "streams' idle time"
+        f"For {about_ns(claim.length)} in {count_of(len(claim), 'gap')} {facts.device_title} sat idle "
+        "because the next work was launched too late"
     )
-    label = f"the launch that ended the longest gap of a stream ({format_ns(ns)}): {facts.name(launch)}"
+    worst = work.plus(wait=(claim.ends - claim.starts)[ended])[work.launch >= 0].top("wait")
+    launch, start = int(worst.launch[0]), int(worst.call_start[0])
+    label = f"the launch that ended the longest gap ({format_ns(int(worst.wait[0]))}): {facts.name(launch)}"
     last = facts.slice(label, launch, start, start + int(worst.call_ns[0]))
     evidence = (*facts.longest_windows("longest wait", claim), last)
-    return Observation(text, evidence, claim, work=np.unique(late.position))
+    return Observation(text, evidence, claim, work=np.unique(work.position))
 
 
 @rule(
@@ -78,10 +83,11 @@ def launch_gaps(facts: SourceFacts, limits: Limits) -> Outcome:
     ),
     always=True,
     needs=("device",),
+    explains=effects_of("first-kernel"),
 )
 def first_kernel(facts: SourceFacts, limits: Limits) -> Outcome:
     """The work of the first launch starts late."""
-    work = facts.work[facts.work.launch >= 0]
+    work = facts.work[(facts.work.launch >= 0) & facts.work.is_begun]
     if len(work) < 2:
         return None if len(work) else NO_LAUNCHES
     first = int(np.argmin(work.call_start))
@@ -95,9 +101,9 @@ def first_kernel(facts: SourceFacts, limits: Limits) -> Outcome:
     claim = offset.without(facts.profiling)
     why = "the profiler's first buffer, or a cold device"
     if claim.length < offset.length:
-        why = f"for {format_ns(offset.length - claim.length)} of it the profiler itself is at work"
+        why = f"for {about_ns(offset.length - claim.length)} of it the profiler itself is at work"
     text = (
-        f"The first work starts {format_ns(late)} after its launch, all other work {format_ns(median)} "
+        f"The first work starts {about_ns(late)} after its launch, all other work {about_ns(median)} "
         f"(median) after its own or what ran before: {why}"
     )
     evidence = (
@@ -114,65 +120,118 @@ def first_kernel(facts: SourceFacts, limits: Limits) -> Outcome:
         (
             "in at most one of {count} steps (of at least three) the device stands still at once for at "
             "least {times} times as long as in the others (median of their longest) and for {share} of "
-            "the median step"
+            "a step; without steps one or two gaps are {times} times as long as all others, and take "
+            "{span_share} of the time looked at"
         ),
         f"{GUIDE} (what occurs once is not the model); the limits are {OWN}",
-        {"count": 4, "times": 5, "share": 0.1},
+        {"count": 4, "times": 5, "share": 0.1, "span_share": 0.04},
     ),
     helps=(
-        "Look at what the host did in this step and not in the others: garbage collection, a checkpoint, "
-        "logging, evaluation, input, the profiler."
+        "Look at what the host did in this step and not in the others: garbage collection, a lock, a "
+        "checkpoint, logging, evaluation, input, the profiler."
     ),
     needs=("device",),
+    explains=effects_of("step-gap"),
 )
 def step_gap(facts: SourceFacts, limits: Limits) -> Outcome:
     """The device stands still for long in one step, or in few of them."""
-    steps = facts.steps
+    steps, gaps = facts.steps, facts.idle.clipped(*facts.working_span)
+    if len(facts.work) < 3:
+        return NotJudged("the trace has less than three pieces of device work")
+    ended, next_work = facts.work_after(gaps)
+    gaps = Intervals(gaps.starts[ended], gaps.ends[ended])
+    length = gaps.ends - gaps.starts
     if steps is None or len(steps) < 3:
-        return NotJudged("the trace has less than three steps")
-    gaps, next_work, at = _step_gaps(facts)
-    length = gaps[:, 1] - gaps[:, 0]
-    longest = np.zeros(len(steps), np.int64)
-    np.maximum.at(longest, at[at >= 0], length[at >= 0])
-    share_ns = limits["share"] * float(np.median(steps.ends - steps.starts))
-    floor = max(limits["times"] * float(np.median(longest)), share_ns, 1)
-    long = np.flatnonzero(longest >= floor)
-    if not len(long) or len(long) * limits["count"] > max(len(steps), limits["count"]):
+        of_steps: StepGaps | None = None
+        long = _long_ones(length, limits, facts.span_ns)
+    else:
+        of_steps = StepGaps.of(facts, steps, length, next_work)
+        long = of_steps.long_ones(limits)
+        outside = _long_ones(length, limits, facts.span_ns)
+        if not len(long) and (of_steps.at[outside] < 0).all():  # not in the steps at all
+            long, of_steps = outside, None
+    if not len(long):
         return None
-    own = np.flatnonzero(np.isin(at, long) & (length >= floor))
-    claim = merge(gaps[own, 0], gaps[own, 1])
-    worst = int(long[np.argmax(longest[long])])
-    position = int(steps.positions[worst])
-    step = facts.slice(
-        f"the step: {facts.name(position)}", position, int(steps.starts[worst]), int(steps.ends[worst])
-    )
-    return Observation(
-        _gap_text(steps, longest, long),
-        (*facts.longest_windows("the gap", claim), step),
-        claim,
-        work=np.unique(next_work[own]),
-    )
+    claim = merge(gaps.starts[long], gaps.ends[long])
+    worst = int(long[np.argmax(length[long])])
+    doing = facts.doing_in(int(gaps.starts[worst]), int(gaps.ends[worst]))
+    text = _gap_text(facts, length, long) if of_steps is None else of_steps.text(facts, long)
+    text += f"; meanwhile the host is in {doing}" if doing else ""
+    evidence = facts.longest_windows("the gap", claim)
+    if of_steps is not None:
+        evidence = (*evidence, of_steps.evidence(facts, worst))
+    return Observation(text, evidence, claim, work=np.unique(next_work.position[long]))
 
 
-def _step_gaps(facts: SourceFacts) -> tuple[I64, U32, I64]:
-    """Return the gaps of the devices: (start, end) of each, the work that ends it, and the row of the step
-    that launched this work, -1 for none.
-    """
-    if len(facts.busy) < 2:
-        return np.empty((0, 2), np.int64), np.empty(0, np.uint32), np.empty(0, np.int64)
-    gaps, next_work = facts.idle, facts.work_after(facts.idle)
-    ascending, which = np.unique(next_work, return_inverse=True)
-    return np.stack([gaps.starts, gaps.ends], axis=1), next_work, facts.steps_of(ascending)[which]
+@dataclass(frozen=True, eq=False)
+class StepGaps:
+    """The gaps of a device, the step that launched the work which ends each, and the longest of each step."""
+
+    steps: Steps
+    length: I64
+    at: I64  # row of the step, -1 for none
+    longest: I64
+    span_ns: int
+
+    @classmethod
+    def of(cls, facts: SourceFacts, steps: Steps, length: I64, next_work: Frame) -> StepGaps:
+        """Assign gaps to steps."""
+        ascending, which = np.unique(next_work.position, return_inverse=True)
+        at = facts.steps_of(ascending)[which]
+        longest = np.zeros(len(steps), np.int64)
+        np.maximum.at(longest, at[at >= 0], length[at >= 0])
+        return cls(steps, length, at, longest, facts.span_ns)
+
+    def long_ones(self, limits: Limits) -> I64:
+        """Return which gaps are far longer than those of most steps, if they are in few of them."""
+        step_ns = max(float(np.median(self.steps.ends - self.steps.starts)), self.span_ns / len(self.steps))
+        floor = max(limits["times"] * float(np.median(self.longest)), limits["share"] * step_ns, 1)
+        steps = np.flatnonzero(self.longest >= floor)
+        if len(steps) * limits["count"] > max(len(self.steps), limits["count"]):
+            return np.empty(0, np.int64)
+        long: I64 = np.flatnonzero(np.isin(self.at, steps) & (self.length >= floor))
+        return long
+
+    def text(self, facts: SourceFacts, long: I64) -> str:
+        """Return the sentence about the steps with the long gaps."""
+        those = np.unique(self.at[long])
+        several = len(those) > 1
+        labels = ", ".join(self.steps.labels[at] for at in those[:5].tolist())
+        labels += ", …" if len(those) > 5 else ""
+        rest = np.delete(self.longest, those)
+        return (
+            f"Only in step{'s' if several else ''} {labels} does {facts.device_title} stand still for long, "
+            f"{'up to ' if several else ''}{about_ns(int(self.length[long].max()))} at once, in the other "
+            f"{len(rest):,} for {about_ns(int(rest.max()))} at most"
+        )
+
+    def evidence(self, facts: SourceFacts, worst: int) -> Evidence:
+        """Return the step of a gap."""
+        step = int(self.at[worst])
+        position, start, end = (
+            int(part[step]) for part in (self.steps.positions, self.steps.starts, self.steps.ends)
+        )
+        return facts.slice(f"the step: {facts.name(position)}", position, start, end)
 
 
-def _gap_text(steps: Steps, longest: I64, long: I64) -> str:
-    """Return the sentence about the longest gap of each step and the steps in which it is long."""
-    several = len(long) > 1
-    labels = ", ".join(steps.labels[at] for at in long[:5].tolist()) + (", …" if len(long) > 5 else "")
-    worst = format_ns(int(longest[long].max()))
-    rest = np.delete(longest, long)
+def _long_ones(length: I64, limits: Limits, span_ns: int) -> I64:
+    """Return the one or two gaps that are far longer than all others."""
+    if len(length) < FEW_GAPS:
+        return np.empty(0, np.int64)
+    order = np.argsort(-length, kind="stable")
+    for count in (1, 2):
+        rest = length[order[count:]]
+        least = int(length[order[count - 1]]) if len(order) >= count else 0
+        is_far = least >= limits["times"] * max(int(rest.max(initial=0)), 1)
+        if is_far and sum_of(length[order[:count]]) >= limits["span_share"] * span_ns:
+            return order[:count]
+    return np.empty(0, np.int64)
+
+
+def _gap_text(facts: SourceFacts, length: I64, long: I64) -> str:
+    times = "Once" if len(long) == 1 else "Twice"
+    rest = int(np.delete(length, long).max(initial=0))
     return (
-        f"Only in step{'s' if several else ''} {labels} does the device stand still, for "
-        f"{'up to ' if several else ''}{worst} at once; in the other {len(rest):,} for "
-        f"{format_ns(int(rest.max()))} at most"
+        f"{times} {facts.device_title} stands still for long, {about_ns(int(length[long].max()))} at once; "
+        f"all its other gaps take {about_ns(rest)} at most"
     )

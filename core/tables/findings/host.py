@@ -7,16 +7,18 @@ import re
 import numpy as np
 
 from ...base.arrays import AnyArray, sum_of
-from ...base.units import count_of, format_ns, format_share
+from ...base.intervals import Intervals
+from ...base.units import about_ns, count_of, format_share
 from ...index.format import NONE
 from ..op_events import OP, RUNTIME
 from ..rule_threshold import OWN, Limits, RuleThreshold
 from .device import transfer_bound
 from .facts import NO_HOST, SourceFacts, share
-from .finding import NotJudged, Observation, Outcome
-from .rule import GUIDE, TENSORBOARD, rule
+from .finding import Observation, Outcome
+from .host_columns import WAITS
+from .rule import GUIDE, TENSORBOARD, effects_of, rule
 
-LOADER = re.compile(r"^enumerate\(Data(Loader|Pipe)\)")
+LOADER = re.compile(r"^enumerate\(Data(Loader|Pipe)\)|dataloader.py\(\d+\): __next__$")
 """How TensorBoard's plugin knows the input pipeline."""
 
 
@@ -27,12 +29,14 @@ LOADER = re.compile(r"^enumerate\(Data(Loader|Pipe)\)")
         (
             "one operator or call takes at least {share} of the host's self time, and at least {times} "
             "times as much as the next (waits aside, and blocking copies where they bound the trace: "
-            "transfer-bound)"
+            "transfer-bound); where there are devices, they wait for it in {device_share} of the time looked "
+            "at"
         ),
         f"{GUIDE} (hotspot); the limits are {OWN}",
-        {"share": 0.5, "times": 2},
+        {"share": 0.5, "times": 2, "device_share": 0.1},
     ),
     helps="Look at where it is called from, and whether it must run that often or at all.",
+    counts="held up",
 )
 def host_hotspot(facts: SourceFacts, limits: Limits) -> Outcome:
     """One name takes most of the host's own time."""
@@ -51,19 +55,24 @@ def host_hotspot(facts: SourceFacts, limits: Limits) -> Outcome:
     if not second or part < limits["share"] or total[top] < limits["times"] * second:
         return None
     rows = own[host.name[own] == top]
+    claim = host.union(rows)
+    if _is_hidden(facts, claim, limits):
+        return None
     name = host.label(top)
     text = (
-        f"{name} takes {format_share(part)} of the host's own time: {format_ns(int(total[top]))} in "
+        f"{name} takes {format_share(part)} of the host's own time, {about_ns(int(total[top]))} in "
         f"{count_of(len(rows), 'call')}"
     )
     longest = int(rows[np.argmax(host.self_ns[rows])])
-    claim = host.union(rows)
-    return Observation(
-        text,
-        (facts.on_host(f"its longest call: {name}", longest),),
-        claim,
-        min(int(total[top]), claim.length),
-    )
+    evidence = (facts.on_host(f"its longest call: {name}", longest),)
+    return Observation(text, evidence, claim, min(int(total[top]), claim.length))
+
+
+def _is_hidden(facts: SourceFacts, claim: Intervals, limits: Limits) -> bool:
+    """Tell whether there are devices that what the host does holds up too little to matter."""
+    if not facts.has_devices:
+        return False
+    return claim.intersection(facts.held_up).length < limits["device_share"] * facts.span_ns
 
 
 @rule(
@@ -72,15 +81,17 @@ def host_hotspot(facts: SourceFacts, limits: Limits) -> Outcome:
     RuleThreshold(
         (
             "an operator or call is made at least {count} times, takes less than {mean_ns} on average, "
-            "and at least {share} of the host's busy time altogether"
+            "and at least {share} of the host's busy time altogether; where there are devices, they wait for "
+            "it in {device_share} of the time looked at"
         ),
         f"{GUIDE}; the limits are {OWN}",
-        {"count": 500, "mean_ns": 10_000, "share": 0.1},
+        {"count": 500, "mean_ns": 10_000, "share": 0.1, "device_share": 0.1},
     ),
     helps=(
         "Batch it (foreach and fused variants, larger tensors), move it out of the loop, or let the compiler "
         "fuse it."
     ),
+    counts="held up",
 )
 def many_calls(facts: SourceFacts, limits: Limits) -> Outcome:
     """A cheap operator is called very often."""
@@ -96,12 +107,13 @@ def many_calls(facts: SourceFacts, limits: Limits) -> Outcome:
     top = int(np.argmax(np.where(cheap, total, -1)))
     rows = own[host.name[own] == top]
     claim = host.union(rows)
-    if claim.length < limits["share"] * facts.host_busy.length:
+    too_few = claim.length < limits["share"] * facts.host_busy.length
+    if too_few or _is_hidden(facts, claim, limits):
         return None
     name = host.label(top)
     text = (
-        f"{name} is called {int(count[top]):,} times, {format_ns(int(total[top]) // int(count[top]))} each, "
-        f"{format_ns(claim.length)} altogether"
+        f"{name} is called {int(count[top]):,} times, {about_ns(int(total[top]) // int(count[top]))} each, "
+        f"{about_ns(claim.length)} altogether"
     )
     first = int(rows[np.argmin(host.starts[rows])])
     return Observation(text, (facts.on_host(f"the first call of {name}", first),), claim)
@@ -116,7 +128,7 @@ def many_calls(facts: SourceFacts, limits: Limits) -> Outcome:
         {"share": 0.2, "self_share": 0.05},
     ),
     helps="Go down: the child named is where the time is.",
-    note=True,
+    kind="note",
 )
 def cost_in_children(facts: SourceFacts, limits: Limits) -> Outcome:
     """An operator costs much, but not by itself."""
@@ -137,7 +149,7 @@ def cost_in_children(facts: SourceFacts, limits: Limits) -> Outcome:
     name = host.label(top)
     itself = format_share(share(int(self_ns[top]), int(total[top])))
     text = (
-        f"{name} takes {format_ns(int(total[top]))}, of which {itself} itself: the time is in its children, "
+        f"{name} takes {about_ns(int(total[top]))}, of which {itself} itself: the time is in its children, "
         f"most in {host.label(int(host.name[child]))}"
     )
     evidence = (facts.longest_on_host("its longest call", rows), facts.on_host("the dearest child", child))
@@ -157,15 +169,20 @@ def cost_in_children(facts: SourceFacts, limits: Limits) -> Outcome:
         "tensor, blocking copies."
     ),
     needs=("device",),
+    explains=effects_of("sync"),
+    counts="anywhere",
 )
 def sync(facts: SourceFacts, limits: Limits) -> Outcome:
     """The host waits for a device that does nothing."""
-    host = facts.host
-    waits = facts.waits
+    host = facts.whole_host
+    waits = host.matching(WAITS, RUNTIME)
     if not len(waits):
         return None
     waiting = host.union(waits)
-    idle = waiting.without(facts.busy).without(facts.profiling)
+    low, high = facts.span
+    idle = waiting.without(facts.busy.union(facts.waiting).union(facts.untrusted)).without(facts.profiling)
+    if idle.length > idle.clipped(low, high).length:
+        idle = idle.without(facts.working_anywhere)
     part = share(idle.length, waiting.length)
     if part < limits["share"]:
         return None
@@ -176,33 +193,104 @@ def sync(facts: SourceFacts, limits: Limits) -> Outcome:
     worst = int(waits[np.argmax(lost)])
     name = host.label(int(host.name[worst]))
     whole = host.union(bad).length
+    outside = claim.length - claim.clipped(low, high).length
     text = (
-        f"In {count_of(len(bad), 'call')} the host waits {format_ns(whole)} for the device, which does "
-        f"nothing in {format_share(share(claim.length, whole))} of that time; longest in {name}"
+        f"In {count_of(len(bad), 'call')} the host waits {about_ns(whole)} for {facts.device_title}, which "
+        f"does nothing for {about_ns(claim.length)} of it; longest in {name}"
     )
-    return Observation(text, (facts.on_host(f"the longest: {name}", worst),), claim)
+    text += f"; {about_ns(outside)} of it outside the steps" if outside else ""
+    evidence = facts.slice(
+        f"the longest: {name}", int(host.positions[worst]), int(host.starts[worst]), int(host.ends[worst])
+    )
+    return Observation(text, (evidence,), claim)
+
+
+@rule(
+    "sync-in-loop",
+    "The host waits for the device again and again",
+    RuleThreshold(
+        (
+            "at least {count} times, and as often as there are steps, the device runs dry because the host "
+            "waits for it (a synchronisation, .item()) before it launches more, in {share} of the time "
+            "looked at; gaps of over {times} times the median aside"
+        ),
+        f"PyTorch, performance tuning guide (avoid synchronisation); the limits are {OWN}",
+        {"count": 5, "share": 0.05, "times": 4},
+    ),
+    helps=(
+        "Take values from the device once at the end: no .item(), .cpu(), print, nonzero or if over a tensor "
+        "in the loop; torch.cuda.set_sync_debug_mode names the lines."
+    ),
+    needs=("device", "host"),
+    explains=effects_of("sync-in-loop"),
+)
+def sync_in_loop(facts: SourceFacts, limits: Limits) -> Outcome:
+    """The device has nothing to do after each of many waits for it."""
+    host, rows = facts.host, facts.drains
+    gaps = facts.held_up
+    if not len(rows) or not len(gaps):
+        return None
+    order = np.argsort(host.ends[rows], kind="stable")
+    rows = rows[order]
+    # The wait that ends first after the device has run dry: it began before, and ends before the next launch.
+    at = np.searchsorted(host.ends[rows], gaps.starts)
+    known = np.flatnonzero(at < len(rows))
+    wait = rows[at[known]]
+    is_after = (host.starts[wait] <= gaps.starts[known]) & (host.ends[wait] <= gaps.ends[known])
+    known, wait = known[is_after], wait[is_after]
+    length = gaps.ends[known] - gaps.starts[known]
+    is_usual = length <= limits["times"] * np.median(length) if len(known) else is_after[:0]
+    known, wait = known[is_usual], wait[is_usual]
+    claim = Intervals(gaps.starts[known], gaps.ends[known])
+    few = len(known) < max(limits["count"], 0.8 * len(facts.steps or ()))
+    if few or claim.length < limits["share"] * facts.span_ns:
+        return None
+    count = np.bincount(host.name[wait], minlength=len(host.texts))
+    name = host.label(int(np.argmax(count)))
+    text = (
+        f"{len(known):,} times the host waits for {facts.device_title}, mostly in {name}, before it launches "
+        f"more: {facts.device_title} then has nothing to do, for {about_ns(claim.length)} in all"
+    )
+    longest = int(wait[np.argmax(claim.ends - claim.starts)])
+    evidence = (facts.on_host(f"the wait before the longest: {name}", longest),)
+    return Observation(text, (*evidence, *facts.longest_windows("longest gap after one", claim)), claim)
 
 
 @rule(
     "dataloader",
     "Waiting for input",
-    RuleThreshold("the data loader takes more than {share} of the step time", TENSORBOARD, {"share": 0.05}),
+    RuleThreshold(
+        "the data loader takes more than {share} of the time looked at, in which devices, if there are any, "
+        "wait",
+        TENSORBOARD,
+        {"share": 0.05},
+    ),
     helps="More workers (num_workers), prefetching, pinned memory, cheaper transforms.",
+    explains=(*effects_of("dataloader"), "rank-imbalance"),
+    counts="held up",
 )
 def dataloader(facts: SourceFacts, limits: Limits) -> Outcome:
-    """The steps wait for input."""
+    """The program waits for input."""
     host = facts.host
     rows = host.matching(LOADER)
     if not len(rows):
         return None
-    if facts.steps is None:
-        return NotJudged("the trace has no steps")
-    claim = host.union(rows).intersection(facts.judged)
-    part = share(claim.length, facts.judged.length)
+    claim = host.union(rows)
+    if facts.has_devices:
+        claim = claim.intersection(facts.held_up)
+    part = share(claim.length, facts.span_ns)
     if part <= limits["share"]:
         return None
-    text = f"The data loader takes {format_share(part)} of the step time: {format_ns(claim.length)}"
+    waits = f"{facts.device_title} waits" if facts.has_devices else "the program waits"
+    doing = facts.doing_in(*_longest(claim))
+    text = f"For {about_ns(claim.length)}, {format_share(part)} of the time, {waits} for the data loader"
+    text += f", at its longest in {doing}" if doing and not LOADER.search(doing) else ""
     return Observation(text, (facts.longest_on_host("the longest", rows),), claim)
+
+
+def _longest(times: Intervals) -> tuple[int, int]:
+    at = int(np.argmax(times.ends - times.starts))
+    return int(times.starts[at]), int(times.ends[at])
 
 
 @rule(
@@ -216,13 +304,14 @@ def dataloader(facts: SourceFacts, limits: Limits) -> Outcome:
         f"{GUIDE}; CUPTI's overhead records",
     ),
     helps="Nothing to do: leave out these steps, or warm up before recording.",
+    explains=effects_of("profiler"),
 )
 def profiler(facts: SourceFacts, limits: Limits) -> Outcome:
     """The profiler's own work."""
     if not len(facts.profiler):
         return None
     count = count_of(len(facts.profiler), "call")
-    text = f"The profiler itself takes {format_ns(facts.profiling.length)} in {count}"
+    text = f"The profiler itself takes {about_ns(facts.profiling.length)} in {count}"
     return Observation(text, (facts.longest_on_host("the longest", facts.profiler),), facts.profiling)
 
 

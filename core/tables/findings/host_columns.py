@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -33,6 +34,8 @@ COPY_OPS = re.compile(
     r"^aten::(copy_|_copy_from|_copy_from_and_resize|_to_copy|to|item|_local_scalar_dense|cpu|cuda)$"
 )
 """Operators that copy between host and device, among other things."""
+READ_OPS = re.compile(r"^aten::(item|_local_scalar_dense|is_nonzero|equal)$")
+"""Operators that read a value from the device."""
 MOVES_DATA = re.compile(
     r"^aiuLaunchDM[IO]ControlBlocks$|^aiuDataConvert$|^aiu\w*(Send|Recv)Data$", re.IGNORECASE
 )
@@ -48,6 +51,8 @@ PROFILER = re.compile(
 @dataclass(frozen=True, eq=False)
 class HostSlices(Slices):
     """The host's operators, annotations and calls in a scope by position; times are cut to its range."""
+
+    COLUMNS: ClassVar = (*Slices.COLUMNS, "self_ns", "kinds", "lanes")
 
     self_ns: I64
     kinds: AnyArray  # OP, ANNOTATION, RUNTIME

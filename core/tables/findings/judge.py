@@ -1,7 +1,8 @@
-"""All rules over all files of a scope, ranked by the time they claim."""
+"""All rules over all files of a scope: each cause with what it explains, by the time that they cost."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -12,6 +13,7 @@ from ...base.units import format_ns
 from ..frame_columns import work_of
 from ..scope import Scope
 from .baseline import Baseline
+from .causes import SPREADING, Claim, claims_of, listed_by_cause
 from .facts import CaptureFacts, SourceFacts, share
 from .finding import Finding, Findings, NotJudged, Observation
 from .rule import Rule
@@ -35,29 +37,65 @@ def findings(scope: Scope, baseline: Baseline | None = None) -> Findings:
         scope = replace(scope, range=scope.trace.opening_span)
         low, high = scope.trace.opening_span
         text += f", but for what lies absurdly far from the rest: {format_ns(high - low)}"
-    by_rule: dict[str, list[Finding]] = {}
     missing: dict[str, str] = {}
+    judged: list[tuple[SourceFacts, dict[str, Observation]]] = []
     capture = CaptureFacts(scope, baseline)
     for source in range(len(scope.trace.indexes)):
         if scope.source is not None and scope.source != source:
             continue
         stray = 0 if scope is whole else _pieces(whole, source) - _pieces(scope, source)
         parts = [SourceFacts(part, stray, capture) for part in capture.parts(source)]
-        for rule in RULES.values():
-            outcomes = []
-            for facts in parts:
-                scope.check()
-                outcomes.append(outcome := rule(facts))
-                if isinstance(outcome, Observation) and (finding := _weighed(rule, outcome, facts)):
-                    by_rule.setdefault(rule.id, []).append(finding)
-            reasons = [outcome.reason for outcome in outcomes if isinstance(outcome, NotJudged)]
-            if len(reasons) == len(parts):
-                missing.setdefault(rule.id, reasons[0])
-    merged = [_together(alike) for alike in by_rule.values()]
-    order = list(RULES)
-    merged.sort(key=lambda finding: (finding.note, -finding.claimed_ns, order.index(finding.rule)))
-    not_judged = tuple((rule, why) for rule, why in missing.items() if rule not in by_rule)
-    return Findings(text, tuple(merged), not_judged)
+        reasons: dict[str, list[str]] = {}
+        for facts in parts:
+            observations, lacking = _observed(facts)
+            judged.append((facts, observations))
+            for rule, reason in lacking.items():
+                reasons.setdefault(rule, []).append(reason)
+        for rule, why in reasons.items():
+            if len(why) == len(parts):
+                missing.setdefault(rule, why[0])
+    by_rule: dict[str, list[Finding]] = {}
+    for finding in _findings_of(judged):
+        by_rule.setdefault(finding.rule, []).append(finding)
+    listed = listed_by_cause([_together(alike) for alike in by_rule.values()])
+    not_judged = tuple((rule, missing[rule]) for rule in RULES if rule in missing and rule not in by_rule)
+    return Findings(text, listed, not_judged)
+
+
+def _observed(facts: SourceFacts) -> tuple[dict[str, Observation], dict[str, str]]:
+    """Return what the rules observe in one rank, by rule, and why others could not judge."""
+    observations: dict[str, Observation] = {}
+    lacking: dict[str, str] = {}
+    for rule in RULES.values():
+        facts.scope.check()
+        outcome = rule(facts)
+        if isinstance(outcome, NotJudged):
+            lacking[rule.id] = outcome.reason
+        elif outcome is not None and (
+            rule.kind != "loss"
+            or rule.always
+            or share(outcome.claimed_ns, facts.span_ns)
+            >= max(FLOOR_SHARE, rule.threshold.limits.get("claim_share", 0))
+        ):
+            observations[rule.id] = outcome
+    return observations, lacking
+
+
+def _findings_of(judged: Sequence[tuple[SourceFacts, Mapping[str, Observation]]]) -> Iterator[Finding]:
+    """Yield the findings of each rank, what one rank does to the others taken from theirs."""
+    for facts, observations in judged:
+        elsewhere = {
+            rule: theirs[rule].claim
+            for rule in SPREADING
+            for other, theirs in judged
+            if other is not facts and rule in theirs
+        }
+        claims = claims_of(observations, elsewhere)
+        for rule, observation in observations.items():
+            claim = claims.get(rule, Claim(observation, observation.claimed_ns))
+            finding = _in_full(RULES[rule], claim, facts)
+            if finding is not None:
+                yield finding
 
 
 def _length(span: tuple[int, int]) -> int:
@@ -68,10 +106,17 @@ def _pieces(scope: Scope, source: int) -> int:
     return len(work_of(replace(scope, source=source)))
 
 
-def _weighed(rule: Rule, observation: Observation, facts: SourceFacts) -> Finding | None:
-    """Return the finding in full, None where it claims too little to be worth a line."""
-    part = share(observation.claimed_ns, facts.span_ns)
-    if part < FLOOR_SHARE and not (rule.note or rule.always):
+def _in_full(rule: Rule, claim: Claim, facts: SourceFacts) -> Finding | None:
+    """Return the finding in full, None where too little is left to be worth a line: a device is called idle
+    where that is not explained for the most part, else the finding is a headline.
+    """
+    kind, ns, observation = rule.kind, claim.ns, claim.observation
+    if rule.id == "device-idle" and 2 * ns < observation.claimed_ns:
+        kind = "headline"
+    ns = 0 if kind == "headline" else ns
+    whole = facts.span[1] - facts.span[0] if rule.first else facts.span_ns
+    part = min(1.0, share(ns, whole))  # a wait may be longer, after the time that is looked at
+    if kind == "loss" and part < FLOOR_SHARE and not (rule.always or claim.caused_by):
         return None
     hit, total = _recurrence(observation, facts)
     return Finding(
@@ -79,9 +124,9 @@ def _weighed(rule: Rule, observation: Observation, facts: SourceFacts) -> Findin
         rule.title,
         observation.text,
         observation.evidence,
-        observation.claimed_ns,
+        ns,
         part,
-        rule.note,
+        kind,
         str(rule.threshold),
         rule.threshold.origin,
         rule.helps,
@@ -89,6 +134,8 @@ def _weighed(rule: Rule, observation: Observation, facts: SourceFacts) -> Findin
         total,
         (facts.source,),
         _part_title(facts),
+        caused_by=claim.caused_by if kind == "loss" else "",
+        caused_ns=claim.caused_ns if kind == "loss" else 0,
     )
 
 
@@ -119,6 +166,6 @@ def _recurrence(observation: Observation, facts: SourceFacts) -> tuple[int, int]
 
 def _together(alike: list[Finding]) -> Finding:
     """Return several findings of one rule as one; time that they share counts once."""
-    first = max(alike, key=lambda finding: finding.claimed_ns)
+    first = max(alike, key=lambda finding: (finding.claimed_ns + finding.caused_ns, finding.kind == "loss"))
     sources = dict.fromkeys((first.sources[0], *(finding.sources[0] for finding in alike)))
     return replace(first, sources=tuple(sources), parts=len(alike))

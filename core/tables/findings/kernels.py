@@ -6,18 +6,19 @@ import re
 
 import numpy as np
 
-from ...base.arrays import I64, sum_of
-from ...base.intervals import merge
+from ...base.arrays import F64, I64, AnyArray, sum_of
+from ...base.intervals import EMPTY, merge
 from ...base.short_names import comparable_name, short_name, short_names
-from ...base.units import count_of, format_ns, format_share
+from ...base.units import about_ns, count_of, format_share
 from ...index.format import NONE
+from ..frame import Frame
 from ..groups import Groups
 from ..op_events import OP, RUNTIME, promoted_of
 from ..rule_threshold import OWN, Limits, RuleThreshold
 from ..slices import nearest_around
 from .facts import NO_LAUNCHES, SourceFacts, share
 from .finding import Observation, Outcome
-from .rule import GUIDE, HTA, PYTORCH, rule
+from .rule import GUIDE, HTA, PYTORCH, effects_of, rule
 
 OCCUPANCY = re.compile(r"OccupancyMaxActiveBlocks")
 ADDMM = re.compile(r"^(aten::|extern_kernels\.)(addmm|baddbmm|_addmm_activation|linear|addbmm)$")
@@ -25,6 +26,11 @@ WITHIN_DEVICE = re.compile(
     r"^(Memcpy (DtoD|D2D)|CopyDeviceToDevice|hipMemcpyDtoD|\w*MemoryCopy\(D2D\))", re.IGNORECASE
 )
 TRITON = re.compile(r"^triton_")
+SORT_JUMP, SORT_WIDTH, SORT_RUNS, SORT_SHARE = 1.15, 1.25, 3, 0.15
+"""Runs are of another sort from a step up by such a factor on; those of one differ by less than the second,
+and are at least so many and such a share of all."""
+SLOWER_RUNS = 4
+"""A kernel with fewer runs does not tell whether it became slower."""
 
 
 @rule(
@@ -32,16 +38,14 @@ TRITON = re.compile(r"^triton_")
     "One kernel dominates",
     RuleThreshold(
         (
-            "one kernel name takes at least {share} of all kernel time (copies and allocations aside), "
-            "and at least {times} times as much as the next"
+            "one kernel name takes at least {share} of all kernel time (copies and allocations aside), at "
+            "least {times} times as much as the next, and {claim_share} of the time looked at; collectives "
+            "are never named"
         ),
         f"{GUIDE} (hotspot); the limits are {OWN}",
-        {"share": 0.5, "times": 2},
+        {"share": 0.5, "times": 2, "claim_share": 0.02},
     ),
-    helps=(
-        "This is the kernel to make faster: its shapes, precision and tiling, or what calls it so often. A "
-        "collective lasts while one rank waits for another: see `tracelane ranks`."
-    ),
+    helps="This is the kernel to make faster: its shapes, precision and tiling, or what calls it so often.",
     needs=("device",),
 )
 def device_hotspot(facts: SourceFacts, limits: Limits) -> Outcome:
@@ -50,7 +54,9 @@ def device_hotspot(facts: SourceFacts, limits: Limits) -> Outcome:
     work = work.plus(alike=work.names_at(lambda part: part.name_number, comparable_name))
     alike = work.group("alike")
     total = alike.sums(np.where(work.is_type("memory"), 0, work.dur))
-    top, whole = int(np.argmax(total)), sum_of(total)
+    whole = sum_of(total)
+    total = np.where(alike.sums(work.is_type("communication")) > 0, 0, total)
+    top = int(np.argmax(total))
     part = share(int(total[top]), whole)
     second = int(np.delete(total, top).max(initial=0))
     if not second or part < limits["share"] or total[top] < limits["times"] * second:
@@ -58,9 +64,7 @@ def device_hotspot(facts: SourceFacts, limits: Limits) -> Outcome:
     runs = work[alike.codes == top]
     times = "in one run" if len(runs) == 1 else f"in {len(runs):,} runs"
     name = short_names(work.alike[alike.first()].tolist())[top]
-    text = f"{name} takes {format_share(part)} of the kernel time: {format_ns(int(total[top]))} {times}"
-    if runs.is_type("communication").any():
-        text += "; it is communication, and waits for other ranks, too"
+    text = f"{name} takes {format_share(part)} of the kernel time, {about_ns(int(total[top]))} {times}"
     evidence = (facts.on_device(f"its longest run: {name}", runs.top("dur", 1)),)
     return Observation(text, evidence, runs.union(), work=np.unique(runs.position))
 
@@ -70,48 +74,128 @@ def device_hotspot(facts: SourceFacts, limits: Limits) -> Outcome:
     "A kernel varies",
     RuleThreshold(
         (
-            "of a compute kernel with at least {count} runs (same name, grid and block) some take over "
-            "{times} times as long as the quick ones (lower quartile); what they take beyond that is "
-            "claimed"
+            "of a compute kernel with at least {count} runs of the same work (name, grid, block, shapes of "
+            "the operator, kernels around it, place in the step) some take over {times} times as long as the "
+            "quick ones (lower quartile), and they do not fall into two or three sorts of equal length; what "
+            "they take beyond that is claimed, where it is {claim_share} of the time looked at"
         ),
         f"{GUIDE}; the limits are {OWN}",
-        {"count": 3, "times": 2},
+        {"count": 3, "times": 2, "claim_share": 0.02},
     ),
     helps=(
-        "Compare the slow runs with the others: other shapes, contention for memory, clocks that change, a "
-        "cold cache after a copy."
+        "Compare the slow runs with the others: contention for memory, another process, a cold cache after a "
+        "copy."
     ),
     needs=("device",),
 )
 def uneven_kernel(facts: SourceFacts, limits: Limits) -> Outcome:
-    """Runs of one kernel take very different times."""
-    work = facts.work[facts.work.is_type("compute")]
-    for key in ("grid", "block"):
-        work = work.plus(**{key: promoted_of(facts.index, key, work.position.astype(np.int64))})
-    shapes = work.group("device_row", "name_number", "grid", "block")
+    """Runs of one kernel on the same work take very different times."""
+    work = same_work(facts)
+    work = _in_place(facts, work[work.grid >= 0])
     if not len(work):
         return None
-    quick = _lower_quartiles(shapes, work.dur)[shapes.codes]
+    groups = work.group("same")
+    quick = _lower_quartiles(groups, work.dur)[groups.codes]
     slow = (
-        (work.dur > limits["times"] * quick) & (quick > 0) & (shapes.counts[shapes.codes] >= limits["count"])
+        (work.dur > limits["times"] * quick) & (quick > 0) & (groups.counts[groups.codes] >= limits["count"])
     )
-    lost = shapes.sums(np.where(slow, work.dur - quick, 0))
-    alike, top = int(np.count_nonzero(lost)), int(np.argmax(lost))
-    if not alike:
+    for at in np.unique(groups.codes[slow]).tolist():
+        if _is_of_sorts(np.sort(work.dur[groups.codes == at])):
+            slow &= groups.codes != at
+    if not slow.any():
         return None
-    is_run = shapes.codes == top
+    kernels = work.group("name_number")
+    lost = kernels.sums(np.where(slow, work.dur - quick, 0))
+    alike, top = int(np.count_nonzero(lost)), int(np.argmax(lost))
+    is_run = kernels.codes == top
     slowest = work[slow & is_run]
     worst = slowest.top("dur", 1)
     name = short_name(worst.name.tolist()[0])
     text = (
-        f"{name}: {len(slowest):,} of {int(np.count_nonzero(is_run)):,} runs "
-        f"{'takes' if len(slowest) == 1 else 'take up to'} {format_ns(int(worst.dur[0]))}, the quick ones "
-        f"{format_ns(int(quick[is_run][0]))} (median {format_ns(float(np.median(work.dur[is_run])))})"
+        f"{len(slowest):,} of {int(np.count_nonzero(is_run)):,} runs of {name} on the same work "
+        f"{'takes' if len(slowest) == 1 else 'take up to'} {about_ns(int(worst.dur[0]))}, the quick ones "
+        f"{about_ns(float(np.median(quick[slow & is_run])))}"
     )
     text += f"; {count_of(alike - 1, 'more kernel')} alike" if alike > 1 else ""
     evidence = (facts.on_device(f"the slowest run of {name}", worst),)
-    positions = np.unique(slowest.position)
-    return Observation(text, evidence, slowest.union(), int(lost[top]), work=positions)
+    claim = work.union(slow)
+    return Observation(
+        text, evidence, claim, min(sum_of(lost), claim.length), work=np.unique(work.position[slow])
+    )
+
+
+def same_work(facts: SourceFacts) -> Frame:
+    """Return the compute kernels in order, with a column `same`: runs of the same number have the same name,
+    grid, block, shapes and types of the launching operator on one device.
+    """
+    work = facts.work[facts.work.is_type("compute") & (facts.work.dur == facts.work.full_ns)].in_order()
+    index, positions = facts.index, work.position.astype(np.int64)
+    for key in ("grid", "block"):
+        work = work.plus(**{key: promoted_of(index, key, positions, -1)})
+    ops = np.maximum(work.op_at, 0)
+    for key in ("input_dims", "input_type"):
+        values = promoted_of(index, key, ops, -1)
+        work = work.plus(**{key: np.where(work.op_at >= 0, values, -1)})
+    op = np.where(work.op_at >= 0, index.column("slices.name")[ops], -1).astype(np.int64)
+    keys = ("device_row", "name_number", "grid", "block", "input_dims", "input_type", "op_name")
+    return work.plus(same=work.plus(op_name=op).group(*keys).codes)
+
+
+def _in_place(facts: SourceFacts, work: Frame) -> Frame:
+    """Return such kernels with a narrower `same`: that have the same other kernels before and after them on
+    their stream, and the same place among their like in each step, where all steps have as many of them.
+    """
+    before, after = _other_neighbours(work)
+    same = work.plus(before=before, after=after).group("same", "before", "after").codes
+    if facts.steps is None or len(facts.steps) < 3:
+        return work.plus(same=same)
+    order = np.argsort(work.position, kind="stable")
+    step = np.empty(len(work), np.int64)
+    step[order] = facts.steps_of(work.position[order])
+    order = np.lexsort((work.start, step, same))
+    begins = np.diff(same[order], prepend=-1) + np.diff(step[order], prepend=-2) != 0
+    first = np.flatnonzero(begins)
+    counts = np.diff(np.append(first, len(order)))
+    turn = np.empty(len(work), np.int64)
+    turn[order] = np.arange(len(order)) - np.repeat(first, counts)
+    of_group, in_step = same[order][first], step[order][first] >= 0
+    most, least = np.zeros(same.max(initial=0) + 1, np.int64), np.full(same.max(initial=0) + 1, len(order))
+    np.maximum.at(most, of_group, counts)
+    np.minimum.at(least, of_group, counts)
+    of_steps = np.bincount(of_group[in_step], minlength=len(most)) == len(facts.steps)
+    turn = np.where(((most == least) & of_steps)[same], turn, 0)
+    return work.plus(same=work.plus(same=same, turn=turn).group("same", "turn").codes)
+
+
+def _other_neighbours(work: Frame) -> tuple[I64, I64]:
+    """Return of each kernel, in order, the numbers of the names of the nearest other kernels before and after
+    it on its stream, -1 for none.
+    """
+    name = work.name_number.astype(np.int64)
+    edges = np.flatnonzero((np.diff(name) != 0) | (np.diff(work.stream) != 0)) + 1
+    runs = np.split(np.arange(len(work)), edges) if len(work) else []
+    lengths = np.array([len(run) for run in runs], np.int64)
+    first = np.cumsum(lengths) - lengths
+    of_run, stream = name[first], work.stream[first]
+    follows = np.append(stream[1:] == stream[:-1], False)
+    after = np.where(follows, np.roll(of_run, -1), -1)
+    before = np.where(np.roll(follows, 1), np.roll(of_run, 1), -1)
+    # The first and the last of a stream count as if what surrounds most of their like surrounded them.
+    for neighbours in (before, after):
+        for at in np.flatnonzero(neighbours < 0).tolist():
+            alike = neighbours[(of_run == of_run[at]) & (neighbours >= 0)]
+            neighbours[at] = np.bincount(alike).argmax() if len(alike) else -1
+    return np.repeat(before, lengths), np.repeat(after, lengths)
+
+
+def _is_of_sorts(lengths: I64) -> bool:
+    """Tell whether ascending lengths fall into two or three sorts, each of several runs of nearly equal
+    length: these are different pieces of work.
+    """
+    jumps = np.flatnonzero(lengths[1:] > SORT_JUMP * lengths[:-1]) + 1
+    sorts = np.split(lengths, jumps)
+    few = max(SORT_RUNS, SORT_SHARE * len(lengths))
+    return 2 <= len(sorts) <= 3 and all(len(one) >= few and one[-1] <= SORT_WIDTH * one[0] for one in sorts)
 
 
 def _lower_quartiles(groups: Groups, durations: I64) -> I64:
@@ -122,39 +206,146 @@ def _lower_quartiles(groups: Groups, durations: I64) -> I64:
 
 
 @rule(
+    "clock-drop",
+    "All kernels became slower",
+    RuleThreshold(
+        (
+            "from some moment on kernels take at least {times} times as long for the same work as before, at "
+            "least {agree_share} of their time agrees, and what they take beyond it is {share} of the time "
+            "looked at"
+        ),
+        OWN,
+        {"times": 1.12, "agree_share": 0.8, "share": 0.02},
+    ),
+    helps=(
+        "Look at the device's clock, power and temperature over this time (a telemetry log, nvidia-smi -q -d "
+        "PERFORMANCE): a power or heat limit, or another job on the device. The program did not change."
+    ),
+    needs=("device",),
+    explains=("uneven-kernel",),
+)
+def clock_drop(facts: SourceFacts, limits: Limits) -> Outcome:
+    """All kernels take longer for the same work from some moment on."""
+    best: tuple[int, Observation] | None = None
+    for work in same_work(facts).by("device_row"):
+        slower = _slower_from(work, limits)
+        if slower is None:
+            continue
+        moment, times = slower
+        after = work[work.start >= moment]
+        claim = after.union().without(facts.untrusted)
+        lost = round(claim.length * (1 - 1 / times))
+        if lost < limits["share"] * facts.span_ns or (best is not None and best[0] >= lost):
+            continue
+        title = after.first_device.title
+        text = (
+            f"From {about_ns(moment - facts.span[0])} after the start all kernels of {title} take "
+            f"{times:.3g} times as long for the same work, as they do when its clock drops"
+        )
+        last = work[work.start < moment]
+        evidence = (
+            facts.on_device("the first slow kernel", after[np.argsort(after.start)[:1]]),
+            facts.on_device("the last quick one", last[np.argsort(last.start)[-1:]]),
+        )
+        best = lost, Observation(text, evidence, claim, lost, work=np.unique(after.position))
+    return None if best is None else best[1]
+
+
+def _slower_from(work: Frame, limits: Limits) -> tuple[int, float] | None:
+    """Return from which moment on the runs of one device take how many times as long as before for the same
+    work; None where they do not.
+    """
+    work = work[np.argsort(work.start, kind="stable")]
+    groups = work.group("same")
+    many = groups.counts[groups.codes] >= SLOWER_RUNS
+    work = work[many & (work.dur > 0)]
+    if len(work) < 4 * SLOWER_RUNS:
+        return None
+    groups = work.group("same")
+    ratio = np.log(work.dur / groups.quantiles(work.dur, 0.5)[0][groups.codes])
+    total, count = np.cumsum(ratio), np.arange(1, len(ratio) + 1)
+    edge = max(SLOWER_RUNS, len(ratio) // 20)
+    inner = slice(edge - 1, len(ratio) - edge)
+    # Where the means before and after differ most, weighed by how many stand on both sides.
+    gain = (total[-1] * count / len(ratio) - total)[inner] ** 2 / (count * (len(ratio) - count))[inner]
+    at = int(np.argmax(gain)) + edge
+    before, after = (
+        groups.counts_where(np.arange(len(ratio)) < at),
+        groups.counts_where(np.arange(len(ratio)) >= at),
+    )
+    both = (before >= 2) & (after >= 2)
+    early, late = (_medians(groups, work.dur, mask) for mask in (count <= at, count > at))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        times = np.where(both, late / early, 1.0)
+    weight = np.where(both, groups.sums(work.dur), 0)
+    if not sum_of(weight):
+        return None
+    order = np.argsort(times)
+    typical = float(times[order][np.searchsorted(np.cumsum(weight[order]), sum_of(weight) / 2)])
+    agree = sum_of(weight[np.abs(np.log(times / typical)) <= 0.3 * np.log(max(typical, 1.0001))])
+    if typical < limits["times"] or agree < limits["agree_share"] * sum_of(groups.sums(work.dur)):
+        return None
+    return int(work.start[at]), typical
+
+
+def _medians(groups: Groups, values: I64, mask: AnyArray) -> F64:
+    """Return the median of each group's values under a mask; 1 where it has none."""
+    codes = groups.codes[mask]
+    order = np.lexsort((values[mask], codes))
+    counts = np.bincount(codes, minlength=groups.size)
+    first = np.cumsum(counts) - counts
+    ordered = values[mask][order]
+    medians: F64 = np.where(
+        counts > 0,
+        ordered[np.minimum(first + counts // 2, max(len(ordered) - 1, 0))] if len(ordered) else 1,
+        1,
+    ).astype(np.float64)
+    return medians
+
+
+@rule(
     "short-kernels",
     "Kernels shorter than their launch",
     RuleThreshold(
         (
             "at least {share} of the launch calls, and {count}, take longer than all that they launch "
-            "(blocking copies aside)"
+            "(blocking copies aside), and in these calls no device works for {time_share} of the time looked "
+            "at; where that is {cause_share} of the time in which devices wait for the host, it is the cause"
         ),
         f"{HTA}'s launch statistics; the limits are {OWN}",
-        {"share": 0.5, "count": 20},
+        {"share": 0.5, "count": 20, "time_share": 0.02, "cause_share": 0.25},
     ),
     helps="Fuse them (torch.compile), launch them as a graph, or batch more work into each.",
     needs=("device",),
+    explains=effects_of("short-kernels"),
 )
 def short_kernels(facts: SourceFacts, limits: Limits) -> Outcome:
-    """Launching takes longer than what is launched."""
+    """Launching takes longer than what is launched, and the device waits for it."""
     work = facts.work[facts.work.launch >= 0]
     if not len(work):
         return NO_LAUNCHES
     of_call = work.group("launch")
-    calls = work[of_call.first()].plus(work_ns=of_call.sums(work.dur))
-    free = ~np.isin(calls.launch, facts.host.positions[facts.waits])
+    calls = work[of_call.first()].plus(
+        work_ns=of_call.sums(work.dur), copies=of_call.sums(work.is_type("memory"))
+    )
+    free = ~np.isin(calls.launch, facts.host.positions[np.union1d(facts.waits, facts.transfers)])
+    free &= (calls.copies == 0) | (calls.call_start + calls.call_ns < calls.end)
     short = calls[free & (calls.work_ns < calls.call_ns)]
-    if len(short) < limits["count"] or len(short) < limits["share"] * int(np.count_nonzero(free)):
+    claim = merge(short.call_start, short.call_start + short.call_ns).intersection(facts.held_up)
+    few = len(short) < limits["count"] or len(short) < limits["share"] * int(np.count_nonzero(free))
+    if few or claim.length < limits["time_share"] * facts.span_ns:
         return None
-    claim = merge(short.call_start, short.call_start + short.call_ns)
     worst = short.top("call_ns", 1)
     launch, start = int(worst.launch[0]), int(worst.call_start[0])
     text = (
-        f"{len(short):,} of {int(np.count_nonzero(free)):,} launch calls take longer than what they launch: "
-        f"{format_ns(claim.length)} for {format_ns(sum_of(short.work_ns))} of device work"
+        f"{len(short):,} of {int(np.count_nonzero(free)):,} launch calls take longer than what they launch, "
+        f"{about_ns(sum_of(short.call_ns))} for {about_ns(sum_of(short.work_ns))} of work; "
+        f"{facts.device_title} stands still for {about_ns(claim.length)} of that"
     )
     label = f"the longest such call: {facts.name(launch)}"
-    return Observation(text, (facts.slice(label, launch, start, start + int(worst.call_ns[0])),), claim)
+    evidence = (facts.slice(label, launch, start, start + int(worst.call_ns[0])),)
+    is_cause = claim.length >= limits["cause_share"] * facts.held_up.length
+    return Observation(text, evidence, claim, reach=facts.held_up if is_cause else EMPTY)
 
 
 @rule(
@@ -165,7 +356,7 @@ def short_kernels(facts: SourceFacts, limits: Limits) -> Outcome:
         "A library chooses the launch by it: those are GEMMs or convolutions that adapt to the device. "
         "Nothing to do."
     ),
-    note=True,
+    kind="note",
 )
 def occupancy_query(facts: SourceFacts, limits: Limits) -> Outcome:
     """A library asks for the occupancy before it launches."""
@@ -187,7 +378,7 @@ def occupancy_query(facts: SourceFacts, limits: Limits) -> Outcome:
     RuleThreshold(
         (
             "right before a matrix product on the same stream stands a copy within the device that the same "
-            "addmm launched: it puts the bias in place"
+            "addmm launched: it puts the bias in turn"
         ),
         GUIDE,
     ),
@@ -197,7 +388,7 @@ def occupancy_query(facts: SourceFacts, limits: Limits) -> Outcome:
     needs=("device",),
 )
 def hidden_copies(facts: SourceFacts, limits: Limits) -> Outcome:
-    """A copy within the device puts the bias of an addmm in place, right before its product."""
+    """A copy within the device puts the bias of an addmm in turn, right before its product."""
     addmm = facts.host.positions[facts.host.matching(ADDMM, OP)]
     work = facts.work.in_order()
     is_copy = work.named(WITHIN_DEVICE, short_name)
@@ -222,7 +413,7 @@ def hidden_copies(facts: SourceFacts, limits: Limits) -> Outcome:
     "Triton kernels",
     RuleThreshold("kernels named triton_… run on the device", f"{GUIDE}; {PYTORCH}"),
     helps="The name holds the fused operators; the CPU slice of the same name launched it.",
-    note=True,
+    kind="note",
     needs=("device",),
 )
 def triton(facts: SourceFacts, limits: Limits) -> Outcome:
@@ -245,7 +436,7 @@ def triton(facts: SourceFacts, limits: Limits) -> Outcome:
     "Backward is linked to forward",
     RuleThreshold("the trace links backward operators with the forward ones they belong to", GUIDE),
     helps="b and o on a backward operator lead to the forward one and back.",
-    note=True,
+    kind="note",
 )
 def forward_backward(facts: SourceFacts, limits: Limits) -> Outcome:
     """The trace links backward operators with forward ones."""

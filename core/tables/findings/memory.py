@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...base.units import count_of, format_bytes, format_ns, format_share
+from ...base.units import about_ns, count_of, format_bytes, format_share
 from ..allocations import Allocator, allocators
 from ..memory import AllocatorUse, memory
 from ..rule_threshold import OWN, Limits, RuleThreshold
@@ -119,7 +119,7 @@ def pageable_copies(facts: SourceFacts, limits: Limits) -> Outcome:
         return None
     count, claim = len(copies), copies.union()
     text = f"{count_of(count, 'copy of pageable memory', 'copies of pageable memory')} take"
-    text += f"{'s' if count == 1 else ''} {format_ns(claim.length)}"
+    text += f"{'s' if count == 1 else ''} {about_ns(claim.length)}"
     return Observation(text, (facts.on_device("the longest", copies.top("dur", 1)),), claim)
 
 

@@ -6,13 +6,14 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ...base.arrays import sum_of
 from ...base.intervals import merge
-from ...base.units import count_of, format_ns
+from ...base.units import about_ns, count_of
 from ..rule_threshold import OWN, Limits, RuleThreshold
 from ..skew import Skew
-from .facts import SourceFacts, share
+from .facts import SourceFacts
 from .finding import NotJudged, Observation, Outcome
-from .rule import HTA, rule
+from .rule import HTA, effects_of, rule
 
 EVIDENCE = 3
 """Collectives that are named as evidence."""
@@ -23,17 +24,17 @@ EVIDENCE = 3
     "One rank keeps the others waiting",
     RuleThreshold(
         (
-            "the ranks wait in collectives for one of them for at least {share} of the time, and least for "
-            "others"
+            "the ranks wait in collectives for one of them for at least {share} of the time, and so much "
+            "longer than it waits for others, or {most_share} of all that ranks wait"
         ),
         f"{HTA}, whose straggler rule knows few collectives by name; the limit is {OWN}",
-        {"share": 0.01},
+        {"share": 0.015, "most_share": 0.5},
     ),
     helps=(
         "Look at what this rank does before it comes: more or slower work (uneven batches, experts or "
         "tables), input, another host or a slower device. The ranks that wait are not the slow ones."
     ),
-    always=True,
+    explains=("communication", "device-hotspot", "aiu-barriers", *effects_of("sync-in-loop")),
 )
 def rank_imbalance(facts: SourceFacts, limits: Limits) -> Outcome:
     """The source's rank is the one that the others wait for most."""
@@ -45,14 +46,18 @@ def rank_imbalance(facts: SourceFacts, limits: Limits) -> Outcome:
         return None
     rows = np.flatnonzero(skew.late & (skew.last == column))
     claim = merge(skew.first_start[rows], skew.last_start[rows])
-    if share(claim.length, facts.span_ns) < limits["share"]:
+    # Where it is chance that makes ranks wait for one another, each waits as long as it keeps others waiting.
+    least = limits["share"] * facts.span_ns
+    excess = claim.length - skew.waiting(column).length
+    is_most = int(caused[column]) >= limits["most_share"] * sum_of(caused)
+    if claim.length < least or not (is_most or excess >= least):
         return None
     rows = rows[np.argsort(-skew.waited[rows], kind="stable")]
     entries = skew.last_entry[rows[:EVIDENCE]]
     evidence = tuple(
         facts.slice(
             f"{skew.families[int(skew.family[row])][1]}, for which the others wait "
-            f"{format_ns(int(skew.waited[row]))}",
+            f"{about_ns(int(skew.waited[row]))}",
             int(skew.positions[entry]),
             int(skew.starts[entry]),
             int(skew.ends[entry]),
@@ -76,13 +81,13 @@ def next_rank_text(skew: Skew, column: int, title: Callable[[int], str]) -> str:
         return ""
     return (
         f"; for {title(second)}, last to {int(skew.came_last[second]):,} of them, the others wait "
-        f"{format_ns(int(caused[second]))}"
+        f"{about_ns(int(caused[second]))}"
     )
 
 
 def imbalance_text(rank: str, late: int, collectives: int, others: int, waited_ns: int) -> str:
     """Return the sentence about the rank that comes last to collectives, and how long others wait for it."""
-    who = f"the other rank waits {format_ns(waited_ns)} for it"
+    who = f"the other rank waits {about_ns(waited_ns)} for it"
     if others > 1:
-        who = f"the other {others:,} ranks wait {format_ns(waited_ns)} for it, added up"
+        who = f"the other {others:,} ranks wait {about_ns(waited_ns)} for it, added up"
     return f"{rank} comes last to {late:,} of {count_of(collectives, 'collective')}: {who}"

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict, Unpack
 
 from ..rule_threshold import Limits, RuleThreshold
-from .finding import Outcome
+from .finding import Kind, Observation, Outcome
 
 if TYPE_CHECKING:
     from .facts import SourceFacts
 
 Judge: TypeAlias = "Callable[[SourceFacts, Limits], Outcome]"
 Need: TypeAlias = Literal["device", "host"]
+Counts: TypeAlias = Literal["looked at", "held up", "anywhere"]
+"""Which of its time counts: all that is looked at; where there are devices, only that in which the host holds
+them up; also what lies outside the time that is looked at."""
 
 GUIDE = "Hugging Face, Profiling in PyTorch"
 PYTORCH = "PyTorch, Profiling to understand torch.compile performance"
@@ -21,6 +24,19 @@ HTA = "Holistic Trace Analysis"
 TENSORBOARD = "torch-tb-profiler's recommendations"
 AIU = "kineto-spyre, AIU runtime events"
 """Where rules come from."""
+
+STALLS = (
+    *("recompiled", "compile-time", "profiler", "first-use", "aiu-graph", "first-kernel", "dataloader"),
+    *("sync-in-loop", "transfer-bound", "aiu-convert", "step-gap", "cold-start", "short-kernels"),
+    *("aiu-launch", "overhead-bound", "launch-gaps", "graph-breaks", "host-hotspot"),
+    *("many-calls", "late-first-op", "compiled-overhead", "aiu-waits", "sync", "device-idle"),
+)
+"""Rules about devices that wait for the host, from what is the reason to what only says that they do."""
+
+
+def effects_of(rule: str) -> tuple[str, ...]:
+    """Return the rules about waiting for the host that one of them explains where both speak of one time."""
+    return STALLS[STALLS.index(rule) + 1 :]
 
 
 @dataclass(frozen=True)
@@ -32,9 +48,12 @@ class Rule:
     threshold: RuleThreshold
     helps: str
     judge: Judge
-    note: bool = False  # a fact for reading on, no loss
+    kind: Kind = "loss"
     always: bool = False  # however little time it claims
     needs: tuple[Need, ...] = ()  # whose slices it cannot judge without
+    explains: tuple[str, ...] = ()  # rules whose findings are its effects
+    counts: Counts = "looked at"
+    first: bool = False  # about what the trace lacks: stands before all others
 
     def __call__(self, facts: SourceFacts) -> Outcome:
         """Return what the rule says of one source, or what the source lacks."""
@@ -42,18 +61,31 @@ class Rule:
             lacking = facts.lacking(need)
             if lacking is not None:
                 return lacking
-        return self.judge(facts, self.threshold.limits)
+        outcome = self.judge(facts, self.threshold.limits)
+        if not isinstance(outcome, Observation):
+            return outcome
+        claim = outcome.claim if self.counts == "anywhere" else outcome.claim.clipped(*facts.span)
+        if not self.first and facts.has_devices:
+            claim = claim.without(facts.untrusted)
+        if self.counts == "held up" and facts.has_devices:
+            claim = claim.intersection(facts.held_up)
+        ns = None if outcome.ns is None else min(outcome.ns, claim.length)
+        return replace(outcome, claim=claim, ns=ns)
+
+
+class Traits(TypedDict, total=False):
+    """What a rule has beyond its texts, as in `Rule`."""
+
+    kind: Kind
+    always: bool
+    needs: tuple[Need, ...]
+    explains: tuple[str, ...]
+    counts: Counts
+    first: bool
 
 
 def rule(
-    id: str,
-    title: str,
-    threshold: RuleThreshold,
-    *,
-    helps: str,
-    note: bool = False,
-    always: bool = False,
-    needs: tuple[Need, ...] = (),
+    id: str, title: str, threshold: RuleThreshold, *, helps: str, **traits: Unpack[Traits]
 ) -> Callable[[Judge], Rule]:
     """Make a rule of the function that judges a source by the limits of the threshold."""
-    return lambda judge: Rule(id, title, threshold, helps, judge, note, always, needs)
+    return lambda judge: Rule(id, title, threshold, helps, judge, **traits)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from graphlib import TopologicalSorter
 from importlib import import_module
 from typing import Final
 
@@ -17,6 +18,7 @@ FILES: Final = (
     "host",
     "steps",
     "compiled",
+    "first_use",
     "clocks",
     "aiu",
 )
@@ -29,11 +31,25 @@ RULES: Final[Mapping[str, Rule]] = {
 }
 
 
+REST: Final = "device-idle"
+"""The rule that is about what time the others leave."""
+CAUSES_FIRST: Final = tuple(
+    RULES[rule]
+    for rule in TopologicalSorter(
+        {
+            rule: [cause.id for cause in RULES.values() if rule in cause.explains or rule == REST != cause.id]
+            for rule in RULES
+        }
+    ).static_order()
+)
+"""All rules, each after those that explain it. Raises CycleError where two explain each other."""
+
+
 def rules_table() -> str:
     """Return all rules as Markdown, for the docs."""
     lines = ["| rule | speaks when | from | what usually helps |", "|---|---|---|---|"]
     for rule in RULES.values():
-        kind = " (a note)" if rule.note else ""
+        kind = "" if rule.kind == "loss" else f" (a {rule.kind})"
         lines.append(
             f"| `{rule.id}`{kind}: {rule.title} | {rule.threshold} | {rule.threshold.origin} | {rule.helps} |"
         )

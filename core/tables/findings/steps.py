@@ -7,7 +7,7 @@ import numpy as np
 from ...base.arrays import I64
 from ...base.intervals import merge
 from ...base.safe_text import safe
-from ...base.units import count_of, format_ns, format_share
+from ...base.units import about_ns, count_of, format_share
 from ..op_events import ANNOTATION, OP, RUNTIME
 from ..rule_threshold import OWN, Limits, RuleThreshold
 from ..step_choice import Steps
@@ -15,7 +15,7 @@ from .baseline import Baseline
 from .facts import SourceFacts, share
 from .finding import NotJudged, Observation, Outcome
 from .host import LOADER
-from .rule import GUIDE, rule
+from .rule import GUIDE, effects_of, rule
 
 NO_STEPS = NotJudged("the trace has no steps")
 FEW_STEPS = NotJudged("the trace has less than three steps of a kind")
@@ -37,6 +37,8 @@ NAMELESS = "an annotation whose name was not recorded"
         "Warm up before measuring (compilation, allocators, autotuning, the profiler's buffers), and skip "
         "the first step in averages."
     ),
+    explains=effects_of("cold-start"),
+    counts="held up",
 )
 def cold_start(facts: SourceFacts, limits: Limits) -> Outcome:
     """The first step takes far longer than the rest."""
@@ -51,7 +53,7 @@ def cold_start(facts: SourceFacts, limits: Limits) -> Outcome:
     if not steady or first < limits["times"] * steady:
         return None
     start, end = int(steps.starts[0]), int(steps.ends[0])
-    text = f"The first step takes {format_ns(first)}, those after it {format_ns(steady)} (median)"
+    text = f"The first step takes {about_ns(first)}, those after it {about_ns(steady)} (median)"
     claim = merge(np.array([start + steady], np.int64), np.array([end], np.int64))
     position = int(steps.positions[0])
     return Observation(
@@ -71,6 +73,7 @@ def cold_start(facts: SourceFacts, limits: Limits) -> Outcome:
         {"gap_ns": 100_000, "share": 0.1},
     ),
     helps="See what the Python code does there (with_stack=True shows it): input, setup, compilation.",
+    counts="held up",
 )
 def late_first_op(facts: SourceFacts, limits: Limits) -> Outcome:
     """Nothing known runs at the start of an annotation."""
@@ -106,7 +109,7 @@ def late_first_op(facts: SourceFacts, limits: Limits) -> Outcome:
     spans = np.unique(np.stack([host.lanes[rows], host.starts[rows], host.ends[rows]]), axis=1)
     text = (
         f"In {count_of(spans.shape[1], 'annotation')} the first operator comes late; in {name} "
-        f"after {format_ns(gap)}, {format_share(share(gap, whole))} of it"
+        f"after {about_ns(gap)}, {format_share(share(gap, whole))} of it"
     )
     return Observation(text, (facts.on_host(name, row),), claim)
 
@@ -146,8 +149,8 @@ def compiled_slower(facts: SourceFacts, limits: Limits) -> Outcome:
     if compiled <= eager:
         return None
     text = (
-        f"The {slow:,} steps with compiled regions take {format_ns(compiled)}, the "
-        f"{len(steps) - slow:,} without {format_ns(eager)} (medians)"
+        f"The {slow:,} steps with compiled regions take {about_ns(compiled)}, the "
+        f"{len(steps) - slow:,} without {about_ns(eager)} (medians)"
     )
     return _slower_steps(text, facts, steps, np.flatnonzero(compiles), compiled - eager)
 
@@ -178,7 +181,7 @@ def _slower_than_baseline(facts: SourceFacts, baseline: Baseline) -> Outcome:
         return None
     sides = ("this trace", baseline.title) if compiled else (baseline.title, "this trace")
     text = (
-        f"Compiled steps take {format_ns(slow)} ({safe(sides[0])}), eager ones {format_ns(quick)} "
+        f"Compiled steps take {about_ns(slow)} ({safe(sides[0])}), eager ones {about_ns(quick)} "
         f"({safe(sides[1])}; medians): {slow / quick:.2f} times as long"
     )
     return _slower_steps(text, facts, steps, np.arange(len(steps)), slow - quick)

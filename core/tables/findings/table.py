@@ -30,6 +30,8 @@ FINDINGS = TableSchema(
         Column("from", "from", "text"),
         Column("helps", "usually helps", "text"),
         Column("title", "title", "text", detail=True),
+        Column("caused_by", "caused by", "text", detail=True),
+        Column("caused_ns", "by its cause", "ns", detail=True),
         Column("place", "place", "text", detail=True),
         Column("places", "places", "count", detail=True),
         Column("note", "note", "number", detail=True),

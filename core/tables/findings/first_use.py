@@ -1,0 +1,118 @@
+"""The rule about what costs only the first time: loading kernels and libraries, contexts, connections."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from ...base.arrays import I64, AnyArray
+from ...base.units import about_ns, count_of
+from ..frame import Frame
+from ..groups import Groups
+from ..op_events import OP, RUNTIME
+from ..rule_threshold import OWN, Limits, RuleThreshold
+from .facts import SourceFacts
+from .finding import Observation, Outcome
+from .host_columns import ANY_COPY
+from .rule import effects_of, rule
+
+LOADS = re.compile(
+    r"Module(Load|Create|GetLoadingMode)|Library(Load|GetKernel|GetModule)|(Ctx|Context)Create|PrimaryCtxRetain"
+    r"|ProgramBuild|(cublas|cudnn|hipblas|rocblas|miopen)\w*Create|RegisterFatBinary|EnsureLoaded",
+    re.IGNORECASE,
+)
+"""Calls that load code or make a context or a library's handle, in the words of any vendor."""
+OPERATORS = re.compile(r"^aten::")
+LEAST_NS = 10_000
+"""A call is not long below so many times this (ns), however short the others are."""
+FEW_RUNS = 3
+"""Of fewer runs of a collective the first is not told from the others."""
+
+
+@rule(
+    "first-use",
+    "First use of kernels and libraries",
+    RuleThreshold(
+        (
+            "at most {few_share} of the calls of a name, each the first of its name or of a kernel, or a "
+            "call that loads code, take {times} times as long as the median and {share} of the time of all; "
+            "or the first run of a collective does; nothing is computed then for {claim_share} of the time "
+            "looked at"
+        ),
+        f"NVIDIA, lazy loading (CUDA_MODULE_LOADING); the limits are {OWN}",
+        {"few_share": 0.25, "times": 8, "share": 0.5, "claim_share": 0.02},
+    ),
+    helps=(
+        "Nothing in the program: warm up before measuring, with every shape that is used; "
+        "CUDA_MODULE_LOADING=EAGER loads kernels when the program starts; keep caches of compiled kernels "
+        "between runs."
+    ),
+    needs=("device", "host"),
+    explains=(*effects_of("first-use"), "communication"),
+)
+def first_use(facts: SourceFacts, limits: Limits) -> Outcome:
+    """Few calls, each the first of its kind, take most of the time."""
+    host = facts.host
+    calls = np.flatnonzero((host.kinds == RUNTIME) & facts.active)
+    copies = np.union1d(facts.transfers, host.matching(ANY_COPY, RUNTIME))
+    calls = np.setdiff1d(calls, np.union1d(facts.waits, copies))
+    chosen = _first_calls(facts, calls, limits)
+    chosen = np.union1d(chosen, np.intersect1d(calls, host.matching(LOADS, RUNTIME)))
+    claim = host.union(chosen).intersection(facts.held_up)
+    runs = _first_collectives(facts, limits)
+    claim = claim.union(runs.union().without(facts.types["compute"]))
+    if not claim.length or not len(chosen):
+        return None
+    longest = int(chosen[np.argmax(host.self_ns[chosen])])
+    alike = np.isin(host.name[calls], host.name[chosen])
+    usual = float(np.median(host.self_ns[calls[alike]])) if alike.any() else 0
+    text = (
+        f"{count_of(len(chosen), 'call')} that load kernels or libraries at their first use take "
+        f"{about_ns(host.union(chosen).length)}, longest {host.label(int(host.name[longest]))} with "
+        f"{about_ns(int(host.self_ns[longest]))} (median of such calls {about_ns(usual)})"
+    )
+    if len(runs):
+        text += f"; the first run of a collective takes {about_ns(int(runs.dur.max()))}"
+    return Observation(text, (facts.longest_on_host("the longest", chosen),), claim)
+
+
+def _first_calls(facts: SourceFacts, calls: I64, limits: Limits) -> I64:
+    """Return the few rows of calls and operators that are the first of their kind and take most time."""
+    host = facts.host
+    rows = np.union1d(calls, host.matching(OPERATORS, OP))
+    own = host.self_ns[rows]
+    names = Groups(host.name[rows], len(host.texts))
+    median = names.quantiles(own, 0.5)[0]
+    chosen = own >= limits["times"] * np.maximum(median[names.codes], LEAST_NS)
+    chosen &= _is_first(facts, rows)
+    few = names.counts_where(chosen) <= np.maximum(limits["few_share"] * names.counts, 1)
+    most = names.sums(np.where(chosen, own, 0)) >= limits["share"] * names.sums(own)
+    first: I64 = rows[chosen & (few & most & (names.counts > 1))[names.codes]]
+    return first
+
+
+def _first_collectives(facts: SourceFacts, limits: Limits) -> Frame:
+    """Return the runs of collectives that are the first of their name and take far longer than the others:
+    the library connects the ranks.
+    """
+    work = facts.work[facts.work.is_type("communication")]
+    work = work[np.argsort(work.start, kind="stable")]
+    names = work.group("name_number", "device_row")
+    is_first = np.zeros(len(work), np.bool_)
+    is_first[names.first()] = True
+    median = names.quantiles(work.dur, 0.5)[0][names.codes]
+    is_long = work.dur >= limits["times"] * np.maximum(median, 10 * LEAST_NS)
+    return work[is_first & is_long & (names.counts[names.codes] >= FEW_RUNS)]
+
+
+def _is_first(facts: SourceFacts, rows: I64) -> AnyArray:
+    """Return which slices are the first of their name, or launch a kernel of a name for the first time."""
+    host = facts.host
+    order = rows[np.argsort(host.starts[rows], kind="stable")]
+    _, at = np.unique(host.name[order], return_index=True)
+    work = facts.work[facts.work.launch >= 0]
+    work = work[np.argsort(work.call_start, kind="stable")]
+    _, first = np.unique(work.name_number, return_index=True)
+    launches = np.isin(host.positions[rows], work.launch[first])
+    return launches | np.isin(rows, order[at])
