@@ -68,6 +68,17 @@ class AnalysisMethods:
     def launches(self, *, limit: int | None = None, **part: Unpack[Part]) -> Table:
         """Say how long each launch call took, how long its work then waited, and how long the queues were."""
 
+    def critical_path(
+        self,
+        *,
+        by: Literal["", "name", "kind", "rank", "op"] = "",
+        without: Sequence[str] = (),
+        scale: Sequence[str] = (),
+        start_rank: int | None = None,
+        **part: Unpack[Part],
+    ) -> Table:
+        """Say what the length of a step hangs on: from its end back along what released each point."""
+
     def sections(
         self,
         *,

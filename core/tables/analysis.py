@@ -66,7 +66,7 @@ class Tab:
 class Analysis:
     """One row: `function` takes a Scope and the options and returns Tables.
 
-    The name is a command, a key of the JSON and a Python method: ValueError where Python cannot have it.
+    The name is a Python method, with dashes a command: ValueError where Python cannot have it.
     """
 
     name: str
@@ -91,6 +91,11 @@ class Analysis:
         """Refuse a name that Python cannot have."""
         if not self.name.isidentifier():
             raise ValueError(f"{self.name!r} is no Python name: join the words of an analysis by _")
+
+    @property
+    def command(self) -> str:
+        """The name of its command."""
+        return self.name.replace("_", "-")
 
     def run(self, scope: Scope, **options: Any) -> Tables:
         """Return the tables of a scope. Raises Cancelled, and UsageError for options without a meaning."""

@@ -205,7 +205,7 @@ def device_states(scope: Scope) -> tuple[DeviceState, ...]:
     """
     window = looked_at(scope)
     work = work_of(replace(scope, range=window, work=None))
-    peers = _peers(replace(scope, range=None, work=None)) if work.is_type("communication").any() else None
+    peers = peers_of(replace(scope, range=None, work=None)) if work.is_type("communication").any() else None
     working = {one.first_device.device: one for one in work.by("device_row")}
     states = []
     for device in devices(scope.trace):
@@ -250,7 +250,7 @@ class Peers:
         return positions, skew.starts[own], skew.starts[own] + skew.waits[own], skew.ends[own], is_whole
 
 
-def _peers(scope: Scope) -> Peers | None:
+def peers_of(scope: Scope) -> Peers | None:
     """Return what ranks know of one another; None where there are no two on clocks that their collectives
     set.
     """

@@ -359,6 +359,49 @@ ANALYSES = (
         metric_group="launches",
     ),
     Analysis(
+        "critical_path",
+        "critical_path:analyse_critical_path",
+        "Critical path",
+        "Say what the length of a step hangs on: from its end back along what released each point."
+        "\n\nThe segments have neither holes nor overlap: together they are as long as the window, of a step "
+        "to the end of the last work that it launched. --without and --scale say how long it would be if "
+        "slices of a name took no time, or another one.",
+        (
+            Option("by", "Sum the path up.", choices=("name", "kind", "rank", "op")),
+            Option(
+                "without", "How long it would be if slices of this name took no time.", (), metavar="NAME"
+            ),
+            Option(
+                "scale",
+                "How long it would be if they took so many times as long.",
+                (),
+                metavar="NAME=0.5",
+                check="path_changes:scale_of",
+            ),
+            Option(
+                "start_rank",
+                "Begin at the end of this rank, not at that of the last.",
+                None,
+                metavar="N",
+                least=0,
+            ),
+        ),
+        tab="time",
+        panels=(
+            TablePanel(
+                "critical-path",
+                "Path",
+                "Show what the length of the step or range hangs on, by kind",
+                "path",
+                NO_CALLS,
+                "duration_ns",
+                (("by", "kind"),),
+            ),
+        ),
+        others=12,
+        limits="rows",
+    ),
+    Analysis(
         "sections",
         "sections:analyse_sections",
         "Sections",
@@ -624,5 +667,5 @@ def analyses_table() -> str:
         panels = ", ".join(panel.title for panel in row.panels)
         viewer = f"`{keys[row.tab]}`: {panels}" if row.tab else ""
         metrics = f"`{row.metric_group}.…`" if row.metrics else ""
-        lines.append(f"| `{row.name}` | {says} | {viewer} | {metrics} |")
+        lines.append(f"| `{row.command}` | {says} | {viewer} | {metrics} |")
     return "\n".join(lines) + "\n"

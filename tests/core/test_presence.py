@@ -51,7 +51,7 @@ def test_what_real_traces_lack(path: str, lacks: set[str], corpus_cache: Path) -
 def test_every_panel_with_an_empty_text_of_its_own_says_what_it_needs() -> None:
     """A panel that needs nothing is one that any slice, op or file fills."""
     free = {name for name, (_, panel) in PANELS.items() if not panel.needs}
-    of_slices = {"table", "lanes-busy", "categories", "tree", "tree-callers", "tree-threads"}
+    of_slices = {"table", "lanes-busy", "categories", "tree", "tree-callers", "tree-threads", "critical-path"}
     assert free == of_slices | {"ops", "ops-shape", "ops-module", "ranks"}
 
 

@@ -39,7 +39,7 @@ class Request(TraceOptions):
 
 
 def named_command(name: str) -> click.Command:
-    return analysis_command(BY_NAME[name])
+    return analysis_command(BY_NAME[name.replace("-", "_")])
 
 
 def analysis_command(row: Analysis) -> click.Command:
@@ -72,7 +72,7 @@ def analysis_command(row: Analysis) -> click.Command:
     wrapped = with_options(command, Request, "request", (forms, limit, SORT))
     for option in reversed(row.options):
         wrapped = _option(option)(wrapped)
-    return click.command(row.name, help=row.help)(wrapped)
+    return click.command(row.command, help=row.help)(wrapped)
 
 
 def _option(option: Option) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -87,7 +87,7 @@ def _option(option: Option) -> Callable[[Callable[..., None]], Callable[..., Non
         return click.option(name, option.name, multiple=True, **details)
     if option.choices:
         details["type"] = click.Choice(option.choices)
-    elif isinstance(option.default, int):
+    elif isinstance(option.default, int) or (option.least is not None and option.default is None):
         details["type"] = WholeNumber(int(option.least or 0))
     elif isinstance(option.default, float):
         unit = TIME_UNITS.get(option.metavar)
@@ -128,7 +128,7 @@ def _print(row: Analysis, tables: Tables, request: Request) -> None:
     panels = [panel for panel in row.panels if panel.table == first.name] or row.panels
     empty = panels[0].empty if panels else "nothing in it"
     printout = Printout(
-        row.name,
+        row.command,
         tables,
         order,
         limit,

@@ -88,12 +88,12 @@ def command_names() -> tuple[str, ...]:
     """Return the names of all commands in the order of help."""
     from tracelane.core.tables.registry import BY_NAME
 
-    return (*READING, *BY_NAME, *MAKING)
+    return (*READING, *(row.command for row in BY_NAME.values()), *MAKING)
 
 
 def is_command(word: str) -> bool:
     """Tell whether a word is a command; the analyses are only looked up for what is no path."""
-    return word in READING + MAKING or (word.isidentifier() and word in command_names())
+    return word in READING + MAKING or (word.replace("-", "_").isidentifier() and word in command_names())
 
 
 def _version(ctx: click.Context, _: click.Parameter, is_given: bool) -> None:

@@ -1,0 +1,255 @@
+"""The analysis `critical_path`: what the length of a window hangs on, and how long it would be otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+
+import numpy as np
+
+from ..base.arrays import I64, AnyArray
+from ..base.kineto import OPS
+from .groups import Groups, Labels, category_mask, dense
+from .metrics import ratio
+from .path_changes import TimeChange, new_length, scale_of
+from .path_graph import VIA, PathGraph, graph_of
+from .path_walk import KINDS, PathEnd, Segments, path_end, walked
+from .schema import Column, TableSchema
+from .scope import Scope
+from .slice_table import SOURCE_BITS
+from .slices import nearest_around
+from .table import Table, Tables, Values
+
+NO_NAME, NO_OP, NO_RANK = "(nothing runs)", "(no op)", "(no rank)"
+SEGMENTS = TableSchema(
+    "segments",
+    "Critical path",
+    (
+        Column("start_ns", "at", "ns", moment=True),
+        Column("duration_ns", "time", "ns"),
+        Column("kind", "kind", "text"),
+        Column("name", "name", "text", is_name=True),
+        Column("lane", "lane", "text"),
+        Column("rank", "rank", "id"),
+        Column("slice_id", "slice", "id", detail=True),
+        Column("via", "released by", "text"),
+        Column("inferred", "inferred"),
+    ),
+    keys=("start_ns",),
+    chief=("start_ns", "duration_ns", "kind", "name"),
+)
+PATH_SUMMARY = TableSchema(
+    "path_summary",
+    "Length of the critical path",
+    (
+        Column("elapsed_ns", "elapsed", "ns"),
+        Column("nodes", "points", "count"),
+        Column("edges", "segments", "count"),
+        Column("length_ns", "length", "ns"),
+        *(Column(f"{kind}_share", kind.replace("_", " "), "share") for kind in KINDS),
+    ),
+    keys=("elapsed_ns",),
+)
+PATH = TableSchema(
+    "path",
+    "Critical path by {}",
+    (
+        Column("name", "name", "text", is_name=True),
+        Column("count", "segments", "count"),
+        Column("duration_ns", "time", "ns"),
+        Column("share", "of the path", "share"),
+    ),
+    read_by="duration_ns",
+)
+WHAT_IF = TableSchema(
+    "what_if",
+    "With other times",
+    (
+        Column("name", "slices of the name", "text", is_name=True),
+        Column("factor", "times", "number"),
+        Column("elapsed_ns", "elapsed", "ns"),
+        Column("new_ns", "would be", "ns"),
+        Column("saved_ns", "shorter by", "ns"),
+    ),
+)
+
+
+def analyse_critical_path(
+    scope: Scope,
+    by: str = "",
+    without: Sequence[str] = (),
+    scale: Sequence[str] = (),
+    start_rank: int | None = None,
+) -> Tables:
+    """Return the critical path of the window that a scope looks at, its summary, and the lengths that it
+    would have with other times of slices. UsageError for an unknown name or rank. Raises Cancelled.
+    """
+    path = cache(lambda: critical_path(scope, start_rank))
+    tables: dict[str, Callable[[], Table]] = {
+        "segments": lambda: path().table(),
+        "path_summary": lambda: path().summary(),
+    }
+    if by:
+        tables = {"path": lambda: path().by(by), **tables}
+    if changes := [*((name, 0.0) for name in without), *map(scale_of, scale)]:
+        tables = {**tables, "what_if": lambda: path().with_changes(changes)}
+    return Tables(scope.text, scope.origin, tables)
+
+
+def critical_path(scope: Scope, rank: int | None = None) -> CriticalPath:
+    """Return the critical path of the window that a scope looks at; over several ranks from the one that
+    ends last, or the one given. UsageError for an unknown rank. Raises Cancelled.
+    """
+    graph = graph_of(scope)
+    end = path_end(graph, rank)
+    return CriticalPath(graph, end, walked(graph, end))
+
+
+class CriticalPath:
+    """A path with its graph; tables of it."""
+
+    def __init__(self, graph: PathGraph, end: PathEnd, segments: Segments) -> None:
+        """Take what was walked."""
+        self.graph, self.end, self.segments = graph, end, segments
+
+    @property
+    def elapsed_ns(self) -> int:
+        """From the window's start to where the path ends."""
+        return self.end.time - self.graph.window[0]
+
+    @property
+    def ns_by_kind(self) -> list[int]:
+        """The time of each kind of segment."""
+        times: list[int] = (
+            Groups(self.segments.kinds.astype(np.int64), len(KINDS)).sums(self.segments.durations).tolist()
+        )
+        return times
+
+    def _by_source(self, value: Callable[[int, I64], Sequence[str]], missing: str) -> list[str]:
+        """Return a text of each segment: `value` takes a source and positions."""
+        texts = np.full(len(self.segments), missing, object)
+        known = self.segments.positions >= 0
+        for source in np.unique(self.segments.sources[known]).tolist():
+            own = np.flatnonzero(known & (self.segments.sources == source))
+            texts[own] = value(source, self.segments.positions[own])
+        return [str(text) for text in texts]
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the slices of the segments."""
+
+        def of(source: int, positions: I64) -> Sequence[str]:
+            index = self.graph.scope.trace.indexes[source]
+            rows, numbers = dense(index.column("slices.name")[positions])
+            return list(np.array(index.strings(numbers), object)[rows])
+
+        return self._by_source(of, NO_NAME)
+
+    @property
+    def ops(self) -> list[str]:
+        """The innermost operators around what the host does, and around the launches of device work."""
+        rows = self.segments.rows
+        launched = self.graph.work.op.tolist() if len(self.graph.work) else []
+
+        def of(source: int, positions: I64) -> Sequence[str]:
+            index = self.graph.scope.trace.indexes[source]
+            members = np.flatnonzero(category_mask(index, OPS)[index.column("slices.category")])
+            around = nearest_around(index, positions, members, itself=True)
+            names = index.column("slices.name")
+            return [index.string(int(names[at])) if at < len(names) else NO_OP for at in around.tolist()]
+
+        texts = self._by_source(of, NO_OP)
+        return [text if row < 0 else launched[row] for text, row in zip(texts, rows.tolist())]
+
+    @property
+    def ranks(self) -> AnyArray:
+        """The rank of each segment, NaN where a file names none."""
+        ranks = [self.graph.scope.trace.rank(at) for at in range(len(self.graph.scope.trace.indexes))]
+        numbers = np.array([np.nan if rank is None else rank for rank in ranks], np.float64)
+        return numbers[self.segments.sources]
+
+    def table(self) -> Table:
+        """Return a row per segment, by time."""
+        one, trace = self.segments, self.graph.scope.trace
+        titles = {lane: trace.lanes[lane].title for lane in np.unique(one.lanes).tolist()}
+        ids = np.full(len(one), np.nan)
+        for source in np.unique(one.sources).tolist():
+            own = np.flatnonzero((one.sources == source) & (one.positions >= 0))
+            ordinals = trace.indexes[source].column("slices.ordinal")[one.positions[own]]
+            ids[own] = ordinals.astype(np.int64) + (source << SOURCE_BITS)
+        data: dict[str, Values] = {
+            "start_ns": one.starts - self.graph.scope.origin,
+            "duration_ns": one.durations,
+            "kind": [KINDS[kind] for kind in one.kinds.tolist()],
+            "name": self.names,
+            "lane": [titles[lane] for lane in one.lanes.tolist()],
+            "rank": self.ranks,
+            "slice_id": ids,
+            "via": [VIA[via] for via in one.via.tolist()],
+            "inferred": one.inferred,
+        }
+        totals = {"elapsed_ns": self.elapsed_ns, "length_ns": int(one.durations.sum())}
+        return self._table(SEGMENTS, data, one.positions, one.sources, totals)
+
+    def summary(self) -> Table:
+        """Return the length, the number of points and segments, and the share of each kind."""
+        times = self.ns_by_kind
+        row = {
+            "elapsed_ns": self.elapsed_ns,
+            "nodes": len(self.segments) + (len(self.segments) > 0),
+            "edges": len(self.segments),
+            "length_ns": sum(times),
+            **{f"{kind}_share": ratio(ns, sum(times)) for kind, ns in zip(KINDS, times)},
+        }
+        return Table.from_rows(PATH_SUMMARY, self.graph.scope.text, [row])
+
+    def by(self, key: str) -> Table:
+        """Return the time of the path by name, kind, rank or op; the jump leads to the longest segment."""
+        texts = {
+            "name": lambda: self.names,
+            "kind": lambda: [KINDS[kind] for kind in self.segments.kinds.tolist()],
+            "rank": lambda: [NO_RANK if rank != rank else str(int(rank)) for rank in self.ranks.tolist()],
+            "op": lambda: self.ops,
+        }[key]()
+        labels = Labels()
+        groups = Groups(labels.codes(texts), len(labels))
+        times = groups.sums(self.segments.durations)
+        longest = groups.longest(self.segments.durations)
+        data: dict[str, Values] = {
+            "name": list(labels),
+            "count": groups.counts,
+            "duration_ns": times,
+            "share": times / max(int(times.sum()), 1),
+        }
+        schema = TableSchema(**{**vars(PATH), "title": PATH.title.format(key)})
+        where = self.segments.positions[longest], self.segments.sources[longest]
+        return self._table(schema, data, *where, {"length_ns": int(times.sum())}).sort("duration_ns")
+
+    def with_changes(self, changes: Sequence[tuple[str, float]]) -> Table:
+        """Return how long the window would be with other times of slices of a name, each change alone."""
+        rows = []
+        for name, factor in changes:
+            new = new_length(self.graph, TimeChange.of(self.graph, name, factor), self.end)
+            saved = self.elapsed_ns - new
+            rows.append(
+                {
+                    "name": name,
+                    "factor": factor,
+                    "elapsed_ns": self.elapsed_ns,
+                    "new_ns": new,
+                    "saved_ns": saved,
+                }
+            )
+        return Table.from_rows(WHAT_IF, self.graph.scope.text, rows)
+
+    def _table(
+        self,
+        schema: TableSchema,
+        data: dict[str, Values],
+        positions: I64,
+        sources: I64,
+        totals: dict[str, int],
+    ) -> Table:
+        return Table.from_arrays(
+            schema, self.graph.scope.text, data, totals=totals, positions=positions, sources=sources
+        )

@@ -1,0 +1,364 @@
+"""The critical path: from a window's end back along what released each point; its length with other times."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.corpus import CORPUS, needs_corpus
+from tests.events import complete, flow, index_of
+from tests.rank_files import REDUCE
+from tracelane.core.base.errors import Cancelled, TracelaneError, UsageError
+from tracelane.core.tables.critical_path import analyse_critical_path, critical_path
+from tracelane.core.tables.path_changes import TimeChange, new_length, scale_of
+from tracelane.core.tables.scope import Scope
+from tracelane.core.tables.selection import Selection
+from tracelane.core.trace import Trace, open_trace, trace_of
+from tracelane.tui.cli.main import EXIT_USAGE, main
+
+TRACES = sorted(path.relative_to(CORPUS).as_posix() for path in CORPUS.glob("*/*.json*"))
+LAUNCH = {"cat": "cuda_runtime", "name": "cudaLaunchKernel"}
+Events = list[dict[str, Any]]
+
+
+def launched(at: float, start: float, dur: float, number: int, name: str = "gemm", **more: Any) -> Events:
+    """Return a launch call of 2 µs and its kernel."""
+    kernel = {"cat": "kernel", "pid": 0, "tid": 7, **more}
+    stream = {"correlation": number, "stream": kernel["tid"], "device": 0}
+    return [
+        complete(at, 2, **LAUNCH, args={"correlation": number}),
+        complete(start, dur, name, args={**stream, **more.pop("args", {})}, **kernel),
+    ]
+
+
+def sync(at: float, dur: float, name: str = "cudaDeviceSynchronize", **more: Any) -> dict[str, Any]:
+    """Return a call that waits."""
+    return complete(at, dur, name, **{"cat": "cuda_runtime", **more})
+
+
+def trace_of_events(events: Events, folder: Path) -> Trace:
+    return trace_of("t.json", index_of(events, folder))
+
+
+def written(events: Events, folder: Path) -> Trace:
+    """Return a trace whose file is there, so that arguments can be read from it."""
+    folder.mkdir(exist_ok=True)
+    (folder / "t.json").write_text(json.dumps({"traceEvents": events}))
+    return open_trace(folder / "t.json", index_dir=folder / "index")
+
+
+def path_of(trace: Trace, **options: Any) -> list[tuple[Any, ...]]:
+    """Return (kind, name, ns, via, inferred) of each segment, by time."""
+    table = analyse_critical_path(Scope(trace, clocks=trace.clocks), **options)["segments"]
+    keys = ("kind", "name", "duration_ns", "via", "inferred")
+    return [tuple(row[key] for key in keys) for row in table.rows()]
+
+
+def length(trace: Trace, name: str, factor: float = 0.0) -> tuple[int, int]:
+    """Return the length in µs and that with other times of a name."""
+    path = critical_path(Scope(trace, clocks=trace.clocks))
+    return path.elapsed_ns // 1000, new_length(
+        path.graph, TimeChange.of(path.graph, name, factor), path.end
+    ) // 1000
+
+
+# -- totals -----------------------------------------------------------------------------------------------
+
+
+@needs_corpus
+@pytest.mark.parametrize(
+    ("path", "step", "ns"),
+    [
+        ("gpu/hta_a100_resnet_ddp_nccl.json.gz", 5, 219_726_905),
+        ("gpu/tl_h100_qwen_infer.json.gz", 6, 49_378_903),
+        ("gpu/tl_mi300_resnet_train_rank0of8.json.gz", 16, 51_225_503),
+        ("gpu/hta_cuda_event_sync.json.gz", 100, 3_154_000),
+    ],
+)
+def test_segments_add_up_to_the_step(path: str, step: int, ns: int, corpus_cache: Path) -> None:
+    """To the end of the last work that the step launched, to the ns."""
+    trace = open_trace(CORPUS / path, index_dir=corpus_cache)
+    tables = analyse_critical_path(Selection(step=step).scope(trace), by="kind")
+    (summary,) = tables["path_summary"].rows()
+    assert (
+        summary["elapsed_ns"]
+        == summary["length_ns"]
+        == int(tables["segments"].numbers("duration_ns").sum())
+        == ns
+    )
+    assert int(tables["path"].numbers("duration_ns").sum()) == ns
+    assert summary["edges"] == len(tables["segments"]) == summary["nodes"] - 1
+    assert sum(value for key, value in summary.items() if key.endswith("_share")) == pytest.approx(1)
+
+
+@needs_corpus
+@pytest.mark.parametrize("path", TRACES)
+def test_a_path_has_no_holes(path: str, corpus_cache: Path) -> None:
+    """On every real trace the segments follow one another from the window's start to its end, lie in their
+    slices, and the window is as long as it is when nothing changes.
+    """
+    try:
+        trace = open_trace(CORPUS / path, index_dir=corpus_cache)
+    except TracelaneError as error:  # files that are no traces are other tests' matter
+        pytest.skip(str(error))
+    one = critical_path(Scope(trace, clocks=trace.clocks))
+    segments, (low, _) = one.segments, one.graph.window
+    if not len(segments):
+        assert not len(one.graph.work) and not any(len(thread.positions) for thread in one.graph.threads)
+        return
+    assert (segments.starts[0], segments.ends[-1]) == (low, low + one.elapsed_ns)
+    assert (segments.starts[1:] == segments.ends[:-1]).all() and (segments.durations > 0).all()
+    is_slice = (segments.kinds == 0) | (segments.kinds >= 4) & (segments.kinds <= 6)
+    for at in np.flatnonzero(is_slice)[:2000].tolist():
+        source, position = int(segments.sources[at]), int(segments.positions[at])
+        start = int(one.graph.scope.starts(source, np.array([position]))[0])
+        end = start + int(trace.indexes[source].duration(np.array([position]))[0])
+        assert start <= segments.starts[at] < segments.ends[at] <= end
+    assert len(one.names) == len(one.ops) == len(segments)
+    for name in [name for name in dict.fromkeys(one.names) if not name.startswith("(")][:3]:
+        assert new_length(one.graph, TimeChange.of(one.graph, name, 1.0), one.end) == one.elapsed_ns
+
+
+# -- programs whose answer is known -----------------------------------------------------------------------
+
+
+def test_a_serial_program(tmp_path: Path) -> None:
+    """Each kernel is waited for: all of it is on the path, and the program is as much shorter as it is."""
+    events = [
+        *launched(0, 5, 40, 1, "first"),
+        sync(3, 44),
+        *launched(50, 55, 20, 2, "second"),
+        sync(53, 24),
+        complete(77, 3, "aten::rest"),
+    ]
+    trace = trace_of_events(events, tmp_path)
+    assert path_of(trace) == [
+        ("launch_delay", "first", 5_000, "launch", False),
+        ("kernel", "first", 40_000, "launch", False),
+        ("sync_return", "cudaDeviceSynchronize", 2_000, "sync", True),
+        ("host_idle", "(nothing runs)", 3_000, "sync", True),
+        ("launch_delay", "second", 5_000, "launch", False),
+        ("kernel", "second", 20_000, "launch", False),
+        ("sync_return", "cudaDeviceSynchronize", 2_000, "sync", True),
+        ("host", "aten::rest", 3_000, "sync", True),
+    ]
+    assert length(trace, "first") == (80, 40)
+    assert length(trace, "first", 0.5) == (80, 60)
+    assert length(trace, "second") == (80, 60)
+    assert length(trace, "aten::rest") == (80, 77)
+    assert length(trace, "cudaDeviceSynchronize") == (80, 65)  # the second kernel then follows the first
+
+
+def test_an_overlapped_program(tmp_path: Path) -> None:
+    """Two streams, both waited for: the longer one is on the path; without it the shorter one is."""
+    events = [
+        *launched(0, 5, 100, 1, "long"),
+        *launched(4, 10, 60, 2, "short", tid=8),
+        *launched(8, 71, 20, 3, "after", tid=8),
+        sync(12, 95),
+    ]
+    trace = trace_of_events(events, tmp_path)
+    assert [row[:3] for row in path_of(trace)] == [
+        ("launch_delay", "long", 5_000),
+        ("kernel", "long", 100_000),
+        ("sync_return", "cudaDeviceSynchronize", 2_000),
+    ]
+    assert length(trace, "short") == (107, 107)
+    assert length(trace, "long") == (107, 93)  # short and after, and the return
+    assert length(trace, "long", 0.9) == (107, 97)
+    assert length(trace, "long", 2.0) == (107, 207)
+
+
+def test_two_ranks(tmp_path: Path) -> None:
+    """A collective waits for the rank that comes last: the path goes on there, and its kernel counts."""
+    for rank, before in enumerate((20, 70)):
+        events = [
+            complete(0, 200, "ProfilerStep#1", "user_annotation"),
+            *launched(10, 15, before, 1, f"gemm_{rank}"),
+            *launched(14, 16 + before, 130 - before, 2, REDUCE),
+            sync(20, 130),
+            # A second one, so that clocks are known.
+            *launched(160, 165, 10, 3, REDUCE),
+            sync(163, 14),
+        ]
+        info = {"rank": rank, "world_size": 2}
+        (tmp_path / f"rank{rank}.json").write_text(
+            json.dumps({"distributedInfo": info, "traceEvents": events})
+        )
+    trace = open_trace(tmp_path, index_dir=tmp_path / "index")
+    path = [row[:3] for row in path_of(trace)]
+    assert ("kernel", "gemm_1", 70_000) in path and "gemm_0" not in [name for _, name, _ in path]
+    assert ("communication", REDUCE, 60_000) in path
+    table = analyse_critical_path(Scope(trace, clocks=trace.clocks), by="rank")["path"]
+    assert set(table["name"]) == {"0", "1"}
+    assert length(trace, "gemm_0") == (200, 200)
+    assert length(trace, "gemm_1") == (200, 150)  # then rank 0 comes last, 50 µs earlier
+    started = analyse_critical_path(Scope(trace, clocks=trace.clocks), start_rank=1)["segments"]
+    assert started["rank"][-1] == 1
+    with pytest.raises(UsageError, match="no rank 7"):
+        path_of(trace, start_rank=7)
+
+
+# -- what released what -----------------------------------------------------------------------------------
+
+
+def test_of_two_that_end_together_the_smaller_id_counts(tmp_path: Path) -> None:
+    """A kernel that waits for another stream's event and its own, which end at the same ns."""
+    record = {"cat": "cuda_sync", "pid": 0, "tid": 7}
+    waits = {"stream": 7, "wait_on_stream": 8, "wait_on_cuda_event_record_corr_id": 5, "correlation": 6}
+    for number, streams in enumerate(((7, 8), (8, 7))):
+        events = [
+            *launched(0, 10, 30, 1, f"on_{streams[0]}", tid=streams[0]),
+            *launched(3, 20, 20, 2, f"on_{streams[1]}", tid=streams[1]),
+            complete(6, 1, "cudaEventRecord", "cuda_runtime", args={"correlation": 5}),
+            complete(8, 1, "cudaStreamWaitEvent", "cuda_runtime", args={"correlation": 6}),
+            complete(8, 1, "Stream Wait Event", **record, args=waits),
+            *launched(10, 42, 10, 3, "waits"),
+        ]
+        names = [row[1] for row in path_of(written(events, tmp_path / str(number))) if row[0] == "kernel"]
+        assert names == [f"on_{streams[0]}", "waits"]
+
+
+@pytest.mark.parametrize("with_record", [True, False])
+def test_a_stream_waits_for_an_event(with_record: bool, tmp_path: Path) -> None:
+    """As the profiler's record says, else what ended last elsewhere before the work launched next."""
+    waits = {"stream": 7, "wait_on_stream": 8, "wait_on_cuda_event_record_corr_id": 5, "correlation": 6}
+    record = complete(8, 1, "Stream Wait Event", "cuda_sync", pid=0, tid=7, args=waits)
+    events = [
+        *launched(0, 5, 4, 1, "before"),
+        *launched(3, 10, 50, 2, "elsewhere", tid=8),
+        complete(6, 1, "cudaEventRecord", "cuda_runtime", args={"correlation": 5}),
+        complete(8, 1, "cudaStreamWaitEvent", "cuda_runtime", args={"correlation": 6}),
+        *launched(10, 61, 10, 3, "waits"),
+        *([record] if with_record else []),
+    ]
+    assert path_of(written(events, tmp_path))[-3:] == [
+        ("kernel", "elsewhere", 50_000, "launch", False),
+        ("queue_wait", "waits", 1_000, "event", not with_record),
+        ("kernel", "waits", 10_000, "event", not with_record),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "category"),
+    [
+        ("cudaStreamSynchronize", "cuda_runtime"),
+        ("cudaEventSynchronize", "cuda_runtime"),
+        ("cuCtxSynchronize", "cuda_driver"),
+        ("hipDeviceSynchronize", "cuda_runtime"),
+        ("hipStreamSynchronize", "cuda_runtime"),
+        ("urQueueFinish", "xpu_runtime"),
+        ("zeCommandListHostSynchronize", "xpu_driver"),
+        ("aiuScheduleWait", "privateuse1_runtime"),
+        ("musaDeviceSynchronize", "musa_runtime"),
+    ],
+)
+def test_calls_that_wait_are_inferred(name: str, category: str, tmp_path: Path) -> None:
+    """Of any vendor, where the file has no records: until the last work launched before."""
+    events = [*launched(0, 5, 40, 1), sync(3, 50, name, cat=category), *launched(20, 46, 40, 2, pid=0, tid=9)]
+    events = [one for one in events if one.get("ts") != 20] if name == "never" else events
+    kinds = [row[0] for row in path_of(trace_of_events([*events[:3], complete(60, 5, "aten::x")], tmp_path))]
+    assert kinds == ["launch_delay", "kernel", "sync_return", "host_idle", "host"]
+
+
+def test_a_call_does_not_wait_for_what_was_launched_later(tmp_path: Path) -> None:
+    """Nor for work that was done before it began, nor for what ends after it."""
+    other = {"tid": 2}
+    events = [
+        *launched(0, 2, 5, 1, "done"),
+        sync(10, 30),
+        complete(12, 2, **LAUNCH, args={"correlation": 2}, **other),
+        complete(15, 20, "later", "kernel", pid=0, tid=9, args={"correlation": 2}),
+        complete(45, 5, "aten::x"),
+    ]
+    assert [row[:2] for row in path_of(trace_of_events(events, tmp_path))] == [
+        ("host", "cudaLaunchKernel"),
+        ("host_idle", "(nothing runs)"),
+        ("host", "cudaDeviceSynchronize"),
+        ("host_idle", "(nothing runs)"),
+        ("host", "aten::x"),
+    ]
+
+
+def test_a_copy_is_waited_for_by_its_call(tmp_path: Path) -> None:
+    """cudaMemcpyAsync from pageable memory returns when the copy is done; a kernel's launch does not wait."""
+    events = [
+        complete(0, 30, "cudaMemcpyAsync", "cuda_runtime", args={"correlation": 1}),
+        complete(
+            5, 20, "Memcpy HtoD (Pageable -> Device)", "gpu_memcpy", pid=0, tid=7, args={"correlation": 1}
+        ),
+        complete(40, 20, "cudaLaunchKernel", "cuda_runtime", args={"correlation": 2}),
+        complete(45, 3, "k", "kernel", pid=0, tid=7, args={"correlation": 2}),
+        complete(62, 5, "aten::x"),
+    ]
+    assert [row[0] for row in path_of(trace_of_events(events, tmp_path))] == [
+        "launch_delay", "copy", "sync_return", "host_idle", "host", "host_idle", "host",
+    ]  # fmt: skip
+
+
+def test_work_of_a_graph_follows_its_work(tmp_path: Path) -> None:
+    """One launch of several pieces of work on two streams: each comes after what ended last of the graph."""
+    launch = complete(0, 3, "cudaGraphLaunch", "cuda_runtime", args={"correlation": 1})
+    rows = [(5, 10, "a", 7), (16, 10, "b", 8), (27, 10, "c", 7)]
+    work = [
+        complete(at, dur, name, "kernel", pid=0, tid=tid, args={"correlation": 1})
+        for at, dur, name, tid in rows
+    ]
+    assert [row[1] for row in path_of(trace_of_events([launch, *work], tmp_path)) if row[0] == "kernel"] == [
+        "a",
+        "b",
+        "c",
+    ]
+
+
+def test_threads_hand_over(tmp_path: Path) -> None:
+    """By an arrow from the slice that ended in the pause; forward and backward take turns both ways."""
+    events = [
+        complete(0, 10, "forward", args={"Sequence number": 1}),
+        flow("s", 8, 1, "fwdbwd"),
+        complete(20, 30, "autograd::engine::evaluate_function: MulBackward0", tid=2),
+        flow("f", 20, 1, "fwdbwd", "e", tid=2),
+        complete(60, 10, "step"),
+    ]
+    assert path_of(trace_of_events(events, tmp_path)) == [
+        ("host", "forward", 10_000, "", False),
+        ("host_idle", "(nothing runs)", 10_000, "flow", False),
+        ("host", "autograd::engine::evaluate_function: MulBackward0", 30_000, "flow", False),
+        ("host_idle", "(nothing runs)", 10_000, "thread", True),
+        ("host", "step", 10_000, "thread", True),
+    ]
+
+
+def test_work_without_a_launch(tmp_path: Path) -> None:
+    """Follows what ended last on its stream, else on its device, else nothing: the path ends there."""
+    work = [complete(at, 10, name, "kernel", pid=0, tid=tid) for at, name, tid in ((5, "a", 7), (20, "b", 8))]
+    assert [row[:2] for row in path_of(trace_of_events(work, tmp_path))] == [
+        ("kernel", "a"), ("queue_wait", "b"), ("kernel", "b"),
+    ]  # fmt: skip
+
+
+def test_a_path_can_be_stopped(tmp_path: Path) -> None:
+    """As all analyses."""
+    trace = trace_of_events(launched(0, 5, 10, 1), tmp_path)
+    with pytest.raises(Cancelled):
+        critical_path(Scope(trace, cancelled=lambda: True))
+
+
+def test_names_and_factors_are_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A name that no slice has, a scale without a factor."""
+    trace = trace_of_events(launched(0, 5, 10, 1), tmp_path)
+    with pytest.raises(UsageError, match="called 'nothing'"):
+        length(trace, "nothing")
+    assert scale_of("a=b=0.5") == ("a=b", 0.5)
+    for text in ("a", "a=", "=1", "a=x", "a=-1"):
+        with pytest.raises(UsageError, match="NAME=FACTOR"):
+            scale_of(text)
+    file = tmp_path / "t.json"
+    file.write_text(json.dumps({"traceEvents": launched(0, 5, 10, 1)}))
+    assert main(["critical-path", str(file), "--without", "gemm", "--json"]) == 0
+    assert main(["critical-path", str(file), "--scale", "gemm"]) == EXIT_USAGE
+    assert "NAME=FACTOR" in capsys.readouterr().err
