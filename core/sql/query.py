@@ -41,16 +41,21 @@ class QueryAnswer:
     columns: tuple[str, ...]
     rows: Iterator[tuple[Any, ...]]
 
-    def table(self, scope: str, limit: int | None = None) -> Table:
-        """Return the rows, at most `limit`, as a table; a note says whether there are more."""
+    def table(self, scope: str, limit: int | None = None, origin_ns: int = 0) -> Table:
+        """Return the rows, at most `limit`, as a table; a note says whether there are more. Its moments count
+        from `origin_ns` of trace time.
+        """
         rows: list[dict[str, Any]] = []
         more = False
-        for row in self.rows:
+        for values in self.rows:
             if len(rows) == limit:
                 more = True
                 break
-            rows.append(dict(zip(self.columns, row)))
+            rows.append(dict(zip(self.columns, values)))
         columns = tuple(_column(key, [row[key] for row in rows]) for key in self.columns)
+        for key in [column.key for column in columns if column.moment]:
+            for row in rows:  # whole numbers still: with a none among them the column has floats
+                row[key] = None if row[key] is None else row[key] - origin_ns
         notes = (f"there are more rows than these {len(rows):,}",) if more else ()
         table = Table.from_rows(TableSchema("rows", "Query", columns), scope, rows, notes=notes)
         return table if "id" not in self.columns else with_jumps(self.trace, table)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from tests.corpus import CORPUS, needs_corpus
+from tests.events import complete
 from tests.tui.cli_process import tracelane
 from tracelane.core.tables.schema import Column, TableSchema
 from tracelane.core.tables.table import Table
@@ -96,3 +98,19 @@ def test_what_ended_a_gap_fits_80_columns(tmp_path: Path) -> None:
     wide = tracelane("idle", str(path), "--index-dir", str(tmp_path / "index"), COLUMNS="300")
     headings = [heading for heading in wide.stdout.splitlines()[1].split("  ") if heading.strip()]
     assert len(set(headings)) == len(headings) == 15
+
+
+def test_moments_of_a_query_count_from_the_begin(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`sql` prints times since the trace begins, none as none; JSON and CSV have the views' own ns."""
+    begin = 1_700_000_000_000_000  # µs: as many traces have, since 1970
+    trace = tmp_path / "t.json"
+    trace.write_text(
+        json.dumps([complete(begin + at, 5, f"k{at}", cat="kernel", pid=0, tid=1) for at in (0, 250)])
+    )
+    query = "select name, ts from kernels union all select 'none', null order by 1"
+    assert main(["sql", str(trace), query]) == 0
+    text = capsys.readouterr().out
+    assert "+250 µs" in text and " d " not in text and f"@{begin}.000" in text
+    assert next(line for line in text.splitlines() if line.startswith("none")).split() == ["none", "-"]
+    assert main(["sql", str(trace), query, "--format", "csv"]) == 0
+    assert f"k250,{(begin + 250) * 1000}" in capsys.readouterr().out

@@ -92,7 +92,8 @@ def sql(
     opened = chosen_trace([trace], index_options, choice)
     with run_query(opened, text, engine, step_name, timeout) as answer:
         scope, most = f"answered by {answer.engine}", limit or (ROWS if form == "text" else None)
-        rows = Tables(scope, 0, {"rows": lambda: answer.table(scope, most)})
+        origin = opened.opening_span[0]  # people count from there; JSON and CSV have the views' own ns
+        rows = Tables(scope, origin, {"rows": lambda: answer.table(scope, most, origin)})
         own: dict[str, Writer] = {
             "json": lambda _: _json(answer, scope, limit),
             "csv": lambda _: _csv(answer, limit),
