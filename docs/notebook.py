@@ -21,10 +21,10 @@ CELLS: tuple[tuple[str, str], ...] = (
     (
         "markdown",
         "# A trace in a notebook\n\nThe demo trace: two ranks of a training run on an AIU, three steps "
-        "(`tracelane demo --out demo --no-open` writes it). All that is used here is told in "
+        "(the first line writes it). All that is used here is told in "
         "[python.md](python.md).",
     ),
-    ("code", 'import tracelane\n\nt = tracelane.open("demo")\nt.info'),
+    ("code", 'import tracelane\n\nt = tracelane.open(tracelane.demo("demo"))\nt.info'),
     ("markdown", "## The timeline\n\nThe first step; hover over a slice for its name and length."),
     ("code", "t.plot(step=t.info.steps[0], rows=24)"),
     ("markdown", "Only the devices, over the whole trace:"),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from ..base.clock import Clocks
 from ..base.errors import CacheError, UsageError
 from ..base.safe_text import safe_lines
-from .cut import cut
+from .cut import cut_source
 from .report import Example
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def _cuts(
         name = f"trace-{number}.json.gz" if len(trace.indexes) > 1 else "trace.json.gz"
         offset = clocks.offset(number)
         try:
-            cut(
+            cut_source(
                 index,
                 (example.start - offset, example.end - offset),
                 piece,

@@ -61,7 +61,7 @@ class _Selection:
     flows: int
 
 
-def cut(
+def cut_source(
     index: Index,
     window: tuple[int, int],
     out: Path,

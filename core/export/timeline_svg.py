@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ import numpy as np
 
 from ..base.arrays import F64, I64, sum_of
 from ..base.clock import Clocks
+from ..base.picture import Picture
 from ..base.safe_text import safe
 from ..base.short_names import short_name
 from ..base.units import format_ns
@@ -41,20 +42,6 @@ STYLE = (
     "text{font:11px system-ui,sans-serif;fill:#222}"
     ".s{font-size:10px;fill:#fff;pointer-events:none}.m{fill:#666}.p{font-weight:600}"
 )
-
-
-@dataclass(frozen=True)
-class Picture:
-    """An SVG picture that notebooks draw."""
-
-    svg: str = field(repr=False)
-
-    def _repr_svg_(self) -> str:
-        return self.svg
-
-    def __str__(self) -> str:
-        """Return the SVG text."""
-        return self.svg
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, SupportsFloat, SupportsIndex
 
 from ..base.errors import UsageError
+from ..base.picture import Picture
 from ..base.safe_text import safe
 from ..base.units import format_ns
-from ..export.timeline_svg import Picture, timeline_svg
+from ..export.timeline_svg import timeline_svg
 from ..index.choice import Choice
 from ..sql import TIMEOUT_S
 from ..tables.analysis import Option
@@ -25,7 +26,7 @@ from ..tables.step_spans import step_spans
 from ..trace import Trace, open_trace
 
 if TYPE_CHECKING:
-    from ..tables.scope import Attribute
+    from ..tables.scope import Attribute, Scope
     from ..tables.summary import Summary
     from ..tables.table import Table, Tables
     from .analyses import AnalysisMethods
@@ -148,8 +149,7 @@ class OpenedTrace(AnalysisMethods):
         earliest.
         """
         _check_limit(limit)
-        selection = self._selected(Selection(begin, end, step, lanes, where))
-        return slice_table(selection.scope(self._trace), columns, limit)
+        return slice_table(self._scope(Selection(begin, end, step, lanes, where)), columns, limit)
 
     def tables(
         self,
@@ -206,9 +206,12 @@ class OpenedTrace(AnalysisMethods):
         """
         if not all(hasattr(one, "__index__") for one in (width, rows)) or width < MIN_WIDTH or rows < 1:
             raise UsageError(f"width must be at least {MIN_WIDTH} pixels, and rows at least 1")
-        scope = self._selected(Selection(begin, end, step, lanes)).scope(self._trace)
+        scope = self._scope(Selection(begin, end, step, lanes))
         chosen = None if scope.lanes is None else sorted(scope.lanes)
         return timeline_svg(self._trace, scope.range, chosen, scope.clocks, width, rows)
+
+    def _scope(self, selection: Selection) -> Scope:
+        return self._selected(selection).scope(self._trace)
 
     def _selected(self, selection: Selection) -> Selection:
         reading = self._reading
@@ -236,7 +239,7 @@ class OpenedTrace(AnalysisMethods):
             _check_limit(options["limit"])
         sides = {option.name for option in row.options if option.is_side}
         values = {name: _summary(value) if name in sides else value for name, value in options.items()}
-        return row.run(self._selected(selection).scope(self._trace), **values)
+        return row.run(self._scope(selection), **values)
 
     def _table(self, analysis: str, selection: Selection, options: dict[str, Any], table: str) -> Table:
         tables = self._tables(analysis, selection, options)

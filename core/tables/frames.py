@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from ..base.arrays import I64, AnyArray
-from ..base.errors import MissingPackageError
+from ..base.errors import MissingPackageError, UsageError
+from ..base.picture import Picture
 from ..base.safe_text import json_text, safe
 from .cell_text import is_left, text_in_cell
 from .schema import Column
@@ -21,6 +22,12 @@ from .table import Table
 
 HTML_ROWS = 50
 """Rows that a notebook draws."""
+TEXT_ROWS = 20
+"""Rows that `print` shows."""
+WIDEST = 60
+"""Characters of a cell that `print` shows."""
+BAR_WIDTH, BAR_HEIGHT = 400, 17
+"""Of a picture of bars, in pixels."""
 
 
 def column_array(table: Table, key: str) -> AnyArray:
@@ -87,6 +94,55 @@ def html_table(table: Table, limit: int | None = HTML_ROWS, order: I64 | None = 
     return (
         f"<div><b>{title}</b><table><thead><tr>{head}</tr></thead>"
         f"<tbody>{''.join(lines)}</tbody></table>{below}</div>"
+    )
+
+
+def text_table(table: Table, limit: int = TEXT_ROWS) -> str:
+    """Return the first rows as aligned text, names short as people read them, notes below."""
+    columns = table.drawn_columns
+    rows = [
+        [safe(text_in_cell(table, column, row[column.key]))[:WIDEST] for column in columns]
+        for row in table.rows(None, limit)
+    ]
+    heading = [safe(column.heading) for column in columns]
+    sizes = [max(map(len, cells)) for cells in zip(heading, *rows)]
+    lines = [
+        "  ".join(
+            text.ljust(size) if is_left(column) else text.rjust(size)
+            for text, size, column in zip(cells, sizes, columns)
+        ).rstrip()
+        for cells in [heading, *rows]
+    ]
+    left = len(table) - len(rows)
+    more = [f"… {left:,} more of {len(table):,}"] if left else []
+    return "\n".join([safe(f"{table.title}: {table.scope}"), *lines, *more, *map(safe, table.drawn_notes)])
+
+
+def bars_of(table: Table, key: str, limit: int) -> Picture:
+    """Return the first rows as bars of a column of numbers; UsageError where it is none."""
+    numbers = [column for column in table.drawn_columns if not is_left(column)]
+    column = table.column(key) if key else next(iter(numbers), None)
+    if column is None or is_left(column):
+        raise UsageError(f"{key or table.name} has no numbers to draw")
+    label = next((one for one in table.drawn_columns if is_left(one)), column)
+    rows = list(table.rows(None, limit))
+    most = max((abs(row[column.key] or 0) for row in rows), default=0) or 1
+    lines = []
+    for at, row in enumerate(rows):
+        y, value = (at + 2) * BAR_HEIGHT, row[column.key] or 0
+        name = escape(safe(text_in_cell(table, label, row[label.key]))[:40])
+        text = escape(safe(text_in_cell(table, column, row[column.key])))
+        wide = abs(value) / most * BAR_WIDTH
+        lines.append(
+            f'<text x="280" y="{y + 12}" text-anchor="end">{name}</text><rect x="290" y="{y}" '
+            f'width="{wide:.1f}" height="{BAR_HEIGHT - 3}" fill="#4477aa"/><text x="{296 + wide:.1f}" '
+            f'y="{y + 12}">{text}</text>'
+        )
+    title = escape(safe(f"{table.title}: {table.scope} · {column.heading}"))
+    height = (len(rows) + 2) * BAR_HEIGHT
+    return Picture(
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{400 + BAR_WIDTH}" height="{height}" '
+        f'font-family="sans-serif" font-size="12"><text x="4" y="14">{title}</text>{"".join(lines)}</svg>'
     )
 
 

@@ -16,13 +16,20 @@ from typing import Any, TypeAlias, overload
 import numpy as np
 
 from ..base.arrays import I64, LEAST, MOST, AnyArray
+from ..base.errors import UsageError
 from ..base.moments import moment_digits, origin_text
+from ..base.picture import Picture
 from ..base.short_names import short_names
 from .groups import Groups, Labels
 from .schema import WHOLE, Column, TableSchema, Unit
 
 Value: TypeAlias = str | int | float | None
 Values: TypeAlias = AnyArray | list[Any]
+PROMISED = (
+    *("columns", "head", "name", "notes", "plot", "rows", "scope", "sort", "title", "to_arrow", "to_pandas"),
+    *("to_polars", "totals", "units", "where"),
+)
+"""What users may rely on, beside `table["column"]`, `table[3]`, `table[:3]`, `len` and iteration."""
 EXACT_FLOATS = 1 << 53
 """Whole numbers below this are exact as floats."""
 ABSENT = -1
@@ -100,6 +107,16 @@ class Table(TableSchema):
         rows = "row" if len(self) == 1 else "rows"
         return f"<tracelane table {self.name}, {self.scope}: {len(self):,} {rows} of {columns}>"
 
+    def __str__(self) -> str:
+        """Return the first rows with the columns that people read, as aligned text."""
+        from .frames import text_table
+
+        return text_table(self)
+
+    def __dir__(self) -> list[str]:
+        """Return the names that are promised, which shells complete; all others are internal."""
+        return sorted(PROMISED)
+
     def column(self, key: str) -> Column:
         """Return a column by key; KeyError names those that exist."""
         for column in self.columns:
@@ -156,6 +173,14 @@ class Table(TableSchema):
         from .frames import polars_frame
 
         return polars_frame(self)
+
+    def plot(self, key: str = "", limit: int = 20) -> Picture:
+        """Return the first rows as bars of a column of numbers, the first one without a key, for a notebook;
+        `str()` of it is the SVG text.
+        """
+        from .frames import bars_of
+
+        return bars_of(self, key, limit)
 
     def _repr_html_(self) -> str:
         from .frames import html_table
@@ -229,6 +254,13 @@ class Table(TableSchema):
             positions=None if self.positions is None else self.positions[numbers],
             sources=None if self.sources is None else self.sources[numbers],
         )
+
+    def where(self, mask: AnyArray) -> Table:
+        """Return the rows at which an array of booleans is true: `t.where(t["total_ns"] > 1_000_000)`."""
+        chosen = np.asarray(mask)
+        if chosen.dtype != np.bool_ or chosen.shape != (len(self),):
+            raise UsageError(f"where takes {len(self):,} booleans, one for each row")
+        return self.take(chosen)
 
     def head(self, limit: int) -> Table:
         """Return the first rows as a table whose notes say how many more there are."""

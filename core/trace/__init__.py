@@ -224,10 +224,10 @@ class Trace(TraceSlices):
         """Write what overlaps a window of a source, in trace time, to a file, as `core.export.cut` does;
         `lanes` are lane numbers of the source, by default all.
         """
-        from ..export.cut import cut
+        from ..export.cut import cut_source
 
         start, end = (time - clocks.offset(source) for time in window)
-        return cut(
+        return cut_source(
             self.indexes[source],
             (start, end),
             out,

@@ -14,19 +14,24 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tracelane.core.base.errors import TracelaneError
+    from tracelane.core.python.functions import check, cut, demo, diff, export
     from tracelane.core.python.opened import OpenedTrace
     from tracelane.core.tables.table import Table
 
     __version__: str
 
-__all__ = ["OpenedTrace", "Table", "TracelaneError", "__version__", "open"]
+__all__ = [
+    *("OpenedTrace", "Table", "TracelaneError", "__version__"),
+    *("check", "cut", "demo", "diff", "export", "open"),
+]
 
 LAZY = {
     "OpenedTrace": "tracelane.core.python.opened",
     "Table": "tracelane.core.tables.table",
     "TracelaneError": "tracelane.core.base.errors",
+    **dict.fromkeys(("check", "cut", "demo", "diff", "export"), "tracelane.core.python.functions"),
 }
-"""The module of each class, imported when the class is asked for: `import tracelane` loads nothing."""
+"""The module of each name, imported when the name is asked for: `import tracelane` loads nothing."""
 
 
 def open(

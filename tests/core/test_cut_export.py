@@ -17,7 +17,7 @@ from tests.forms import Form, cut_off, forms
 from tests.tui.cli_process import tracelane
 from tracelane.core import open_trace
 from tracelane.core.base.errors import TracelaneError, UsageError
-from tracelane.core.export.cut import cut, event_text, event_texts
+from tracelane.core.export.cut import cut_source, event_text, event_texts
 from tracelane.core.index.format import LaneKind, RowKind, SliceFlag
 from tracelane.core.trace import Trace
 
@@ -78,7 +78,7 @@ def test_a_cut_has_exactly_the_slices_of_its_window(
     window = window_of(trace, *part)
     out = tmp_path / "cut.json.gz"
     expected = slices(trace, window)
-    done = cut(trace.indexes[0], window, out)
+    done = cut_source(trace.indexes[0], window, out)
     value = json.loads(gzip.decompress(out.read_bytes()))
     again = open_trace([out], index_dir=tmp_path / "index")
     assert slices(again) == expected
@@ -102,7 +102,7 @@ def test_a_cut_copies_events_as_they_stand(corpus_cache: Path, tmp_path: Path) -
     path = CORPUS / FILES[0]
     trace = open_trace([path], index_dir=corpus_cache)
     out = tmp_path / "cut.json"
-    cut(trace.indexes[0], window_of(trace, 0.3, 0.6), out)
+    cut_source(trace.indexes[0], window_of(trace, 0.3, 0.6), out)
     source, at = path.read_bytes(), 0
     body = out.read_bytes().split(b'"traceEvents": [\n')[1].removesuffix(b"\n]}\n")
     value = json.loads(out.read_bytes(), parse_float=Decimal)
@@ -122,7 +122,7 @@ def small(tmp_path: Path, events: list[Any], **envelope: Any) -> Trace:
 
 def again(tmp_path: Path, trace: Trace, start: int, stop: int, **options: Any) -> list[dict[str, Any]]:
     out = tmp_path / "cut.json"
-    cut(trace.indexes[0], (start, stop), out, **options)
+    cut_source(trace.indexes[0], (start, stop), out, **options)
     events: list[dict[str, Any]] = json.loads(out.read_bytes())["traceEvents"]
     return events
 
@@ -239,7 +239,7 @@ def test_refusals(tmp_path: Path) -> None:
         ((10_000, 20_000), tmp_path / "none" / "cut.json", TracelaneError),
     ):
         with pytest.raises(error):
-            cut(trace.indexes[0], window, out)
+            cut_source(trace.indexes[0], window, out)
     assert (tmp_path / "source.json").read_bytes() == source
     assert sorted(path.name for path in tmp_path.iterdir()) == ["source.index", "source.json"]
 

@@ -22,6 +22,7 @@ from tracelane.core.python.opened import OpenedTrace
 from tracelane.core.tables.analysis import loaded
 from tracelane.core.tables.registry import ANALYSES, BY_NAME
 from tracelane.core.tables.slice_table import NAMES
+from tracelane.core.tables.table import PROMISED
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 LIGHT = """
@@ -274,3 +275,71 @@ def test_columns_are_those_of_the_command(name: str, corpus_cache: Path) -> None
     )
     if len(trace.indexes) == 1 and not trace.clocks.offsets:
         assert sorted(row[4] for row in rows) == table["start_ns"].tolist()
+
+
+def test_printing_a_table_shows_its_rows(small: OpenedTrace) -> None:
+    """`print` shows headings and rows below each other; a shell completes the names that are promised."""
+    table = small.slices()
+    lines = str(table).splitlines()
+    assert lines[0] == f"Slices: {table.scope}" and len(lines) >= len(table) + 2
+    assert lines[1].split()[:2] == ["Id", "Name"] and "aten::linear" in str(table)
+    assert set(dir(table)) == set(PROMISED) and all(hasattr(table, name) for name in dir(table))
+    assert 12 <= len(dir(table)) <= 16
+    assert "more of" in str(table.take(np.zeros(40, np.int64)))
+
+
+def test_rows_are_chosen_by_a_mask(small: OpenedTrace) -> None:
+    """`where` takes a boolean for each row and nothing else."""
+    table = small.slices()
+    assert len(table.where(table["category"] == "kernel")) == 2
+    for wrong in ([True], table["start_ns"]):
+        with pytest.raises(tracelane.TracelaneError, match="booleans"):
+            table.where(wrong)  # type: ignore[arg-type]
+
+
+def test_a_table_is_drawn_as_bars(small: OpenedTrace) -> None:
+    """`plot` draws a bar for each of the first rows; what is no number is refused."""
+    picture = str(small.kernels().plot("total_ns"))
+    assert picture.count("<rect") == len(small.kernels()) and "30.5 µs" in picture
+    with pytest.raises(tracelane.TracelaneError, match="no numbers"):
+        small.kernels().plot("name")
+
+
+def test_two_runs_are_compared(tmp_path: Path) -> None:
+    """`diff` has a verdict for each metric, the tables of the command, and takes paths, traces and lists."""
+    before, after, _ = (path for path in sorted(tracelane.demo(tmp_path / "demo").iterdir(), reverse=True))
+    tables = tracelane.diff(after, before)
+    metrics = {row["name"]: row for row in tables["metrics"]}
+    row = metrics["kernels.calls"]
+    assert row["change"] == row["now"] - row["before"] and row["verdict"]
+    assert {"kernels", "ops", "steps"} <= set(tables.names)
+    with tracelane.open(after) as opened:
+        same = tracelane.diff([opened, opened], opened)["metrics"]
+    assert not any(same["change"])
+    with pytest.raises(tracelane.TracelaneError, match="before"):
+        tracelane.diff([], after)
+
+
+def test_limits_are_checked(small: OpenedTrace) -> None:
+    """`check` says of each limit whether it holds; a metric that there is not is an error."""
+    table = tracelane.check(small, most={"kernels.calls": 2, "kernels.time": 5}, least={"kernels.calls": 3})
+    assert table["holds"].tolist() == ["yes", "no", "no"]
+    with pytest.raises(tracelane.TracelaneError, match="no metric"):
+        tracelane.check(small, most={"kernels.nothing": 1})
+
+
+def test_a_part_is_written(small: OpenedTrace, tmp_path: Path) -> None:
+    """`cut` writes a step as a trace, `export` other formats; what cannot be is one line."""
+    path = tracelane.cut(small, tmp_path / "step.json", step=1)
+    with tracelane.open(path, index_dir=tmp_path / "index") as part:
+        assert part.info.steps == ("1",)
+    assert tracelane.export(small, tmp_path / "t.pftrace").stat().st_size > 100
+    for call in (
+        lambda: tracelane.cut(small, tmp_path / "all.json"),
+        lambda: tracelane.cut(small, tmp_path / "all.pftrace", step=1),
+        lambda: tracelane.export(small, tmp_path / "t.pftrace"),
+        lambda: tracelane.export(small, tmp_path / "t.docx"),
+    ):
+        with pytest.raises(tracelane.TracelaneError) as error:
+            call()
+        assert "\n" not in str(error.value)
