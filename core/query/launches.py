@@ -5,7 +5,7 @@ The launch of a device slice is, by the first of these rules that applies:
 1. *flow*: the slice in which its launch arrow starts, of several the one with its own correlation id; not
    where calls of several processes have this id, as arrows of merged ranks are joined by the same numbers;
 2. *correlation*: the runtime call with its correlation id, in the process that launches to its device, that
-   starts last before it;
+   starts last before it; of several one whose name says that it starts work;
 3. *external id*: the op or annotation with its External id, chosen alike.
 
 Correlation ids come again: counters wrap around, and files of several ranks are merged into one, each of
@@ -28,6 +28,7 @@ import numpy as np
 from ..base.arrays import I64, U32, AnyArray, sum_of
 from ..base.intervals import merge
 from ..base.kineto import ANNOTATIONS, DEVICE, LAUNCH_FLOWS, NOT_LAUNCHED, OPS, RUNTIME
+from ..base.slice_kinds import started_work
 from ..index.format import NONE, RowKind
 from ..index.store import Index
 from .flows import flows_in
@@ -165,6 +166,9 @@ def launch_of(index: Index, kernel: int) -> tuple[int | None, str]:
             continue
         holders = index.promoted_positions(key, int(number))
         calls = holders[_mask(index, on_host)[index.column("slices.category")[holders]] & (holders != kernel)]
+        if via == "correlation":
+            of_number: I64 = np.full(len(calls), int(number), np.int64)
+            calls = calls[_may_start(index, calls, of_number, of_number)]
         if len(calls) and len(set(processes_of(index, calls).tolist())) > 1:
             # Which process launches to this device is told by all of its work.
             return launches_of(index).launch_of(kernel)
@@ -281,6 +285,9 @@ def _join(index: Index, launches: Launches, via: str, on_host: AnyArray) -> None
     calls = np.flatnonzero(on_host[index.column("slices.category")[holders]])
     if not len(open_) or not len(calls):
         return
+    if via == "correlation":
+        values = index.column(f"promoted.{key}.value")[calls].astype(np.int64)
+        calls = calls[_may_start(index, holders[calls], values, ids)]
     positions = holders[calls]
     starts = index.column("slices.start")
     candidates = Candidates(
@@ -300,6 +307,22 @@ def _join(index: Index, launches: Launches, via: str, on_host: AnyArray) -> None
     launches.launch[open_[hit]] = positions[nearest[hit]]
     launches.via[open_[hit]] = VIA.index(via)
     launches.ambiguous[open_[hit]] = ambiguous[hit]
+
+
+def _may_start(index: Index, calls: AnyArray, values: I64, ids: I64) -> AnyArray:
+    """Return which calls may have started work of these ids: of several with the same id (`values`) those
+    whose name says that they start some, `hipMemsetAsync` rather than `hipArray3DCreate` of the same moment.
+    """
+    names = index.column("slices.name")[calls]
+    starts_work = np.zeros(int(names.max(initial=0)) + 1, np.bool_)
+    numbers = np.flatnonzero(np.bincount(names))
+    starts_work[numbers] = [started_work(text) is not None for text in index.strings(numbers)]
+    starts = starts_work[names]
+    others = np.flatnonzero(~starts)
+    others = others[np.isin(values[others], ids)]
+    keep = np.ones(len(calls), np.bool_)
+    keep[others[np.isin(values[others], values[starts])]] = False
+    return keep
 
 
 def _host_processes(

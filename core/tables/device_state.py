@@ -31,6 +31,7 @@ import numpy as np
 from ..base.arrays import I64, U8, U32, AnyArray
 from ..base.errors import UnreadableError
 from ..base.intervals import EMPTY, Intervals, merge
+from ..base.units import format_ns
 from ..index.flex import is_flex
 from ..index.store import Index
 from .attribution import work_by_steps
@@ -46,6 +47,7 @@ from .scope import Scope
 from .skew import Skew, skew, skew_of_parts
 from .step_spans import step_spans
 from .table import Table
+from .untrusted import untrusted, untrusted_time
 
 PRECEDENCE = ("compute", "collective_moving", "collective_unsplit", "copy", "collective_waiting", "idle")
 """The states; of those that hold at once the first counts. Their order gives the numbers in `states`."""
@@ -175,7 +177,18 @@ def state_table(scope: Scope) -> Table:
         for one in states
     ]
     jumps = [(one.device.device.source, one.longest) for one in states]
-    return Table.from_rows(STATES, scope.text, rows, jumps)
+    periods = untrusted(scope) if states else ()
+    notes = []
+    for one in states:
+        unsure = (
+            untrusted_time(periods, one.device.device).clipped(int(one.edges[0]), int(one.edges[-1])).length
+        )
+        if unsure:
+            kinds = ", ".join(sorted({period.trouble for period in periods}))
+            notes.append(
+                f"{one.device.title}: {format_ns(unsure)} of this cannot be trusted ({kinds}): see doctor"
+            )
+    return Table.from_rows(STATES, scope.text, rows, jumps, notes=notes)
 
 
 def looked_at(scope: Scope) -> tuple[int, int]:

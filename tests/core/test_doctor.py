@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.corpus import CASES, CORPUS, needs_cases, needs_corpus, thinned
 from tests.events import Event, async_event, begin, complete, counter, end, event, flow, metadata
 from tests.json_tables import flat
 from tracelane.core.base.errors import UnreadableError
+from tracelane.core.query.launches import launch_of
 from tracelane.core.tables.breakdown import analyse_breakdown
 from tracelane.core.tables.devices import devices
 from tracelane.core.tables.doctor.doctor import RULES, analyse_doctor, doctor_exit_code
@@ -347,6 +349,32 @@ def test_where_kernels_of_a_stream_may_overlap(
     assert (None if row is None else row["severity"]) == severity
     aius = labelled(overlapping(), "AIU 0")
     assert rules_in(doctor(tmp_path / "aiu", aius))["kernel-overlap"]["severity"] == "error"
+
+
+def test_a_call_that_starts_work_goes_before_others(tmp_path: Path) -> None:
+    """Two calls of one id and moment are not ambiguous where only one of them starts work by its name."""
+    for names, rules in (
+        (("hipArray3DCreate", "hipMemsetAsync"), set()),
+        (("x", "y"), {"ambiguous-launches"}),
+    ):
+        events = [
+            event | {"name": name}
+            for event, name in zip(two_calls(2030, 2030), (*names, "fillBuffer"), strict=True)
+        ]
+        assert rules_in(doctor(tmp_path / names[0], [*S, *events])).keys() == rules
+    trace = open_trace(tmp_path / "hipArray3DCreate" / "t.json", index_dir=tmp_path / "index")
+    index = trace.indexes[0]
+    (kernel,) = np.flatnonzero(index.column("slices.name") == index.string_numbers("fillBuffer")[0]).tolist()
+    launch, via = launch_of(index, kernel)
+    assert via == "correlation" and launch is not None and launch == trace.launches(0).launch_of(kernel)[0]
+    assert index.string(int(index.column("slices.name")[launch])) == "hipMemsetAsync"
+
+
+def test_calls_in_the_process_of_a_device_are_no_other_capture(tmp_path: Path) -> None:
+    """An accelerator's queue of calls stands in its own process; calls of another process are another one."""
+    call = op(500, 5, "runFunction", "mtia_runtime")
+    assert rules_in(doctor(tmp_path / "device", [*S, call | {"pid": DEVICE, "tid": 99}])) == {}
+    assert "merged" in rules_in(doctor(tmp_path / "other", [*S, call | {"pid": 99}]))
 
 
 def test_kernels_that_begin_together_are_named_once(tmp_path: Path) -> None:

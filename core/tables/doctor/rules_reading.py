@@ -12,7 +12,7 @@ from ...index.store import Index
 from ...query.lookup import slice_at
 from ...query.views import Lane
 from ...read.columns import TIME_LIMIT_TEXT
-from ..devices import lane_categories
+from ..devices import devices, lane_categories
 from ..groups import category_mask
 from ..rule_threshold import OWN, Limits, RuleThreshold
 from ..untrusted import capture_ends, damage
@@ -88,10 +88,12 @@ def merged_captures(recording: Recording, limits: Limits) -> Diagnosis | None:
     if (ends := len(capture_ends(recording.index))) > 1:
         return Diagnosis(ends, f"{ends} captures stand in one file")
     index, lanes = recording.index, recording.scope.trace.lanes
+    accelerators = {one.process for one in devices(recording.scope.trace) if one.source == recording.source}
     processes = {
         lane.pid
         for lane in lanes
         if lane.source == recording.source
+        and lane.process.number not in accelerators  # some profilers put queues of calls there
         and any(category in CALLS for category in lane_categories(index, lane.rows))
     }
     if len(processes) > 1:
