@@ -45,6 +45,7 @@ from .draw.header import HeaderPiece
 from .keys import unbound_message
 from .lanes import messages
 from .lanes.look import glyphs
+from .lanes.verdict import Verdict
 from .panels.panel import Panel
 from .panels.tree import TreePane
 from .prepared import PendingFiles
@@ -118,7 +119,7 @@ class TracelaneApp(Stage):
             *(self.panels, self.selection, self.searching, self.marking, self.tables, self.hit_list),
             *(self.queries, self.counters, self.device_clocks, self.logs, self.reloading, self.steps),
             *(self.saving, self.navigation, self.prompts, self.comparing),
-            *(RankController(self, self.store), SourceController(self, self.store)),
+            *(RankController(self, self.store), SourceController(self, self.store), self.findings),
             LongestController(self, self.store, self.selection),
         )
         for controller in controllers:
@@ -139,6 +140,7 @@ class TracelaneApp(Stage):
             self.drawing.draw_trace()
         elif now.session != before.session:
             self.drawing.draw_session(before.session, now.session)
+            self.findings.offer()
 
     def header_notes(self) -> list[HeaderPiece]:
         """Return what stands in the header beside the trace's name."""
@@ -279,6 +281,10 @@ class TracelaneApp(Stage):
     def _finding_chosen(self, message: VirtualTable.RowChosen) -> None:
         if message.is_current:
             self.findings.chosen(message)
+
+    @on(Verdict.Pressed)
+    def _finding_pressed(self) -> None:
+        self.findings.show_first()
 
     @on(VirtualTable.RowChosen, "#problems")
     def _read_report_row_chosen(self, message: VirtualTable.RowChosen) -> None:

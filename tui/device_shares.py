@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from tracelane.core.query.titles import rank_titles
 from tracelane.core.tables.scope import Scope
 
 from .draw.header import DeviceShare
+from .draw.verdict import StateShares
 
 if TYPE_CHECKING:
     from tracelane.core.tables.device_state import DeviceState
@@ -74,6 +76,34 @@ def device_shares(scope: Scope, all_states: tuple[DeviceState, ...] | None) -> l
                 rank = device.rank if has_ranks else None
                 shares.append(DeviceShare(device.title, rank, None, work_ns=sum_of(work.dur)))
     return shares
+
+
+def state_shares(
+    scope: Scope, all_states: tuple[DeviceState, ...] | None, devices: Sequence[DeviceShare]
+) -> StateShares | None:
+    """Return what all devices together did in the time looked at, None where that is not known; from what is
+    said of each device where states would take long.
+    """
+    from tracelane.core.tables.device_state import CAUSES, IDLE, PRECEDENCE, looked_at
+
+    low, high = looked_at(scope)
+    known = [one.share for one in devices if one.share is not None]
+    title = devices[0].device if len(devices) == 1 else f"{len(devices)} devices"
+    if not known or high <= low:
+        return None
+    if all_states is None:
+        busy = sum(known) / len(known)
+        return StateShares(title, high - low, {"compute": busy, "": 1 - busy}, is_estimate=True)
+    ns: dict[str, int] = {}
+    for state in (one.within(low, high) for one in all_states):
+        spent = np.zeros((len(PRECEDENCE), len(CAUSES)), np.int64)
+        np.add.at(spent, (state.states, state.causes), np.diff(state.edges))
+        for name, row in zip(PRECEDENCE, spent):
+            parts = zip(CAUSES, row.tolist()) if name == PRECEDENCE[IDLE] else [(name, int(row.sum()))]
+            for key, value in parts:
+                ns[key] = ns.get(key, 0) + value
+    total = max(1, sum(ns.values()))
+    return StateShares(title, high - low, {key: value / total for key, value in ns.items()})
 
 
 def _of_ns(scope: Scope, looked_at_ns: int) -> int | None:

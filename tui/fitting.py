@@ -32,7 +32,7 @@ def fit_to_screen(trace: Trace, session: Session, width: int, height: int, has_m
     if session.viewport.width != cells:
         session = keep_cursor(replace(session, viewport=session.viewport.resized(cells)))
     is_empty = session.selection is None and session.panel == "details"
-    room = room_of(height, session.panel_size, maximised=False, empty=is_empty)
+    room = room_of(height, session.panel_size, maximised=False, empty=is_empty, verdict=verdict_height(trace))
     ruler = ruler_height(trace, session, has_marks)
     most_lanes = room.lanes(height, ruler)
     if is_empty:  # what opens folded depends on the screen alone
@@ -47,3 +47,8 @@ def ruler_height(trace: Trace, session: Session, has_marks: bool) -> int:
     if has_marks or session.range is not None or session.baseline is not None:
         return 2
     return 2 if step_marks(trace, session.clocks, session.steps) else 1
+
+
+def verdict_height(trace: Trace) -> int:
+    """Return the lines of the verdict: two where there are devices, else one."""
+    return 2 if trace.device_lanes else 1

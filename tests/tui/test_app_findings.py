@@ -20,10 +20,11 @@ from tracelane.core.tables.findings import judge, saved
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.lanes.canvas import LaneCanvas
 from tracelane.tui.panels.findings import FindingsPane, banner
+from tracelane.tui.session import GapId
 from tracelane.tui.widgets.table import VirtualTable
 from tracelane.tui.widgets.text_pane import TextPane
 
-SMALL, ROOMY = (80, 10), (140, 60)
+SMALL, ROOMY = (80, 12), (140, 60)
 
 
 @pytest.fixture
@@ -35,11 +36,11 @@ def trace(tmp_path: Path) -> Trace:
 
 
 async def test_a_line_tells_of_them(trace: Trace) -> None:
-    """On a small screen the empty panel's line is the first finding, its cost, how many more there are."""
+    """On a small screen a line above the lanes is the first finding, and what Enter does with it."""
     async with open_viewer(trace, SMALL) as (app, pilot):
         await wait_until_idle(app, pilot)
-        (line,) = [line for line in screen_text(app).split("\n") if line.startswith(" 2: ")]
-        assert "Gaps while the host launches, 45.8 % of the time: For 600 µs in 2 gaps" in line
+        (line,) = [line for line in screen_text(app).split("\n") if "Gaps while" in line]
+        assert line.startswith(" Gaps while the host launches: ") and line.rstrip().endswith("Enter shows it")
         assert app.focused is app.main.query_one(LaneCanvas)
 
 
@@ -50,7 +51,7 @@ async def test_a_process_finds_those_of_a_large_trace(trace: Trace, monkeypatch:
     monkeypatch.setattr(judge, "findings", None)
     async with open_viewer(trace, SMALL) as (app, pilot):
         await wait_until_idle(app, pilot)
-        assert "Gaps while the host launches, 45.8 % of the time: For 600 µs in 2 gaps" in screen_text(app)
+        assert " Gaps while the host launches: " in screen_text(app)
 
 
 async def test_a_roomy_panel_lists_them(trace: Trace) -> None:
@@ -93,7 +94,9 @@ async def test_the_list_and_its_evidence(trace: Trace) -> None:
         view, first = app.session.viewport, pane.finding.evidence[0]
         assert (first.start, first.end) == (100_000, 500_000) and app.session.cursor == first.start
         assert view.start <= first.start and first.end <= view.end and view.span < 4 * 400_000
-        assert app.session.selection is None and message(app).startswith("1 of 3: longest wait, 400 µs")
+        assert isinstance(app.session.selection, GapId) and message(app).startswith(
+            "1 of 3: longest wait, 400 µs"
+        )
         await pilot.press("enter", "enter")
         await pilot.pause()
         last = pane.finding.evidence[2]
@@ -104,6 +107,29 @@ async def test_the_list_and_its_evidence(trace: Trace) -> None:
         assert message(app).startswith("1 of 3")
         await pilot.press("2")
         assert app.session.panel == "problems"
+
+
+async def test_enter_shows_the_first_place_of_the_first_finding(trace: Trace) -> None:
+    """Before anything else was looked at, Enter goes to the first finding's place, selects it and opens its
+    details, again its next; after any move Enter selects what lies at the cursor, as ever.
+    """
+    async with open_viewer(trace, (120, 40)) as (app, pilot):
+        await wait_until_idle(app, pilot)
+        assert "Enter shows it" in screen_text(app)
+        await pilot.press("enter")
+        await wait_until_idle(app, pilot)
+        first = app.session.selection
+        assert isinstance(first, GapId) and app.session.panel == "details"
+        assert "host wait: the host was late" in screen_text(app) and "Enter: next place" in screen_text(app)
+        await pilot.press("enter", "enter")
+        await wait_until_idle(app, pilot)
+        assert app.session.selection != first and message(app).startswith("3 of 3")
+        await pilot.press("d")
+        await wait_until_idle(app, pilot)
+        assert "Enter: next place" not in screen_text(app) and "Enter shows it" not in screen_text(app)
+        await pilot.press("escape", "escape", "enter")
+        await wait_until_idle(app, pilot)
+        assert "of 3" not in message(app)
 
 
 async def test_in_full(trace: Trace) -> None:
@@ -169,12 +195,12 @@ async def test_looked_for_away_from_the_screen(trace: Trace, monkeypatch: pytest
         assert app.session.viewport != before and "2: " not in screen_text(app)
         wait.set()
         await wait_until_idle(app, pilot)
-        assert "2: Gaps while" in screen_text(app)
+        assert " Gaps while" in screen_text(app)
     assert threads and threading.main_thread() not in threads
     threads.clear()
     async with open_viewer(trace, SMALL) as (app, pilot):
         await wait_until_idle(app, pilot)
-        assert not threads and "2: Gaps while" in screen_text(app)
+        assert not threads and " Gaps while" in screen_text(app)
 
 
 async def test_closing_stops_the_search(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -213,7 +239,7 @@ async def test_logs_are_no_part_of_it(corpus_cache: Path) -> None:
     async with open_viewer(overlay, SMALL) as (app, pilot):
         await pilot.press("escape")  # the log's notice lies over the banner
         await wait_until_idle(app, pilot)
-        assert "2: Bound by copies that block the host" in screen_text(app)
+        assert " Bound by copies that block the host" in screen_text(app)
         clocks = app.session.clocks.shifted((len(own.indexes), ""), 10**9)
         app.store.show(replace(app.session, clocks=clocks, panel="findings"))
         await wait_until_idle(app, pilot)

@@ -229,9 +229,9 @@ def test_nothing_says_nothing(corpus_cache: Path) -> None:
     """
     trace = open_trace(CORPUS / "gpu" / "tl_h100_qwen_infer.json.gz", index_dir=corpus_cache)
     session = first_session(trace, SIZE[0])
-    for quiet in (False, True):
-        layout = Layout(trace, replace(session, show_quiet=quiet))
+    for is_whole in (False, True):
+        layout = Layout(trace, replace(session, show_quiet=is_whole))
         titles = [line.title for line in layout.lines(0, layout.height)]
-        assert ("Spans" in titles) == ("thread 0 (python3)" in titles) == quiet
-        assert ("1 host thread" in titles) == (not quiet)
-        assert any("3 lanes of the profiler not shown" in title for title in titles) == (not quiet)
+        assert ("Spans" in titles) == ("thread 0 (python3)" in titles) == is_whole
+        assert ("1 host thread" in titles) == (not is_whole)
+        assert any("3 lanes of the profiler not shown" in title for title in titles) == (not is_whole)

@@ -17,12 +17,13 @@ from tracelane.core.trace import LaneRole, Trace
 
 from ..actions import focus, view
 from ..actions.clocks import on_log
-from ..device_shares import device_shares, slowest_rank, states_over_all
+from ..device_shares import device_shares, slowest_rank, state_shares, states_over_all
 from ..draw.header import PIECE_STYLES, DeviceShare, busy_texts, far_off_text, header_of
 from ..draw.opening import with_devices_in_view
 from ..draw.room import room_of
 from ..draw.states import DrawnStates
-from ..fitting import fit_to_screen, ruler_height
+from ..draw.verdict import StateShares
+from ..fitting import fit_to_screen, ruler_height, verdict_height
 from ..jobs import background
 from ..keys import clashes, footer_keys, state_keys
 from ..lanes.canvas import LaneCanvas
@@ -30,6 +31,7 @@ from ..lanes.look import glyphs
 from ..lanes.messages import TimeAreaResized
 from ..lanes.minimap import Minimap
 from ..lanes.ruler import Ruler
+from ..lanes.verdict import Verdict
 from ..panels.panel import Panel
 from ..screens.main import MainScreen
 from ..session import Session
@@ -144,6 +146,7 @@ class DrawingController(Controller):
                 self._is_empty(session),
                 ruler,
                 layout.height + len(layout.pinned),
+                verdict_height(self.store.trace),
             )
 
     def forget_room(self) -> None:
@@ -178,16 +181,20 @@ class DrawingController(Controller):
         )
         states = states_over_all(scope)
         devices, slowest = device_shares(scope, states), slowest_rank(scope)
+        spent = state_shares(scope, states, devices)
         if not worker.is_cancelled:
             drawn = DrawnStates.of(scope.clocks, states or ())
-            self.app.call_from_thread(self._have_states, trace, drawn, devices, slowest)
+            self.app.call_from_thread(self._have_states, trace, drawn, spent)
+            self.app.call_from_thread(self._have_busy_shares, trace, devices, slowest)
 
-    def _have_states(
-        self, trace: Trace, states: DrawnStates, shares: Sequence[DeviceShare], slowest: int | None
-    ) -> None:
+    def _have_states(self, trace: Trace, states: DrawnStates, spent: StateShares | None) -> None:
+        if self.store.trace is trace:
+            self._know(states)
+            self.app.main.query_one(Verdict).know(spent)
+
+    def _have_busy_shares(self, trace: Trace, shares: Sequence[DeviceShare], slowest: int | None) -> None:
         if self.store.trace is not trace:
             return
-        self._know(states)
         self.busy_texts = busy_texts(shares)
         self.fill_header()
         if slowest is not None:
@@ -303,7 +310,8 @@ class DrawingController(Controller):
     def _most_lanes(self, session: Session) -> int:
         """Return how many lines lanes have beside an empty panel that takes none of those that they leave."""
         lines = self.app.main.size.height
-        room = room_of(lines, session.panel_size, maximised=False, empty=True)
+        verdict = verdict_height(self.store.trace)
+        room = room_of(lines, session.panel_size, maximised=False, empty=True, verdict=verdict)
         return room.lanes(lines, ruler_height(self.store.trace, session, bool(self.marking.marks_seen)))
 
     def _is_empty(self, session: Session) -> bool:

@@ -10,29 +10,31 @@ from textual.worker import get_current_worker
 from tracelane.core.base.clock import Clocks
 from tracelane.core.base.progress import CancelledCallback, never
 from tracelane.core.base.units import format_ns
-from tracelane.core.tables.findings.finding import Evidence, Findings
+from tracelane.core.tables.findings.finding import Evidence, Finding, Findings
 from tracelane.core.tables.findings.saved import stored_findings
 from tracelane.core.tables.scope import Scope
 from tracelane.core.trace.worker import findings_by_worker
 
 from ..actions import view
 from ..jobs import background
+from ..lanes.verdict import Verdict
 from ..panels.findings import FindingsPane
 from ..panels.findings import banner as banner_text
 from ..recent import Recent
-from ..session import Viewport
+from ..session import Session, Viewport
 from ..session_store import SessionStore
 from ..stage import Stage
+from ..things import Thing, gap_thing_at
 from ..widgets.table import VirtualTable
 from ..widgets.text_pane import TextPane
-from .controller import Controller
+from .controller import Commands, Controller
 from .panels import PanelController
 from .selection import SelectionController
 
 MOST_RANGES = 8
 """The number of ranges whose findings are held in memory."""
-ROOM_FOR_HINT = 6
-"""A panel with fewer lines shows the list of findings without a hint below."""
+ROOM_FOR_LIST = 6
+"""An empty panel with fewer lines lists no findings: the verdict has the first."""
 ROOM = 3
 """A window of evidence is zoomed to so that it takes this fraction (one part in so many) of the view."""
 
@@ -53,7 +55,52 @@ class FindingsController(Controller):
         self._by_range: Recent[Key, Findings] = Recent(MOST_RANGES)
         panels.fillers["findings"] = self.fill
         panels.hint = self.banner
+        self._offered: tuple[object, ...] | None = None  # what is seen while Enter shows the next place
         self._looked_at: tuple[Findings, int, int] | None = None  # findings, row, evidence shown last
+
+    def commands(self) -> Commands:
+        """Return what carries out each of its commands."""
+        return {"details": self.do_details}
+
+    def do_details(self) -> None:
+        """Show the costliest finding's place where nothing else was looked at yet, then its next; else what
+        lies at the cursor.
+        """
+        finding = self._first if self.is_offered else None
+        if finding is None or not finding.evidence:
+            self.selection.do_details()
+        else:
+            self.show_first()
+
+    @property
+    def is_offered(self) -> bool:
+        """Whether Enter shows a place of the costliest finding."""
+        session = self.store.session
+        untouched = not self.store.has_moved and session.selection is None
+        return self._first is not None and (untouched or _seen(session) == self._offered)
+
+    @property
+    def _first(self) -> Finding | None:
+        findings = self._by_range.get(self._whole)
+        return next(iter(findings.losses), None) if findings is not None else None
+
+    def show_first(self) -> None:
+        """Show the costliest finding's first place, its next if that is shown."""
+        findings = self._by_range.get(self._whole)
+        if findings is None or self._first is None or not self._first.evidence:
+            return
+        self._show_next(findings, findings.findings.index(self._first))
+        self.store.show(replace(self.store.session, panel="details"))
+        self._offered = _seen(self.store.session)
+        self.offer()
+
+    def offer(self) -> None:
+        """Say on the verdict whether Enter shows its place."""
+        text = ""
+        if self.is_offered and self._first is not None and self._first.evidence:
+            text = "{details} shows it" if self._offered is None else "{details}: next place"
+            text = self.app.with_keys(text)
+        self.app.main.query_one(Verdict).offer(text)
 
     def look_for_findings(self) -> None:
         """Begin with the whole trace: those stored beside the index at once, else away from the screen."""
@@ -83,6 +130,9 @@ class FindingsController(Controller):
 
     def _have_findings(self, key: Key, findings: Findings) -> None:
         self._by_range.put(key, findings)
+        if key == self._whole and self.app.composed:
+            self.app.main.query_one(Verdict).judge(findings)
+            self.offer()
         waiting = self.store.session.panel == "findings" or (
             self.store.session.panel == "details" and self.store.session.selection is None
         )
@@ -100,44 +150,66 @@ class FindingsController(Controller):
             pane.show(findings, self.store.trace.span_at(self.store.session.clocks)[0])
 
     def banner(self) -> Text:
-        """Return what the details say where nothing is selected: the findings, if there are any."""
+        """Return what the details say where nothing is selected: where there is room, the findings."""
         findings = self._by_range.get(self._whole)
         pane = self.app.main.query_one("#details", TextPane)
         hint, height = self.panels.nothing_selected(), pane.size.height
-        # In few lines the findings are worth more than what can be pressed.
-        lines = height - 2 if height >= ROOM_FOR_HINT else max(1, height)
-        banner = None if findings is None else banner_text(findings, pane.text_width, lines)
-        if banner is None:
+        if findings is None or height < ROOM_FOR_LIST:
             return hint
-        return banner if height < ROOM_FOR_HINT else Text.assemble(hint, "\n\n", banner)
+        text = banner_text(findings, pane.text_width, height - 2)
+        return hint if text is None else Text.assemble(hint, "\n\n", text)
 
     def chosen(self, message: VirtualTable.RowChosen) -> None:
         """Go to a finding's evidence; again: to its next."""
         findings = self.app.main.query_one(FindingsPane).findings
         if findings is None:
             return
-        evidence = findings.findings[message.row].evidence
-        last = self._looked_at
-        again = last is not None and last[0] is findings and last[1] == message.row
-        number = (last[2] + 1) % len(evidence) if last is not None and again else 0
-        self._looked_at = findings, message.row, number
         if self.app.maximised:
             self.app.maximised = False
             self.app.main.set_focus(message.table)
+        self._show_next(findings, message.row)
+
+    def _show_next(self, findings: Findings, row: int) -> None:
+        """Show the first place of a finding, the next where one of its places was shown last."""
+        evidence = findings.findings[row].evidence
+        last = self._looked_at
+        again = last is not None and last[0] is findings and last[1] == row
+        number = (last[2] + 1) % len(evidence) if last is not None and again else 0
+        self._looked_at = findings, row, number
         self._show_evidence(evidence[number])
         more = "; Enter: the next" if len(evidence) > 1 else ""
         length = format_ns(evidence[number].end - evidence[number].start)
         self.app.say(f"{number + 1} of {len(evidence)}: {evidence[number].label}, {length}{more}")
 
     def _show_evidence(self, evidence: Evidence) -> None:
-        """Select a slice, or take a window as the view's middle with the cursor at its start."""
+        """Select a slice, or the gap that a window is, and make it the view's middle, the cursor at its
+        start.
+        """
+        gap = None if evidence.slice is not None else self._gap_at(evidence)
         if evidence.slice is not None:
             self.selection.jump(evidence.slice.source, evidence.slice.ordinal)
+        elif gap is not None:
+            self.store.select(gap)
         session = self.store.session
         span = max(ROOM * (evidence.end - evidence.start), session.viewport.width)
         start = evidence.start - (span - (evidence.end - evidence.start)) // 2
         limits = view.limits(self.store.trace, session.clocks)
         viewport = Viewport(start, span, session.viewport.width).kept_within(limits)
-        if evidence.slice is None:
+        if evidence.slice is None and gap is None:
             session = replace(session, selection=None)
         self.store.go(replace(session, viewport=viewport, cursor=evidence.start))
+
+    def _gap_at(self, evidence: Evidence) -> Thing | None:
+        """Return the gap in a device's work that a window is; None where it is none."""
+        trace, clocks = self.store.trace, self.store.session.clocks
+        for number in sorted(trace.device_lanes):
+            lane = trace.lanes[number]
+            gap = gap_thing_at(trace, clocks, trace.row(lane, 0), evidence.start) if lane.slices else None
+            if gap is not None and (gap.start, gap.end) == (evidence.start, evidence.end):
+                return gap
+        return None
+
+
+def _seen(session: Session) -> tuple[object, ...]:
+    """Return what a move changes."""
+    return session.selection, session.cursor, session.viewport.start, session.viewport.span, session.panel

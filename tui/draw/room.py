@@ -10,6 +10,9 @@ FOOTER_FROM = 3
 MESSAGE_FROM = 18
 """Lines of screen from which on messages have a line of their own; on fewer they cover what is above."""
 MINIMAP_FROM = 14
+VERDICT_FROM = 12
+BAR_FROM = 20
+"""From so many lines on the verdict has its bar, on lower screens its sentence alone."""
 SMALL_SCREEN = 30
 """Below this many lines the panel takes at most SMALL_PANEL lines."""
 SMALL_PANEL = 8
@@ -27,6 +30,7 @@ class Room(NamedTuple):
 
     header: int
     minimap: int
+    verdict: int
     has_ruler: bool
     panel: int
     message: int
@@ -34,7 +38,15 @@ class Room(NamedTuple):
 
     def lanes(self, lines: int, ruler: int) -> int:
         """Return what ruler, of so many lines, and the other parts leave of the screen to the lanes."""
-        used = self.header + self.minimap + self.has_ruler * ruler + self.panel + self.message + self.footer
+        used = (
+            self.header
+            + self.minimap
+            + self.verdict
+            + self.has_ruler * ruler
+            + self.panel
+            + self.message
+            + self.footer
+        )
         return max(1, lines - used)
 
     def with_spare(self, lines: int, ruler: int, lanes: int, empty: bool) -> Room:
@@ -53,13 +65,16 @@ class Room(NamedTuple):
         return self._replace(panel=max(self.panel, panel)) if self.panel else self
 
 
-def room_of(lines: int, panel_wanted: int, maximised: bool, empty: bool) -> Room:
-    """Share the height of a screen out: the lanes come first, then footer, header, panel, minimap."""
+def room_of(lines: int, panel_wanted: int, maximised: bool, empty: bool, verdict: int = 0) -> Room:
+    """Share the height of a screen out: the lanes come first, then footer, header, panel, minimap, and the
+    verdict, of so many lines.
+    """
     header, footer = int(lines >= HEADER_FROM), int(lines >= FOOTER_FROM)
     minimap = int(lines >= MINIMAP_FROM and not maximised)
     message = int(lines >= MESSAGE_FROM)
     panel = panel_height(max(0, lines - header - message - footer), panel_wanted, maximised, empty)
-    return Room(header, minimap, lines > FOOTER_FROM and not maximised, panel, message, footer)
+    verdict = 0 if lines < VERDICT_FROM or maximised else verdict if lines >= BAR_FROM else 1
+    return Room(header, minimap, verdict, lines > FOOTER_FROM and not maximised, panel, message, footer)
 
 
 def panel_height(lines: int, asked_lines: int, maximised: bool, empty: bool = False) -> int:

@@ -8,7 +8,7 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 
 from tracelane.core.base.safe_text import safe
-from tracelane.core.base.units import count_of, format_ns, format_share
+from tracelane.core.base.units import count_of, format_ns
 from tracelane.core.tables.findings.finding import Finding, Findings
 from tracelane.core.tables.findings.forms import claim_text
 
@@ -127,19 +127,10 @@ def finding_columns(findings: Findings) -> list[ColumnView]:
 
 
 def banner(findings: Findings, width: int, lines: int) -> Text | None:
-    """Return what the empty panel tells of the findings in so many lines, None where nothing is found.
-
-    One line tells of the first and how many more there are; of more lines each tells of one.
-    """
+    """Return what the empty panel tells of the findings in so many lines, None where nothing is found."""
     losses = findings.losses
     if not losses:
         return None
-    if lines == 1:
-        first = losses[0]
-        cost = f", {format_share(first.share)} of the time" if first.claimed_ns else ""
-        others = sum(not finding.caused_by for finding in losses) - 1
-        more = f" ({others} more)" if others else ""
-        return _line([(f"{KEY}: {first.title}{cost}{more}: ", "bold"), (first.text, "")], width)
     text_lines = [_line([(f"{KEY} Findings, costliest first", "bold")], width)]
     for finding in losses[: lines - 1]:
         text_lines.append(

@@ -17,6 +17,7 @@ from ..fitting import Fitted
 from ..lanes.canvas import LaneCanvas
 from ..lanes.minimap import Minimap
 from ..lanes.ruler import Ruler
+from ..lanes.verdict import Verdict
 from ..panels.panel import Panel
 from ..widgets.bars import Bar, Footer, MessageLine
 from ..widgets.prompt import Prompt
@@ -42,7 +43,7 @@ def bindings() -> list[BindingType]:
 
 
 class MainScreen(Screen[None]):
-    """Header, minimap, ruler, lanes, panel, a line for messages and for what is typed, footer."""
+    """Header, verdict, minimap, ruler, lanes, panel, a line for messages and for what is typed, footer."""
 
     DEFAULT_CSS = """
     MainScreen { layout: vertical; overflow: hidden; layers: base above; }
@@ -73,6 +74,7 @@ class MainScreen(Screen[None]):
     def compose(self) -> ComposeResult:
         """Put the parts one below the other."""
         yield Bar(id="header")
+        yield Verdict(id="verdict")
         yield Minimap(id="minimap")
         yield Ruler(id="ruler", lines=self._fit.ruler)
         yield LaneCanvas(id="lanes")
@@ -91,12 +93,14 @@ class MainScreen(Screen[None]):
         self._give(self._fit.room, maximised=False)
         self.post_message(self.Composed())
 
-    def give_room(self, panel_lines: int, maximised: bool, empty: bool, ruler: int, lanes: int) -> None:
+    def give_room(
+        self, panel_lines: int, maximised: bool, empty: bool, ruler: int, lanes: int, verdict: int
+    ) -> None:
         """Share the height out among the parts: the panel gets what ruler and lanes, of so many lines, leave,
         and what a message takes.
         """
         lines = self.size.height
-        room = room_of(lines, panel_lines, maximised, empty)
+        room = room_of(lines, panel_lines, maximised, empty, verdict)
         if not maximised:
             room = room.with_spare(lines, ruler, lanes, empty)
             room = room.with_message(lines, ruler, self.query_one(MessageLine).lines)
@@ -107,10 +111,12 @@ class MainScreen(Screen[None]):
             ("#header", room.header),
             ("#footer", room.footer),
             ("#minimap", room.minimap),
+            ("#verdict", room.verdict),
             ("#ruler", room.has_ruler),
             ("#lanes", not maximised),
         ):
             self.query_one(name).display = bool(visible)
+        self.query_one("#verdict").styles.height = max(1, room.verdict)
         panel = self.query_one(Panel)
         panel.display = room.panel > 0
         panel.styles.height = max(1, room.panel)

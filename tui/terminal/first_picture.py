@@ -100,6 +100,7 @@ def first_picture(trace: Trace, session: Session | None, screen: Screen) -> str:
     fit = fit_to_screen(trace, session, screen.width, screen.height, bool(marks))
     session, room = fit.session, fit.room
     lines: list[list[Segment]] = []
+    lines += [[Segment(" " * screen.width, look.palette.blank)]] * room.verdict
     if room.minimap:
         lines.append(minimap_line(trace, session, look))
     if fit.ruler:

@@ -1,0 +1,129 @@
+"""The verdict in two lines: the share of each state of the devices as one bar, and the costliest finding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from rich.cells import cell_len
+from rich.segment import Segment
+
+from tracelane.core.base.safe_text import safe
+from tracelane.core.base.units import format_ns, format_share
+from tracelane.core.tables.findings.finding import Finding
+
+from .glyphs import Glyphs
+from .labels import fit, length_title
+from .lines import LineContext
+from .palette import Look, Palette
+from .runs import FULL, LABEL_CELLS
+
+STATES = {
+    "compute": ("kernel", "compute"),
+    "collective_moving": ("collective", "collectives"),
+    "collective_unsplit": ("collective", "collectives"),
+    "copy": ("memcpy", "copies"),
+    "collective_waiting": ("collective", "waits for a peer"),
+    "host_wait": ("", "idle: host late"),
+    "kernel_wait": ("", "idle between kernels"),
+    "other": ("", "idle: other"),
+    "": ("", "idle: no work follows"),
+}
+"""The states, idle by its cause, in the order of the bar: their colour and what they are called."""
+HATCHED = "collective_waiting"
+ENDS = ("; ", ". ")
+"""Where a sentence may end that is too long."""
+
+
+@dataclass(frozen=True)
+class StateShares:
+    """What the devices of a trace did in the time looked at, added up."""
+
+    devices: str  # "GPU 0", "4 devices"
+    of_ns: int  # the time looked at, of each
+    shares: Mapping[str, float]  # by the keys of STATES; they add up to 1
+    is_estimate: bool = False
+
+
+def bar_line(shares: StateShares, look: LineContext) -> list[Segment]:
+    """Return the bar under a title, exactly titles + area cells."""
+    title = length_title(f"{shares.devices} of", shares.of_ns, look.titles - 1)
+    parts = [
+        Segment(fit(safe(title), look.titles - 1, look.glyphs.ellipsis), look.palette.dim),
+        Segment(look.glyphs.separator, look.palette.line),
+    ]
+    return [*parts, *_bar(shares, look)]
+
+
+def _bar(shares: StateShares, look: LineContext) -> Iterator[Segment]:
+    seen: dict[tuple[str, str, bool], float] = {}
+    for state, (key, name) in STATES.items():
+        if share := shares.shares.get(state, 0.0):
+            part = key, name, state == HATCHED
+            seen[part] = seen.get(part, 0.0) + share
+    about = "≈" if shares.is_estimate else ""
+    for ((key, name, waits), share), width in zip(seen.items(), widths([*seen.values()], look.area)):
+        percent = f"{about}{100 * share:.0f} %"
+        texts = (f"{name} {percent}", f"{name.partition(':')[0]} {percent}", percent)
+        label = next((text for text in texts if len(text) + 2 <= width), "")
+        yield _part(label, width, key, waits, look.palette, look.glyphs)
+
+
+def widths(shares: Sequence[float], cells: int) -> list[int]:
+    """Return how many of some cells each share takes, one at least; together all of them."""
+    total = sum(shares) or 1.0
+    rounded = [max(1, round(cells * share / total)) for share in shares]
+    if rounded:
+        rounded[rounded.index(max(rounded))] += cells - sum(rounded)
+    return rounded
+
+
+def _part(label: str, width: int, key: str, waits: bool, palette: Palette, glyphs: Glyphs) -> Segment:
+    text = f" {label}" if label else ""
+    if waits:
+        return Segment(fit(text and f"{text} ", width, "", glyphs.shades[1]), palette.style(key, Look.FAINT))
+    if not key:
+        return Segment(fit(text, width, ""), palette.dim)
+    if not palette.coloured:
+        return Segment(
+            "[" + fit(label, width - 2, "", glyphs.filler) + "]" if width > 1 else "|", palette.blank
+        )
+    filled = palette.inks(key) if width >= LABEL_CELLS and label else palette.fills(key)
+    return Segment(fit(text, width, ""), filled[FULL])
+
+
+def finding_line(finding: Finding | None, offer: str, look: LineContext) -> list[Segment]:
+    """Return a line on a finding: as much of its sentence as fits, never cut within it, and behind it what a
+    key does with it.
+    """
+    palette, width = look.palette, look.titles + look.area
+    if finding is None:
+        return [Segment(fit(" Nothing stands out", width), palette.dim)]
+    tail = f"  {offer}" if offer else ""
+    texts = sentences(finding)
+    text = next((text for text in texts if cell_len(text) + cell_len(tail) + 1 <= width), None)
+    if text is None:
+        tail = ""
+        text = next((text for text in texts if cell_len(text) + 1 <= width), texts[-1])
+    title = finding.title if text.startswith(finding.title) else ""
+    parts = [
+        Segment(fit(f" {title}", min(width, 1 + cell_len(title)), ""), palette.accent),
+        Segment(text[len(title) :], palette.ruler),
+        Segment(tail, palette.dim),
+    ]
+    used = sum(part.cell_length for part in parts)
+    return [*(part for part in parts if part.text), Segment(" " * max(0, width - used), palette.blank)]
+
+
+def sentences(finding: Finding) -> list[str]:
+    """Return what is said of a finding, the longest first: all of it, its parts, what it costs, its title."""
+    title, text = safe(finding.title), safe(finding.text)
+    texts = [f"{title}: {text}"]
+    for end in ENDS:
+        while end in text:
+            text = text.rpartition(end)[0]
+            texts.append(f"{title}: {text}")
+    if finding.claimed_ns and not finding.note:
+        cost = format_ns(finding.claimed_ns)
+        texts += [f"{title}: {cost}, {format_share(finding.share)} of the time", f"{title}: {cost}"]
+    return [*sorted(set(texts), key=len, reverse=True), title]
