@@ -36,6 +36,8 @@ FLOATS = {
 PIECES = {
     ("core/tables/device_state.py", "at"),  # of a device's time, each moment once
     ("core/tables/op_events.py", "at"),  # counts
+    ("core/tables/step_choice.py", "sum"),  # counts
+    ("core/tables/untrusted.py", "sum"),  # counts
     ("core/tables/diff.py", "sum"),  # two changes, each of numbers that are not negative
 }
 RUNTIME = {"cat": "cuda_runtime"}

@@ -16,7 +16,7 @@ from tests.tui.driver import message, open_viewer, screen_text, wait_until_idle
 from tests.tui.small_file import LAUNCH, small_file
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.app import TracelaneApp
-from tracelane.tui.screens.help import HelpScreen
+from tracelane.tui.screens.help import FilterLine, HelpScreen
 from tracelane.tui.screens.pick import PickScreen
 from tracelane.tui.widgets.table import ColumnView, VirtualTable
 
@@ -64,6 +64,18 @@ async def test_an_answer_counts_once(trace: Trace, name: str) -> None:
                 await pilot.press("down")
             await at_once(app, pilot, [key] * times)
             assert app.is_running, (key, times)
+
+
+async def test_keys_that_the_line_of_the_help_has_before_it_closes(trace: Trace) -> None:
+    """Esc twice, both given to the line before the help goes, closes the help and nothing else."""
+    async with open_viewer(trace) as (app, pilot):
+        await pilot.press("?")
+        await wait_until_idle(app, pilot)
+        line = app.screen.query_one(FilterLine)
+        for _ in range(3):
+            line.post_message(events.Key("escape", None))
+        await wait_until_idle(app, pilot)
+        assert app.screen is app.main and "Error" not in message(app)
 
 
 async def test_palette_on_a_tiny_screen(trace: Trace) -> None:

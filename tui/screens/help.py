@@ -157,8 +157,12 @@ class FilterLine(LineInput):
         Binding("down,ctrl+n,tab", "screen.move(1)", show=False),
         Binding("pageup", "screen.page(-1)", show=False),
         Binding("pagedown", "screen.page(1)", show=False),
-        Binding("escape,ctrl+c", "screen.dismiss", show=False),
+        Binding("escape,ctrl+c", "close", show=False),
     ]
+
+    def action_close(self) -> None:
+        """Close its own screen; `screen.dismiss` would close whichever is on top by then, the last one too."""
+        self.screen.dismiss()
 
 
 class HelpScreen(AnswerScreen[str | None]):
