@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain
+from itertools import chain, cycle
 from pathlib import Path
 
 import click
 import pytest
 
-from tests.corpus import CASES, CORPUS, needs_cases, needs_corpus
+from tests.corpus import CASES, CORPUS, later, needs_cases, needs_corpus, representative
 from tests.tui.cli_commands import BUG, CODES, commands
 from tests.tui.small_file import small_file
 from tracelane.core.python.exporting import WRITERS
@@ -69,11 +69,13 @@ FURTHER = {
 
 
 def forms(name: str, command: click.Command) -> Iterator[list[str]]:
-    """Yield command lines: one for each format, and for each value of another option one in text and JSON."""
+    """Yield command lines: one for each format, and for each value of another option one, in text or JSON in
+    turn.
+    """
     words = [*name.split(), *NEEDED.get(name, (TRACE,))]
     options = [one for one in command.params if isinstance(one, click.Option)]
     formats = [option.type.choices for option in options if "--format" in option.opts]  # type: ignore[attr-defined]
-    both = ["--format=text", "--format=json"] if formats else []
+    turns = cycle((["--format=text"], ["--format=json"]) if formats else ([],))
     yield from ([*words, f"--format={form}"] for form in chain(*formats))
     yield words
     for option in options:
@@ -86,18 +88,25 @@ def forms(name: str, command: click.Command) -> Iterator[list[str]]:
             else VALUES_OF.get(name, {}).get(flag, VALUES.get(flag, ()))
         )
         chosen = [flag] if option.is_flag else [f"{flag}={value}" for value in values]
-        yield from ([*words, one, *form] for one in chosen for form in ([[each] for each in both] or [[]]))
+        yield from ([*words, one, *next(turns)] for one in chosen)
     yield from ([*name.split(), *further] for further in FURTHER.get(name, ()))
 
 
 FORMS = {name: list(forms(name, command)) for name, command in commands() if name not in OF_NO_TRACE}
+SHORT_FORMS = {name: [[*name.split(), *NEEDED.get(name, (TRACE,))], *FURTHER.get(name, ())] for name in FORMS}
+"""Each command as it is, and every file that exports and reports may write."""
 
 
-def surprises(trace: Path, folder: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[str]:
-    """Run every form on a trace; yield what is no answer."""
+Forms = dict[str, list[list[str]]]
+
+
+def surprises(
+    trace: Path, folder: Path, capsys: pytest.CaptureFixture[str], all_forms: Forms
+) -> Iterator[str]:
+    """Run every form on a trace, over one index; yield what is no answer."""
     summary, index = folder / "summary.json", f"--index-dir={folder / 'index'}"
     main(["summary", str(trace), "--json", f"--out={summary}", index])
-    for number, words in enumerate(chain(*FORMS.values())):
+    for number, words in enumerate(chain(*all_forms.values())):
         line = [word.format(trace=trace, summary=summary, out=folder / f"out-{number}") for word in words]
         try:
             code = main([*line, *([] if words[0] == "history" else [index])])
@@ -109,9 +118,11 @@ def surprises(trace: Path, folder: Path, capsys: pytest.CaptureFixture[str]) -> 
             yield f"{' '.join(words)}: {code}: {texts.err[-300:]}"
 
 
-def assert_no_surprise(trace: Path, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def assert_no_surprise(
+    trace: Path, folder: Path, capsys: pytest.CaptureFixture[str], all_forms: Forms = FORMS
+) -> None:
     """Fail where a command in some form is no answer."""
-    lines = list(surprises(trace, folder, capsys))
+    lines = list(surprises(trace, folder, capsys, all_forms))
     assert not lines, "\n".join([trace.name, *lines])
 
 
@@ -121,32 +132,40 @@ def small_traces() -> list[Path]:
     return [path for path in paths if path.suffix not in (".md", ".py")]
 
 
-REPRESENTATIVE = (
-    CASES / "verdicts" / "v4_merged.json",  # two devices, two ranks
-    CASES / "adversarial" / "lost.json",
-    CORPUS / "odd" / "flows_odd.json",
-    CORPUS / "odd" / "empty_array.json",
+FIRST = {"v4_merged", "lost", "flows_odd", "empty_array"}
+"""What `make test` runs every form on: two ranks merged, a damaged trace, odd flows, an empty one."""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@needs_cases
+@needs_corpus
+@pytest.mark.parametrize(
+    "path",
+    [path if path.stem in FIRST else later(path) for path in small_traces()],
+    ids=lambda path: path.stem,
+)
+def test_every_form_on_small_traces(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """All small cases and odd traces."""
+    assert_no_surprise(path, tmp_path, capsys)
+
+
+LARGER = sorted(
+    path
+    for path in CORPUS.rglob("*")
+    if path.name.endswith((".json", ".gz", ".zip")) and path.parent.name != "odd"
 )
 
 
 @pytest.mark.slow
-@needs_cases
-@needs_corpus
-@pytest.mark.parametrize("path", REPRESENTATIVE, ids=lambda path: path.stem)
-def test_every_form_on_some_traces(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A merged trace, a damaged one, one of odd flows and an empty one."""
-    assert_no_surprise(path, tmp_path, capsys)
-
-
-@pytest.mark.corpus
-@pytest.mark.slow
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("path", small_traces(), ids=lambda path: path.stem)
-def test_every_form_on_all_small_traces(
+@needs_corpus
+@pytest.mark.parametrize("path", representative(LARGER), ids=lambda path: path.stem)
+def test_every_command_and_export_on_the_corpus(
     path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """All small cases and odd traces."""
-    assert_no_surprise(path, tmp_path, capsys)
+    """All other traces of the corpus."""
+    assert_no_surprise(path, tmp_path, capsys, SHORT_FORMS)
 
 
 @pytest.mark.slow

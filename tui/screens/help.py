@@ -161,7 +161,7 @@ class FilterLine(LineInput):
     ]
 
     def action_close(self) -> None:
-        """Close its own screen; `screen.dismiss` would close whichever is on top by then, the last one too."""
+        """Close its own screen: `screen.dismiss` closes whichever is on top by then, the last one too."""
         self.screen.dismiss()
 
 
