@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.corpus import CORPUS, GOLDENS, needs_corpus, needs_goldens
-from tests.tui.cli_process import tracelane
+from tests.tui.cli_process import tracelane_here
 from tracelane.core import open_trace
 from tracelane.core.base.pattern import Pattern
 from tracelane.core.export.chains import chain_from, chain_json, slices_named
@@ -98,7 +98,9 @@ def test_the_command_prints_the_goldens(corpus_cache: Path) -> None:
     golden = next(path for path in CHAINS if path.name.startswith("spyre_decode"))
     expected = json.loads(golden.read_text())
     path = str(CORPUS / expected["input"].removeprefix("share/"))
-    done = tracelane("chain", path, "--name", "sdsc_", "--all", "--json", "--index-dir", str(corpus_cache))
+    done = tracelane_here(
+        "chain", path, "--name", "sdsc_", "--all", "--json", "--index-dir", str(corpus_cache)
+    )
     assert done.returncode == 0, done.stderr
     said = [command_chain(chain) for chain in json.loads(done.stdout)]
     assert len(said) == expected["kernels_in_file"]
@@ -106,5 +108,7 @@ def test_the_command_prints_the_goldens(corpus_cache: Path) -> None:
     assert said == [golden_chain(chain) for chain in by_time]
     chain = expected["chains"][3]
     at = str(chain["kernel"]["ts_ns"])
-    done = tracelane("chain", path, "--name", "sdsc_", "--at", at, "--json", "--index-dir", str(corpus_cache))
+    done = tracelane_here(
+        "chain", path, "--name", "sdsc_", "--at", at, "--json", "--index-dir", str(corpus_cache)
+    )
     assert [command_chain(entry) for entry in json.loads(done.stdout)] == [golden_chain(chain)]

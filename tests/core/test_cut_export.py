@@ -14,7 +14,7 @@ import pytest
 from tests.corpus import CORPUS, needs_corpus
 from tests.events import begin, complete, counter, end, every_phase, flow, metadata
 from tests.forms import Form, cut_off, forms
-from tests.tui.cli_process import tracelane
+from tests.tui.cli_process import tracelane_here
 from tracelane.core import open_trace
 from tracelane.core.base.errors import TracelaneError, UsageError
 from tracelane.core.export.cut import cut_source, event_text, event_texts
@@ -250,12 +250,12 @@ def test_the_command(tmp_path: Path) -> None:
     small(tmp_path, EVENTS)
     out = tmp_path / "cut.json.gz"
     window = ("--from", "+10us", "--to", "@20")
-    done = tracelane("cut", str(tmp_path / "source.json"), *window, "--lanes", "stream", "-o", str(out))
+    done = tracelane_here("cut", str(tmp_path / "source.json"), *window, "--lanes", "stream", "-o", str(out))
     assert done.returncode == 0, done.stderr
     assert done.stdout == f"{out}: 1 slice, 2 metadata events\n"
     events = json.loads(gzip.decompress(out.read_bytes()))["traceEvents"]
     assert [event["name"] for event in events] == ["process_name", "kernel", "thread_name"]
-    refused = tracelane("cut", str(tmp_path / "source.json"), "--from", "10", "-o", str(out))
+    refused = tracelane_here("cut", str(tmp_path / "source.json"), "--from", "10", "-o", str(out))
     assert refused.returncode == 64
 
 

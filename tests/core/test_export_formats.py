@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from tests.corpus import CORPUS, needs_corpus
 from tests.perfetto_engine import ask_perfetto, needs_engine
-from tests.tui.cli_process import tracelane
+from tests.tui.cli_process import tracelane_here
 from tests.tui.small_file import small_file
 from tracelane.core.base.errors import MissingPackageError, UnreadableError
 from tracelane.core.demo.trace import write_demo
@@ -405,18 +405,18 @@ def test_the_command_writes_every_format(tmp_path: Path) -> None:
     path = small_file(tmp_path)
     for kind in ("pftrace", "speedscope.json", "folded", "sqlite", "html", "json", "json.gz"):
         out = tmp_path / f"out.{kind}"
-        done = tracelane("export", str(path), "-o", str(out))
+        done = tracelane_here("export", str(path), "-o", str(out))
         assert done.returncode == 0 and str(out) in done.stdout, done.stderr
         assert out.stat().st_size > 100
     assert (tmp_path / "out.json").read_bytes() == path.read_bytes()
     assert gzip.decompress((tmp_path / "out.json.gz").read_bytes()) == path.read_bytes()
     assert "main;ProfilerStep#0;aten::linear;launch 10000" in (tmp_path / "out.folded").read_text()
     part = tmp_path / "part.json"
-    assert tracelane("export", str(path), "-o", str(part), "--step", "1").returncode == 0
+    assert tracelane_here("export", str(path), "-o", str(part), "--step", "1").returncode == 0
     names = [event["name"] for event in json.loads(part.read_text())["traceEvents"] if event["ph"] == "X"]
     assert "ProfilerStep#1" in names and "ProfilerStep#0" not in names
     if has_duckdb():
-        assert tracelane("export", str(path), "-o", str(tmp_path / "a.parquet")).returncode == 0
+        assert tracelane_here("export", str(path), "-o", str(tmp_path / "a.parquet")).returncode == 0
 
 
 def test_what_cannot_be_written_is_one_line(tmp_path: Path) -> None:
@@ -428,7 +428,7 @@ def test_what_cannot_be_written_is_one_line(tmp_path: Path) -> None:
         ("there.html", 64, "is there already"),
         ("nowhere/x.html", 1, "no folder"),
     ):
-        done = tracelane("export", path, "-o", str(tmp_path / out))
+        done = tracelane_here("export", path, "-o", str(tmp_path / out))
         assert done.returncode == code and words in done.stderr and done.stderr.count("\n") == 1
     assert (tmp_path / "there.html").read_text() == "mine"
 

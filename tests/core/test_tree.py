@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tests.corpus import CORPUS, needs_corpus, thinned
-from tests.tui.cli_process import tracelane
+from tests.tui.cli_process import tracelane_here
 from tests.tui.small_file import small_file
 from tracelane.core.demo.trace import write_demo
 from tracelane.core.index.format import NONE
@@ -305,14 +305,16 @@ def test_folded_stacks_add_up(scopes: list[Scope]) -> None:
 def test_the_command_prints_all_forms(tmp_path: Path) -> None:
     """`tracelane tree` prints a tree, JSON, CSV and folded stacks, and refuses other forms."""
     path = str(small_file(tmp_path))
-    text = tracelane("tree", path).stdout
+    text = tracelane_here("tree", path).stdout
     assert "ProfilerStep#0" in text and "\n  aten::linear" in text and "\n    launch" in text
-    folded = tracelane("tree", path, "--format", "folded", "--step", "1").stdout.splitlines()
+    folded = tracelane_here("tree", path, "--format", "folded", "--step", "1").stdout.splitlines()
     assert "ProfilerStep#1;aten::linear;launch 10000" in folded
-    assert tracelane("tree", path, "--format", "csv").stdout.startswith("name,total_ns,share,self_ns,calls")
-    by_launch = tracelane("tree", path, "--by", "launch", "--format", "folded").stdout
+    assert tracelane_here("tree", path, "--format", "csv").stdout.startswith(
+        "name,total_ns,share,self_ns,calls"
+    )
+    by_launch = tracelane_here("tree", path, "--by", "launch", "--format", "folded").stdout
     assert by_launch.count(";launch;") == 2
-    assert tracelane("kernels", path, "--format", "folded").returncode == 64
+    assert tracelane_here("kernels", path, "--format", "folded").returncode == 64
 
 
 def test_folded_from_the_bottom_is_that_of_pairs(scopes: list[Scope]) -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from tests.rank_files import rank_file, rank_files
 from tests.remote.servers import bucket
-from tests.tui.cli_process import PROGRAM, tracelane
+from tests.tui.cli_process import PROGRAM, tracelane, tracelane_here
 from tests.waiting import PATIENCE_S
 from tracelane.core.store.collect import collect, one_after_another, planned
 
@@ -33,7 +33,7 @@ def files_of(store: Path) -> Files:
 
 def collected(traces: Path | str, store: Path | str, *options: str, code: int = 0) -> str:
     """Run `collect` and return what it says."""
-    done = tracelane("collect", str(traces), "-o", str(store), *options)
+    done = tracelane_here("collect", str(traces), "-o", str(store), *options)
     assert done.returncode == code, done.stderr
     return done.stdout + done.stderr
 
@@ -144,7 +144,7 @@ def test_a_rank_that_cannot_be_read_is_named_until_it_can(traces: Path, tmp_path
     assert (
         "rank3.json: is binary data" in said and "4 ranks collected" in said and "1 could not be read" in said
     )
-    ranks = tracelane("ranks", str(tmp_path / "store"))
+    ranks = tracelane_here("ranks", str(tmp_path / "store"))
     assert ranks.returncode == 0
     assert "missing: rank 3" in ranks.stdout and "rank3.json could not be read" in ranks.stdout
     broken.write_bytes(sound)
@@ -245,8 +245,10 @@ def test_a_bucket_is_a_store(traces: Path, tmp_path: Path, alone: Files) -> None
         said = collected(f"{url}/traces/", f"{url}/store")
         assert "5 ranks collected" in said
         assert "0 ranks collected" in collected(f"{url}/traces/", f"{url}/store")
-        local = json.loads(tracelane("ranks", str(tmp_path / "alone"), "--json").stdout)
-        assert tables_of(local) == tables_of(json.loads(tracelane("ranks", f"{url}/store", "--json").stdout))
+        local = json.loads(tracelane_here("ranks", str(tmp_path / "alone"), "--json").stdout)
+        assert tables_of(local) == tables_of(
+            json.loads(tracelane_here("ranks", f"{url}/store", "--json").stdout)
+        )
 
 
 def tables_of(answer: dict[str, Any]) -> object:

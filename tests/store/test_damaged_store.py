@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from tests.rank_files import rank_files
-from tests.tui.cli_process import tracelane
+from tests.tui.cli_process import tracelane_here
 from tracelane.core.base.errors import TracelaneError
 from tracelane.core.index.options import IndexOptions
 from tracelane.core.store.collect import collect, one_after_another, planned
@@ -252,7 +252,7 @@ def test_collecting_into_a_store_writes_through_no_link(tmp_path: Path) -> None:
     shutil.rmtree(store / "ranks")
     (tmp_path / "elsewhere").mkdir()
     (store / "ranks").symlink_to(tmp_path / "elsewhere")
-    done = tracelane("collect", str(tmp_path / "traces"), "-o", str(store))
+    done = tracelane_here("collect", str(tmp_path / "traces"), "-o", str(store))
     assert done.returncode != 0 and "a link, which is not followed" in done.stderr
     assert done.stderr.count("\n") == 1 and not list((tmp_path / "elsewhere").iterdir())
 
@@ -281,5 +281,5 @@ def test_what_a_killed_run_left_is_swept_by_the_next(tmp_path: Path) -> None:
     left.write_bytes(b"half")
     with locked.open("wb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        assert tracelane("collect", str(tmp_path / "traces"), "-o", str(store)).returncode == 0
+        assert tracelane_here("collect", str(tmp_path / "traces"), "-o", str(store)).returncode == 0
         assert not left.exists() and locked.exists()

@@ -12,7 +12,7 @@ import pytest
 from tests.events import complete
 from tests.rank_files import rank_file, rank_files
 from tests.store.test_store_tables import store_of
-from tests.tui.cli_process import on_terminal, tracelane
+from tests.tui.cli_process import on_terminal, tracelane_here
 from tracelane.core.base.errors import UnreadableError, UsageError
 from tracelane.core.store.collect import collect, one_after_another, planned
 from tracelane.core.store.groups import IDLE, LINE_CELLS, OTHER
@@ -150,7 +150,7 @@ def test_ranks_are_grouped_by_their_parallel_layout(pairs: Path) -> None:
 @pytest.mark.slow
 def test_a_picture_is_printed_where_there_is_no_terminal(traces: Path, tmp_path: Path) -> None:
     """With the notes on the rank that is waited for."""
-    done = tracelane(str(store_of(traces, tmp_path / "store")), "--height", "20")
+    done = tracelane_here(str(store_of(traces, tmp_path / "store")), "--height", "20")
     assert done.returncode == 0
     assert "rank 3" in done.stdout and "rank 2 ◀: the others wait 4.5 ms for it" in done.stdout
 

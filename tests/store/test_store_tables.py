@@ -11,7 +11,7 @@ import pytest
 
 from tests.corpus import CORPUS, needs_corpus
 from tests.rank_files import rank_files
-from tests.tui.cli_process import tracelane
+from tests.tui.cli_process import tracelane_here
 from tracelane.core.base.errors import TracelaneError
 from tracelane.core.store.collect import collect, one_after_another, planned
 from tracelane.core.store.comparison import summary_of_store
@@ -64,7 +64,7 @@ def test_tables_of_all_ranks(tmp_path: Path) -> None:
     assert {str(row["place"]) for row in store_tables(store, "findings", {}).main.rows()} <= {
         f"rank {n}" for n in range(3)
     }
-    done = tracelane("diff", str(tmp_path / "store"), str(tmp_path / "store"))
+    done = tracelane_here("diff", str(tmp_path / "store"), str(tmp_path / "store"))
     assert done.returncode == 0 and "nothing changed" in done.stdout
     assert summary_of_store(store).metrics["step.count"].value == 60
 
@@ -74,10 +74,10 @@ def test_what_needs_traces_is_refused(tmp_path: Path) -> None:
     """Other analyses and parts of traces: one line, exit code 64."""
     store = str(store_of(rank_files(tmp_path / "traces", 2), tmp_path / "store"))
     for words in (["ops", store], ["ranks", store, "--from", "+1ms"], ["kernels", store, "--runs", "x"]):
-        done = tracelane(*words)
+        done = tracelane_here(*words)
         assert done.returncode == 64 and done.stderr.count("\n") == 1 and "trace" in done.stderr
     for name in STORE_TABLES:
-        assert json.loads(tracelane(name, store, "--json").stdout)["command"] == name
+        assert json.loads(tracelane_here(name, store, "--json").stdout)["command"] == name
 
 
 @pytest.mark.slow

@@ -1,19 +1,22 @@
-"""Running the command line in a process of its own, with and without a terminal."""
+"""Running the command line: here, or in a process of its own, with and without a terminal."""
 
 from __future__ import annotations
 
+import io
 import os
 import select
 import signal
 import subprocess
 import sys
 import time
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.tui.slow_line import fork_on_terminal
 from tests.tui.terminal_screen import TerminalScreen
 from tests.waiting import PATIENCE_S
+from tracelane.tui.cli.main import main
 
 PROGRAM = "import sys\n{code}\nfrom tracelane.tui.cli.main import main\nsys.exit(main(sys.argv[1:]))"
 
@@ -33,6 +36,18 @@ def tracelane(
             stdin=source,
             check=False,
         )
+
+
+def tracelane_here(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the command line in this process: as `tracelane` does, where nothing depends on the process."""
+    streams = [io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2)]
+    with redirect_stdout(streams[0]), redirect_stderr(streams[1]):
+        code = main(list(arguments))
+    texts = []
+    for stream in streams:
+        stream.flush()
+        texts.append(stream.buffer.getvalue().decode())  # type: ignore[attr-defined]
+    return subprocess.CompletedProcess(list(arguments), code, *texts)
 
 
 def start_tracelane(*arguments: str, stdin: int = subprocess.DEVNULL) -> subprocess.Popen[str]:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.corpus import GOLDENS, needs_goldens
 from tests.json_tables import flat
-from tests.tui.cli_process import tracelane
+from tests.tui.cli_process import tracelane_here
 from tests.tui.small_file import small_file
 from tracelane.core.tables.ops import ops, sort_column
 from tracelane.core.tables.scope import Scope
@@ -67,12 +67,12 @@ def test_a_step_is_one_of_those_found(tmp_path: Path) -> None:
     ]
     path.write_text(json.dumps(events))
     more = ("--format", "json", "--index-dir", str(tmp_path / "cache"))
-    answer = flat(json.loads(tracelane("ops", str(path), "--step", "2", *more).stdout))
+    answer = flat(json.loads(tracelane_here("ops", str(path), "--step", "2", *more).stdout))
     assert [(row["name"], row["cpu_total_ns"]) for row in answer["ops"]] == [
         (names[0], 90_000),
         (names[1], 12_000),
     ]
-    wrong = tracelane("ops", str(path), "--step", "7", *more)
+    wrong = tracelane_here("ops", str(path), "--step", "7", *more)
     assert wrong.returncode == 64 and "0 to 2" in wrong.stderr
 
 
@@ -80,16 +80,16 @@ def test_a_step_is_one_of_those_found(tmp_path: Path) -> None:
 def test_the_command_prints_every_format(tmp_path: Path) -> None:
     """Table with the device's word and footer; JSON with its keys; a wrong sort key is wrong usage."""
     path, more = str(small_file(tmp_path)), ("--index-dir", str(tmp_path / "cache"))
-    table = tracelane("ops", path, *more).stdout
+    table = tracelane_here("ops", path, *more).stdout
     assert "Self AIU" in table and "Self AIU time total: 61.000us" in table
-    answer = flat(json.loads(tracelane("ops", path, "--format", "json", "--step", "1", *more).stdout))
+    answer = flat(json.loads(tracelane_here("ops", path, "--format", "json", "--step", "1", *more).stdout))
     assert answer["scope"].startswith("step 1")
     (step, linear, *_) = answer["ops"]
     assert (step["name"], step["annotation"], linear["name"]) == ("ProfilerStep*", True, "aten::linear")
     assert (linear["calls"], linear["cpu_total_ns"], linear["device_total_ns"]) == (1, 60_000, 30_500)
-    assert tracelane("ops", path, "--format", "csv", *more).stdout.startswith("name,calls,cpu_total_ns")
-    assert tracelane("ops", path, "--format", "md", *more).stdout.startswith("**Ops**")
-    only = flat(json.loads(tracelane("ops", path, "--where", "cat:kernel", "--json", *more).stdout))
+    assert tracelane_here("ops", path, "--format", "csv", *more).stdout.startswith("name,calls,cpu_total_ns")
+    assert tracelane_here("ops", path, "--format", "md", *more).stdout.startswith("**Ops**")
+    only = flat(json.loads(tracelane_here("ops", path, "--where", "cat:kernel", "--json", *more).stdout))
     assert [row["on_device"] for row in only["ops"]] == [True] * 2 and "filtered" in only["scope"]
-    wrong = tracelane("ops", path, "--sort", "nonsense", *more)
+    wrong = tracelane_here("ops", path, "--sort", "nonsense", *more)
     assert wrong.returncode == 64 and "self_cpu_time_total" in wrong.stderr

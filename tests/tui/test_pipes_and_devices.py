@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tui.cli_process import tracelane
+from tests.tui.cli_process import tracelane_here
 from tests.tui.small_file import small_file
 
 LOG = "timestamp,power.draw [W]\n2026-06-20 07:10:01,3\n2026-06-20 07:10:02,4\n"
@@ -26,7 +26,7 @@ def test_what_is_no_file_is_refused(words: str, special: str, why: str, tmp_path
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "folder").mkdir()
     trace = small_file(tmp_path)
-    done = tracelane(*words.replace("TRACE", str(trace)).split(), str(tmp_path / special))
+    done = tracelane_here(*words.replace("TRACE", str(trace)).split(), str(tmp_path / special))
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.count("\n") == 1 and done.stderr.endswith(f"{why}\n") and special in done.stderr
 
@@ -39,12 +39,12 @@ def test_a_side_of_a_comparison_may_be_a_pipe(tmp_path: Path) -> None:
     os.mkfifo(pipe)
     writer = subprocess.Popen(["sh", "-c", 'cat "$0" >"$1"', str(trace), str(pipe)])
     try:
-        done = tracelane("diff", str(pipe), str(trace), "--format", "json")
+        done = tracelane_here("diff", str(pipe), str(trace), "--format", "json")
     finally:
         writer.kill()
         writer.wait()
-    plain = tracelane("diff", str(trace), str(trace), "--format", "json")
+    plain = tracelane_here("diff", str(trace), str(trace), "--format", "json")
     assert done.returncode == plain.returncode == 0
     assert done.stdout.count("\n") == plain.stdout.count("\n") > 10
-    refused = tracelane("diff", str(trace), "/dev/zero")
+    refused = tracelane_here("diff", str(trace), "/dev/zero")
     assert refused.returncode == 2 and "/dev/zero: is a device or socket, not a trace" in refused.stderr
