@@ -350,11 +350,8 @@ class Rank:
         }[p.cause]  # fmt: skip
         name = names[p.way]
         us = p.amount * step_us(p) + max(0.0, max(self.free.values(), default=0.0) - self.now)
-        if name:
-            with self.frame(name):
-                self.spend(us)
-        else:
-            self.spend(us)
+        with self.frame(name or "train.py(40): step"):
+            self.now += us
 
     def recompile(self) -> None:
         """Run the compiled region: compiled anew in one step."""
@@ -368,11 +365,11 @@ class Rank:
                 us = p.amount * step_us(p) + max(0.0, max(self.free.values(), default=0.0) - self.now)
                 if p.way % 2:
                     with self.span("_compile.compile_inner (dynamo_timed)"):
-                        self.spend(us * 0.4)
+                        self.now += us * 0.4
                         with self.span("compile_fx_inner (dynamo_timed)"):
-                            self.spend(us * 0.6)
+                            self.now += us * 0.6
                 else:
-                    self.spend(us)
+                    self.now += us
             with self.span("## Call CompiledFxGraph fab12 ##"):
                 for op in p.layers[0]:
                     self.op(op)
@@ -488,13 +485,23 @@ def write(p: Program, folder: Path) -> Path:
                 metadata("process_name", rank.host, name="python"),
             ]
             events += rank.events
-        events = [{**e, "ts": round(e["ts"] + base, 3)} if e["ph"] != "M" else e for e in events]
-        events = [{**e, "dur": round(e["dur"], 3)} if "dur" in e else e for e in events]
+        events = [_stamped(e, base) for e in events]
         whole: dict[str, Any] = {"schemaVersion": 1, "traceEvents": events}
         if p.ranks > 1 and not p.merged:
             whole["distributedInfo"] = {"rank": number, "world_size": p.ranks, "backend": "nccl"}
         (folder / f"rank{number}.pt.trace.json").write_text(json.dumps(whole))
     return folder if len(groups) > 1 else folder / "rank0.pt.trace.json"
+
+
+def _stamped(event: Event, base: int) -> Event:
+    """Return an event with its times in the file, starts and ends to the ns, so that slices nest."""
+    if event["ph"] == "M":
+        return event
+    start = round((event["ts"] + base) * 1000)
+    times: Event = {"ts": start / 1000}
+    if "dur" in event:
+        times["dur"] = (round((event["ts"] + event["dur"] + base) * 1000) - start) / 1000
+    return {**event, **times}
 
 
 # -- causes -----------------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..base.arrays import I64, U8, U32, AnyArray
+from ..base.arrays import I64, U8, U32, AnyArray, sum_of
 from ..base.errors import UnreadableError
 from ..base.intervals import EMPTY, Intervals, merge
 from ..base.units import format_ns
@@ -45,6 +45,7 @@ from .parts import parts_in_one_file
 from .schema import Column, TableSchema
 from .scope import Scope
 from .skew import Skew, skew, skew_of_parts
+from .step_choice import DOUBTFUL
 from .step_spans import step_spans
 from .table import Table
 from .untrusted import untrusted, untrusted_time
@@ -193,7 +194,8 @@ def state_table(scope: Scope) -> Table:
 
 def looked_at(scope: Scope) -> tuple[int, int]:
     """Return the time [start, end) that a scope looks at: its range, else its steps', else the trace's; of
-    steps until the last work that they launched is done, as devices run behind the host.
+    steps until the last work that they launched is done, as devices run behind the host. Doubtful steps, in
+    which little of the work is launched, count for none.
     """
     launched: Mapping[int, AnyArray] = {}
     if scope.range is not None:
@@ -204,12 +206,20 @@ def looked_at(scope: Scope) -> tuple[int, int]:
         if scope.attribute == "launch":
             by_source = work_by_steps(scope, steps).work
             launched = {source: one.positions[one.steps >= 0] for source, one in by_source.items()}
+            everything = {source: one.positions for source, one in by_source.items()}
+            if _total(scope, launched) < DOUBTFUL * _total(scope, everything):
+                return scope.trace.opening_span
     else:
         return scope.trace.opening_span
     for source, positions in launched.items():
         ends = scope.starts(source, positions) + scope.trace.indexes[source].duration(positions)
         high = max(high, int(ends.max(initial=high)))
     return low, high
+
+
+def _total(scope: Scope, positions: Mapping[int, AnyArray]) -> int:
+    """Return how long slices of each source last together, ns."""
+    return sum(sum_of(scope.trace.indexes[source].duration(at)) for source, at in positions.items())
 
 
 def device_states(scope: Scope) -> tuple[DeviceState, ...]:

@@ -4,31 +4,20 @@ from __future__ import annotations
 
 from itertools import pairwise
 from pathlib import Path
+from shutil import rmtree
 
 import pytest
 
-from tests.causes import CAUSES, NAMES, program, run, write
+from tests.causes import CAUSES, NAMES, Program, Rank, program, run, write
+from tracelane.core.base.short_names import short_name
 from tracelane.core.tables.findings.finding import Finding
 from tracelane.core.tables.findings.judge import findings
+from tracelane.core.tables.findings.rules import RULES
 from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import open_trace
 
-NAMED = (
-    "late-rank",
-    "slow-loader",
-    "recompilation",
-    "copies",
-    "heavy-kernel",
-    "uneven-kernel",
-    "tiny-kernels",
-)
-"""Causes that some line names today."""
-
-
-def losses(cause: str, seed: int, folder: Path) -> list[Finding]:
-    """What findings call a loss in one of the programs."""
-    path = write(program(seed, cause), folder / "traces")
-    return list(findings(Scope(open_trace(path, index_dir=folder / "index"))).losses)
+SEEDS = range(6)
+"""Of each cause; other seeds do as well."""
 
 
 @pytest.mark.parametrize("cause", CAUSES)
@@ -63,10 +52,49 @@ def test_a_seed_is_a_program() -> None:
     assert first == again != other
 
 
+def says(p: Program, first: Finding | None) -> bool:
+    """Tell whether the first finding names the cause of a program, and the rank or kernel to blame."""
+    if first is None or first.rule not in NAMES[p.cause]:
+        return first is None and not NAMES[p.cause]
+    if p.cause == "late-rank":
+        return f"{'Process' if p.merged else 'Rank'} {late_number(p)} comes last" in first.text
+    if p.cause in ("heavy-kernel", "uneven-kernel"):
+        return short_name(p.chosen) in first.text
+    return True
+
+
+def late_number(p: Program) -> int:
+    """Return how the late rank is called in its trace."""
+    return Rank(p, p.late).host if p.merged else p.late
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("cause", NAMED)
-def test_some_line_names_the_cause(cause: str, tmp_path: Path) -> None:
-    """Some line names what is wrong with the program."""
-    for seed in range(3):
-        rules = {finding.rule for finding in losses(cause, seed, tmp_path / str(seed))}
-        assert rules & NAMES[cause], seed
+def test_the_first_line_names_the_cause(tmp_path: Path) -> None:
+    """In 95 of 100 programs the first loss is the one cause; clean programs have none."""
+    missed = []
+    for cause in CAUSES:
+        for seed in SEEDS:
+            p = program(seed, cause)
+            folder = tmp_path / f"{cause}-{seed}"
+            path = write(p, folder / "traces")
+            report = findings(Scope(open_trace(path, index_dir=folder / "index")))
+            if not says(p, next(iter(report.losses), None)):
+                missed.append((cause, seed, [finding.rule for finding in report.losses]))
+            rmtree(folder)
+    assert not [one for one in missed if one[0] == "clean"]
+    assert len(missed) <= 0.05 * len(SEEDS) * len(CAUSES), missed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cause", ["late-rank", "first-use", "item", "copies", "lost-kernels"])
+def test_a_stretch_of_time_is_claimed_once(cause: str, tmp_path: Path) -> None:
+    """What the losses of a program claim adds up to no more than the time looked at; effects have a cause."""
+    path = write(program(2, cause), tmp_path / "traces")
+    report = findings(Scope(open_trace(path, index_dir=tmp_path / "index")))
+    span = next(one.claimed_ns / one.share for one in report.losses if one.share)
+    of_part: dict[str, int] = {}
+    for one in report.losses:
+        of_part[one.of_part] = of_part.get(one.of_part, 0) + one.claimed_ns
+        assert not one.caused_by or one.rule in RULES[one.caused_by].explains
+    assert max(of_part.values()) <= 1.001 * span
+    assert all(not one.claimed_ns for one in report.headlines)

@@ -84,6 +84,7 @@ WHAT: Mapping[Trouble, str] = {
         "stops. `tracelane doctor` says which calls lack their work."
     ),
     always=True,
+    counts="anywhere",
     first=True,
 )
 def missing_work(facts: SourceFacts, limits: Limits) -> Outcome:
@@ -102,9 +103,11 @@ def missing_work(facts: SourceFacts, limits: Limits) -> Outcome:
                 pieces=count_of(count, "piece of work stands", "pieces of work stand"),
             )
         )
-    text = f"For {about_ns(claim.length)} of {about_ns(facts.span[1] - facts.span[0])} the records of "
-    text += f"{facts.device_title} cannot be trusted{_steps_text(facts, periods)}: {'; '.join(parts)}"
-    text += "; the rest is judged" if claim.length < facts.span[1] - facts.span[0] else ""
+    text = (
+        f"For {about_ns(claim.length)} the records of {facts.device_title} cannot be trusted"
+        f"{_steps_text(facts, periods)}: {'; '.join(parts)}"
+    )
+    text += "; the rest is judged" if facts.has_devices else ""
     return Observation(text, facts.longest_windows("left out", claim), claim, times=claim.starts)
 
 

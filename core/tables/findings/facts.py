@@ -331,7 +331,11 @@ class SourceFacts:
     def has_devices(self) -> bool:
         """Whether the source has device work that can be judged: of most of the time."""
         whole = self.span[1] - self.span[0]
-        return len(self.work) > 0 and whole - self.untrusted.length > LEAST_TRUSTED * whole
+        return len(self.work) > 0 and whole - self._untrusted_ns > LEAST_TRUSTED * whole
+
+    @property
+    def _untrusted_ns(self) -> int:
+        return self.untrusted.clipped(*self.span).length
 
     @cached_property
     def states(self) -> tuple[DeviceState, ...]:
@@ -358,8 +362,10 @@ class SourceFacts:
 
     @cached_property
     def untrusted_periods(self) -> tuple[Untrusted, ...]:
-        """The time in which the trace's records of a device of the source cannot be right, by period."""
-        low, high = self.span
+        """The time in which the trace's records of a device of the source cannot be right, by period, in the
+        time that is looked at or not.
+        """
+        low, high = self.scope.range or self.scope.trace.span
         lanes = None if self.scope.lanes is None else set(self.scope.lanes)
         return tuple(
             one
@@ -373,7 +379,7 @@ class SourceFacts:
     @cached_property
     def untrusted(self) -> Intervals:
         """The time for which the trace's records of a device cannot be right: no rule speaks of it."""
-        return untrusted_time(self.untrusted_periods).clipped(*self.span)
+        return untrusted_time(self.untrusted_periods)
 
     def lacking(self, need: Need) -> NotJudged | None:
         """Return what the source lacks for a rule that needs device or host slices, None for nothing."""
@@ -485,7 +491,7 @@ class SourceFacts:
     def span_ns(self) -> int:
         """The time that is looked at, as far as the trace can be trusted."""
         whole = self.span[1] - self.span[0]
-        return whole - self.untrusted.length if self.has_devices else whole
+        return whole - self._untrusted_ns if self.has_devices else whole
 
     @cached_property
     def steps(self) -> Steps | None:

@@ -81,7 +81,8 @@ def _first_calls(facts: SourceFacts, calls: I64, limits: Limits) -> I64:
     """Return the few rows of calls and operators that are the first of their kind and take most time."""
     host = facts.host
     rows = np.union1d(calls, host.matching(OPERATORS, OP))
-    own = host.self_ns[rows]
+    # Only the time that holds devices up: a launch waits for room in the queue, too.
+    own = np.minimum(host.self_ns[rows], facts.held_up.covered(host.starts[rows], host.ends[rows]))
     names = Groups(host.name[rows], len(host.texts))
     median = names.quantiles(own, 0.5)[0]
     chosen = own >= limits["times"] * np.maximum(median[names.codes], LEAST_NS)
