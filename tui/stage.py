@@ -92,7 +92,7 @@ class Stage(PacedApp):
     def main(self) -> Screen[None]:
         """The screen below all others. Raises ScreenStackError where the App closes."""
         if not self.screen_stack:
-            raise ScreenStackError("there is no screen any more")
+            raise ScreenStackError("the screen is gone")
         return self.screen_stack[0]
 
     @property

@@ -104,7 +104,7 @@ def _wall(match: re.Match[str], frame: TimeFrame) -> int:
     try:
         day = datetime.fromisoformat(match[1]) if match[1] else moment_of(begin, frame.zone)
         if day is None:
-            raise UsageError("this trace lies outside any calendar: use +12.5ms or @µs")
+            raise UsageError("this trace is outside any calendar: use +12.5ms or @µs")
         moment = datetime(day.year, day.month, day.day, hour, minute, second)
         if zone is not None:
             moment = moment.replace(tzinfo=zone)

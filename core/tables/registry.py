@@ -23,7 +23,7 @@ TABS = (
         "3",
         "Tree",
         "Call tree, flame",
-        "Show which calls lie in which, drawn and as a table; again: from the bottom, by thread, by launch",
+        "Show which calls made which, drawn and as a table; again: bottom up, by thread, by launch",
         "flame graph icicle call tree stack callers left-heavy sandwich profile",
         takes_step=True,
     ),
@@ -104,7 +104,7 @@ ANALYSES = (
             TablePanel(
                 "tree",
                 "Top down",
-                "Show which calls lie in which, from the outermost inwards",
+                "Show which calls made which, from the outermost inwards",
                 "tree",
                 NO_CALLS,
                 is_compared=False,

@@ -35,7 +35,7 @@ MOST_WORK_S = 60.0
 """Of processor time between two rests: what takes longer never ends."""
 MOST_GROWTH_MIB = 20.0
 LONGEST_PAUSE_S = 0.5
-PAUSE = re.compile(r"stood still for [0-9.]+ s, of which the processor worked ([0-9.]+) s")
+PAUSE = re.compile(r"stopped for [0-9.]+ s, the processor worked ([0-9.]+) s")
 KEY = re.compile(r"\x1b\[[0-9;]*[A-Za-z~]|.", re.DOTALL)
 """One key, as a terminal sends it."""
 QUITTING = ("close-or-quit", "quit")

@@ -180,9 +180,7 @@ def test_the_picture(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture
 
 def test_a_log_beside_is_offered(trace: Trace, folder: Path, tmp_path: Path) -> None:
     """A log in the trace's folder is named with what opens it; elsewhere nothing is said."""
-    assert offered_log(trace, "--smi {path}") == (
-        f"aiu-smi.log lies beside the trace: --smi {folder / 'aiu-smi.log'}"
-    )
+    assert offered_log(trace, "--smi {path}") == (f"Found aiu-smi.log: --smi {folder / 'aiu-smi.log'}")
     alone = tmp_path / "alone.json"
     alone.write_text('{"traceEvents": [{"ph": "X", "ts": 1, "dur": 2, "pid": 0, "tid": 0, "name": "a"}]}')
     with_nothing = open_trace(alone, index_dir=tmp_path / "index")

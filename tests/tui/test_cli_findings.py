@@ -37,7 +37,7 @@ def test_text(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["findings", trace]) == 0
     text = capsys.readouterr().out
     assert "Gaps while the host launches: 69.5 µs" in text
-    assert "look at +90.5 µs, 69.5 µs long: longest wait" in text
+    assert "longest wait: 69.5 µs at +90.5 µs" in text
     assert "helps: Launch ahead" in text and "not checked, as " in text
     assert main(["findings", trace, "--limit", "1"]) == 0
     assert "\n2. " not in capsys.readouterr().out

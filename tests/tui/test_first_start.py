@@ -41,7 +41,7 @@ def test_on_the_screen(state: Path, tmp_path: Path) -> None:
     """The viewer shows them until a key closes them; keys are theirs all the same."""
     trace = str(small_file(tmp_path))
     environ = {"XDG_STATE_HOME": os.environ["XDG_STATE_HOME"]}
-    assert on_terminal("view", trace, play=((THREE_KEYS[:30], "q"),), **environ).code == 0
+    assert on_terminal("view", trace, play=((THREE_KEYS[:24], "q"),), **environ).code == 0
     assert state.joinpath("started").is_file()
 
 

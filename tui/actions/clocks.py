@@ -30,7 +30,7 @@ from .refusal import Refusal
 from .view import keep_cursor, limits, view_of
 
 FURTHEST_S = 1e9
-NO_LOG = "no log lies over this trace: :smi FILE opens one"
+NO_LOG = "no log open: {smi} FILE adds one"
 
 
 def focused_log(trace: Trace, session: Session) -> tuple[PlacedLog, int]:
@@ -40,7 +40,7 @@ def focused_log(trace: Trace, session: Session) -> tuple[PlacedLog, int]:
     sources = trace.log_sources
     focus = -1 if session.focus is None else session.focus.lane.source
     if focus not in sources and len(sources) > 1:
-        raise Refusal("several logs lie over this trace: go to a lane of the one to be moved")
+        raise Refusal("several logs are open: go to a lane of the one to move")
     source = focus if focus in sources else sources[0]
     return trace.placed[source - sources[0]], source
 
@@ -132,7 +132,7 @@ def device_clocks_text(trace: Trace, session: Session) -> str:
     """Return a sentence on the clocks of the devices."""
     moved = moved_text(trace, session.clocks)
     if not moved:
-        return "devices stand as the file's clocks have them"
+        return "Device clocks as recorded"
     devices = [one for one in chosen(trace, session) if one.key in session.clocks.offsets]
     if devices and all(session.clocks.offsets[one.key] == one.proposed_ns for one in devices):
         return "; ".join(one.proposal for one in devices)
@@ -155,7 +155,7 @@ def _as_stamped(trace: Trace, session: Session, devices: Sequence[DeviceClock]) 
     for one in devices:
         clocks = clocks.shifted(one.key, 0)
     if clocks == session.clocks:
-        raise Refusal(f"{_names(devices)} stands as the file's clocks have it")
+        raise Refusal(f"{_names(devices)} already has the clock of the file")
     return with_clocks(trace, session, clocks)
 
 
@@ -187,4 +187,4 @@ def clocks_text(trace: Trace, session: Session) -> str:
     """Return a sentence on the clocks of the ranks."""
     if is_aligned(trace, session.clocks):
         return trace.alignment.text
-    return "ranks stand as their files' clocks have them; the command again aligns them"
+    return "Rank clocks as recorded; run again to align"

@@ -13,7 +13,7 @@ from ..session import LaneKey, Session
 
 NO_LANES = {
     MEMORY: "the trace has no [memory] records: profile_memory=True makes torch.profiler write them",
-    QUEUE: "no work of a device has a launch that the trace tells of",
+    QUEUE: "The trace links no device work to a launch",
 }
 
 

@@ -282,7 +282,7 @@ def shown_again(trace: Trace, session: Session, things: Sequence[HiddenThing], h
 def _lane(layout: Layout, session: Session) -> Lane:
     line = focused_line(layout, session)
     if line.lane is None:
-        raise Refusal("this line stands for several lanes: {fold} opens it")
+        raise Refusal("this line is several lanes: {fold} opens it")
     return line.lane
 
 

@@ -116,7 +116,7 @@ def at_cursor(
         raise Refusal("there are no lanes")
     line = layout.y_of(row)
     if line is None or (focused := layout.line(line)) is None or focused.kind is not LineKind.ROW:
-        raise Refusal("this line stands for several rows: {fold} opens it")
+        raise Refusal("this line is several rows: {fold} opens it")
     whole = row_of(layout, row)
     if left is not None and whole is not None and whole.kind is RowKind.SLICES:
         thing = thing_in(
@@ -125,7 +125,7 @@ def at_cursor(
     else:
         thing = _nearest_visible(trace, session, layout, row) or _nearest(trace, session, layout, row)
     if thing is None:
-        raise Refusal("nothing lies on this row")
+        raise Refusal("this row is empty")
     return select(trace, session, layout, height, thing)
 
 

@@ -83,7 +83,7 @@ def _time(trace: Trace, text: str, opened: TraceOptions) -> int:
 
     if re.fullmatch(r"\s*-?\d+\s*", text):
         if len(text.strip()) > MOST_DIGITS:
-            raise UsageError(f"--at: {text.strip()[:MOST_DIGITS]}… lies outside every trace")
+            raise UsageError(f"--at: {text.strip()[:MOST_DIGITS]}… outside every trace")
         return int(text)  # what `start_ns` says
     return parse_time(text, time_frame(trace, trace.clocks, opened.tz or "", steps=opened.step_name or ""))
 

@@ -50,7 +50,7 @@ SKIP_FIRST = click.option(
     "--skip-first",
     type=WholeNumber(0),
     metavar="N",
-    help="Leave out the first N steps, and what lies before them.",
+    help="Leave out the first N steps, and what comes before them.",
 )
 LANES = click.option(
     "--lanes",
@@ -119,7 +119,7 @@ def range_after(trace: Trace, skipped: int, end: int, step_name: str | None) -> 
         raise UsageError(f"--skip-first: there are only {len(steps):,} steps, {steps.choice}")
     start = int(steps.starts[skipped])
     if end <= start:
-        raise UsageError("--to must lie after the steps that --skip-first leaves out")
+        raise UsageError("--to must be after the steps that --skip-first leaves out")
     return start, end
 
 
@@ -138,7 +138,7 @@ def range_of(trace: Trace, times: Times, step_name: str | None = None) -> tuple[
     if times.end is not None:
         stop = parse_span(times.end, frame)[1]
     if stop <= start:
-        raise UsageError("--from must lie before --to, and within the trace")
+        raise UsageError("--from must be before --to, and within the trace")
     return start, stop
 
 

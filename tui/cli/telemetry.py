@@ -90,7 +90,7 @@ def telemetry(
     paths = smi.paths or tuple(map(str, nearby_logs(trace)))
     if not paths and (by is not None or smi.is_about_clocks or not len(counters)):
         has_none = "" if len(counters) else ", and the trace has no counters"
-        raise UsageError(f"no log is given (--smi LOG), no aiu-smi log lies beside the trace{has_none}")
+        raise UsageError(f"no log given (--smi LOG), no aiu-smi log beside the trace{has_none}")
     wall = Wall(trace)
     descriptions, sums = _read_logs(wall, paths, bool(smi.paths), options, grouping)
     if sums is not None:

@@ -84,7 +84,7 @@ class ViewOptions(NamedTuple):
 @click.option("--fresh", is_flag=True, help="Start with a fresh view, not with that of the last time.")
 @click.option("--log", "log_file", metavar="FILE", help="Write what the viewer does, and errors, to a file.")
 @click.option(
-    "--traces", "traces_of_store", metavar="WHERE", default="", help="Where the traces of a store lie."
+    "--traces", "traces_of_store", metavar="WHERE", default="", help="The folder of a store's traces."
 )
 @choice_options
 @smi_options
@@ -168,7 +168,7 @@ class Preparation:
     def _first(self, trace: Trace) -> Prepared:
         from tracelane.tui.prepared import Prepared
 
-        offer = "" if self.logs else offered_log(trace, "type :smi to lay it over")
+        offer = "" if self.logs else offered_log(trace, "{{smi}} adds its power and load lanes")
         return Prepared(trace, _first_view(trace, self.view_options, self.fresh), (offer,) if offer else ())
 
     @staticmethod
@@ -212,7 +212,7 @@ def offered_log(trace: Trace, how: str) -> str:
     if not logs:
         return ""
     more = f" (and {len(logs) - 1} more)" if len(logs) > 1 else ""
-    return f"{safe(logs[0].name)}{more} lies beside the trace: {how.format(path=safe(str(logs[0])))}"
+    return f"Found {safe(logs[0].name)}{more}: {how.format(path=safe(str(logs[0])))}"
 
 
 def _first_view(trace: Trace, view_options: ViewOptions, fresh: bool) -> Session | None:
@@ -289,7 +289,7 @@ def _window(trace: Trace, begin: str | None, end: str | None, frame: TimeFrame) 
         stop = parse_span(end, frame)[1]
     low, high = trace.span
     if stop <= start or stop <= low or start >= max(high, low + 1):
-        raise UsageError("--from must lie before --to, and within the trace")
+        raise UsageError("--from must be before --to, and within the trace")
     return max(start, low), min(stop, max(high, start + 1))
 
 

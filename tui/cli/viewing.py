@@ -157,7 +157,8 @@ class Viewing:
 
 
 THREE_KEYS = (
-    "Three keys to begin with: w zooms in (s out), Enter shows what lies at the cursor, ? lists all keys"
+    "Three keys to begin with: {zoom-in} zooms in ({zoom-out} out), {details} shows what is at the cursor, "
+    "{help} lists all keys"
 )
 
 

@@ -39,7 +39,7 @@ SHOWING: Final = (
                 "panel-findings",
                 "Findings",
                 ("2",),
-                "Show what stands out, with evidence; again: what was read, repaired or unreadable",
+                "Show what costs time, with evidence; again: what was read, repaired or unreadable",
                 words="problems issues advice read report",
             ),
             *map(_tab_command, TABS),
@@ -225,11 +225,11 @@ SHOWING: Final = (
         (
             Command(
                 "smi",
-                "Lay a log over the trace",
+                "Add a log's lanes",
                 (),
                 "Show an aiu-smi log's metrics below its device",
                 forms=(
-                    ("FILE", "Lay an aiu-smi log, or another with a header and times, over the trace"),
+                    ("FILE", "Add the lanes of an aiu-smi log, or of another with a header and times"),
                     ("FILE SECONDS", "The same, with a clock that runs ahead by so much"),
                 ),
                 words="telemetry power temperature utilisation csv",
@@ -373,7 +373,7 @@ SHOWING: Final = (
                 "List what was said since the trace was opened",
                 words="log notes errors warnings",
             ),
-            Command("captures", "Captures", (), "List the captures that lie together; Enter opens another"),
+            Command("captures", "Captures", (), "List the captures of this folder; Enter opens another"),
             Command("reload", "Reload", (), "Read the trace again if a file of it has changed"),
             Command(
                 "theme",

@@ -63,7 +63,7 @@ class CompareController(Controller):
             if self.store.session.baseline is None:
                 raise Refusal("nothing is compared")
             self.store.go(replace(self.store.session, baseline=None))
-            self.app.say("nothing is compared any more")
+            self.app.say("Comparison ended")
             return
         names = [name for name in SEPARATORS.split(text.strip()) if name]
         if len(names) < BOTH:

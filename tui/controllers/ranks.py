@@ -48,7 +48,7 @@ class RankController(Controller):
         """List the captures; choosing one closes this trace and opens it."""
         captures = self.store.trace.captures
         if len(captures) < 2:
-            raise Refusal("no other capture lies beside this one")
+            raise Refusal("no other capture in this folder")
         open_capture = self.store.trace.open_capture
         columns = [
             ColumnView("", 1, lambda row: "*" if row == open_capture else ""),

@@ -108,8 +108,8 @@ def far_off_text(trace: Trace) -> str:
     """Return what is said of slices that lie far off what the trace opens with."""
     low, high = trace.span
     count = trace.far_slices
-    what = f"{_counted(count, 'event')} lie{'s' if count == 1 else ''}" if count else "the trace's end lies"
-    return f"{what} far off the rest, the whole takes {format_ns(high - low)}: {{reset}} shows all"
+    what = _counted(count, "stray event") if count else "a stray end of the trace"
+    return f"{what} hidden (the trace would span {format_ns(high - low)}); {{reset}} shows all"
 
 
 def _counted(count: int, what: str) -> str:

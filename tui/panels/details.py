@@ -189,7 +189,7 @@ def _launch_fields(trace: Trace, stamps: TimeWriter, identity: SliceId, category
         return []
     (delay, wait), (low, high) = delays, trace.opening_span
     if abs(delay) > high - low:  # of a kernel at 0, say: longer than all that was recorded
-        return [Field("launch delay", "not known: the clocks lie far apart")]
+        return [Field("launch delay", "not known: the clocks are far apart")]
     text = format_ns(delay)
     if delay < 0:
         work, *links = trace.chain(identity, stamps.clocks)
@@ -251,7 +251,7 @@ def _flow_fields(trace: Trace, identity: SliceId) -> list[Field]:
         for arrow in arrows[:FLOWS_SHOWN]:
             other = arrow.source if key == "b" else arrow.target
             if other is None:
-                fields.append(Field(label, f"{arrow.category}: its other end lies in no slice"))
+                fields.append(Field(label, f"{arrow.category}: its other end is in no slice"))
             else:
                 fields.append(Field(label, f"{name_of(trace, other)} ({arrow.category})", jump_to(other)))
         if len(arrows) > FLOWS_SHOWN:

@@ -39,7 +39,7 @@ class FindingsPane(Vertical):
         super().__init__(id=id, classes=classes)
         self._says_scope = False  # whether the line speaks of what is shown
         self.findings: Findings | None = None
-        self.table = VirtualTable(id="findings-rows", empty="nothing stands out")
+        self.table = VirtualTable(id="findings-rows", empty="No findings")
         """The list."""
         self._origin = 0
 

@@ -65,7 +65,7 @@ def legend_text(trace: Trace, palette: Palette, glyphs: Glyphs, width: int) -> T
         ),
         (
             ("[x]", palette.style("annotation", Look.BRACKET)),
-            "an annotation: what lies below belongs to it",
+            "an annotation: what is below belongs to it",
         ),
     ]
     meanings = [Text.assemble(mark, " ", meaning, no_wrap=True, end="") for mark, meaning in marks]

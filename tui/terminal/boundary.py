@@ -109,7 +109,7 @@ class BoundedApp(App[None]):
         pause = now - self._looked[0] - LOOK_EVERY_S
         if pause > PAUSE_S:
             work = worked - self._looked[1]
-            self.host.log.note(f"stood still for {pause:.2f} s, of which the processor worked {work:.2f} s")
+            self.host.log.note(f"stopped for {pause:.2f} s, the processor worked {work:.2f} s")
         self._looked = now, worked
 
     # -- where errors arrive --------------------------------------------------------------------------------

@@ -55,7 +55,7 @@ def launched_text(chains: SourceChains, zero: int, position: int) -> str:
     lines = _lines(chains.slices([position]), zero)
     launched = chains.launched(position)
     if not len(launched.kernels):
-        return f"{lines[0]}\nlaunches no device work that the trace tells of"
+        return f"{lines[0]}\nlaunches no device work in the trace"
     by_name: Counter[str] = Counter()
     times: Counter[str] = Counter()
     kernels = chains.slices(launched.kernels)

@@ -43,7 +43,7 @@ def _row_lines(row: Mapping[str, Any], width: int, origin: int) -> Iterator[str]
     )
     texts = [f"distorts {row['distorts']}"]
     texts += [f"look at {_place_text(evidence, origin)}" for evidence in row["evidence"]]
-    texts.append(f"speaks when {row['threshold']}; from: {row['source']}")
+    texts.append(f"reported when {row['threshold']}; from: {row['source']}")
     for text in texts:
         yield from wrap(safe(text), width, initial_indent=INDENT, subsequent_indent=INDENT + "  ")
 

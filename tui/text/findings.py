@@ -51,10 +51,10 @@ def finding_lines(finding: Finding, width: int, origin: int, threshold: bool = F
     """Yield one finding's sentence, evidence and help; with `threshold` also when and why its rule speaks."""
     yield from wrap(f"{safe(finding.text)}.", width)
     for evidence in finding.evidence:
-        yield from wrap(f"look at {evidence_text(evidence, origin)}", width, subsequent_indent="  ")
+        yield from wrap(f"- {evidence_text(evidence, origin)}", width, subsequent_indent="  ")
     yield from wrap(f"helps: {finding.helps}", width, subsequent_indent="  ")
     if threshold:
-        yield from wrap(f"speaks when {finding.threshold}", width, subsequent_indent="  ")
+        yield from wrap(f"reported when {finding.threshold}", width, subsequent_indent="  ")
         yield from wrap(f"from: {finding.origin}", width, subsequent_indent="  ")
 
 
@@ -64,9 +64,9 @@ def place_text(start: int, origin: int) -> str:
 
 
 def evidence_text(evidence: Evidence, origin: int) -> str:
-    """Return where a piece of evidence stands: "+12.5 ms, 3.2 ms long: longest idle gap".
+    """Return what a piece of evidence is and where: "longest idle gap: 3.2 ms at +12.5 ms".
 
     Far from the origin that would be days and hours: then the time as it stands in the file.
     """
     start, length = evidence.start - origin, evidence.end - evidence.start
-    return f"{place_text(start, origin)}, {format_ns(length)} long: {safe(evidence.label)}"
+    return f"{safe(evidence.label)}: {format_ns(length)} at {place_text(start, origin)}"
