@@ -60,11 +60,7 @@ async def test_a_roomy_panel_lists_them(trace: Trace) -> None:
         await wait_until_idle(app, pilot)
         text = screen_text(app)
         assert "Nothing selected" in text and "2 Findings, costliest first" in text
-<<<<<<< HEAD
         assert "600 µs  Gaps while the host launches: For 600 µs in 2 gaps" in text
-=======
-        assert "600 µs  Gaps while the host launches: In 2 gaps" in text
->>>>>>> 3b3e15f (texts: say what is there, and ban the words that do not)
 
 
 @pytest.mark.slow
@@ -144,12 +140,8 @@ async def test_in_full(trace: Trace) -> None:
         await pilot.press("2", "Z")
         await wait_until_idle(app, pilot)
         text = " ".join(screen_text(app).split())
-<<<<<<< HEAD
-        assert "speaks when the time in which no device works" in text
+        assert "reported when the time in which no device works" in text
         assert "from: Holistic Trace Analysis" in text
-=======
-        assert "reported when gaps that end with a launch" in text and "from: Holistic Trace Analysis" in text
->>>>>>> 3b3e15f (texts: say what is there, and ban the words that do not)
         assert "helps: Launch ahead of the device" in text
         await pilot.press("down")
         await pilot.pause()
