@@ -19,7 +19,7 @@ from .cli_process import tracelane
 
 FIELDS = [
     *("schema", "path", "form", "events", "slices", "instants", "counter_samples", "metadata", "async_spans"),
-    *("pairs", "counter_events", "flow_events", "async_events"),
+    *("pairs", "counter_events", "flow_events", "async_events", "empty"),
     *(
         "flows",
         "unmatched_begin",
@@ -34,6 +34,7 @@ FIELDS = [
         "unreadable",
         "problems",
         "notes",
+        "untrusted",
     ),
     *("start_ns", "end_ns", "base_time_ns", "processes", "scanner"),
 ]
