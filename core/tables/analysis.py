@@ -85,6 +85,8 @@ class Analysis:
     metric_group: str = ""  # what their names begin with
     formats: tuple[tuple[str, str], ...] = ()
     """Further forms of --format: a name, and what yields the text of Tables in pieces."""
+    group: str = ""  # of the list of commands in help; else "Others"
+    examples: tuple[str, ...] = ()  # lines of help
     exit_code: str = ""  # returns the command's exit code, of the tables; else 0
 
     def __post_init__(self) -> None:

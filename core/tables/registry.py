@@ -81,6 +81,11 @@ ANALYSES = (
         ),
         metrics="range_table:range_metrics",
         metric_group="trace",
+        group="Look",
+        examples=(
+            "tracelane range trace.json --from +100us --to +400us",
+            "tracelane range trace.json --step 4 --json",
+        ),
     ),
     Analysis(
         "tree",
@@ -144,6 +149,11 @@ ANALYSES = (
         rows=40,
         limits="lists",
         formats=(("folded", "tree:folded_lines"),),
+        group="Look",
+        examples=(
+            "tracelane tree trace.json --step 4",
+            "tracelane tree trace.json --format folded -o x.folded",
+        ),
     ),
     Analysis(
         "ops",
@@ -195,6 +205,8 @@ ANALYSES = (
         sort="ops:sort_column",
         metrics="ops:op_metrics",
         metric_group="ops",
+        group="Where does the time go?",
+        examples=("tracelane ops trace.json --sort self_cpu_ns", "tracelane ops trace.json --by step"),
     ),
     Analysis(
         "steps",
@@ -218,6 +230,8 @@ ANALYSES = (
         rows=STEP_ROWS,
         metrics="steps:step_metrics",
         metric_group="step",
+        group="Where does the time go?",
+        examples=("tracelane steps trace.json", "tracelane steps trace.json --format csv"),
     ),
     Analysis(
         "breakdown",
@@ -240,6 +254,8 @@ ANALYSES = (
         ),
         metrics="breakdown:breakdown_metrics",
         metric_group="device",
+        group="Where does the time go?",
+        examples=("tracelane breakdown trace.json", "tracelane breakdown trace.json --step 4"),
     ),
     Analysis(
         "kernels",
@@ -291,6 +307,8 @@ ANALYSES = (
         limits="both",
         metrics="kernels:kernel_metrics",
         metric_group="kernels",
+        group="Where does the time go?",
+        examples=("tracelane kernels trace.json", "tracelane kernels trace.json --step 4 --limit 5"),
     ),
     Analysis(
         "idle",
@@ -334,6 +352,8 @@ ANALYSES = (
         limits="lists",
         metrics="idle:idle_metrics",
         metric_group="idle",
+        group="Where does the time go?",
+        examples=("tracelane idle trace.json", "tracelane idle trace.json --json"),
     ),
     Analysis(
         "launches",
@@ -357,6 +377,8 @@ ANALYSES = (
         limits="lists",
         metrics="launches:launch_metrics",
         metric_group="launches",
+        group="Where does the time go?",
+        examples=("tracelane launches trace.json", "tracelane launches trace.json --sort call_ns"),
     ),
     Analysis(
         "critical_path",
@@ -400,6 +422,11 @@ ANALYSES = (
         ),
         others=12,
         limits="rows",
+        group="Where does the time go?",
+        examples=(
+            "tracelane critical-path trace.json --step 4",
+            "tracelane critical-path trace.json --step 4 --by op",
+        ),
     ),
     Analysis(
         "sections",
@@ -422,6 +449,8 @@ ANALYSES = (
                 needs=("report",),
             ),
         ),
+        group="Where does the time go?",
+        examples=("tracelane sections report.json", "tracelane sections report.json --json"),
     ),
     Analysis(
         "ranks",
@@ -483,6 +512,8 @@ ANALYSES = (
             ),
         ),
         others=30,
+        group="Several ranks",
+        examples=("tracelane ranks traces/", "tracelane ranks traces/ --json"),
     ),
     Analysis(
         "findings",
@@ -502,6 +533,8 @@ ANALYSES = (
             ),
         ),
         rows=100,
+        group="Where does the time go?",
+        examples=("tracelane findings trace.json", "tracelane findings trace.json --json"),
     ),
     Analysis(
         "doctor",
@@ -513,6 +546,8 @@ ANALYSES = (
         (Option("strict", "Exit with 1 also for notes.", False),),
         rows=100,
         exit_code="doctor.doctor:doctor_exit_code",
+        group="Files",
+        examples=("tracelane doctor trace.json", "tracelane doctor trace.json --strict --json"),
     ),
     Analysis(
         "memory",
@@ -561,6 +596,8 @@ ANALYSES = (
         limits="lists",
         metrics="memory:memory_metrics",
         metric_group="memory",
+        group="Where does the time go?",
+        examples=("tracelane memory trace.json", "tracelane memory trace.json --format md"),
     ),
     Analysis(
         "compile",
@@ -635,6 +672,8 @@ ANALYSES = (
         others=12,
         metrics="compile:compile_metrics",
         metric_group="compile",
+        group="Where does the time go?",
+        examples=("tracelane compile trace.json", "tracelane compile trace.json --json"),
     ),
     Analysis(
         "summary",
@@ -646,6 +685,8 @@ ANALYSES = (
         "TRACE` compares.",
         (Option("rows", "The number of rows to keep of each table.", 30, least=1),),
         rows=1000,
+        group="Compare, and CI",
+        examples=("tracelane summary trace.json", "tracelane summary trace.json --json -o summary.json"),
     ),
 )
 """In the order of help, documentation and metrics."""

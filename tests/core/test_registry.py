@@ -114,3 +114,31 @@ def test_rows_load_nothing(tmp_path: Path) -> None:
     """All commands with their options are there before numpy is: help and completion are quick."""
     done = subprocess.run([sys.executable, "-c", LIGHT], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+NO_UNIT = {"copies.without_bytes", "left_out.most"}
+"""Columns whose key ends as a unit does and is none, or whose unit is another from row to row."""
+ENDINGS = {"_ns": "ns", "_bytes": "bytes", "_share": "share"}
+
+
+def test_units_are_those_that_keys_end_with(tmp_path: Path) -> None:
+    """Of every table of every analysis: a key that ends with a unit is in it, times end with ns, and starts
+    and ends are moments, which are counted from the scope's origin.
+    """
+    trace = open_trace(small_file(tmp_path), index_dir=tmp_path / "index")
+    wrong = []
+    for row in ANALYSES:
+        for table in row.run(Scope(trace, clocks=trace.clocks)):
+            for column in table.columns:
+                if f"{table.name}.{column.key}" in NO_UNIT or column.key == "ns":
+                    continue
+                where = f"{row.name} {table.name}.{column.key}: {column.unit}"
+                unit = next((unit for ending, unit in ENDINGS.items() if column.key.endswith(ending)), None)
+                if column.unit != "object" and unit is not None and column.unit != unit:
+                    wrong.append(where)
+                if column.unit == "ns" and unit is None:
+                    wrong.append(f"{where} without _ns")
+                if column.key in ("start_ns", "end_ns") and column.unit == "ns" and not column.moment:
+                    wrong.append(f"{where} is no moment")
+    trace.close()
+    assert not wrong, "\n".join(wrong)

@@ -6,17 +6,16 @@ from collections.abc import Mapping, Sequence
 
 import click
 
-GROUPS: Mapping[str, Sequence[str]] = {
-    "Look": ("view", "info", "chain", "slices", "tree", "range", "telemetry", "sql"),
-    "Where does the time go?": (
-        *("findings", "ops", "kernels", "steps", "breakdown", "idle", "launches"),
-        *("memory", "compile", "sections", "report"),
-    ),
-    "Several ranks": ("ranks", "collect"),
-    "Compare, and CI": ("diff", "check", "summary", "history"),
-    "Files": ("index", "cut", "export", "doctor", "cache", "demo", "completion"),
+from tracelane.core.tables.registry import ANALYSES
+
+_GROUPS: Mapping[str, Sequence[str]] = {
+    "Look": ("view", "info", "chain", "slices", "telemetry", "sql"),
+    "Where does the time go?": ("report",),
+    "Several ranks": ("collect",),
+    "Compare, and CI": ("diff", "check", "history"),
+    "Files": ("index", "cut", "export", "cache", "demo", "completion"),
 }
-"""All commands; one that is new stands under OTHERS until it is named here."""
+"""Commands that are no analyses; those of analyses say their group and examples in the registry."""
 OTHERS = "Others"
 COMMON = frozenset(
     {
@@ -46,24 +45,13 @@ EXIT_CODES: Mapping[int, str] = {
     141: "the program that reads the output closed it, as `head` does",
 }
 """What every command ends with."""
-EXAMPLES: Mapping[str, tuple[str, str]] = {
+_EXAMPLES: Mapping[str, Sequence[str]] = {
     "view": ("tracelane trace.json", "tracelane rank*.json --smi smi.log"),
     "info": ("tracelane info trace.json", "tracelane info trace.json --json"),
-    "chain": (
-        "tracelane chain trace.json --name matmul",
-        "tracelane chain trace.json --name matmul --json",
-    ),
+    "chain": ("tracelane chain trace.json --name matmul", "tracelane chain trace.json --name matmul --json"),
     "slices": (
         "tracelane slices trace.json --where 'dur>1ms'",
         "tracelane slices trace.json --step 4 --format csv -o step4.csv",
-    ),
-    "tree": (
-        "tracelane tree trace.json --step 4",
-        "tracelane tree trace.json --format folded -o x.folded",
-    ),
-    "range": (
-        "tracelane range trace.json --from +100us --to +400us",
-        "tracelane range trace.json --step 4 --json",
     ),
     "telemetry": (
         "tracelane telemetry trace.json --smi smi.log",
@@ -73,18 +61,7 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
         'tracelane sql trace.json "select name, sum(dur) from slices group by 1 order by 2 desc limit 5"',
         "tracelane sql trace.json --file query.sql --format csv",
     ),
-    "findings": ("tracelane findings trace.json", "tracelane findings trace.json --json"),
-    "ops": ("tracelane ops trace.json --sort self_cpu_ns", "tracelane ops trace.json --by step"),
-    "kernels": ("tracelane kernels trace.json", "tracelane kernels trace.json --step 4 --limit 5"),
-    "steps": ("tracelane steps trace.json", "tracelane steps trace.json --format csv"),
-    "breakdown": ("tracelane breakdown trace.json", "tracelane breakdown trace.json --step 4"),
-    "idle": ("tracelane idle trace.json", "tracelane idle trace.json --json"),
-    "launches": ("tracelane launches trace.json", "tracelane launches trace.json --sort call_ns"),
-    "memory": ("tracelane memory trace.json", "tracelane memory trace.json --format md"),
-    "compile": ("tracelane compile trace.json", "tracelane compile trace.json --json"),
-    "sections": ("tracelane sections report.json", "tracelane sections report.json --json"),
     "report": ("tracelane report trace.json -o report.md", "tracelane report trace.json --bundle report.zip"),
-    "ranks": ("tracelane ranks traces/", "tracelane ranks traces/ --json"),
     "collect": (
         "tracelane collect traces/ -o store",
         "srun tracelane collect traces/ -o store --shard $SLURM_PROCID/$SLURM_NTASKS",
@@ -97,7 +74,6 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
         "tracelane check trace.json --max step.wall.median=250ms",
         "tracelane check trace.json --baseline before.json --fail-above 5% --junit result.xml",
     ),
-    "summary": ("tracelane summary trace.json", "tracelane summary trace.json --json -o summary.json"),
     "history": ("tracelane history summaries/", "tracelane history summaries/ --metric kernels.time"),
     "index": ("tracelane index trace.json.gz", "tracelane index traces/ --threads 2"),
     "cut": (
@@ -108,7 +84,6 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
         "tracelane export trace.json -o trace.pftrace",
         "tracelane export trace.json --from step:4 --to step:5 -o part.speedscope.json",
     ),
-    "doctor": ("tracelane doctor trace.json", "tracelane doctor trace.json --strict --json"),
     "cache": ("tracelane cache list", "tracelane cache clear --older-than 30d"),
     "demo": ("tracelane demo", "tracelane demo --out demo"),
     "completion": (
@@ -116,12 +91,28 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
         "tracelane completion fish > ~/.config/fish/completions/tracelane.fish",
     ),
 }
+EXAMPLES: Mapping[str, Sequence[str]] = {
+    **_EXAMPLES,
+    **{row.command: row.examples for row in ANALYSES if row.examples},
+}
+GROUPS: Mapping[str, Sequence[str]] = {
+    title: (*names, *(row.command for row in ANALYSES if row.group == title))
+    for title, names in _GROUPS.items()
+}
+"""All commands by the question that they answer."""
 
 
 def by_question(names: Sequence[str]) -> dict[str, list[str]]:
-    """Return commands by the question that they answer; every name stands in one group."""
+    """Return commands by the question that they answer; every name stands in one group.
+
+    Raises ValueError where a group names no command, or a row of the registry no group.
+    """
+    unknown = {name for group in GROUPS.values() for name in group} - {*names}
+    unknown |= {row.group for row in ANALYSES if row.group} - {*GROUPS}
+    if unknown:
+        raise ValueError(f"help names what there is not: {', '.join(sorted(unknown))}")
     known = {name for group in GROUPS.values() for name in group}
-    groups = {title: [name for name in group if name in names] for title, group in GROUPS.items()}
+    groups = {title: list(group) for title, group in GROUPS.items()}
     groups[OTHERS] = [name for name in names if name not in known]
     return {title: group for title, group in groups.items() if group}
 
