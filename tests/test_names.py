@@ -69,6 +69,7 @@ def _is_command(node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> 
     return any(ast.unparse(each).startswith("click.command") for each in node.decorator_list)
 
 
+@pytest.mark.slow
 def test_names_are_there_once() -> None:
     """No two files define a class or public function of one name."""
     double = {name: files for name, files in _defined().items() if len(files) > 1 and name != ENTRY}
@@ -101,6 +102,7 @@ def _folders() -> list[str]:
     return sorted({str(path.parent.relative_to(ROOT)) for top in tops for path in (ROOT / top).rglob("*.py")})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", _folders())
 def test_names_say_what_things_are(folder: str) -> None:
     """No name is a word of the list."""
@@ -126,6 +128,7 @@ def _parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
     return names[1:] if names[:1] in (["self"], ["cls"]) else names
 
 
+@pytest.mark.slow
 def test_no_function_takes_many_parameters() -> None:
     """Arguments that travel together are a value; only a command's options may be many."""
     long = []

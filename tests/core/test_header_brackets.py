@@ -82,6 +82,7 @@ def test_brackets_in_the_header_cost_its_value(layout: str) -> None:
 VALUES = [b'{"a": {"b": 1', b"[[1, 2]", b'{"a": [1}', b"{{1}", b"1]}", b'{"a": 1}}}']
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("decoder", ["native", "python"])
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize(

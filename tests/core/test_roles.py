@@ -136,6 +136,7 @@ def test_everybody_says_the_same_of_every_lane(path: str, corpus_cache: Path) ->
     assert in_json == [role.name.lower() for role in in_order]
 
 
+@pytest.mark.slow
 @needs_corpus
 @pytest.mark.parametrize("path", ["gpu/hta_a100_resnet_ddp_nccl.json.gz", "aiu/mlp_trace.json"])
 def test_kinds_of_slices(path: str, corpus_cache: Path) -> None:

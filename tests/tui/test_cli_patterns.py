@@ -248,16 +248,6 @@ PATTERNS = {
 
 UNITS = {
     # What the same calls are called on devices of other makers.
-    "ROCm": {"cudaLaunchKernel": "hipLaunchKernel", "cudaDeviceSynchronize": "hipDeviceSynchronize"},
-    "XPU": {
-        "cudaLaunchKernel": "urEnqueueKernelLaunch",
-        "cudaDeviceSynchronize": "urQueueFinish",
-        "cudaStreamSynchronize": "urEventWait",
-        "cudaMemcpyAsync": "urEnqueueUSMMemcpy",
-        "Memcpy DtoD (Device -> Device)": "zeCommandListAppendMemoryCopy(D2D)",
-        GEMM: "gemm_kernel",
-        "cuda_runtime": "xpu_runtime",
-    },
     "MTIA": {"cudaDeviceSynchronize": "mtiaDeviceSynchronize", "cuda_runtime": "mtia_runtime"},
     "AIU": {
         "cudaLaunchKernel": "aiuLaunchControlBlocks",
@@ -279,26 +269,6 @@ def renamed(tape: Recording, names: dict[str, str]) -> Recording:
     return Recording(events)
 
 
-def merged(tape: Recording, late: float) -> Recording:
-    """Return two ranks of one job in one file: the recording twice, with the same ids."""
-    other = [event | {"pid": event["pid"] + 50, "ts": event.get("ts", 0) + late} for event in tape.events]
-    return Recording([*tape.events, *other])
-
-
-def in_pairs(tape: Recording) -> Recording:
-    """Return the recording with a begin and an end in place of each complete event."""
-    rows: list[tuple[float, int, float, Event]] = []
-    for event in tape.events:
-        if event["ph"] != "X":
-            rows.append((event.get("ts", 0), 2, 0, event))
-            continue
-        plain = {key: value for key, value in event.items() if key != "dur"}
-        end = event["ts"] + event["dur"]
-        rows.append((event["ts"], 1, -event["dur"], plain | {"ph": "B"}))
-        rows.append((end, 0, -event["ts"], plain | {"ph": "E", "ts": end}))
-    return Recording([row[-1] for row in sorted(rows, key=lambda row: row[:3])])
-
-
 def annotated(tape: Recording) -> Recording:
     """Return the recording with each step drawn over the device, too."""
     steps = [event for event in tape.events if str(event.get("name", "")).startswith("ProfilerStep")]
@@ -315,7 +285,6 @@ def on_two_threads(tape: Recording) -> Recording:
 
 
 FORMS = {
-    "in pairs": in_pairs,
     "annotated": annotated,
     "on two threads": on_two_threads,
     "as iterations": lambda tape: renamed(tape, {f"ProfilerStep#{n}": f"iteration_{n}" for n in range(20)}),
@@ -387,22 +356,6 @@ def test_other_devices(pattern: str, unit: str, tmp_path: Path, capsys: pytest.C
     assert (rows[rule]["in_steps"], rows[rule]["of_steps"]) == steps
     lacks = _findings(_written(renamed(lacking, UNITS[unit]), tmp_path / "lacking" / "trace.json"), capsys)
     assert rule not in lacks
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("late", [0, 7, 300])
-@pytest.mark.parametrize("pattern", ["overhead", "compute", "hidden copy", "gap once", "bmm", "graph breaks"])
-def test_ranks_in_one_file(
-    pattern: str, late: float, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Two ranks merged into one file are judged each by its own steps, and what one lacks both lack."""
-    rule, (hit, total), having, lacking = PATTERNS[pattern]
-    (tmp_path / "lacking").mkdir()
-    rows = _findings(_written(merged(having, late), tmp_path / "trace.json"), capsys)
-    assert (rows[rule]["in_steps"], rows[rule]["of_steps"]) == (hit, total)
-    assert rows[rule]["places"] == 2 and rows[rule]["place"].startswith("process ")
-    rows = _findings(_written(merged(lacking, late), tmp_path / "lacking" / "trace.json"), capsys)
-    assert rule not in rows
 
 
 def test_which_step_has_the_gap(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
