@@ -101,15 +101,17 @@ async def test_help_and_palette(trace: Trace) -> None:
         await pilot.press("question_mark")
         assert isinstance(app.screen, HelpScreen)
         assert "Zoom in" not in message(app)
-        text = screen_text(app)
-        assert "shift+↑" in text and ":only REGEX" in text
+        await pilot.press(*"lane above")
+        assert "shift+↑" in screen_text(app)
+        await pilot.press("ctrl+u", *":only")
+        assert ":only REGEX" in screen_text(app)
         await pilot.press("escape")
         assert app.screen is app.main
         await pilot.press("question_mark", *"pin the", "enter")
         await wait_until_idle(app, pilot)
         assert app.screen is app.main and app.session.pinned
         await pilot.press("ctrl+p")
-        await wait_until(pilot, lambda: "Zoom in ×10" in screen_text(app), "the palette's commands")
+        await wait_until(pilot, lambda: "Pin the lane" in screen_text(app), "the palette's commands")
 
 
 async def test_the_command_line(trace: Trace) -> None:
