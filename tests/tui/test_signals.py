@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import termios
 import time
+from array import array
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -124,6 +127,42 @@ def test_stopped_from_outside(demo: Path, index: Path) -> None:
         wait_until_left(line)
         os.kill(line.pid, signal.SIGCONT)
         assert drawn_lanes(line)
+
+
+def fill(line: SlowLine) -> None:
+    """Have the viewer draw until its terminal, which nobody reads from now on, takes no more."""
+    for at in range(10_000):
+        waiting = array("i", [0])
+        fcntl.ioctl(line.terminal, termios.FIONREAD, waiting)
+        if at > 60 and waiting[0] > 2000:
+            return
+        os.write(line.terminal, b"wdsa"[at % 4 : at % 4 + 1])
+        time.sleep(0.03)
+    raise TimeoutError("the terminal takes everything")
+
+
+@pytest.mark.parametrize("how", ["q", "SIGINT", "SIGTERM"])
+def test_the_end_before_a_silent_terminal(demo: Path, index: Path, how: str) -> None:
+    """Where nobody reads the terminal the viewer ends all the same, as otherwise, and gives it back."""
+    with viewer(demo, index, "--fresh") as line:
+        fill(line)
+        if how == "q":
+            os.write(line.terminal, b"q")
+        else:
+            os.kill(line.pid, signal.Signals[how])
+        ended: list[int] = []
+
+        def has_ended() -> bool:
+            pid, status = os.waitpid(line.pid, os.WNOHANG)
+            if pid:
+                ended.append(os.waitstatus_to_exitcode(status))
+            return bool(pid)
+
+        wait_until(has_ended, "the end")
+        line.code = ended[0]
+        assert line.code == (0 if how == "q" else 128 + signal.Signals[how])
+        line.run(A_MOMENT_S)
+        assert line.screen.modes == LEFT_AS_FOUND
 
 
 @pytest.mark.parametrize("how", ["SIGHUP", "hang up", "SIGTERM"])

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from time import monotonic, sleep
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from textual import events
@@ -33,6 +34,11 @@ OTHER_SCREEN: Final = "\x1b[?1049h"
 LOOK_EVERY_S: Final = 2.0
 END_WITHIN_S: Final = 10
 """What is left to a viewer without a terminal to save its view and end; then the system ends it."""
+TAKEN_WITHIN_S: Final = 3.0
+"""So long the end waits for a terminal that takes nothing; then it discards the frames that wait."""
+LOOK_AT_WRITES_S: Final = 0.02
+INTERRUPTED: Final = "\x18\x1b[0m\x1b[?2026l"
+"""Ends a sequence and a frame that were cut off."""
 MOST_UNWRITTEN: Final = 10
 """Writes that may wait for a terminal that takes none: textual lets 30 wait, and then stands still."""
 SIGNALLED: Final = 128
@@ -133,8 +139,43 @@ class TerminalDriver(LinuxDriver):
                 self._guard.hold(before, self._patch_lflag(before[tty.LFLAG]))
         super().start_application_mode()  # type: ignore[no-untyped-call]
 
+    def stop_application_mode(self) -> None:
+        """Give the terminal back; what one that takes nothing has not taken by then is thrown away."""
+        if self._discard_frames():
+            self.write(INTERRUPTED)
+        super().stop_application_mode()
+
+    def _discard_frames(self) -> bool:
+        """Wait until the terminal has taken all frames. Where it takes nothing discard them, to make room for
+        what gives it back, and return True.
+        """
+        taken, since, late = -1, 0.0, 0.0
+        while self._output.flushed < self._writes and not self._output.gone:
+            if taken != self._output.writes and late <= TAKEN_WITHIN_S:
+                taken, since = self._output.writes, monotonic()
+            late = monotonic() - since
+            if late > 2 * TAKEN_WITHIN_S:
+                self._output.let_go()
+            elif late > TAKEN_WITHIN_S:
+                self._discard()
+            sleep(LOOK_AT_WRITES_S)
+        if late <= TAKEN_WITHIN_S:
+            return False
+        self._discard()
+        return True
+
+    def _discard(self) -> None:
+        """Throw away what lies in the system's queue; a signal has the thread that writes notice the room."""
+        with suppress(termios.error, ValueError):  # ValueError: not the main thread
+            termios.tcflush(self._output.fileno(), termios.TCOFLUSH)
+            before = signal.signal(signal.SIGURG, lambda *_: None)
+            if self._writer_thread is not None and self._writer_thread.ident is not None:
+                signal.pthread_kill(self._writer_thread.ident, signal.SIGURG)
+            signal.signal(signal.SIGURG, before)
+
     def close(self) -> None:
         """Send what was written, after which the terminal is as it was."""
+        self._discard_frames()
         super().close()
         if self._guard is not None and not self._output.gone:
             self._guard.release()
@@ -193,6 +234,8 @@ class Output:
         self.gone = False
         self.writes = 0
         """Counts what was written."""
+        self.flushed = 0
+        """Counts what of it the terminal has taken."""
 
     def fileno(self) -> int:
         """Return the terminal's descriptor."""
@@ -207,10 +250,12 @@ class Output:
 
     def flush(self) -> None:
         """Send what was written."""
+        writes = self.writes
         try:
             self._file.flush()
         except OSError:
             self.let_go()
+        self.flushed = writes
 
     def let_go(self) -> None:
         """Put nothing in the terminal's place, so that no later write or flush fails."""
