@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
+from rich.text import Text
 from textual.pilot import Pilot
 
 from tests.rank_files import Scripted, gathering_of, rank_file, rank_files
@@ -25,7 +26,7 @@ from tracelane.tui.config import Config
 from tracelane.tui.controllers.gathering import GatheringController
 from tracelane.tui.lanes.canvas import LaneCanvas
 from tracelane.tui.prepared import PendingFiles, Prepared
-from tracelane.tui.screens.files import QUESTION, StopQuestion
+from tracelane.tui.screens.files import QUESTION, FilesScreen, StopQuestion
 from tracelane.tui.screens.help import HelpScreen
 from tracelane.tui.session import LaneKey, RowKey, Viewport
 
@@ -417,3 +418,10 @@ async def test_read_again_it_begins_where_it_was(tmp_path: Path) -> None:
         now = app.session
         assert (now.viewport.start, now.viewport.span) == (5_000_000, 2_000_000)
         assert (now.cursor, now.focus, now.folded) == (before.cursor, before.focus, before.folded)
+
+
+async def test_files_that_come_before_their_screen_is_mounted() -> None:
+    """Lines that come too early are shown once there is something to show them in."""
+    screen = FilesScreen([], (), ())
+    screen.show((Text("early"),), (Text("line"),))
+    assert screen._first[0][0].plain == "early"

@@ -100,5 +100,9 @@ class FilesScreen(Screen[None]):
         yield MessageLine()
 
     def show(self, header: Sequence[Text], lines: Sequence[Text]) -> None:
+        """Show these lines: at once, or when the screen is put together."""
+        self._first = header, lines
+        if not self.query("#header"):  # it is shown before it is mounted, or after its end
+            return
         self.query_one("#header", Bar).pieces = tuple(header)
         self.query_one(FileList).show(lines)

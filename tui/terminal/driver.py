@@ -149,10 +149,10 @@ class TerminalDriver(LinuxDriver):
         """Wait until the terminal has taken all frames. Where it takes nothing discard them, to make room for
         what gives it back, and return True.
         """
-        taken, since, late = -1, 0.0, 0.0
+        written, since, late = -1, 0.0, 0.0
         while self._output.flushed < self._writes and not self._output.gone:
-            if taken != self._output.writes and late <= TAKEN_WITHIN_S:
-                taken, since = self._output.writes, monotonic()
+            if written != self._output.writes and late <= TAKEN_WITHIN_S:
+                written, since = self._output.writes, monotonic()
             late = monotonic() - since
             if late > 2 * TAKEN_WITHIN_S:
                 self._output.let_go()
