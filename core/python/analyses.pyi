@@ -55,6 +55,9 @@ class AnalysisMethods:
     ) -> Table:
         """List the device work by name: how often it ran, its total, mean, median and longest time."""
 
+    def efficiency(self, **part: Unpack[Part]) -> Table:
+        """Say what operators achieve by name and shapes: FLOP/s, bytes/s, and their part of the peak."""
+
     def idle(
         self,
         *,

@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 
-from ..base.arrays import I64, AnyArray
+from ..base.arrays import I64, AnyArray, sum_of
 from ..base.kineto import OPS
 from .groups import Groups, Labels, category_mask, dense
 from .metrics import ratio
@@ -188,7 +188,7 @@ class CriticalPath:
             "via": [VIA[via] for via in one.via.tolist()],
             "inferred": one.inferred,
         }
-        totals = {"elapsed_ns": self.elapsed_ns, "length_ns": int(one.durations.sum())}
+        totals = {"elapsed_ns": self.elapsed_ns, "length_ns": sum_of(one.durations)}
         return self._table(SEGMENTS, data, one.positions, one.sources, totals)
 
     def summary(self) -> Table:
@@ -198,8 +198,8 @@ class CriticalPath:
             "elapsed_ns": self.elapsed_ns,
             "nodes": len(self.segments) + (len(self.segments) > 0),
             "edges": len(self.segments),
-            "length_ns": sum(times),
-            **{f"{kind}_share": ratio(ns, sum(times)) for kind, ns in zip(KINDS, times)},
+            "length_ns": sum_of(times),
+            **{f"{kind}_share": ratio(ns, sum_of(times)) for kind, ns in zip(KINDS, times)},
         }
         return Table.from_rows(PATH_SUMMARY, self.graph.scope.text, [row])
 
@@ -219,11 +219,11 @@ class CriticalPath:
             "name": list(labels),
             "count": groups.counts,
             "duration_ns": times,
-            "share": times / max(int(times.sum()), 1),
+            "share": times / max(sum_of(times), 1),
         }
         schema = TableSchema(**{**vars(PATH), "title": PATH.title.format(key)})
         where = self.segments.positions[longest], self.segments.sources[longest]
-        return self._table(schema, data, *where, {"length_ns": int(times.sum())}).sort("duration_ns")
+        return self._table(schema, data, *where, {"length_ns": sum_of(times)}).sort("duration_ns")
 
     def with_changes(self, changes: Sequence[tuple[str, float]]) -> Table:
         """Return how long the window would be with other times of slices of a name, each change alone."""

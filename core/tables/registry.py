@@ -311,6 +311,16 @@ ANALYSES = (
         examples=("tracelane kernels trace.json", "tracelane kernels trace.json --step 4 --limit 5"),
     ),
     Analysis(
+        "efficiency",
+        "efficiency:analyse_efficiency",
+        "Efficiency",
+        "Say what operators achieve by name and shapes: FLOP/s, bytes/s, and their part of the peak."
+        "\n\nFLOPs and bytes come from shapes, types and other inputs (record_shapes=True). Operators "
+        "without a model are left out; the totals say how much time has one. --format svg draws them.",
+        rows=40,
+        formats=(("svg", "efficiency:plot_svg"),),
+    ),
+    Analysis(
         "idle",
         "idle:analyse_idle",
         "Idle",
