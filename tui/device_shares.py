@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tracelane.core.base.arrays import sum_of
+from tracelane.core.base.safe_text import safe
 from tracelane.core.query.titles import rank_titles
 from tracelane.core.tables.scope import Scope
 
 from .draw.header import DeviceShare
+from .draw.states import LaneGaps
 from .draw.verdict import StateShares
 
 if TYPE_CHECKING:
@@ -21,6 +23,10 @@ if TYPE_CHECKING:
 
 MOST_SLICES = 3_000_000
 """Of more slices it would take seconds of processor time to count exactly what a device does."""
+LANES_WITH_GAPS, GAPS_IN_FULL = 16, 16
+"""Lanes whose gaps are drawn, and of how many of each it is looked up what the host did."""
+GAP_WORDS = ("host late", "between kernels", "other")
+"""What the classes of gaps are called, in the order of GAP_CLASSES."""
 MOST_OF_SPAN = 0.98
 """Of a device that works in less of the time it is said what its share is a share of."""
 ESTIMATE_CELLS = 4096
@@ -76,6 +82,33 @@ def device_shares(scope: Scope, all_states: tuple[DeviceState, ...] | None) -> l
                 rank = device.rank if has_ranks else None
                 shares.append(DeviceShare(device.title, rank, None, work_ns=sum_of(work.dur)))
     return shares
+
+
+def gaps_of_lanes(scope: Scope, states: Sequence[DeviceState]) -> dict[int, LaneGaps]:
+    """Return the gaps in the work of the devices' lanes in which the device mostly does nothing, by the
+    lanes' places, with what the host did in the longest of them.
+    """
+    from tracelane.core.tables.gap import gap_of
+
+    lanes = [(scope.trace.lanes[number], one) for one in states for number in one.device.device.lanes]
+    result = {}
+    for lane, state in lanes[:LANES_WITH_GAPS]:
+        scope.check()
+        gaps = scope.trace.work_gaps(lane, scope.clocks)
+        if gaps is None or not len(gaps):
+            continue
+        lengths = gaps.ends - gaps.starts
+        idle = np.flatnonzero(state.idle_between(gaps.starts, gaps.ends) * 2 > lengths)
+        after, details = gaps.after[idle], {}
+        for number in np.argsort(-lengths[idle], kind="stable")[:GAPS_IN_FULL].tolist():
+            row_and_index = scope.trace.find(scope.trace.slice_id_of(lane.source, int(after[number])))
+            gap = None if row_and_index is None else gap_of(scope.trace, *row_and_index, scope.clocks)
+            doing = next((one for one in gap.threads if one.slice is not None), None) if gap else None
+            if doing is not None:
+                details[number] = safe(doing.label)
+        causes = [GAP_WORDS[kind] for kind in gaps.kinds[idle].tolist()]
+        result[lane.index] = LaneGaps(gaps.starts[idle], gaps.ends[idle], after, causes, details)
+    return result
 
 
 def state_shares(

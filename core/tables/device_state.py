@@ -116,6 +116,10 @@ class DeviceState:
         before = np.stack([spent.before(edges) for spent in self._spent])
         return np.asarray(before[:, 1:] - before[:, :-1])
 
+    def idle_between(self, starts: I64, ends: I64) -> I64:
+        """Return for how long the device does nothing in each of some stretches of time, ns."""
+        return np.asarray(self._spent[IDLE].before(ends) - self._spent[IDLE].before(starts))
+
     @cached_property
     def _spent(self) -> tuple[SpentTime, ...]:
         starts, ends = self.edges[:-1], self.edges[1:]

@@ -62,5 +62,5 @@ async def test_a_click_between_two_slices(trace: Trace) -> None:
         await pilot.click(canvas, offset=(x, y))
         assert app.session.selection == GapId(0, 14)
         await pilot.pause()
-        assert "───" in canvas.render_line(y).text
+        assert "─ host late" in canvas.render_line(y).text
         await pilot.press("up", "escape")

@@ -28,7 +28,7 @@ from tracelane.core.tables.frame_columns import work_of
 from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import LaneRole, Trace, open_trace
 from tracelane.tui.actions.view import first_session
-from tracelane.tui.device_shares import states_over_all
+from tracelane.tui.device_shares import gaps_of_lanes, states_over_all
 from tracelane.tui.draw.colour import RGB, contrast, luminance
 from tracelane.tui.draw.drawn_rows import BusyRow, SliceRow
 from tracelane.tui.draw.glyphs import UNICODE
@@ -41,6 +41,7 @@ from tracelane.tui.draw.rows import RowReader
 from tracelane.tui.draw.runs import HATCH
 from tracelane.tui.draw.states import DrawnStates, state_row
 from tracelane.tui.fitting import fit_to_screen
+from tracelane.tui.session import Viewport
 
 SIZE = (120, 40)
 WORK = {"kernel", "memcpy", "memset", "collective"}
@@ -235,3 +236,35 @@ def test_nothing_says_nothing(corpus_cache: Path) -> None:
         assert ("Spans" in titles) == ("thread 0 (python3)" in titles) == is_whole
         assert ("1 host thread" in titles) == (not is_whole)
         assert any("3 lanes of the profiler not shown" in title for title in titles) == (not is_whole)
+
+
+@needs_corpus
+def test_gaps_say_why_where_they_are(corpus_cache: Path) -> None:
+    """A gap of at least 12 cells is hatched with its cause on the row of the slice that ends it, over nothing
+    that is drawn; gaps of a stream in which another one works are not.
+    """
+    trace = open_trace(CORPUS / "gpu" / "hta_a100_resnet_ddp_nccl.json.gz", index_dir=corpus_cache)
+    scope = Scope(trace, clocks=trace.clocks)
+    states = states_over_all(scope)
+    assert states is not None
+    gaps = gaps_of_lanes(scope, states)
+    reader, plain = RowReader(trace), RowReader(trace)
+    reader.know(replace(DrawnStates.of(scope.clocks, states), gaps=gaps))
+    start, texts = trace.opening_span[0], []
+    view = Viewport(start + 25_000_000, 47_000_000, 100)
+    for lane in (trace.lanes[number] for number in states[0].device.device.lanes):
+        known = gaps[lane.index]
+        idle = states[0].idle_between(known.starts, known.ends)
+        assert (2 * idle > known.ends - known.starts).all()
+        for depth in range(lane.depth):
+            with_gaps, without = (
+                one.row(lane, depth, view, trace.clocks, "category") for one in (reader, plain)
+            )
+            assert isinstance(with_gaps, SliceRow) and isinstance(without, SliceRow)
+            more = [run for run in with_gaps.runs if run not in without.runs]
+            assert len(with_gaps.runs) == len(without.runs) + len(more)
+            assert all(run.right - run.left >= 12 and run.flags == HATCH for run in more)
+            ends = [edge for run in with_gaps.runs for edge in (run.left, run.right)]
+            assert ends == sorted(ends)
+            texts += [run.label for run in more]
+    assert any(text.startswith("host late 15.9 ms · ") for text in texts)

@@ -17,7 +17,7 @@ from tracelane.core.trace import LaneRole, Trace
 
 from ..actions import focus, view
 from ..actions.clocks import on_log
-from ..device_shares import device_shares, slowest_rank, state_shares, states_over_all
+from ..device_shares import device_shares, gaps_of_lanes, slowest_rank, state_shares, states_over_all
 from ..draw.header import PIECE_STYLES, DeviceShare, busy_texts, far_off_text, header_of
 from ..draw.opening import with_devices_in_view
 from ..draw.room import room_of
@@ -184,6 +184,7 @@ class DrawingController(Controller):
         spent = state_shares(scope, states, devices)
         if not worker.is_cancelled:
             drawn = DrawnStates.of(scope.clocks, states or ())
+            drawn = replace(drawn, gaps=gaps_of_lanes(scope, states or ()))
             self.app.call_from_thread(self._have_states, trace, drawn, spent)
             self.app.call_from_thread(self._have_busy_shares, trace, devices, slowest)
 

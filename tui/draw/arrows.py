@@ -274,7 +274,8 @@ def free_cells(segments: Sequence[Segment], look: LineContext) -> list[bool]:
         text, style = segment.text, segment.style
         if style is rule:
             text = text.replace(look.glyphs.rule, " ")
-        free.extend([(style is blank or style is rule) and text.isspace()] * segment.cell_length)
+        is_free = (style is blank or style is rule) and text.isspace()
+        free.extend([is_free or not text.strip(look.glyphs.shades[1])] * segment.cell_length)
     return free[look.titles :]
 
 

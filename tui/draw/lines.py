@@ -349,7 +349,7 @@ def with_gap(segments: Sequence[Segment], left: int, right: int, look: LineConte
     for segment in segments:
         width = segment.cell_length
         low, high = max(left - at, 0), min(right - at, width)
-        if low < high and not segment.text.strip():
+        if low < high and not segment.text.strip(" " + look.glyphs.shades[1]):
             before, rest = segment.split_cells(low)
             under, after = rest.split_cells(high - low)
             filled = Segment(look.glyphs.range_fill * under.cell_length, look.palette.range_edge)

@@ -44,7 +44,7 @@ from .runs import (
     slice_runs,
 )
 from .segments import COUNT_FROM, levels_of
-from .states import DrawnStates, state_row, with_waits
+from .states import DrawnStates, state_row, with_gaps, with_waits
 
 if TYPE_CHECKING:
     from tracelane.core.query.hits import Hits
@@ -215,13 +215,22 @@ class RowReader:
             waits = None
             if self._states is not None and lane.role is LaneRole.DEVICE and self._left is None:
                 waits = self._states.waits(lane, clocks, self._edges(view, 0).array)
-            return self._slices(lane, row, self._edges(view, offset), colour_by, waits)
+            drawn = self._slices(lane, row, self._edges(view, offset), colour_by, waits)
+            return self._with_gaps(drawn, lane, row, view, clocks)
         edges = self._edges(view, offset)
         return (
             self._instants(row, edges, colour_by)
             if row.kind is RowKind.INSTANTS
             else self._samples(row, edges)
         )
+
+    def _with_gaps(self, drawn: SliceRow, lane: Lane, row: Row, view: Viewport, clocks: Clocks) -> SliceRow:
+        gaps = None if self._states is None or self._left else self._states.gaps_of(lane, clocks)
+        if gaps is None or not row.count:
+            return drawn
+        first = self.trace.position(row, 0)
+        positions = range(first, first + row.count)
+        return replace(drawn, runs=with_gaps(drawn.runs, gaps, positions, self._edges(view, 0).array))
 
     # -- slices ---------------------------------------------------------------------------------------------
 

@@ -10,6 +10,8 @@ from tracelane.core.query.cells import Span
 
 LABEL_CELLS = 3
 """Runs of fewer cells have no label."""
+HATCH_LABEL = 12
+"""Hatched stretches of so many cells say what is waited for."""
 FULL = 8
 """The level of a cell whose whole time is covered."""
 

@@ -21,6 +21,7 @@ from .runs import (
     BRACKET,
     FULL,
     HATCH,
+    HATCH_LABEL,
     HIT,
     LABEL_CELLS,
     OPEN_LEFT,
@@ -41,8 +42,6 @@ HIT_STYLE = Style(bold=True, underline=True)
 """Laid over a run in which something searched for lies: seen on every colour, and without colours."""
 COUNT_FROM = 6
 """Runs of fewer cells do not say what slices they stand for."""
-HATCH_LABEL = 12
-"""Hatched stretches of so many cells say what is waited for."""
 LEAST_NAME = 8
 """Characters of a name that are worth more than how much time it takes."""
 
@@ -109,7 +108,7 @@ def _run(segments: list[Segment], run: Run, palette: Palette, glyphs: Glyphs, ha
         segments.append(Segment(fit(text, width, filler=glyphs.filler), palette.style(run.key, Look.BRACKET)))
         return
     if run.flags & HATCH:
-        segments.append(Segment(_hatched(run.label, width, glyphs), palette.style(run.key, Look.FAINT)))
+        _hatched(segments, run, palette, glyphs)
         return
     has_edges = run.left_eighths or run.right_eighths < FULL
     if has_bars and not run.label and not has_edges:
@@ -125,13 +124,15 @@ def _run(segments: list[Segment], run: Run, palette: Palette, glyphs: Glyphs, ha
         _texture(segments, run, palette, glyphs)
 
 
-def _hatched(text: str, width: int, glyphs: Glyphs) -> str:
-    """Return hatched cells with a text in their middle where there are HATCH_LABEL of them."""
-    hatch = glyphs.shades[1]
-    if not text or width < HATCH_LABEL:
-        return hatch * width
-    body = " " + fit(text, min(cell_len(text), width - 4), glyphs.ellipsis) + " "
-    return (hatch + body).ljust(width - cell_len(body) + len(body), hatch)
+def _hatched(segments: list[Segment], run: Run, palette: Palette, glyphs: Glyphs) -> None:
+    """Draw hatched cells with a text in them where there are HATCH_LABEL of them."""
+    width, hatch, style = run.right - run.left, glyphs.shades[1], palette.style(run.key, Look.FAINT)
+    if not run.label or width < HATCH_LABEL:
+        segments.append(Segment(hatch * width, style))
+        return
+    body = f" {fit(run.label, min(cell_len(run.label), width - 4), glyphs.ellipsis)} "
+    rest = hatch * (width - 1 - cell_len(body))
+    segments += [Segment(hatch, style), Segment(body, palette.dim), Segment(rest, style)]
 
 
 def _brightness(segments: list[Segment], run: Run, text: str, palette: Palette) -> None:

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tracelane.core.base.arrays import I64, AnyArray
 from tracelane.core.base.clock import Clocks
+from tracelane.core.base.units import format_ns
 from tracelane.core.trace import Lane
 
 from .drawn_rows import BusyRow
-from .runs import FULL, HATCH, Run
+from .runs import FULL, HATCH, HATCH_LABEL, Run
 
 if TYPE_CHECKING:
     from tracelane.core.tables.device_state import DeviceState
@@ -32,15 +34,44 @@ WAITS = "waits for a peer"
 
 
 @dataclass(frozen=True, eq=False)
+class LaneGaps:
+    """The gaps in the work on a lane of a device, by start: trace time in ns, the position of the slice that
+    ends each, and why it is there.
+    """
+
+    starts: I64
+    ends: I64
+    after: AnyArray
+    causes: Sequence[str]  # as `i` says them
+    details: Mapping[int, str]  # what the host did, of the longest, by their number
+
+    def text(self, number: int) -> str:
+        """Return why a gap is there: "host late 15.7 ms · flatten"."""
+        text = f"{self.causes[number]} {format_ns(int(self.ends[number] - self.starts[number]), 1)}"
+        detail = self.details.get(number, "")
+        return f"{text} · {detail}" if detail else text
+
+
+@dataclass(frozen=True, eq=False)
 class DrawnStates:
     """The states of a trace's devices on some clocks, by the places of their lanes."""
 
     clocks: Clocks
     by_lane: Mapping[int, DeviceState]
+    gaps: Mapping[int, LaneGaps]
 
     @classmethod
-    def of(cls, clocks: Clocks, states: Iterable[DeviceState]) -> DrawnStates:
-        return cls(clocks, {lane: one for one in states for lane in one.device.device.lanes})
+    def of(
+        cls,
+        clocks: Clocks,
+        states: Iterable[DeviceState],
+        gaps: Mapping[int, LaneGaps] = MappingProxyType({}),
+    ) -> DrawnStates:
+        return cls(clocks, {lane: one for one in states for lane in one.device.device.lanes}, gaps)
+
+    def gaps_of(self, lane: Lane, clocks: Clocks) -> LaneGaps | None:
+        """Return the gaps in a lane's work, None where they are not known."""
+        return self.gaps.get(lane.index) if self._of(lane, clocks) is not None else None
 
     def of_lanes(self, lanes: Sequence[Lane], clocks: Clocks) -> tuple[DeviceState, ...]:
         """Return the states of the devices that lanes are all lanes of; nothing where one is another's, or
@@ -110,3 +141,24 @@ def _parts(run: Run, is_waiting: AnyArray) -> Iterable[Run]:
             levels=run.levels[left:right],
         )
         yield piece._replace(flags=run.flags | HATCH, label=WAITS) if here[left] else piece
+
+
+def with_gaps(runs: Sequence[Run], gaps: LaneGaps, positions: range, edges: I64) -> tuple[Run, ...]:
+    """Return the runs of a row with its gaps of at least HATCH_LABEL cells hatched where nothing lies; a gap
+    belongs to the row of the slice that ends it, of which `positions` are all in the index.
+    """
+    lefts = np.searchsorted(edges, np.maximum(gaps.starts, edges[0]))
+    rights = np.searchsorted(edges, np.minimum(gaps.ends, edges[-1]), "right") - 1
+    own = (gaps.after >= positions.start) & (gaps.after < positions.stop)
+    wide = np.flatnonzero(own & (rights - lefts >= HATCH_LABEL))
+    if not len(wide):
+        return tuple(runs)
+    out = list(runs)
+    for number in wide.tolist():
+        left, right = int(lefts[number]), int(rights[number])
+        others = [(run.left, run.right) for run in runs if run.left < right and left < run.right]
+        bounds = [left, *(edge for pair in others for edge in pair), right]
+        free = max(zip(bounds[::2], bounds[1::2]), key=lambda pair: pair[1] - pair[0])
+        if free[1] - free[0] >= HATCH_LABEL:
+            out.append(Run(*free, "sync", gaps.text(number), -1, 0, HATCH))
+    return tuple(sorted(out))
