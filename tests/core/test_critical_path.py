@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.corpus import CORPUS, needs_corpus
+from tests.corpus import CORPUS, needs_corpus, representative
 from tests.events import complete, flow, index_of
 from tests.rank_files import REDUCE
 from tracelane.core.base.errors import Cancelled, TracelaneError, UsageError
@@ -96,7 +96,7 @@ def test_segments_add_up_to_the_step(path: str, step: int, ns: int, corpus_cache
 
 
 @needs_corpus
-@pytest.mark.parametrize("path", TRACES)
+@pytest.mark.parametrize("path", representative(TRACES))
 def test_a_path_has_no_holes(path: str, corpus_cache: Path) -> None:
     """On every real trace the segments follow one another from the window's start to its end, lie in their
     slices, and the window is as long as it is when nothing changes.
