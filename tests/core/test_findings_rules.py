@@ -60,7 +60,10 @@ def _names(*totals: float) -> list[Event]:
 
 
 def _runs(slowest: float, count: int = 8) -> list[Event]:
-    return [kernel(50 * n, 10 if n else slowest, "gemm", grid=[1, 1, 1]) for n in range(count)]
+    runs = [
+        launched(50 * n, 1, 50 * n + 5, 10 if n else slowest, "gemm", grid=[1, 1, 1]) for n in range(count)
+    ]
+    return [event for events in runs for event in events]
 
 
 def _short(count: int) -> list[Event]:

@@ -45,13 +45,13 @@ COLLECTIVE = re.compile("^(" + "|".join(COLLECTIVE_OPS) + ")")
     ),
     needs=("device", "host"),
     explains=effects_of("overhead-bound"),
-    counts="held up",
 )
 def overhead_bound(facts: SourceFacts, limits: Limits) -> Outcome:
     """The host takes longer to give the work than the device to do it."""
     low, high = facts.host_window
     host, busy = facts.host_working.clipped(low, high), facts.busy.length
-    blamed, idle_ns = host.without(facts.busy), facts.busy.gaps(low, high).length
+    blamed = host.without(facts.busy).without(facts.waiting)
+    idle_ns = facts.busy.gaps(low, high).length
     if (
         busy >= limits["busy_share"] * (high - low)
         or host.length < limits["ratio"] * busy

@@ -60,20 +60,22 @@ def first_use(facts: SourceFacts, limits: Limits) -> Outcome:
     chosen = _first_calls(facts, calls, limits)
     chosen = np.union1d(chosen, np.intersect1d(calls, host.matching(LOADS, RUNTIME)))
     claim = host.union(chosen).intersection(facts.held_up)
-    runs = _first_collectives(facts, limits)
+    runs = _first_collectives(facts, limits, int(host.ends[chosen].max(initial=facts.span[0])))
     claim = claim.union(runs.union().without(facts.types["compute"]))
     if not claim.length or not len(chosen):
         return None
     longest = int(chosen[np.argmax(host.self_ns[chosen])])
     alike = np.isin(host.name[calls], host.name[chosen])
     usual = float(np.median(host.self_ns[calls[alike]])) if alike.any() else 0
+    what = "call loads kernels or libraries at its", "calls load kernels or libraries at their"
     text = (
-        f"{count_of(len(chosen), 'call')} that load kernels or libraries at their first use take "
-        f"{about_ns(host.union(chosen).length)}, longest {host.label(int(host.name[longest]))} with "
-        f"{about_ns(int(host.self_ns[longest]))} (median of such calls {about_ns(usual)})"
+        f"{count_of(len(chosen), *what)} first use, for {about_ns(host.union(chosen).length)}, longest "
+        f"{host.label(int(host.name[longest]))} with {about_ns(int(host.self_ns[longest]))}"
     )
+    text += f" where the usual call takes {about_ns(usual)}" if usual else ""
     if len(runs):
-        text += f"; the first run of a collective takes {about_ns(int(runs.dur.max()))}"
+        what = "collective that waits", "collectives that wait"
+        text += f"; {count_of(len(runs), *what)} meanwhile last {about_ns(runs.union().length)}"
     return Observation(text, (facts.longest_on_host("the longest", chosen),), claim)
 
 
@@ -93,9 +95,9 @@ def _first_calls(facts: SourceFacts, calls: I64, limits: Limits) -> I64:
     return first
 
 
-def _first_collectives(facts: SourceFacts, limits: Limits) -> Frame:
-    """Return the runs of collectives that are the first of their name and take far longer than the others:
-    the library connects the ranks.
+def _first_collectives(facts: SourceFacts, limits: Limits, until: int) -> Frame:
+    """Return the runs of collectives that take far longer than the others and are the first of their name, as
+    the library connects the ranks, or begin before a moment, as other ranks load code until then, too.
     """
     work = facts.work[facts.work.is_type("communication")]
     work = work[np.argsort(work.start, kind="stable")]
@@ -104,7 +106,7 @@ def _first_collectives(facts: SourceFacts, limits: Limits) -> Frame:
     is_first[names.first()] = True
     median = names.quantiles(work.dur, 0.5)[0][names.codes]
     is_long = work.dur >= limits["times"] * np.maximum(median, 10 * LEAST_NS)
-    return work[is_first & is_long & (names.counts[names.codes] >= FEW_RUNS)]
+    return work[(is_first | (work.start < until)) & is_long & (names.counts[names.codes] >= FEW_RUNS)]
 
 
 def _is_first(facts: SourceFacts, rows: I64) -> AnyArray:

@@ -46,7 +46,7 @@ def launch_gaps(facts: SourceFacts, limits: Limits) -> Outcome:
     late = facts.held_up.clipped(*facts.working_span)
     claim = late.without(facts.transferring)
     if (
-        late.length < limits["class_share"] * facts.idle.length
+        late.length < limits["class_share"] * facts.idle.clipped(*facts.working_span).length
         or claim.length < limits["share"] * facts.span_ns
     ):
         return None

@@ -160,9 +160,10 @@ def cost_in_children(facts: SourceFacts, limits: Limits) -> Outcome:
     "sync",
     "Waits with little device work",
     RuleThreshold(
-        "over at least {share} of the time in which the host waits for the device, the device does nothing",
-        f"{GUIDE} (a long synchronise over little work); the limit is {OWN}",
-        {"share": 0.5},
+        "over at least {share} of the time in which the host waits for the device, the device does nothing, "
+        "and that is {claim_share} of the time looked at",
+        f"{GUIDE} (a long synchronise over little work); the limits are {OWN}",
+        {"share": 0.5, "claim_share": 0.05},
     ),
     helps=(
         "Drop the synchronisation or move it to where the result is needed: .item(), .cpu(), print of a "

@@ -91,7 +91,7 @@ def device_hotspot(facts: SourceFacts, limits: Limits) -> Outcome:
 def uneven_kernel(facts: SourceFacts, limits: Limits) -> Outcome:
     """Runs of one kernel on the same work take very different times."""
     work = same_work(facts)
-    work = _in_place(facts, work[work.grid >= 0])
+    work = _in_place(facts, work[(work.grid >= 0) & (work.launched >= 0)])
     if not len(work):
         return None
     groups = work.group("same")

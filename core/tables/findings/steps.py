@@ -38,7 +38,6 @@ NAMELESS = "an annotation whose name was not recorded"
         "the first step in averages."
     ),
     explains=effects_of("cold-start"),
-    counts="held up",
 )
 def cold_start(facts: SourceFacts, limits: Limits) -> Outcome:
     """The first step takes far longer than the rest."""
@@ -55,6 +54,7 @@ def cold_start(facts: SourceFacts, limits: Limits) -> Outcome:
     start, end = int(steps.starts[0]), int(steps.ends[0])
     text = f"The first step takes {about_ns(first)}, those after it {about_ns(steady)} (median)"
     claim = merge(np.array([start + steady], np.int64), np.array([end], np.int64))
+    claim = claim.without(facts.busy)  # a host that runs ahead of its device loses nothing
     position = int(steps.positions[0])
     return Observation(
         text, (facts.slice(f"the first step: {facts.name(position)}", position, start, end),), claim
@@ -73,7 +73,6 @@ def cold_start(facts: SourceFacts, limits: Limits) -> Outcome:
         {"gap_ns": 100_000, "share": 0.1},
     ),
     helps="See what the Python code does there (with_stack=True shows it): input, setup, compilation.",
-    counts="held up",
 )
 def late_first_op(facts: SourceFacts, limits: Limits) -> Outcome:
     """Nothing known runs at the start of an annotation."""
@@ -100,7 +99,7 @@ def late_first_op(facts: SourceFacts, limits: Limits) -> Outcome:
     rows, firsts = np.concatenate(late, axis=1) if late else np.empty((2, 0), np.int64)
     if not len(rows):
         return None
-    claim = merge(host.starts[rows], firsts)
+    claim = merge(host.starts[rows], firsts).without(facts.busy)
     worst = int(np.argmax(firsts - host.starts[rows]))
     row = int(rows[worst])
     gap, whole = int(firsts[worst] - host.starts[row]), int(host.ends[row] - host.starts[row])
