@@ -17,9 +17,10 @@ from .compile_calls import (
     REGION,
     Calls,
     calls,
+    is_of_dynamo,
 )
 from .compile_code import CODE, INDUCTOR, SPYRE, code_table
-from .compile_phases import COMPILERS, compilation_table, phase_table, timed
+from .compile_phases import COMPILERS, ENTIRE, compilation_table, phase_table, timed
 from .compile_regions import Recompiled, graph_table, recompiled_frames, region_table, step_table
 from .metrics import Metric
 from .schema import Column, TableSchema
@@ -51,12 +52,14 @@ RECOMPILED = TableSchema(
     is_drawn=False,
 )
 TABLES = ("signs", "regions", "graphs", "steps", "code", "phases", "compilations", "recompiled")
+WROTE = "Dynamo wrote what it compiled"
 SIGNS = (
     (REGION, REGION, None, "code that Dynamo compiled ran"),
     ("CompiledFxGraph", GRAPH, GRAPH_HASH, "Inductor's code for a graph ran"),
     (FUNCTION, FUNCTION, FUNCTION_NAME, "AOTAutograd's graphs ran, forward or backward"),
     (LOOKUP, LOOKUP, None, "Dynamo looked for compiled code of a frame"),
     ("compilation", "(dynamo_timed)", COMPILERS, "compilation happened in the trace"),
+    ("compilation", "entire_", ENTIRE, WROTE),
 )
 RAN = (REGION, "CompiledFxGraph", FUNCTION)
 """The signs that compiled code ran; each of the others may be there without it."""
@@ -64,6 +67,7 @@ CPU_KERNELS = (
     "Inductor's kernels for the CPU leave no events: their time is that of the CompiledFxGraph around them"
 )
 APPLIED = "torch.compile is applied"
+DYNAMOS_OWN = "this is Dynamo's own file: it says what was compiled, not whether and how long it ran"
 NOT_APPLIED = "torch.compile is not applied, as far as the trace shows"
 NO_KERNELS = "no kernel with a name of Inductor's ran on a device"
 NO_SIGN = "no compiled region, graph call, cache lookup or kernel of Inductor: nothing shows torch.compile"
@@ -152,6 +156,8 @@ def sign_table(scope: Scope, sources: Sequence[int], code: Table) -> Table:
     again: list[Recompiled] = []
     for source in sources:
         for name, text, pattern, meaning in SIGNS:
+            if pattern is ENTIRE and not is_of_dynamo(scope.trace.indexes[source]):
+                continue
             signs = calls(scope, source, text, pattern)
             if name is REGION:
                 again += recompiled_frames([signs])
@@ -180,8 +186,11 @@ def sign_table(scope: Scope, sources: Sequence[int], code: Table) -> Table:
         notes.append(ONLY_KERNELS)
     if ran and not kernels:
         notes.append(NO_KERNELS if len(code) else CPU_KERNELS)
-    applied = ran or bool(kernels)
+    of_dynamo = any(row["meaning"] == WROTE for row in rows)
+    applied = ran or bool(kernels) or of_dynamo
     notes.insert(0, APPLIED if applied else NOT_APPLIED)
+    if of_dynamo and not ran:
+        notes.append(DYNAMOS_OWN)
     return Table.from_rows(COMPILE, scope.text, rows, jumps, totals={"applied": applied}, notes=notes)
 
 

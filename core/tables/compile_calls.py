@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..base.arrays import I64
+from ..index.store import Index
 from .frame_columns import rank_of
 from .groups import category_mask
 from .op_events import HOST
@@ -19,6 +20,8 @@ GRAPH = "## Call CompiledFxGraph "
 FUNCTION = "CompiledFunction"
 LOOKUP = "TorchDynamo Cache Lookup"
 TIMED = " (dynamo_timed)"
+DYNAMO = "dynamo_timed"
+"""The category of what Dynamo writes of itself: chromium_events.json, as tlparse makes of TORCH_TRACE."""
 REGION_ID = re.compile(r"Torch-Compiled Region: (?:!\d+/)?(?P<frame>\d+)/(?P<compile>\d+)")
 GRAPH_HASH = re.compile(r"## Call CompiledFxGraph (?P<hash>\S+) ##")
 FUNCTION_NAME = re.compile(r"CompiledFunction(Backward)?")
@@ -32,12 +35,15 @@ class Calls(Slices):
 
 
 def calls(scope: Scope, source: int, text: str, pattern: re.Pattern[str] | None = None) -> Calls:
-    """Return the host's slices whose name contains a text and, if one is given, matches a whole pattern."""
+    """Return the host's slices whose name contains a text and, if one is given, matches a whole pattern; of
+    those that Dynamo itself wrote all for its mark, TIMED, which their category stands for.
+    """
     index = scope.trace.indexes[source]
     numbers = index.string_numbers(text, inside=True)
     if pattern is not None:
         numbers = [number for number in numbers if pattern.fullmatch(index.string(number))]
-    positions = _positions(scope, source, np.array(numbers, np.int64))
+    whole = DYNAMO if text == TIMED and pattern is None else ""
+    positions = _positions(scope, source, np.array(numbers, np.int64), whole)
     starts = scope.starts(source, positions)
     if scope.range is not None:
         inside = (starts >= scope.range[0]) & (starts < scope.range[1])
@@ -50,19 +56,27 @@ def calls(scope: Scope, source: int, text: str, pattern: re.Pattern[str] | None 
     return Calls(source, index, positions, starts, ends, names, categories, rank_of(index, source))
 
 
-def _positions(scope: Scope, source: int, numbers: I64) -> I64:
+def is_of_dynamo(index: Index) -> bool:
+    """Tell whether an index is of a file that Dynamo itself wrote."""
+    return DYNAMO in index.categories
+
+
+def _positions(scope: Scope, source: int, numbers: I64, category: str) -> I64:
+    """Return the positions of the host's slices of these names, and of all of a category."""
     index = scope.trace.indexes[source]
     parts = [np.empty(0, np.int64)]
-    if len(numbers):
+    whole = category_mask(index, {category})
+    if len(numbers) or whole.any():
         is_name = np.zeros(len(index.column("strings.offset")), np.bool_)
         is_name[numbers] = True
-        host = category_mask(index, HOST)
+        host = category_mask(index, HOST) | category_mask(index, {DYNAMO})
         names, categories = index.column("slices.name"), index.column("slices.category")
         for part in scope.parts:
             scope.check()
             if part.source == source:
                 at = slice(part.begin, part.end)
-                parts.append(part.begin + np.flatnonzero(is_name[names[at]] & host[categories[at]]))
+                of = categories[at]
+                parts.append(part.begin + np.flatnonzero((is_name[names[at]] & host[of]) | whole[of]))
     positions: I64 = np.concatenate(parts)
     if scope.where is not None and len(positions):
         positions = positions[scope.where(index, positions)]

@@ -11,6 +11,7 @@ import numpy as np
 from ..base.arrays import I64, sum_of
 from ..base.units import format_ns
 from ..index.format import NONE
+from ..query.promoted_terms import argument_values
 from .compile_calls import TIMED, Calls, calls
 from .schema import Column, TableSchema
 from .scope import Scope
@@ -42,6 +43,8 @@ around it.
 """
 COMPILERS = re.compile(r"(_compile\.compile_inner|backward\._backward_impl)( \(dynamo_timed\))")
 """Slices with these names are one compilation each: of a frame, or of a backward graph compiled later."""
+ENTIRE = re.compile(r"entire_(?:frame|backward)_compile")
+"""The same as Dynamo calls them in its own file, each with its id as an argument."""
 COMPILE_ID = re.compile(r"(?>.*?_data:)(?>.*\bcompile_id=)(\S+)")
 UNKNOWN = ""
 
@@ -145,7 +148,9 @@ def compilation_table(scope: Scope, sources: Sequence[Calls]) -> Table:
     jumps: list[tuple[int, int]] = []
     origin = scope.trace.opening_span[0]
     for one in sources:
-        is_root = np.array([COMPILERS.fullmatch(text) is not None for text in one.texts] or [False])
+        is_root = np.array(
+            [bool(COMPILERS.fullmatch(t) or ENTIRE.fullmatch(t)) for t in one.texts] or [False]
+        )
         roots = np.flatnonzero(is_root[one.name]) if len(one) else np.empty(0, np.int64)
         if not len(roots):
             continue
@@ -156,7 +161,7 @@ def compilation_table(scope: Scope, sources: Sequence[Calls]) -> Table:
             position = int(one.positions[root])
             own = inside == position
             times = [sum_of(one.own_ns[own & (phase == number)]) for number in range(len(PHASES))]
-            backward = one.texts[int(one.name[root])].startswith("backward")
+            backward = one.texts[int(one.name[root])].startswith(("backward", "entire_backward"))
             row = {
                 "rank": str(one.rank),
                 "name": ids.get(position, UNKNOWN),
@@ -180,7 +185,8 @@ def _compile_ids(scope: Scope, one: Calls, roots: I64) -> dict[int, str]:
     """Return the compile id that the rows inside each compilation tell, by its position."""
     signs = calls(scope, one.source, "compile_id=", COMPILE_ID)
     around = nearest_around(one.index, signs.positions, np.sort(one.positions[roots]))
-    ids: dict[int, str] = {}
+    own = argument_values(one.index, "compile_id", one.positions[roots])
+    ids = {int(at): str(value) for at, value in zip(one.positions[roots].tolist(), own) if value is not None}
     for position in np.unique(around[around != NONE]).tolist():
         match = COMPILE_ID.fullmatch(signs.texts[int(signs.name[int(np.argmax(around == position))])])
         if match:

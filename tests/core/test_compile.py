@@ -228,3 +228,16 @@ def test_plain_names_are_judged_by_their_op(recompiled_trace: Trace) -> None:
     """A plain kernel name under an aten op is a library's, under none the user's Triton."""
     code = {row["name"]: row["total_ns"] for row in compiled(Scope(recompiled_trace)).code.rows()}
     assert code == {"user Triton": 4_000, "library": 3_000}
+
+
+def test_dynamos_own_file(tmp_path: Path) -> None:
+    """chromium_events.json, recorded with PyTorch 2.13, gives phases and compilations with their ids."""
+    sample = Path(__file__).parent.parent / "samples" / "dynamo_chromium_events.json"
+    begun = [event for event in json.loads(sample.read_text()) if event["ph"] == "B"]
+    result = compiled(Scope(open_trace([sample], index_dir=tmp_path)))
+    assert result.signs.totals["applied"] and any("Dynamo's own file" in note for note in result.signs.notes)
+    entire = [event for event in begun if event["name"].startswith("entire_")]
+    assert result.compilations.texts("name") == [event["args"]["compile_id"] for event in entire]
+    assert result.compilations.texts("of").count("backward graph") == 2
+    assert sum(result.phases.numbers("count").tolist()) == len(begun)
+    assert {"dynamo", "AOT"} <= set(result.phases.texts("phase"))
