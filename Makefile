@@ -107,7 +107,7 @@ bundle: $(STAMP)  ## pack what an install without network needs, here or for PLA
 
 release: $(STAMP)  ## pack sdist, wheels and bundles with checksums, twice, and compare them
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[wheels]'
-	@$(BIN)/python bundle/release.py $(if $(PLATFORM),--platform $(PLATFORM)) $(PYTHONS:%=--python %)
+	@$(BIN)/python bundle/release.py $(RELEASE) $(if $(PLATFORM),--platform $(PLATFORM)) $(PYTHONS:%=--python %)
 
 screenshots: $(NATIVE)  ## draw the pictures of the README anew
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[screenshots]'

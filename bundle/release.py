@@ -36,9 +36,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--python", action="append", metavar="3.N", help="versions to bundle for; this one")
     parser.add_argument("--out", type=Path, default=ROOT / "dist" / "release")
     parser.add_argument("--once", action="store_true", help="pack once, without the comparison")
+    parser.add_argument("--without-address", action="store_true", help="pack though `home` is empty: a trial")
     options = parser.parse_args(arguments)
     platforms = options.platform or [platform.machine()]
     pythons = options.python or [f"{sys.version_info.major}.{sys.version_info.minor}"]
+    if not project_address() and not options.without_address:
+        print(f"release: {NO_ADDRESS}", file=sys.stderr)
+        return 1
     shutil.rmtree(options.out, ignore_errors=True)
     try:
         write_release(options.out, platforms, pythons)
@@ -52,8 +56,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"release: {error}", file=sys.stderr)
         return 1
     print((options.out / SUMS).read_text(encoding="utf-8"), end="")
-    if not project_address():
-        print(NO_ADDRESS)
     print(f"{options.out}: {'packed once' if options.once else 'packed twice, the same bytes'}")
     return 0
 

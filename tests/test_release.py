@@ -14,6 +14,7 @@ import pytest
 from bundle.hatch_readme import addresses, index_text
 from bundle.make import pack
 from bundle.release import build_sdist, digests
+from bundle.release import main as release_main
 
 ROOT = Path(__file__).resolve().parent.parent
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -137,9 +138,20 @@ def test_a_bundle_is_packed_without_this_machine(tmp_path: Path) -> None:
 
 
 def test_the_version_has_its_changes() -> None:
-    """The changelog has a heading for the version, below the one for what comes next."""
-    headings = re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
-    assert headings[:2] == ["Unreleased", VERSION]
+    """The changelog's first heading is this version: in development, or with the day of its release."""
+    headings = re.findall(r"^## (.+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    number, _, is_development = VERSION.partition(".dev")
+    first, *released = headings
+    assert first == f"{number} (in development)" if is_development else first.startswith(f"{number} (2")
+    assert released and all(re.fullmatch(r"\d+\.\d+\.\d+ \(20\d\d-\d\d-\d\d\)", one) for one in released)
+
+
+def test_a_release_needs_an_address(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without the project's address nothing is packed: an index would show no links and no pictures."""
+    if HOME:
+        pytest.skip("there is an address")
+    assert release_main(["--once", "--out", str(tmp_path / "out")]) == 1
+    assert "`home` in pyproject.toml is empty" in capsys.readouterr().err and not (tmp_path / "out").exists()
 
 
 def test_a_forge_runs_what_ci_runs() -> None:

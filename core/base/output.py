@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -44,19 +45,20 @@ def print_pieces(pieces: Iterable[str]) -> None:
 
 
 def print_paged(text: str, is_coloured: bool = False) -> None:
-    """Print a text, by pages if it has more lines than the terminal and there are `less` and a keyboard.
+    """Print a text, by pages if it has more lines than the terminal and there are a pager and a keyboard.
 
+    The pager is TRACELANE_PAGER, else PAGER, else `less`; "" or `cat`: none.
     Of a coloured one all that came from a trace was made harmless before (see print_coloured).
     """
     is_long = text.count("\n") >= shutil.get_terminal_size().lines
     has_person = all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
-    pager = shutil.which("less") if is_long and has_person else None
-    if pager is None:
+    pager = _pager() if is_long and has_person else []
+    if not pager:
         (print_coloured if is_coloured else print_text)(text)
         return
     harmless = _safe_between_colours(text) if is_coloured else safe_lines(text)
     environment = {**os.environ, "LESSSECURE": "1", "LESSCHARSET": "utf-8"}
-    with subprocess.Popen([pager, "-SFRX"], stdin=subprocess.PIPE, env=environment) as process:
+    with subprocess.Popen(pager, stdin=subprocess.PIPE, env=environment) as process:
         assert process.stdin is not None
         with suppress(BrokenPipeError):  # left before the end
             process.stdin.write((harmless + "\n").encode())
@@ -64,6 +66,18 @@ def print_paged(text: str, is_coloured: bool = False) -> None:
         while process.poll() is None:
             with suppress(KeyboardInterrupt):  # is for the pager
                 process.wait()
+
+
+def _pager() -> list[str]:
+    """Return the command of the pager that the environment names, empty for none."""
+    named = os.environ.get("TRACELANE_PAGER", os.environ.get("PAGER", "less"))
+    try:
+        words = shlex.split(named)
+    except ValueError:
+        return []
+    if not words or words[0] == "cat" or shutil.which(words[0]) is None:
+        return []
+    return [*words, "-SFRX"] if os.path.basename(words[0]) == "less" else words
 
 
 def print_coloured(text: str, end: str = "\n") -> None:

@@ -19,7 +19,7 @@ ROWS = 50
 STYLE = (
     "body{font:14px system-ui,sans-serif;max-width:1200px;margin:2em auto;padding:0 1em;color:#222}"
     "table{border-collapse:collapse;margin:.5em 0 1.5em}td,th{padding:2px 10px;border-bottom:1px solid #ddd;"
-    "font-variant-numeric:tabular-nums;max-width:46em;overflow-wrap:anywhere}h2{margin-top:2em}"
+    "font-variant-numeric:tabular-nums}h2{margin-top:2em}"
 )
 SECTIONS = (
     ("breakdown", "", "How devices spend their time", 0, ""),

@@ -22,6 +22,7 @@ from .table import Table
 
 HTML_ROWS = 50
 """Rows that a notebook draws."""
+NO_BREAK = "white-space:nowrap"
 TEXT_ROWS = 20
 """Rows that `print` shows."""
 WIDEST = 60
@@ -92,8 +93,8 @@ def html_table(table: Table, limit: int | None = HTML_ROWS, order: I64 | None = 
     below = "".join(f"<div>{escape(note)}</div>" for note in notes)
     title = escape(safe(f"{table.title}: {table.scope}"))
     return (
-        f"<div><b>{title}</b><table><thead><tr>{head}</tr></thead>"
-        f"<tbody>{''.join(lines)}</tbody></table>{below}</div>"
+        f'<div><b>{title}</b><div style="overflow-x:auto"><table><thead><tr>{head}</tr></thead>'
+        f"<tbody>{''.join(lines)}</tbody></table></div>{below}</div>"
     )
 
 
@@ -157,7 +158,10 @@ def package(name: str, purpose: str) -> Any:
 
 
 def _side(column: Column) -> str:
-    return f' style="text-align:{"left" if is_left(column) else "right"}"'
+    """Return the style of a cell: nothing is broken, and long names are cut (whole on hover)."""
+    if is_left(column):
+        return f' style="text-align:left;{NO_BREAK};max-width:32em;overflow:hidden;text-overflow:ellipsis"'
+    return f' style="text-align:right;{NO_BREAK}"'
 
 
 def _whole_name(column: Column, row: dict[str, Any]) -> str:

@@ -22,6 +22,8 @@ _SPECIAL = re.compile(r"[^\w:/@-]", re.ASCII)
 """What shells or regular expressions read as something else; a dot matches it and needs no quoting."""
 VARIABLE = "_TRACELANE_COMPLETE"
 """What the shell's function sets when it asks for completions."""
+TERMS = ("name=", "cat:", "lane:", "dur>", "dur<", "self>", "self<", "arg.")
+"""What terms of a filter begin with, beside words."""
 MOST = 200
 """Proposals that are made at once."""
 
@@ -55,12 +57,37 @@ def answer_shell(instruction: str) -> int:
         return 1
     from .main import tracelane
 
+    if what == "complete":
+        _name_view(shell)
     answering = kind(tracelane, {}, PROGRAM, VARIABLE)
     if what == "source":
         print_text(answering.source())
     else:
         print_fields(answering.complete())
     return 0
+
+
+def _name_view(shell: str) -> None:
+    """Put `view` between the program and a trace on the line, as the command line itself does."""
+    from .main import is_command
+
+    line, cursor = os.environ.get("COMP_WORDS", ""), os.environ.get("COMP_CWORD", "")
+    words = split_arg_string(line)
+    if shell == "fish":  # says the word itself
+        at = len(words) - bool(cursor)
+    else:
+        at = int(cursor) if cursor.isdecimal() else len(words)
+    if len(words) < 2 or at < 2 or words[1].startswith("-") or is_command(words[1]):
+        return
+    os.environ["COMP_WORDS"] = line.replace(words[0], f"{words[0]} view", 1)
+    if shell != "fish":
+        os.environ["COMP_CWORD"] = str(at + 1)
+
+
+def complete_terms(incomplete: str) -> list[str]:
+    """Return what a filter's next term may begin with, after the terms that stand there."""
+    before, _, last = incomplete.rpartition(" ")
+    return [f"{before} {term}".lstrip() for term in TERMS if term.startswith(last)]
 
 
 def files_and(items: Sequence[CompletionItem], incomplete: str) -> list[CompletionItem]:

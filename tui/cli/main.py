@@ -118,10 +118,8 @@ def misspelt(arguments: Sequence[str]) -> str:
     """Return the command that a first word was probably meant to be, "" where it may well be a path."""
     word = arguments[0] if arguments else ""
     is_path = set(word) & set("/.*?[") or os.path.lexists(word)
-    if not word or word.startswith("-") or is_path or is_command(word):
+    if not word or word.startswith("-") or is_path or is_command(word) or asks_for_help(arguments):
         return ""
-    if word == "help" and len(arguments) > 1 and is_command(arguments[1]):
-        return f"{arguments[1]} --help"
     if word in ("help", "version"):
         return f"--{word}"
     from difflib import get_close_matches
@@ -132,10 +130,18 @@ def misspelt(arguments: Sequence[str]) -> str:
     return near[0] if near else ""
 
 
+def asks_for_help(arguments: Sequence[str]) -> bool:
+    """Tell whether arguments are `help`, alone or with a command, and no file of that name."""
+    is_named = list(arguments[:1]) == ["help"] and not os.path.lexists("help")
+    return is_named and all(map(is_command, arguments[1:]))
+
+
 def with_command(arguments: Sequence[str]) -> list[str]:
     """Return the arguments with `view` before them unless they begin with a command, --help or --version."""
     if arguments and (arguments[0] in ("-h", "--help", "--version") or is_command(arguments[0])):
         return list(arguments)
+    if asks_for_help(arguments):
+        return [*arguments[1:2], "--help"]
     return ["view", *arguments]
 
 

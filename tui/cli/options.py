@@ -30,7 +30,7 @@ STDIN = "-"
 
 
 def completed(what: str) -> Callable[[click.Context, click.Parameter, str], list[Any]]:
-    """Return what completes values in a shell: "files", "lanes", "steps", "metrics" or "limits"."""
+    """Return what completes values in a shell: "files", "lanes", "steps", "metrics", "terms" or "limits"."""
 
     def complete(_: click.Context, __: click.Parameter, incomplete: str) -> list[Any]:
         from . import completion
@@ -40,6 +40,7 @@ def completed(what: str) -> Callable[[click.Context, click.Parameter, str], list
             "lanes": completion.complete_lanes,
             "steps": completion.complete_steps,
             "metrics": completion.complete_metrics,
+            "terms": completion.complete_terms,
             "limits": completion.complete_limits,
         }
         return kinds[what](incomplete)

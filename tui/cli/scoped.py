@@ -59,7 +59,10 @@ LANES = click.option(
     shell_complete=completed("lanes"),
 )
 WHERE = click.option(
-    "--where", metavar="FILTER", help="Count only slices that match: nccl cat:kernel dur>1ms lane:'stream 0'."
+    "--where",
+    metavar="FILTER",
+    help="Count only slices that match: nccl cat:kernel dur>1ms lane:'stream 0'.",
+    shell_complete=completed("terms"),
 )
 
 
@@ -150,7 +153,7 @@ def terminal_width() -> int:
 
 
 def table_style() -> TableStyle:
-    """Return how tables are printed: as wide as the terminal and with colours there, unless NO_COLOR is set.
+    """Return how tables are printed: as wide as the terminal and with colours as `has_colours` says.
 
     Into a pipe or file nothing is cut, unless COLUMNS says how wide it is.
     """
@@ -158,5 +161,15 @@ def table_style() -> TableStyle:
 
     is_terminal = sys.stdout.isatty()
     is_known = is_terminal or os.environ.get("COLUMNS", "").isdecimal()
-    has_colours = is_terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    return TableStyle(terminal_width() if is_known else UNCUT, has_colours)
+    return TableStyle(terminal_width() if is_known else UNCUT, has_colours(is_terminal))
+
+
+def has_colours(is_terminal: bool) -> bool:
+    """Tell whether tables have colours: where a terminal is no dumb one, unless the environment says so or
+    not. NO_COLOR comes first (no-color.org), then FORCE_COLOR and CLICOLOR_FORCE, then CLICOLOR=0.
+    """
+    if os.environ.get("NO_COLOR"):
+        return False
+    if any(os.environ.get(name, "0") not in ("", "0") for name in ("FORCE_COLOR", "CLICOLOR_FORCE")):
+        return True
+    return is_terminal and os.environ.get("TERM") != "dumb" and os.environ.get("CLICOLOR") != "0"
