@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.events import complete
 from tests.tui.driver import message, open_viewer, screen_text, wait_until_idle
 from tests.tui.small_trace import MS, START
 from tracelane.core.base.ids import SliceId
-from tracelane.core.trace import Trace
+from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.lanes.canvas import LaneCanvas
 from tracelane.tui.session import GapId
 
@@ -64,3 +70,22 @@ async def test_a_click_between_two_slices(trace: Trace) -> None:
         await pilot.pause()
         assert "─ host late" in canvas.render_line(y).text
         await pilot.press("up", "escape")
+
+
+@pytest.mark.parametrize("gap_us", [5, 500, 5_000])
+async def test_a_narrow_gap_is_zoomed_to(tmp_path: Path, gap_us: int) -> None:
+    """A gap of fewer than three cells, in which nothing would be seen, gets room; a wider one does not."""
+    kernels = [(0, 5_000), (5_000 + gap_us, 5_000), (10_000 + gap_us, 90_000)]
+    events = [
+        complete(ts, dur, f"k{ts}", "kernel", pid=0, tid=7, args={"stream": 7, "device": 0})
+        for ts, dur in kernels
+    ]
+    (tmp_path / "t.json").write_text(json.dumps(events))
+    trace = open_trace(tmp_path / "t.json", index_dir=tmp_path / "index")
+    async with open_viewer(trace, (120, 40)) as (app, pilot):
+        before = app.session.viewport
+        await pilot.press("I")
+        view = app.session.viewport
+        assert isinstance(app.session.selection, GapId)
+        assert gap_us * 1000 * view.width >= 3 * view.span
+        assert (view == before) == (gap_us * 1000 * before.width >= 3 * before.span)

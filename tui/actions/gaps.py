@@ -17,9 +17,15 @@ from ..session import RowKey, Session
 from ..things import gap_thing, row_of, thing_by_id
 from .refusal import Refusal
 from .select import first_row, select
+from .view import zoomed_to
 
 if TYPE_CHECKING:
     from .table import Scene
+
+LEAST_CELLS = 3
+"""A gap of fewer cells is zoomed to: nothing would be seen in it."""
+MARGIN = 8
+"""It takes one part in so many of the view then."""
 
 
 def next_one(scene: Scene) -> Session:
@@ -91,4 +97,9 @@ def _selected(scene: Scene, gap: GapBounds) -> Session:
         raise Refusal("there is no gap")
     # A gap begins where the cursor goes, so that the next one is looked for from there.
     session = replace(scene.session, cursor=thing.start)
+    length, view = max(1, thing.end - thing.start), session.viewport
+    if length * view.width < LEAST_CELLS * view.span:
+        margin = length * (MARGIN - 1) // 2
+        session = zoomed_to(scene.trace, session, thing.start - margin, thing.end + margin)
+        session = replace(session, cursor=thing.start)
     return select(scene.trace, session, scene.layout, scene.height, thing)
