@@ -137,7 +137,7 @@ def test_options_for_logs_need_a_log(path: Path, capsys: pytest.CaptureFixture[s
     assert main([*start]) == 0
     assert "power" in capsys.readouterr().out
     assert main([*start, "--smi-offset", "1"]) == 64
-    assert "no log is given" in capsys.readouterr().err
+    assert "no log given" in capsys.readouterr().err
 
 
 NO_TABLE = {"view", "collect", "cut", "report", "export", "demo", "completion", "cache clear"}

@@ -135,7 +135,7 @@ def test_a_lost_time_gives_no_launch_delay(corpus_cache: Path) -> None:
     thing = thing_by_id(trace, session.clocks, SliceId(0, ordinal))
     assert thing is not None
     text = values(details_of(trace, stamps_of(trace, session), thing))["launch delay"]
-    assert text == "not known: the clocks lie far apart"
+    assert text == "not known: the clocks are far apart"
 
 
 def test_ancestors_are_listed_with_their_times(trace: Trace) -> None:
