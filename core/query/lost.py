@@ -96,7 +96,7 @@ def _first_call(index: Index) -> int:
 
 
 def _has_lost_arrows(index: Index) -> bool:
-    flows = index.read_report["flows"]
+    flows = index.read_report.get("flows", {})  # logs and counters have none
     return any(int(flows[kind]["orphan_starts"]) for kind in flows if kind in LAUNCH_FLOWS)
 
 

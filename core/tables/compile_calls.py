@@ -65,7 +65,7 @@ def _positions(scope: Scope, source: int, numbers: I64, category: str) -> I64:
     """Return the positions of the host's slices of these names, and of all of a category."""
     index = scope.trace.indexes[source]
     parts = [np.empty(0, np.int64)]
-    whole = category_mask(index, {category})
+    whole = category_mask(index, {category} if category else ())
     if len(numbers) or whole.any():
         is_name = np.zeros(len(index.column("strings.offset")), np.bool_)
         is_name[numbers] = True

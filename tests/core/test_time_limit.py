@@ -160,7 +160,7 @@ def device_trace(start: int, other: int, duration: int) -> bytes:
 @pytest.mark.parametrize("start", thinned([-TIME_LIMIT, 0, TIME_LIMIT, -(10**25)], 2))
 def test_every_table_answers(start: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """No command ends in an error that was not foreseen, whatever the times."""
-    commands = [[analysis.name] for analysis in ANALYSES]
+    commands = [[analysis.command] for analysis in ANALYSES]
     commands += [["info"], ["slices"], ["findings"], ["doctor"], ["summary"], ["report"], ["view"]]
     commands += [["sql", "select * from slices"], ["range", "--by", "lane"], ["ops", "--by", "step"]]
     for number, (other, duration) in enumerate(

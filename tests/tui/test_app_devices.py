@@ -36,7 +36,7 @@ async def test_a_wrong_clock_is_told_and_mended(trace: Trace) -> None:
         assert dict(app.session.clocks.offsets) == {KEY: 1_997_000}
         assert "AIU 0 moved by +1.997 ms" in message(app) and "(median)" in message(app)
         await typed(pilot, "device-clock")
-        assert not app.session.clocks.offsets and "as the file's clocks" in message(app)
+        assert not app.session.clocks.offsets and "Device clocks as recorded" in message(app)
         await pilot.press("u")
         assert app.session.clocks.offsets[KEY] == 1_997_000
 
