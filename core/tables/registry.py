@@ -319,6 +319,8 @@ ANALYSES = (
         "without a model are left out; the totals say how much time has one. --format svg draws them.",
         rows=40,
         formats=(("svg", "efficiency:plot_svg"),),
+        group="Where does the time go?",
+        examples=("tracelane efficiency trace.json", "tracelane efficiency trace.json --format svg -o x.svg"),
     ),
     Analysis(
         "idle",

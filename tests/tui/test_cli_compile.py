@@ -54,14 +54,15 @@ def test_long_tables_are_cut_and_say_so(capsys: pytest.CaptureFixture[str]) -> N
 @pytest.mark.slow
 @needs_corpus
 async def test_the_panel_turns_through_its_tables(tmp_path: Path) -> None:
-    """8 shows the signs, then regions, graphs, steps, code and phases, then the signs again."""
+    """8 shows the signs, then regions, graphs and steps, then the signs again: without a device there is no
+    time by code, and without timers of Dynamo there are no phases.
+    """
     trace = open_trace(BREAKS, index_dir=tmp_path)
     async with open_viewer(trace) as (app, pilot):
         seen = []
-        for _ in range(7):
+        for _ in range(5):
             await pilot.press("8")
             await wait_until_idle(app, pilot)
             seen.append(app.session.panel)
             assert app.main.query_one(f"#{app.session.panel}", TablePane).shown_table is not None
-        assert len(set(seen)) == 6
-        assert seen[0] == seen[6] == "compile"
+        assert seen == ["compile", "compile-regions", "compile-graphs", "compile-steps", "compile"]
