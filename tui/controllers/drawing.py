@@ -189,17 +189,22 @@ class DrawingController(Controller):
             self.app.call_from_thread(self._have_busy_shares, trace, devices, slowest)
 
     def _have_states(self, trace: Trace, states: DrawnStates, spent: StateShares | None) -> None:
-        if self.store.trace is trace:
+        if self.store.trace is trace and self._has_lanes:
             self._know(states)
             self.app.main.query_one(Verdict).know(spent)
 
     def _have_busy_shares(self, trace: Trace, shares: Sequence[DeviceShare], slowest: int | None) -> None:
-        if self.store.trace is not trace:
+        if self.store.trace is not trace or not self._has_lanes:
             return
         self.busy_texts = busy_texts(shares)
         self.fill_header()
         if slowest is not None:
             self.app.main.query_one(LaneCanvas).mark_slowest(slowest)
+
+    @property
+    def _has_lanes(self) -> bool:
+        """Whether the lanes are still there: an answer may come while the App closes."""
+        return self.app.composed and bool(self.app.main.query(LaneCanvas))
 
     def _know(self, states: DrawnStates | None) -> None:
         self._states_of = self.store.own_trace
