@@ -60,6 +60,8 @@ _DOCUMENT_ENDS = re.compile(rb"[ \t\r\x00\x1e;,]{0,64}+(?:\Z|\n\s{0,64}+(?:\Z|[{
 """What stands behind a whole object: nothing, or another document in a line of its own."""
 _NO_DOCUMENT = re.compile(rb"\s{0,64}+,?+\s{0,64}+(?:\[\s{0,64}+[^\s{\[\]]|[-\d])")
 """What cannot begin a document."""
+_EVENT = re.compile(rb'\{[^{}]{0,256}?"(?:ph|args)"\s{0,64}+:')
+"""What begins an event where a key should stand: the event array was closed too early."""
 DEEPEST = 1 << 16
 """Of brackets deeper than this it is not looked which kind closes which."""
 MOST_RETRIES = 16
@@ -123,6 +125,7 @@ class EnvelopeReader:
         self._bytes = 0
         self._retries = MOST_RETRIES
         self._next_key = _NEXT_KEY
+        self._behind = False  # an event array was read
         self.endless: int | None = None  # where the value stands that went on until the text ended
 
     def read_object(self) -> Stop:
@@ -146,7 +149,7 @@ class EnvelopeReader:
 
     def resume(self) -> Stop:
         """Read on behind the bracket that closed the event array."""
-        self._held = False
+        self._held, self._behind = False, True
         return self._entries()
 
     def skip_value(self) -> None:
@@ -212,8 +215,14 @@ class EnvelopeReader:
             elif byte == -1:
                 self.cut_off = window.offset
                 return Stop.CUT_OFF
+            elif self._behind and byte == ord("{") and self._is_event():
+                return Stop.END
             elif not self._resync(window.offset, "no key where one should stand"):
                 return Stop.CUT_OFF
+
+    def _is_event(self) -> bool:
+        self._need(2 * FAR)
+        return _EVENT.match(self._window.data, self._window.at) is not None
 
     def _closes(self) -> bool:
         """Pass over closing brackets; tell whether one of them is the object's own.
