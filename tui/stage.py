@@ -104,7 +104,7 @@ class Stage(PacedApp):
     @property
     def composed(self) -> bool:
         """Whether the screen's widgets are there: not yet at the start, no more while the App closes."""
-        return self.is_filled and bool(self.screen_stack)
+        return self.is_filled and self.can_go_on
 
     def say(self, text: str, stays: bool = False) -> None:
         """Show a message until the next command, or, where it `stays`, until it is dismissed; an empty one

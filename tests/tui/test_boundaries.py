@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from textual.app import ScreenStackError
+from textual.css.query import NoMatches
 from textual.pilot import Pilot
 
 from tests.tui.driver import message, open_viewer, screen_text, wait_until_idle
@@ -181,3 +182,26 @@ async def test_what_finds_no_screen_concerns_nobody(trace: Trace, errors_are_sho
     assert app.trouble is None and app.return_code is None
     app.report_error(ValueError("more than that"))
     assert isinstance(app.trouble, ValueError) and app.return_code == 1
+
+
+async def test_while_its_widgets_go_a_job_that_ends_concerns_nobody(
+    trace: Trace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Widgets go before their screen does: from the moment that the viewer closes none is looked up, and an
+    error that one is missing ends nothing.
+    """
+    seen: list[tuple[int, bool, Exception | None]] = []
+    async with open_viewer(trace) as (app, pilot):
+        await wait_until_idle(app, pilot)
+        assert app.composed
+        app.report_error(NoMatches("missing in a viewer that goes on"))
+        assert "missing in a viewer" in message(app)
+        close_all = app._close_all
+
+        async def while_it_closes() -> None:
+            app.report_error(NoMatches("gone"))
+            seen.append((len(app.screen_stack), app.composed, app.trouble))
+            await close_all()
+
+        monkeypatch.setattr(app, "_close_all", while_it_closes)
+    assert seen == [(1, False, None)]

@@ -10,6 +10,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual import events
 from textual.app import App, ScreenStackError
+from textual.css.query import NoMatches
 from textual.dom import DOMNode
 from textual.geometry import Region
 from textual.message import Message
@@ -55,20 +56,18 @@ class BoundedApp(App[None]):
         return self.is_running and bool(self.screen_stack)
 
     def concerns_nobody(self, error: Exception) -> bool:
-        """Tell whether an error only says that there is no screen any more: a message or a job came while the
-        App was closing.
+        """Tell whether an error only says that a screen or a widget is gone: a message or a job came while
+        the App was closing.
         """
         if isinstance(error, WorkerFailed) and isinstance(error.error, Exception):
             error = error.error
-        return isinstance(error, ScreenStackError) and not self.screen_stack
+        return isinstance(error, (ScreenStackError, NoMatches)) and not self.can_go_on
 
     def report_error(self, error: Exception) -> None:
         """Show what went wrong and log it; the session goes on. Before the first screen it cannot."""
         if isinstance(error, WorkerFailed) and isinstance(error.error, Exception):
             error = error.error
-        if self.concerns_nobody(error):
-            return
-        if self._reporting:  # showing the message failed too
+        if self._reporting or self.concerns_nobody(error):  # reporting: showing the message failed too
             return
         self._reporting = True
         try:
