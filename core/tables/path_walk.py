@@ -210,8 +210,8 @@ def path_end(graph: PathGraph, rank: int | None = None) -> PathEnd:
         return PathEnd(-1, -1, graph.window[0], rows, -1, NEVER)
     if device < host_time:
         return PathEnd(host, -1, time, rows, host, host_time)
-    rows_there = rows[work.end[rows] == device]
-    return PathEnd(-1, int(rows_there[np.argmin(graph.ids[rows_there])]), time, rows, host, host_time)
+    there = rows[work.end[rows] == device]  # which an annotation may outlast
+    return PathEnd(-1, int(there[np.argmin(graph.ids[there])]), min(time, device), rows, host, host_time)
 
 
 def _reach(thread: HostThread, until: int) -> tuple[int, tuple[bool, int]]:
