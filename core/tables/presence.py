@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..index.store import Index
 from .analysis import Need
-from .compile_calls import FUNCTION, GRAPH, LOOKUP, REGION, TIMED
+from .compile_calls import DYNAMO, FUNCTION, GRAPH, LOOKUP, REGION
 from .devices import devices, ranks_of_processes
 from .op_sums import MEMORY
 from .sections import is_report
@@ -34,9 +34,9 @@ def absent(trace: Trace) -> frozenset[Need]:
         return frozenset(lacks)
     if not any(index.string_numbers(MEMORY, limit=1) for index in trace.indexes):
         lacks.add("memory")
-    names: tuple[tuple[Need, str], ...] = (("regions", REGION), ("graphs", GRAPH), ("phases", TIMED))
+    names: tuple[tuple[Need, str], ...] = (("regions", REGION), ("graphs", GRAPH), ("phases", DYNAMO))
     lacks.update(need for need, text in names if not _has(trace.indexes, (text,)))
-    signs = (REGION, GRAPH, FUNCTION, LOOKUP, TIMED.strip(), *INDUCTOR)
+    signs = (REGION, GRAPH, FUNCTION, LOOKUP, DYNAMO, *INDUCTOR)
     if not _has(trace.indexes, signs):
         lacks.add("compile")
     return frozenset(lacks)

@@ -14,6 +14,7 @@ from tracelane.core.tables.registry import PANELS, panels_without
 from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import Trace, open_trace
 
+SAMPLES = Path(__file__).parents[1] / "samples"
 NOTHING_OF_IT = {"ranks", "report", "memory", "compile", "regions", "graphs", "phases"}
 
 
@@ -39,6 +40,19 @@ def test_what_real_traces_lack(path: str, lacks: set[str], corpus_cache: Path) -
     """Each trace lacks what it is known to, and every panel that needs it has no row."""
     files = CORPUS / path
     trace = open_trace(sorted(files.glob("*.json*")) if files.is_dir() else files, index_dir=corpus_cache)
+    lacks_exactly(trace, lacks)
+
+
+def test_what_the_file_of_dynamo_lacks(tmp_path: Path) -> None:
+    """Its phases have the category dynamo_timed instead of a name that ends so."""
+    trace = open_trace(SAMPLES / "dynamo_chromium_events.json", index_dir=tmp_path)
+    lacks_exactly(trace, NOTHING_OF_IT - {"compile", "phases"} | {"devices"})
+    row, panel = PANELS["compile-phases"]
+    assert len(row.run(Scope(trace), **dict(panel.options))[panel.table]) == 14
+
+
+def lacks_exactly(trace: Trace, lacks: set[str]) -> None:
+    """Assert what a trace lacks, and that no panel which needs it has a row."""
     assert absent(trace) == lacks
     panels = panels_without(lacks)
     assert panels
