@@ -76,6 +76,16 @@ class TerminalScreen:
         elif not private and final == "H":
             line, _, column = numbers.partition(";")
             self._y, self._x = int(line or 1) - 1, int(column or 1) - 1
+        elif not private and final == "G":
+            self._x = int(numbers or 1) - 1
+        elif not private and final == "d":
+            self._y = int(numbers or 1) - 1
+        elif not private and final == "A":
+            self._y -= int(numbers or 1)
+        elif not private and final == "B":
+            self._y += int(numbers or 1)
+        elif not private and final == "D":
+            self._x -= int(numbers or 1)
         elif not private and final == "C":
             self._x += int(numbers or 1)
 
