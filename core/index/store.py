@@ -193,7 +193,7 @@ class Index:
         """Return the numbers of the strings equal to (beginning with, holding) a text, found in the blob."""
         numbers: list[int] = []
         blob, offsets = self.column("strings.blob"), self.column("strings.offset")
-        needle = text.encode()
+        needle = text.encode("utf-8", "surrogatepass")
         if not needle or len(offsets) < 2:
             return []
         step = 64 << 20

@@ -197,6 +197,6 @@ def cost_of(name: str, call: Call) -> Cost | None:
     """Return the FLOPs and bytes of a call; None where its inputs are not known or no model has them."""
     try:
         flops, size = MODELS[name][0](call)
-    except (LookupError, TypeError, ValueError):
+    except (LookupError, TypeError, ValueError, ArithmeticError):
         return None
     return (flops, size) if flops >= 0 else None

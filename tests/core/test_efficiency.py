@@ -111,6 +111,8 @@ def test_costs_of_calls() -> None:
     values = ["", "", "", "[1, 1]", "[0, 0]", "[1, 1]", "False", "[0, 0]", "2"]
     grouped = cost("convolution", [[1, 4, 5, 5], [6, 2, 3, 3], [6], *[[]] * 6], types, values)
     assert grouped == (2 * 6 * 9 * 2 * 9 + 54, 2 * (100 + 108 + 6 + 54))
+    values[3] = "[0, 0]"  # as files have it that do not know the stride
+    assert cost("convolution", [[1, 4, 5, 5], [6, 2, 3, 3], [6], *[[]] * 6], types, values) is None
     strided = cost("convolution", [[1, 4, 5, 5], [6, 4, 3, 3], [], *[[]] * 6], [BF16, BF16, *[""] * 7],
                    ["", "", "", "[2, 2]", "[1, 1]", "[1, 1]", "False", "[0, 0]", "1"])  # fmt: skip
     assert strided == (2 * 6 * 9 * 4 * 9, 2 * (100 + 216 + 54))
