@@ -143,12 +143,18 @@ def test_a_viewer_that_is_stopped(trace: Path, index: Path) -> None:
         viewer = viewer_of(line)
         line.type("\x1a")
         wait_until_plain(line)
+        wait_until(lambda: is_stopped(viewer), "the viewer's stop")
         guards = guards_of(viewer)
         os.kill(viewer, signal.SIGKILL)
         line.wait_for_bytes("ended with 137")
         line.wait_until(lambda: not any(map(is_alive, guards)), "the end of the guard")
         line.run(A_MOMENT_S)
         assert guards and b"was ended" not in line.received
+
+
+def is_stopped(process: int) -> bool:
+    """Tell whether a process is stopped by job control."""
+    return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "T"
 
 
 @pytest.mark.slow

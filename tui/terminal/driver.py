@@ -36,7 +36,7 @@ END_WITHIN_S: Final = 10
 """What is left to a viewer without a terminal to save its view and end; then the system ends it."""
 TAKEN_WITHIN_S: Final = 3.0
 """So long the end waits for a terminal that takes nothing; then it discards the frames that wait."""
-LOOK_AT_WRITES_S: Final = 0.02
+LOOK_AT_WRITES_S: Final = 0.001
 INTERRUPTED: Final = "\x18\x1b[0m\x1b[?2026l"
 """Ends a sequence and a frame that were cut off."""
 MOST_UNWRITTEN: Final = 10
