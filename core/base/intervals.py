@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -64,13 +65,18 @@ class Intervals:
 
     def covered(self, starts: I64, ends: I64) -> I64:
         """Return, for each query [start, end), how many ns of it are covered."""
-        return self._covered_before(ends) - self._covered_before(starts)
+        return self.before(ends) - self.before(starts)
 
-    def _covered_before(self, times: I64) -> I64:
-        sums = np.concatenate([[0], np.cumsum(self.ends - self.starts)]).astype(np.int64)
-        index = np.searchsorted(self.starts, times, "right")
-        excess = np.where(index > 0, np.maximum(0, self.ends[index - 1] - times), 0) if len(self) else 0
-        return np.asarray(sums[index] - excess, np.int64)
+    def before(self, times: I64) -> I64:
+        """Return how many ns are covered before each time."""
+        at = np.searchsorted(self.starts, times, "right")
+        beyond = np.where(at > 0, np.maximum(0, self.ends[at - 1] - times), 0) if len(self) else 0
+        return np.asarray(self._sums[at] - beyond, np.int64)
+
+    @cached_property
+    def _sums(self) -> I64:
+        """The ns covered by the intervals before each, and by all."""
+        return np.concatenate([[0], np.cumsum(self.ends - self.starts)]).astype(np.int64)
 
 
 EMPTY = Intervals(np.empty(0, np.int64), np.empty(0, np.int64))

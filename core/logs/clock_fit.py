@@ -19,8 +19,9 @@ from enum import StrEnum
 import numpy as np
 
 from ..base.arrays import I64
+from ..base.intervals import Intervals, merge
 from .columns import ColumnKind
-from .correlation import Activity, BusyTime, Curve, curve, exact
+from .correlation import Activity, Curve, curve, exact
 from .log import TelemetryLog
 from .series import Series
 from .stamps import SECOND, StampKind
@@ -108,6 +109,17 @@ class Proposal:
     """Whether the log is of this run; foreign until something speaks for it."""
 
     @property
+    def is_of_this_run(self) -> bool:
+        """Whether the log may be used without being told so."""
+        return self.verdict is FitVerdict.MATCHES
+
+    @property
+    def refusal(self) -> str:
+        """Why a log that is not of this run is not used."""
+        run = "may be" if self.verdict is FitVerdict.NEAR else "is"
+        return f"{run} of another run: {self.reason}"
+
+    @property
     def shift_ns(self) -> int:
         """Return what to add to the log's times to get wall time, in ns."""
         return -round((self.utc_offset_s + self.lag_s) * SECOND)
@@ -119,7 +131,7 @@ class _Comparison:
 
     device: str
     activity: Activity
-    busy: BusyTime
+    busy: Intervals
     curve: Curve
 
 
@@ -162,7 +174,7 @@ def propose(
         else _Zones([zone_s * SECOND], f"its zone is given as {_hours(zone_s * SECOND)}")
     )
     devices, processes = list(log.devices), list(busy)
-    times = {process: BusyTime.of(*busy[process]) for process in processes}
+    times = {process: merge(*busy[process]) for process in processes}
     activities = {device: _activities(log, device) for device in devices}
     interval = log.interval_ns or SECOND
     comparisons = _comparisons(activities, times, window, interval)
@@ -220,7 +232,7 @@ def _verdict(lag: int, overlaps: bool, doubts: Sequence[str]) -> tuple[FitVerdic
 
 def _correlations(
     activities: Mapping[str, list[Activity]],
-    times: Mapping[str, BusyTime],
+    times: Mapping[str, Intervals],
     shift: int,
     peak: _Peak,
     interval: int,
@@ -262,7 +274,7 @@ def _activity(series: Series) -> Activity:
 
 def _comparisons(
     activities: Mapping[str, list[Activity]],
-    times: Mapping[str, BusyTime],
+    times: Mapping[str, Intervals],
     window: tuple[int, int],
     interval: int,
 ) -> list[list[_Comparison]]:

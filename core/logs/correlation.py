@@ -12,48 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..base.arrays import F64, I64, Bools
-
-
-@dataclass(frozen=True, eq=False)
-class BusyTime:
-    """The union of a process's busy intervals: disjoint, in order, ns."""
-
-    starts: I64
-    ends: I64
-    before: I64  # busy ns before each interval
-
-    @classmethod
-    def of(cls, starts: I64, ends: I64) -> BusyTime:
-        """Merge intervals that touch or overlap, given in any order."""
-        order = np.argsort(starts, kind="stable")
-        starts, ends = np.asarray(starts, np.int64)[order], np.asarray(ends, np.int64)[order]
-        if not len(starts):
-            return cls(starts, ends, starts)
-        reach = np.maximum.accumulate(ends)
-        opens = np.concatenate([[True], starts[1:] > reach[:-1]])
-        first = np.flatnonzero(opens)
-        merged_ends = reach[np.concatenate([first[1:] - 1, [len(reach) - 1]])]
-        merged_starts = starts[first]
-        lengths = merged_ends - merged_starts
-        return cls(merged_starts, merged_ends, np.cumsum(lengths) - lengths)
-
-    def __bool__(self) -> bool:
-        return len(self.starts) > 0
-
-    def until(self, times: I64) -> I64:
-        """Return the busy ns before each time."""
-        if not len(self.starts):
-            return np.zeros_like(times)
-        at = np.searchsorted(self.starts, times, side="right") - 1
-        before = np.maximum(at, 0)
-        inside = np.minimum(times, self.ends[before]) - self.starts[before]
-        return np.where(at < 0, 0, self.before[before] + inside)
-
-    def share(self, starts: I64, ends: I64) -> F64:
-        """Return the busy share of each interval, 0 to 1."""
-        busy: F64 = (self.until(ends) - self.until(starts)) / np.maximum(ends - starts, 1)
-        return busy
-
+from ..base.intervals import Intervals
 
 MOST_CELLS = 1 << 21
 """The grid of the coarse search is made coarser beyond this many cells."""
@@ -93,7 +52,7 @@ class Curve:
         return shifts[keep], r[keep]
 
 
-def curve(activity: Activity, busy: BusyTime, window: tuple[int, int], interval: int) -> Curve:
+def curve(activity: Activity, busy: Intervals, window: tuple[int, int], interval: int) -> Curve:
     """Correlate at all shifts at which the log covers half of `window`, on a grid of half intervals."""
     begin, end = int(activity.starts[0]), int(activity.ends[-1])
     step = max(1, interval // 2, (end - begin + window[1] - window[0]) // MOST_CELLS)
@@ -106,7 +65,7 @@ def curve(activity: Activity, busy: BusyTime, window: tuple[int, int], interval:
     # A sample is the mean over `interval`, so busy time is averaged over as much around each cell.
     wide = max(step, interval)
     centres = window[0] + np.arange(number, dtype=np.int64) * step + step // 2
-    y = busy.share(centres - wide // 2, centres - wide // 2 + wide)
+    y = _share(busy, centres - wide // 2, centres - wide // 2 + wide)
     y = y - y.mean()
 
     size = 1 << int(cells + 2 * number).bit_length()
@@ -137,7 +96,7 @@ def curve(activity: Activity, busy: BusyTime, window: tuple[int, int], interval:
     return Curve(begin - number * step - window[0], step, r, window)
 
 
-def exact(activity: Activity, busy: BusyTime, shifts: I64, window: tuple[int, int], interval: int) -> F64:
+def exact(activity: Activity, busy: Intervals, shifts: I64, window: tuple[int, int], interval: int) -> F64:
     """Return r of the samples that meet `window` with the busy share of their very intervals, for each shift.
 
     NaN where the log covers less than half of it or one of the two does not vary.
@@ -159,7 +118,7 @@ def exact(activity: Activity, busy: BusyTime, shifts: I64, window: tuple[int, in
         there &= starts < window[1]
         weight = np.where(there, ends - starts, 0)
         result[begin : begin + rows] = _pearson(
-            activity.value[index], busy.share(starts, ends), weight, window[1] - window[0]
+            activity.value[index], _share(busy, starts, ends), weight, window[1] - window[0]
         )
     return result
 
@@ -173,3 +132,9 @@ def _pearson(x: F64, y: F64, weight: I64, length: int) -> F64:
     usable = (xx > 1e-18) & (yy > 1e-18) & (2 * total >= length)
     r: F64 = np.where(usable, xy / np.sqrt(np.where(usable, xx * yy, 1.0)), np.nan)
     return r
+
+
+def _share(busy: Intervals, starts: I64, ends: I64) -> F64:
+    """Return the busy share of each interval, 0 to 1."""
+    share: F64 = busy.covered(starts, ends) / np.maximum(ends - starts, 1)
+    return share

@@ -51,15 +51,14 @@ class PlacedLog:
     @property
     def matches(self) -> bool:
         """Whether the log is of the trace's run, as far as one can tell, or its lag is given."""
-        return self.proposal.verdict == "matches"
+        return self.proposal.is_of_this_run
 
     @property
     def refusal(self) -> str:
         """Return why the log is not used, and what lays it over the trace all the same."""
-        run = "may be of another run" if self.proposal.verdict == "near" else "is of another run"
         ahead = f"by how much its clock runs ahead ({self.proposal.lag_s:.6g}s as it seems)"
         return (
-            f"{self.log.path}: {run}: {self.proposal.reason}. To use it all the same, say {ahead}: "
+            f"{self.log.path}: {self.proposal.refusal}. To use it all the same, say {ahead}: "
             "--smi-offset TIME, in a view :smi FILE SECONDS"
         )
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
 
 from ..base.arrays import I64, AnyArray, sum_of
 from ..base.kineto import OPS
+from ..index.format import NONE
 from .groups import Groups, Labels, category_mask, dense
 from .metrics import ratio
 from .path_changes import TimeChange, new_length, scale_of
@@ -125,7 +127,7 @@ class CriticalPath:
         )
         return times
 
-    def _by_source(self, value: Callable[[int, I64], Sequence[str]], missing: str) -> list[str]:
+    def _by_source(self, value: Callable[[int, I64], AnyArray], missing: str) -> list[str]:
         """Return a text of each segment: `value` takes a source and positions."""
         texts = np.full(len(self.segments), missing, object)
         known = self.segments.positions >= 0
@@ -137,13 +139,13 @@ class CriticalPath:
     @property
     def names(self) -> list[str]:
         """The names of the slices of the segments."""
+        return self._by_source(self._names_of, NO_NAME)
 
-        def of(source: int, positions: I64) -> Sequence[str]:
-            index = self.graph.scope.trace.indexes[source]
-            rows, numbers = dense(index.column("slices.name")[positions])
-            return list(np.array(index.strings(numbers), object)[rows])
-
-        return self._by_source(of, NO_NAME)
+    def _names_of(self, source: int, positions: I64) -> AnyArray:
+        """Return the names of slices; each distinct one is read once."""
+        index = self.graph.scope.trace.indexes[source]
+        rows, numbers = dense(index.column("slices.name")[positions])
+        return np.array(index.strings(numbers), object)[rows]
 
     @property
     def ops(self) -> list[str]:
@@ -151,12 +153,14 @@ class CriticalPath:
         rows = self.segments.rows
         launched = self.graph.work.op.tolist() if len(self.graph.work) else []
 
-        def of(source: int, positions: I64) -> Sequence[str]:
+        def of(source: int, positions: I64) -> AnyArray:
             index = self.graph.scope.trace.indexes[source]
             members = np.flatnonzero(category_mask(index, OPS)[index.column("slices.category")])
             around = nearest_around(index, positions, members, itself=True)
-            names = index.column("slices.name")
-            return [index.string(int(names[at])) if at < len(names) else NO_OP for at in around.tolist()]
+            texts = np.full(len(positions), NO_OP, object)
+            inside = np.flatnonzero(around != NONE)
+            texts[inside] = self._names_of(source, around[inside].astype(np.int64))
+            return texts
 
         texts = self._by_source(of, NO_OP)
         return [text if row < 0 else launched[row] for text, row in zip(texts, rows.tolist())]
@@ -221,7 +225,7 @@ class CriticalPath:
             "duration_ns": times,
             "share": times / max(sum_of(times), 1),
         }
-        schema = TableSchema(**{**vars(PATH), "title": PATH.title.format(key)})
+        schema = replace(PATH, title=PATH.title.format(key))
         where = self.segments.positions[longest], self.segments.sources[longest]
         return self._table(schema, data, *where, {"length_ns": sum_of(times)}).sort("duration_ns")
 

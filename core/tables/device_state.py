@@ -59,27 +59,6 @@ UNKNOWN = len(GAP_CLASSES)
 
 
 @dataclass(frozen=True, eq=False)
-class SpentTime:
-    """How much of some disjoint, ascending intervals lies before a time, in ns: asked often."""
-
-    starts: I64
-    ends: I64
-    sums: I64  # n + 1: ns of those before each
-
-    @classmethod
-    def of(cls, starts: I64, ends: I64) -> SpentTime:
-        return cls(starts, ends, np.concatenate([[0], np.cumsum(ends - starts)]).astype(np.int64))
-
-    def before(self, times: I64) -> I64:
-        """Return how much lies before each time."""
-        at = np.searchsorted(self.starts, times, "right")
-        if not len(self.starts):
-            return np.zeros(len(at), np.int64)
-        beyond = np.where(at > 0, np.maximum(0, self.ends[at - 1] - times), 0)
-        return np.asarray(self.sums[at] - beyond, np.int64)
-
-
-@dataclass(frozen=True, eq=False)
 class DeviceState:
     """The n states of one device one after the other, without holes over [edges[0], edges[n]), in ns."""
 
@@ -121,17 +100,12 @@ class DeviceState:
         return np.asarray(self._spent[IDLE].before(ends) - self._spent[IDLE].before(starts))
 
     @cached_property
-    def _spent(self) -> tuple[SpentTime, ...]:
+    def _spent(self) -> tuple[Intervals, ...]:
         starts, ends = self.edges[:-1], self.edges[1:]
         return tuple(
-            SpentTime.of(starts[here], ends[here])
+            Intervals(starts[here], ends[here])
             for here in (np.flatnonzero(self.states == state) for state in range(len(PRECEDENCE)))
         )
-
-    @cached_property
-    def waiting_time(self) -> SpentTime:
-        """The time in which collectives wait for a peer."""
-        return SpentTime.of(self.waits.starts, self.waits.ends)
 
     @property
     def busy_ns(self) -> int:

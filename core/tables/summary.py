@@ -254,10 +254,10 @@ def _host_calls(scope: Scope) -> dict[str, _CallTimes]:
     labels = {"ops": Labels(), "modules": Labels()}
     codes: dict[str, list[I64]] = {name: [] for name in labels}
     durations: dict[str, list[I64]] = {name: [] for name in labels}
+    modules = {at: scope.trace.indexes[at].string_numbers(MODULE, prefix=True) for at in scope.sources}
     for chunk in scope.chunks():
         kinds = host_kinds(chunk.index)[chunk.categories]
-        modules = chunk.index.string_numbers(MODULE, prefix=True)
-        of_module = (kinds == PYTHON) & np.isin(chunk.names, modules)
+        of_module = (kinds == PYTHON) & np.isin(chunk.names, modules[chunk.source])
         for name, own, label in (("ops", kinds != NO_KIND, _op), ("modules", of_module, _module)):
             rows = np.flatnonzero(own)
             codes[name].append(labels[name].of_slices(chunk.index, chunk.positions[rows], label))

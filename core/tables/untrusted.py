@@ -30,6 +30,7 @@ from ..query.launches import CALLS
 from ..query.lookup import lanes_of, processes_of, started_by
 from ..query.lost import StartingCalls, starting_calls, untimed_work
 from .devices import Device, device_title, devices
+from .frame_columns import NEVER
 from .schema import Column, TableSchema
 from .scope import Scope
 from .table import Table
@@ -41,7 +42,7 @@ COLLAPSED_TIMES, COLLAPSED_SHARE = 10, 0.9
 """Work is collapsed that lasts so many times as long as the median of its name, or of all where there is but
 one of it, while this share of the calls made meanwhile is lost.
 """
-NEVER, LATE = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+LATE = np.iinfo(np.int64).max
 CAPTURE_END = "Record Window End"
 OTHER_PROBLEMS = frozenset(
     {"unreadable", "repaired", "oversized", "clamped time", "broken envelope", "no events"}

@@ -127,7 +127,7 @@ def test_what_is_not_known_has_no_cost() -> None:
     """Shapes that are not there, unknown types: for every operator with a model, without an error."""
     for name in MODELS:
         for dims, types in ([], []), ([[2, 2], [2, 2]], ["", ""]), ([[2], "x", None], [FP32, "?", FP32]):
-            assert cost_of(name, Call(dims, types, [])) is None or isinstance(types, list)
+            cost_of(name, Call(dims, types, []))
         assert cost_of(name, Call([], [], [])) is None
 
 

@@ -45,3 +45,16 @@ def test_windows(pairs: list[tuple[int, int]], low: int, high: int) -> None:
         assert _points(x.gaps(low, high)) == window - _set(pairs)
         covered = x.covered(np.array([low], np.int64), np.array([high], np.int64))
         assert covered.tolist() == [len(_set(pairs) & window)]
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 200), st.integers(0, 60)), max_size=12),
+    st.lists(st.integers(-20, 300), min_size=1, max_size=8),
+)
+def test_what_lies_before_a_moment(intervals: list[tuple[int, int]], times: list[int]) -> None:
+    """What is covered before a moment counts each ns once, however the intervals overlap."""
+    starts = np.array([a for a, _ in intervals], np.int64)
+    ends = np.array([a + d for a, d in intervals], np.int64)
+    moments = {t for a, d in intervals for t in range(a, a + d)}
+    expected = [sum(m < t for m in moments) for t in times]
+    assert merge(starts, ends).before(np.array(times, np.int64)).tolist() == expected

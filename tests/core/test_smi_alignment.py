@@ -10,13 +10,10 @@ from zoneinfo import ZoneInfo, available_timezones
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.corpus import CORPUS, needs_corpus
 from tracelane.core.base.arrays import I64
 from tracelane.core.logs.clock_fit import ZONES, Proposal, propose
-from tracelane.core.logs.correlation import BusyTime
 from tracelane.core.logs.describe import describe
 from tracelane.core.logs.log import TelemetryLog, open_log
 
@@ -298,19 +295,6 @@ def test_stamps_that_are_utc_have_no_zone(tmp_path: Path, since_1970: bool) -> N
     assert proposal.utc_offset_s == pytest.approx(0 if since_1970 else -START / SECOND)
     assert abs(proposal.lag_s) <= 0.5
     assert proposal.confidence > 0.3
-
-
-@given(
-    st.lists(st.tuples(st.integers(0, 200), st.integers(0, 60)), max_size=12),
-    st.lists(st.integers(-20, 300), min_size=1, max_size=8),
-)
-def test_busy_time_is_the_union(intervals: list[tuple[int, int]], times: list[int]) -> None:
-    """Busy time before a moment counts each busy ns once."""
-    starts = np.array([a for a, _ in intervals], np.int64)
-    ends = np.array([a + d for a, d in intervals], np.int64)
-    moments = {t for a, d in intervals for t in range(a, a + d)}
-    expected = [sum(m < t for m in moments) for t in times]
-    assert BusyTime.of(starts, ends).until(np.array(times, np.int64)).tolist() == expected
 
 
 @needs_corpus

@@ -89,3 +89,10 @@ def test_a_sentence_is_never_cut_within() -> None:
         line = "".join(part.text for part in finding_line(one, "Enter shows it", look(width)))
         said = line.strip().removesuffix("Enter shows it").strip()
         assert said in texts, (width, said)
+
+
+def test_a_headline_says_its_share_at_80_columns() -> None:
+    """A headline costs no time of its own to fall back to: its sentence ends before its conclusion."""
+    text = "GPU 0 is busy in 91.9 % of 49.4 ms, mostly with compute: the device is the limit"
+    line = "".join(part.text for part in finding_line(finding("Device-bound", text), "", look(80)))
+    assert line.strip() == "Device-bound: GPU 0 is busy in 91.9 % of 49.4 ms, mostly with compute"

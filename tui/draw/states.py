@@ -94,8 +94,7 @@ class DrawnStates:
         state = self._of(lane, clocks)
         if state is None or not len(state.waits):
             return None
-        before = state.waiting_time.before(edges)
-        return np.asarray(before[1:] - before[:-1])
+        return state.waits.covered(edges[:-1], edges[1:])
 
 
 def state_row(states: Sequence[DeviceState], edges: I64) -> BusyRow:

@@ -31,8 +31,8 @@ STATES = {
 }
 """The states, idle by its cause, in the order of the bar: their colour and what they are called."""
 HATCHED = "collective_waiting"
-ENDS = ("; ", ". ")
-"""Where a sentence may end that is too long."""
+ENDS = ("; ", ". ", ": ")
+"""Where a sentence that is too long may end: what follows adds to it, or gives a reason or a conclusion."""
 
 
 @dataclass(frozen=True)
