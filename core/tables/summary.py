@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,7 @@ from ..base.short_names import comparable_name, is_short_form
 from .attribution import step_scopes
 from .frame_columns import MODULE, timed_work
 from .groups import Groups, Labels, concatenated, dense
-from .metrics import ROW_GROUPS, Metric, Number, metrics
+from .metrics import ROW_GROUPS, ROWS, Metric, Number, metric_group_of, metrics, no_metric
 from .noise import Spread, spread_of
 from .op_events import NO_KIND, PYTHON, STEP, STEPS, host_kinds
 from .schema import Column, TableSchema
@@ -219,6 +219,23 @@ def summarise(scope: Scope, title: str) -> Summary:
         "steps": _steps(scope),
     }
     return Summary(title, text, metrics(scope), tables)
+
+
+def metrics_named(scope: Scope, names: Iterable[str], summary: Summary | None = None) -> dict[str, Metric]:
+    """Return metrics of a scope by their names, those of single rows too; `summary` is the scope's where it
+    is known. UsageError for one that there cannot be.
+    """
+    names = list(dict.fromkeys(names))
+    groups = dict.fromkeys(map(metric_group_of, names))
+    if summary is None and ROWS in groups:
+        summary = summarise(scope, "")
+    known = metrics(scope, groups) if summary is None else dict(summary.metrics)
+    for name in names:
+        metric = known.get(name) if summary is None else summary.metric(name)
+        if metric is None:
+            raise no_metric(name, known)
+        known[name] = metric
+    return {name: known[name] for name in names}
 
 
 @dataclass(frozen=True, eq=False)

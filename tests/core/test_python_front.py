@@ -324,8 +324,12 @@ def test_limits_are_checked(small: OpenedTrace) -> None:
     """`check` says of each limit whether it holds; a metric that there is not is an error."""
     table = tracelane.check(small, most={"kernels.calls": 2, "kernels.time": 5}, least={"kernels.calls": 3})
     assert table["holds"].tolist() == ["yes", "no", "no"]
-    with pytest.raises(tracelane.TracelaneError, match="no metric"):
-        tracelane.check(small, most={"kernels.nothing": 1})
+    name = small.kernels()["name"][0]
+    row = tracelane.check(small, most={f"kernel.{name}.total": 10**18, f"kernel.{name}.count": 0})
+    assert row["holds"].tolist() == ["yes", "no"]
+    for nothing in ("kernels.nothing", f"kernel.{name}.nothing", "nothing.at.all"):
+        with pytest.raises(tracelane.TracelaneError, match="no metric"):
+            tracelane.check(small, most={nothing: 1})
 
 
 def test_a_part_is_written(small: OpenedTrace, tmp_path: Path) -> None:

@@ -85,25 +85,22 @@ def check(
     else of the steps.
     """
     from tracelane.core.tables.diff import difference
-    from tracelane.core.tables.metrics import ROWS, metric_group_of, metrics
-    from tracelane.core.tables.summary import summarise
+    from tracelane.core.tables.metrics import metric_group_of
+    from tracelane.core.tables.summary import metrics_named, summarise
     from tracelane.core.tables.table import Tables
 
     limits = _limits(most, least, file)
     threshold = Threshold.of(names, fail_above, min_time)
     _check_complete(limits, baselines, fail_above)
-    groups = dict.fromkeys(metric_group_of(limit.metric) for limit in limits)
+    for limit in limits:
+        metric_group_of(limit.metric)  # said before a trace is read
     chosen = Selection(
         lanes=opened.lanes, where=opened.where, step_name=opened.step_name, attribute=opened.attribute
     )
     earlier = read_sides(baselines, opened.index_options, opened.choice, chosen, opened)
     scope = opened.scope()
-    here = summarise(scope, opened.title) if earlier or ROWS in groups else None
-    if here is None:
-        outcomes = _outcomes(limits, metrics(scope, groups))
-    else:
-        of_rows = {limit.metric: one for limit in limits if (one := here.metric(limit.metric))}
-        outcomes = _outcomes(limits, {**here.metrics, **of_rows})
+    here = summarise(scope, opened.title) if earlier else None
+    outcomes = _outcomes(limits, metrics_named(scope, (limit.metric for limit in limits), here))
     changes = []
     if earlier and here is not None:
         changes = threshold.gated(difference(earlier, here), opened.where)
@@ -168,12 +165,7 @@ def _check_complete(limits: Sequence[Limit], baselines: Sequence[str], fail_abov
 
 
 def _outcomes(limits: Sequence[Limit], metrics: Mapping[str, Metric]) -> list[LimitOutcome]:
-    """Return each limit with its metric; UsageError for an unknown metric or a value in a wrong unit."""
-    from tracelane.core.tables.metrics import no_metric
-
-    unknown = [limit.metric for limit in limits if limit.metric not in metrics]
-    if unknown:
-        raise no_metric(unknown[0], metrics)
+    """Return each limit with its metric; UsageError for a value in a wrong unit."""
     for limit in limits:
         limit.check_unit(metrics[limit.metric])
     return [LimitOutcome(limit, metrics[limit.metric]) for limit in limits]
