@@ -66,6 +66,7 @@ PROMOTED: tuple[Promoted, ...] = (
     _p("collective", "Collective name", _T, "op device runtime other", "ranks"),
     _p("collective_in", "In msg nelems", _I, "op device", "ranks"),
     _p("collective_out", "Out msg nelems", _I, "op device", "ranks"),
+    _p("collective_type", "dtype", _T, "op device", "ranks"),
     _p("collective_group", "Process Group Name", _T, "op device", "ranks"),
     _p("collective_sequence", "Seq", _I, "op device", "ranks"),
     _p("collective_size", "Group size", _I, "op device", "device states"),

@@ -42,8 +42,9 @@ OTHER = len(KERNEL_TYPES) + 1
 KERNEL_NUMBERS = ("count", "total_ns", "min_ns", "max_ns")
 TABLES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "steps": (("label", "group"), ("position", "start", "end", *STEP_NUMBERS)),
-    "collectives": ((), ("start", "end", "family", "number", "position")),
+    "collectives": ((), ("start", "end", "family", "number", "position", "message")),
     "families": (("group", "name"), ("sequenced",)),  # of collectives
+    "messages": (("kind", "dtype"), ("size", "group_size")),  # of collectives; -1 for what is not known
     "line": ((), ("kind", "busy")),
     "kernels": (("name", "type"), KERNEL_NUMBERS),
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,6 +16,7 @@ from ..read.remote_files import is_url
 from ..tables.alignment import NONE, Alignment, RankClock, fitted_offsets
 from ..tables.collectives import AIU, DEVICE, HOST, Collectives, Matched, match, no_collectives
 from ..tables.groups import concatenated
+from ..tables.messages import Message, MessagesOf
 from ..tables.rank_groups import MOST_RANKS, ProcessGroup, RankOrigin
 from ..tables.skew import Skew, notes_on_ranks, skew_of
 from ..tables.step_choice import Steps
@@ -122,6 +123,17 @@ class StoredRank:
             rows["position"], rows["start"], rows["end"], names, family, rows["number"], sequenced
         )
 
+    def messages(self, positions: I64) -> list[Message]:
+        """Return what its collectives at these positions move. Raises DamagedStoreError."""
+        rows, kinds = self.table("collectives"), self.table("messages")
+        numbers = [kinds[key].tolist() for key in ("size", "group_size")]
+        sizes, groups = ([None if value < 0 else value for value in column] for column in numbers)
+        messages = [Message(*values) for values in zip(kinds["kind"], kinds["dtype"], sizes, groups)]
+        of = dict(zip(rows["position"].tolist(), rows["message"].tolist()))
+        if not all(0 <= number < len(messages) for number in of.values()):
+            raise self.shelf.damaged(f"the collectives of {self.title} do not say what they move")
+        return [messages[of[position]] for position in positions.tolist()]
+
     def steps(self, source: int, offset: int) -> Steps | None:
         """Return its steps in trace time, None where it has none. Raises DamagedStoreError."""
         rows = self.table("steps")
@@ -218,11 +230,7 @@ class CaptureStore:
             if sum(of == level and len(each) > 0 for of, each in collectives) > 1:
                 break
         fitting = [each if of == level else no_collectives() for of, each in collectives]
-        moved = [
-            replace(each, starts=each.starts + base, ends=each.ends + base)
-            for each, base in zip(fitting, bases)
-        ]
-        matched = match(moved)
+        matched = match([each.moved(base) for each, base in zip(fitting, bases)])
         clocks = fitted_offsets(matched, bases) if len(matched) else [RankClock(base, base) for base in bases]
         return Alignment(own, tuple(clocks), level, tuple(fitting), matched)
 
@@ -245,11 +253,29 @@ class CaptureStore:
     @cached_property
     def skew(self) -> Skew:
         """How far apart the ranks come to their collectives."""
+        return self._skew(self.alignment.matched or Matched.nothing(len(self.alignment.ranks)))
+
+    def _skew(self, matched: Matched, least: int = 2) -> Skew:
         alignment = self.alignment
-        matched = alignment.matched or Matched.nothing(len(alignment.ranks))
         moved = np.array([clock.correction_ns for clock in alignment.rank_clocks], np.int64)
         inside = np.ones(len(matched.who), np.bool_)
-        return skew_of(alignment.ranks, matched, moved[matched.who.rank], inside)
+        return skew_of(alignment.ranks, matched, moved[matched.who.rank], inside, None, least)
+
+    @property
+    def _attended(self) -> tuple[Skew, MessagesOf]:
+        """All collectives, those of one rank too, and what they moved."""
+        alignment = self.alignment
+        if alignment.ranks:
+            pairs = zip(alignment.collectives, alignment.rank_clocks)
+            return self._skew(match([one.moved(clock.base_ns) for one, clock in pairs], 1), 1), self._messages
+        if len(self.ranks) != 1:
+            return self.skew, self._messages
+        matched = match([self.ranks[0].collectives()[1]], 1)
+        unmoved = np.zeros(len(matched.who), np.int64)
+        return skew_of((0,), matched, unmoved, unmoved == 0, None, 1), self._messages
+
+    def _messages(self, number: int, positions: I64) -> list[Message]:
+        return self.ranks[number].messages(positions)
 
     @property
     def rank_notes(self) -> tuple[str, ...]:
@@ -285,7 +311,9 @@ class CaptureStore:
             for number in self._comparable
             for rank in (self.ranks[number],)
         ]
-        return compared_ranks(self.scope, facts, self.skew, self.missing, self.alignment.text)
+        return compared_ranks(
+            self.scope, facts, self.skew, self.missing, self.alignment.text, lambda: self._attended
+        )
 
 
 def is_store(path: object) -> bool:

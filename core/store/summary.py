@@ -17,6 +17,7 @@ from ..tables.findings.judge import findings
 from ..tables.frame import Frame
 from ..tables.frame_columns import work_of
 from ..tables.kernels import kernels
+from ..tables.messages import messages_of
 from ..tables.rank_groups import host_of_source, process_groups
 from ..tables.ranks import RankDevices
 from ..tables.scope import Scope
@@ -79,6 +80,8 @@ def _whole(trace: Trace, facts: Mapping[str, Any]) -> RankSummary:
     scope, index, member = Scope(trace), trace.indexes[0], trace.members[0]
     work, span = work_of(scope), trace.opening_span
     level, collectives = collectives_of(index)
+    moved = messages_of(trace, 0, collectives.positions)
+    messages = list(dict.fromkeys(moved))
     known, device_work = find_steps(trace, 0), kernels(scope)
     facts = {
         **facts,
@@ -105,6 +108,13 @@ def _whole(trace: Trace, facts: Mapping[str, Any]) -> RankSummary:
             "family": collectives.family,
             "number": collectives.number,
             "position": collectives.positions,
+            "message": np.array([messages.index(one) for one in moved], np.int64),
+        },
+        "messages": {
+            "kind": [one.kind for one in messages],
+            "dtype": [one.dtype for one in messages],
+            "size": np.array([-1 if one.size is None else one.size for one in messages], np.int64),
+            "group_size": np.array([one.group_size or -1 for one in messages], np.int64),
         },
         "families": {
             "group": [group for group, _ in collectives.families],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -118,7 +118,7 @@ def align_ranks(indexes: Sequence[Index], members: Sequence[Member]) -> Alignmen
     if len({members[source].rank for source in ranks} - {None}) not in (0, len(ranks)):
         return Alignment(ranks, tuple(RankClock(base, base) for base in bases))
     level, of_ranks = _collectives([indexes[source] for source in ranks])
-    matched = match([_moved(one, base) for one, base in zip(of_ranks, bases)])
+    matched = match([one.moved(base) for one, base in zip(of_ranks, bases)])
     clocks = [RankClock(base, base) for base in bases]
     if len(matched):
         fitted = fitted_offsets(matched, bases)
@@ -261,10 +261,6 @@ def _collectives(indexes: Sequence[Index]) -> tuple[int, list[Collectives]]:
         if sum(len(one) > 0 for one in of_ranks) > 1:
             break
     return level, of_ranks
-
-
-def _moved(one: Collectives, by: int) -> Collectives:
-    return replace(one, starts=one.starts + by, ends=one.ends + by)
 
 
 def _bases(indexes: Sequence[Index], first: int = 0) -> list[int]:

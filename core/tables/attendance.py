@@ -73,12 +73,12 @@ class Attendance:
         whole = values.astype(np.int64)
         return added_up(whole, self.bounds[:-1]) if self.collectives else whole[:0]
 
-    def take(self, entries: AnyArray) -> tuple[Attendance, I64]:
-        """Return the table of some entries (a mask) without the collectives that fewer than two of them are
-        in, and which entries those are, as they stand here.
+    def take(self, entries: AnyArray, least: int = 2) -> tuple[Attendance, I64]:
+        """Return the table of some entries (a mask) without the collectives that fewer than `least` of them
+        are in, and which entries those are, as they stand here.
         """
         mask = np.asarray(entries, np.bool_)
-        stays = mask & (self.sums(mask) > 1)[self.collective]
+        stays = mask & (self.sums(mask) >= least)[self.collective]
         left = np.flatnonzero(stays).astype(np.int64)
         present, collective = np.unique(self.collective[left], return_inverse=True)
         return Attendance(len(present), self.ranks, collective.astype(np.int64), self.rank[left]), left

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -31,7 +31,8 @@ SCATTER_NS = 1000
 _KERNEL = re.compile(
     r"(?:nccl|rccl|mscclpp|msccl)(?:Dev)?Kernel_?([A-Za-z]{1,64}?)(?:_|\(|<|$)", re.IGNORECASE
 )
-_CALL = re.compile(r"^(?:gloo|mpi|ucc|hccl|xccl|oneccl|nccl):_?(\w+)")
+COLLECTIVE_CALL = re.compile(r"^(?:gloo|mpi|ucc|hccl|xccl|oneccl|nccl):_?(\w+)")
+"""What the host annotates: "nccl:all_reduce"."""
 _AIU = re.compile(r"^aiuCommsColl([A-Za-z]+?)(?:\d*)$", re.IGNORECASE)
 _HCOLL = re.compile(r"hcoll[_: ]*([a-z_]+)?", re.IGNORECASE)
 _ANY = re.compile(
@@ -75,10 +76,14 @@ class Collectives:
         """Return how many there are."""
         return len(self.positions)
 
+    def moved(self, by: int) -> Collectives:
+        """Return the same so many ns later."""
+        return replace(self, starts=self.starts + by, ends=self.ends + by)
+
 
 @dataclass(frozen=True, eq=False)
 class Matched:
-    """The collectives that at least two ranks share, and when each of these was in them."""
+    """The collectives that enough ranks share, and when each of these was in them."""
 
     families: tuple[tuple[str, str], ...]
     family: I64  # of each collective
@@ -204,7 +209,7 @@ def _words(index: Index, names: Sequence[str], which: I64, positions: I64) -> tu
     codes = {word: at for at, word in enumerate(words)}
     word = np.array([codes[name] for name in names], np.int64)[which] if len(which) else which
     for text in np.unique(texts[texts >= 0]).tolist():
-        title = _word(index.string(text))
+        title = collective_word(index.string(text))
         if title not in codes:
             codes[title] = len(words)
             words.append(title)
@@ -212,8 +217,9 @@ def _words(index: Index, names: Sequence[str], which: I64, positions: I64) -> tu
     return words or [""], word
 
 
-def match(ranks: Sequence[Collectives]) -> Matched:
-    """Return which collectives of several ranks are the same: of one group, name and number.
+def match(ranks: Sequence[Collectives], least: int = 2) -> Matched:
+    """Return which collectives of several ranks are the same: of one group, name and number. Those that fewer
+    than `least` ranks have are left out.
 
     Where the trace has no numbers they are counted, from where the ends of the two ranks fit best if one of
     them has more: a capture may begin earlier on one rank than on another.
@@ -244,7 +250,7 @@ def match(ranks: Sequence[Collectives]) -> Matched:
     begins = (np.diff(family_of, prepend=-1) != 0) | (np.diff(numbers, prepend=numbers[:1] - 1) != 0)
     collective = (np.cumsum(begins) - 1).astype(np.int64)
     everyone = Attendance(int(np.count_nonzero(begins)), len(ranks), collective, whose)
-    who, left = everyone.take(np.ones(len(everyone), np.bool_))
+    who, left = everyone.take(np.ones(len(everyone), np.bool_), least)
     starts, ends, positions = (column[order][left] for column in columns)
     firsts = left[who.bounds[:-1]]
     return Matched(families, family_of[firsts], numbers[firsts], who, starts, ends, positions)
@@ -279,25 +285,33 @@ def _numbers(sequence: I64, family: I64, families: int) -> tuple[I64, tuple[bool
     return number, tuple(sequenced)
 
 
+def world_size(index: Index) -> int:
+    """Return how many ranks a file says that there are, 0 where it does not."""
+    envelope = index.manifest.get("envelope")
+    info = envelope.get("distributedInfo") if isinstance(envelope, dict) else None
+    size = info.get("world_size") if isinstance(info, dict) else None
+    return size if type(size) is int else 0
+
+
 @lru_cache(maxsize=1 << 14)
 def _name(name: str, level: int) -> str:
     """Return which collective a slice's name stands for, "" for none."""
     if level == AIU:
         match = _AIU.match(name)
-        return _word(match[1]) if match and not match[1].lower().endswith("setup") else ""
+        return collective_word(match[1]) if match and not match[1].lower().endswith("setup") else ""
     if level == HOST:
-        match = _CALL.match(name)
-        return _word(match[1]) if match and not name.startswith("nccl:") else ""
+        match = COLLECTIVE_CALL.match(name)
+        return collective_word(match[1]) if match and not name.startswith("nccl:") else ""
     if not COMMUNICATION.search(name):
         return ""
-    for pattern in (_KERNEL, _AIU, _CALL, _ANY, _HCOLL):
+    for pattern in (_KERNEL, _AIU, COLLECTIVE_CALL, _ANY, _HCOLL):
         match = pattern.search(name)
         if match and match[1]:
-            return _word(match[1])
+            return collective_word(match[1])
     return "collective"
 
 
-def _word(text: str) -> str:
-    """Return the usual spelling of a collective's name."""
+def collective_word(text: str) -> str:
+    """Return the usual spelling of the kind of a collective: "AllReduce" is "all_reduce"."""
     plain = text.strip().strip("_").lower()
     return _WORDS.get(plain.replace("_", ""), plain)

@@ -35,6 +35,7 @@ from ..base.units import format_ns
 from ..index.flex import is_flex
 from ..index.store import Index
 from .attribution import work_by_steps
+from .collectives import world_size
 from .devices import Device, devices
 from .flex_stamps import flex_stamps
 from .frame import Frame, WorkDevice
@@ -245,7 +246,7 @@ class Peers:
         else:
             own = np.empty(0, np.int64)
         positions = skew.positions[own].astype(np.uint32)
-        sizes = promoted_of(index, "collective_size", positions, _world_size(index))
+        sizes = promoted_of(index, "collective_size", positions, world_size(index))
         collective = who.collective[own]
         is_whole = (sizes > 0) & (who.sizes[collective] >= sizes)
         return positions, skew.starts[own], skew.starts[own] + skew.waits[own], skew.ends[own], is_whole
@@ -260,14 +261,6 @@ def peers_of(scope: Scope) -> Peers | None:
     fitted = scope.trace.alignment.clocks
     as_fitted = all(scope.clocks.offset(*key) == fitted.offset(*key) for key in scope.trace.alignment.keys)
     return whole if as_fitted and len(whole.waiting) else None
-
-
-def _world_size(index: Index) -> int:
-    """Return how many ranks a file says that there are, 0 where it does not."""
-    envelope = index.manifest.get("envelope")
-    info = envelope.get("distributedInfo") if isinstance(envelope, dict) else None
-    size = info.get("world_size") if isinstance(info, dict) else None
-    return size if type(size) is int else 0
 
 
 def _state_of(work: Frame, window: tuple[int, int], peers: Peers | None) -> DeviceState:

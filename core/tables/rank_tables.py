@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ..base.arrays import AnyArray
 from ..base.units import format_ns
 from ..index.captures import ranks_text
+from .messages import bandwidths
 from .rank_groups import RankOrigin, rank_groups, rank_origins
 from .ranks import RankInStep, Ranks, RankTimes, ranks
 from .schema import Column, TableSchema
@@ -53,15 +53,22 @@ COLLECTIVES = TableSchema(
         Column("ranks", "ranks", "object"),
         Column("start_ns", "start", "ns", moment=True),
         Column("spread_ns", "starts apart", "ns"),
-        Column("waited_ns", "waited", "ns"),
+        Column("wait_ns", "waited", "ns"),
         Column("last", "last rank", "text"),
         Column("together_ns", "together", "ns"),
+        Column("bytes", "bytes", "bytes"),
+        Column("pure_ns", "shortest", "ns"),
+        Column("algbw", "GB/s", "number"),
+        Column("busbw", "bus GB/s", "number"),
+        Column("ranks_missing", "ranks missing", "count"),
         Column("end_spread_ns", "ends apart", "ns"),
         Column("starts_ns", "starts", "object", detail=True),
         Column("ends_ns", "ends", "object", detail=True),
+        Column("dtype", "type", "text", detail=True),
+        Column("group_size", "group size", "count", detail=True),
         Column("last_rank", "last rank", "id", statistic=True, detail=True),
     ),
-    chief=("name", "spread_ns", "last", "waited_ns"),
+    chief=("name", "spread_ns", "last", "wait_ns", "busbw"),
 )
 STEP_COLUMNS = (
     Column("step", "step", "text"),
@@ -276,22 +283,21 @@ def _shade(ns: int, top: int) -> str:
 
 def collectives_table(result: Ranks, start_ns: int) -> Table:
     """Return a row per collective, counted from `start_ns`; Enter leads to the rank that came last."""
-    skew = result.skew
+    skew, messages = result.attended()
     last = skew.last
     numbers = [result.number(source) for source in skew.sources]
     cuts = skew.who.bounds[1:-1]
     present = [part.tolist() for part in np.split(skew.who.rank, cuts)] if len(skew) else []
-    names, groups = [family[1] for family in skew.families], [family[0] for family in skew.families]
+    groups = [family[0] for family in skew.families]
     data: dict[str, Values] = {
-        "name": [names[row] for row in skew.family.tolist()],
+        **bandwidths(skew, messages),
         "group": [groups[row] for row in skew.family.tolist()],
         "number": skew.number,
         "ranks": [[numbers[at] for at in rows] for rows in present],
         "start_ns": skew.first_start - start_ns,
         "spread_ns": skew.spread,
-        "waited_ns": skew.waited,
         "last": [str(numbers[at]) if late else "" for at, late in zip(last.tolist(), skew.late.tolist())],
-        "together_ns": _together(result),
+        "together_ns": np.maximum(0, skew.first_end - skew.last_start),
         "end_spread_ns": skew.end_spread,
         "starts_ns": [part.tolist() for part in np.split(skew.starts - start_ns, cuts)] if len(skew) else [],
         "ends_ns": [part.tolist() for part in np.split(skew.ends - start_ns, cuts)] if len(skew) else [],
@@ -299,7 +305,14 @@ def collectives_table(result: Ranks, start_ns: int) -> Table:
     }
     positions = skew.positions[skew.last_entry]
     sources = np.array([result.file_of(source) for source in skew.sources], np.int64)[last]
-    return Table.from_arrays(COLLECTIVES, result.scope, data, positions=positions, sources=sources)
+    lacking = sum(bool(missing) for missing in data["ranks_missing"])
+    notes = [
+        f"{lacking:,} of {len(skew):,} collectives lack ranks here: the last to come may be one of them, so "
+        "the shortest time is an upper bound, and bandwidths are lower ones"
+    ]
+    return Table.from_arrays(
+        COLLECTIVES, result.scope, data, notes=notes if lacking else (), positions=positions, sources=sources
+    )
 
 
 def rank_steps_table(result: Ranks) -> Table:
@@ -338,9 +351,3 @@ def _row(rank: RankTimes) -> dict[str, Any]:
         residual_p95_ns=rank.clock.p95_ns,
         matched=rank.clock.matched,
     )
-
-
-def _together(result: Ranks) -> AnyArray:
-    """Return for each collective the ns in which all its ranks are in it: the time without waiting."""
-    together: AnyArray = np.maximum(0, result.skew.first_end - result.skew.last_start)
-    return together

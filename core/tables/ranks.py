@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 
@@ -21,10 +22,11 @@ from .devices import ranks_of_processes
 from .frame import Frame
 from .frame_columns import timed_work
 from .groups import Groups, category_mask
+from .messages import MessagesOf, messages_of
 from .parts import RankPart, parts_in_one_file
 from .rank_groups import host_of_source
 from .scope import Scope
-from .skew import Skew, notes_on_ranks, skew, skew_of_parts
+from .skew import Skew, attended, notes_on_ranks, skew, skew_of_parts
 from .step_choice import Steps, find_steps
 
 STAMPED = RankClock(0, 0)
@@ -97,6 +99,10 @@ class RankInStep:
     position: int
 
 
+Attended: TypeAlias = Callable[[], tuple[Skew, MessagesOf]]
+"""What is asked when single collectives are: when which rank was in which, and what it moved."""
+
+
 @dataclass(frozen=True)
 class Ranks:
     """The ranks of a scope, their collectives and steps, and how their clocks were set."""
@@ -108,6 +114,7 @@ class Ranks:
     steps: tuple[RankStep, ...]
     missing: tuple[int, ...]
     alignment: str
+    attended: Attended  # all collectives, those of one rank too
     in_one_file: bool = False  # sources are then numbers of its processes
     numbered: bool = False  # no file says its rank: they are counted
 
@@ -216,7 +223,14 @@ def ranks(scope: Scope) -> Ranks:
         )
     members = tuple(member for member in trace.members if member.rank is not None)
     missing = Capture("", members).missing if len(members) > 1 else ()
-    result = compared_ranks(scope.text, facts, waiting, missing, trace.alignment.text)
+    result = compared_ranks(
+        scope.text,
+        facts,
+        waiting,
+        missing,
+        trace.alignment.text,
+        lambda: (attended(scope, parts), partial(messages_of, trace)),
+    )
     return replace(result, numbered=any(member.numbered for member in members))
 
 
@@ -243,12 +257,24 @@ def _ranks_in_one_file(scope: Scope, parts: Sequence[RankPart]) -> Ranks:
         if (process := part.process) is not None
     ]
     waiting = skew_of_parts(scope, parts)
-    result = compared_ranks(scope.text, facts, waiting, (), trace.alignment.text)
+    result = compared_ranks(
+        scope.text,
+        facts,
+        waiting,
+        (),
+        trace.alignment.text,
+        lambda: (attended(scope, parts), lambda _, positions: messages_of(trace, 0, positions)),
+    )
     return replace(result, in_one_file=True, numbered=not ranks_said)
 
 
 def compared_ranks(
-    scope: str, facts: Sequence[RankFacts], waiting: Skew, missing: tuple[int, ...], alignment: str
+    scope: str,
+    facts: Sequence[RankFacts],
+    waiting: Skew,
+    missing: tuple[int, ...],
+    alignment: str,
+    everything: Attended,
 ) -> Ranks:
     """Return ranks held against each other by the collectives that they share."""
     rows = []
@@ -284,7 +310,7 @@ def compared_ranks(
         )
     in_steps = tuple(row for fact in facts for row in _in_steps(fact, waiting))
     shared = _shared_steps(in_steps)
-    return Ranks(scope, tuple(rows), waiting, in_steps, shared, missing, alignment)
+    return Ranks(scope, tuple(rows), waiting, in_steps, shared, missing, alignment, everything)
 
 
 def _kernels(work: Frame) -> int:

@@ -500,11 +500,10 @@ ANALYSES = (
             TablePanel(
                 "collectives",
                 "Collectives",
-                "Show how far apart the ranks came to each collective, and who was last",
+                "Show how far apart the ranks came to each collective, who was last, how much it moved",
                 "collectives",
                 "no collectives here",
                 "spread_ns",
-                needs=("ranks",),
             ),
             TablePanel(
                 "rank-steps",

@@ -82,9 +82,9 @@ class Skew:
 
     @cached_property
     def late(self) -> AnyArray:
-        """Of each collective: whether one rank began later than every other."""
-        latest: AnyArray = self.who.sums(self.starts == self.last_start[self.who.collective]) == 1
-        return latest
+        """Of each collective: whether one rank of several began later than every other."""
+        latest = self.who.sums(self.starts == self.last_start[self.who.collective]) == 1
+        return np.asarray(latest & (self.who.sizes > 1))
 
     @cached_property
     def waits(self) -> I64:
@@ -142,7 +142,28 @@ def skew(scope: Scope) -> Skew:
     """
     alignment = scope.trace.alignment
     matched = alignment.matched if alignment.ranks else None
-    matched = matched or Matched.nothing(len(alignment.ranks))
+    return _skew_of_files(scope, matched or Matched.nothing(len(alignment.ranks)))
+
+
+def attended(scope: Scope, parts: Sequence[RankPart]) -> Skew:
+    """Return the collectives as `skew` does, with those that only one rank in the files has; `parts` are the
+    ranks of one file.
+    """
+    alignment = scope.trace.alignment
+    if len(parts) > 1:
+        return skew_of_parts(scope, parts, 1)
+    if alignment.matched is None:
+        return (
+            skew_of_parts(scope, parts or (RankPart(scope),), 1)
+            if len(scope.trace.indexes) == 1
+            else skew(scope)
+        )
+    moved = zip(alignment.collectives, alignment.rank_clocks)
+    return _skew_of_files(scope, match([one.moved(clock.base_ns) for one, clock in moved], 1), 1)
+
+
+def _skew_of_files(scope: Scope, matched: Matched, least: int = 2) -> Skew:
+    alignment = scope.trace.alignment
     who = matched.who
     moved = np.array(
         [
@@ -159,21 +180,23 @@ def skew(scope: Scope) -> Skew:
         positions = matched.positions[own]
         shift[own] += _device_offsets(scope, source, positions)
         inside[own] = _inside(scope, source, positions)
-    return skew_of(alignment.ranks, matched, shift, inside, scope.range)
+    return skew_of(alignment.ranks, matched, shift, inside, scope.range, least)
 
 
-def skew_of_parts(scope: Scope, parts: Sequence[RankPart]) -> Skew:
-    """Return the collectives of the ranks of one file; `sources` are the numbers of their processes."""
+def skew_of_parts(scope: Scope, parts: Sequence[RankPart], least: int = 2) -> Skew:
+    """Return the collectives of the ranks of one file; `sources` are the numbers of their processes, 0 for
+    that of a whole file.
+    """
     index = scope.trace.indexes[0]
     level, _ = collectives_of(index)
-    matched = match([collectives_at(index, level, partial(_inside, part.scope, 0)) for part in parts])
+    matched = match([collectives_at(index, level, partial(_inside, part.scope, 0)) for part in parts], least)
     order = np.argsort(matched.positions, kind="stable")
     shift, inside = np.empty(len(order), np.int64), np.empty(len(order), np.bool_)
     positions = matched.positions[order]
     shift[order] = scope.clocks.offset(0) + _device_offsets(scope, 0, positions)
     inside[order] = _inside(scope, 0, positions)
-    processes = tuple(part.process for part in parts if part.process is not None)
-    return skew_of(processes, matched, shift, inside, scope.range)
+    processes = tuple(part.process or 0 for part in parts)
+    return skew_of(processes, matched, shift, inside, scope.range, least)
 
 
 def skew_of(
@@ -182,11 +205,12 @@ def skew_of(
     shift: I64,
     inside: AnyArray,
     span: tuple[int, int] | None = None,
+    least: int = 2,
 ) -> Skew:
     """Return matched collectives in order of time, `shift` added to the times of their entries; of those
-    `inside` only, and of collectives that begin in a span.
+    `inside` only, and of collectives that begin in a span and that at least so many ranks have.
     """
-    who, left = matched.who.take(inside)
+    who, left = matched.who.take(inside, least)
     starts, ends = matched.starts[left] + shift[left], matched.ends[left] + shift[left]
     first = who.least(starts)
     order = np.argsort(first, kind="stable").astype(np.int64)

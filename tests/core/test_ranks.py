@@ -140,10 +140,10 @@ def test_skew_of_real_ranks_is_that_of_their_files(corpus_cache: Path) -> None:
     """Of the DLRM collectives the last rank and the spread of starts are those of the events in the files."""
     report = of_trace(DLRM, index_dir=corpus_cache)
     offsets = [rank.clock.offset_ns for rank in report.ranks]
-    starts: dict[str, list[list[int]]] = {"all_reduce": [], "send_recv": []}
+    starts: dict[str, list[list[int]]] = {"all_reduce": [], "all_to_all": []}
     for path, offset in zip(sorted(DLRM.iterdir()), offsets):
         events = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
-        for name, word in (("all_reduce", "AllReduce"), ("send_recv", "SendRecv")):
+        for name, word in (("all_reduce", "AllReduce"), ("all_to_all", "SendRecv")):
             of_kind = [e["ts"] for e in events if e.get("cat") == "kernel" and word in e["name"]]
             starts[name].append([ts * 1000 + offset for ts in sorted(of_kind)])
     expected = {}

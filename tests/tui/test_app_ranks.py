@@ -187,7 +187,7 @@ async def test_the_panel_of_ranks(corpus_cache: Path) -> None:
         assert "Came last" in text and "16.415 ms" in text
         await pilot.press("9")
         await wait_until_idle(app, pilot)
-        assert "send_recv" in screen_text(app) and "7.116 ms" in screen_text(app)
+        assert "all_to_all" in screen_text(app) and "7.116 ms" in screen_text(app)
         await pilot.press("enter")
         await wait_until_idle(app, pilot)
         assert app.session.selection is not None and app.session.selection.source == 2

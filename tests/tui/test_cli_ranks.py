@@ -21,7 +21,7 @@ def test_ranks_as_table_and_object(capsys: pytest.CaptureFixture[str]) -> None:
     """The table has ranks, steps and collectives; --json and --format json are the same object."""
     assert main(["ranks", str(DLRM)]) == 0
     text = capsys.readouterr().out
-    assert "Came last" in text and "Slowest rank" in text and "send_recv" in text
+    assert "Came last" in text and "Slowest rank" in text and "all_to_all" in text
     assert "residual 500 ns (median)" in text and "missing: ranks 4-7" in text
     assert main(["ranks", str(DLRM), "--json"]) == 0
     whole = flat(json.loads(capsys.readouterr().out))
