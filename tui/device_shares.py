@@ -10,19 +10,19 @@ import numpy as np
 
 from tracelane.core.base.arrays import sum_of
 from tracelane.core.base.safe_text import safe
+from tracelane.core.base.units import format_ns
 from tracelane.core.query.titles import rank_titles
 from tracelane.core.tables.scope import Scope
 
 from .draw.header import DeviceShare
-from .draw.states import LaneGaps
+from .draw.ranks import RankNotes
+from .draw.states import MOST_SLICES, LaneGaps
 from .draw.verdict import StateShares
 
 if TYPE_CHECKING:
     from tracelane.core.tables.device_state import DeviceState
     from tracelane.core.tables.devices import Device
 
-MOST_SLICES = 3_000_000
-"""Of more slices it would take seconds of processor time to count exactly what a device does."""
 LANES_WITH_GAPS, GAPS_IN_FULL = 16, 16
 """Lanes whose gaps are drawn, and of how many of each it is looked up what the host did."""
 GAP_WORDS = ("host late", "between kernels", "other")
@@ -161,14 +161,18 @@ def _estimated(scope: Scope, device: Device, window: tuple[int, int]) -> DeviceS
     return DeviceShare(name, rank, share, is_estimate=True, of_ns=_of_ns(scope, end - start))
 
 
-def slowest_rank(scope: Scope) -> int | None:
-    """Return the source of the rank that the others wait for most in collectives, None where none does, or
-    where it would take long to know.
+def rank_notes(scope: Scope) -> RankNotes:
+    """Return the rank that the others wait for most in collectives, in how many it comes last, and how long
+    the others wait; nothing where none does, or where it would take long to know.
     """
     trace = scope.trace
     if not rank_titles(trace.members) or sum(lane.slices for lane in trace.lanes) > MOST_SLICES:
-        return None
+        return RankNotes()
     from tracelane.core.tables.ranks import ranks
 
     worst = ranks(scope).worst_first
-    return worst[0].source if worst and worst[0].kept_waiting_ns else None
+    if not worst or not worst[0].kept_waiting_ns:
+        return RankNotes()
+    texts = {one.source: f"waited {format_ns(one.waited_ns, 1)}" for one in worst if one.waited_ns}
+    texts[worst[0].source] = f"last in {worst[0].last} of {worst[0].collectives}"
+    return RankNotes(worst[0].source, texts)

@@ -138,6 +138,7 @@ class Session:
     devices_first: bool = False  # what auto means: everything with devices first, or as the file orders it
     device_rows: int = FOLD_ROWS  # rows that device lanes open with
     show_quiet: bool = False
+    rank_lines: int = 1  # of a folded rank: all in one, or one for each of RANK_PARTS
     host_rows: int = FOLD_ROWS  # rows that host lanes open with; 0: processes without devices open folded
     colour_by: str = "category"
     ruler: str = "relative"  # relative, file, wall

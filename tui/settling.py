@@ -45,6 +45,7 @@ def session_for(base: Session, seen: Session, partial: PartialTrace, trace: Trac
         range=None if session.range is None else (session.range[0] + by, session.range[1] + by),
         panel=session.panel,
         show_quiet=session.show_quiet,
+        rank_lines=session.rank_lines,
         host_rows=session.host_rows,
         device_rows=session.device_rows,
         devices_first=session.devices_first,

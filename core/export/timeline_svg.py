@@ -20,6 +20,7 @@ from ..base.safe_text import safe
 from ..base.short_names import short_name
 from ..base.units import format_ns
 from ..index.format import RowKind
+from ..query.titles import rank_titles
 from ..query.views import Lane, Row
 
 if TYPE_CHECKING:
@@ -77,18 +78,19 @@ def timeline_svg(
     frame = PictureFrame.of(begin, max(end, begin + 1), width - TITLES)
     clocks_drawn = trace.clocks if clocks is None else clocks
     drawn: list[str] = []
-    height, left, process = 2 * ROW, 0, ""
+    height, left, heading_above, ranks = 2 * ROW, 0, "", rank_titles(trace.members)
     for lane in (trace.lanes[at] for at in (range(len(trace.lanes)) if lanes is None else lanes)):
         lines = [row for row in trace.rows(lane) if row.kind is not RowKind.INSTANTS][:DEPTH]
         if not lines:
             continue
-        needed = len(lines) + (lane.process.title != process)
+        heading = " · ".join(filter(None, (ranks.get(lane.source), lane.process.title)))
+        needed = len(lines) + (heading != heading_above)
         if height // ROW + needed > rows + 2:
             left += 1
             continue
-        if lane.process.title != process:
-            process = lane.process.title
-            drawn.append(_text(2, height + 11, process, "p", TITLES + frame.width))
+        if heading != heading_above:
+            heading_above = heading
+            drawn.append(_text(2, height + 11, heading, "p", TITLES + frame.width))
             height += ROW
         drawn.append(_text(10, height + 11, lane.title, "t", TITLES - 14))
         for row in lines:

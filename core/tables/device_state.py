@@ -68,7 +68,12 @@ class DeviceState:
     states: U8  # places in PRECEDENCE; neighbours differ in state or cause
     causes: U8  # places in CAUSES
     longest: int  # position of the longest piece of work
-    waits: Intervals = EMPTY  # when collectives wait for a peer, whatever else runs
+    layers: tuple[Intervals, ...] = (EMPTY,) * IDLE  # when each state but idle holds, whatever else does
+
+    @property
+    def waits(self) -> Intervals:
+        """When collectives wait for a peer, whatever else runs."""
+        return self.layers[WAITING]
 
     @property
     def of_ns(self) -> int:
@@ -91,9 +96,12 @@ class DeviceState:
         states, causes = self.states[first:last], self.causes[first:last]
         return replace(self, edges=edges, states=states, causes=causes)
 
-    def in_cells(self, edges: I64) -> I64:
-        """Return the ns of each state between each two of W + 1 ascending times: PRECEDENCE x W."""
-        before = np.stack([spent.before(edges) for spent in self._spent])
+    def in_cells(self, edges: I64, layered: bool = False) -> I64:
+        """Return the ns of each state between each two of W + 1 ascending times: PRECEDENCE x W; `layered`:
+        whatever else holds then, so that they add up to more than the time.
+        """
+        spent_in = (*self.layers, self._spent[IDLE]) if layered else self._spent
+        before = np.stack([spent.before(edges) for spent in spent_in])
         return np.asarray(before[:, 1:] - before[:, :-1])
 
     def idle_between(self, starts: I64, ends: I64) -> I64:
@@ -273,10 +281,12 @@ def _state_of(work: Frame, window: tuple[int, int], peers: Peers | None) -> Devi
         waiting = waiting.union(received)
         moving, unsplit = moving.without(received), unsplit.without(received)
     computing, copying = (work.union(work.is_type(name)) for name in ("compute", "memory"))
-    edges, states = flattened((computing, moving, unsplit, copying, waiting), window)
+    layers = computing, moving, unsplit, copying, waiting
+    edges, states = flattened(layers, window)
     longest = int(work.position[int(np.argmax(work.dur))])
     causes = _causes(work, edges, states)
-    return DeviceState(work.first_device, edges, states, causes, longest, waiting.clipped(*window))
+    clipped = tuple(layer.clipped(*window) for layer in layers)
+    return DeviceState(work.first_device, edges, states, causes, longest, clipped)
 
 
 def _receiving(collectives: Frame) -> Intervals:

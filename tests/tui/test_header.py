@@ -12,10 +12,11 @@ from rich.cells import cell_len
 from tests.corpus import CORPUS, needs_corpus
 from tracelane.core.query.window import slices_outside
 from tracelane.core.tables.frame_columns import work_of
+from tracelane.core.tables.ranks import ranks
 from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.actions.view import first_session
-from tracelane.tui.device_shares import device_shares, slowest_rank, states_over_all
+from tracelane.tui.device_shares import device_shares, rank_notes, states_over_all
 from tracelane.tui.draw.glyphs import ASCII, UNICODE
 from tracelane.tui.draw.header import GAP, DeviceShare, busy_texts, header_of
 from tracelane.tui.draw.layout import Layout
@@ -42,7 +43,7 @@ def header_at(trace: Trace, width: int) -> str:
     return (" " * GAP).join(piece.text for piece in pieces)
 
 
-def ranks(count: int, devices: int = 1) -> list[DeviceShare]:
+def devices_of_ranks(count: int, devices: int = 1) -> list[DeviceShare]:
     """Return devices of ranks that work the more the higher their number."""
     return [
         DeviceShare(f"AIU {device}", rank, (rank * devices + device + 1) / (count * devices + 1))
@@ -59,11 +60,14 @@ def ranks(count: int, devices: int = 1) -> list[DeviceShare]:
         ([DeviceShare("GPU 0", None, 0.5, of_ns=20_000_000)], ["GPU 0 busy 50.0 % of 20 ms", "busy 50.0 %"]),
         ([DeviceShare("AIU 0", None, None)], ["AIU 0 busy ?"]),
         ([DeviceShare("AIU 0", None, None, work_ns=5_000)], ["AIU 0 busy ?, 5 µs of work", "AIU 0 busy ?"]),
-        (ranks(2), ["rank 0 busy 33.3 %  rank 1 busy 66.7 %", "busy: rank 0 33.3 %, rank 1 66.7 %"]),
-        (ranks(1, 2), ["rank 0 AIU 0 busy 33.3 %  rank 0 AIU 1 busy 66.7 %"]),
-        (ranks(8), ["8 ranks busy 11 % (rank 0) to 89 % (rank 7)", "busy 11 % (rank 0) to 89 %"]),
-        (ranks(64), ["64 ranks busy 2 % (rank 0) to 98 % (rank 63)", "busy 2 % (rank 0) to 98 %"]),
-        (ranks(2, 2), ["4 devices busy 20 % (rank 0 AIU 0) to 80 % (rank 1 AIU 1)"]),
+        (
+            devices_of_ranks(2),
+            ["rank 0 busy 33.3 %  rank 1 busy 66.7 %", "busy: rank 0 33.3 %, rank 1 66.7 %"],
+        ),
+        (devices_of_ranks(1, 2), ["rank 0 AIU 0 busy 33.3 %  rank 0 AIU 1 busy 66.7 %"]),
+        (devices_of_ranks(8), ["8 ranks busy 11 % (rank 0) to 89 % (rank 7)", "busy 11 % (rank 0) to 89 %"]),
+        (devices_of_ranks(64), ["64 ranks busy 2 % (rank 0) to 98 % (rank 63)", "busy 2 % (rank 0) to 98 %"]),
+        (devices_of_ranks(2, 2), ["4 devices busy 20 % (rank 0 AIU 0) to 80 % (rank 1 AIU 1)"]),
     ],
 )
 def test_busy_shares_name_their_device(devices: list[DeviceShare], text: list[str]) -> None:
@@ -115,26 +119,35 @@ def test_far_off_slices_are_counted(corpus_cache: Path) -> None:
 
 @needs_corpus
 @pytest.mark.parametrize(
-    ("titles", "glyphs", "mark"),
-    [(16, UNICODE, " slow"), (30, UNICODE, " slowest"), (11, ASCII, " <")],
+    ("titles", "glyphs", "lines", "marks"),
+    [
+        (16, UNICODE, 1, ["rank 0 ", "rank 1 ", "rank 2 slow", "rank 3 "]),
+        (30, UNICODE, 1, ["waited 2.3 ms", "waited 7.8 ms", "last in 6 of 8", "waited 6.3 ms"]),
+        (11, ASCII, 1, ["rank 0 ", "rank 1 ", "rank 2 <", "rank 3 "]),
+        (16, UNICODE, 3, ["waited 2.3 ms", "waited 7.8 ms", "last in 6 of 8", "waited 6.3 ms"]),
+    ],
 )
-def test_the_slowest_rank_is_marked(titles: int, glyphs, mark: str, corpus_cache: Path) -> None:
-    """Where ranks open as one line each, the one that the others wait for is marked, and no other."""
+def test_ranks_say_who_waits(titles: int, glyphs, lines: int, marks: list[str], corpus_cache: Path) -> None:
+    """Beside each folded rank stands how long it waits, and beside the one they wait for in how many
+    collectives it comes last, or a mark; the numbers are those of `ranks`.
+    """
     trace = opened(DLRM, corpus_cache)
-    slowest = slowest_rank(Scope(trace, clocks=trace.clocks))
-    session = first_session(trace, 80)
-    look = LineContext(Palette(Depth.TRUECOLOR), glyphs, titles, 80, slowest)
+    session = replace(first_session(trace, 80), rank_lines=lines)
+    look = LineContext(Palette(Depth.TRUECOLOR), glyphs, titles, 80)
     reader, layout = RowReader(trace), Layout(trace, session)
-    lines = [
-        "".join(segment.text for segment in line_segments(line, reader, session, look))[:titles]
-        for line in layout.visible(0, layout.height)
-    ]
-    assert [mark in line for line in lines if "rank" in line] == [False, False, True, False]
-    look = replace(look, slowest=None)
-    assert not any(
-        mark in "".join(segment.text for segment in line_segments(line, reader, session, look))
-        for line in layout.visible(0, layout.height)
-    )
+
+    def drawn(look: LineContext) -> list[str]:
+        visible = layout.visible(0, layout.height)
+        texts = ("".join(one.text for one in line_segments(line, reader, session, look)) for line in visible)
+        return [text[:titles] for text in texts]
+
+    notes = rank_notes(Scope(trace, clocks=trace.clocks))
+    texts = drawn(replace(look, ranks=notes))
+    at = [number for number, text in enumerate(texts) if "rank" in text]
+    assert [mark in texts[first + lines // 2] for first, mark in zip(at, marks)] == [True] * 4
+    assert all(" slow" not in text and "waited" not in text for text in drawn(look))
+    waits = {one.source: one for one in ranks(Scope(trace, clocks=trace.clocks)).ranks}
+    assert notes.slowest == 2 and waits[2].last == 6 and waits[2].collectives == 8
 
 
 @needs_corpus

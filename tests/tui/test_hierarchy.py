@@ -35,8 +35,10 @@ from tracelane.tui.draw.glyphs import UNICODE
 from tracelane.tui.draw.layout import Layout
 from tracelane.tui.draw.line import Line, LineKind
 from tracelane.tui.draw.lines import LineContext, line_segments, title_cells
+from tracelane.tui.draw.opening import with_devices_in_view
 from tracelane.tui.draw.overview import minimap_line
 from tracelane.tui.draw.palette import CNAMES, FAMILIES, Depth, Look, Palette
+from tracelane.tui.draw.ranks import RANK_PARTS
 from tracelane.tui.draw.rows import RowReader
 from tracelane.tui.draw.runs import HATCH
 from tracelane.tui.draw.states import DrawnStates, state_row
@@ -192,6 +194,15 @@ def test_ranks_that_wait_are_hatched(corpus_cache: Path) -> None:
         assert [level >= 0 for level in row.levels] == (busy > 0).tolist()
         assert int(ns.sum()) == int(edges[-1] - edges[0])
         waiting[state.device.rank] = sum(row.hatched)
+        parts = [
+            reader.busy(state.device.device.lanes, session.viewport, session.clocks, part)
+            for part in RANK_PARTS
+        ]
+        assert [level >= 0 for level in parts[0].levels] == (ns[COMPUTE] > 0).tolist()
+        assert all(waits for waits, all_in_one in zip(parts[1].hatched, row.hatched) if all_in_one)
+        moves = [level >= 0 for level in parts[1].levels]
+        assert all(moves[cell] for cell in np.flatnonzero(ns[MOVING] + ns[UNSPLIT]))
+        assert not any(parts[0].hatched) and not any(parts[2].hatched)
         lanes = [trace.lanes[number] for number in state.device.device.lanes]
         rows = [
             reader.row(lane, depth, session.viewport, session.clocks, "category")
@@ -202,6 +213,9 @@ def test_ranks_that_wait_are_hatched(corpus_cache: Path) -> None:
         assert {cell for run in runs for cell in range(run.left, run.right)} >= {
             cell for cell, waits in enumerate(row.hatched) if waits
         }
+    opened = with_devices_in_view(trace, session, 13)
+    assert Layout(trace, opened).height == 4 * len(RANK_PARTS) + 1
+    assert with_devices_in_view(trace, session, 12).rank_lines == 1
     assert waiting[2] < 2 and waiting[1] > waiting[3] > waiting[0] > 5
     look = LineContext(Palette(), UNICODE, 20, session.viewport.width)
     line = minimap_line(trace, session, look, states=drawn)

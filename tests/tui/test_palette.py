@@ -109,7 +109,7 @@ def test_labels_can_be_read(depth: Depth, dark: bool) -> None:
 def test_texts_can_be_read(depth: Depth, dark: bool) -> None:
     """Titles, ruler and notes have a contrast of at least 4.5 on what they stand on, hints one of 3."""
     palette = Palette(depth, dark)
-    texts = (palette.title, palette.title_focus, palette.process, palette.dim, palette.ruler, palette.accent)
+    texts = (palette.title, palette.process, palette.dim, palette.ruler, palette.accent)
     for style, least in (*((text, 4.5) for text in texts), (palette.hint, 3.0), (palette.step, 3.0)):
         assert style.color is not None
         back = palette.surface if style.bgcolor is None else _rgb(style.bgcolor)

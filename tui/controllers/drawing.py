@@ -17,9 +17,10 @@ from tracelane.core.trace import LaneRole, Trace
 
 from ..actions import focus, view
 from ..actions.clocks import on_log
-from ..device_shares import device_shares, gaps_of_lanes, slowest_rank, state_shares, states_over_all
+from ..device_shares import device_shares, gaps_of_lanes, rank_notes, state_shares, states_over_all
 from ..draw.header import PIECE_STYLES, DeviceShare, busy_texts, far_off_text, header_of
 from ..draw.opening import with_devices_in_view
+from ..draw.ranks import RankNotes
 from ..draw.room import room_of
 from ..draw.states import DrawnStates
 from ..draw.verdict import StateShares
@@ -180,26 +181,25 @@ class DrawingController(Controller):
             self.store.own_trace, clocks=self.store.own_clocks, cancelled=lambda: worker.is_cancelled
         )
         states = states_over_all(scope)
-        devices, slowest = device_shares(scope, states), slowest_rank(scope)
+        devices, notes = device_shares(scope, states), rank_notes(scope)
         spent = state_shares(scope, states, devices)
         if not worker.is_cancelled:
             drawn = DrawnStates.of(scope.clocks, states or ())
             drawn = replace(drawn, gaps=gaps_of_lanes(scope, states or ()))
             self.app.call_from_thread(self._have_states, trace, drawn, spent)
-            self.app.call_from_thread(self._have_busy_shares, trace, devices, slowest)
+            self.app.call_from_thread(self._have_busy_shares, trace, devices, notes)
 
     def _have_states(self, trace: Trace, states: DrawnStates, spent: StateShares | None) -> None:
         if self.store.trace is trace and self._has_lanes:
             self._know(states)
             self.app.main.query_one(Verdict).know(spent)
 
-    def _have_busy_shares(self, trace: Trace, shares: Sequence[DeviceShare], slowest: int | None) -> None:
+    def _have_busy_shares(self, trace: Trace, shares: Sequence[DeviceShare], notes: RankNotes) -> None:
         if self.store.trace is not trace or not self._has_lanes:
             return
         self.busy_texts = busy_texts(shares)
         self.fill_header()
-        if slowest is not None:
-            self.app.main.query_one(LaneCanvas).mark_slowest(slowest)
+        self.app.main.query_one(LaneCanvas).know_ranks(notes)
 
     @property
     def _has_lanes(self) -> bool:

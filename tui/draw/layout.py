@@ -18,7 +18,7 @@ from .line import Line, LineKind, alike, has_overlaps, holders, lane_key, proces
 from .only import only_lanes
 from .presets import is_left_out, lanes_in_order, ordered
 from .quiet import host_threads, profilers_lanes, quiet_lanes
-from .ranks import by_rank, opens_folded
+from .ranks import RANK_PARTS, by_rank, opens_folded
 
 if TYPE_CHECKING:
     from tracelane.core.query.hits import Hits
@@ -179,7 +179,8 @@ class Layout:
         number = bisect_right(self._tops, first) - 1
         head = self._heads[number]
         is_last = first + 1 == self._tops[number + 1] and head not in self._heads[number + 1 : number + 2]
-        return None if head in (-1, number) or is_last else self._line(self._blocks[head], 0)
+        is_title = head == number and first == self._tops[number]
+        return None if head == -1 or is_title or is_last else self._line(self._blocks[head], 0)
 
     def _below(self, y: int) -> str:
         """Return what there is from a line on: lanes, or where it is one lane's, rows."""
@@ -249,10 +250,11 @@ class Layout:
             for number in members:
                 self._block_of_lane[number] = len(self._blocks)
         text = f"{len(members):,} lanes" if folded and len(members) > 1 else ""
+        is_split = folded and self.left is None and bool(devices)
         self._add(
             _Block(
                 LineKind.PROCESS,
-                1,
+                session.rank_lines if is_split else 1,
                 rank,
                 folded=folded,
                 text=text,
@@ -355,7 +357,10 @@ class Layout:
     def _line(self, block: _Block, offset: int) -> Line:
         if block.kind is LineKind.PROCESS and block.process is not None:
             title = block.process.title + (f" · {block.text}" if block.text else "")
-            return Line(block.kind, title, block.process, folded=block.folded, members=block.members)
+            part = RANK_PARTS[offset] if block.height > 1 else ""
+            return Line(
+                block.kind, title, block.process, folded=block.folded, members=block.members, part=part
+            )
         if block.kind is LineKind.QUIET:
             of_host = block.process is not None and bool(host_threads(self.trace, block.process))
             text = _counted(len(block.members), "host thread" if of_host else "quiet thread")
@@ -428,6 +433,7 @@ def _facts(session: Session) -> tuple[object, ...]:
         session.show_quiet,
         session.host_rows,
         session.device_rows,
+        session.rank_lines,
         session.preset,
         session.devices_first,
     )

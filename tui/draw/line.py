@@ -41,6 +41,7 @@ class Line:
     overlap: bool = False  # the row is an extra one for slices that overlap without nesting
     pinned: bool = False
     members: tuple[int, ...] = ()  # lanes that a QUIET line stands for
+    part: str = ""  # of RANK_PARTS, that a line of a folded rank shows; empty: all that its devices do
     frames: range = range(0)  # depths of the Python frames that the row stands for, itself among them
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -22,7 +22,7 @@ from .glyphs import Glyphs
 from .labels import fit, fit_middle, label_in
 from .line import Line, LineKind
 from .palette import Palette
-from .ranks import is_rank
+from .ranks import RANK_PARTS, RankNotes, is_rank
 from .rows import GAP, RowReader, Selected
 from .runs import Run
 from .segments import (
@@ -60,7 +60,7 @@ class LineContext:
     glyphs: Glyphs
     titles: int  # cells of the titles, the separator included
     area: int  # cells of the time area
-    slowest: int | None = None  # source of the rank that the others wait for most
+    ranks: RankNotes = field(default_factory=RankNotes)
 
 
 def framed(segments: list[Segment], has_thumb: bool, look: LineContext) -> list[Segment]:
@@ -228,11 +228,7 @@ def _process(
     if line.folded:
         if line.process is not None and cell_len(title) >= look.titles:
             title = f"{mark} {safe(line.process.title)}"  # which one it is matters more than its size
-        style, process = palette.process, line.process
-        if process is not None and is_rank(process) and process.source == look.slowest:
-            room = look.titles - 1 - cell_len(title)
-            title += next((word for word in SLOWEST if cell_len(word) <= room), f" {glyphs.slowest}")
-            style += Style(color=palette.accent.color)
+        title, style = _with_note(title, line, look)
         return [
             Segment(fit_middle(title, look.titles - 1, glyphs.ellipsis), style),
             Segment(glyphs.separator, palette.line),
@@ -247,6 +243,28 @@ def _process(
     ]
 
 
+def _with_note(title: str, line: Line, look: LineContext) -> tuple[str, Style]:
+    """Return the title of a folded line and its style. Of a rank it says who waits, and for whom: on the line
+    of its communication, or where all is in one line behind its name, as there is room.
+    """
+    palette, glyphs, room = look.palette, look.glyphs, look.titles - 1
+    if line.process is None or not is_rank(line.process):
+        return title, palette.process
+    note = look.ranks.texts.get(line.process.source, "")
+    is_slowest = line.process.source == look.ranks.slowest
+    is_waiting = line.part == RANK_PARTS[1]
+    if line.part not in ("", RANK_PARTS[0]):
+        text = f" {note if note and is_waiting else line.part}"
+        return fit(text, room, glyphs.ellipsis), palette.accent if is_slowest and is_waiting else palette.dim
+    style = palette.process + Style(color=palette.accent.color) if is_slowest else palette.process
+    if line.part or not note:
+        return title, style
+    name = f"{title.partition(' ')[0]} {safe(line.process.title)}"
+    words = (*SLOWEST, f" {glyphs.slowest}")
+    texts = [f"{name} {note}", *((name + word for word in words) if is_slowest else [title])]
+    return next((text for text in texts if cell_len(text) <= room), texts[-1]), style
+
+
 def _rule(width: int, look: LineContext) -> str:
     # Without shades the raised background does not show: a rule carries the title over the width.
     return " " * width if look.palette.shaded else (" " + look.glyphs.rule * (width - 1))
@@ -256,7 +274,7 @@ def _busy(
     line: Line, reader: RowReader, session: Session, view: Viewport, look: LineContext
 ) -> list[Segment]:
     members = line.members or ((line.lane.index,) if line.lane is not None else ())
-    row = reader.busy(members, view, session.clocks)
+    row = reader.busy(members, view, session.clocks, line.part)
     area = busy_segments(row, look.palette, look.glyphs)
     return with_range(area, *range_cells(view, session.range), look) if session.range is not None else area
 

@@ -12,26 +12,31 @@ from ..session import FOLD_ROWS, RowKey, Session
 from .layout import Layout
 from .line import lane_key
 from .presets import device_lanes
+from .ranks import RANK_PARTS, opens_folded
+from .states import MOST_SLICES
 
 LEAST_HOST_ROWS = 3
 """Threads that launch show at least so many rows."""
 LEAST_DEVICE_ROWS = 1
-DEVICE_LINES = 6
-"""Lines of the first device process that are to be seen; fewer if it has fewer."""
 
 
 def with_devices_in_view(trace: Trace, session: Session, height: int) -> Session:
-    """Return the session as it opens with `height` lines for lanes: devices first, and where not all lanes
-    fit, host and device lanes folded so far that all devices and the threads that launch to them are seen, as
-    far as that is possible. A trace without devices opens as its file orders it.
+    """Return the session as it opens with `height` lines for lanes: devices first, and a line for each part
+    of a folded rank where they fit. Where not all lanes fit, host and device lanes are folded so far that all
+    devices and the threads that launch to them are seen, as far as that is possible.
+    A trace without devices opens as its file orders it.
     """
-    session = replace(session, host_rows=FOLD_ROWS, device_rows=FOLD_ROWS, devices_first=False)
+    session = replace(session, host_rows=FOLD_ROWS, device_rows=FOLD_ROWS, rank_lines=1, devices_first=False)
     device = next((process for process in trace.processes if _has_devices(trace, process)), None)
     if device is None or session.only:
         return session
     session = replace(session, devices_first=True)
     if Layout(trace, session).height <= height:
-        return session
+        split = replace(session, rank_lines=len(RANK_PARTS))
+        slices = sum(trace.lanes[number].slices for number in device_lanes(trace))
+        has_parts = opens_folded(trace) and not trace.missing and slices <= MOST_SLICES
+        has_room = has_parts and Layout(trace, split).height <= height
+        return split if has_room else session
     devices = sorted(number for number in device_lanes(trace) if trace.lanes[number].slices)
     threads = sorted(trace.launching_lanes.items(), key=lambda pair: -pair[1])
     first = [number for number, _ in threads[:1]]

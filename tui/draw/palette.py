@@ -278,7 +278,6 @@ class Palette:
         background = self._background
         self.blank = self._style(None, background)
         self.title = self._style(tones.far if self.depth is Depth.STANDARD else tones.middle, background)
-        self.title_focus = self._style(tones.far, tones.raised, bold=True)
         self.process = self._style(tones.far, tones.raised, bold=True)
         self.process_rest = self._style(tones.near, tones.raised)
         self.dim = self._style(tones.middle, background)

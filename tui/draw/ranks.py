@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 from types import MappingProxyType
 from typing import TypeAlias
@@ -13,8 +14,18 @@ from tracelane.core.trace import Process, Trace
 FOLD_RANKS = 2
 """More ranks than this open folded to a line of device work each."""
 NO_PROCESS = -1
+RANK_PARTS = ("compute", "communication", "copies")
+"""What the lines of a folded rank show where there is room for one each."""
 
 Group: TypeAlias = tuple[Process | None, list[Process]]
+
+
+@dataclass(frozen=True)
+class RankNotes:
+    """What is said of ranks beside their lines, by source: that one comes last, how long others wait."""
+
+    slowest: int | None = None  # the rank that the others wait for most
+    texts: Mapping[int, str] = field(default_factory=dict)
 
 
 @lru_cache(maxsize=4)

@@ -29,6 +29,7 @@ from .argument_colours import BY_ARGUMENT, ArgumentColours
 from .drawn_rows import BusyRow, DrawnRow, InstantRow, SampleRow, SliceRow
 from .palette import key_of
 from .presets import device_lanes
+from .ranks import RANK_PARTS
 from .runs import (
     BRACKET,
     FULL,
@@ -157,9 +158,11 @@ class RowReader:
             self._rows.move_to_end(key)
         return row
 
-    def busy(self, lanes: tuple[int, ...], view: Viewport, clocks: Clocks) -> BusyRow:
-        """Return the busy time of what stands for some lanes (of the BUSY_LANES with most slices)."""
-        key = ("busy", lanes, view, frozenset(clocks.offsets.items()), *self._sought)
+    def busy(self, lanes: tuple[int, ...], view: Viewport, clocks: Clocks, part: str = "") -> BusyRow:
+        """Return the busy time of what stands for some lanes (of the BUSY_LANES with most slices); of one of
+        RANK_PARTS, as far as it is known: until then the first shows all.
+        """
+        key = ("busy", part, lanes, view, frozenset(clocks.offsets.items()), *self._sought)
         row = self._rows.get(key)
         if isinstance(row, BusyRow):
             self._rows.move_to_end(key)
@@ -171,8 +174,16 @@ class RowReader:
             (lane.source, lane.rows.start, lane.rows.stop)
             for lane in map(self.trace.lanes.__getitem__, lanes)
         ]
-        drawn = self._of_states(lanes, view, clocks) or self._busy(busiest, view, clocks)
-        busy_row = replace(drawn, hits=self.hits_in(rows, view))
+        drawn = self._of_states(lanes, view, clocks, part)
+        if drawn is None:
+            drawn = self._busy(busiest if part in ("", RANK_PARTS[0]) else [], view, clocks)
+        hits = self.hits_in(rows, view)
+        if part and hits:  # on the lines with work where they are
+            hatched = drawn.hatched or (False,) * view.width
+            hits = tuple(
+                hit and (level >= 0 or waits) for hit, level, waits in zip(hits, drawn.levels, hatched)
+            )
+        busy_row = replace(drawn, hits=hits)
         self._keep(key, busy_row)
         return busy_row
 
@@ -392,12 +403,12 @@ class RowReader:
 
     # -- folded lines ---------------------------------------------------------------------------------------
 
-    def _of_states(self, lanes: tuple[int, ...], view: Viewport, clocks: Clocks) -> BusyRow | None:
+    def _of_states(self, lanes: tuple[int, ...], view: Viewport, clocks: Clocks, part: str) -> BusyRow | None:
         """Return the line of whole devices whose states are known, None for all others."""
         if self._states is None or self._left is not None:
             return None
         states = self._states.of_lanes([self.trace.lanes[number] for number in lanes], clocks)
-        return state_row(states, self._edges(view, 0).array) if states else None
+        return state_row(states, self._edges(view, 0).array, part) if states else None
 
     def _busy(self, lanes: list[Lane], view: Viewport, clocks: Clocks) -> BusyRow:
         width = view.width

@@ -16,20 +16,14 @@ from tracelane.core.base.units import format_ns
 from tracelane.core.trace import Lane
 
 from .drawn_rows import BusyRow
+from .ranks import RANK_PARTS
 from .runs import FULL, HATCH, HATCH_LABEL, Run
 
 if TYPE_CHECKING:
     from tracelane.core.tables.device_state import DeviceState
 
-STATE_KEYS = {
-    "compute": "kernel",
-    "collective_moving": "collective",
-    "collective_unsplit": "collective",
-    "copy": "memcpy",
-    "collective_waiting": "collective",
-    "idle": "quiet",
-}
-"""The colour of each state; waiting is hatched in it."""
+MOST_SLICES = 3_000_000
+"""Of more slices it would take seconds of processor time to count exactly what a device does."""
 WAITS = "waits for a peer"
 
 
@@ -97,14 +91,18 @@ class DrawnStates:
         return state.waits.covered(edges[:-1], edges[1:])
 
 
-def state_row(states: Sequence[DeviceState], edges: I64) -> BusyRow:
+def state_row(states: Sequence[DeviceState], edges: I64, part: str = "") -> BusyRow:
     """Return how busy devices are between edges of trace time: as high as they work, in the colour of what
-    takes most of that; hatched where waiting for a peer takes more.
+    takes most of that; hatched where waiting for a peer takes more. With one of RANK_PARTS: of that alone,
+    whatever else runs.
     """
     from tracelane.core.tables.device_state import COMPUTE, COPY, MOVING, UNSPLIT, WAITING
 
-    ns: I64 = np.sum([one.in_cells(edges) for one in states], axis=0, dtype=np.int64)
+    ns: I64 = np.sum([one.in_cells(edges, bool(part)) for one in states], axis=0, dtype=np.int64)
     kinds = np.stack([ns[COMPUTE], ns[MOVING] + ns[UNSPLIT], ns[COPY]])
+    if part:
+        kinds[[name != part for name in RANK_PARTS]] = 0
+        ns[WAITING] *= part == "communication"
     busy, room = kinds.sum(axis=0), np.maximum(1, np.diff(edges)) * len(states)
     levels = np.where(busy > 0, np.clip(np.rint(FULL * (busy / room)), 1, FULL), -1).astype(np.int64)
     names = ("kernel", "collective", "memcpy")

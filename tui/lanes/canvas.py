@@ -23,6 +23,7 @@ from ..draw.glyphs import eighths
 from ..draw.layout import Layout
 from ..draw.line import Line
 from ..draw.lines import LineContext, framed, line_segments
+from ..draw.ranks import RankNotes
 from ..draw.rows import RowReader
 from ..draw.runs import run_at
 from ..draw.states import DrawnStates
@@ -58,7 +59,7 @@ class LaneCanvas(Widget, can_focus=True):
         self._session: Session | None = None
         self._layout_lines: Layout | None = None
         self._reader: RowReader | None = None
-        self._slowest: int | None = None
+        self._ranks = RankNotes()
         self._states: DrawnStates | None = None
         self._sought: tuple[Hits | None, Hits | None] = (None, None)
         self._look: LineContext | None = None
@@ -86,9 +87,9 @@ class LaneCanvas(Widget, can_focus=True):
         self._segments = None
         self.refresh()
 
-    def mark_slowest(self, source: int) -> None:
-        """Mark the rank that the others wait for most, by its source."""
-        self._slowest = source
+    def know_ranks(self, notes: RankNotes) -> None:
+        """Say of ranks who waits, and for whom."""
+        self._ranks = notes
         self._prepare()
         self.refresh()
 
@@ -123,7 +124,7 @@ class LaneCanvas(Widget, can_focus=True):
         self._strips.clear()
         if self._session is None or self._layout_lines is None or self.size.width < 1:
             return
-        self._look = replace(look_of(self), slowest=self._slowest)
+        self._look = replace(look_of(self), ranks=self._ranks)
         self._lines = self._layout_lines.visible(self._session.scroll, self.size.height)
         self._thumb = self._layout_lines.thumb(self._session.scroll, self.size.height)
 
