@@ -29,6 +29,14 @@ def concatenated_ranges(first: I64, count: I64) -> I64:
     return np.asarray(shift + np.arange(total), np.int64)
 
 
+def places_in(ascending: AnyArray, values: AnyArray) -> I64:
+    """Return where each value stands among ascending ones, -1 for one that is not there."""
+    if not len(ascending):
+        return np.full(len(values), -1, np.int64)
+    at = np.minimum(np.searchsorted(ascending, values), len(ascending) - 1)
+    return np.where(ascending[at] == values, at, -1)
+
+
 def sum_of(values: AnyArray | Iterable[int]) -> int:
     """Return the sum of whole numbers (counts, bytes, ns), exact; beyond int64 it stays at its limits.
 

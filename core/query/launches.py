@@ -25,14 +25,14 @@ from functools import cached_property
 
 import numpy as np
 
-from ..base.arrays import I64, U32, AnyArray, sum_of
+from ..base.arrays import I64, U32, AnyArray, places_in, sum_of
 from ..base.intervals import merge
 from ..base.kineto import ANNOTATIONS, DEVICE, LAUNCH_FLOWS, NOT_LAUNCHED, OPS, RUNTIME
 from ..base.slice_kinds import started_work
 from ..index.format import NONE, RowKind
 from ..index.store import Index
 from .flows import flows_in
-from .lookup import lanes_of, processes_of, row_starts
+from .lookup import category_mask, lanes_of, processes_of, promoted_of, row_starts
 from .nearest import Candidates, in_turn, latest_before, launching_process, serves_several
 
 VIA = ("", "flow", "correlation", "external id")
@@ -81,10 +81,7 @@ class Launches:
 
     def rows_of(self, positions: AnyArray) -> I64:
         """Return where each slice stands in `kernels`, -1 for what is no device work."""
-        if not len(self.kernels):
-            return np.full(len(positions), -1, np.int64)
-        at = np.minimum(np.searchsorted(self.kernels, positions), len(self.kernels) - 1)
-        return np.where(self.kernels[at] == positions, at, -1)
+        return places_in(self.kernels, positions)
 
     def between(self, low: int, high: int) -> I64:
         """Return the indices in `kernels` of what the slices at positions [low, high) launched."""
@@ -118,16 +115,16 @@ class Launched:
 def launches_of(index: Index) -> Launches:
     """Return the launches of all device work of a source, by the rules at the top of this file."""
     category = index.column("slices.category")
-    is_runtime = _mask(index, RUNTIME)
-    is_host = is_runtime | _mask(index, OPS | ANNOTATIONS)
-    device = _mask(index, DEVICE - NOT_LAUNCHED)[category]
+    is_runtime = category_mask(index, RUNTIME)
+    is_host = is_runtime | category_mask(index, OPS | ANNOTATIONS)
+    device = category_mask(index, DEVICE - NOT_LAUNCHED)[category]
 
     target, source = _launch_flows(index)
     # Launch flows tell device work apart where the category does not, but never make one of a host slice.
     on_device = ~is_host[category[target]]
     target, source = target[on_device], source[on_device]
     device[target] = True
-    device &= ~_mask(index, NOT_LAUNCHED)[category]
+    device &= ~category_mask(index, NOT_LAUNCHED)[category]
     kernels = np.flatnonzero(device).astype(np.uint32)
     launches = Launches(
         kernels,
@@ -136,15 +133,14 @@ def launches_of(index: Index) -> Launches:
         np.zeros(len(kernels), np.bool_),
     )
     if len(target):
-        of = np.searchsorted(kernels, target)
-        inside = (of < len(kernels)) & (kernels[np.minimum(of, max(0, len(kernels) - 1))] == target)
-        of, source = of[inside], source[inside]
-        certain = ~np.isin(_values(index, "correlation", kernels[of])[0], _shared_correlations(index))
+        of = places_in(kernels, target)
+        of, source = of[of >= 0], source[of >= 0]
+        certain = ~np.isin(promoted_of(index, "correlation", kernels[of]), _shared_correlations(index))
         of, source = of[certain], source[certain]
         first = _of_same_correlation(index, kernels, of, source)
         launches.launch[of[first]], launches.via[of[first]] = source[first], VIA.index("flow")
     _join(index, launches, "correlation", is_runtime)
-    _join(index, launches, "external id", _mask(index, OPS | ANNOTATIONS))
+    _join(index, launches, "external id", category_mask(index, OPS | ANNOTATIONS))
     return launches
 
 
@@ -165,7 +161,8 @@ def launch_of(index: Index, kernel: int) -> tuple[int | None, str]:
         if not number:  # 0 is what devices write for "none"
             continue
         holders = index.promoted_positions(key, int(number))
-        calls = holders[_mask(index, on_host)[index.column("slices.category")[holders]] & (holders != kernel)]
+        may_call = category_mask(index, on_host)[index.column("slices.category")[holders]]
+        calls = holders[may_call & (holders != kernel)]
         if via == "correlation":
             of_number: I64 = np.full(len(calls), int(number), np.int64)
             calls = calls[_may_start(index, calls, of_number, of_number)]
@@ -246,7 +243,7 @@ def _launch_flows(index: Index) -> tuple[U32, U32]:
     """Return (target, source) of all launch flows whose ends lie in two slices, in order of target."""
     order = index.column("flows.by_target")
     target, source = index.column("flows.target")[order], index.column("flows.source")[order]
-    usable = _mask(index, LAUNCH_FLOWS)[index.column("flows.category")[order]]
+    usable = category_mask(index, LAUNCH_FLOWS)[index.column("flows.category")[order]]
     usable &= (target != NONE) & (source != NONE) & (target != source)
     return target[usable], source[usable]
 
@@ -260,10 +257,9 @@ def _of_same_correlation(index: Index, kernels: U32, of: I64, sources: U32) -> I
     if len(first) == len(of):
         return first
     several = np.flatnonzero(np.isin(of, of[1:][of[1:] == of[:-1]]))
-    mine, has_mine = _values(index, "correlation", kernels[of[several]])
-    theirs, has_theirs = _values(index, "correlation", sources[several])
+    mine, theirs = (promoted_of(index, "correlation", at) for at in (kernels[of[several]], sources[several]))
     same = np.zeros(len(of), np.bool_)
-    same[several] = has_mine & has_theirs & (mine == theirs) & (theirs != 0)
+    same[several] = (mine == theirs) & (theirs != 0)
     order = np.lexsort((~same, of))
     return order[_firsts(of[order])]
 
@@ -279,9 +275,8 @@ def _join(index: Index, launches: Launches, via: str, on_host: AnyArray) -> None
     open_ = np.flatnonzero(launches.launch == NONE)
     if not len(holders) or not len(open_):
         return
-    ids, has = _values(index, key, launches.kernels[open_])
-    known = has & (ids != 0)
-    open_, ids = open_[known], ids[known]
+    ids = promoted_of(index, key, launches.kernels[open_])
+    open_, ids = open_[ids != 0], ids[ids != 0]
     calls = np.flatnonzero(on_host[index.column("slices.category")[holders]])
     if not len(open_) or not len(calls):
         return
@@ -373,7 +368,7 @@ def _shared_correlations(index: Index) -> I64:
     if len(_processes_with(index, RUNTIME)) < 2:
         return none
     holders = index.column("promoted.correlation.position")
-    calls = np.flatnonzero(_mask(index, RUNTIME)[index.column("slices.category")[holders]])
+    calls = np.flatnonzero(category_mask(index, RUNTIME)[index.column("slices.category")[holders]])
     ids = index.column("promoted.correlation.value")[calls].astype(np.int64)
     pairs = np.unique(np.stack([ids, processes_of(index, holders[calls])]), axis=1)
     repeated = pairs[0][1:] == pairs[0][:-1]
@@ -383,12 +378,12 @@ def _shared_correlations(index: Index) -> I64:
 def _is_shared(index: Index, correlation: int) -> bool:
     """Tell whether runtime calls of several processes have a correlation id."""
     holders = index.promoted_positions("correlation", correlation)
-    calls = holders[_mask(index, RUNTIME)[index.column("slices.category")[holders]]]
+    calls = holders[category_mask(index, RUNTIME)[index.column("slices.category")[holders]]]
     return len(np.unique(processes_of(index, calls))) > 1
 
 
 def _processes_with(index: Index, categories: Container[str]) -> set[int]:
-    numbers = np.flatnonzero(_mask(index, categories))
+    numbers = np.flatnonzero(category_mask(index, categories))
     kinds = index.column("row_categories")
     processes = set()
     for row in index.rows[index.rows["kind"] == RowKind.SLICES]:
@@ -396,19 +391,6 @@ def _processes_with(index: Index, categories: Container[str]) -> set[int]:
         if np.isin(kinds[first : first + int(row["category_count"])], numbers).any():
             processes.add(int(index.lanes[int(row["lane"])]["process"]))
     return processes
-
-
-def _values(index: Index, key: str, positions: U32) -> tuple[I64, AnyArray]:
-    """Return (the promoted integer of each slice, whether it has one)."""
-    known = index.column(f"promoted.{key}.position")
-    if not len(known) or not len(positions):
-        return np.zeros(len(positions), np.int64), np.zeros(len(positions), np.bool_)
-    at = np.minimum(np.searchsorted(known, positions), len(known) - 1)
-    return index.column(f"promoted.{key}.value")[at].astype(np.int64), known[at] == positions
-
-
-def _mask(index: Index, names: Container[str]) -> AnyArray:
-    return np.array([category in names for category in index.categories], np.bool_)
 
 
 def _firsts(groups: I64) -> I64:

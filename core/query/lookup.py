@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 import numpy as np
 
-from ..base.arrays import I64, AnyArray
+from ..base.arrays import I64, AnyArray, places_in
 from ..index.format import BLOCK, LaneKind, RowKind
 from ..index.pyramid import blocks_of
 from ..index.store import Index
@@ -12,6 +14,8 @@ from ..index.store import Index
 DEEPEST_SEARCH = 64
 """The most rows in which a child is looked for that an overlap has moved to a deeper row."""
 CHILD_CHUNK = 1 << 20
+MANY = 16
+"""From this share of all slices on, a table over all of them is faster than a search for each."""
 
 _STARTS = {
     RowKind.SLICES: "slices.start",
@@ -101,18 +105,53 @@ def locate_slice(index: Index, position: int) -> tuple[int, int]:
     return row_number, position - int(index.rows[row_number]["first"])
 
 
-def lanes_of(index: Index, positions: AnyArray) -> I64:
-    rows = index.rows[index.rows["kind"] == RowKind.SLICES]
-    rows = rows[np.argsort(rows["first"], kind="stable")]
-    row = np.searchsorted(rows["first"], np.asarray(positions, np.uint64), "right") - 1
-    lanes: I64 = rows["lane"][row].astype(np.int64)
-    return lanes
+def rows_of(index: Index, positions: AnyArray, kind: RowKind = RowKind.SLICES) -> I64:
+    """Return the row of each slice (instant, sample) by position."""
+    rows = np.flatnonzero((index.rows["kind"] == kind) & (index.rows["count"] > 0))
+    rows = rows[np.argsort(index.rows["first"][rows], kind="stable")]
+    firsts = index.rows["first"][rows].astype(np.int64)
+    if bool((positions[1:] >= positions[:-1]).all()):
+        # Many in order: where each row begins among them, instead of a search for each.
+        return np.repeat(rows, np.diff(np.searchsorted(positions, firsts), append=len(positions)))
+    return np.asarray(rows[np.searchsorted(firsts, positions, "right") - 1])
+
+
+def lanes_of(index: Index, positions: AnyArray, kind: RowKind = RowKind.SLICES) -> I64:
+    """Return the number of the lane of each slice (instant, sample) by position."""
+    return np.asarray(index.rows["lane"][rows_of(index, positions, kind)], np.int64)
 
 
 def processes_of(index: Index, positions: AnyArray) -> I64:
-    """Return the process number of each slice."""
-    processes: I64 = index.lanes["process"][lanes_of(index, positions)].astype(np.int64)
-    return processes
+    return np.asarray(index.lanes["process"][lanes_of(index, positions)], np.int64)
+
+
+def category_mask(index: Index, categories: Container[str]) -> AnyArray:
+    """Return for each category number whether its name is one of these."""
+    return np.array([category in categories for category in index.categories], np.bool_)
+
+
+def promoted_of(
+    index: Index, key: str, positions: AnyArray, missing: float = 0, of: str = "position"
+) -> AnyArray:
+    """Return a promoted number (or string number) of each slice, `missing` where it has none; with `of`
+    "instant" that of instants.
+    """
+    holders = index.column(f"promoted.{key}.{of}")
+    values = index.column(f"promoted.{key}.{'value' if of == 'position' else of + '_value'}")
+    numbers = np.full(len(positions), missing, np.result_type(values.dtype, np.int64, type(missing)))
+    if not len(holders) or not len(positions):
+        return numbers
+    keys = positions.astype(holders.dtype, copy=False)
+    low = int(np.searchsorted(holders, keys[0]))
+    if np.array_equal(holders[low : low + len(keys)], keys):
+        return values[low : low + len(keys)].astype(numbers.dtype)
+    if of == "position" and len(positions) > len(index.column("slices.start")) // MANY:
+        table = np.full(len(index.column("slices.start")), missing, numbers.dtype)
+        table[holders] = values
+        return table[positions]
+    at = places_in(holders, keys)
+    numbers[at >= 0] = values[at[at >= 0]]
+    return numbers
 
 
 def ancestors(index: Index, position: int, limit: int = 1 << 17) -> list[int]:

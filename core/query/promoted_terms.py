@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..base.arrays import I64, U32, AnyArray
+from ..base.arrays import I64, U32, AnyArray, places_in
 from ..base.kineto import GROUPS
 from ..base.progress import CancelledCallback, never
 from ..index.blockstore import read_blocks
@@ -105,8 +105,7 @@ def within(values: U32, positions: I64) -> AnyArray:
         if len(positions) == int(positions[-1]) - int(positions[0]) + 1:
             inside[part - positions[0]] = True
         elif len(part):
-            at = np.minimum(np.searchsorted(part, positions), len(part) - 1)
-            inside = part[at] == positions
+            inside = places_in(part, positions) >= 0
     return inside
 
 

@@ -15,12 +15,12 @@ from ..base.clock import ClockKey, Clocks
 from ..base.units import format_count, format_ns
 from ..index.captures import Member
 from ..index.store import Index
+from ..query.lookup import lanes_of
 from ..read.columns import TIME_LIMIT
 from .attendance import Attendance, medians
 from .collectives import AIU, DEVICE, HOST, Collectives, Matched, collectives_at, match
 from .devices import ranks_of_processes
 from .groups import Groups
-from .op_events import slice_lanes
 
 if TYPE_CHECKING:
     from ..trace import Trace
@@ -146,7 +146,7 @@ def align_processes(trace: Trace) -> Alignment:
 
 def _of_process(index: Index, process: int, positions: I64) -> AnyArray:
     """Return which slices are of a process."""
-    own: AnyArray = index.lanes["process"][slice_lanes(index, positions)] == process
+    own: AnyArray = index.lanes["process"][lanes_of(index, positions)] == process
     return own
 
 

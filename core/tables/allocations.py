@@ -11,14 +11,14 @@ from functools import cached_property
 
 import numpy as np
 
-from ..base.arrays import I64, AnyArray, running_sums
+from ..base.arrays import I64, running_sums
 from ..base.kineto import ANNOTATIONS, OPS
 from ..index.format import RowKind
 from ..index.store import Index
-from ..query.lookup import slice_at
+from ..query.lookup import lanes_of, promoted_of, slice_at
 from .devices import Device, devices
-from .frame_columns import rank_of
-from .op_sums import HOST_TYPES, memory_records, promoted_of_instants
+from .frame_columns import NEVER, rank_of
+from .op_sums import HOST_TYPES, memory_records
 from .scope import Scope
 
 TYPE_NAMES = {
@@ -30,6 +30,7 @@ TYPE_NAMES = {
 OWNERS = {1: "runtime", 20: "PyTorch"}
 """The allocator of a record, by device type, where two types record the same device (AIU)."""
 NO_RECORD = -1
+NO_TYPE = -(1 << 20)
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,7 +160,7 @@ def _of_source(scope: Scope, source: int, index: Index, base: int) -> list[Alloc
     rows = memory_records(index)
     if not len(rows):
         return []
-    lanes = _lanes_of(index, rows)
+    lanes = lanes_of(index, rows, RowKind.INSTANTS)
     if scope.lanes is not None:
         inside = np.isin(lanes + base, np.array(sorted(scope.lanes), np.int64))
         rows, lanes = rows[inside], lanes[inside]
@@ -168,8 +169,8 @@ def _of_source(scope: Scope, source: int, index: Index, base: int) -> list[Alloc
     times = index.column("instants.start")[rows].astype(np.int64) + scope.lane_offsets(source)[lanes]
     order = np.lexsort((index.column("instants.ordinal")[rows], times))
     rows, times, process = rows[order], times[order], process[order]
-    kind, has_kind = promoted_of_instants(index, "device_type", rows)
-    number, _ = promoted_of_instants(index, "device_id", rows)
+    kind = promoted_of(index, "device_type", rows, NO_TYPE, "instant")
+    number = promoted_of(index, "device_id", rows, of="instant")
     there = [device for device in devices(scope.trace) if device.source == source]
     # Types and ids are small numbers, -1 for the host: one key holds both.
     keys = (kind << 32) + number
@@ -177,9 +178,9 @@ def _of_source(scope: Scope, source: int, index: Index, base: int) -> list[Alloc
     kinds = {pair: {k for k, n in pairs if n == pair[1]} for pair in pairs}
     result = []
     for pair in pairs:
-        mask = has_kind & (keys == (pair[0] << 32) + pair[1])
-        if not mask.any():
+        if pair[0] == NO_TYPE:
             continue
+        mask = keys == (pair[0] << 32) + pair[1]
         device = None if pair[0] in HOST_TYPES else _device(there, pair[1])
         title = _title(pair, device, set(OWNERS) <= kinds[pair])
         used = tuple(pids[at] for at in np.unique(process[mask]).tolist())
@@ -201,12 +202,11 @@ def _allocator(
     index: Index, source: int, pair: tuple[int, int], title: str, device: Device | None, records: _Records
 ) -> Allocator:
     rows = records.rows
-    changes, _ = promoted_of_instants(index, "bytes", rows)
-    addresses, _ = promoted_of_instants(index, "addr", rows)
-    total, has_total = promoted_of_instants(index, "total_allocated", rows)
-    reserved, has_reserved = promoted_of_instants(index, "total_reserved", rows)
-    recorded = bool(has_total.all())
-    has_total_reserved = bool(has_reserved.all() and reserved.any())
+    changes, addresses = (promoted_of(index, key, rows, of="instant") for key in ("bytes", "addr"))
+    totals = ("total_allocated", "total_reserved")
+    total, reserved = (promoted_of(index, key, rows, NEVER, "instant") for key in totals)
+    recorded = bool((total != NEVER).all())
+    has_total_reserved = bool((reserved != NEVER).all() and reserved.any())
     return Allocator(
         source,
         rank_of(index, source),
@@ -231,16 +231,9 @@ def unnamed(scope: Scope) -> int:
     for source in scope.sources:
         index = scope.trace.indexes[source]
         rows = memory_records(index)
-        count += int(np.count_nonzero(~promoted_of_instants(index, "device_type", rows)[1]))
+        types = promoted_of(index, "device_type", rows, NO_TYPE, "instant")
+        count += int(np.count_nonzero(types == NO_TYPE))
     return count
-
-
-def _lanes_of(index: Index, numbers: AnyArray) -> I64:
-    rows = index.rows[index.rows["kind"] == RowKind.INSTANTS]
-    rows = rows[np.argsort(rows["first"], kind="stable")]
-    at = np.searchsorted(rows["first"].astype(np.int64), numbers, "right") - 1
-    lanes: I64 = rows["lane"][at].astype(np.int64)
-    return lanes
 
 
 def _device(there: list[Device], number: int) -> Device | None:

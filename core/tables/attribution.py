@@ -25,16 +25,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..base.arrays import I64, U32, AnyArray
+from ..base.arrays import I64, U32, AnyArray, places_in
 from ..base.errors import UsageError
 from ..base.intervals import merge
 from ..base.kineto import DEVICE_ANNOTATION
 from ..index.format import NONE
 from ..index.store import Index
-from ..query.lookup import lanes_of, processes_of
+from ..query.lookup import category_mask, lanes_of, processes_of
 from .frame import Frame
 from .frame_columns import work_of
-from .groups import category_mask, concatenated
+from .groups import concatenated
 from .schema import Column
 from .scope import Scope, StepWork
 from .step_choice import Steps
@@ -114,10 +114,10 @@ class WorkBySteps:
         all others that which is given.
         """
         one = self.work.get(source)
-        if one is None or not len(one.positions):
+        if one is None:
             return np.full(len(positions), others, np.int64)
-        at = np.minimum(np.searchsorted(one.positions, positions), len(one.positions) - 1)
-        return np.where(one.positions[at] == positions, one.steps[at], others)
+        at = places_in(one.positions, positions)
+        return np.where(at >= 0, np.append(one.steps, -1)[at], others)
 
 
 def work_by_steps(scope: Scope, spans: StepSpans) -> WorkBySteps:

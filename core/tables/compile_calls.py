@@ -9,8 +9,8 @@ import numpy as np
 
 from ..base.arrays import I64
 from ..index.store import Index
+from ..query.lookup import category_mask
 from .frame_columns import rank_of
-from .groups import category_mask
 from .op_events import HOST
 from .scope import Scope
 from .slices import Slices

@@ -34,6 +34,7 @@ from ..base.intervals import EMPTY, Intervals, merge
 from ..base.units import format_ns
 from ..index.flex import is_flex
 from ..index.store import Index
+from ..query.lookup import promoted_of
 from .attribution import work_by_steps
 from .collectives import world_size
 from .devices import Device, devices
@@ -41,7 +42,6 @@ from .flex_stamps import flex_stamps
 from .frame import Frame, WorkDevice
 from .frame_columns import GAP_CLASSES, gap_classes, work_of
 from .metrics import ratio
-from .op_events import promoted_of
 from .parts import parts_in_one_file
 from .schema import Column, TableSchema
 from .scope import Scope

@@ -19,9 +19,9 @@ from ..base.safe_text import safe
 from ..base.settings import settings_table
 from ..index.format import NONE
 from ..index.store import Index
+from ..query.lookup import promoted_of
 from ..query.promoted_terms import argument_values
 from .metrics import ratio
-from .op_events import promoted_of
 from .op_models import ELEMENTWISE, MODELS, TYPES, Call, cost_of
 from .op_sums import LinkedWork, work_in
 from .schema import Column, TableSchema

@@ -14,6 +14,7 @@ from ..base.short_names import short_names
 from ..index.flex import bytes_in_names, flex_work, is_flex
 from ..index.format import NONE
 from ..index.store import Index
+from ..query.lookup import category_mask, promoted_of
 from ..query.lost import untimed_work
 from ..query.promoted_terms import argument_values
 from .devices import (
@@ -26,8 +27,7 @@ from .devices import (
     lane_categories,
 )
 from .frame import ColumnMakers, Frame, Words, WorkDevice
-from .groups import category_mask, concatenated, dense
-from .op_events import promoted_of
+from .groups import concatenated, dense
 from .scope import Scope
 from .slices import nearest_around
 

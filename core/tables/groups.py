@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -165,12 +165,6 @@ def concatenated(parts: Sequence[AnyArray], dtype: type[np.generic] = np.int64) 
     if len(parts) == 1:
         return parts[0]
     return np.concatenate(parts) if parts else np.empty(0, dtype)
-
-
-def category_mask(index: Index, categories: Container[str]) -> AnyArray:
-    """Return for each category number whether its name is one of these."""
-    mask: AnyArray = np.array([category in categories for category in index.categories], np.bool_)
-    return mask
 
 
 def dense(values: AnyArray) -> tuple[I64, I64]:

@@ -13,11 +13,12 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ..base.arrays import I64, AnyArray
+from ..base.arrays import I64, AnyArray, places_in
 from ..base.kineto import ANNOTATIONS, GROUPS, OPS
 from ..base.kineto import RUNTIME as RUNTIME_CALLS
-from ..index.format import NONE, RowKind, SliceFlag
+from ..index.format import NONE, SliceFlag
 from ..index.store import Index
+from ..query.lookup import lanes_of, promoted_of
 from .scope import Scope
 
 I32: TypeAlias = npt.NDArray[np.int32]
@@ -142,7 +143,7 @@ def op_events(scope: Scope, source: int) -> OpEvents:
     start: I64 = index.column("slices.start")[positions].astype(np.int64)
     end: I64 = start + index.duration(positions)
     key, names = name_keys(index, index.column("slices.name")[positions])
-    lane = slice_lanes(index, positions)
+    lane = lanes_of(index, positions).astype(np.int32)
     kind = kinds[index.column("slices.category")[positions]]
     bare = OpEvents(index, positions, start, end, kind, key, names, np.full(len(key), -1, np.int32), lane)
     scope.check()
@@ -193,19 +194,6 @@ def name_keys(index: Index, numbers: AnyArray) -> tuple[I32, tuple[str, ...]]:
     return table[numbers], tuple(keys)
 
 
-def slice_lanes(index: Index, positions: I64) -> I32:
-    """Return the lane number of each position."""
-    rows = index.rows[index.rows["kind"] == RowKind.SLICES]
-    rows = rows[np.argsort(rows["first"], kind="stable")]
-    firsts, lanes = rows["first"].astype(np.int64), rows["lane"].astype(np.int32)
-    if bool((positions[1:] >= positions[:-1]).all()):
-        # Many in order: where each row begins among them, instead of a search for each.
-        result: I32 = np.repeat(lanes, np.diff(np.searchsorted(positions, firsts), append=len(positions)))
-        return result
-    result = lanes[np.searchsorted(firsts, positions, "right") - 1]
-    return result
-
-
 def joined(values: AnyArray, of: AnyArray, keys: AnyArray) -> I64:
     """Return for each wanted value the first of `of` that stands beside it in `values`, -1 for none or 0."""
     if not len(values) or not len(keys):
@@ -219,29 +207,8 @@ def joined(values: AnyArray, of: AnyArray, keys: AnyArray) -> I64:
         return table[np.where((keys > 0) & (keys <= top), keys, 0)]
     order = np.argsort(values, kind="stable")
     ordered = values[order].astype(np.int64)
-    at = np.minimum(np.searchsorted(ordered, keys), len(ordered) - 1)
-    hit = (ordered[at] == keys) & (keys != 0)
-    return np.where(hit, of[order[at]].astype(np.int64), -1)
-
-
-def promoted_of(index: Index, key: str, positions: AnyArray, missing: float = 0) -> AnyArray:
-    """Return a promoted number (or string number) of each position, `missing` where it has none."""
-    holders, values = index.column(f"promoted.{key}.position"), index.column(f"promoted.{key}.value")
-    numbers = np.full(len(positions), missing, np.result_type(values.dtype, np.int64, type(missing)))
-    if not len(holders) or not len(positions):
-        return numbers
-    keys = positions.astype(np.uint32, copy=False)
-    low = int(np.searchsorted(holders, keys[0]))
-    if np.array_equal(holders[low : low + len(keys)], keys):
-        return values[low : low + len(keys)].astype(numbers.dtype)
-    if len(positions) > len(index.column("slices.start")) // MANY:
-        table = np.full(len(index.column("slices.start")), missing, numbers.dtype)
-        table[holders] = values
-        return table[positions]
-    at = np.minimum(np.searchsorted(holders, keys), len(holders) - 1)
-    hit = holders[at] == keys
-    numbers[hit] = values[at[hit]]
-    return numbers
+    at = places_in(ordered, keys)
+    return np.where((at >= 0) & (keys != 0), of[order[at]].astype(np.int64), -1)
 
 
 def _flagged(index: Index, flag: SliceFlag) -> AnyArray:
@@ -292,7 +259,7 @@ def _rewalk(events: OpEvents, home: I32, strayed: I64, parent: I32) -> None:
     flagged = _flagged(index, SliceFlag.OVERLAP).astype(np.int64)
     starts = index.column("slices.start")[flagged].astype(np.int64)
     zones = (
-        np.concatenate([slice_lanes(index, flagged), home[strayed], events.lane[strayed]]),
+        np.concatenate([lanes_of(index, flagged), home[strayed], events.lane[strayed]]),
         np.concatenate([starts, events.start[strayed], events.start[strayed]]),
         np.concatenate([starts + index.duration(flagged), events.end[strayed], events.end[strayed]]),
     )

@@ -9,8 +9,9 @@ import numpy as np
 
 from ..base.arrays import I64
 from ..base.errors import UsageError
+from ..query.lookup import promoted_of
 from .frame_columns import MODULE
-from .op_events import ANNOTATION, OP, PYTHON, OpEvents, climbed, frames_of, joined, promoted_of
+from .op_events import ANNOTATION, OP, PYTHON, OpEvents, climbed, frames_of, joined
 
 EVALUATE = "autograd::engine::evaluate_function: "
 FRAMES = ";"

@@ -17,10 +17,11 @@ from ..index.flex import flex_work, is_flex
 from ..index.format import NONE
 from ..index.store import Index
 from ..query.launches import Launches
+from ..query.lookup import category_mask, promoted_of
 from .frame import Frame
 from .frame_columns import NEVER, work_of
-from .groups import Groups, category_mask, concatenated
-from .op_events import ANNOTATION, I32, OpEvents, climbed, joined, promoted_of
+from .groups import Groups, concatenated
+from .op_events import ANNOTATION, I32, OpEvents, climbed, joined
 from .scope import NO_WORK, Scope
 from .slices import nearest_around
 
@@ -74,9 +75,8 @@ def memory_of(index: Index, low: int = ANYWHERE[0], high: int = ANYWHERE[1]) -> 
     rows, times = rows[inside], times[inside]
     order = np.argsort(times, kind="stable")
     rows, times = rows[order], times[order]
-    count, _ = promoted_of_instants(index, "bytes", rows)
-    kind, has_kind = promoted_of_instants(index, "device_type", rows)
-    kind = np.where(has_kind, kind, -1)
+    count = promoted_of(index, "bytes", rows, of="instant")
+    kind = promoted_of(index, "device_type", rows, -1, "instant")
     private = kind == PRIVATE_TYPE
     plain = np.isin(kind, DEVICE_TYPES)
     both = bool(private.any() and plain.any())
@@ -89,20 +89,6 @@ def memory_records(index: Index) -> I64:
     """Return the instants that are records of an allocator."""
     numbers = np.array(index.string_numbers(MEMORY), np.uint32)
     return np.flatnonzero(np.isin(index.column("instants.name"), numbers))
-
-
-def promoted_of_instants(index: Index, key: str, rows: AnyArray) -> tuple[I64, AnyArray]:
-    """Return (a promoted integer of each instant, whether it has one)."""
-    holders = index.column(f"promoted.{key}.instant")
-    if not len(holders) or not len(rows):
-        return np.zeros(len(rows), np.int64), np.zeros(len(rows), np.bool_)
-    if len(holders) == len(index.column("instants.start")):  # all have it
-        numbers: I64 = index.column(f"promoted.{key}.instant_value")[rows].astype(np.int64)
-        return numbers, np.ones(len(rows), np.bool_)
-    at = np.minimum(np.searchsorted(holders, rows.astype(holders.dtype)), len(holders) - 1)
-    has = holders[at] == rows
-    values = index.column(f"promoted.{key}.instant_value")[at].astype(np.int64)
-    return np.where(has, values, 0), has
 
 
 def work_positions(index: Index) -> I64:

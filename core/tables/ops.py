@@ -19,12 +19,12 @@ import numpy.typing as npt
 from ..base.arrays import I64, AnyArray, add_at, means_of, sum_of
 from ..base.errors import UsageError
 from ..base.kineto import DEVICE_ANNOTATION, WORK
+from ..query.lookup import category_mask, lanes_of
 from .attribution import by_step
 from .cached import cached_table
 from .devices import device_word
-from .groups import category_mask
 from .metrics import Metric
-from .op_events import ANNOTATION, OP, name_keys, op_events, positions_of, slice_lanes
+from .op_events import ANNOTATION, OP, name_keys, op_events, positions_of
 from .op_groups import NO_GROUPING, Grouping, grouped, parse_grouping
 from .op_sums import ANYWHERE, MEMORY, LinkedWork, memory_of, op_device_times, work_in, work_positions
 from .schema import Column, TableSchema
@@ -220,7 +220,7 @@ def _device_rows(scope: Scope, source: int, rows: dict[_Key, _Row]) -> None:
         return
     key, names = name_keys(index, index.column("slices.name")[positions])
     annotation = category_mask(index, {DEVICE_ANNOTATION})[index.column("slices.category")[positions]]
-    offset = scope.lane_offsets(source)[slice_lanes(index, positions)]
+    offset = scope.lane_offsets(source)[lanes_of(index, positions)]
     start = index.column("slices.start")[positions].astype(np.int64) + offset
     end = start + index.duration(positions)
     total = np.where(scope.is_whole(source, positions), end - start, _cut(scope, end) - _cut(scope, start))

@@ -24,19 +24,19 @@ from typing import Any
 
 import numpy as np
 
-from ..base.arrays import I64, U8, AnyArray
+from ..base.arrays import I64, U8, AnyArray, places_in
 from ..base.intervals import Intervals, merge
 from ..base.kineto import LAUNCH_FLOWS
 from ..index.format import NONE, LaneRole
 from ..index.store import Index
-from ..query.lookup import lanes_of
+from ..query.lookup import category_mask, lanes_of, promoted_of
 from ..query.promoted_terms import argument_values
 from .device_state import looked_at, peers_of
 from .findings.host_columns import ANY_COPY, WAITS
 from .frame import Frame
 from .frame_columns import NEVER, work_of
-from .groups import category_mask, concatenated
-from .op_events import ANNOTATION, PYTHON, RUNTIME, host_kinds, promoted_of
+from .groups import concatenated
+from .op_events import ANNOTATION, PYTHON, RUNTIME, host_kinds
 from .scope import Scope
 from .slice_table import SOURCE_BITS
 from .tree import slices_by_lane
@@ -112,8 +112,7 @@ class HostThread:
         rows = np.flatnonzero(self.ends > self.starts)
         row_of = np.full(len(self.positions), -1, np.int64)
         above = self.index.column("slices.parent")[self.positions[rows]].astype(np.int64)
-        at = np.minimum(np.searchsorted(self.positions, above), max(0, len(self.positions) - 1))
-        row_of[rows] = np.where(self.positions[at] == above, at, -1) if len(rows) else -1
+        row_of[rows] = places_in(self.positions, above)
         times = np.concatenate([self.starts[rows], self.ends[rows]])
         depth = self.depths[rows]
         is_start = np.arange(len(times)) >= len(rows)
@@ -559,8 +558,8 @@ def _collectives(scope: Scope, work: Frame) -> tuple[I64, I64, I64]:
     keys = work.source << SOURCE_BITS | work.position.astype(np.int64)
     order = np.argsort(keys, kind="stable")
     entries = sources << SOURCE_BITS | skew.positions
-    at = np.minimum(np.searchsorted(keys[order], entries), len(keys) - 1)
-    rows = np.where(keys[order][at] == entries, order[at], -1)
+    at = places_in(keys[order], entries)
+    rows = np.where(at >= 0, order[at], -1)
     latest_entry = skew.last_entry[who.collective]
     here = np.flatnonzero(rows >= 0)
     own = rows[here]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ..base.arrays import I64, U32, AnyArray
+from ..base.arrays import I64, U32, AnyArray, places_in
 from ..base.clock import Clocks
 from ..base.errors import Cancelled
 from ..base.intervals import merge
@@ -20,10 +20,9 @@ from ..base.progress import CancelledCallback, never
 from ..base.units import format_ns
 from ..index.format import RowKind
 from ..index.store import Index
-from ..query.lookup import lanes_of
+from ..query.lookup import category_mask, lanes_of
 from ..query.ranges import ragged
 from .device_clocks import moved_text
-from .groups import category_mask
 from .slices import Slices
 
 if TYPE_CHECKING:
@@ -358,11 +357,7 @@ class Scope:
 
 def _among(positions: I64, ascending: AnyArray) -> AnyArray:
     """Return which positions are among some ascending ones."""
-    if not len(ascending):
-        return np.zeros(len(positions), np.bool_)
-    at = np.minimum(np.searchsorted(ascending, positions), len(ascending) - 1)
-    among: AnyArray = ascending[at] == positions
-    return among
+    return places_in(ascending, positions) >= 0
 
 
 def positions_within(index: Index, row: int, low: int, high: int) -> tuple[int, int]:

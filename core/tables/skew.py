@@ -11,10 +11,10 @@ import numpy as np
 from ..base.arrays import I64, AnyArray
 from ..base.intervals import Intervals, merge
 from ..index.captures import ranks_text
+from ..query.lookup import lanes_of
 from .attendance import Attendance
 from .collectives import Matched, collectives_at, collectives_of, match
 from .groups import Groups
-from .op_events import slice_lanes
 from .parts import RankPart
 from .scope import Scope
 
@@ -239,7 +239,7 @@ def _device_offsets(scope: Scope, source: int, positions: I64) -> I64:
         index = scope.trace.indexes[source]
         pids = [index.string(int(process["pid"])) for process in index.processes]
         of_process = np.array([own.get(pid, 0) for pid in pids], np.int64)
-        offsets += of_process[index.lanes["process"][slice_lanes(index, positions)]]
+        offsets += of_process[index.lanes["process"][lanes_of(index, positions)]]
     return offsets
 
 
@@ -249,7 +249,7 @@ def _inside(scope: Scope, source: int, positions: I64) -> AnyArray:
     inside = np.ones(len(positions), np.bool_)
     if scope.lanes is not None:
         base = sum(len(other.lanes) for other in scope.trace.indexes[:source])
-        inside &= np.isin(slice_lanes(index, positions) + base, np.array(sorted(scope.lanes), np.int64))
+        inside &= np.isin(lanes_of(index, positions) + base, np.array(sorted(scope.lanes), np.int64))
     if scope.where is not None:
         inside &= scope.where(index, positions)
     return inside

@@ -13,7 +13,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from ..base.arrays import I64, AnyArray, sum_of
+from ..base.arrays import I64, AnyArray, places_in, sum_of
 from ..base.intervals import Intervals, merge
 from ..index.format import NONE
 from ..index.store import Index
@@ -114,8 +114,7 @@ def nearest_around(index: Index, positions: AnyArray, members: I64, *, itself: b
     while len(todo):
         is_open = current != NONE
         todo, current = todo[is_open], current[is_open]
-        at = np.minimum(np.searchsorted(members, current), len(members) - 1)
-        hit = members[at] == current
+        hit = places_in(members, current) >= 0
         nearest[todo[hit]] = current[hit]
         todo, current = todo[~hit], above[current[~hit]].astype(np.int64)
     return nearest

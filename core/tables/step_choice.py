@@ -18,10 +18,9 @@ from ..index.flex import is_flex, round_trips
 from ..index.format import NONE
 from ..index.store import SCAN_CHUNK, Index
 from ..query.launches import CALLS
-from ..query.lookup import processes_of
+from ..query.lookup import category_mask, lanes_of, processes_of
 from ..query.steps import STEP_NAME, steps_of
-from .groups import category_mask
-from .op_events import HOST, slice_lanes
+from .op_events import HOST
 
 if TYPE_CHECKING:
     from ..trace import Trace
@@ -272,7 +271,7 @@ def _series(index: Index, positions: I64, alike: Mapping[int, str]) -> Iterator[
     table = {number: keys.setdefault(text, len(keys)) for number, text in alike.items()}
     numbers = index.column("slices.name")[positions]
     key = np.array([table[number] for number in numbers.tolist()], np.int64)
-    lane = slice_lanes(index, positions)
+    lane = lanes_of(index, positions)
     order = np.lexsort((-index.duration(positions), index.column("slices.start")[positions], lane, key))
     process = index.lanes["process"]
     repeats: dict[int, dict[int, tuple[int, I64]]] = {}  # by key and process
@@ -376,7 +375,7 @@ def _steps_at(
     if not len(positions):
         return None
     index = trace.indexes[source]
-    process = index.lanes["process"][slice_lanes(index, positions)].astype(np.int64)
+    process = index.lanes["process"][lanes_of(index, positions)].astype(np.int64)
     pids = {process.number: process.pid for process in trace.processes if process.source == source}
     offsets = np.array([clocks.offset(source, pids[number]) for number in process.tolist()], np.int64)
     starts = index.column("slices.start")[positions].astype(np.int64) + offsets

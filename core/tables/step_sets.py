@@ -15,13 +15,12 @@ from ..base.kineto import KERNEL_CATEGORIES, OPS, RUNTIME
 from ..index.flex import host_calls, is_flex
 from ..index.format import NONE, RowKind
 from ..index.store import Index
+from ..query.lookup import category_mask, lanes_of, promoted_of
 from ..query.steps import STEP_NAME
 from .attribution import StepsOfWork, owners_of_work, steps_of_work
 from .devices import kernel_types
 from .frame_columns import work_of
-from .groups import category_mask
 from .kinds import KERNEL_TYPES
-from .op_events import promoted_of, slice_lanes
 from .scope import Scope
 from .step_choice import Steps
 
@@ -173,7 +172,7 @@ class StepSets:
         self.check()
         start: I64 = self.index.column("slices.start")[positions].astype(np.int64)
         if self.offsets.any():
-            start += self.offsets[slice_lanes(self.index, positions)]
+            start += self.offsets[lanes_of(self.index, positions)]
         return start, start + self.index.duration(positions)
 
     def merged(self, positions: I64) -> Intervals:

@@ -9,11 +9,10 @@ from ...base.kineto import OPS, RUNTIME
 from ...base.units import count_of, format_count, format_ns
 from ...index.format import LaneKind, RowKind, SliceFlag
 from ...index.store import Index
-from ...query.lookup import slice_at
+from ...query.lookup import category_mask, slice_at
 from ...query.views import Lane
 from ...read.columns import TIME_LIMIT_TEXT
 from ..devices import devices, lane_categories
-from ..groups import category_mask
 from ..rule_threshold import OWN, Limits, RuleThreshold
 from ..untrusted import capture_ends, damage
 from .recording import Exhibit, Recording
