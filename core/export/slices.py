@@ -14,7 +14,7 @@ from ..base.progress import CancelledCallback, never
 from ..base.safe_text import csv_line
 from ..index.format import SliceFlag
 from ..query.hits import Hits
-from ..query.search import RowsByPosition
+from ..query.lookup import rows_of
 from ..query.titles import id_value
 from ..tables.schema import Column, TableSchema, Unit
 from ..tables.table import Table, sorted_rows
@@ -75,7 +75,7 @@ class SliceRows:
             index.check(*USED)
             for own, begin in hits.starts(source):
                 if lane_set is not None:
-                    numbers, which = np.unique(RowsByPosition(index).of(own), return_inverse=True)
+                    numbers, which = np.unique(rows_of(index, own), return_inverse=True)
                     rows = [trace.row_number(source, number).lane in lane_set for number in numbers.tolist()]
                     inside_lanes = np.array(rows, np.bool_)[which]
                     own, begin = own[inside_lanes], begin[inside_lanes]
@@ -138,7 +138,7 @@ class SliceRows:
 
     def _built(self, source: int, positions: I64) -> list[tuple[Any, ...]]:
         index, trace = self.trace.indexes[source], self.trace
-        numbers, which = np.unique(RowsByPosition(index).of(positions), return_inverse=True)
+        numbers, which = np.unique(rows_of(index, positions), return_inverse=True)
         rows = [trace.row_number(source, number).lane for number in numbers.tolist()]
         lanes = np.array(rows, np.int64)[which].tolist()
         known = {number: trace.lanes[number] for number in set(lanes)}

@@ -15,6 +15,7 @@ import numpy as np
 from ..base.arrays import I64, AnyArray
 from ..index.format import NONE, RowKind, SliceFlag
 from ..index.store import Index
+from ..query.lookup import rows_of
 from ..query.views import Lane
 from ..tables.scope import Scope
 from ..tables.slices import nearest_around
@@ -75,16 +76,6 @@ def _tracks(index: Index, positions: I64) -> I64:
     inside = nearest != NONE
     keys[inside] = rows_of(index, nearest[inside])
     return keys
-
-
-def rows_of(index: Index, positions: I64) -> I64:
-    rows = index.rows
-    numbers = np.flatnonzero((rows["kind"] == RowKind.SLICES) & (rows["count"] > 0))
-    numbers = numbers[np.argsort(rows["first"][numbers], kind="stable")]
-    row_numbers: I64 = numbers[
-        np.searchsorted(rows["first"][numbers].astype(np.int64), positions, "right") - 1
-    ]
-    return row_numbers
 
 
 def _nesting(starts: I64, ends: I64) -> AnyArray:

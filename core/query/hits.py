@@ -18,8 +18,9 @@ from ..index.format import RowKind
 from ..index.store import Index
 from .cells import clipped_edges
 from .filter import Filter
+from .lookup import rows_of
 from .scan_child import ScanJob, scanned
-from .search import CHUNK, RowsByPosition, Search
+from .search import CHUNK, Search
 from .titles import rank_titles
 from .views import Lane
 
@@ -175,7 +176,7 @@ class Hits:
         for low in range(0, len(own), CHUNK):
             part = own[low : low + CHUNK].astype(np.int64)
             starts = index.column("slices.start")[part].astype(np.int64)
-            chunks.append((part, starts + self.offsets[source][RowsByPosition(index).of(part)]))
+            chunks.append((part, starts + self.offsets[source][rows_of(index, part)]))
         return chunks
 
     def cells(self, edges: Sequence[int] | I64) -> I64:

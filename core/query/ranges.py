@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ..base.arrays import I64, AnyArray
+from ..base.arrays import I64, AnyArray, concatenated_ranges
 from ..index.format import BLOCK, FANOUT
 
 Reduce: TypeAlias = Callable[[int, I64, I64, I64], None]
@@ -31,9 +31,7 @@ def level_sizes(count: int) -> list[int]:
 def ragged(first: I64, last: I64) -> tuple[I64, I64]:
     """Return all integers of the (non-empty) ranges one after another, and where each range begins there."""
     lengths = last - first
-    ends = np.cumsum(lengths)
-    begins = ends - lengths
-    return np.arange(int(ends[-1]), dtype=np.int64) + np.repeat(first - begins, lengths), begins
+    return concatenated_ranges(first, lengths), np.cumsum(lengths) - lengths
 
 
 def visit(levels: int, first: I64, last: I64, reduce: Reduce, lowest: int = 0) -> None:

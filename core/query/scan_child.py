@@ -26,8 +26,9 @@ from ..base.errors import Cancelled, TracelaneError, UnreadableError, UsageError
 from ..base.progress import CancelledCallback, never
 from ..index.store import Index
 from .filter import Filter, parse
+from .lookup import rows_of
 from .scan import ScanStep, scan
-from .search import RowsByPosition, Search
+from .search import Search
 
 MODULE = "tracelane.core.query.scan_child"
 WORTH = 8 << 20
@@ -85,7 +86,7 @@ def _in_window(job: ScanJob, candidates: U32) -> AnyArray:
     if job.window is None or not len(candidates):
         return np.zeros(len(candidates), bool)
     index, at = job.index, candidates.astype(np.int64)
-    shift = np.array(job.shifts, np.int64)[index.rows["lane"].astype(np.int64)][RowsByPosition(index).of(at)]
+    shift = np.array(job.shifts, np.int64)[index.rows["lane"].astype(np.int64)][rows_of(index, at)]
     starts = index.column("slices.start")[at] + shift
     low, high = job.window
     overlap: AnyArray = (starts < high) & (starts + index.duration(at) > low)

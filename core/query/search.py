@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..base.arrays import I64, U32, AnyArray
+from ..base.arrays import U32, AnyArray
 from ..base.errors import Cancelled
 from ..base.progress import CancelledCallback
 from ..base.short_names import is_short_form
-from ..index.format import RowKind
 from ..index.store import Index
 from .filter import Argument, Category, Filter, LaneTitle, Name, Text, Time
+from .lookup import rows_of
 from .promoted_terms import PromotedTerm, compared, promoted_argument
 from .scan import ScanTerm
 from .titles import names_rank
@@ -25,21 +25,6 @@ FEW_STRINGS = 8
 """From this many slices per string on, testing all strings is less work than finding out which of them are
 names.
 """
-
-
-class RowsByPosition:
-    """The rows of slices of an index in order of position."""
-
-    def __init__(self, index: Index) -> None:
-        rows = index.rows
-        numbers = np.flatnonzero((rows["kind"] == RowKind.SLICES) & (rows["count"] > 0))
-        order = np.argsort(rows["first"][numbers], kind="stable")
-        self.numbers = numbers[order]
-        self.firsts = rows["first"][self.numbers].astype(np.int64)
-
-    def of(self, positions: I64) -> I64:
-        rows: I64 = self.numbers[np.searchsorted(self.firsts, positions, "right") - 1]
-        return rows
 
 
 class Search:
@@ -106,7 +91,7 @@ class Search:
         if mask is None:
             mask = np.ones(end - begin, bool)
         if rows is not None:
-            mask &= rows[RowsByPosition(index).of(np.arange(begin, end))]
+            mask &= rows[rows_of(index, np.arange(begin, end))]
         for term in times:
             if term.what == "dur":
                 ns = index.durations_between(begin, end)

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..base.arrays import I64, AnyArray
+from ..base.arrays import I64, AnyArray, places_in
 from ..base.kineto import OPS
 from ..base.progress import CancelledCallback, never
 from ..base.short_names import short_name
@@ -36,7 +36,7 @@ from ..tables.kinds import KERNEL_TYPES
 from ..tables.op_sums import LinkedWork, work_in
 from ..tables.scope import Scope
 from ..tables.slice_table import SOURCE_BITS
-from ..tables.slices import nearest_around
+from ..tables.slices import rows_around
 from ..tables.step_spans import StepSpans, step_spans
 from ..tables.untrusted import untrusted
 from ..trace import Trace
@@ -277,9 +277,8 @@ class QueryTables:
         if not set(columns) & set(OP_VIEW):
             return {}
         work, around = work_in(self._scope, source, ops)
-        above = nearest_around(self.trace.indexes[source], ops, ops)
-        parent = np.where(above == NONE, -1, np.searchsorted(ops, above))
-        linked = LinkedWork(work, np.where(around < 0, -1, np.searchsorted(ops, around)), parent)
+        parent = rows_around(self.trace.indexes[source], ops)
+        linked = LinkedWork(work, places_in(ops, around), parent)
         busy = linked.busy_ns(np.arange(len(ops)), len(ops)) if "device_busy_ns" in columns else linked.own_ns
         return dict(zip(OP_VIEW, (linked.own_ns, linked.total_ns, busy)))
 

@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..base.arrays import I64, AnyArray, added_up, sum_of
+from ..base.arrays import I64, AnyArray, added_up, concatenated_ranges
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,11 +54,11 @@ class Attendance:
 
     def of_ranks(self, ranks: I64) -> I64:
         """Return the entries of several ranks."""
-        return self.by_rank[_ranges(self.rank_bounds, ranks)]
+        return self.by_rank[_entries(self.rank_bounds, ranks)]
 
     def of_collectives(self, collectives: I64) -> I64:
         """Return the entries of several collectives."""
-        return _ranges(self.bounds, collectives)
+        return _entries(self.bounds, collectives)
 
     def least(self, values: I64) -> I64:
         """Return the least value of each collective."""
@@ -97,8 +97,6 @@ def medians(groups: I64, values: I64, size: int) -> tuple[I64, I64]:
     return middle, counts
 
 
-def _ranges(bounds: I64, numbers: I64) -> I64:
+def _entries(bounds: I64, numbers: I64) -> I64:
     """Return the integers from bounds[n] up to bounds[n + 1] for each number n, one after another."""
-    starts, lengths = bounds[numbers], bounds[numbers + 1] - bounds[numbers]
-    ends = np.cumsum(lengths)
-    return np.repeat(starts - (ends - lengths), lengths) + np.arange(sum_of(lengths), dtype=np.int64)
+    return concatenated_ranges(bounds[numbers], bounds[numbers + 1] - bounds[numbers])

@@ -14,10 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from ..base.arrays import I64, sum_of
+from ..base.arrays import I64, places_in, sum_of
 from ..base.safe_text import safe
 from ..base.settings import settings_table
-from ..index.format import NONE
 from ..index.store import Index
 from ..query.lookup import promoted_of
 from ..query.promoted_terms import argument_values
@@ -26,7 +25,7 @@ from .op_models import ELEMENTWISE, MODELS, TYPES, Call, cost_of
 from .op_sums import LinkedWork, work_in
 from .schema import Column, TableSchema
 from .scope import Scope
-from .slices import nearest_around
+from .slices import rows_around
 from .table import Table, Tables
 
 EFFICIENCY = TableSchema(
@@ -116,7 +115,7 @@ def _add(scope: Scope, source: int, rows: dict[tuple[str, ...], _Row]) -> tuple[
     members = np.flatnonzero(np.isin(names, np.array(list(numbers), names.dtype)))
     work, around = work_in(scope, source, members)
     top = np.append(_outermost(index, members, numbers), -1)
-    nodes = top[np.where(around < 0, -1, np.searchsorted(members, around))]
+    nodes = top[places_in(members, around)]
     linked = LinkedWork(work, nodes, np.full(len(members), -1, np.int64))
     busy = linked.busy_ns(np.arange(len(members)), len(members))
     used = np.flatnonzero(busy)
@@ -142,9 +141,8 @@ def _outermost(index: Index, members: I64, numbers: Mapping[int, str]) -> I64:
     """Return for each member the outermost one around it: a copy inside a normalisation is part of that. An
     elementwise operator has only its like as parts: relu_ is the clamp_min_ in it.
     """
-    above = nearest_around(index, members, members)
+    parent = rows_around(index, members)
     simple = [number for number, name in numbers.items() if name in ELEMENTWISE]
-    parent = np.where(above == NONE, -1, np.searchsorted(members, above))
     names = np.append(index.column("slices.name")[members].astype(np.int64), -1)
     parent[np.isin(names[parent], simple) & (names[parent] != names[:-1])] = -1
     top = np.arange(len(members))

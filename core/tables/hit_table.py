@@ -13,7 +13,7 @@ from ..base.errors import Cancelled
 from ..base.progress import CancelledCallback, never
 from ..base.units import format_count, format_ns
 from ..query.hits import Hits
-from ..query.search import RowsByPosition
+from ..query.lookup import rows_of
 from .schema import Column, TableSchema
 from .table import Table
 
@@ -55,7 +55,7 @@ def hit_table(trace: Trace, hits: Hits, cancelled: CancelledCallback = never) ->
         if cancelled():
             raise Cancelled
         at = hits.positions[source].astype(np.int64)
-        row = RowsByPosition(index).of(at)
+        row = rows_of(index, at)
         lane_of = {lane.number: lane.title for lane in trace.lanes if lane.source == source}
         columns = {
             "name": _distinct(index.column("slices.name")[at], index.string, texts["name"]),

@@ -85,11 +85,8 @@ class Slices:
     def around(self) -> I64:
         """For each slice the index of the nearest of these slices around it, -1 where there is none."""
         order = np.argsort(self.positions)
-        members = self.positions[order].astype(np.int64)
-        above = nearest_around(self.index, self.positions, members)
-        rows = np.full(len(self), -1, np.int64)
-        inner = above != NONE
-        rows[inner] = order[np.searchsorted(members, above[inner])]
+        rows = np.empty(len(self), np.int64)
+        rows[order] = np.append(order, -1)[rows_around(self.index, self.positions[order])]
         return rows
 
     @cached_property
@@ -118,3 +115,8 @@ def nearest_around(index: Index, positions: AnyArray, members: I64, *, itself: b
         nearest[todo[hit]] = current[hit]
         todo, current = todo[~hit], above[current[~hit]].astype(np.int64)
     return nearest
+
+
+def rows_around(index: Index, positions: AnyArray) -> I64:
+    """Return for each of some slices (ascending) the row of the nearest of them around it, -1 for none."""
+    return places_in(positions, nearest_around(index, positions, positions.astype(np.int64)))

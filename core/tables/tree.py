@@ -31,7 +31,7 @@ from .frame_columns import work_of
 from .groups import Groups, Labels, concatenated
 from .schema import Column, TableSchema
 from .scope import Chunk, Scope
-from .slices import nearest_around
+from .slices import rows_around
 from .table import Table, Tables, Values
 
 if TYPE_CHECKING:
@@ -340,7 +340,7 @@ def _add_lane(builder: TreeBuilder, index: Index, source: int, pieces: Sequence[
     positions = concatenated([piece.positions.astype(np.int64) for piece in pieces])
     starts, ends = (concatenated([getattr(piece, key) for piece in pieces]) for key in ("starts", "ends"))
     names = builder.labels.of_slices(index, positions)
-    around = places_around(index, positions)
+    around = rows_around(index, positions)
     own = _own_times(starts, ends, around)
     nodes = _paths(builder, names, around, root)
     builder.add(nodes, ends - starts, own, np.ones(len(nodes), np.int64), positions, source)
@@ -351,15 +351,6 @@ def _add_lane(builder: TreeBuilder, index: Index, source: int, pieces: Sequence[
         one = np.array([duration], np.int64)
         zero = np.zeros(1, np.int64)
         builder.add(np.array([root]), one, zero, zero, positions[[longest]], source)
-
-
-def places_around(index: Index, positions: I64) -> I64:
-    """Return for each slice the row of the nearest of these slices around it, ROOT where there is none."""
-    above = nearest_around(index, positions, positions)
-    rows = np.full(len(positions), ROOT, np.int64)
-    inner = above != NONE
-    rows[inner] = np.searchsorted(positions, above[inner])
-    return rows
 
 
 def _own_times(starts: I64, ends: I64, around: I64) -> I64:
@@ -417,7 +408,7 @@ def _add_launched(builder: TreeBuilder, scope: Scope, source: int, positions: I6
     launch = scope.trace.launches(source).launches_at(positions).astype(np.int64)
     is_known = launch != NONE
     stack = with_ancestors(index, np.unique(launch[is_known]))
-    around = places_around(index, stack)
+    around = rows_around(index, stack)
     nodes = _paths(builder, builder.labels.of_slices(index, stack), around, ROOT)
     calls = np.searchsorted(stack, launch[is_known])
     above = np.full(len(positions), ROOT, np.int64)

@@ -14,11 +14,11 @@ from ..query.hits import Hits, hits_at
 from .frame_columns import work_of
 from .groups import Labels, concatenated
 from .scope import Scope
+from .slices import rows_around
 from .tree import (
     ROOT,
     UNKNOWN_LAUNCH,
     TreeRoots,
-    places_around,
     slices_by_lane,
     with_ancestors,
 )
@@ -42,7 +42,7 @@ def slices_of_node(
                 continue
             index = scope.trace.indexes[source]
             positions = concatenated([piece.positions.astype(np.int64) for piece in pieces])
-            around = places_around(index, positions)
+            around = rows_around(index, positions)
             codes, chain_codes = _codes(index, positions, chain)
             parts[source].append(positions[_chained(codes, around, chain_codes, from_bottom)])
     positions_of = [np.unique(concatenated(part)).astype(np.uint32) for part in parts]
@@ -82,7 +82,7 @@ def _launched(scope: Scope, source: int, index: Index, chain: Sequence[str], fro
     if UNKNOWN_LAUNCH in chain:
         return [work[fits & ~is_known]]
     stack = with_ancestors(index, np.unique(launches[is_known]))
-    around = places_around(index, stack)
+    around = rows_around(index, stack)
     codes, chain_codes = _codes(index, stack, chain)
     if len(chain) == 1 and from_bottom:
         return [work[fits]]
