@@ -23,9 +23,6 @@ from .kinds import KERNEL_TYPES, kind_table
 from .scope import Scope
 from .step_spans import StepSpans, step_spans
 
-FEW = 4
-"""Up to so many possible numbers for each row a table of all of them is cheaper than sorting the rows."""
-
 
 @dataclass(frozen=True, eq=False)
 class Words:
@@ -161,19 +158,16 @@ class Frame:
         the order of appearance within the parts that another column makes. Rows of equal text are a group.
         """
         labels = Labels()
-        codes, size = np.zeros(len(self), np.int64), 1
+        codes, size = np.zeros(len(self), np.int64), min(1, len(self))
         for key in keys:
             values = getattr(self, key)
             if isinstance(values, Words):
                 values = self._codes_of(values, labels, within)
             low = int(values.min(initial=0))
             width = int(values.max(initial=0)) - low + 1
-            codes, size = codes * width + (values - low), size * width
-            if size > FEW * max(len(self), 1024):
-                distinct, codes = np.unique(codes, return_inverse=True)
-                size = len(distinct)
-        codes, distinct = dense(codes)
-        return FrameGroups(codes, len(distinct), self)
+            codes, distinct = dense(codes * width + (values - low))
+            size = len(distinct)
+        return FrameGroups(codes, size, self)
 
     def _codes_of(self, words: Words, labels: Labels, within: str) -> I64:
         numbers = np.zeros(len(words.texts), np.int64)

@@ -27,6 +27,8 @@ STATISTICS = (
 )
 BITS = 63
 """The bits of a sort key that holds group and duration in one int64."""
+FEW_NUMBERS = 1 << 22
+"""Up to so many possible numbers a table of all of them is cheaper than sorting."""
 
 
 class Labels(dict[str, int]):
@@ -168,13 +170,16 @@ def concatenated(parts: Sequence[AnyArray], dtype: type[np.generic] = np.int64) 
 
 
 def dense(values: AnyArray) -> tuple[I64, I64]:
-    """Return (the index of each value among the distinct ones, the distinct ones ascending) for small
-    unsigned numbers.
+    """Return (the index of each value among the distinct ones, the distinct ones ascending) of whole numbers,
+    by a table where that is smaller.
     """
     if not len(values):
         return np.empty(0, np.int64), np.empty(0, np.int64)
-    low = int(values.min())
-    present = np.zeros(int(values.max()) - low + 1, np.bool_)
+    low, high = int(values.min()), int(values.max())
+    if high - low > max(FEW_NUMBERS, 2 * len(values)):
+        distinct, rows = np.unique(values, return_inverse=True)
+        return rows, distinct.astype(np.int64)
+    present = np.zeros(high - low + 1, np.bool_)
     shifted = values - values.dtype.type(low)
     present[shifted] = True
     return (np.cumsum(present) - 1)[shifted], np.flatnonzero(present) + low

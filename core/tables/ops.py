@@ -8,7 +8,7 @@ thread have no self time in torch, here they are ops like others; FLOPs are not 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -23,6 +23,7 @@ from ..query.lookup import category_mask, lanes_of
 from .attribution import by_step
 from .cached import cached_table
 from .devices import device_word
+from .groups import Groups, concatenated, dense
 from .metrics import Metric
 from .op_events import ANNOTATION, OP, name_keys, op_events, positions_of
 from .op_groups import NO_GROUPING, Grouping, grouped, parse_grouping
@@ -39,6 +40,10 @@ MEMORY_SUMS = ("cpu_mem", "self_cpu_mem", "device_mem", "self_device_mem")
 LINKED = ("device_self_ns", "device_busy_ns")
 """By the innermost operator around the launch, as in `kernels --by op`; PyTorch's go by External ids."""
 REST = ("outside_any_op_ns", "launch_not_in_file_ns")
+COUNTED = (
+    *("calls", "start", "end", "ordinal", "ns", "source", "position"),
+    *(*SUMS, *MEMORY_SUMS, *LINKED),
+)
 AVERAGES = {"cpu_avg_ns": "cpu_total_ns", "device_avg_ns": "device_total_ns"}
 
 NOTHING = np.empty(0, np.int64)
@@ -65,16 +70,6 @@ DEVICE_SORT = re.compile(r"^(self_)?(?!cpu_|self_)[a-z0-9]+(?=_(time|memory))")
 """How a key of a device begins, by whatever name it goes: self_cuda_time_total, npu_time."""
 
 
-@dataclass
-class _Row:
-    """What is summed for one row; the stamps are of its first and its longest event."""
-
-    first: tuple[int, int, int]  # start, -end, ordinal
-    longest: tuple[int, int, int]  # ns, source, position
-    calls: int
-    sums: list[int]  # as SUMS, MEMORY_SUMS and LINKED
-
-
 @dataclass(frozen=True, eq=False)
 class _Times:
     """When events began and ended, and how much of that lies in the scope, ns."""
@@ -86,6 +81,8 @@ class _Times:
 
 _Key = tuple[str, bool, bool, str]
 """Name, whether an annotation, whether on the device, text of the grouping."""
+_Columns = dict[str, I64]
+"""COUNTED of some rows: their calls, their first and their longest event, and what is summed."""
 
 
 def analyse_ops(scope: Scope, group_by: str = "", by: str = "") -> Tables:
@@ -123,13 +120,27 @@ def ops(scope: Scope, by: Grouping = NO_GROUPING) -> Table:
 
 
 def _counted(scope: Scope, by: Grouping) -> Table:
-    rows: dict[_Key, _Row] = {}
+    parts: list[tuple[list[_Key], _Columns]] = []
     notes: list[str] = []
     rest = np.zeros(len(REST), np.int64)
     for source in scope.sources:
-        rest += _host_rows(scope, source, by, rows, notes)
-        _device_rows(scope, source, rows)
-    return _table(scope, by, rows, dict(zip(REST, rest.tolist())), notes)
+        rest += _host_rows(scope, source, by, parts, notes)
+        parts += _device_rows(scope, source)
+    codes: dict[_Key, int] = {}
+    of = np.array([codes.setdefault(key, len(codes)) for keys, _ in parts for key in keys], np.int64)
+    columns = {key: concatenated([part[key] for _, part in parts]) for key in COUNTED}
+    first = np.lexsort((columns["ordinal"], -columns["end"], columns["start"], of))
+    longest = np.lexsort((columns["position"], columns["source"], columns["ns"], of))
+    groups = Groups(of, len(codes))
+    edges = np.cumsum(groups.counts)
+    first, longest = first[edges - groups.counts], longest[edges - 1]
+    order = np.lexsort(
+        [columns[key][first] * way for key, way in (("ordinal", 1), ("end", -1), ("start", 1))]
+    )
+    rows = {key: groups.sums(columns[key])[order] for key in ("calls", *SUMS, *MEMORY_SUMS, *LINKED)}
+    rows |= {key: columns[key][longest][order] for key in ("source", "position")}
+    keys = list(codes)
+    return _table(scope, by, [keys[at] for at in order.tolist()], rows, dict(zip(REST, rest.tolist())), notes)
 
 
 def sort_column(key: str) -> str:
@@ -150,7 +161,9 @@ def has_memory(trace: Trace, data: Mapping[str, Values]) -> bool:
     return bool(is_recorded) or any(np.any(data[key]) for key in MEMORY_SUMS)
 
 
-def _host_rows(scope: Scope, source: int, by: Grouping, rows: dict[_Key, _Row], notes: list[str]) -> I64:
+def _host_rows(
+    scope: Scope, source: int, by: Grouping, parts: list[tuple[list[_Key], _Columns]], notes: list[str]
+) -> I64:
     """Add the rows of the host; return the ns of the device work that belongs to none, as REST."""
     events = op_events(scope, source)
     index = events.index
@@ -186,32 +199,29 @@ def _host_rows(scope: Scope, source: int, by: Grouping, rows: dict[_Key, _Row], 
     left_out = 2 * len(events.names) * len(texts)
     code[~keep] = left_out
     busy = linked.busy_ns(code, left_out + 1)
-    summed = _summed(
+    codes, columns = _summed(
         source, events.positions, index.column("slices.ordinal"), code, _Times(start, end, total),
         [values if values.any() else NOTHING for values in sums],
     )  # fmt: skip
-    for number, row in summed:
-        if number == left_out:
-            continue
-        row.sums.append(int(busy[number]))
-        name, text = events.names[number // 2 % len(events.names)], texts[number // 2 // len(events.names)]
-        _add(rows, (name, bool(number % 2), False, text), row)
+    columns[LINKED[1]] = busy[codes]
+    counted = len(codes) - int(left_out in codes[-1:])
+    pairs = (divmod(number, len(events.names)) for number in (codes[:counted] // 2).tolist())
+    is_note = (codes[:counted] % 2 > 0).tolist()
+    keys: list[_Key] = [(events.names[at], note, False, texts[of]) for (of, at), note in zip(pairs, is_note)]
+    parts.append((keys, {key: values[:counted] for key, values in columns.items()}))
     outside = np.flatnonzero(memory.outside(events.start, events.end))
     if len(outside) and scope.where is None:
         first = int(memory.times[outside[0]]) + shift
         inside = [sum_of(memory.host[outside])] * 2 + [sum_of(memory.device[outside])] * 2
+        row = (len(outside), first, first, 0, -1, source, NO_SLICE, *[0] * len(SUMS), *inside, 0, 0)
         key = (MEMORY, False, False, "[]" if by.by == "shape" else "")
-        _add(
-            rows,
-            key,
-            _Row((first, -first, 0), (-1, source, NO_SLICE), len(outside), [0, 0, 0, 0, *inside, 0, 0]),
-        )
+        parts.append(([key], {name: np.array([value], np.int64) for name, value in zip(COUNTED, row)}))
     is_known = work.launched >= 0
     rest = (around < 0) & is_known, ~is_known
     return np.array([sum_of(work.full_ns[rows]) for rows in rest], np.int64)
 
 
-def _device_rows(scope: Scope, source: int, rows: dict[_Key, _Row]) -> None:
+def _device_rows(scope: Scope, source: int) -> Iterator[tuple[list[_Key], _Columns]]:
     index = scope.trace.indexes[source]
     positions = positions_of(scope, source, category_mask(index, WORK | {DEVICE_ANNOTATION}))
     if scope.where is not None:
@@ -227,8 +237,8 @@ def _device_rows(scope: Scope, source: int, rows: dict[_Key, _Row]) -> None:
     sums = [NOTHING, NOTHING, total, total, *[NOTHING] * 6]
     ordinal = index.column("slices.ordinal")
     code = key.astype(np.int64) * 2 + annotation
-    for number, row in _summed(source, positions, ordinal, code, _Times(start, end, total), sums):
-        _add(rows, (names[number // 2], bool(number % 2), True, ""), row)
+    codes, columns = _summed(source, positions, ordinal, code, _Times(start, end, total), sums)
+    yield [(names[number // 2], bool(number % 2), True, "") for number in codes.tolist()], columns
 
 
 def _cut(scope: Scope, times: I64) -> I64:
@@ -252,70 +262,21 @@ def _summed(
     code: I64,
     times: _Times,
     sums: list[I64],
-) -> list[tuple[int, _Row]]:
-    """Return (code, row) for each distinct code of these events; `ordinals` are those of the whole index."""
-    if not len(code):
-        return []
-    codes, group = distinct(code)
-    start, end, ns = times.start, times.end, times.ns
-    n = len(codes)
-    calls = np.bincount(group, minlength=n)
-    totals = []
-    for values in sums:
-        total = np.zeros(n, np.int64)
-        if len(values):
-            add_at(total, group, values)
-        totals.append(total.tolist())
-    first = np.full(n, np.iinfo(np.int64).max)
-    np.minimum.at(first, group, start)
-    at = np.flatnonzero(start == first[group])
-    firsts: dict[int, tuple[int, int, int]] = {}
-    for where, low, high, number in zip(
-        group[at].tolist(), start[at].tolist(), end[at].tolist(), ordinals[positions[at]].tolist()
-    ):
-        mark = (low, -high, number)
-        firsts[where] = min(firsts.get(where, mark), mark)
-    most = np.full(n, -1, np.int64)
-    np.maximum.at(most, group, ns)
-    at = np.flatnonzero(ns == most[group])
-    longest = np.zeros(n, np.int64)
-    longest[group[at[::-1]]] = positions[at[::-1]]
-    return [
-        (
-            int(codes[i]),
-            _Row(
-                firsts[i],
-                (int(most[i]), source, int(longest[i])),
-                int(calls[i]),
-                [total[i] for total in totals],
-            ),
-        )
-        for i in range(n)
-    ]
-
-
-def distinct(code: I64) -> tuple[I64, I64]:
-    """Return (the distinct codes, ascending, and which of them each is), by a table where that is smaller."""
-    top = int(code.max()) + 1
-    if int(code.min()) < 0 or top > max(1 << 22, 2 * len(code)):
-        codes, group = np.unique(code, return_inverse=True)
-        return codes, group
-    present = np.zeros(top, np.bool_)
-    present[code] = True
-    codes = np.flatnonzero(present)
-    at = np.zeros(top, np.int64)
-    at[codes] = np.arange(len(codes))
-    return codes, at[code]
-
-
-def _add(rows: dict[_Key, _Row], key: _Key, more: _Row) -> None:
-    row = rows.get(key)
-    if row is None:
-        rows[key] = more
-        return
-    row.first, row.longest = min(row.first, more.first), max(row.longest, more.longest)
-    row.calls += more.calls
-    row.sums = [sum_of(pair) for pair in zip(row.sums, more.sums)]
+) -> tuple[I64, _Columns]:
+    """Return (the distinct codes of these events, ascending, what is counted of each); `ordinals` are those
+    of the whole index.
+    """
+    of, codes = dense(code)
+    groups, (start, end, ns) = Groups(of, len(codes)), (times.start, times.end, times.ns)
+    at = np.flatnonzero(start == groups.least(start)[of])
+    at = at[np.lexsort((ordinals[positions[at]], -end[at], of[at]))]
+    first = at[np.searchsorted(of[at], np.arange(len(codes)))]
+    most = groups.most(ns, -1)
+    longest = positions[groups.longest(ns, most)] if len(codes) else codes
+    facts = (start[first], end[first], ordinals[positions[first]], most)
+    added = (groups.sums(values) if len(values) else np.zeros(len(codes), np.int64) for values in sums)
+    values = (groups.counts, *facts, np.full(len(codes), source), longest, *added)
+    return codes, {key: column.astype(np.int64) for key, column in zip(COUNTED, values)}
 
 
 def _columns(device: str, has_device_memory: bool) -> list[Column]:
@@ -342,20 +303,19 @@ def _columns(device: str, has_device_memory: bool) -> list[Column]:
 
 
 def _table(
-    scope: Scope, by: Grouping, rows: dict[_Key, _Row], rest: Mapping[str, int], notes: list[str]
+    scope: Scope,
+    by: Grouping,
+    keys: Sequence[_Key],
+    rows: _Columns,
+    rest: Mapping[str, int],
+    notes: list[str],
 ) -> Table:
     """Return the rows by first appearance, with the columns that the trace has something for."""
-    keys = sorted(rows, key=lambda key: rows[key].first)
-    chosen = [rows[key] for key in keys]
     word = device_word(scope.trace)
     on_device = np.array([key[2] for key in keys], np.bool_)
     annotation = np.array([key[1] for key in keys], np.bool_)
-    data: dict[str, Values] = {
-        "name": [key[0] for key in keys],
-        "calls": np.array([row.calls for row in chosen], np.int64),
-    }
-    for at, name in enumerate((*SUMS, *MEMORY_SUMS, *LINKED)):
-        data[name] = np.array([row.sums[at] for row in chosen], np.int64)
+    positions, sources = rows.pop("position"), rows.pop("source")
+    data: dict[str, Values] = {"name": [key[0] for key in keys], **rows}
     device_memory = bool(np.any(data["device_mem"]) or np.any(data["self_device_mem"]))
     for average, total in AVERAGES.items():
         data[average] = means_of(np.asarray(data[total]), np.asarray(data["calls"]))
@@ -378,7 +338,6 @@ def _table(
         "device": word,
         "profile_memory": int(has_memory(scope.trace, data)),
     }
-    positions = np.array([row.longest[2] for row in chosen], np.int64)
     read_by = "self_device_ns" if np.any(device) else "self_cpu_ns"
     chief = ("name", *identity[3:], *CHIEF)
     return Table.from_arrays(
@@ -388,5 +347,5 @@ def _table(
         totals=totals,
         notes=tuple(notes),
         positions=positions,
-        sources=np.array([row.longest[1] for row in chosen], np.int64),
+        sources=sources,
     )

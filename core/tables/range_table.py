@@ -4,17 +4,17 @@ its busy time.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 
-from ..base.arrays import I64, AnyArray, add_at, means_of, sum_of
+from ..base.arrays import I64, AnyArray, means_of, sum_of
 from ..base.intervals import merge
 from ..base.safe_text import safe
 from ..index.format import NONE
-from ..index.store import Index
+from ..query.lookup import category_mask
 from ..query.window import SPAN_CATEGORY
-from .groups import Groups, Labels, concatenated
+from .groups import Groups, Labels, concatenated, dense
 from .metrics import Metric
 from .schema import Column, TableSchema
 from .scope import Chunk, Scope
@@ -59,8 +59,8 @@ CATEGORY_COLUMNS = (
     Column("share", "share", "share"),
     Column("max_ns", "max", "ns", statistic=True),
 )
-UNKNOWN = np.int64(-1)
-FAR = np.iinfo(np.int64).max
+SUMS = ("source", "name", "category", "count", "total", "own", "least", "most", "longest")
+"""What is summed up: numbers of source, name and category; ns; the position of the longest slice."""
 
 
 def analyse_range(scope: Scope, by: str = "name") -> Tables:
@@ -87,13 +87,13 @@ def range_table(scope: Scope) -> Table:
 
     `positions` and `sources` tell the longest slice of each.
     """
-    groups: dict[int, _Groups] = {}
-    for chunk in scope.chunks():
-        group = groups.get(chunk.source)
-        if group is None:
-            group = groups[chunk.source] = _Groups(chunk.index)
-        group.add(chunk)
-    return _as_table(scope, groups)
+    parts = [_sums(chunk) for chunk in scope.chunks() if len(chunk)]
+    columns = {key: concatenated([part[key] for part in parts]) for key in SUMS}
+    if len(parts) > 1:
+        names, _ = dense(columns["source"] << 32 | columns["name"])
+        codes, pairs = dense(names * (int(columns["category"].max()) + 1) + columns["category"])
+        columns = _joined(columns, Groups(codes, len(pairs)))
+    return _as_table(scope, columns)
 
 
 def category_table(scope: Scope) -> Table:
@@ -163,83 +163,41 @@ def lane_table(scope: Scope) -> Table:
     )
 
 
-@dataclass(eq=False)
-class _Groups:
-    """Sums per (name, category) of one source. Slots are given to pairs as they are met.
-
-    Nearly every name has one category, so a table by name finds the slot; other pairs stand in `others`.
-    """
-
-    index: Index
-    slot_of: I64 = field(init=False)  # by string number; -1: not met
-    category: I64 = field(default_factory=lambda: np.empty(0, np.int64))
-    name: I64 = field(default_factory=lambda: np.empty(0, np.int64))
-    count: I64 = field(default_factory=lambda: np.empty(0, np.int64))
-    total: I64 = field(default_factory=lambda: np.empty(0, np.int64))
-    own: I64 = field(default_factory=lambda: np.empty(0, np.int64))
-    least: I64 = field(default_factory=lambda: np.empty(0, np.int64))
-    most: I64 = field(default_factory=lambda: np.empty(0, np.int64))
-    longest: I64 = field(default_factory=lambda: np.empty(0, np.int64))  # position
-    others: dict[int, int] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.slot_of = np.full(max(0, len(self.index.column("strings.offset")) - 1), UNKNOWN)
-
-    def add(self, chunk: Chunk) -> None:
-        """Add a chunk's slices."""
-        if not len(chunk):
-            return
-        durations = chunk.durations
-        slots = self._slots(chunk)
-        size = len(self.name)
-        self.count += np.bincount(slots, minlength=size)
-        add_at(self.total, slots, durations)
-        add_at(self.own, slots, chunk.self_times)
-        np.minimum.at(self.least, slots, durations)
-        before = self.most.copy()
-        np.maximum.at(self.most, slots, durations)
-        at = np.flatnonzero((durations == self.most[slots]) & (before[slots] < durations))[::-1]
-        self.longest[slots[at]] = chunk.positions[at]  # backwards: the first of equals is written last
-
-    def _slots(self, chunk: Chunk) -> I64:
-        names, categories = chunk.names, chunk.categories
-        slots: I64 = self.slot_of[names]
-        new = np.flatnonzero(slots == UNKNOWN)
-        if len(new):
-            category_of = np.full(len(self.slot_of), UNKNOWN)
-            category_of[names[new[::-1]]] = categories[
-                new[::-1]
-            ]  # backwards: the first one met is written last
-            fresh = np.flatnonzero(category_of != UNKNOWN)
-            self._grow(fresh, category_of[fresh])
-            self.slot_of[fresh] = np.arange(len(self.name) - len(fresh), len(self.name))
-            slots[new] = self.slot_of[names[new]]
-        wrong = np.flatnonzero(self.category[slots] != categories)
-        if len(wrong):
-            kinds = len(self.index.categories)
-            pairs, which = np.unique(
-                names[wrong].astype(np.int64) * kinds + categories[wrong], return_inverse=True
-            )
-            missing = np.array([pair for pair in pairs.tolist() if pair not in self.others], np.int64)
-            self.others.update(zip(missing.tolist(), range(len(self.name), len(self.name) + len(missing))))
-            self._grow(missing // kinds, missing % kinds)
-            slots[wrong] = np.array([self.others[pair] for pair in pairs.tolist()], np.int64)[which]
-        return slots
-
-    def _grow(self, names: I64, categories: I64) -> None:
-        zero = np.zeros(len(names), np.int64)
-        self.name = np.concatenate([self.name, names])
-        self.category = np.concatenate([self.category, categories])
-        for key, value in (("count", 0), ("total", 0), ("own", 0), ("least", FAR), ("most", -1)):
-            setattr(self, key, np.concatenate([getattr(self, key), zero + value]))
-        self.longest = np.concatenate([self.longest, zero])
+def _sums(chunk: Chunk) -> dict[str, AnyArray]:
+    """Return the columns SUMS of a chunk by name and category, in the order of their numbers."""
+    width, durations = len(chunk.index.categories), chunk.durations
+    names, numbers = dense(chunk.names)
+    codes, pairs = dense(names * width + chunk.categories)
+    groups = Groups(codes, len(pairs))
+    most = groups.most(durations, -1)
+    return {
+        "source": np.full(len(pairs), chunk.source),
+        "name": numbers[pairs // width],
+        "category": pairs % width,
+        "count": groups.counts,
+        "total": groups.sums(durations),
+        "own": groups.sums(chunk.self_times),
+        "least": groups.least(durations),
+        "most": most,
+        "longest": chunk.positions[groups.longest(durations, most)],
+    }
 
 
-def _as_table(scope: Scope, groups: dict[int, _Groups]) -> Table:
+def _joined(columns: dict[str, AnyArray], groups: Groups) -> dict[str, AnyArray]:
+    """Return the columns SUMS of the rows of each group together; the longest slice says where it is."""
+    longest = groups.longest(columns["most"])
+    return {
+        **{key: columns[key][longest] for key in ("source", "name", "category", "longest")},
+        **{key: groups.sums(columns[key]) for key in ("count", "total", "own")},
+        "least": groups.least(columns["least"]),
+        "most": groups.most(columns["most"], -1),
+    }
+
+
+def _as_table(scope: Scope, columns: dict[str, AnyArray]) -> Table:
     """Return the table of the sums per source; what has one name and category in several is one row."""
-    columns = _together(groups)
     notes = []
-    spans = _whole_spans(groups, columns)
+    spans = _whole_spans(scope, columns)
     if spans.any() and not spans.all():
         notes.append(
             f"left out: {sum_of(columns['count'][spans]):,} slices of the profiler's own for the whole "
@@ -256,65 +214,41 @@ def _as_table(scope: Scope, groups: dict[int, _Groups]) -> Table:
             "they took the least time"
         )
     columns = {key: values[order[:MOST_ROWS]] for key, values in columns.items()}
-    indexes = [scope.trace.indexes[source] for source in columns["source"].tolist()]
-    names = [index.string(number) for index, number in zip(indexes, columns["name"].tolist())]
-    kinds = [index.categories[number] for index, number in zip(indexes, columns["category"].tolist())]
-    if len(groups) > 1:
-        columns, names, kinds = _joined(columns, names, kinds)
-    count = columns["count"]
+    facts = zip(*(columns[key].tolist() for key in ("source", "name", "category")))
+    indexes = scope.trace.indexes
+    texts = [(indexes[at].string(name), safe(indexes[at].categories[kind])) for at, name, kind in facts]
+    if len(set(columns["source"].tolist())) > 1:
+        codes: dict[tuple[str, str], int] = {}
+        rows = np.array([codes.setdefault(text, len(codes)) for text in texts], np.int64)
+        columns, texts = _joined(columns, Groups(rows, len(codes))), list(codes)
     return Table.from_arrays(
         RANGE,
         scope.text,
         {
-            "name": names,
-            "category": [safe(kind) for kind in kinds],
-            "count": count,
+            "name": [name for name, _ in texts],
+            "category": [category for _, category in texts],
+            "count": columns["count"],
             "total_ns": columns["total"],
             "self_ns": columns["own"],
             "share": columns["own"] / max(1, spent),
-            "mean_ns": means_of(columns["total"], count),
+            "mean_ns": means_of(columns["total"], columns["count"]),
             "min_ns": columns["least"],
             "max_ns": columns["most"],
         },
-        totals={"slices": slices, "names": len(names), "self_ns": spent, "cut": scope.cut},
+        totals={"slices": slices, "names": len(texts), "self_ns": spent, "cut": scope.cut},
         notes=tuple(notes),
         positions=columns["longest"],
         sources=columns["source"],
     )
 
 
-def _together(groups: dict[int, _Groups]) -> dict[str, I64]:
-    """Return the sums of all sources as columns, one source after the other, and the source of each row."""
-    columns = {
-        key: concatenated([getattr(group, key) for group in groups.values()])
-        for key in ("name", "category", "count", "total", "own", "least", "most", "longest")
-    }
-    sizes = np.array([len(group.name) for group in groups.values()], np.int64)
-    return columns | {"source": np.repeat(np.array(list(groups), np.int64), sizes)}
-
-
-def _whole_spans(groups: dict[int, _Groups], columns: dict[str, I64]) -> AnyArray:
+def _whole_spans(scope: Scope, columns: dict[str, AnyArray]) -> AnyArray:
     """Tell which rows are the profiler's own spans over its whole window."""
     whole = np.zeros(len(columns["source"]), np.bool_)
-    for source, group in groups.items():
-        if SPAN_CATEGORY in group.index.categories:
-            number = group.index.categories.index(SPAN_CATEGORY)
-            whole |= (columns["source"] == source) & (columns["category"] == number)
+    for source in scope.sources:
+        spans = np.flatnonzero(category_mask(scope.trace.indexes[source], (SPAN_CATEGORY,)))
+        whole |= (columns["source"] == source) & np.isin(columns["category"], spans)
     return whole
-
-
-def _joined(
-    columns: dict[str, I64], names: list[str], kinds: list[str]
-) -> tuple[dict[str, I64], list[str], list[str]]:
-    """Join the rows of several sources that have one name and category; the first one stays in place."""
-    codes: dict[tuple[str, str], int] = {}
-    slots = np.array([codes.setdefault(key, len(codes)) for key in zip(names, kinds)], np.int64)
-    rows = Groups(slots, len(codes))
-    joined = {key: rows.sums(columns[key]) for key in ("count", "total", "own")}
-    longest = rows.longest(columns["most"])
-    joined |= {"least": rows.least(columns["least"]), "most": rows.most(columns["most"], -1)}
-    joined |= {key: columns[key][longest] for key in ("longest", "source")}
-    return joined, [name for name, _ in codes], [kind for _, kind in codes]
 
 
 def _outermost_work(chunk: Chunk) -> AnyArray:
