@@ -15,9 +15,8 @@ from ..base.kineto import ANNOTATIONS
 from ..index.flex import BYTES, is_flex, sync_groups
 from ..index.format import NONE
 from ..index.store import Index
+from ..query.lookup import category_mask, lanes_of, promoted_of
 from .collectives import COLLECTIVE_CALL, collective_word, world_size
-from .groups import category_mask
-from .op_events import promoted_of, slice_lanes
 from .op_models import SIZES
 from .skew import Skew
 from .slices import nearest_around
@@ -152,7 +151,7 @@ def _wire_messages(index: Index, positions: I64) -> list[Message]:
     groups = sync_groups(index)
     names = index.column("slices.name")
     members = np.flatnonzero(np.isin(names, np.array(list(groups), names.dtype)))
-    process = index.lanes["process"][slice_lanes(index, members)]
+    process = index.lanes["process"][lanes_of(index, members)]
     tags = list(dict.fromkeys(groups.values()))
     tag = np.array([tags.index(groups[number]) for number in names[members].tolist()], np.int64)
     order = np.lexsort((members, index.column("slices.start")[members], tag, process))
