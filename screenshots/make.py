@@ -89,12 +89,13 @@ async def drawn(traces: list[Path], shot: Shot, frames: tuple[Frame, ...]) -> li
     from tracelane.core.logs.overlay import LogOptions
     from tracelane.core.trace import open_trace
     from tracelane.tui.app import TracelaneApp
+    from tracelane.tui.cli.opened import TraceOptions
     from tracelane.tui.cli.view import ViewOptions, session_of_options
 
     trace = open_trace(traces)
     if shot.has_logs:
         trace = open_overlay(trace, nearby_logs(trace), LogOptions())
-    options = ViewOptions(begin=shot.begin, end=shot.end, lanes=shot.lanes)
+    options = ViewOptions(TraceOptions(begin=shot.begin, end=shot.end, lanes=shot.lanes))
     app = TracelaneApp(trace, session_of_options(trace, options, shot.size[0]))
     pictures = []
     async with app.run_test(size=shot.size) as pilot:

@@ -44,15 +44,15 @@ def print_pieces(pieces: Iterable[str]) -> None:
     sys.stdout.flush()
 
 
-def print_paged(text: str, is_coloured: bool = False) -> None:
-    """Print a text, by pages if it has more lines than the terminal and there are a pager and a keyboard.
+def print_paged(text: str, is_coloured: bool = False, by_pages: bool = True) -> None:
+    """Print a text, `by_pages` if it has more lines than the terminal and there are a pager and a keyboard.
 
     The pager is TRACELANE_PAGER, else PAGER, else `less`; "" or `cat`: none.
     Of a coloured one all that came from a trace was made harmless before (see print_coloured).
     """
     is_long = text.count("\n") >= shutil.get_terminal_size().lines
     has_person = all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
-    pager = _pager() if is_long and has_person else []
+    pager = _pager() if by_pages and is_long and has_person else []
     if not pager:
         (print_coloured if is_coloured else print_text)(text)
         return

@@ -13,6 +13,7 @@ from tests.tui.test_app_logs import typed
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.app import TracelaneApp
 from tracelane.tui.cli.main import EXIT_USAGE, main
+from tracelane.tui.cli.opened import TraceOptions
 from tracelane.tui.cli.view import ViewOptions, session_of_options
 from tracelane.tui.config import Config
 from tracelane.tui.view_line import view_line
@@ -60,10 +61,10 @@ async def test_a_clock_set_by_hand(trace: Trace) -> None:
 
 def test_the_option_gives_the_same(trace: Trace, tmp_path: Path) -> None:
     """--device-offset opens with the clock, and the line that copies a view holds it."""
-    session = session_of_options(trace, ViewOptions(device_offsets=("0=auto",)), 120)
+    session = session_of_options(trace, ViewOptions(TraceOptions(device_offsets=("0=auto",))), 120)
     assert dict(session.clocks.offsets) == {KEY: 1_997_000}
     file = open_trace(small_file(tmp_path), index_dir=tmp_path / "index")
-    session = session_of_options(file, ViewOptions(device_offsets=("0=-0.00003",)), 120)
+    session = session_of_options(file, ViewOptions(TraceOptions(device_offsets=("0=-0.00003",))), 120)
     assert "--device-offset 0=-0.00003 " in view_line(file, session) + " "
 
 

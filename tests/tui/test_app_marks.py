@@ -20,6 +20,7 @@ from tracelane.core.export.marks import Mark, read_marks, read_object, shelf, wr
 from tracelane.core.index.options import IndexOptions
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.actions.refusal import Refusal
+from tracelane.tui.cli.opened import TraceOptions
 from tracelane.tui.cli.view import ViewOptions, session_of_options
 from tracelane.tui.clock import time_frame
 from tracelane.tui.screens.copied_text import CopiedText
@@ -176,8 +177,10 @@ async def test_the_view_as_a_command_line(trace: Trace) -> None:
         words = shlex.split(line)
         assert words[:2] == ["tracelane", "view"] and Path(words[2]).is_file()
         options = dict(zip(words[3::2], words[4::2]))
-        names = {"from": "begin", "to": "end", "range": "span", "step-name": "steps"}
-        view_options = ViewOptions(**{names.get(key[2:], key[2:]): text for key, text in options.items()})
+        span, baseline = options.pop("--range"), options.pop("--baseline")
+        names = {"from": "begin", "to": "end", "step-name": "step_name"}
+        part = TraceOptions(**{names.get(key[2:], key[2:]): text for key, text in options.items()})
+        view_options = ViewOptions(part, span, baseline)
         again = session_of_options(trace, view_options, 100 + 24)
         seen = app.session.viewport
         assert (again.viewport.start, again.viewport.end, again.only) == (seen.start, seen.end, "stream")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from tests.tui.small_file import LONG_NAME, small_file
 from tracelane.core.base.output import _pager
 from tracelane.tui.cli.completion import answer_shell
 from tracelane.tui.cli.main import main
-from tracelane.tui.cli.scoped import has_colours
+from tracelane.tui.cli.terminal import has_colours
 
 COLOURS = (
     ({}, True, True),
@@ -62,6 +65,48 @@ def test_help_is_a_command(capsys: pytest.CaptureFixture[str]) -> None:
         assert main(words) == 0
         printed.append(capsys.readouterr().out)
     assert printed[0] == printed[1] and printed[2] == printed[3] and printed[0] != printed[2]
+
+
+@pytest.mark.parametrize(
+    ("options", "more", "is_coloured"),
+    [
+        ((), False, False),
+        (("--color", "always"), False, True),
+        (("--columns", "all", "--color", "never"), True, False),
+    ],
+)
+def test_tables_in_pipes(
+    options: tuple[str, ...],
+    more: bool,
+    is_coloured: bool,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """They have the columns for which 160 characters have room, --columns all has all; no text is cut."""
+    monkeypatch.setenv("FORCE_COLOR", "")
+    monkeypatch.delenv("COLUMNS", raising=False)
+    path, name = small_file(tmp_path), "kernel_of_many_words_" * 4
+    path.write_text(path.read_text().replace(LONG_NAME, name))
+    assert main(["kernels", str(path), *options]) == 0
+    printed = capsys.readouterr().out
+    assert ("Stdev" in printed) is more and ("--columns all" in printed) is not more
+    assert ("\x1b[1m" in printed) is is_coloured and name in printed
+
+
+def test_columns_are_completed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """--sort knows the columns that the command has for the trace on the line, once it has an index."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    path = small_file(tmp_path)
+    assert main(["index", str(path)]) == 0
+    for command, begun, expected in (("kernels", "tot", "total_ns"), ("slices", "du", "duration")):
+        monkeypatch.setenv("COMP_WORDS", f"tracelane {command} {path} --sort {begun}")
+        monkeypatch.setenv("COMP_CWORD", "4")
+        capsys.readouterr()
+        assert answer_shell("bash_complete") == 0
+        assert f"plain,{expected}" in capsys.readouterr().out.split()
 
 
 @pytest.mark.parametrize(

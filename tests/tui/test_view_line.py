@@ -18,7 +18,8 @@ from tracelane.core.logs.opening import open_overlay
 from tracelane.core.logs.overlay import LogOptions
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.actions.view import first_session
-from tracelane.tui.cli.smi import SmiOptions
+from tracelane.tui.cli.opened import TraceOptions
+from tracelane.tui.cli.options import LOGS
 from tracelane.tui.cli.view import view
 from tracelane.tui.text.picture import plain_picture
 from tracelane.tui.view_line import view_line
@@ -58,8 +59,8 @@ def test_logs_come_back_with_their_devices(tmp_path: Path) -> None:
     overlay = open_overlay(trace, [tmp_path / "aiu-smi.log"], options)
     words = shlex.split(view_line(overlay, first_session(overlay, 80)))
     params = view.make_context("view", words[2:]).params
-    smi = SmiOptions(params["logs"], params["log_zone"], params["lag"], params["cards"])
-    again = open_overlay(trace, smi.paths, smi.log_options)
+    given = TraceOptions(**{name: params[name] for name in LOGS})
+    again = open_overlay(trace, given.logs, given.log_options)
     assert again.placed[0].proposal.device_of == overlay.placed[0].proposal.device_of
     assert again.placed[0].proposal.device_of["1"] == "0"
     assert again.placed[0].proposal.shift_ns == overlay.placed[0].proposal.shift_ns

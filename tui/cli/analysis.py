@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,12 +12,11 @@ from tracelane.core.base.safe_text import safe
 from tracelane.core.export.forms import Listing, Writer
 from tracelane.core.tables.analysis import Analysis, Option, loaded
 from tracelane.core.tables.registry import BY_NAME
-from tracelane.core.tables.selection import Selection
 
 from .forms import Printout, column_key, print_output
-from .opened import TraceOptions, with_options
-from .options import SORT, form_options
-from .scoped import table_style, terminal_width
+from .opened import TraceOptions, takes
+from .options import FORM, INDEX, PART, WHICH, form_option, limit_option
+from .terminal import table_style, terminal_width
 from .values import BoundedNumber, Duration, WholeNumber
 
 if TYPE_CHECKING:
@@ -29,50 +27,33 @@ TIME_UNITS: Mapping[str, int] = {"µs": 1000, "ms": 1_000_000, "s": 10**9}
 """Units in which options count times, in ns."""
 
 
-@dataclass(frozen=True)
-class Request(TraceOptions):
-    """What the options that all analyses share said."""
-
-    sort: str | None
-    limit: int | None
-    form: str
-
-
 def named_command(name: str) -> click.Command:
     return analysis_command(BY_NAME[name.replace("-", "_")])
 
 
 def analysis_command(row: Analysis) -> click.Command:
-    def command(request: Request, **options: Any) -> None:
-        _check(row, request, options)
+    def command(options: TraceOptions, **given: Any) -> None:
+        _check(row, options, given)
         if row.limits != "rows":
-            options["limit"] = request.limit
-        tables = request.store_tables(row.name, options)
+            given["limit"] = options.limit
+        tables = options.store_tables(row.name, given)
         if tables is None:
-            sides = [option.name for option in row.options if option.is_side and option.name in options]
+            sides = [option.name for option in row.options if option.is_side and option.name in given]
             if sides:
                 from .sides import read_sides
 
-                chosen = Selection(step_name=request.step_name)
-                named = [options[name] for name in sides]
-                summaries = read_sides(named, request.index_options, request.choice, chosen, request)
-                options |= zip(sides, summaries)
-            scope = request.scope()
-            tables = row.run(scope, **options)
-        _print(row, tables, request)
+                like = options.of_sides()
+                given |= zip(sides, read_sides([given[name] for name in sides], like, options))
+            tables = row.run(options.scope(), **given)
+        _print(row, tables, options)
         if row.exit_code:
             click.get_current_context().exit(loaded(row.exit_code)(tables))
 
-    command.__doc__ = row.help
-    command.__name__ = row.name
-    limit = click.option(
-        "--limit", type=WholeNumber(1), help=f"The number of rows; a printed table has {row.rows}."
-    )
-    forms = form_options(*(name for name, _ in row.formats))
-    wrapped = with_options(command, Request, "request", (forms, limit, SORT))
+    more = (limit_option(row.rows), form_option(*(name for name, _ in row.formats)))
+    names = ("traces", *PART, "sort", "limit", *FORM, "device_offsets", *WHICH, *INDEX)
     for option in reversed(row.options):
-        wrapped = _option(option)(wrapped)
-    return click.command(row.command, help=row.help)(wrapped)
+        command = _option(option)(command)
+    return click.command(row.command, help=row.help)(takes(*names, more=more)(command))
 
 
 def _option(option: Option) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -104,24 +85,24 @@ def _option(option: Option) -> Callable[[Callable[..., None]], Callable[..., Non
     )
 
 
-def _check(row: Analysis, request: Request, options: dict[str, Any]) -> None:
+def _check(row: Analysis, options: TraceOptions, given: dict[str, Any]) -> None:
     """Refuse wrong values before a trace is read; options that were not given are left to the function."""
-    if row.sort and request.sort:
-        loaded(row.sort)(request.sort)
+    if row.sort and options.sort:
+        loaded(row.sort)(options.sort)
     for option in row.options:
-        value = options[option.name]
+        value = given[option.name]
         if value is None or value == ():
-            del options[option.name]
+            del given[option.name]
         elif option.check:
             for each in value if isinstance(value, tuple) else (value,):
                 loaded(option.check)(each)
 
 
-def _print(row: Analysis, tables: Tables, request: Request) -> None:
-    form = request.form
-    key = _sort_key(row, tables.main, request.sort, form in ("text", "md", "html"))
+def _print(row: Analysis, tables: Tables, options: TraceOptions) -> None:
+    form = options.form
+    key = _sort_key(row, tables.main, options.sort, form in ("text", "md", "html"))
     order = _order(tables.main, key)
-    limit = None if row.limits == "lists" and form == "json" else request.limit
+    limit = None if row.limits == "lists" and form == "json" else options.limit
     own: dict[str, Writer] = {name: _of_tables(tables, path) for name, path in row.formats}
     own |= {"md": markdown} if (markdown := MARKDOWN.get(row.name)) else {}
     first = next(table for table in tables if table.is_drawn)

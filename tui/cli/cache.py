@@ -12,6 +12,7 @@ from tracelane.core.base.output import print_text
 from tracelane.core.base.safe_text import safe
 
 from .forms import Printout, print_output
+from .opened import TraceOptions, takes
 from .options import FORM
 
 if TYPE_CHECKING:
@@ -51,14 +52,14 @@ class Age(click.ParamType[float]):
 def cache(ctx: click.Context) -> None:
     """List or clear the indexes kept of traces opened before."""
     if ctx.invoked_subcommand is None:
-        ctx.invoke(list_, form="text")
+        ctx.invoke(list_)
 
 
 @cache.command(
     "list", short_help="List the indexes: size, last opened, folder, trace; and which were removed lately."
 )
-@FORM
-def list_(form: str) -> None:
+@takes(*FORM)
+def list_(options: TraceOptions) -> None:
     """List the indexes: size, when last opened, folder, trace; and which were removed lately."""
     from tracelane.core.base.settings import config_path
     from tracelane.core.base.units import format_bytes
@@ -73,8 +74,8 @@ def list_(form: str) -> None:
     entries = list_cache()
     lines = map(_line, entries)
     own: dict[str, Writer] = {"text": lambda _: ["\n".join(lines)]}
-    print_output(Printout("cache", Tables.of(_table(entries))), form, own)
-    if form != "text":
+    print_output(Printout("cache", Tables.of(_table(entries))), options.form, own)
+    if options.form != "text":
         return
     for one in evicted():
         made_room = f"made room {_date(one.when)}, {one.bytes / 1e6:.1f} MB: {safe(one.path)}"

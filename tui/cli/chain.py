@@ -14,9 +14,8 @@ from tracelane.core.base.pattern import Pattern
 from tracelane.core.base.safe_text import json_text
 
 from .forms import Printout, print_output
-from .opened import TraceOptions, opened_options
-from .options import form_options
-from .values import WholeNumber
+from .opened import TraceOptions, takes
+from .options import FORM, INDEX, PART, WHICH
 
 if TYPE_CHECKING:
     from tracelane.core.export.chains import SourceChains
@@ -28,7 +27,7 @@ MOST_DIGITS = 18
 
 
 @click.command()
-@opened_options
+@takes("traces", *PART, "limit", *FORM, "device_offsets", *WHICH, *INDEX)
 @click.option("--name", required=True, metavar="REGEX", help="Slices whose name matches.")
 @click.option(
     "--at",
@@ -36,29 +35,20 @@ MOST_DIGITS = 18
     help="The slice at this time: +12.5ms, @µs or a whole number of ns as in the file, step:4.",
 )
 @click.option("--all", "every", is_flag=True, help="All that match, not only the first.")
-@click.option("--limit", type=WholeNumber(1), help="The first N that match.")
-@form_options(json_help="Print one JSON list.")
-def chain(
-    opened: TraceOptions,
-    name: str,
-    at: str | None,
-    every: bool,
-    limit: int | None,
-    form: str,
-) -> None:
+def chain(options: TraceOptions, name: str, at: str | None, every: bool) -> None:
     """Show what launched a kernel: annotation, op, launch, kernel, with the time between them.
 
-    For an op or annotation, list the kernels that were launched under it.
+    For an op or annotation, list the kernels that were launched under it. JSON is one list.
     """
     from tracelane.core.export.chains import links_table
     from tracelane.core.tables.table import Tables
 
     pattern = Pattern(name)
     pattern.check("--name")
-    trace, matching, count = _matching(opened, pattern, Pick(at, every, limit))
+    trace, matching, count = _matching(options, pattern, Pick(at, every, options.limit))
     if len(matching) > 1:  # what has been printed cannot be taken back where a column proves damaged later
         trace.check_columns()
-    if not matching and form != "json":
+    if not matching and options.form != "json":
         raise TracelaneError(f"no slice has a name in which {name!r} is found")
     scope = f"{name}, {len(matching):,} of {count:,}"
     links = Tables(scope, 0, {"links": lambda: links_table(list(_entries(matching)), scope)})
@@ -66,7 +56,7 @@ def chain(
         "json": lambda _: _json(matching),
         "text": lambda _: ["\n\n".join(_texts(matching, trace.opening_span[0], count))],
     }
-    print_output(Printout("chain", links), form, own)
+    print_output(Printout("chain", links), options.form, own)
 
 
 class Pick(NamedTuple):
@@ -77,7 +67,7 @@ class Pick(NamedTuple):
     limit: int | None
 
 
-def _time(trace: Trace, text: str, opened: TraceOptions) -> int:
+def _time(trace: Trace, text: str, options: TraceOptions) -> int:
     from tracelane.tui.clock import time_frame
     from tracelane.tui.times import parse_time
 
@@ -85,7 +75,7 @@ def _time(trace: Trace, text: str, opened: TraceOptions) -> int:
         if len(text.strip()) > MOST_DIGITS:
             raise UsageError(f"--at: {text.strip()[:MOST_DIGITS]}… outside every trace")
         return int(text)  # what `start_ns` says
-    return parse_time(text, time_frame(trace, trace.clocks, opened.tz or "", steps=opened.step_name or ""))
+    return parse_time(text, time_frame(trace, trace.clocks, options.tz or "", steps=options.step_name or ""))
 
 
 class Match(NamedTuple):
@@ -96,7 +86,7 @@ class Match(NamedTuple):
     is_kernel: bool  # whether it is device work
 
 
-def _matching(opened: TraceOptions, pattern: Pattern, pick: Pick) -> tuple[Trace, list[Match], int]:
+def _matching(options: TraceOptions, pattern: Pattern, pick: Pick) -> tuple[Trace, list[Match], int]:
     """Return the trace, what is shown, and how many slices match in the part that the options choose."""
     import numpy as np
 
@@ -104,13 +94,13 @@ def _matching(opened: TraceOptions, pattern: Pattern, pick: Pick) -> tuple[Trace
 
     from .slices import slice_rows
 
-    scope = replace(opened, where=None).scope()
-    trace, is_whole = scope.trace, scope.range is None and scope.lanes is None and opened.where is None
-    time = None if pick.at is None else _time(trace, pick.at, opened)
+    scope = replace(options, where=None).scope()
+    trace, is_whole = scope.trace, scope.range is None and scope.lanes is None and options.where is None
+    time = None if pick.at is None else _time(trace, pick.at, options)
     sources = [SourceChains(trace, source) for source in range(trace.source_count)]
     named = [chains.named(pattern) for chains in sources]
     if not is_whole:
-        rows = slice_rows(scope, opened.where)
+        rows = slice_rows(scope, options.where)
         named = [some[np.isin(some, rows.positions(source))] for source, some in enumerate(named)]
     device = [chains.are_device_work(some) for chains, some in zip(sources, named)]
     kernels = any(mask.any() for mask in device)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,14 +11,13 @@ import click
 
 from tracelane.core.base.errors import UsageError
 from tracelane.core.base.safe_text import safe
-from tracelane.core.tables.selection import Selection
 
-from .ci_reports import GITHUB, JUNIT, CheckResult, report_results, results_table
+from .ci_reports import CheckResult, report_results, results_table
 from .forms import Printout, print_output
 from .limits import Limit, parse_limit, read_limits
-from .opened import TraceOptions, opened_options
-from .options import FORM, completed
-from .regression import FAIL_ABOVE, METRIC, MIN_TIME, Threshold
+from .opened import TraceOptions, takes
+from .options import FORM, HELD, INDEX, PART, VERDICT, WHICH, completed
+from .regression import Threshold
 from .sides import read_sides
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ LIMIT = "METRIC=VALUE"
 
 
 @click.command()
-@opened_options
+@takes("traces", *PART, *HELD, *FORM, *VERDICT, "device_offsets", *WHICH, *INDEX)
 @click.option(
     "--max",
     "most",
@@ -56,16 +55,10 @@ LIMIT = "METRIC=VALUE"
     metavar="A",
     help="An earlier trace or its summary, that --fail-above compares with; of several the median.",
 )
-@FAIL_ABOVE
-@METRIC
-@MIN_TIME
-@FORM
-@JUNIT
-@GITHUB
 @click.pass_context
 def check(
     context: click.Context,
-    opened: TraceOptions,
+    options: TraceOptions,
     most: tuple[str, ...],
     least: tuple[str, ...],
     file: str | None,
@@ -73,7 +66,6 @@ def check(
     fail_above: str | None,
     names: tuple[str, ...],
     min_time: str,
-    form: str,
     junit: str | None,
     github: bool,
 ) -> None:
@@ -94,16 +86,14 @@ def check(
     _check_complete(limits, baselines, fail_above)
     for limit in limits:
         metric_group_of(limit.metric)  # said before a trace is read
-    chosen = Selection(
-        lanes=opened.lanes, where=opened.where, step_name=opened.step_name, attribute=opened.attribute
-    )
-    earlier = read_sides(baselines, opened.index_options, opened.choice, chosen, opened)
-    scope = opened.scope()
-    here = summarise(scope, opened.title) if earlier else None
+    whole = replace(options, traces=(), begin=None, end=None, step=None, skip_first=None, device_offsets=())
+    earlier = read_sides(baselines, whole, options)
+    scope = options.scope()
+    here = summarise(scope, options.title) if earlier else None
     outcomes = _outcomes(limits, metrics_named(scope, (limit.metric for limit in limits), here))
     changes = []
     if earlier and here is not None:
-        changes = threshold.gated(difference(earlier, here), opened.where)
+        changes = threshold.gated(difference(earlier, here), options.where)
     results = [*(outcome.result for outcome in outcomes), *threshold.results(changes)]
     passed = not any(result.failed for result in results)
     lines = (safe(f"{'EXCEEDED' if one.failed else 'ok      '}  {one.text}") for one in results)
@@ -111,7 +101,7 @@ def check(
         "json": lambda _: _json(scope.text, outcomes, threshold, changes, passed),
         "text": lambda _: ["\n".join(lines)],
     }
-    print_output(Printout("check", Tables.of(results_table(results, scope.text))), form, own)
+    print_output(Printout("check", Tables.of(results_table(results, scope.text))), options.form, own)
     report_results("tracelane check", results, junit, github)
     if not passed:
         context.exit(EXCEEDED)

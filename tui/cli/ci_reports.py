@@ -7,19 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
-import click
-
 from tracelane.core.base.errors import UnreadableError
 from tracelane.core.base.output import print_text
 from tracelane.core.base.safe_text import safe
 
 if TYPE_CHECKING:
     from tracelane.core.tables.table import Table
-
-JUNIT = click.option("--junit", metavar="FILE", help="Write the results as JUnit XML, one test per limit.")
-GITHUB = click.option(
-    "--github", is_flag=True, help="Print failures as annotations of a GitHub workflow, on standard error."
-)
 
 
 @dataclass(frozen=True)

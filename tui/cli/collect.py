@@ -11,16 +11,15 @@ from tracelane.core.base.output import print_text
 from tracelane.core.base.safe_text import safe
 
 from .main import EXIT_FAILED
-from .options import TRACES, choice_options, with_index_options
+from .opened import TraceOptions, takes
+from .options import INDEX, WHICH
 
 if TYPE_CHECKING:
-    from tracelane.core.index.choice import Choice
-    from tracelane.core.index.options import IndexOptions
     from tracelane.core.store.collect import Engine
 
 
 @click.command()
-@TRACES
+@takes("traces", *WHICH, *INDEX)
 @click.option("-o", "--out", "store", metavar="STORE", required=True, help="The folder or URL to write to.")
 @click.option("--shard", metavar="I/N", help="Do the I-th (from 0) of N parts, for job arrays.")
 @click.option(
@@ -29,16 +28,12 @@ if TYPE_CHECKING:
     help="Use local:N processes, or a dask scheduler such as tcp://host:8786.",
 )
 @click.option("--with-index", is_flag=True, help="Keep each rank's index in the store, too.")
-@choice_options
-@with_index_options
 def collect(
-    traces: tuple[str, ...],
+    options: TraceOptions,
     store: str,
     shard: str | None,
     cluster: str | None,
     with_index: bool,
-    choice: Choice,
-    index_options: IndexOptions,
 ) -> None:
     """Summarise each rank's trace into a store, which then opens as a trace does: `tracelane STORE`.
 
@@ -58,12 +53,12 @@ def collect(
 
         engine = cluster_engine(cluster)
     plan = planned(
-        traces,
+        options.traces,
         store,
         shard=Shard.parse(shard) if shard else Shard(),
-        choice=choice,
+        choice=options.choice,
         with_index=with_index,
-        options=index_options,
+        options=options.index_options,
     )
     for note in plan.notes:
         print_text(f"tracelane: {safe(note)}", error=True)

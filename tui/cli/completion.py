@@ -84,10 +84,10 @@ def _name_view(shell: str) -> None:
         os.environ["COMP_CWORD"] = str(at + 1)
 
 
-def complete_terms(incomplete: str) -> list[str]:
+def complete_terms(_: click.Context, incomplete: str) -> list[str]:
     """Return what a filter's next term may begin with, after the terms that stand there."""
-    before, _, last = incomplete.rpartition(" ")
-    return [f"{before} {term}".lstrip() for term in TERMS if term.startswith(last)]
+    before, blank, last = incomplete.rpartition(" ")
+    return [before + blank + term for term in TERMS if term.startswith(last)]
 
 
 def files_and(items: Sequence[CompletionItem], incomplete: str) -> list[CompletionItem]:
@@ -95,12 +95,12 @@ def files_and(items: Sequence[CompletionItem], incomplete: str) -> list[Completi
     return list(items) or [CompletionItem(incomplete, type="file")]
 
 
-def complete_files(incomplete: str) -> list[CompletionItem]:
+def complete_files(_: click.Context, incomplete: str) -> list[CompletionItem]:
     """Return that the shell is to complete a path."""
     return files_and((), incomplete)
 
 
-def complete_lanes(incomplete: str) -> list[str]:
+def complete_lanes(_: click.Context, incomplete: str) -> list[str]:
     """Return expressions that the titles of lanes of the trace on the line match."""
 
     def patterns(trace: Trace) -> list[str]:
@@ -109,7 +109,7 @@ def complete_lanes(incomplete: str) -> list[str]:
     return _of_trace(_SPECIAL.sub(".", incomplete), patterns)
 
 
-def complete_steps(incomplete: str) -> list[str]:
+def complete_steps(_: click.Context, incomplete: str) -> list[str]:
     """Return the labels of the steps of the trace on the line."""
 
     def labels(trace: Trace) -> list[str]:
@@ -121,7 +121,23 @@ def complete_steps(incomplete: str) -> list[str]:
     return _of_trace(incomplete, labels)
 
 
-def complete_metrics(incomplete: str) -> list[str]:
+def complete_columns(ctx: click.Context, incomplete: str) -> list[str]:
+    """Return the columns of the table that a command makes of the trace on the line."""
+    from tracelane.core.tables.registry import BY_NAME
+
+    row = BY_NAME.get(str(ctx.info_name).replace("-", "_"))
+
+    def keys(trace: Trace) -> list[str]:
+        from tracelane.core.tables.scope import Scope
+
+        if row is None:
+            return ["start", "duration", "self"] if ctx.info_name == "slices" else []
+        return [column.key for column in row.run(Scope(trace, clocks=trace.clocks)).main.columns]
+
+    return _of_trace(incomplete, keys)
+
+
+def complete_metrics(_: click.Context, incomplete: str) -> list[str]:
     """Return the metrics that are mostly asked for, and what the names of all others begin with."""
     from tracelane.core.tables.metrics import GROUPS, ROW_GROUPS
 
@@ -131,9 +147,9 @@ def complete_metrics(incomplete: str) -> list[str]:
     return [name for name in known if name.startswith(incomplete)]
 
 
-def complete_limits(incomplete: str) -> list[str]:
+def complete_limits(ctx: click.Context, incomplete: str) -> list[str]:
     """Return metrics with what a limit has between them and its value."""
-    return [name if name.endswith(".") else f"{name}=" for name in complete_metrics(incomplete)]
+    return [name if name.endswith(".") else f"{name}=" for name in complete_metrics(ctx, incomplete)]
 
 
 def _of_trace(incomplete: str, texts: Callable[[Trace], Sequence[str]]) -> list[str]:

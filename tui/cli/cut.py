@@ -12,72 +12,43 @@ from tracelane.core.base.output import print_text
 from tracelane.core.base.pattern import Pattern
 from tracelane.core.base.safe_text import safe
 
-from .opened import chosen_trace
-from .options import DEVICE_OFFSET, TRACE, choice_options, completed, with_index_options
-from .scoped import STEP_NAME, TZ, Times, range_of, steps_there
+from .opened import TraceOptions, takes
+from .options import INDEX, WHICH, WINDOW, out_option
 
 if TYPE_CHECKING:
     from tracelane.core.export.cut import Cut
-    from tracelane.core.index.choice import Choice
-    from tracelane.core.index.options import IndexOptions
     from tracelane.core.trace import Trace
 
 
 @click.command()
-@TRACE
-@click.option("--from", "begin", metavar="TIME", help="Begin: +12.5ms, @µs as in the file, 09:28:06, step:4.")
-@click.option("--to", "end", metavar="TIME", help="End; without it that of the step, or of the trace.")
-@TZ
-@click.option(
-    "--step",
-    metavar="N",
-    help="Cut out this step; nth:K: the K-th, nth:-1 the last.",
-    shell_complete=completed("steps"),
+@takes(
+    "trace",
+    *WINDOW,
+    "lanes",
+    "out",
+    "device_offsets",
+    *WHICH,
+    *INDEX,
+    more=(out_option("The file to write; packed when it is called *.gz."),),
 )
-@STEP_NAME
-@click.option("--lanes", metavar="REGEX", help="Only lanes whose title, or whose process's, matches.")
-@click.option(
-    "-o",
-    "--out",
-    required=True,
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="The file to write; packed when it is called *.gz.",
-)
-@DEVICE_OFFSET
-@choice_options
-@with_index_options
-def cut(
-    trace: str,
-    begin: str | None,
-    end: str | None,
-    tz: str | None,
-    step: str | None,
-    step_name: str | None,
-    lanes: str | None,
-    out: Path,
-    device_offsets: tuple[str, ...],
-    index_options: IndexOptions,
-    choice: Choice,
-) -> None:
+def cut(options: TraceOptions, out: Path) -> None:
     """Write a window of a trace as a trace of its own: slices that overlap it, exactly as in the source."""
     from tracelane.core.tables.device_clocks import with_device_clocks
     from tracelane.tui.text.progress import ProgressBar
 
-    times = Times.of_window(begin, end, step, tz)
-    if times.begin is None and times.end is None:
+    options = options.with_window_of_step()
+    if options.begin is None and options.end is None:
         raise UsageError("say what to cut: --from TIME and --to TIME, or --step 4")
-    opened = chosen_trace([trace], index_options, choice)
-    if opened.source_count != 1:
+    trace, (path,) = options.open(), options.traces
+    if trace.source_count != 1:
         raise UsageError(
-            f"{trace} holds {opened.source_count} traces: cut them one by one, of ranks with --rank N"
+            f"{path} holds {trace.source_count} traces: cut them one by one, of ranks with --rank N"
         )
-    if step_name is not None:
-        steps_there(opened, "--step-name", step_name)
-    window = range_of(opened, times, step_name) or opened.span
-    chosen = None if lanes is None else _lanes(opened, lanes)
-    with ProgressBar(Path(trace).name) as progress:
-        clocks = with_device_clocks(opened, opened.clocks, device_offsets)
-        done = opened.cut(0, window, out, clocks, lanes=chosen, progress=progress)
+    window = options.window(trace) or trace.span
+    chosen = None if options.lanes is None else _lanes(trace, options.lanes)
+    with ProgressBar(Path(path).name) as progress:
+        clocks = with_device_clocks(trace, trace.clocks, options.device_offsets)
+        done = trace.cut(0, window, out, clocks, lanes=chosen, progress=progress)
     print_text(_cut_text(done, out))
 
 

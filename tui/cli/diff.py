@@ -12,22 +12,18 @@ from tracelane.core.base.errors import UsageError
 from tracelane.core.base.output import print_text
 from tracelane.core.base.safe_text import markdown_words, safe
 from tracelane.core.export.forms import emit
-from tracelane.core.tables.selection import Selection
 
-from .ci_reports import GITHUB, JUNIT, report_results
+from .ci_reports import report_results
 from .forms import Printout, print_output
-from .options import FORM, choice_options, completed, with_index_options
-from .regression import FAIL_ABOVE, METRIC, MIN_TIME, Threshold
-from .scoped import ATTRIBUTE, STEP_NAME, WHERE, table_style
+from .opened import TraceOptions, takes
+from .options import FORM, HELD, INDEX, VERDICT, WHICH, limit_option
+from .regression import Threshold
 from .sides import read_sides
-from .values import WholeNumber
+from .terminal import table_style
 
 if TYPE_CHECKING:
     from tracelane.core.export.forms import Writer
-    from tracelane.core.index.choice import Choice
-    from tracelane.core.index.options import IndexOptions
     from tracelane.core.tables.diff import Difference, MetricChange
-    from tracelane.core.tables.scope import Attribute
     from tracelane.core.tables.table import Table
 
 EXCEEDED = 1
@@ -35,35 +31,19 @@ ROWS = 15
 
 
 @click.command()
-@click.argument("sides", metavar="A… B", nargs=-1, required=True, shell_complete=completed("files"))
-@METRIC
-@FAIL_ABOVE
-@MIN_TIME
-@click.option("--limit", type=WholeNumber(1), help=f"Rows; of a table {ROWS}, else all.")
-@FORM
-@WHERE
-@ATTRIBUTE
-@STEP_NAME
-@JUNIT
-@GITHUB
-@choice_options
-@with_index_options
+@takes(
+    *("sides", *HELD, "limit", *FORM, "where", "attribute", "step_name", *VERDICT, *WHICH, *INDEX),
+    more=(limit_option(ROWS),),
+)
 @click.pass_context
 def diff(
     context: click.Context,
-    sides: tuple[str, ...],
+    options: TraceOptions,
     names: tuple[str, ...],
     fail_above: str | None,
     min_time: str,
-    limit: int | None,
-    form: str,
-    where: str | None,
-    attribute: Attribute,
-    step_name: str | None,
     junit: str | None,
     github: bool,
-    index_options: IndexOptions,
-    choice: Choice,
 ) -> None:
     """Say what changed from A to B: metrics, steps, categories, ops, modules and kernels, the worst first.
 
@@ -80,12 +60,12 @@ def diff(
     from tracelane.tui.text.diff import compact_tables, side_titles
 
     threshold = Threshold.of(names, fail_above, min_time)
+    sides, limit = options.traces, options.limit
     if len(sides) < 2:
         raise UsageError("diff compares two sides or more: A B, or several earlier runs and B")
-    chosen = Selection(where=where, step_name=step_name, attribute=attribute)
-    *earlier, now = read_sides(sides, index_options, choice, chosen)
+    *earlier, now = read_sides(sides, options)
     result = difference(earlier, now, threshold.least_ns)
-    gated = threshold.gated(result, where)
+    gated = threshold.gated(result, options.where)
     failed = threshold.failed(gated)
     tables, titles = compact_tables(result), side_titles(result)
     heading = " · ".join(f"{side_name} {title}" for side_name, title in titles)
@@ -95,7 +75,7 @@ def diff(
         "text": lambda _: [_text(tables, titles, limit or ROWS)],
         "md": lambda listing: [_markdown_titles(titles), *emit(listing, "md")],
     }
-    print_output(Printout("diff", replace(Tables.of(*cut), scope=heading)), form, own)
+    print_output(Printout("diff", replace(Tables.of(*cut), scope=heading)), options.form, own)
     results = threshold.results(gated)
     report_results("tracelane diff", results, junit, github)
     for one in results:

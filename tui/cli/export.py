@@ -9,19 +9,21 @@ import click
 from tracelane.core.base.output import print_text
 from tracelane.core.base.safe_text import safe
 
-from .opened import TraceOptions, opened_options
+from .opened import TraceOptions, takes
+from .options import INDEX, PART, WHICH, out_option
 
 
 @click.command()
-@opened_options
-@click.option(
-    "-o",
-    "--out",
-    required=True,
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="The file to write; how it ends says the format.",
+@takes(
+    "traces",
+    *PART,
+    "out",
+    "device_offsets",
+    *WHICH,
+    *INDEX,
+    more=(out_option("The file to write; how it ends says the format."),),
 )
-def export(opened: TraceOptions, out: Path) -> None:
+def export(options: TraceOptions, out: Path) -> None:
     """Write a trace, or a part of it, for other programs; the name of the file says for which.
 
     .pftrace: Perfetto, with tracks, flows, counters and arguments. .speedscope.json: speedscope, a profile
@@ -33,7 +35,7 @@ def export(opened: TraceOptions, out: Path) -> None:
     from tracelane.tui.text.progress import ProgressBar
 
     write = writer_of(out)
-    scope = opened.scope()
+    scope = options.scope()
     with ProgressBar(out.name) as progress:
-        done = write(scope, out, opened.title, progress)
+        done = write(scope, out, options.title, progress)
     print_text(safe(f"{out}: {done}"))

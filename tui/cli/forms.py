@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from tracelane.core.base.output import print_paged, print_pieces, print_text
 from tracelane.core.export.forms import Listing, Writer, emit
 
-from .scoped import table_style
+from .options import remembered
+from .terminal import table_style
 
 if TYPE_CHECKING:
     from tracelane.core.tables.table import Table
@@ -37,7 +38,7 @@ def print_output(printout: Printout, form: str, own: Mapping[str, Writer] | None
     pieces = emit(printout, form, {"text": lambda _: _text(printout), **own})
     if form == "text":
         if text := "".join(pieces):
-            print_paged(text, form not in own and table_style().is_coloured)
+            print_paged(text, form not in own and table_style().is_coloured, not remembered("no_pager"))
     else:
         print_pieces(pieces)
 

@@ -8,6 +8,8 @@ import click
 
 from tracelane.core.tables.registry import ANALYSES
 
+from .options import HELD, LOGS, OPTIONS, VERDICT
+
 _GROUPS: Mapping[str, Sequence[str]] = {
     "Look": ("view", "info", "chain", "slices", "telemetry", "sql"),
     "Where does the time go?": ("report",),
@@ -17,20 +19,10 @@ _GROUPS: Mapping[str, Sequence[str]] = {
 }
 """Commands that are no analyses; those of analyses say their group and examples in the registry."""
 OTHERS = "Others"
+OWN = frozenset((*LOGS, *HELD, *VERDICT))
+"""Options of the table that only few commands have."""
 COMMON = frozenset(
-    {
-        *(
-            "--threads",
-            "--index-dir",
-            "--cache-limit",
-            "--force",
-            "--run",
-            "--capture",
-            "--rank",
-        ),
-        *("--from", "--to", "--step", "--step-name", "--skip-first", "--attribute", "--lanes", "--where"),
-        *("--device-offset", "--format", "--json", "--out", "--sort", "--limit", "--help", "--wait", "--tz"),
-    }
+    ("--help", *(name for key, option in OPTIONS.items() if key not in OWN for name in option.opts))
 )
 """Options that most commands have: `-h` leaves them out, `--help` lists them."""
 EXIT_CODES: Mapping[int, str] = {

@@ -14,10 +14,10 @@ from tracelane.core.base.output import print_text
 from tracelane.core.base.safe_text import safe
 
 from .forms import Printout, print_output
+from .opened import TraceOptions, takes
 from .options import FORM, completed
 from .regression import DEFAULT_METRICS
-from .scoped import table_style, terminal_width
-from .values import WholeNumber
+from .terminal import table_style, terminal_width
 
 if TYPE_CHECKING:
     from tracelane.core.export.forms import Writer
@@ -28,30 +28,16 @@ _DIGITS = re.compile(r"(\d+)")
 
 
 @click.command()
+@takes("names", "limit", *FORM)
 @click.argument("paths", metavar="DIR…", nargs=-1, required=True, shell_complete=completed("files"))
-@click.option(
-    "--metric",
-    "names",
-    multiple=True,
-    metavar="METRIC",
-    help="Which metric; else the first of kernels.time, step.wall.median, ops.self_cpu that exists.",
-    shell_complete=completed("metrics"),
-)
-@click.option("--limit", type=WholeNumber(1), help="Only the last N runs; all count for the noise.")
 @click.option("--by-time", is_flag=True, help="Order files by when they were written, not by name.")
-@FORM
-def history(
-    paths: tuple[str, ...],
-    names: tuple[str, ...],
-    limit: int | None,
-    by_time: bool,
-    form: str,
-) -> None:
+def history(options: TraceOptions, paths: tuple[str, ...], names: tuple[str, ...], by_time: bool) -> None:
     """Show metrics over many summaries, as a table and a plot: each against the median of those before it.
 
     DIR is a folder of files that `tracelane summary TRACE --json` wrote; you can also name files. They are
     ordered by name, with numbers by value. From the fourth run on it says whether a change is more than
-    noise.
+    noise. Without --metric it is the first of kernels.time, step.wall.median, ops.self_cpu that exists.
+    --limit has only the last runs; all count for the noise.
     """
     from tracelane.core.tables.metrics import metric_group_of, no_metric
     from tracelane.core.tables.table import Tables
@@ -66,14 +52,14 @@ def history(
     chosen = names or [name for name in DEFAULT_METRICS if name in known][:1]
     if not chosen:
         raise UsageError(f"none of {', '.join(DEFAULT_METRICS)} is in the summaries: name one with --metric")
-    if form == "csv" and len(chosen) > 1:
+    if options.form == "csv" and len(chosen) > 1:
         raise UsageError("--format csv holds one metric: name one with --metric")
-    tables = {name: _last(summaries, name, limit) for name in chosen}
+    tables = {name: _last(summaries, name, options.limit) for name in chosen}
     own: dict[str, Writer] = {
         "json": lambda _: _json(tables),
         "text": lambda _: ["\n\n".join(map(_text, tables.values()))],
     }
-    print_output(Printout("history", Tables.of(*tables.values())), form, own)
+    print_output(Printout("history", Tables.of(*tables.values())), options.form, own)
 
 
 def _files(paths: Sequence[str], by_time: bool) -> list[Path]:

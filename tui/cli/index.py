@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,13 +13,12 @@ from tracelane.core.base.output import print_text
 from tracelane.core.base.safe_text import json_text, safe
 
 from .forms import Printout, print_output
-from .options import FORM, TRACE, choice_options, with_index_options
+from .opened import TraceOptions, takes
+from .options import FORM, INDEX, WHICH
 
 if TYPE_CHECKING:
     from tracelane.core.export.forms import Writer
-    from tracelane.core.index.choice import Choice
     from tracelane.core.index.opening import IndexFacts
-    from tracelane.core.index.options import IndexOptions
     from tracelane.core.tables.schema import Unit
 
 SCHEMA = 1
@@ -35,33 +33,22 @@ COLUMNS: Sequence[tuple[str, str, Unit]] = (
 
 
 @click.command()
-@TRACE
-@FORM
-@choice_options
-@with_index_options
-def index(
-    trace: str,
-    form: str,
-    index_options: IndexOptions,
-    choice: Choice,
-) -> None:
+@takes("trace", *FORM, *WHICH, *INDEX)
+def index(options: TraceOptions) -> None:
     """Read a trace and keep its index, so that it opens at once later.
 
     Of a folder, all captures are read, unless --capture chooses one.
     """
-    from tracelane.core.index.choice import ALL
     from tracelane.core.index.opening import open_indexes
     from tracelane.core.tables.schema import Column, TableSchema
     from tracelane.core.tables.table import Table, Tables
     from tracelane.tui.text.progress import ProgressBar
 
+    (trace,) = options.traces
     began = time.monotonic()
     with ProgressBar(Path(trace).name) as progress:
         opened = open_indexes(
-            [trace],
-            index_options,
-            choice=replace(choice, capture=choice.capture or ALL),
-            progress=progress,
+            options.traces, options.index_options, choice=options.all_captures, progress=progress
         )
         seconds = time.monotonic() - began
         opened.write_block_stores(progress)
@@ -73,7 +60,7 @@ def index(
         "json": lambda _: (json_text({"schema": SCHEMA, **one}) + "\n" for one in facts),
         "text": lambda _: ["\n".join(map(_text, files, facts))],
     }
-    print_output(Printout("index", Tables.of(table)), form, own)
+    print_output(Printout("index", Tables.of(table)), options.form, own)
     for note in (note for file in files for note in file.notes):
         print_text(f"  {safe(note)}", error=True)
 

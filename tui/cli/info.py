@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,35 +10,30 @@ import click
 from tracelane.core.base.safe_text import json_text
 
 from .forms import Printout, print_output
-from .options import TRACE, choice_options, form_options, with_index_options
+from .opened import TraceOptions, takes
+from .options import FORM, INDEX, WHICH
 
 if TYPE_CHECKING:
     from tracelane.core.export.forms import Writer
-    from tracelane.core.index.choice import Choice
-    from tracelane.core.index.options import IndexOptions
 
 
 @click.command()
-@TRACE
-@form_options(json_help="Print a JSON object per file, a line each.")
-@choice_options
-@with_index_options
-def info(trace: str, form: str, index_options: IndexOptions, choice: Choice) -> None:
+@takes("trace", *FORM, *WHICH, *INDEX)
+def info(options: TraceOptions) -> None:
     """Say what a trace holds: events by kind, flows, processes and lanes, and every problem met.
 
     Of a folder it describes all captures, unless --capture chooses one. `scanner` is what reads here: the
-    native core or plain Python; both make the same index.
+    native core or plain Python; both make the same index. JSON is an object per file, a line each.
     """
-    from tracelane.core.index.choice import ALL
     from tracelane.core.read.reader import scanner_name
     from tracelane.core.tables.table import Tables
     from tracelane.core.trace import open_trace
     from tracelane.tui.text.progress import ProgressBar
     from tracelane.tui.text.summary import info_tables, summary, trace_info, writable
 
-    choice = replace(choice, capture=choice.capture or ALL)
+    (trace,), index_options = options.traces, options.index_options
     with ProgressBar(Path(trace).name) as progress:
-        opened = open_trace(trace, index_options, choice=choice, progress=progress)
+        opened = open_trace(trace, index_options, choice=options.all_captures, progress=progress)
     scanner = scanner_name(index_options.decoder)
     # A file as it was typed; of a folder which file it is.
     paths = [source.path if Path(trace).is_dir() else trace for source in opened.sources]
@@ -50,4 +44,4 @@ def info(trace: str, form: str, index_options: IndexOptions, choice: Choice) -> 
         ),
         "text": lambda _: [writable(summary(opened)) + f"\n  scanner: {scanner}"],
     }
-    print_output(Printout("info", Tables.of(*info_tables(opened))), form, own)
+    print_output(Printout("info", Tables.of(*info_tables(opened))), options.form, own)

@@ -1,61 +1,122 @@
-"""The options that say which part of which traces a command speaks of, and opening them."""
+"""What the options of a command say, and the one way to open the traces that they name."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tracelane.core.base.errors import UsageError
+import click
+
+from tracelane.core.base.errors import UnreadableError, UsageError
 from tracelane.core.base.output import print_text
-from tracelane.core.tables.selection import Selection
+from tracelane.core.tables.selection import Selection, selected_scope, steps_there
 
-from .options import DEVICE_OFFSET, TRACES, choice_options, is_store_path, with_index_options
-from .scoped import (
-    ATTRIBUTE,
-    FROM,
-    LANES,
-    SKIP_FIRST,
-    STEP,
-    STEP_NAME,
-    TO,
-    TZ,
-    WHERE,
-    Times,
-    scope_of_options,
-)
+from .options import OPTIONS, is_store_path
 
 if TYPE_CHECKING:
     from tracelane.core.index.choice import Choice, ResolvedFiles
     from tracelane.core.index.options import IndexOptions
+    from tracelane.core.logs.overlay import LogOptions
     from tracelane.core.tables.scope import Attribute, Scope
     from tracelane.core.tables.table import Tables
     from tracelane.core.trace import Trace
+    from tracelane.tui.times import TimeFrame
 
-OPTIONS = (DEVICE_OFFSET,)
-PARTS = (WHERE, LANES, SKIP_FIRST, ATTRIBUTE, STEP_NAME, STEP, TZ, TO, FROM, TRACES)
-"""Both in the order in which decorators are applied: help lists them the other way round."""
+Command: TypeAlias = Callable[..., None]
 
 
 @dataclass(frozen=True)
 class TraceOptions:
-    """What these options said."""
+    """What the options of the table said; of those that a command does not take, that nothing was said."""
 
-    traces: tuple[str, ...]
-    begin: str | None
-    end: str | None
-    tz: str | None
-    step: str | None
-    step_name: str | None
-    skip_first: int | None
-    lanes: str | None
-    where: str | None
-    index_options: IndexOptions
-    choice: Choice
-    device_offsets: tuple[str, ...]
-    attribute: Attribute
+    traces: tuple[str, ...] = ()
+    begin: str | None = None
+    end: str | None = None
+    tz: str | None = None
+    step: str | None = None
+    step_name: str | None = None
+    attribute: Attribute = "launch"
+    skip_first: int | None = None
+    lanes: str | None = None
+    where: str | None = None
+    device_offsets: tuple[str, ...] = ()
+    logs: tuple[str, ...] = ()
+    log_zone: str | None = None
+    lag: float | None = None
+    cards: tuple[str, ...] = ()
+    sort: str | None = None
+    limit: int | None = None
+    form: str = "text"
+    run: str | None = None
+    capture: str | None = None
+    rank: str | None = None
+    wait: bool = False
+    threads: int | None = None
+    index_dir: Path | None = None
+    cache_limit: int | None = None
+    force: bool = False
+
+    def complete(self) -> TraceOptions:
+        """Return the same of traces by the names that they have once they are complete."""
+        from .waiting import complete_side
+
+        return replace(self, traces=tuple(map(complete_side, self.traces)))
+
+    @cached_property
+    def index_options(self) -> IndexOptions:
+        """Where indexes lie and how they are built."""
+        from tracelane.core.index.options import IndexOptions
+
+        return IndexOptions(
+            self.index_dir, threads=self.threads, force=self.force, cache_limit=self.cache_limit
+        )
+
+    @cached_property
+    def choice(self) -> Choice:
+        """Which of several captures is meant."""
+        from tracelane.core.index.choice import Choice
+
+        return Choice(self.run or "", self.capture or "", self.rank or "")
+
+    @cached_property
+    def all_captures(self) -> Choice:
+        """The choice where all captures are meant unless --capture says otherwise."""
+        from tracelane.core.index.choice import ALL
+
+        return replace(self.choice, capture=self.choice.capture or ALL)
+
+    @property
+    def selection(self) -> Selection:
+        """The part of a trace that is meant, but for its range."""
+        return Selection(
+            step=self.step,
+            lanes=self.lanes,
+            where=self.where,
+            step_name=self.step_name,
+            attribute=self.attribute,
+            device_offsets=self.device_offsets,
+        )
+
+    @property
+    def log_options(self) -> LogOptions:
+        """How to lay the logs over a trace; UsageError for what is not ID=PID."""
+        from tracelane.core.logs.overlay import LogOptions
+
+        pairs = {}
+        for text in self.cards:
+            card, equals, pid = text.partition("=")
+            if not equals or not card.strip() or not pid.strip():
+                raise UsageError(f"--smi-device takes ID=PID, such as 0=0, not {text!r}")
+            pairs[card.strip()] = pid.strip()
+        return LogOptions(self.log_zone or "", self.lag, pairs)
+
+    @property
+    def is_about_clocks(self) -> bool:
+        """Whether anything is said of clocks or devices of logs, which means nothing without a log."""
+        return self.log_zone is not None or self.lag is not None or bool(self.cards)
 
     @property
     def title(self) -> str:
@@ -69,7 +130,26 @@ class TraceOptions:
         from tracelane.tui.text.progress import ProgressBar
 
         with ProgressBar(Path(self.traces[0]).name) as progress:
-            return resolve_files(self.traces, self.choice, self.index_options.index_dir, progress=progress)
+            return resolve_files(self.traces, self.choice, self.index_dir, progress=progress)
+
+    def with_window_of_step(self) -> TraceOptions:
+        """Return the same with --step as --from; UsageError where both are given."""
+        if self.step is None:
+            return self
+        if self.begin is not None or self.end is not None:
+            raise UsageError("--step is a range of its own: give it without --from and --to")
+        return replace(self, begin=f"step:{self.step}", step=None)
+
+    def of_sides(self) -> TraceOptions:
+        """Return what holds for traces that are compared with these: the same ranks and step names."""
+        return TraceOptions(
+            step_name=self.step_name,
+            rank=self.rank,
+            threads=self.threads,
+            index_dir=self.index_dir,
+            cache_limit=self.cache_limit,
+            force=self.force,
+        )
 
     def store_tables(self, name: str, options: dict[str, Any]) -> Tables | None:
         """Return an analysis over a capture store, None where the traces are none. Raises UsageError."""
@@ -85,71 +165,102 @@ class TraceOptions:
             )
         return store_tables(open_store(self.traces[0]), name, options)
 
+    def open(self) -> Trace:
+        """Open the traces; which of several captures is open is said on stderr.
+
+        Raises UnreadableError for a file without events, of which nothing can be said.
+        """
+        from tracelane.core.index.choice import left_out_text
+        from tracelane.core.read.problem import has_no_event_array
+        from tracelane.core.tables.kinds import check_kind_settings
+        from tracelane.core.trace import open_trace
+        from tracelane.tui.text.progress import ProgressBar
+
+        check_kind_settings()
+        with ProgressBar(Path(self.traces[0]).name) as progress:
+            trace = open_trace(self.files, self.index_options, choice=self.choice, progress=progress)
+        if all(has_no_event_array(source.problems) for source in trace.sources):
+            raise UnreadableError(f"{trace.sources[0].path}: no trace events in it")
+        for event in dict.fromkeys(event for source in trace.sources for event in source.events):
+            print_text(f"tracelane: {event}", error=True)
+        if left_out := left_out_text(trace.captures, trace.open_capture):
+            print_text(left_out, error=True)
+        return trace
+
     def scope(self) -> Scope:
-        """Open the traces and return what the options ask about."""
-        return scope_of_options(
-            chosen_trace(self.files, self.index_options, self.choice),
-            Times(self.begin, self.end, self.tz),
-            Selection(
-                step=self.step,
-                lanes=self.lanes,
-                where=self.where,
-                step_name=self.step_name,
-                attribute=self.attribute,
-                device_offsets=self.device_offsets,
-            ),
-            self.skip_first,
-        )
+        """Open the traces and return the part of them that is meant; UsageError where it means nothing."""
+        trace = self.open()
+        if self.step is not None and (self.begin is not None or self.end is not None or self.skip_first):
+            raise UsageError("--step is a range of its own: give it without --from, --to and --skip-first")
+        if self.skip_first and self.begin is not None:
+            raise UsageError("--from and --skip-first both say where to begin: give one of them")
+        label, span = "", self.window(trace)
+        if self.skip_first:
+            span = self._window_after(trace, self.skip_first, trace.span[1] if span is None else span[1])
+            steps = f"{self.skip_first} steps" if self.skip_first > 1 else "step"
+            label = f"after the first {steps}"
+        return selected_scope(trace, span, self.selection, label)
+
+    def window(self, trace: Trace) -> tuple[int, int] | None:
+        """Return [start, end) in trace time of --from and --to, None when neither is given."""
+        from tracelane.tui.clock import time_frame
+
+        if self.step_name is not None:
+            steps_there(trace, "--step-name", self.step_name)
+        if self.begin is None and self.end is None:
+            return None
+        frame = time_frame(trace, trace.clocks, self.tz or "", steps=self.step_name or "")
+        return typed_window(self.begin, self.end, frame, trace.span)
+
+    def _window_after(self, trace: Trace, skipped: int, end: int) -> tuple[int, int]:
+        """Return [start of the step after the first ones, end) in trace time."""
+        steps = steps_there(trace, "--skip-first", self.step_name)
+        if skipped >= len(steps):
+            raise UsageError(f"--skip-first: there are only {len(steps):,} steps, {steps.choice}")
+        start = int(steps.starts[skipped])
+        if end <= start:
+            raise UsageError("--to must be after the steps that --skip-first leaves out")
+        return start, end
 
 
-def chosen_trace(traces: Sequence[str] | ResolvedFiles, index_options: IndexOptions, choice: Choice) -> Trace:
-    """Open traces, as they are named or resolved; which of several captures is open is said on stderr.
-
-    Raises UnreadableError for a file without events, of which nothing can be said.
+def typed_window(
+    begin: str | None, end: str | None, frame: TimeFrame, span: tuple[int, int]
+) -> tuple[int, int]:
+    """Return [start, end) of two times as they are typed, of `span` where one is missing; UsageError where
+    nothing lies between them.
     """
-    from tracelane.core.base.errors import UnreadableError
-    from tracelane.core.index.choice import left_out_text
-    from tracelane.core.read.problem import has_no_event_array
-    from tracelane.core.tables.kinds import check_kind_settings
-    from tracelane.core.trace import open_trace
-    from tracelane.tui.text.progress import ProgressBar
+    from tracelane.tui.times import parse_span
 
-    check_kind_settings()
-    first = traces[0] if isinstance(traces, Sequence) else traces.named[0]
-    with ProgressBar(Path(first).name) as progress:
-        trace = open_trace(traces, index_options, choice=choice, progress=progress)
-    if all(has_no_event_array(source.problems) for source in trace.sources):
-        raise UnreadableError(f"{trace.sources[0].path}: no trace events in it")
-    for event in dict.fromkeys(event for source in trace.sources for event in source.events):
-        print_text(f"tracelane: {event}", error=True)
-    if left_out := left_out_text(trace.captures, trace.open_capture):
-        print_text(left_out, error=True)
-    return trace
+    start, stop = span
+    if begin is not None:
+        start, reach = parse_span(begin, frame)
+        stop = reach if reach > start else stop  # a step alone means all of it
+    if end is not None:
+        stop = parse_span(end, frame)[1]
+    if stop <= start:
+        raise UsageError("--from must be before --to, and within the trace")
+    return start, stop
 
 
-def with_options(
-    command: Callable[..., None],
-    kind: type[TraceOptions],
-    name: str,
-    more: tuple[Callable[..., Any], ...] = (),
-) -> Callable[..., None]:
-    """Give a command these options and more; it gets them as one value of a kind, its own as they are."""
+def takes(*names: str, more: tuple[click.Parameter, ...] = ()) -> Callable[[Command], Command]:
+    """Give a command options of the table, and `more` in place of those of the same name; it gets what they
+    say as one value, `options`. Help lists a command's own first.
+    """
+    replaced = {parameter.name: parameter for parameter in more}
+    chosen = [replaced.get(name, OPTIONS[name]) for name in names]
 
-    def with_values(**values: Any) -> None:
-        shared = {field: values.pop(field) for field in kind.__dataclass_fields__}
-        command(**{name: kind(**shared)}, **values)
+    def with_options(command: Command) -> Command:
+        @wraps(command)
+        def with_value(**values: Any) -> None:
+            fields = TraceOptions.__dataclass_fields__.keys() & values.keys()
+            options = TraceOptions(**{name: values.pop(name) for name in fields})
+            command(options=options.complete() if options.wait else options, **values)
 
-    with_values.__doc__ = command.__doc__
-    with_values.__name__ = command.__name__
-    # click lists options in the order of the decorators, the innermost last.
-    own = getattr(command, "__click_params__", [])
-    wrapped = with_index_options(choice_options(with_values))
-    for option in (*OPTIONS, *more, *PARTS):
-        wrapped = option(wrapped)
-    wrapped.__click_params__ = [*own, *wrapped.__click_params__]  # type: ignore[attr-defined]
-    return wrapped
+        own = getattr(command, "__click_params__", [])
+        files = [one for one in chosen if isinstance(one, click.Argument)]
+        shared = [one for one in chosen if one not in files]
+        # click lists them the other way round
+        with_value.__click_params__ = [*reversed(shared), *own, *files]  # type: ignore[attr-defined]
+        return with_value
 
-
-def opened_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options; it gets them as `opened`."""
-    return with_options(command, TraceOptions, "opened")
+    return with_options

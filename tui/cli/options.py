@@ -1,11 +1,10 @@
-"""Options and arguments that several commands share."""
+"""The options of all commands: one table, of which each command takes what it needs."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -15,35 +14,33 @@ from tracelane.core.base.errors import CacheError, UsageError
 from tracelane.core.base.output import printed_to
 from tracelane.core.export.forms import FORMS
 
-from .values import Size, WholeNumber
-
-DEVICE_OFFSET = click.option(
-    "--device-offset",
-    "device_offsets",
-    metavar="PID=TIME",
-    multiple=True,
-    help="Shift a device's times: 0=-250ms; PID=auto: by what its launches show; auto: all wrong clocks.",
-)
-
+from .values import Duration, Size, WholeNumber
 
 STDIN = "-"
+WHICH = ("run", "capture", "rank", "wait")
+"""Which of the captures that a path stands for."""
+INDEX = ("threads", "index_dir", "cache_limit", "force")
+"""Where indexes lie and how they are built."""
+WINDOW = ("begin", "end", "tz", "step", "step_name")
+PART = (*WINDOW, "attribute", "skip_first", "lanes", "where")
+"""Which part of the traces counts."""
+LOGS = ("logs", "log_zone", "lag", "cards")
+"""Which telemetry logs belong to the traces, and how their clocks and devices relate to them."""
+FORM = ("form", "json", "columns", "colour", "no_pager", "out")
+"""How tables are printed, and where to."""
+HELD = ("names", "fail_above", "min_time")
+"""Which metrics may not rise, and by how much."""
+VERDICT = ("junit", "github")
+"""What continuous integration is told."""
 
 
 def completed(what: str) -> Callable[[click.Context, click.Parameter, str], list[Any]]:
-    """Return what completes values in a shell: "files", "lanes", "steps", "metrics", "terms" or "limits"."""
+    """Return what completes values in a shell, by a function of the module `completion`: `complete_…`."""
 
-    def complete(_: click.Context, __: click.Parameter, incomplete: str) -> list[Any]:
+    def complete(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[Any]:
         from . import completion
 
-        kinds: Mapping[str, Callable[[str], list[Any]]] = {
-            "files": completion.complete_files,
-            "lanes": completion.complete_lanes,
-            "steps": completion.complete_steps,
-            "metrics": completion.complete_metrics,
-            "terms": completion.complete_terms,
-            "limits": completion.complete_limits,
-        }
-        return kinds[what](incomplete)
+        return list(getattr(completion, f"complete_{what}")(ctx, incomplete))
 
     return complete
 
@@ -57,85 +54,36 @@ def is_store_path(path: str) -> bool:
     return is_store(path)
 
 
-TRACES = click.argument(
-    "traces", metavar="TRACE…", nargs=-1, required=True, shell_complete=completed("files")
-)
-TRACE = click.argument("trace", metavar="TRACE", shell_complete=completed("files"))
+def remembered(name: str) -> Any:
+    """Return what an option said that commands do not take as a value, None outside of a command."""
+    ctx = click.get_current_context(silent=True)
+    return None if ctx is None else ctx.meta.get(f"tracelane.{name}")
 
 
-_AS_JSON = "tracelane.json"
+def _remember(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+    ctx.meta[f"tracelane.{param.name}"] = value
 
 
 def _chosen_form(ctx: click.Context, _: click.Parameter, form: str) -> str:
-    return "json" if ctx.meta.get(_AS_JSON) else form
+    return "json" if ctx.meta.get("tracelane.json") else form
 
 
-def _remember_json(ctx: click.Context, _: click.Parameter, is_given: bool) -> None:
-    ctx.meta[_AS_JSON] = is_given
+def _one_path(_: click.Context, __: click.Parameter, path: str) -> tuple[str, ...]:
+    return (path,)
 
 
-def form_options(*more: str, json_help: str = "Print one JSON object.") -> Callable[[Any], Any]:
-    """Return the options that say how tables are printed, as one `form`: --format, with further forms of one
-    command, --json, and --out.
-    """
-    options = (
-        click.option(
-            "--format",
-            "form",
-            type=click.Choice(["text", *FORMS, *more]),
-            default="text",
-            show_default=True,
-            callback=_chosen_form,
-            help="How to print it.",
-        ),
-        click.option(
-            "--json",
-            is_flag=True,
-            is_eager=True,
-            expose_value=False,
-            callback=_remember_json,
-            help=json_help,
-        ),
-        OUT,
-    )
+def _check_zone(_: click.Context, __: click.Parameter, zone: str | None) -> str | None:
+    if zone:
+        from tracelane.tui.zone import zone_of
 
-    def with_forms(command: Any) -> Any:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return with_forms
-
-
-SORT = click.option(
-    "--sort", metavar="COLUMN", help="Sort by this column, greatest first; -COLUMN: smallest first."
-)
-THREADS = click.option(
-    "--threads",
-    type=WholeNumber(1, 64),
-    help="Threads that read and build; as many as there are cores, up to 4.",
-)
-INDEX_DIR = click.option(
-    "--index-dir",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Keep the index in this folder instead of the cache.",
-)
-
-
-CACHE_LIMIT = click.option(
-    "--cache-limit",
-    type=Size(),
-    metavar="SIZE",
-    help="How much all indexes may take: 500M, 20G, none. Those opened longest ago are removed first.",
-)
-FORCE = click.option("--force", is_flag=True, help="Read the trace again even if it has an index.")
+        zone_of(zone)
+    return zone
 
 
 @contextmanager
 def _printed_to(path: Path) -> Iterator[None]:
     """Print to a new file; nothing of it is left where the command fails."""
-    if os.path.lexists(path):
-        raise UsageError(f"{path} is there already: choose another name, or remove it")
+    check_new(path)
     with ExitStack() as stack:
         try:
             stack.enter_context(printed_to(path))
@@ -150,72 +98,180 @@ def _printed_to(path: Path) -> Iterator[None]:
             raise
 
 
+def check_new(path: Path) -> None:
+    """Raise UsageError where there is a file of that name already."""
+    if os.path.lexists(path):
+        raise UsageError(f"{path} is there already: choose another name, or remove it")
+
+
 def _print_to_file(ctx: click.Context, _: click.Parameter, path: Path | None) -> None:
     if path is not None and not ctx.resilient_parsing:
         ctx.with_resource(_printed_to(path))
 
 
-OUT = click.option(
-    "-o",
-    "--out",
-    type=click.Path(path_type=Path, dir_okay=False),
-    expose_value=False,
-    callback=_print_to_file,
-    help="Write to this file, which must not exist yet, instead of printing.",
+def form_option(*more: str) -> click.Option:
+    """Return --format, with further forms that one command has."""
+    return click.Option(
+        ["--format", "form"],
+        type=click.Choice(["text", *FORMS, *more]),
+        default="text",
+        show_default=True,
+        callback=_chosen_form,
+        help="How to print it.",
+    )
+
+
+def limit_option(rows: int | None = None) -> click.Option:
+    """Return --limit of a table that is printed with so many rows where it does not say."""
+    printed = "" if rows is None else f"; a printed table has {rows}"
+    return click.Option(["--limit"], type=WholeNumber(1), help=f"The number of rows{printed}.")
+
+
+def out_option(text: str, required: bool = True) -> click.Option:
+    """Return --out of a command that writes files of its own."""
+    kind = click.Path(path_type=Path, dir_okay=False)
+    return click.Option(["-o", "--out"], required=required, type=kind, help=text)
+
+
+def _paths(metavar: str, **details: Any) -> click.Argument:
+    return click.Argument(
+        ["traces"], metavar=metavar, required=True, shell_complete=completed("files"), **details
+    )
+
+
+def _option(names: str, metavar: str, text: str, complete: str = "", **details: Any) -> click.Option:
+    """Return an option; `complete` is what its values are completed from."""
+    if complete:
+        details["shell_complete"] = completed(complete)
+    return click.Option(names.split(), metavar=metavar or None, help=text, **details)
+
+
+def _aside(names: str, text: str, **details: Any) -> click.Option:
+    """Return an option that `remembered` tells."""
+    return _option(names, "", text, expose_value=False, callback=_remember, **details)
+
+
+_FOLDER = click.Path(path_type=Path, file_okay=False)
+_FILE = click.Path(path_type=Path, dir_okay=False)
+_OPTIONS = (
+    _option("--from begin", "TIME", "From here: +12.5ms, @µs, 09:28:06.1 or step:4."),
+    _option("--to end", "TIME", "Up to here; of a step, up to its end."),
+    _option(
+        "--tz", "ZONE", "Zone of wall times: Europe/Zurich, +02:00, UTC; else local.", callback=_check_zone
+    ),
+    _option("--step", "N", "This step only; nth:K: the K-th, nth:-1 the last.", "steps"),
+    _option("--step-name", "NAME", "Use the slices of this name as steps, whatever numbers it holds."),
+    _option(
+        "--attribute",
+        "",
+        "Which step device work belongs to: the one that launched it, or the one it ran in.",
+        type=click.Choice(["launch", "window"]),
+        default="launch",
+        show_default=True,
+    ),
+    _option(
+        "--skip-first", "N", "Leave out the first N steps, and what comes before them.", type=WholeNumber(0)
+    ),
+    _option("--lanes", "REGEX", "Only lanes whose title matches.", "lanes"),
+    _option("--where", "FILTER", "Only slices that match: nccl cat:kernel dur>1ms lane:'stream 0'.", "terms"),
+    _option(
+        "--smi logs",
+        "LOG",
+        "An aiu-smi log (text or CSV), or any CSV with a header and times; may be given again.",
+        multiple=True,
+    ),
+    _option(
+        "--smi-tz log_zone",
+        "ZONE",
+        "Time zone of the logs' stamps: Europe/Zurich, -04:00, UTC, local. Else the one that fits.",
+    ),
+    _option(
+        "--smi-offset lag",
+        "TIME",
+        "Time by which the logs' clock runs ahead of the trace's: 1.5s, 250ms. Else what fits most closely.",
+        type=Duration(10**9, -(10**9), 10**9),
+    ),
+    _option(
+        "--smi-device cards",
+        "ID=PID",
+        "Which device of a log is which process of the trace; may be given again.",
+        multiple=True,
+    ),
+    _option(
+        "--metric names",
+        "METRIC",
+        "The metric that is checked or listed, such as step.wall.median; may be given again.",
+        "metrics",
+        multiple=True,
+    ),
+    _option("--fail-above", "SHARE", "Exit with 1 if a metric rose by more than this: 5%."),
+    _option("--min-time", "TIME", "Changes of a time below this do not count: 100us.", default="0"),
+    _option("--junit", "FILE", "Write the results as JUnit XML, one test per limit."),
+    _option(
+        "--github",
+        "",
+        "Print failures as annotations of a GitHub workflow, on standard error.",
+        is_flag=True,
+    ),
+    _option("--sort", "COLUMN", "Sort by this column, greatest first; -COLUMN: smallest first.", "columns"),
+    limit_option(),
+    form_option(),
+    _aside("--json", "The same as --format json.", is_flag=True, is_eager=True),
+    _aside(
+        "--columns",
+        "chief: those that 160 characters have room for, where text is not for a terminal.",
+        type=click.Choice(["chief", "all"]),
+        default="chief",
+        show_default=True,
+    ),
+    _aside(
+        "--color colour",
+        "Whether text has colours; auto: on a terminal.",
+        type=click.Choice(["auto", "always", "never"]),
+        default="auto",
+    ),
+    _aside("--no-pager", "Print long text at once, not by pages.", is_flag=True),
+    _option(
+        "-o --out",
+        "",
+        "Write to this file, which must not exist yet, instead of printing.",
+        type=_FILE,
+        expose_value=False,
+        callback=_print_to_file,
+    ),
+    _option(
+        "--device-offset device_offsets",
+        "PID=TIME",
+        "Shift a device's times: 0=-250ms; PID=auto: by what its launches show; auto: all wrong clocks.",
+        multiple=True,
+    ),
+    _option("--run", "NAME", "Of several folders' captures, those of this folder."),
+    _option(
+        "--capture",
+        "WHICH",
+        "Of several captures: a number (1 is the newest), a part of its time, or all. Else the newest.",
+    ),
+    _option("--rank", "RANKS", "Only these ranks' files: 0-3,7."),
+    _option("--wait", "", "Wait until the traces are complete, then open them.", is_flag=True),
+    _option(
+        "--threads",
+        "",
+        "Threads that read and build; as many as there are cores, up to 4.",
+        type=WholeNumber(1, 64),
+    ),
+    _option("--index-dir", "", "Keep the index in this folder instead of the cache.", type=_FOLDER),
+    _option(
+        "--cache-limit",
+        "SIZE",
+        "How much all indexes may take: 500M, 20G, none. Those opened longest ago are removed first.",
+        type=Size(),
+    ),
+    _option("--force", "", "Read the trace again even if it has an index.", is_flag=True),
 )
-FORM = form_options()
-RUN = click.option("--run", metavar="NAME", help="Of several folders' captures, those of this folder.")
-CAPTURE = click.option(
-    "--capture",
-    metavar="WHICH",
-    help="Of several captures: a number (1 is the newest), a part of its time, or all. Else the newest.",
-)
-RANK = click.option("--rank", metavar="RANKS", help="Only these ranks' files: 0-3,7.")
-WAIT = click.option("--wait", is_flag=True, help="Wait until the traces are complete, then open them.")
-
-
-def with_index_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of where indexes lie and how they are built, as one `index_options`."""
-
-    @wraps(command)
-    def with_value(
-        index_dir: Path | None,
-        threads: int | None,
-        force: bool,
-        cache_limit: int | None,
-        **values: Any,
-    ) -> None:
-        from tracelane.core.index.options import IndexOptions
-
-        command(
-            **values,
-            index_options=IndexOptions(index_dir, threads=threads, force=force, cache_limit=cache_limit),
-        )
-
-    wrapped: Callable[..., None] = with_value
-    for option in (FORCE, CACHE_LIMIT, INDEX_DIR, THREADS):
-        wrapped = option(wrapped)
-    return wrapped
-
-
-def choice_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options that say which of several files' captures is meant, as one `choice`, and
-    with --wait its traces only when they are complete.
-    """
-
-    @wraps(command)
-    def with_choice(
-        run: str | None, capture: str | None, rank: str | None, wait: bool, **values: Any
-    ) -> None:
-        from tracelane.core.index.choice import Choice
-
-        if wait:
-            from .waiting import complete_traces
-
-            values = complete_traces(values)
-        command(**values, choice=Choice(run or "", capture or "", rank or ""))
-
-    wrapped: Callable[..., None] = with_choice
-    for option in (WAIT, RANK, CAPTURE, RUN):
-        wrapped = option(wrapped)
-    return wrapped
+OPTIONS: Mapping[str, click.Parameter] = {
+    "traces": _paths("TRACE…", nargs=-1),
+    "trace": _paths("TRACE", callback=_one_path),
+    "sides": _paths("A… B", nargs=-1),
+    **{str(option.name): option for option in _OPTIONS},
+}
+"""Name -> argument or option; what commands get as a value is a field of that name in TraceOptions."""

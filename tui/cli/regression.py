@@ -6,13 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import click
-
 from tracelane.core.base.errors import UsageError
 
 from .ci_reports import CheckResult
 from .limits import check_unit, parse_value
-from .options import completed
 
 if TYPE_CHECKING:
     from tracelane.core.tables.diff import Difference, MetricChange
@@ -23,21 +20,6 @@ time of kernels, without copies and memsets, repeats where walls of the host do 
 """
 NOT_FILTERED = "step.wall.median"
 """What a filter of slices does not narrow."""
-
-METRIC = click.option(
-    "--metric",
-    "names",
-    multiple=True,
-    metavar="METRIC",
-    help="The metric that --fail-above checks, such as step.wall.median.",
-    shell_complete=completed("metrics"),
-)
-FAIL_ABOVE = click.option(
-    "--fail-above", metavar="SHARE", help="Exit with 1 if a metric rose by more than this: 5%."
-)
-MIN_TIME = click.option(
-    "--min-time", default="0", metavar="TIME", help="Changes of a time below this do not count: 100us."
-)
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tracelane.core.base.errors import CacheError, UsageError
+from tracelane.core.base.errors import CacheError
 from tracelane.core.base.output import print_text, write_new_file
 from tracelane.core.base.safe_text import markdown_code, markdown_words, safe
-from tracelane.core.tables.selection import Selection
 
-from .opened import TraceOptions, opened_options
-from .smi import SmiOptions, smi_options
+from .opened import TraceOptions, takes
+from .options import INDEX, LOGS, PART, WHICH, check_new, out_option
 
 if TYPE_CHECKING:
     from tracelane.core.export.report import Example
@@ -28,8 +27,10 @@ OPS = 30
 
 
 @click.command()
-@opened_options
-@click.option("--out", "-o", type=click.Path(path_type=Path, dir_okay=False), help="Write the report here.")
+@takes(
+    *("traces", *PART, "out", *LOGS, "device_offsets", *WHICH, *INDEX),
+    more=(out_option("Write the report to this file.", required=False),),
+)
 @click.option(
     "--bundle",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -37,14 +38,8 @@ OPS = 30
 )
 @click.option("--baseline", metavar="A", help="An earlier trace, or its summary, to compare with.")
 @click.option("--redact", is_flag=True, help="Hide hosts, users, addresses and the folders of paths.")
-@smi_options
 def report(
-    opened: TraceOptions,
-    out: Path | None,
-    bundle: Path | None,
-    baseline: str | None,
-    redact: bool,
-    smi: SmiOptions,
+    options: TraceOptions, out: Path | None, bundle: Path | None, baseline: str | None, redact: bool
 ) -> None:
     """Write what a performance issue needs: environment, iterations, steps, device time, findings, tables.
 
@@ -56,7 +51,6 @@ def report(
     from tracelane.core.export.report import Printed, example_of
     from tracelane.core.export.report import report as report_text
     from tracelane.core.export.summary_file import summary_json
-    from tracelane.core.index.choice import Choice
     from tracelane.core.tables.diff import difference
     from tracelane.core.tables.findings.saved import saved_findings
     from tracelane.core.tables.summary import summarise
@@ -64,19 +58,17 @@ def report(
     from .sides import read_sides
 
     for path in (out, bundle):
-        if path is not None and path.exists():
-            raise UsageError(f"{path} is there already: choose another name, or remove it")
+        if path is not None:
+            check_new(path)
     sides = () if baseline is None else (baseline,)
-    # Of the other side the newest capture, of the same ranks and steps.
-    chosen = Choice(ranks=opened.choice.ranks), Selection(step_name=opened.step_name)
-    earlier = read_sides(sides, opened.index_options, *chosen, opened, smi.paths)
-    scope = opened.scope()
-    telemetry = Telemetry.of(scope, smi)
+    earlier = read_sides(sides, options.of_sides(), options, options.logs)
+    scope = options.scope()
+    telemetry = Telemetry.of(scope, options)
     example = example_of(scope)
-    here = summarise(scope, opened.title) if bundle or earlier else None
+    here = summarise(scope, options.title) if bundle or earlier else None
     text = report_text(
         scope,
-        opened.title,
+        options.title,
         saved_findings(replace(scope, lanes=None, where=None)),
         Printed(_ops(scope), _picture(scope, example), telemetry.text(example)),
         _read_report(scope),
@@ -149,19 +141,19 @@ class Telemetry:
     left_out: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, scope: Scope, smi: SmiOptions) -> Telemetry:
+    def of(cls, scope: Scope, options: TraceOptions) -> Telemetry:
         """Read the logs named, else those beside the trace; UsageError where one named is of another run."""
         from tracelane.core.logs.nearby import nearby_logs
         from tracelane.core.logs.opening import open_overlay, place_logs
         from tracelane.core.logs.overlay import Overlay
         from tracelane.core.logs.wall import Wall
 
-        if smi.paths:
-            return cls(open_overlay(scope.trace, smi.paths, smi.log_options))
+        if options.logs:
+            return cls(open_overlay(scope.trace, options.logs, options.log_options))
         wall, paths = Wall(scope.trace), nearby_logs(scope.trace)
         if not paths or wall.base is None:
             return cls()
-        placed = place_logs(wall, paths, smi.log_options)
+        placed = place_logs(wall, paths, options.log_options)
         matching = [one for one in placed if one.matches]
         left_out = tuple(f"Left out: {one.refusal}" for one in placed if not one.matches)
         return cls(Overlay(scope.trace, matching) if matching else None, left_out)

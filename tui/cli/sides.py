@@ -10,14 +10,9 @@ from typing import TYPE_CHECKING
 from tracelane.core.base.errors import UsageError
 from tracelane.core.read.remote_files import is_url
 
-from .opened import chosen_trace
 from .options import is_store_path
-from .scoped import Times, scope_of_options
 
 if TYPE_CHECKING:
-    from tracelane.core.index.choice import Choice, ResolvedFiles
-    from tracelane.core.index.options import IndexOptions
-    from tracelane.core.tables.selection import Selection
     from tracelane.core.tables.summary import Summary
 
     from .opened import TraceOptions
@@ -42,68 +37,55 @@ def split_side(text: str) -> tuple[str, str]:
 
 def read_sides(
     sides: Sequence[str],
-    index_options: IndexOptions,
-    choice: Choice,
-    chosen: Selection,
+    like: TraceOptions,
     opened: TraceOptions | None = None,
     more: Sequence[str] = (),
 ) -> list[Summary]:
-    """Return the summary of each side, read from a file of one or made from a trace or a part of it. What is
-    `opened` afterwards must be there, and does not leave the cache while sides are read; nor do they. Of
-    `more` paths none may be missing.
+    """Return the summary of each side, read from a file of one or made from a trace or a part of it, chosen
+    as `like` says. What is `opened` afterwards must be there, and does not leave the cache while sides are
+    read; nor do they. Of `more` paths none may be missing.
 
     Raises UsageError for a part that means nothing, UnreadableError for what cannot be read.
     """
     from tracelane.core.index.inputs import check_there
-    from tracelane.core.index.opening import keep_cached, resolve_files
+    from tracelane.core.index.opening import keep_cached
 
     parts = [split_side(side) for side in sides]
     check_there([*(opened.traces if opened else ()), *more, *(path for path, _ in parts)])
-    files = [
-        None if is_store_path(path) else resolve_files([path], choice, index_options.index_dir)
-        for path, _ in parts
-    ]
-    for each in (opened.files if opened else None, *files):
-        if each is not None:
-            keep_cached(each, index_options)
-    return [_read_side(*side, index_options, choice, chosen) for side in zip(sides, files)]
+    all_options = [_side_options(like, *part) for part in parts]
+    for one in (*([opened] if opened else []), *all_options):
+        if not is_store_path(one.traces[0]):
+            keep_cached(one.files, one.index_options)
+    return [_read_side(text, options) for text, options in zip(sides, all_options)]
 
 
-def _read_side(
-    text: str,
-    files: ResolvedFiles | None,
-    index_options: IndexOptions,
-    choice: Choice,
-    chosen: Selection,
-) -> Summary:
+def _read_side(text: str, options: TraceOptions) -> Summary:
     from tracelane.core.export.summary_file import is_summary_source, read_summary
     from tracelane.core.tables.summary import summarise
 
     path, part = split_side(text)
-    if files is None:
+    if is_store_path(path):
         from tracelane.core.store.comparison import summary_of_store
         from tracelane.core.store.opened import open_store
 
-        if part or chosen.where is not None or chosen.lanes is not None:
+        if part or options.where is not None or options.lanes is not None:
             raise UsageError(f"{path} holds summaries of whole traces: it has no parts such as {text!r}")
         return summary_of_store(open_store(path))
-    first = files.members[0]
+    first = options.files.members[0]
     if str(first.path) == path and is_summary_source(first.source):
         if part:
             raise UsageError(f"{path} is a summary: it has no parts such as {part!r}")
-        for option in ("where", "lanes"):
-            if getattr(chosen, option) is not None:
-                raise UsageError(
-                    f"{path} is a summary, in which --{option} can choose nothing: name the trace"
-                )
+        for name in ("where", "lanes"):
+            if getattr(options, name) is not None:
+                raise UsageError(f"{path} is a summary, in which --{name} can choose nothing: name the trace")
         return read_summary(Path(path))
-    trace = chosen_trace(files, index_options, choice)
+    return summarise(options.scope(), Path(text).name)
+
+
+def _side_options(like: TraceOptions, path: str, part: str) -> TraceOptions:
     begin, dots, end = part.partition("..")
-    if part and not dots and not part.startswith(STEP):
-        raise UsageError(f"what part of {path} is {part!r}? Say step=4, or FROM..TO as +10ms..+20ms")
-    times = Times()
     if part.startswith(STEP):
-        chosen = replace(chosen, step=part.removeprefix(STEP))
-    elif dots:
-        times = Times(begin or None, end or None)
-    return summarise(scope_of_options(trace, times, chosen), Path(text).name)
+        return replace(like, traces=(path,), step=part.removeprefix(STEP))
+    if part and not dots:
+        raise UsageError(f"what part of {path} is {part!r}? Say step=4, or FROM..TO as +10ms..+20ms")
+    return replace(like, traces=(path,), begin=begin or None, end=end or None)

@@ -12,10 +12,9 @@ from tracelane.core.base.errors import UsageError
 from tracelane.core.base.units import format_count
 
 from .forms import Printout, print_output
-from .opened import TraceOptions, opened_options
-from .options import FORM, SORT
-from .scoped import table_style
-from .values import WholeNumber
+from .opened import TraceOptions, takes
+from .options import FORM, INDEX, PART, WHICH, limit_option
+from .terminal import table_style
 
 if TYPE_CHECKING:
     from tracelane.core.export.forms import Writer
@@ -37,16 +36,11 @@ DRAWN: Sequence[tuple[str, str, Unit]] = (
 
 
 @click.command()
-@opened_options
-@click.option(
-    "--limit",
-    type=WholeNumber(1),
-    default=None,
-    help=f"Rows; for people {ROWS}, else all.",
+@takes(
+    *("traces", *PART, "sort", "limit", *FORM, "device_offsets", *WHICH, *INDEX),
+    more=(limit_option(ROWS),),
 )
-@SORT
-@FORM
-def slices(opened: TraceOptions, limit: int | None, sort: str | None, form: str) -> None:
+def slices(options: TraceOptions) -> None:
     """List slices in order of time: all of them, or those that match a filter and overlap a range.
 
     --sort duration or --sort self lists the longest first.
@@ -58,23 +52,24 @@ def slices(opened: TraceOptions, limit: int | None, sort: str | None, form: str)
     from tracelane.core.query.filter import parse
     from tracelane.core.tables.table import Tables
 
-    if opened.where is not None:
-        parse(opened.where)  # a wrong one is said before reading
-    scope = replace(opened, where=None).scope()
-    rows = slice_rows(scope, opened.where)
+    where, sort, limit = options.where, options.sort, options.limit
+    if where is not None:
+        parse(where)  # a wrong one is said before reading
+    scope = replace(options, where=None).scope()
+    rows = slice_rows(scope, where)
     if sort:
         try:
             rows.sort(sort.removeprefix("-"), not sort.startswith("-"))
         except KeyError as error:
             raise UsageError(f"--sort: {error.args[0]}") from None
-    words = scope.text if opened.where is None else f"{scope.text}, filtered"
+    words = scope.text if where is None else f"{scope.text}, filtered"
     tables = Tables(scope.text, 0, {"slices": lambda: slices_table(rows, scope.text, limit or ROWS)})
     own: dict[str, Writer] = {
         "json": lambda _: slices_json(rows, words, limit),
         "csv": lambda _: csv_pieces(rows, limit),
         "text": lambda _: [_text(rows, scope.text, limit or ROWS)],
     }
-    print_output(Printout("slices", tables), form, own)
+    print_output(Printout("slices", tables), options.form, own)
 
 
 def slice_rows(scope: Scope, where: str | None) -> SliceRows:

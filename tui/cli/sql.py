@@ -16,15 +16,12 @@ from tracelane.core.base.errors import UsageError
 from tracelane.core.sql import TIMEOUT_S
 
 from .forms import Printout, print_output
-from .opened import chosen_trace
-from .options import FORM, TRACE, choice_options, with_index_options
-from .scoped import STEP_NAME
-from .values import Duration, WholeNumber
+from .opened import TraceOptions, takes
+from .options import FORM, INDEX, WHICH, limit_option
+from .values import Duration
 
 if TYPE_CHECKING:
     from tracelane.core.export.forms import Writer
-    from tracelane.core.index.choice import Choice
-    from tracelane.core.index.options import IndexOptions
     from tracelane.core.sql.query import QueryAnswer
 
 ROWS = 100
@@ -42,7 +39,7 @@ class SqlCommand(click.Command):
 
 
 @click.command(cls=SqlCommand)
-@TRACE
+@takes("trace", "step_name", "limit", *FORM, *WHICH, *INDEX, more=(limit_option(ROWS),))
 @click.argument("query", required=False)
 @click.option("--file", type=click.Path(path_type=Path), help="Read the query from this file; -: from stdin.")
 @click.option(
@@ -52,7 +49,6 @@ class SqlCommand(click.Command):
     show_default=True,
     help="What answers; auto: DuckDB where it is installed, else SQLite.",
 )
-@click.option("--limit", type=WholeNumber(1), help=f"The number of rows; a printed table has {ROWS}.")
 @click.option(
     "--timeout",
     type=Duration(10**9, 0, 1e9),
@@ -61,21 +57,12 @@ class SqlCommand(click.Command):
     metavar="SECONDS",
     help="Stop the query after so long; 0: never.",
 )
-@STEP_NAME
-@FORM
-@choice_options
-@with_index_options
 def sql(
-    trace: str,
+    options: TraceOptions,
     query: str | None,
     file: Path | None,
     engine: Literal["auto", "duckdb", "sqlite"],
-    limit: int | None,
     timeout: float,
-    step_name: str | None,
-    form: str,
-    index_options: IndexOptions,
-    choice: Choice,
 ) -> None:
     """Answer a SELECT over the views slices, ops, kernels, launches, flows, counters, steps and args('key').
 
@@ -89,16 +76,16 @@ def sql(
     text = _query(query, file)
     # DuckDB's bindings complain on stderr of what is not collected when the process ends.
     atexit.unregister(gc.freeze)
-    opened = chosen_trace([trace], index_options, choice)
-    with run_query(opened, text, engine, step_name, timeout) as answer:
-        scope, most = f"answered by {answer.engine}", limit or (ROWS if form == "text" else None)
-        origin = opened.opening_span[0]  # people count from there; JSON and CSV have the views' own ns
+    trace, limit = options.open(), options.limit
+    with run_query(trace, text, engine, options.step_name, timeout) as answer:
+        scope, most = f"answered by {answer.engine}", limit or (ROWS if options.form == "text" else None)
+        origin = trace.opening_span[0]  # people count from there; JSON and CSV have the views' own ns
         rows = Tables(scope, origin, {"rows": lambda: answer.table(scope, most, origin)})
         own: dict[str, Writer] = {
             "json": lambda _: _json(answer, scope, limit),
             "csv": lambda _: _csv(answer, limit),
         }
-        print_output(Printout("sql", rows), form, own)
+        print_output(Printout("sql", rows), options.form, own)
 
 
 def _query(query: str | None, file: Path | None) -> str:

@@ -12,59 +12,25 @@ import click
 from tracelane.core.base.errors import UsageError
 
 from .forms import Printout, arranged, print_output
-from .opened import chosen_trace
-from .options import FORM, SORT, TRACES, choice_options, completed, with_index_options
-from .scoped import FROM, STEP_NAME, TO, TZ, Times, range_of, steps_there, table_style
-from .smi import SmiOptions, smi_options
-from .values import WholeNumber
+from .opened import TraceOptions, takes
+from .options import FORM, INDEX, LOGS, WHICH, WINDOW
+from .terminal import table_style
 
 if TYPE_CHECKING:
     from tracelane.core.export.forms import Writer
-    from tracelane.core.index.choice import Choice
-    from tracelane.core.index.options import IndexOptions
     from tracelane.core.logs.overlay import LogOptions, Overlay
     from tracelane.core.logs.wall import Wall
     from tracelane.core.tables.table import Table
 
 
 @click.command()
-@TRACES
-@smi_options
+@takes("traces", *LOGS, *WINDOW, "sort", "limit", *FORM, *WHICH, *INDEX)
 @click.option(
     "--by",
     type=click.Choice(["step", "kernel"]),
     help="Add means, greatest values and energy per step, or the energy by name of kernels.",
 )
-@FROM
-@TO
-@TZ
-@click.option(
-    "--step",
-    metavar="N",
-    help="Only this step; nth:K: the K-th, nth:-1 the last.",
-    shell_complete=completed("steps"),
-)
-@STEP_NAME
-@SORT
-@click.option("--limit", type=WholeNumber(1), help="The number of rows of the first table.")
-@FORM
-@choice_options
-@with_index_options
-def telemetry(
-    traces: tuple[str, ...],
-    smi: SmiOptions,
-    by: str | None,
-    begin: str | None,
-    end: str | None,
-    tz: str | None,
-    step: str | None,
-    step_name: str | None,
-    sort: str | None,
-    limit: int | None,
-    form: str,
-    index_options: IndexOptions,
-    choice: Choice,
-) -> None:
+def telemetry(options: TraceOptions, by: str | None) -> None:
     """Report what telemetry logs hold, how their clocks fit a trace, and the trace's own counters.
 
     Without --smi it reads the aiu-smi logs beside the trace. With --by step: power, energy, busy time and
@@ -80,30 +46,28 @@ def telemetry(
     from tracelane.core.tables.scope import Scope
     from tracelane.core.tables.table import Tables
 
-    options, times = smi.log_options, Times.of_window(begin, end, step, tz)
-    check_there((*traces, *smi.paths))
-    trace = chosen_trace(traces, index_options, choice)
-    if step_name is not None:
-        steps_there(trace, "--step-name", step_name)
-    grouping = LogGrouping(by, range_of(trace, times, step_name), step, step_name)
+    log_options, ranged = options.log_options, options.with_window_of_step()
+    check_there((*options.traces, *options.logs))
+    trace = ranged.open()
+    grouping = LogGrouping(by, ranged.window(trace), options.step, options.step_name)
     counters = counters_table(trace, grouping.within)
-    paths = smi.paths or tuple(map(str, nearby_logs(trace)))
-    if not paths and (by is not None or smi.is_about_clocks or not len(counters)):
+    paths = options.logs or tuple(map(str, nearby_logs(trace)))
+    if not paths and (by is not None or options.is_about_clocks or not len(counters)):
         has_none = "" if len(counters) else ", and the trace has no counters"
         raise UsageError(f"no log given (--smi LOG), no aiu-smi log beside the trace{has_none}")
     wall = Wall(trace)
-    descriptions, sums = _read_logs(wall, paths, bool(smi.paths), options, grouping)
+    descriptions, sums = _read_logs(wall, paths, bool(options.logs), log_options, grouping)
     if sums is not None:
-        sums = arranged(sums, sort, limit)
+        sums = arranged(sums, options.sort, options.limit)
     elif len(counters):
-        counters = arranged(counters, sort, limit)
+        counters = arranged(counters, options.sort, options.limit)
     scope = Scope(trace, grouping.within, clocks=trace.clocks).text
     answer = TelemetryAnswer(scope, trace.opening_span[0], descriptions, counters, sums)
     own: dict[str, Writer] = {
         "json": lambda _: _json(answer, grouping.name),
         "text": lambda _: [_text(answer, _device_labels(wall))],
     }
-    print_output(Printout("telemetry", Tables.of(*answer.tables)), form, own)
+    print_output(Printout("telemetry", Tables.of(*answer.tables)), options.form, own)
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,17 +14,13 @@ from tracelane.core.base.output import print_coloured, print_text
 from tracelane.core.base.safe_text import safe
 
 from .hosting import viewer_host
-from .options import DEVICE_OFFSET, STDIN, TRACES, choice_options, completed, with_index_options
-from .scoped import TZ
-from .smi import SmiOptions, smi_options
-from .terminal import can_draw, take_keyboard, wants_colour
+from .opened import TraceOptions, takes, typed_window
+from .options import INDEX, LOGS, STDIN, WHICH, WINDOW
+from .terminal import can_draw, has_colours, take_keyboard
 from .values import WholeNumber
 from .viewing import Viewing
 
 if TYPE_CHECKING:
-    from tracelane.core.index.choice import Choice
-    from tracelane.core.index.options import IndexOptions
-    from tracelane.core.logs.overlay import LogOptions
     from tracelane.core.trace import Trace
     from tracelane.tui.carried import Carried
     from tracelane.tui.prepared import Prepared
@@ -37,111 +33,74 @@ TITLE_CELLS = 24
 """Roughly what titles take of the width; the viewer fits the window to its real width."""
 
 
-class ViewOptions(NamedTuple):
+@dataclass(frozen=True)
+class ViewOptions:
     """The view that options ask for."""
 
-    begin: str | None = None
-    end: str | None = None
+    part: TraceOptions = field(default_factory=TraceOptions)
     span: str | None = None
     baseline: str | None = None
-    lanes: str | None = None
-    tz: str | None = None
     search: str | None = None
-    where: str | None = None
-    steps: str | None = None
-    device_offsets: tuple[str, ...] = ()
+
+    @property
+    def are_given(self) -> bool:
+        """Whether anything is asked for."""
+        part = self.part
+        times = (part.begin, part.end, part.tz, part.step_name, self.span, self.baseline)
+        return any((*times, part.lanes, part.where, part.device_offsets, self.search))
 
 
 @click.command()
-@TRACES
-@click.option("--from", "begin", metavar="TIME", help="Show from here: +12.5ms, @µs, 09:28:06.1 or step:4.")
-@click.option("--to", "end", metavar="TIME", help="Show up to here; of a step, up to its end.")
-@click.option(
-    "--step",
-    metavar="N",
-    help="Show this step, and take it as the range; nth:K: the K-th, nth:-1 the last.",
-    shell_complete=completed("steps"),
-)
+@takes("traces", *WINDOW, "lanes", "where", *LOGS, "device_offsets", "colour", *WHICH, *INDEX)
 @click.option("--range", "span", metavar="FROM..TO", help="Take this as the range; or step:4, mark:NAME.")
 @click.option("--baseline", metavar="FROM..TO", help="Compare the tables with this range or step.")
-@click.option(
-    "--step-name",
-    "steps",
-    metavar="NAME",
-    help="Take the slices of this name for steps, numbers in it aside.",
-)
 @click.option("--marks", metavar="FILE", help="Add the marks that :save marks wrote to a file.")
-@click.option("--lanes", metavar="REGEX", help="Show only lanes whose title matches.")
 @click.option("--search", metavar="FILTER", help="Mark the slices that match, as / does.")
-@click.option(
-    "--where",
-    metavar="FILTER",
-    help="Draw only the slices that match, as :filter does.",
-)
 @click.option("--width", type=WholeNumber(20, 1000), help="Columns of the printed picture.")
 @click.option("--height", type=WholeNumber(4, 1000), help="Lines of the printed picture.")
-@TZ
 @click.option("--fresh", is_flag=True, help="Start with a fresh view, not with that of the last time.")
 @click.option("--log", "log_file", metavar="FILE", help="Write what the viewer does, and errors, to a file.")
 @click.option(
     "--traces", "traces_of_store", metavar="WHERE", default="", help="The folder of a store's traces."
 )
-@choice_options
-@smi_options
-@DEVICE_OFFSET
-@with_index_options
 def view(
-    traces: tuple[str, ...],
-    begin: str | None,
-    end: str | None,
-    step: str | None,
+    options: TraceOptions,
     span: str | None,
     baseline: str | None,
-    steps: str | None,
     marks: str | None,
-    lanes: str | None,
     search: str | None,
-    where: str | None,
     width: int | None,
     height: int | None,
-    tz: str | None,
     fresh: bool,
     traces_of_store: str,
     log_file: str | None,
-    smi: SmiOptions,
-    device_offsets: tuple[str, ...],
-    index_options: IndexOptions,
-    choice: Choice,
 ) -> None:
     """Open traces in the viewer; several are shown together.
 
-    `-` reads from standard input, a directory stands for the traces in it. Where stdout is no terminal (or
-    TERM is unset or dumb) one picture and a summary are printed instead.
+    `-` reads from standard input, a directory stands for the traces in it. --step is also taken as the range.
+    Where stdout is no terminal (or TERM is unset or dumb) one picture and a summary are printed instead.
     """
     from tracelane.core.index.gathering import Gathering
     from tracelane.core.index.inputs import check_there
 
-    if traces.count(STDIN) > 1:
+    if options.traces.count(STDIN) > 1:
         raise UsageError("standard input (-) can be opened once only")
-    _check_lanes(lanes)
-    if step is not None:
-        if begin is not None or end is not None or span is not None:
-            raise UsageError("--step is a range of its own: give it without --from, --to and --range")
-        begin = span = f"step:{step}"
-    options = smi.log_options
-    check_there((*traces, *smi.paths, *([marks] if marks else [])))
-    view_options = ViewOptions(
-        begin, end, span, baseline, lanes, tz, _parsed(search), _parsed(where), steps, device_offsets
-    )
-    preparation = Preparation(view_options, smi.paths, options, marks, fresh)
-    viewing = Viewing(traces, index_options, choice, preparation.prepare, traces_of_store)
+    _check_lanes(options.lanes)
+    if options.step is not None and span is not None:
+        raise UsageError("--step is a range of its own: give it without --from, --to and --range")
+    span = span if options.step is None else f"step:{options.step}"
+    part = replace(options.with_window_of_step(), where=_parsed(options.where))
+    options.log_options  # noqa: B018 - wrong ones are said before reading
+    check_there((*options.traces, *options.logs, *([marks] if marks else [])))
+    preparation = Preparation(ViewOptions(part, span, baseline, _parsed(search)), marks, fresh)
+    viewing = Viewing(options, preparation.prepare, traces_of_store)
     with viewer_host(log_file) as host:
-        opened = viewing.open(index_options.force)
+        opened = viewing.open(options.force)
         if isinstance(opened, Gathering) or (can_draw() and take_keyboard()):
             viewing.show(opened, host)
             return
-    _print(_with_logs(opened, smi.paths, options), view_options, width, height)
-    if not smi.paths and (offer := offered_log(opened, "--smi {path} lays it over")):
+    _print(_with_logs(opened, options), preparation.view_options, width, height)
+    if not options.logs and (offer := offered_log(opened, "--smi {path} lays it over")):
         print_text(offer)
 
 
@@ -150,8 +109,6 @@ class Preparation:
     """What is laid over a trace, and in which view it is shown, when it is opened first and anew."""
 
     view_options: ViewOptions
-    logs: tuple[str, ...]
-    log_options: LogOptions
     marks: str | None
     fresh: bool
 
@@ -160,7 +117,7 @@ class Preparation:
         from tracelane.core.logs.counters import with_cheap_lanes
         from tracelane.tui.view_state import import_marks
 
-        trace = _with_logs(with_cheap_lanes(trace), self.logs, self.log_options)
+        trace = _with_logs(with_cheap_lanes(trace), self.view_options.part)
         if self.marks:
             import_marks(trace, Path(self.marks))
         return self._first(trace) if before is None else self._anew(trace, before)
@@ -168,7 +125,9 @@ class Preparation:
     def _first(self, trace: Trace) -> Prepared:
         from tracelane.tui.prepared import Prepared
 
-        offer = "" if self.logs else offered_log(trace, "{{smi}} adds its power and load lanes")
+        offer = (
+            "" if self.view_options.part.logs else offered_log(trace, "{{smi}} adds its power and load lanes")
+        )
         return Prepared(trace, _first_view(trace, self.view_options, self.fresh), (offer,) if offer else ())
 
     @staticmethod
@@ -194,12 +153,12 @@ def _check_lanes(expression: str | None) -> None:
         Pattern(expression, ignore_case=True).check("--lanes")
 
 
-def _with_logs(trace: Trace, logs: tuple[str, ...], options: LogOptions) -> Trace:
-    if not logs:
+def _with_logs(trace: Trace, options: TraceOptions) -> Trace:
+    if not options.logs:
         return trace
     from tracelane.core.logs.opening import open_overlay
 
-    return open_overlay(trace, logs, options)
+    return open_overlay(trace, options.logs, options.log_options)
 
 
 def offered_log(trace: Trace, how: str) -> str:
@@ -219,7 +178,7 @@ def _first_view(trace: Trace, view_options: ViewOptions, fresh: bool) -> Session
     """Return the view that options ask for, else the one of the last time, None for the trace's own."""
     from tracelane.tui.view_state import saved_session
 
-    if any(view_options):
+    if view_options.are_given:
         return session_of_options(trace, view_options, shutil.get_terminal_size((80, 24)).columns)
     return None if fresh else saved_session(trace)
 
@@ -231,7 +190,7 @@ def _print(trace: Trace, view_options: ViewOptions, width: int | None, height: i
     size = shutil.get_terminal_size((PICTURE_WIDTH, PICTURE_HEIGHT))
     width, height = width or size.columns, height or size.lines
     session = session_of_options(trace, view_options, width)
-    if wants_colour():
+    if has_colours(can_draw()):
         from rich.console import Console
 
         console = Console(width=width)
@@ -253,42 +212,33 @@ def session_of_options(trace: Trace, view_options: ViewOptions, width: int) -> S
     from tracelane.tui.steps import step_marks
     from tracelane.tui.times import parse_range
 
-    cells = max(1, width - TITLE_CELLS)
-    session = replace(first_session(trace, cells), only=view_options.lanes or "", zone=view_options.tz or "")
-    session = replace(session, search=view_options.search or "", filter=view_options.where or "")
+    part, cells = view_options.part, max(1, width - TITLE_CELLS)
+    session = replace(first_session(trace, cells), only=part.lanes or "", zone=part.tz or "")
+    session = replace(session, search=view_options.search or "", filter=part.where or "")
     if session.only:
         only_lanes(trace, session.only)  # an expression that takes too long is said now
-    if view_options.device_offsets:
-        session = with_clocks(
-            trace, session, with_device_clocks(trace, session.clocks, view_options.device_offsets)
-        )
-    if view_options.steps:
-        if not step_marks(trace, session.clocks, view_options.steps):
-            raise UsageError(f"--step-name: no slice is called {view_options.steps}")
-        session = replace(session, steps=view_options.steps)
+    if part.device_offsets:
+        session = with_clocks(trace, session, with_device_clocks(trace, session.clocks, part.device_offsets))
+    if part.step_name:
+        if not step_marks(trace, session.clocks, part.step_name):
+            raise UsageError(f"--step-name: no slice is called {part.step_name}")
+        session = replace(session, steps=part.step_name)
     frame = time_frame(trace, session.clocks, session.zone, steps=session.steps)
     if view_options.span is not None:
         session = replace(session, range=parse_range(view_options.span, frame))
     if view_options.baseline is not None:
         session = replace(session, baseline=parse_range(view_options.baseline, frame))
-    if view_options.begin is None and view_options.end is None:
+    if part.begin is None and part.end is None:
         return session
-    start, stop = _window(trace, view_options.begin, view_options.end, frame)
+    start, stop = _window(trace, part, frame)
     return replace(session, viewport=view_of(start, stop, cells), cursor=start)
 
 
-def _window(trace: Trace, begin: str | None, end: str | None, frame: TimeFrame) -> tuple[int, int]:
+def _window(trace: Trace, part: TraceOptions, frame: TimeFrame) -> tuple[int, int]:
     """Return the time from --from to --to, as far as the trace has it; UsageError where it has none."""
-    from tracelane.tui.times import parse_span
-
-    start, stop = trace.opening_span
-    if begin is not None:
-        start, reach = parse_span(begin, frame)
-        stop = reach if reach > start else stop  # a step alone means all of it
-    if end is not None:
-        stop = parse_span(end, frame)[1]
+    start, stop = typed_window(part.begin, part.end, frame, trace.opening_span)
     low, high = trace.span
-    if stop <= start or stop <= low or start >= max(high, low + 1):
+    if stop <= low or start >= max(high, low + 1):
         raise UsageError("--from must be before --to, and within the trace")
     return max(start, low), min(stop, max(high, start + 1))
 

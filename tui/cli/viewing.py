@@ -14,7 +14,6 @@ from .terminal import can_draw
 
 if TYPE_CHECKING:
     from tracelane.core.base.errors import DamagedIndexError
-    from tracelane.core.index.choice import Choice, ResolvedFiles
     from tracelane.core.index.gathering import Gathering
     from tracelane.core.index.options import IndexOptions
     from tracelane.core.store.opened import CaptureStore
@@ -23,15 +22,15 @@ if TYPE_CHECKING:
     from tracelane.tui.host import Host
     from tracelane.tui.prepared import Prepared
 
+    from .opened import TraceOptions
+
 
 class Viewing:
     """Traces as they are named on a command line, from the first opening until the user quits."""
 
     def __init__(
         self,
-        traces: tuple[str, ...],
-        options: IndexOptions,
-        choice: Choice,
+        options: TraceOptions,
         prepare: Callable[[Trace, Carried | None], Prepared],
         traces_of_store: str = "",
     ) -> None:
@@ -41,7 +40,6 @@ class Viewing:
         self._traces_of_store = traces_of_store
         self._store: CaptureStore | None = None
         self._grouping = "host"  # what groups the ranks of a store
-        self._traces, self._choice = traces, choice
         self._options = options
         self._prepare = prepare
         self._damaged: list[Path | None] = []  # indexes that were discarded
@@ -51,24 +49,17 @@ class Viewing:
 
     def open(self, force: bool = False) -> Trace | Gathering:
         """Return the trace; what is indexing it where a picture can be drawn meanwhile."""
-        options = self._options.with_force(force)
-        if len(self._traces) == 1 and is_store_path(self._traces[0]):
+        options = self._options.index_options.with_force(force)
+        traces = self._options.traces
+        if len(traces) == 1 and is_store_path(traces[0]):
             return self._open_store(options)
         if can_draw():
-            return open_files(self._resolved(options), self._title, options)
+            return open_files(self._options.files, self._title, options)
         from tracelane.core.trace import open_trace
         from tracelane.tui.text.progress import ProgressBar
 
         with ProgressBar(self._title) as progress:
-            return open_trace(self._traces, options, choice=self._choice, progress=progress)
-
-    def _resolved(self, options: IndexOptions) -> ResolvedFiles:
-        """Return the files that are to be opened, each looked at."""
-        from tracelane.core.index.opening import resolve_files
-        from tracelane.tui.text.progress import ProgressBar
-
-        with ProgressBar(self._title) as progress:
-            return resolve_files(self._traces, self._choice, options.index_dir, progress=progress)
+            return open_trace(traces, options, choice=self._options.choice, progress=progress)
 
     def show(self, opened: Trace | Gathering, host: Host) -> None:
         """Show it; then another capture, or what has become of the files, as long as one is wanted."""
@@ -90,7 +81,7 @@ class Viewing:
             elif app.rank_grouping:
                 self._grouping, before = app.rank_grouping, None
             elif app.wanted_capture is not None:
-                self._choice, before = replace(self._choice, capture=str(app.wanted_capture)), None
+                self._options, before = replace(self._options, capture=str(app.wanted_capture)), None
             elif app.wants_reload:
                 self._store = None  # of which there may be more by now
                 if app.damage is not None:
@@ -98,7 +89,8 @@ class Viewing:
                 from tracelane.tui.carried import carried
 
                 before = carried(app.trace, app.session, app.theme, app.store.history)
-                self._traces = tuple(finished_name(path) for path in self._traces)
+                traces = tuple(map(finished_name, self._options.traces))
+                self._options = replace(self._options, traces=traces)  # whose files are looked at anew
             else:
                 return
             opened = self.open()
@@ -108,7 +100,7 @@ class Viewing:
         from tracelane.core.store.opened import open_store
         from tracelane.core.store.picture import picture_of_store
 
-        self._store = self._store or open_store(self._traces[0])
+        self._store = self._store or open_store(self._options.traces[0])
         try:
             return picture_of_store(self._store, options, by=self._grouping)
         except UsageError as error:  # no file says so
@@ -129,7 +121,12 @@ class Viewing:
             try:
                 with ProgressBar(self._store.ranks[rank].title) as progress:
                     trace = opened_rank(
-                        self._store, rank, Path(folder), self._traces_of_store, self._options, progress
+                        self._store,
+                        rank,
+                        Path(folder),
+                        self._traces_of_store,
+                        self._options.index_options,
+                        progress,
                     )
             except TracelaneError as error:
                 self._notes = (str(error),)
@@ -151,9 +148,9 @@ class Viewing:
 
     @property
     def _title(self) -> str:
-        first = self._traces[0]
+        first, *others = self._options.traces
         name = "standard input" if first == STDIN else Path(first).name
-        return name if len(self._traces) == 1 else f"{name} and {len(self._traces) - 1} more"
+        return f"{name} and {len(others)} more" if others else name
 
 
 THREE_KEYS = (

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tracelane.core.base.output import StatusLine, print_text
 from tracelane.core.base.safe_text import safe
@@ -15,22 +14,8 @@ if TYPE_CHECKING:
 POLL_S = 0.5
 
 
-def complete_traces(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of a command's arguments and options with the traces by the names that they have
-    once they are complete.
-    """
-    waited = dict(values)
-    if "trace" in waited:
-        (waited["trace"],) = wait_for((waited["trace"],))
-    if "traces" in waited:
-        waited["traces"] = wait_for(waited["traces"])
-    if "sides" in waited:
-        waited["sides"] = tuple(map(_complete_side, waited["sides"]))
-    return waited
-
-
-def _complete_side(text: str) -> str:
-    """Return a side of a comparison by the name that its trace has once it is complete."""
+def complete_side(text: str) -> str:
+    """Return a trace, or a side of a comparison, by the name that the trace has once it is complete."""
     from .sides import split_side
 
     path, part = split_side(text)

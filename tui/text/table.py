@@ -29,15 +29,16 @@ BOLD, DIM, CYAN, PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[36m", "\x1b[0m"
 
 @dataclass(frozen=True)
 class TableStyle:
-    """How wide a table may be in cells, and whether it has colours and bars."""
+    """For how many cells columns are chosen, whether text is cut to them, and whether there are colours."""
 
     width: int
     is_coloured: bool = False
+    cuts: bool = True
 
     @property
     def plain(self) -> TableStyle:
         """The style without colours and bars."""
-        return TableStyle(self.width)
+        return TableStyle(self.width, cuts=self.cuts)
 
     def painted(self, colour: str, text: str) -> str:
         return f"{colour}{text}{PLAIN}" if self.is_coloured and text else text
@@ -65,7 +66,8 @@ def table_text(
         max([cell_len(safe(column.heading)), *(cell_len(row[position]) for row in rows)])
         for position, column in enumerate(columns)
     ]
-    sizes, positions = _fitted(columns, sizes, style.width, sort or table.read_by)
+    fitted, positions = _fitted(columns, sizes, style.width, sort or table.read_by)
+    sizes = fitted if style.cuts else sizes
     left_out = len(columns) - len(positions)
     columns, sizes = (
         tuple(columns[position] for position in positions),
@@ -82,13 +84,15 @@ def table_text(
         lines += [set_cell_size(text, width) + bar for text, bar in zip(texts, bars)] if bars else texts
         if left_out:
             which = "1 more column" if left_out == 1 else f"{left_out} more columns"
-            notes.append(f"{which}: in a wider terminal, or with --format csv")
+            notes.append(f"{which}: --columns all")
         if len(rows) < len(table):
             lines.append(f"{ELLIPSIS} {len(table) - len(rows):,} more of {len(table):,}")
     else:
         lines.append(safe(empty))
     for note in notes:
-        lines += [style.painted(DIM, line) for line in _wrapped(note, style.width)]
+        lines += [
+            style.painted(DIM, line) for line in (_wrapped(note, style.width) if style.cuts else [note])
+        ]
     return "\n".join(lines)
 
 
