@@ -107,6 +107,11 @@ class AnalysisMethods:
     def findings(self, *, baseline: AnalysisMethods | None = None, **part: Unpack[Part]) -> Table:
         """List what costs time: how much, where to see it, when its rule applies, and what usually helps."""
 
+    def explain(self, *, question: str = "", **part: Unpack[Part]) -> Table:
+        """Say in a few KB what costs most time and what can be trusted, each with the command that shows
+        it.
+        """
+
     def doctor(self, *, strict: bool = False, **part: Unpack[Part]) -> Table:
         """Check whether a trace can be trusted: what was not read, clocks, overlaps, what was lost."""
 

@@ -548,6 +548,27 @@ ANALYSES = (
         examples=("tracelane findings trace.json", "tracelane findings trace.json --json"),
     ),
     Analysis(
+        "explain",
+        "questions:analyse_explain",
+        "Explain",
+        "Say in a few KB what costs most time and what can be trusted, each with the command that shows it."
+        "\n\nWith --question it answers one of those below the causes, or one in words. In commands "
+        "TRACE stands for what was opened.",
+        (
+            Option(
+                "question",
+                "What to answer, by name or in words.",
+                metavar="TEXT",
+                check="questions:question_of",
+            ),
+        ),
+        group="Where does the time go?",
+        examples=(
+            "tracelane explain trace.json --json",
+            "tracelane explain trace.json --question kernel --json",
+        ),
+    ),
+    Analysis(
         "doctor",
         "doctor.doctor:analyse_doctor",
         "Doctor",
