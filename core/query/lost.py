@@ -38,7 +38,6 @@ class StartingCalls:
     is_lost: AnyArray  # none of its work is in the file
 
     def __len__(self) -> int:
-        """Return the number of calls."""
         return len(self.positions)
 
 

@@ -57,7 +57,6 @@ class Allocator:
     pids: tuple[str, ...]  # of the threads that it was called on
 
     def __len__(self) -> int:
-        """Return the number of records."""
         return len(self.times)
 
     @property

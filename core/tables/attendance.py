@@ -25,7 +25,6 @@ class Attendance:
     rank: I64
 
     def __len__(self) -> int:
-        """Return the number of entries."""
         return len(self.collective)
 
     @cached_property

@@ -73,7 +73,6 @@ class Collectives:
     sequenced: tuple[bool, ...]  # by family: whether numbers come from the trace
 
     def __len__(self) -> int:
-        """Return how many there are."""
         return len(self.positions)
 
     def moved(self, by: int) -> Collectives:
@@ -94,7 +93,6 @@ class Matched:
     positions: I64
 
     def __len__(self) -> int:
-        """Return how many collectives there are."""
         return len(self.family)
 
     @classmethod

@@ -101,7 +101,6 @@ class Frame:
         return there or (self.whole is not None and self.whole.has(name))
 
     def __len__(self) -> int:
-        """Return the number of rows."""
         return len(self.position)
 
     # -- rows ---------------------------------------------------------------------------------------------

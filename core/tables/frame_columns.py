@@ -57,11 +57,20 @@ def by_rule(work: Frame, rule: KindRule) -> AnyArray:
     return np.asarray(work.from_parts(of_source), np.uint8)
 
 
-def gap_classes(work: Frame, kernel_wait_ns: int = KERNEL_WAIT_NS) -> AnyArray:
-    """Return the classes of gaps: host_wait where the launch that ended it began after the work before was
-    done, else kernel_wait below a limit, else other (HTA's rule).
+def is_host_late(work: Frame, since: AnyArray, *, until_done: bool = False) -> AnyArray:
+    """Return which rows the host launched too late for a device that did nothing since some times: the call
+    began after that, which is HTA's rule and that of all classes of gaps; or `until_done`, it was not done by
+    then. A call that loads a module for 10 ms while the device runs dry holds it up, but began before.
     """
-    is_late = (work.launch >= 0) & (work.call_start > work.reach)
+    called = work.call_start + work.call_ns if until_done else work.call_start
+    return np.asarray((work.launch >= 0) & (called > since))
+
+
+def gap_classes(work: Frame, kernel_wait_ns: int = KERNEL_WAIT_NS) -> AnyArray:
+    """Return the classes of gaps: host_wait where the host is late, else kernel_wait below a limit, else
+    other (HTA's rule).
+    """
+    is_late = is_host_late(work, work.reach)
     return np.where(is_late, 0, np.where(work.gap < kernel_wait_ns, 1, 2)).astype(np.uint8)
 
 

@@ -49,7 +49,6 @@ class WorkGaps:
     launches: I64
 
     def __len__(self) -> int:
-        """Return the number of gaps."""
         return len(self.starts)
 
     def ended_by(self, position: int) -> int | None:

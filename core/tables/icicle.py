@@ -64,7 +64,6 @@ class Icicle:
     behind: I64  # the first row that no longer lies below each
 
     def __len__(self) -> int:
-        """Return the number of nodes."""
         return len(self.starts)
 
     @cached_property

@@ -62,7 +62,6 @@ class OpEvents:
     lane: I32  # lane number of the source
 
     def __len__(self) -> int:
-        """Return the number of events."""
         return len(self.positions)
 
     @cached_property

@@ -45,7 +45,6 @@ class OpMemory:
     both_device_types: bool  # two allocators tell of the same device: only PyTorch's own is counted
 
     def __len__(self) -> int:
-        """Return the number of records."""
         return len(self.times)
 
     def between(self, start: I64, end: I64) -> tuple[I64, I64]:

@@ -65,7 +65,6 @@ class Segments:
     rows: I64  # of device work in the graph, -1 for the host
 
     def __len__(self) -> int:
-        """Return the number of segments."""
         return len(self.starts)
 
     @property

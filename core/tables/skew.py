@@ -36,7 +36,6 @@ class Skew:
     ends: I64
 
     def __len__(self) -> int:
-        """Return how many collectives there are."""
         return len(self.family)
 
     @cached_property

@@ -38,7 +38,6 @@ class Slices:
     categories: AnyArray
 
     def __len__(self) -> int:
-        """Return the number of slices."""
         return len(self.positions)
 
     @property

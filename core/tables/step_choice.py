@@ -79,7 +79,6 @@ class Steps:
     processes: I64  # numbers in the source's process table; each process counts its own steps
 
     def __len__(self) -> int:
-        """Return the number of steps."""
         return len(self.positions)
 
     def within(self, span: tuple[int, int] | None) -> I64:

@@ -31,7 +31,6 @@ class StepSpans:
     """By source: its own steps, and the place here of each; empty where they were read from a file."""
 
     def __len__(self) -> int:
-        """Return the number of steps."""
         return len(self.labels)
 
     @cached_property

@@ -98,7 +98,6 @@ class Table(TableSchema):
         )
 
     def __len__(self) -> int:
-        """Return the number of rows."""
         return len(self.data[self.columns[0].key]) if self.columns else 0
 
     def __repr__(self) -> str:

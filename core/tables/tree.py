@@ -72,7 +72,6 @@ class CallTree:
     sources: I64
 
     def __len__(self) -> int:
-        """Return the number of nodes."""
         return len(self.parents)
 
     @property

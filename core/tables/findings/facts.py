@@ -30,7 +30,7 @@ from ..device_state import (
 )
 from ..devices import ranks_of_processes
 from ..frame import Frame
-from ..frame_columns import rank_of, work_of
+from ..frame_columns import is_host_late, rank_of, work_of
 from ..gap import threads_in
 from ..groups import concatenated
 from ..kinds import KERNEL_TYPES, KernelType
@@ -429,8 +429,7 @@ class SourceFacts:
         idle = self.busy.union(self.waiting).union(self.untrusted).gaps(*self.span)
         late = np.ones(len(idle), np.bool_)
         ended, work = self.work_after(idle)
-        launched = work.launch >= 0
-        late[ended[launched]] = (work.call_start + work.call_ns > idle.starts[ended])[launched]
+        late[ended] = (work.launch < 0) | is_host_late(work, idle.starts[ended], until_done=True)
         return Intervals(idle.starts[late], idle.ends[late]).without(self.profiling)
 
     @cached_property
