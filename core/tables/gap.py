@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..base.arrays import I64, U32, AnyArray
+from ..base.arrays import I64, AnyArray
 from ..base.clock import Clocks
 from ..base.ids import SliceId
-from ..index.format import LaneKind, RowKind
-from ..query import gaps as row_gaps
+from ..index.format import LaneKind
 from ..query.lookup import lanes_of
 from ..query.views import Lane, Link, Row
 from .devices import devices
@@ -34,18 +33,20 @@ NO_CLOCKS = Clocks()
 
 
 @dataclass(frozen=True, eq=False)
-class WorkGaps:
-    """The gaps of the streams that have work on one lane of a device, by start; columns of equal length.
+class Gaps:
+    """The gaps of the streams that have work on one lane of a device, or those of a row of another lane, by
+    start; columns of equal length.
 
     Times are trace time in ns; `before`, `after` and `launches` (-1: not known) are positions in the index,
-    `kinds` places in GAP_CLASSES.
+    `kinds` places in GAP_CLASSES. The last two are empty where the lane is no device's.
     """
 
+    source: int
     starts: I64
     ends: I64
+    before: AnyArray
+    after: AnyArray
     kinds: AnyArray
-    before: U32
-    after: U32
     launches: I64
 
     def __len__(self) -> int:
@@ -53,8 +54,11 @@ class WorkGaps:
 
     def ended_by(self, position: int) -> int | None:
         """Return which of the gaps a slice ends, None for a slice that ends none."""
-        rows = np.flatnonzero(self.after == position)
-        return int(rows[0]) if len(rows) else None
+        return _first(np.flatnonzero(self.after == position))
+
+    def holding(self, time: int) -> int | None:
+        """Return which of the gaps a time lies in."""
+        return _first(np.flatnonzero((self.starts <= time) & (time < self.ends)))
 
     def first_after(self, time: int, position: int | None, least: int) -> int | None:
         """Return the first gap of `least` ns that begins at a time or later; with a position the one that
@@ -62,8 +66,8 @@ class WorkGaps:
         """
         at = None if position is None else self.ended_by(position)
         low = int(np.searchsorted(self.starts, time)) if at is None else at + 1
-        long = np.flatnonzero((self.ends - self.starts)[low:] >= max(1, least))
-        return low + int(long[0]) if len(long) else None
+        long = _first(np.flatnonzero((self.ends - self.starts)[low:] >= max(1, least)))
+        return None if long is None else low + long
 
     def begin_of(self, time: int) -> int | None:
         """Return where the gap begins that a time lies in; None where there is work."""
@@ -80,6 +84,17 @@ class WorkGaps:
             cut = np.minimum(self.ends, within[1]) - np.maximum(self.starts, within[0])
             lengths = np.where(inside, lengths, 0) if inside.any() else np.maximum(cut, 0)
         return int(lengths.argmax()) if len(lengths) and lengths.max() > 0 else None
+
+    def bounds(self, at: int | None) -> GapBounds | None:
+        """Return one of the gaps by number, None for None."""
+        if at is None:
+            return None
+        columns = (self.starts, self.ends, self.before, self.after)
+        return GapBounds(self.source, *(int(column[at]) for column in columns))
+
+
+def _first(rows: I64) -> int | None:
+    return int(rows[0]) if len(rows) else None
 
 
 @dataclass(frozen=True)
@@ -122,7 +137,7 @@ class Gap:
         return self.end - self.start
 
 
-def work_gaps(trace: Trace, lane: Lane, clocks: Clocks = NO_CLOCKS) -> WorkGaps | None:
+def work_gaps(trace: Trace, lane: Lane, clocks: Clocks = NO_CLOCKS) -> Gaps | None:
     """Return the gaps in the work of the streams on a lane, None where the lane is no device's.
 
     They are those of `idle`; `Trace.work_gaps` keeps them.
@@ -134,77 +149,33 @@ def work_gaps(trace: Trace, lane: Lane, clocks: Clocks = NO_CLOCKS) -> WorkGaps 
     on_lane = lanes_of(trace.indexes[device.source], work.position) == lane.number
     gaps = gap_rows(work[np.isin(work.stream, work.stream[on_lane])])
     gaps = gaps[np.lexsort((gaps.start, gaps.reach))]
-    return WorkGaps(gaps.reach, gaps.start, gaps.gap_class, gaps.before, gaps.position, gaps.launch)
+    columns = (gaps.reach, gaps.start, gaps.before, gaps.position, gaps.gap_class, gaps.launch)
+    return Gaps(device.source, *columns)
+
+
+def row_gaps(trace: Trace, row: Row, clocks: Clocks = NO_CLOCKS) -> Gaps:
+    """Return the times between two slices of a row that follow each other."""
+    index, offset = trace.indexes[row.source], clocks.offset(row.source, row.pid)
+    first = int(index.rows[row.number]["first"])
+    starts = index.column("slices.start")[first : first + row.count].astype(np.int64) + offset
+    ends = starts + index.durations_between(first, first + row.count)
+    at = np.flatnonzero(starts[1:] > ends[:-1])
+    nothing = np.empty(0, np.int64)
+    return Gaps(row.source, ends[at], starts[at + 1], first + at, first + at + 1, nothing, nothing)
 
 
 def gap_ended_by(trace: Trace, row: Row, at: int, clocks: Clocks = NO_CLOCKS) -> GapBounds | None:
     """Return the gap that the slice at an index within its row ends, None where it ends none."""
-    if row.kind is not RowKind.SLICES:
+    gaps = trace.gaps(row, clocks)
+    if gaps is None:
         return None
-    position = int(trace.indexes[row.source].rows[row.number]["first"]) + at
-    of_work = trace.work_gaps(trace.lanes[row.lane], clocks)
-    if of_work is not None:
-        number = of_work.ended_by(position)
-        return None if number is None else _bounds_of(of_work, row.source, number)
-    bounds = row_gaps.gap_before(trace.indexes[row.source], row.number, at)
-    if bounds is None:
-        return None
-    offset = clocks.offset(row.source, row.pid)
-    return GapBounds(row.source, bounds[0] + offset, bounds[1] + offset, position - 1, position)
+    return gaps.bounds(gaps.ended_by(int(trace.indexes[row.source].rows[row.number]["first"]) + at))
 
 
 def gap_holding(trace: Trace, row: Row, time: int, clocks: Clocks = NO_CLOCKS) -> GapBounds | None:
     """Return the gap in which a trace time lies: of the work on the row's lane, else of the row."""
-    if row.kind is not RowKind.SLICES:
-        return None
-    of_work = trace.work_gaps(trace.lanes[row.lane], clocks)
-    if of_work is not None:
-        rows = np.flatnonzero((of_work.starts <= time) & (time < of_work.ends))
-        return _bounds_of(of_work, row.source, int(rows[0])) if len(rows) else None
-    offset = clocks.offset(row.source, row.pid)
-    at = row_gaps.gap_at(trace.indexes[row.source], row.number, time - offset)
-    return None if at is None else gap_ended_by(trace, row, at, clocks)
-
-
-def next_gap_on_lane(
-    trace: Trace, row: Row, time: int, clocks: Clocks, least: int = 1, after: int | None = None
-) -> GapBounds | None:
-    """Return the next gap of `least` ns or more in the work of a device's lane, else on the row.
-
-    It is the first that begins at a time or later; on a device's lane, with the position of a slice that ends
-    a gap in `after`, the one that follows that gap.
-    """
-    of_work = trace.work_gaps(trace.lanes[row.lane], clocks)
-    if of_work is not None:
-        number = of_work.first_after(time, after, least)
-        return None if number is None else _bounds_of(of_work, row.source, number)
-    offset = clocks.offset(row.source, row.pid)
-    at = row_gaps.next_gap(trace.indexes[row.source], row.number, time - offset, least)
-    return None if at is None else gap_ended_by(trace, row, at, clocks)
-
-
-def longest_gap_on_lane(
-    trace: Trace, row: Row, clocks: Clocks, within: tuple[int, int] | None
-) -> GapBounds | None:
-    """Return the longest gap in the work of a device's lane, else on the row; of a range in trace time."""
-    of_work = trace.work_gaps(trace.lanes[row.lane], clocks)
-    if of_work is not None:
-        at = of_work.longest(within)
-        return None if at is None else _bounds_of(of_work, row.source, at)
-    offset = clocks.offset(row.source, row.pid)
-    inside = None if within is None else (within[0] - offset, within[1] - offset)
-    longest = row_gaps.longest_gap(trace.indexes[row.source], row.number, inside)
-    return None if longest is None else gap_ended_by(trace, row, longest[0], clocks)
-
-
-def _bounds_of(gaps: WorkGaps, source: int, at: int) -> GapBounds:
-    return GapBounds(
-        source,
-        int(gaps.starts[at]),
-        int(gaps.ends[at]),
-        int(gaps.before[at]),
-        int(gaps.after[at]),
-    )
+    gaps = trace.gaps(row, clocks)
+    return None if gaps is None else gaps.bounds(gaps.holding(time))
 
 
 def gap_of(trace: Trace, row: Row, at: int, clocks: Clocks = NO_CLOCKS) -> Gap | None:

@@ -12,7 +12,6 @@ from ..base.arrays import U32, AnyArray, sum_of
 from ..base.clock import Clocks
 from ..base.short_names import comparable_name
 from ..index.store import Index
-from ..query.gaps import gaps_of
 from ..query.views import Row
 from .frame import Frame, FrameGroups
 from .frame_columns import GAP_CLASSES
@@ -49,24 +48,13 @@ def recurrence(
     Steps are (start, end) in trace time. Zero times where the slice ends no gap.
     """
     index, names = trace.indexes[row.source], trace.indexes[row.source].column("slices.name")
-    gap = gap_ended_by(trace, row, at, clocks)
-    of_work = trace.work_gaps(trace.lanes[row.lane], clocks)
-    parts = [(np.empty(0, np.int64), np.empty(0, np.int64))]
-    if gap is not None and of_work is not None:
-        sides = (of_work.before, of_work.after)
-        alike = [
-            _alike(index, names[side], int(names[at])) for side, at in zip(sides, (gap.before, gap.after))
-        ]
-        same = np.isin(names[of_work.before], alike[0]) & np.isin(names[of_work.after], alike[1])
-        parts.append((of_work.starts[same], (of_work.ends - of_work.starts)[same]))
-    elif gap is not None:
-        first, offset = int(index.rows[row.number]["first"]), clocks.offset(row.source, row.pid)
-        present = names[first : first + row.count]
-        befores, afters = (_alike(index, present, int(names[at])) for at in (gap.before, gap.after))
-        for ends_it, starts, ends in gaps_of(index, row.number):
-            same = np.isin(names[first + ends_it - 1], befores) & np.isin(names[first + ends_it], afters)
-            parts.append((starts[same] + offset, (ends - starts)[same]))
-    begins, lengths = (np.concatenate(columns) for columns in zip(*parts))
+    gap, gaps = gap_ended_by(trace, row, at, clocks), trace.gaps(row, clocks)
+    begins = lengths = np.empty(0, np.int64)
+    if gap is not None and gaps is not None:
+        sides = ((gaps.before, gap.before), (gaps.after, gap.after))
+        befores, afters = (np.isin(names[of], _alike(index, names[of], int(names[at]))) for of, at in sides)
+        same = befores & afters
+        begins, lengths = gaps.starts[same], (gaps.ends - gaps.starts)[same]
     edges = np.array(steps, np.int64).reshape(-1, 2)
     low, high = (np.searchsorted(begins, edges[:, side]) for side in (0, 1))
     median = float(np.median(lengths)) if len(lengths) else 0.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import cached_property
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from ..tables.alignment import Alignment
     from ..tables.explain import Explanation
     from ..tables.findings.finding import Findings
-    from ..tables.gap import WorkGaps
+    from ..tables.gap import Gaps
     from ..tables.table import Tables
 
 NEWEST = Choice()
@@ -89,7 +89,7 @@ class Trace(TraceSlices):
         super().__init__(indexes)
         self.members = tuple(members)
         self.captures, self.open_capture = tuple(captures), open_capture
-        self._work_gaps: dict[tuple[int, Clocks], WorkGaps | None] = {}
+        self._gaps: dict[tuple[object, Clocks], Gaps | None] = {}
 
     @property
     def minor_lanes(self) -> Sequence[Lane]:
@@ -105,16 +105,32 @@ class Trace(TraceSlices):
         """Return the rank whose file a source is, None for a host process or a telemetry log."""
         return self.members[source].rank if source < len(self.members) else None
 
-    def work_gaps(self, lane: Lane, clocks: Clocks = NO_CLOCKS) -> WorkGaps | None:
+    def work_gaps(self, lane: Lane, clocks: Clocks = NO_CLOCKS) -> Gaps | None:
         """Return the gaps in the work on a device's lane, as `idle` counts them; None for other lanes."""
         from ..tables.gap import work_gaps  # a trace is drawn without it
 
-        key = (lane.index, clocks)
-        if key not in self._work_gaps:
-            while len(self._work_gaps) >= LANES_WITH_GAPS:
-                self._work_gaps.pop(next(iter(self._work_gaps)))
-            self._work_gaps[key] = work_gaps(self, lane, clocks)
-        return self._work_gaps[key]
+        return self._gaps_kept((lane.index, clocks), lambda: work_gaps(self, lane, clocks))
+
+    def gaps(self, row: Row, clocks: Clocks = NO_CLOCKS) -> Gaps | None:
+        """Return the gaps in the work on a device's lane, on other lanes those of the row; None for a row
+        without slices.
+        """
+        from ..tables.gap import row_gaps
+
+        if row.kind is not RowKind.SLICES:
+            return None
+        of_work = self.work_gaps(self.lanes[row.lane], clocks)
+        if of_work is not None:
+            return of_work
+        key = ((row.source, row.number), clocks)
+        return self._gaps_kept(key, lambda: row_gaps(self, row, clocks))
+
+    def _gaps_kept(self, key: tuple[object, Clocks], make: Callable[[], Gaps | None]) -> Gaps | None:
+        if key not in self._gaps:
+            while len(self._gaps) >= LANES_WITH_GAPS:
+                self._gaps.pop(next(iter(self._gaps)))
+            self._gaps[key] = make()
+        return self._gaps[key]
 
     @cached_property
     def alignment(self) -> Alignment:

@@ -12,9 +12,9 @@ from tests.events import complete, index_of
 from tests.tui.small_trace import MS, START, small_trace
 from tracelane.core.base.ids import SliceId
 from tracelane.core.index.store import Index
-from tracelane.core.query import gaps
-from tracelane.core.query.gaps import gap_at, gap_before, longest_gap, next_gap
-from tracelane.core.tables.gap import gap_of
+from tracelane.core.query.views import Row
+from tracelane.core.tables.gap import GapBounds, gap_ended_by, gap_holding, gap_of
+from tracelane.core.trace import Trace
 
 
 @pytest.fixture
@@ -29,40 +29,36 @@ def index(tmp_path: Path) -> Index:
     return index_of([complete(ts, dur, "n") for ts, dur in times], tmp_path / "index")
 
 
-def _walk(index: Index, row: int) -> list[tuple[int, int, int]]:
+def _walk(trace: Trace, row: Row) -> list[tuple[int, int, int]]:
     """Return (index of the slice that ends it, start, end) of every gap of a row."""
-    entry = index.rows[row]
-    positions = range(int(entry["first"]), int(entry["first"]) + int(entry["count"]))
-    bounds = []
-    for one, other in pairwise(positions):
-        if index.end(one) < index.start(other):
-            bounds.append((other - int(entry["first"]), index.end(one), index.start(other)))
-    return bounds
+    bounds = [trace.bounds(row, at) for at in range(row.count)]
+    return [
+        (at + 1, one[1], other[0]) for at, (one, other) in enumerate(pairwise(bounds)) if one[1] < other[0]
+    ]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("chunk", [3, 1 << 20])
-def test_gaps_are_those_of_a_walk(index: Index, chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Next, longest and the gap at a time agree with a walk over the row, whatever the chunks."""
-    monkeypatch.setattr(gaps, "CHUNK", chunk)
-    assert any(_walk(index, row) for row in range(len(index.rows)))
-    for row in range(len(index.rows)):
-        walked = _walk(index, row)
-        end = int(index.rows[row]["end"])
+def test_gaps_are_those_of_a_walk(index: Index) -> None:
+    """Next, longest and the gap at a time agree with a walk over the row."""
+    trace = Trace([index])
+    for row in (row for lane in trace.lanes for row in trace.rows(lane)):
+        walked, gaps, first = _walk(trace, row), trace.gaps(row), int(index.rows[row.number]["first"])
+        assert walked and gaps is not None
         for at, start, stop in walked:
-            assert gap_before(index, row, at) == (start, stop)
-        for time in range(0, end + 3_000, 500):
-            inside = [at for at, start, stop in walked if start <= time < stop]
-            assert gap_at(index, row, time) == (inside[0] if inside else None)
+            assert gap_ended_by(trace, row, at) == GapBounds(0, start, stop, first + at - 1, first + at)
+        for time in range(0, row.end + 3_000, 500):
+            inside = [start for _, start, stop in walked if start <= time < stop]
+            held = gap_holding(trace, row, time)
+            assert (None if held is None else held.start) == (inside[0] if inside else None)
+            assert gaps.begin_of(time) == (inside[0] if inside else None)
             for least in (1, 2_000, 8_000):
-                after = [at for at, a, b in walked if a >= time and b - a >= least]
-                assert next_gap(index, row, time, least) == (after[0] if after else None)
-        for within in (None, (0, end), (5_500, 90_000), (90_000, 90_000), (end, end + 5)):
-            low, high = within or (0, end)
-            lengths = [(min(b, high) - max(a, low), at) for at, a, b in walked]
-            best = max(lengths, key=lambda pair: (pair[0], -pair[1]), default=(0, 0))
-            expected = (best[1], best[0]) if best[0] > 0 else None
-            assert longest_gap(index, row, within) == expected
+                after = [number for number, (_, a, b) in enumerate(walked) if a >= time and b - a >= least]
+                assert gaps.first_after(time, None, least) == (after[0] if after else None)
+        for low, high in ((0, row.end), (5_500, 90_000), (90_000, 90_000), (row.end, row.end + 5)):
+            whole = [(b - a, -number) for number, (_, a, b) in enumerate(walked) if a >= low and b <= high]
+            cut = [(min(b, high) - max(a, low), -number) for number, (_, a, b) in enumerate(walked)]
+            length, number = max(whole or cut)
+            assert gaps.longest((low, high)) == (-number if length > 0 else None)
+        assert gaps.longest(None) == max(range(len(walked)), key=lambda n: walked[n][2] - walked[n][1])
 
 
 def test_a_gap_tells_host_and_launch(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from tracelane.core.base.clock import Clocks
 from tracelane.core.base.units import format_ns
 from tracelane.core.index.format import RowKind
 from tracelane.core.tables.devices import devices
-from tracelane.core.tables.gap import GapBounds, longest_gap_on_lane, next_gap_on_lane
+from tracelane.core.tables.gap import GapBounds
 from tracelane.core.trace import Lane, Row, Trace
 
 from ..draw.line import lane_key
@@ -34,18 +34,18 @@ def next_one(scene: Scene) -> Session:
     thing = None
     if session.selection is not None:
         thing = thing_by_id(scene.trace, session.clocks, session.selection)
-    gaps = scene.trace.work_gaps(scene.trace.lanes[row.lane], session.clocks)
-    on_device = gaps is not None
+    gaps = scene.trace.gaps(row, session.clocks)
+    on_device = scene.trace.work_gaps(scene.trace.lanes[row.lane], session.clocks) is not None
     time, after = session.cursor, None
     least = max(1, session.viewport.span // max(1, session.viewport.width))
     if session.aim == "step":  # why the device waits there: the gap that the step begins in
-        begin = None if gaps is None else gaps.begin_of(time)
+        begin = gaps.begin_of(time) if gaps is not None and on_device else None
         time, least = (time, least) if begin is None else (begin, 1)
     elif thing is not None and (thing.row.lane == row.lane if on_device else thing.row.number == row.number):
         time = thing.end
         if thing.is_gap:
             after = scene.trace.position(thing.row, thing.index)
-    gap = next_gap_on_lane(scene.trace, row, time, session.clocks, least, after)
+    gap = None if gaps is None else gaps.bounds(gaps.first_after(time, after, least))
     if gap is None:
         raise Refusal(f"no gap of a cell ({format_ns(least)}) or more from here on: zoom in for shorter ones")
     return _selected(scene, gap)
@@ -54,7 +54,8 @@ def next_one(scene: Scene) -> Session:
 def select_longest_gap(scene: Scene) -> Session:
     """Select the longest gap, of the range if there is one."""
     session, row = scene.session, _row(scene)
-    gap = longest_gap_on_lane(scene.trace, row, session.clocks, session.range)
+    gaps = scene.trace.gaps(row, session.clocks)
+    gap = None if gaps is None else gaps.bounds(gaps.longest(session.range))
     if gap is None:
         raise Refusal("no gap in the work of this lane" + (", in the range" if session.range else ""))
     return _selected(scene, gap)
