@@ -22,6 +22,7 @@ from ..base.safe_text import safe
 from ..index.format import LaneKind, RowKind
 from ..index.store import Index
 from ..query.titles import id_value, plain
+from ..read.perfetto import OVERLAPPING
 from ..tables.scope import Scope
 from .annotations import AnnotationEncoder
 from .cut import whole_file
@@ -301,7 +302,8 @@ class SourceEvents:
             process = processes[self.source, track.lane.process.number]
             uuid = process.track_of(self.writer, track.lane)
             if uuid == process.track or track.number:
-                uuid = self.writer.new_track(track.title, uuid)
+                note = text_field(14, OVERLAPPING) if uuid != process.track else b""
+                uuid = self.writer.new_track(track.title, uuid, note)
             main.setdefault(track.lane.index, uuid)
             self.slices(track, uuid)
         instants = samples = 0

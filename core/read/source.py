@@ -42,10 +42,8 @@ _MAGIC = (
     (b"PK\x05\x06", "zip"),
     (b"\x28\xb5\x2f\xfd", "zstd"),
 )
-PERFETTO = "is a trace of Perfetto (protobuf): `traceconv json FILE OUT.json` of perfetto.dev converts it"
 ROCPD = (
-    "is a database of ROCm's profiler (rocpd): `rocpd convert -i FILE --output-format pftrace`, then "
-    "`traceconv json` of perfetto.dev, convert it"
+    "is a database of ROCm's profiler (rocpd): `rocpd convert -i FILE --output-format pftrace` converts it"
 )
 NSIGHT = "Nsight Systems: `nsys export --type sqlite` and then nsys2json convert it to JSON"
 XPLANE = (
@@ -75,17 +73,14 @@ _FOREIGN_BINARY = (
         ),
         XPLANE,
     ),
-    # A packet: its length, then a field that packets begin with (clocks, time, sequence, event, track …).
-    (
-        re.compile(
-            rb"\n[\x80-\xff]{0,4}[\0-\x7f](?:[\n\x18\x2a\x32\x40\x50\x5a\x68]|[\xe2\xfa\x9a][\x03\x04])"
-        ),
-        PERFETTO,
-    ),
 )
+PERFETTO = "perfetto"
+_PERFETTO = re.compile(
+    rb"\n[\x80-\xff]{0,4}[\0-\x7f](?:[\n\x18\x2a\x32\x40\x50\x5a\x68]|[\xe2\xfa\x9a][\x03\x04])"
+)
+"""A packet of Perfetto: its length, then a field that packets begin with (clocks, time, track …)."""
+_PERFETTO_SUFFIXES = (".pftrace", ".perfetto-trace")
 _FOREIGN_SUFFIXES = {
-    ".pftrace": PERFETTO,
-    ".perfetto-trace": PERFETTO,
     ".nsys-rep": f"is a report of {NSIGHT}",
     ".qdrep": f"is a report of {NSIGHT}",
     ".qdstrm": f"is a recording of {NSIGHT}",
@@ -134,7 +129,7 @@ class Source:
     file: LocalFile | RemoteFile = field(compare=False)  # what is read: at the path, or the spool of a pipe
     kind: str  # "plain", "gzip", "zip", "zstd", "stdin"
     packing: str  # the same, but for "stdin" how the spooled bytes are packed
-    encoding: str  # "utf-8", "utf-8-sig", "utf-16-le", "utf-16-be"
+    encoding: str  # "utf-8", "utf-8-sig", "utf-16-le", "utf-16-be"; PERFETTO: packets that become JSON
     size: int  # bytes on disk
     fingerprint: Fingerprint
     mark: int = 0  # bytes of the byte order mark
@@ -209,6 +204,10 @@ class Source:
             raise UnreadableError(f"{self.path}: {_reason(error)}") from error
         if self.encoding.startswith("utf-16"):
             return TextStream(Utf16Reader(reader, self.encoding))
+        if self.encoding == PERFETTO:
+            from .perfetto import PerfettoReader
+
+            return TextStream(PerfettoReader(reader))
         return TextStream(reader, offset=start)
 
     def close(self) -> None:
@@ -319,7 +318,7 @@ def forms_of(name: str, file: Openable, head: bytes) -> tuple[str, str, int]:
             raise UnreadableError(f"{name}: {damage.message if damage else 'holds nothing'}")
     encoding, mark = _encoding(text)
     if encoding == "utf-8":
-        _refuse_foreign(name, text)
+        encoding = _own_encoding(name, text)
     return packing, encoding, mark
 
 
@@ -334,19 +333,25 @@ def _encoding(text: bytes) -> tuple[str, int]:
     return "utf-8", 0
 
 
-def _refuse_foreign(name: str, text: bytes) -> None:
+def _own_encoding(name: str, text: bytes) -> str:
+    """Tell whether a file without a mark is text or packets. Raises UnreadableError for what is no trace."""
     is_json = text.lstrip()[:1] in (b"{", b"[")
     for pattern, message in _FOREIGN if is_json else (*_FOREIGN, *_FOREIGN_BINARY):
         if pattern.match(text):
             raise UnreadableError(f"{name}: {message}")
     if not text.strip():
         raise UnreadableError(f"{name}: holds only blanks")
+    if is_json:
+        return "utf-8"
     unpacked = name.lower().removesuffix(".gz").removesuffix(".zst")
+    if _PERFETTO.match(text) or (unpacked.endswith(_PERFETTO_SUFFIXES) and text[:1] == b"\n"):
+        return PERFETTO
     for suffix, message in _FOREIGN_SUFFIXES.items():
-        if not is_json and unpacked.endswith(suffix):
+        if unpacked.endswith(suffix):
             raise UnreadableError(f"{name}: {message}")
-    if not is_json and text.count(0) > len(text) // 16:
+    if text.count(0) > len(text) // 16:
         raise UnreadableError(f"{name}: is binary data, not a trace in JSON")
+    return "utf-8"
 
 
 def _reason(error: OSError) -> str:

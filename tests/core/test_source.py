@@ -169,10 +169,6 @@ def test_what_is_no_trace_is_refused_in_one_line(name: str, tmp_path: Path) -> N
 
 
 FOREIGN = {
-    "a.pftrace": (bytes.fromhex("0a4de20346080112"), "traceconv json"),
-    "a.perfetto-trace": (b"\x0b\x01\x02", "traceconv json"),
-    "without_a_suffix": (bytes.fromhex("0a4de2034608011200"), "traceconv json"),
-    "packed.pftrace.gz": (gzip.compress(bytes.fromhex("0a4de20346080112")), "traceconv json"),
     "a.nsys-rep": (b"\x00anything", "nsys export"),
     "nsys.sqlite": (b"SQLite format 3\0\x10" + bytes(90) + b"CREATE TABLE StringIds(", "nsys2json"),
     "rocm_results.db": (

@@ -1,0 +1,530 @@
+"""A trace of Perfetto (protobuf), read as the JSON that says the same.
+
+Each packet becomes the events that it holds, a line each; all that comes after sees JSON, arguments and
+damage alike. What a packet refers to (names, defaults, the last time) belongs to its sequence of packets;
+tracks are the file's. A slice of a thread's track keeps pid and tid. Other tracks get a tid in words,
+`"track 7"`, in the process above them, else in one that stands for the topmost track.
+
+Field packed_numbers are those of protos/perfetto/trace/*.proto; what they mean is told in
+https://perfetto.dev/docs/reference/synthetic-track-event and …/docs/concepts/clock-sync.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from .inflate import RawReader
+from .perfetto_clocks import TraceClocks
+from .perfetto_event import BEGIN, COUNTER, END, INSTANT, STATE, Sequence, TrackEvent
+from .perfetto_values import encoded, utf8_text
+from .problem import Problem
+from .protobuf import WireError, fields, packed_numbers, read_varint, signed_number
+
+BLOCK = 1 << 20
+"""Bytes of the file that are read at a time."""
+LONGEST_PACKET = 64 << 20
+"""Bytes; a longer packet is damage, or packed to harm."""
+MOST_SEQUENCES, MOST_TRACKS = 1 << 16, 1 << 20
+"""How many are kept apart; recorders have tens and thousands."""
+FLOWS_HELD = 1 << 18
+"""The flows that are remembered to have begun."""
+CLEARED, NEEDS = 1, 2  # sequence_flags
+CONTROL = frozenset({6, 12, 33, 34, 35, 36, 41, 45, 46, 59, 89, 94})
+"""Messages of a packet that are no events: clocks, names, defaults, how it was recorded."""
+KINDS = {
+    1: "ftrace_events",
+    2: "process_tree",
+    9: "process_stats",
+    37: "profile_packet",
+    38: "battery",
+    52: "gpu_counter_event",
+    53: "gpu_render_stage_event",
+    66: "perf_sample",
+}
+"""The names of the packets that are met most of those that are not read."""
+OVERLAPPING = "slices that overlap others of the thread"
+"""The description of a track that holds more slices of the thread above it, as our own export writes them: a
+track of Perfetto holds nested ones only.
+"""
+BUILTIN = {1: "thread_time", 2: "thread_instruction_count"}  # CounterDescriptor.BuiltinCounterType
+
+
+@dataclass(frozen=True)
+class Counting:
+    """How a counter's values are to be read."""
+
+    key: bytes  # JSON of what is counted
+    owner: bytes  # JSON of the id of the thread that it belongs to, `""` for none
+    factor: int
+    is_incremental: bool
+
+
+@dataclass
+class PacketTrack:
+    """A track as the file describes it."""
+
+    parent: int = 0
+    name: str = ""
+    pid: int | None = None
+    tid: int | None = None
+    counting: Counting | None = None
+    said: list[bytes] = field(default_factory=list)  # the metadata of its process or thread
+    lane_ids: bytes = b""  # `"pid":1,"tid":2,` once it is known
+    state: bytes = b""  # the last state of a track of states, its begin not yet ended
+    overlaps: bool = False  # see OVERLAPPING
+    open: list[tuple[int, bytes, list[bytes]]] = field(default_factory=list)
+    """Slices that have not ended, of a track that overlaps: start, what follows the duration, flows."""
+
+
+class PerfettoReader(RawReader):
+    """The JSON text of a trace of Perfetto, from front to back."""
+
+    def __init__(self, reader: RawReader) -> None:
+        self._reader = reader
+        self._events = PacketEvents()
+        self._lines = self._text()
+        self._ready = bytearray()
+
+    @property
+    def damage(self) -> Problem | None:
+        """What was passed over, once it has been met."""
+        return self._reader.damage or self._events.problem()
+
+    def position_on_disk(self) -> int:
+        """Return how many bytes of the file have been used."""
+        return self._reader.position_on_disk()
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._reader.close()
+
+    def read(self, n: int) -> bytes:
+        """Return the next n bytes of JSON; fewer only at the end."""
+        for part in self._lines if len(self._ready) < n else ():
+            self._ready += part
+            if len(self._ready) >= n:
+                break
+        data = bytes(self._ready[:n])
+        del self._ready[:n]
+        return data
+
+    def _text(self) -> Iterator[bytes]:
+        yield b'{"traceEvents":[\n'
+        before = b""
+        for packet in self._packets():
+            for event in self._events.of(packet):
+                yield before + event
+                before = b",\n"
+        for event in self._events.unended():
+            yield before + event
+            before = b",\n"
+        yield b"\n]}\n"
+
+    def _packets(self) -> Iterator[bytes]:
+        """Yield the packets of the file; what is cut off or damaged ends it."""
+        data, at, done = b"", 0, 0
+        while True:
+            size = _packet_size(data, at)
+            if size is None or size[1] > len(data):
+                more = self._reader.read(max(BLOCK, 0 if size is None else size[1] - len(data)))
+                done, data, at = done + at, data[at:] + more, 0
+                if more:
+                    continue
+                if data:
+                    self._events.pass_over(f"the last {len(data):,} bytes are no whole packet")
+                return
+            begin, end = size
+            if end - begin > LONGEST_PACKET or begin < 0:
+                self._events.pass_over(f"what stands from byte {done + at:,} on is no packet")
+                return
+            yield data[begin:end]
+            at = end
+
+
+def _packet_size(data: bytes, at: int) -> tuple[int, int] | None:
+    """Return where a packet begins and ends, -1 first for what is none; None where more bytes are needed."""
+    if len(data) - at < 2:
+        return None
+    if data[at] != 1 << 3 | 2:
+        return -1, at
+    try:
+        size, begin = read_varint(data, at + 1)
+    except IndexError:
+        return None
+    except WireError:
+        return -1, at
+    return (begin, begin + size) if size <= LONGEST_PACKET else (-1, at)
+
+
+class PacketEvents:
+    """Turns packets into events of JSON, in the order of the file."""
+
+    def __init__(self) -> None:
+        """Begin with nothing described."""
+        self._sequences: dict[int, Sequence] = {}
+        self._tracks: dict[int, PacketTrack] = {}
+        self._clocks = TraceClocks()
+        self._flows: dict[int, None] = {}
+        self._passed: Counter[str] = Counter()
+
+    def pass_over(self, what: str) -> None:
+        """Count something that was not read."""
+        self._passed[what] += 1
+
+    def problem(self) -> Problem | None:
+        """Return what was not read as a problem, None for nothing."""
+        if not self._passed:
+            return None
+        parts = (f"{count:,} × {what}" if count > 1 else what for what, count in self._passed.most_common(6))
+        return Problem("packets passed over", self._passed.total(), None, "; ".join(parts))
+
+    def of(self, packet: bytes, *, is_packed: bool = False) -> Iterator[bytes]:
+        """Yield the events of a packet; where it cannot be read on, that is counted."""
+        try:
+            yield from self._packet(packet, is_packed)
+        except (WireError, zlib.error, RecursionError) as error:
+            self.pass_over(f"damaged packet ({error})")
+
+    # -- packets ---------------------------------------------------------------------------------------------
+
+    def _packet(self, packet: bytes, is_packed: bool) -> Iterator[bytes]:
+        time = clock = None
+        number = flags = 0
+        messages: list[tuple[int, bytes]] = []
+        for tag, value in fields(packet):
+            if isinstance(value, bytes):
+                messages.append((tag, value))
+            elif tag == 8:
+                time = value
+            elif tag == 10:
+                number = value
+            elif tag == 13:
+                flags = value
+            elif tag == 41 and value:
+                flags |= CLEARED
+            elif tag == 58:
+                clock = value
+        if number not in self._sequences and len(self._sequences) >= MOST_SEQUENCES:
+            raise WireError(f"more than {MOST_SEQUENCES:,} sequences")
+        sequence = self._sequences.setdefault(number, Sequence())
+        if flags & CLEARED:
+            self._sequences[number] = sequence = Sequence(is_usable=True, thread=sequence.thread)
+        if flags & NEEDS and not sequence.is_usable:
+            self.pass_over("packet whose names were lost before it")
+            return
+        if len(messages) > 1:
+            messages.sort(key=_order)  # what events refer to comes first
+        for tag, message in messages:
+            if tag == 50 and not is_packed:
+                yield from self._unpacked(message)
+            else:
+                yield from self._message(tag, message, sequence, number, time, clock)
+
+    def _message(
+        self, tag: int, message: bytes, sequence: Sequence, number: int, time: int | None, clock: int | None
+    ) -> Iterable[bytes]:
+        match tag:
+            case 6:
+                self._clocks.take(message, number)
+            case 12:
+                sequence.interned.take(message)
+            case 59:
+                _take_defaults(message, sequence)
+            case 60:
+                return self._describe(message)
+            case 43 | 44:
+                return self._describe_owner(tag, message, sequence)
+            case 11:
+                usual = sequence.clock if clock is None else clock
+                at = None if time is None else self._clocks.ns(time, usual, number)
+                if at is None and time is not None:
+                    self.pass_over(f"packet by a clock that is not known ({usual})")
+                    return ()
+                return self._event(message, sequence, at)
+            case _ if tag not in CONTROL:
+                self.pass_over(KINDS.get(tag, f"packet of field {tag}"))
+        return ()
+
+    def _unpacked(self, message: bytes) -> Iterator[bytes]:
+        inflater = zlib.decompressobj()
+        text = inflater.decompress(message, LONGEST_PACKET)
+        if inflater.unconsumed_tail:
+            self.pass_over("packed packets of more than 64 MiB")
+        for tag, packet in fields(text):
+            if tag == 1 and isinstance(packet, bytes):
+                yield from self.of(packet, is_packed=True)
+
+    # -- tracks ----------------------------------------------------------------------------------------------
+
+    def _track(self, uuid: int) -> PacketTrack:
+        if uuid not in self._tracks and len(self._tracks) >= MOST_TRACKS:
+            raise WireError(f"more than {MOST_TRACKS:,} tracks")
+        return self._tracks.setdefault(uuid, PacketTrack(name="" if uuid else "Default PacketTrack"))
+
+    def _describe(self, message: bytes) -> Iterator[bytes]:
+        """Take a TrackDescriptor; yield the names it gives to processes and threads."""
+        uuid = parent = 0
+        name = ""
+        parts: dict[int, bytes] = {}
+        for tag, value in fields(message):
+            match tag, value:
+                case 1, int():
+                    uuid = value
+                case 5, int():
+                    parent = value
+                case ((2 | 10 | 13), bytes()):
+                    name = utf8_text(value)
+                case ((3 | 4 | 8 | 14), bytes()):
+                    parts[tag] = value
+        track = self._track(uuid)
+        known = (track.name, track.parent, track.pid, track.tid)
+        track.name, track.parent = name or track.name, parent or track.parent
+        for tag in parts.keys() & {3, 4}:
+            pid, tid, events = _owner(tag, parts[tag])
+            track.pid, track.tid = pid, tid
+            yield from (event for event in events if event not in track.said)
+            track.said = events
+        if 8 in parts:
+            track.counting = self._counting(track, parts[8])
+        track.overlaps = parts.get(14) == OVERLAPPING.encode()
+        if known != (track.name, track.parent, track.pid, track.tid):
+            track.lane_ids = b""
+
+    def _describe_owner(self, tag: int, message: bytes, sequence: Sequence) -> Iterable[bytes]:
+        """Take a process's or thread's descriptor without a track, as older recorders write."""
+        pid, tid, events = _owner(tag - 40, message)
+        if tid is not None:
+            sequence.thread = pid, tid
+            sequence.reference_ns = next(
+                (
+                    signed_number(value) * 1000
+                    for part, value in fields(message)
+                    if part == 6 and isinstance(value, int)
+                ),
+                0,
+            )
+        return events
+
+    def _counting(self, track: PacketTrack, message: bytes) -> Counting:
+        values = {tag: value for tag, value in fields(message) if isinstance(value, int)}
+        name = track.name or BUILTIN.get(values.get(1, 0), "counter")
+        owner = self._tracks.get(track.parent)
+        thread = "" if owner is None or owner.tid is None else str(owner.tid)
+        factor = signed_number(values.get(4, 0)) or 1
+        return Counting(encoded(name), encoded(thread), factor, bool(values.get(5)))
+
+    def _lane_ids_of(self, uuid: int) -> tuple[bytes, list[bytes]]:
+        """Return where the events of a track belong, and what names that if it was not known yet."""
+        track = self._track(uuid)
+        if track.lane_ids:
+            return track.lane_ids, []
+        if track.overlaps and track.parent in self._tracks:
+            track.lane_ids, names = self._lane_ids_of(track.parent)
+            return track.lane_ids, names
+        above, seen = track, {uuid}
+        top = uuid
+        while above.pid is None and above.parent in self._tracks and above.parent not in seen:
+            top = above.parent
+            seen.add(top)
+            above = self._tracks[top]
+        names = []
+        pid: int | str = f"track {top}" if above.pid is None else above.pid
+        tid: int | str = f"track {uuid}" if track.tid is None else track.tid
+        if above.pid is None and above.name:
+            names.append(_named("process_name", pid, None, "name", above.name))
+        if track.tid is None and track.pid is None and track.name:
+            names.append(_named("thread_name", pid, tid, "name", track.name))
+        elif track.tid is None and track.pid is not None:
+            names.append(_named("thread_name", pid, tid, "name", track.name or "process"))
+        track.lane_ids = b'"pid":%b,"tid":%b,' % (encoded(pid), encoded(tid))
+        return track.lane_ids, names
+
+    # -- events ----------------------------------------------------------------------------------------------
+
+    def _event(self, message: bytes, sequence: Sequence, time: int | None) -> Iterator[bytes]:
+        event = TrackEvent.of(message, sequence)
+        if event.absolute_us is not None:
+            time = event.absolute_us * 1000
+        elif event.delta_us is not None:
+            sequence.reference_ns += event.delta_us * 1000
+            time = sequence.reference_ns
+        if time is None:
+            self.pass_over("event without a time")
+            return
+        uuid = sequence.track if event.track is None else event.track
+        if event.owner is not None or (event.track is None and not uuid and sequence.thread is not None):
+            pid, tid = (sequence.thread or (0, 0)) if event.owner is None else event.owner
+            lane_ids, names = b'"pid":%d,"tid":%d,' % (pid, tid), list[bytes]()
+        else:
+            lane_ids, names = self._lane_ids_of(uuid)
+        yield from names
+        stamp = b'%b"ts":%b' % (lane_ids, micros(time))
+        if event.counts or event.double_counts:
+            yield from self._counters(event, sequence, time)
+        if event.kind == COUNTER:
+            yield from self._count(uuid, event.value, sequence, time)
+            return
+        name = b'"name":%b,"cat":%b,' % (event.name or b'""', encoded(",".join(event.categories)))
+        rest = b',"args":%b}' % event.arguments if event.arguments else b"}"
+        flow_time = stamp
+        if (track := self._tracks.get(uuid)) is not None and track.overlaps and event.kind in (BEGIN, END):
+            yield from self._overlapping(track, event, time, b"%b%b" % (name, stamp), rest)
+            return
+        match event.kind:
+            case kind if kind in (BEGIN, INSTANT):
+                phase = b"B" if kind == BEGIN else b'i","s":"t'
+                yield b'{"ph":"%b",%b%b%b' % (phase, name, stamp, rest)
+            case kind if kind == END:
+                flow_time = b'%b"ts":%b' % (lane_ids, micros(time - 1))
+                yield b'{"ph":"E",%b%b' % (stamp, rest)
+            case kind if kind == STATE:
+                yield from self._changed(uuid, event, stamp, rest)
+            case _:
+                yield b'{"ph":%b,%b%b%b%b' % (encoded(event.phase or "?"), name, event.legacy, stamp, rest)
+        if event.flows or event.ending_flows:
+            yield from self._flow_ends(event, flow_time)
+
+    def _overlapping(
+        self, track: PacketTrack, event: TrackEvent, time: int, head: bytes, rest: bytes
+    ) -> Iterator[bytes]:
+        """Yield a slice with its duration at its end: begins and ends of one thread could not be paired."""
+        if event.kind == BEGIN:
+            flows = list(self._flow_ends(event, head[head.index(b'"pid":') :]))
+            track.open.append((time, head + rest, flows))
+        elif track.open:
+            start, text, flows = track.open.pop()
+            yield b'{"ph":"X","dur":%b,%b' % (micros(time - start), text)
+            yield from flows
+
+    def unended(self) -> Iterator[bytes]:
+        """Yield the slices that have not ended by the end of the file."""
+        for track in self._tracks.values():
+            for _, text, flows in track.open:
+                yield b'{"ph":"B",%b' % text
+                yield from flows
+
+    def _changed(self, uuid: int, event: TrackEvent, stamp: bytes, rest: bytes) -> Iterator[bytes]:
+        """Yield the end of a track's state so far, and the beginning of the next unless it has no name."""
+        track = self._tracks[uuid]
+        if track.state:
+            yield b'{"ph":"E",%b}' % stamp
+        track.state = event.name if event.name not in (b"", b'""') else b""
+        if track.state:
+            yield b'{"ph":"B","name":%b,"cat":%b,%b%b' % (
+                track.state,
+                encoded(",".join(event.categories)),
+                stamp,
+                rest,
+            )
+
+    def _flow_ends(self, event: TrackEvent, stamp: bytes) -> Iterator[bytes]:
+        """Yield the flows that begin at, go through and end at an event."""
+        for number in event.flows:
+            phase = b"t" if number in self._flows else b"s"
+            self._flows[number] = None
+            if len(self._flows) > FLOWS_HELD:
+                del self._flows[next(iter(self._flows))]
+            yield b'{"ph":"%b","bp":"e","name":"flow","cat":"flow","id":%d,%b}' % (phase, number, stamp)
+        for number in event.ending_flows:
+            self._flows.pop(number, None)
+            yield b'{"ph":"f","bp":"e","name":"flow","cat":"flow","id":%d,%b}' % (number, stamp)
+
+    def _counters(self, event: TrackEvent, sequence: Sequence, time: int) -> Iterator[bytes]:
+        """Yield the values of counters that an event of another kind brings along."""
+        for uuids, values in (
+            (event.counters or sequence.counters, event.counts),
+            (event.double_counters or sequence.double_counters, event.double_counts),
+        ):
+            for uuid, value in zip(uuids, values):
+                yield from self._count(uuid, value, sequence, time)
+
+    def _count(self, uuid: int, value: float | None, sequence: Sequence, time: int) -> Iterator[bytes]:
+        track = self._tracks.get(uuid)
+        if track is None or track.counting is None or value is None:
+            self.pass_over("value of a counter that is not described")
+            return
+        counting = track.counting
+        if counting.is_incremental and isinstance(value, int):
+            value = sequence.values[uuid] = sequence.values.get(uuid, 0) + value
+        value *= counting.factor
+        owner = self._tracks.get(track.parent)
+        lane_ids, names = self._lane_ids_of(
+            track.parent if owner is not None and owner.pid is not None else uuid
+        )
+        yield from names
+        own_id = b"" if counting.owner == b'""' else b'"id":%b,' % counting.owner
+        yield b'{"ph":"C","name":%b,%b%b"ts":%b,"args":{%b:%b}}' % (
+            counting.key,
+            own_id,
+            lane_ids,
+            micros(time),
+            counting.key,
+            encoded(value),
+        )
+
+
+def _order(message: tuple[int, bytes]) -> int:
+    """Sort what events refer to before them: clocks, names, defaults, then tracks, then the rest."""
+    tag, _ = message
+    return {6: 0, 12: 1, 59: 2, 43: 3, 44: 3, 60: 4}.get(tag, 5)
+
+
+def _take_defaults(message: bytes, sequence: Sequence) -> None:
+    """Take a TracePacketDefaults: the usual clock, track and counters of a sequence."""
+    sequence.track, sequence.counters, sequence.double_counters, sequence.clock = 0, (), (), 0
+    for tag, value in fields(message):
+        if tag == 58 and isinstance(value, int):
+            sequence.clock = value
+        elif tag == 11 and isinstance(value, bytes):
+            for part, number in fields(value):
+                if part == 11 and isinstance(number, int):
+                    sequence.track = number
+                elif part == 31:
+                    sequence.counters += tuple(packed_numbers(number))
+                elif part == 45:
+                    sequence.double_counters += tuple(packed_numbers(number))
+
+
+def _owner(tag: int, message: bytes) -> tuple[int, int | None, list[bytes]]:
+    """Return pid and tid (None for a process) of a descriptor of a process (3) or thread (4), and events that
+    name it.
+    """
+    pid, tid, name, labels, order = 0, None if tag == 3 else 0, "", list[str](), None
+    for part, value in fields(message):
+        match part, value:
+            case 1, int():
+                pid = signed_number(value)
+            case 2, int() if tag == 4:
+                tid = signed_number(value)
+            case 5, bytes() if tag == 4:
+                name = utf8_text(value)
+            case 6, bytes() if tag == 3:
+                name = utf8_text(value)
+            case 8, bytes() if tag == 3:
+                labels.append(utf8_text(value))
+            case 3, int():
+                order = signed_number(value)
+    kind = "process" if tag == 3 else "thread"
+    events = [_named(f"{kind}_name", pid, tid, "name", name)] if name else []
+    if labels:
+        events.append(_named("process_labels", pid, tid, "labels", ",".join(labels)))
+    if order is not None:
+        events.append(_named(f"{kind}_sort_index", pid, tid, "sort_index", order))
+    return pid, tid, events
+
+
+def _named(name: str, pid: int | str, tid: int | str | None, key: str, value: int | str) -> bytes:
+    """Return an event of metadata."""
+    whole: Mapping[str, Any] = {"ph": "M", "name": name, "pid": pid, "tid": 0 if tid is None else tid}
+    return json.dumps({**whole, "args": {key: value}}, separators=(",", ":")).encode()
+
+
+def micros(ns: int) -> bytes:
+    """Return ns as JSON in µs, exactly: 1,500 is 1.500."""
+    whole, rest = divmod(abs(ns), 1000)
+    return b"%b%d.%03d" % (b"-" if ns < 0 else b"", whole, rest)

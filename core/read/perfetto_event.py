@@ -1,0 +1,148 @@
+"""One event of a track of Perfetto, and what the packets of its sequence refer to.
+
+Field packed_numbers are those of track_event/track_event.proto.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from .perfetto_values import SequenceTexts, annotation_json, encoded, utf8_text
+from .protobuf import double, fields, packed_numbers, signed_number
+
+BEGIN, END, INSTANT, COUNTER, STATE = 1, 2, 3, 4, 5  # TrackEvent.Type
+TYPES = {"B": BEGIN, "E": END}
+
+
+@dataclass
+class Sequence:
+    """What the packets of one sequence refer to."""
+
+    interned: SequenceTexts = field(default_factory=SequenceTexts)
+    is_usable: bool = False  # since names were last cleared
+    track: int = 0
+    counters: tuple[int, ...] = ()
+    double_counters: tuple[int, ...] = ()
+    thread: tuple[int, int] | None = None  # pid and tid where a descriptor without a track says so
+    values: dict[int, int] = field(default_factory=dict)  # by track the sum of an incremental counter
+    clock: int = 0
+    reference_ns: int = 0
+
+
+@dataclass
+class TrackEvent:
+    """The fields of one TrackEvent."""
+
+    kind: int = 0
+    track: int | None = None
+    name: bytes = b""  # JSON, as `arguments` and `legacy` (fields with their commas)
+    arguments: bytes = b""
+    phase: str = ""
+    legacy: bytes = b""
+    owner: tuple[int, int] | None = None
+    value: float | None = None
+    absolute_us: int | None = None
+    delta_us: int | None = None
+    categories: tuple[str, ...] = ()
+    flows: tuple[int, ...] = ()
+    ending_flows: tuple[int, ...] = ()
+    counters: tuple[int, ...] = ()
+    counts: tuple[int, ...] = ()
+    double_counters: tuple[int, ...] = ()
+    double_counts: tuple[float, ...] = ()
+
+    @classmethod
+    def of(cls, message: bytes, sequence: Sequence) -> TrackEvent:
+        """Return an event, its names looked up. Raises WireError."""
+        event, interned = cls(), sequence.interned
+        parts: list[tuple[int, int | bytes]] = []  # what becomes arguments
+        legacy = b""
+        for tag, value in fields(message):
+            match tag, value:
+                case 9, int():
+                    event.kind = value
+                case 11, int():
+                    event.track = value
+                case 10, int():
+                    event.name = interned.names.get(value, b"") or encoded(f"name {value}")
+                case 23, bytes():
+                    event.name = encoded(utf8_text(value))
+                case 3, _:
+                    event.categories += tuple(
+                        interned.categories.get(at, f"category {at}") for at in packed_numbers(value)
+                    )
+                case 22, bytes():
+                    event.categories += (utf8_text(value),)
+                case 30, int():
+                    event.value = signed_number(value)
+                case 44, int():
+                    event.value = double(value)
+                case ((47 | 36), _):
+                    event.flows += tuple(_flow_ids(tag, value))
+                case ((48 | 42), _):
+                    event.ending_flows += tuple(_flow_ids(tag, value))
+                case 31, _:
+                    event.counters += tuple(packed_numbers(value))
+                case 12, _:
+                    event.counts += tuple(map(signed_number, packed_numbers(value)))
+                case 45, _:
+                    event.double_counters += tuple(packed_numbers(value))
+                case 46, _:
+                    event.double_counts += tuple(map(double, _fixed(value)))
+                case 16, int():
+                    event.absolute_us = signed_number(value)
+                case 1, int():
+                    event.delta_us = signed_number(value)
+                case 6, bytes():
+                    legacy = value
+                case _:
+                    parts.append((tag, value))
+        if legacy:
+            event._take_legacy(legacy, interned)
+        event.kind = event.kind or TYPES.get(event.phase, 0)
+        event.arguments = annotation_json(parts, interned)
+        return event
+
+    def _take_legacy(self, message: bytes, interned: SequenceTexts) -> None:
+        """Take what older recorders say of an event: phase, duration, id, scope, pid and tid."""
+        parts = dict(fields(message))
+        number = parts.get(1)
+        if not self.name and isinstance(number, int):
+            self.name = interned.names.get(number, b"")
+        phase = parts.get(2)
+        self.phase = chr(phase) if isinstance(phase, int) and 32 < phase < 127 else "?"
+        texts = []
+        if isinstance(duration := parts.get(3), int):
+            texts.append(b'"dur":%d,' % signed_number(duration))
+        scope = utf8_text(value) if isinstance(value := parts.get(7), bytes) else ""
+        for tag, key in ((6, "id"), (10, "local"), (11, "global")):
+            if isinstance(number := parts.get(tag), int):
+                own_id = f"{scope}:{number}" if scope else str(number)
+                texts.append(
+                    b'"id":%b,' % encoded(own_id)
+                    if tag == 6
+                    else b'"id2":{"%b":%b},' % (key.encode(), encoded(own_id))
+                )
+        if parts.get(12):
+            texts.append(b'"bp":"e",')
+        if isinstance(reach := parts.get(14), int) and reach in (1, 2, 3):
+            texts.append(b'"s":"%b",' % b"gpt"[reach - 1 : reach])
+        self.legacy = b"".join(texts)
+        pid, tid = parts.get(18), parts.get(19)
+        if isinstance(pid, int) and isinstance(tid, int):
+            self.owner = signed_number(pid), signed_number(tid)
+
+
+def _flow_ids(tag: int, value: int | bytes) -> Iterable[int]:
+    """Return the numbers of flows, fixed ones (47, 48) or the older varints."""
+    return (signed_number(number) for number in (_fixed(value) if tag in (47, 48) else packed_numbers(value)))
+
+
+def _fixed(value: int | bytes) -> Iterator[int]:
+    """Yield 64-bit numbers of a repeated field: one each, or packed."""
+    if isinstance(value, int):
+        yield value
+        return
+    for at in range(0, len(value) - 7, 8):
+        yield int.from_bytes(value[at : at + 8], "little")

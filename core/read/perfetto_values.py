@@ -1,0 +1,219 @@
+"""Names and arguments of a trace of Perfetto as JSON: interned texts and debug annotations.
+
+Field packed_numbers are those of interned_data.proto and track_event/debug_annotation.proto.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from .protobuf import WireError, double, fields, signed_number
+
+JSON = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
+REMEMBERED = 1 << 14
+"""The encoded annotations that are remembered: shapes and types are the same in every step."""
+LONGEST = 256
+"""The longest annotation that is remembered, in bytes."""
+DEEPEST = 64
+MOST = 1 << 20
+"""How many texts of a kind a sequence may refer to."""
+KEYS = {
+    2: "thread_time_delta_us",
+    8: "thread_instructions_delta",
+    17: "thread_time_us",
+    20: "thread_instructions",
+    52: "correlation_id",
+    53: "correlation_id",
+}
+"""The names of the other fields of a TrackEvent that become arguments."""
+
+
+class SequenceTexts:
+    """The texts that the packets of one sequence refer to by number."""
+
+    def __init__(self) -> None:
+        """Know none."""
+        self.names: dict[int, bytes] = {}  # JSON
+        self.categories: dict[int, str] = {}
+        self.keys: dict[int, str] = {}
+        self.texts: dict[int, str] = {}
+        self.locations: dict[int, dict[str, Any]] = {}
+        self.remembered: dict[bytes, tuple[str, Any]] = {}
+
+    def take(self, message: bytes) -> None:
+        """Take an InternedData. Raises WireError."""
+        if (
+            len(self.names) + len(self.categories) + len(self.keys) + len(self.texts) + len(self.locations)
+            > MOST
+        ):
+            raise WireError(f"more than {MOST:,} texts to refer to")
+        for tag, value in fields(message):
+            if not isinstance(value, bytes) or tag not in (1, 2, 3, 4, 29):
+                continue
+            parts = dict(fields(value))
+            number, text = parts.get(1, 0), parts.get(2, b"")
+            if not isinstance(number, int):
+                continue
+            words = utf8_text(text) if isinstance(text, bytes) else ""
+            match tag:
+                case 1:
+                    self.categories[number] = words
+                case 2:
+                    self.names[number] = encoded(words)
+                case 3:
+                    self.keys[number] = words
+                    self.remembered.clear()
+                case 29:
+                    self.texts[number] = words
+                    self.remembered.clear()
+                case _:
+                    self.locations[number] = source_place(value)
+
+
+def annotation_json(parts: Iterable[tuple[int, int | bytes]], interned: SequenceTexts) -> bytes:
+    """Return the fields of a TrackEvent that become arguments as a JSON object, nothing for none.
+
+    Fields that are not known keep their number, so that nothing is lost in silence.
+    """
+    arguments: dict[str, Any] = {}
+    for tag, value in parts:
+        if tag == 4 and isinstance(value, bytes):
+            key, one = _remembered(value, interned)
+            arguments[key] = _merged(arguments[key], one) if key in arguments else one
+        elif tag == 34 and isinstance(value, int):
+            arguments["source"] = interned.locations.get(value, {})
+        elif tag == 33 and isinstance(value, bytes):
+            arguments["source"] = source_place(value)
+        else:
+            key = KEYS.get(tag, f"field {tag}")
+            text = utf8_text(value) if tag == 53 and isinstance(value, bytes) else None
+            arguments[key] = text or (value if isinstance(value, int) else f"{len(value):,} bytes")
+    return encoded(arguments) if arguments else b""
+
+
+def source_place(message: bytes) -> dict[str, Any]:
+    """Return the file, function and line of a SourceLocation."""
+    keys = {2: "file", 3: "function", 4: "line"}
+    return {
+        keys[tag]: value if isinstance(value, int) else utf8_text(value)
+        for tag, value in fields(message)
+        if tag in keys
+    }
+
+
+def _remembered(message: bytes, interned: SequenceTexts) -> tuple[str, Any]:
+    known = interned.remembered.get(message)
+    if known is None:
+        known = _annotation(message, interned, 0)
+        if len(interned.remembered) >= REMEMBERED:
+            interned.remembered.clear()
+        if len(message) <= LONGEST:
+            interned.remembered[message] = known
+    return known
+
+
+def _annotation(message: bytes, interned: SequenceTexts, depth: int) -> tuple[str, Any]:
+    """Return the name and value of a DebugAnnotation."""
+    name = ""
+    value: Any = None
+    entries: dict[str, Any] | None = None
+    items: list[Any] | None = None
+    for tag, part in fields(message):
+        match tag, part:
+            case 1, int():
+                name = interned.keys.get(part, f"key {part}")
+            case 10, bytes():
+                name = utf8_text(part)
+            case 2, int():
+                value = bool(part)
+            case 3, int():
+                value = part
+            case 4, int():
+                value = signed_number(part)
+            case 5, int():
+                value = _finite(double(part))
+            case 6, bytes():
+                value = utf8_text(part)
+            case 17, int():
+                value = interned.texts.get(part, f"text {part}")
+            case 7, int():
+                value = hex(part)
+            case 8, bytes():
+                value = _nested(part, depth)
+            case 9, bytes():
+                value = _json(part)
+            case 11, bytes() if depth < DEEPEST:
+                key, one = _annotation(part, interned, depth + 1)
+                entries = {} if entries is None else entries
+                entries[key] = _merged(entries[key], one) if key in entries else one
+            case 12, bytes() if depth < DEEPEST:
+                items = [] if items is None else items
+                items.append(_annotation(part, interned, depth + 1)[1])
+            case ((11 | 12 | 14), bytes()):
+                value = f"{len(part):,} bytes"
+    return name, entries if entries is not None else items if items is not None else value
+
+
+def _nested(message: bytes, depth: int) -> Any:
+    """Return the value of a NestedValue, the older form of dictionaries and lists."""
+    keys: list[str] = []
+    values: list[Any] = []
+    items: list[Any] = []
+    kind = 0
+    leaf: Any = None
+    for tag, part in fields(message):
+        match tag, part:
+            case 1, int():
+                kind = part
+            case 2, bytes():
+                keys.append(utf8_text(part))
+            case ((3 | 4), bytes()) if depth < DEEPEST:
+                (values if tag == 3 else items).append(_nested(part, depth + 1))
+            case 5, int():
+                leaf = signed_number(part)
+            case 6, int():
+                leaf = _finite(double(part))
+            case 7, int():
+                leaf = bool(part)
+            case 8, bytes():
+                leaf = utf8_text(part)
+    return dict(zip(keys, values)) if kind == 1 else items if kind == 2 else leaf
+
+
+def _merged(first: Any, second: Any) -> Any:
+    """Return two values of one name as one: dictionaries and lists are joined, of others the later counts."""
+    if isinstance(first, dict) and isinstance(second, dict):
+        both = dict(first)
+        for key, value in second.items():
+            both[key] = _merged(both[key], value) if key in both else value
+        return both
+    if isinstance(first, list) and isinstance(second, list):
+        return [*first, *second]
+    return second
+
+
+def _json(text: bytes) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return utf8_text(text)
+
+
+def _finite(value: float) -> float | str:
+    """Return a number, or words for one that JSON has not."""
+    return value if math.isfinite(value) else str(value)
+
+
+def utf8_text(data: bytes) -> str:
+    """Return text; what is no UTF-8 becomes U+FFFD."""
+    return data.decode("utf-8", "replace")
+
+
+def encoded(value: Any) -> bytes:
+    """Return a value as JSON."""
+    if isinstance(value, float) and not math.isfinite(value):
+        value = str(value)
+    return JSON.encode(value).encode("utf-8", "replace")

@@ -1,0 +1,421 @@
+"""Traces of Perfetto (protobuf) are read as JSON that says the same."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.corpus import CORPUS, needs_corpus
+from tests.perfetto_engine import ask_perfetto, needs_engine
+from tests.tui.cli_process import tracelane_here
+from tracelane.core.demo.trace import write_demo
+from tracelane.core.export.perfetto import write_perfetto
+from tracelane.core.export.protobuf import (
+    bytes_field,
+    double_field,
+    fixed_field,
+    number_field,
+    text_field,
+)
+from tracelane.core.read.source import open_source
+from tracelane.core.tables.scope import Scope
+from tracelane.core.trace import open_trace
+
+BEGIN, END, INSTANT, COUNTER, STATE = 1, 2, 3, 4, 5
+
+
+def packet(
+    *parts: bytes, time: int | None = None, clock: int = 0, sequence: int = 1, clears: bool = False
+) -> bytes:
+    """Return a TracePacket of a sequence."""
+    body = b"".join(parts) + number_field(10, sequence)
+    body += (number_field(8, time) if time is not None else b"") + (number_field(58, clock) if clock else b"")
+    return bytes_field(1, body + number_field(13, 1 if clears else 2))
+
+
+def event(time: int, kind: int, *parts: bytes, track: int | None = 1, name: str = "", **more: int) -> bytes:
+    """Return a packet with a TrackEvent."""
+    body = number_field(9, kind) + (b"" if track is None else number_field(11, track))
+    return packet(
+        bytes_field(11, body + (text_field(23, name) if name else b"") + b"".join(parts)), time=time, **more
+    )
+
+
+def described(uuid: int, *parts: bytes, name: str = "", parent: int = 0) -> bytes:
+    """Return a TrackDescriptor."""
+    body = number_field(1, uuid) + (text_field(2, name) if name else b"") + b"".join(parts)
+    return bytes_field(60, body + (number_field(5, parent) if parent else b""))
+
+
+def thread(pid: int, tid: int, name: str) -> bytes:
+    """Return the descriptor of a thread, within that of a track."""
+    return bytes_field(4, number_field(1, pid) + number_field(2, tid) + text_field(5, name))
+
+
+def process(pid: int, name: str) -> bytes:
+    """Return the descriptor of a process, within that of a track."""
+    return bytes_field(3, number_field(1, pid) + text_field(6, name))
+
+
+def snapshot(*clocks: tuple[int, int], main: int = 0) -> bytes:
+    """Return what clocks showed at one moment; 64 counts from stamp to stamp."""
+    readings = [
+        bytes_field(
+            1, number_field(1, clock) + number_field(2, at) + (number_field(3, 1) if clock == 64 else b"")
+        )
+        for clock, at in clocks
+    ]
+    return bytes_field(6, b"".join(readings) + (number_field(2, main) if main else b""))
+
+
+def named(tag: int, *texts: tuple[int, str]) -> bytes:
+    """Return texts to refer to: categories (1), names (2), keys (3)."""
+    return bytes_field(
+        12, b"".join(bytes_field(tag, number_field(1, n) + text_field(2, t)) for n, t in texts)
+    )
+
+
+def legacy(phase: str, *parts: bytes) -> bytes:
+    """Return the older description of an event."""
+    return bytes_field(6, number_field(2, ord(phase)) + b"".join(parts))
+
+
+MAIN = packet(described(1, thread(5, 7, "main")), clears=True)
+CASES: dict[str, tuple[Sequence[bytes], Sequence[Sequence[Any]], str]] = {
+    # packets; (phase, name, ns, pid, tid, arguments or None) of each event but metadata; words of the problem
+    "slices": (
+        [MAIN, event(1000, BEGIN, name="a"), event(1500, INSTANT, name="i"), event(2003, END)],
+        [("B", "a", 1000, 5, 7), ("i", "i", 1500, 5, 7), ("E", None, 2003, 5, 7)],
+        "",
+    ),
+    "names by number": (
+        [
+            MAIN,
+            packet(named(2, (3, "gemm")), named(1, (1, "kernel"), (2, "x")), named(3, (9, "grid"))),
+            event(
+                10, INSTANT, number_field(10, 3), bytes_field(3, b"\1\2"), bytes_field(4, b"\x08\x09\x20\x05")
+            ),
+            packet(clears=True),
+            event(20, INSTANT, number_field(10, 3), number_field(11, 1)),
+        ],
+        [("i", "gemm", 10, 5, 7, {"grid": 5}), ("i", "name 3", 20, 5, 7)],
+        "",
+    ),
+    "names lost": (
+        [packet(described(1, thread(5, 7, "main")), sequence=2), event(1, INSTANT, name="a", sequence=2)],
+        [],
+        "2 × packet whose names were lost before it",
+    ),
+    "a track of its own": (
+        [
+            MAIN,
+            packet(described(2, process(5, "python"))),
+            packet(described(3, name="queue", parent=2)),
+            event(1, INSTANT, name="q", track=3),
+            event(2, INSTANT, name="p", track=2),
+            packet(described(4, name="GPU")),
+            packet(described(6, name="copies", parent=4)),
+            event(3, INSTANT, name="c", track=6),
+            event(4, INSTANT, name="nowhere", track=99),
+        ],
+        [
+            ("i", "q", 1, 5, "track 3"),
+            ("i", "p", 2, 5, "track 2"),
+            ("i", "c", 3, "track 4", "track 6"),
+            ("i", "nowhere", 4, "track 99", "track 99"),
+        ],
+        "",
+    ),
+    "the usual track, clock and counter": (
+        [
+            MAIN,
+            packet(
+                described(8, bytes_field(8, number_field(4, 10) + number_field(5, 1)), name="n", parent=1)
+            ),
+            packet(snapshot((6, 5000), (64, 100))),
+            packet(
+                bytes_field(
+                    59, number_field(58, 64) + bytes_field(11, number_field(11, 1) + number_field(31, 8))
+                )
+            ),
+            event(7, INSTANT, number_field(12, 4), name="a", track=None),
+            event(3, INSTANT, number_field(12, -1), name="b", track=None),
+        ],
+        [
+            ("C", "n", 5007, 5, 7, {"n": 40}),
+            ("i", "a", 5007, 5, 7),
+            ("C", "n", 5010, 5, 7, {"n": 30}),
+            ("i", "b", 5010, 5, 7),
+        ],
+        "",
+    ),
+    "clocks": (
+        [
+            MAIN,
+            packet(snapshot((3, 100), (6, 5000), main=6)),
+            event(130, INSTANT, name="a", clock=3),
+            event(130, INSTANT, name="b", clock=9),
+        ],
+        [("i", "a", 5030, 5, 7)],
+        "packet by a clock that is not known (9)",
+    ),
+    "counters": (
+        [
+            packet(described(4, bytes_field(8, b""), name="power"), clears=True),
+            event(1, COUNTER, double_field(44, 1.5), track=4),
+            event(2, COUNTER, number_field(30, -2), track=4),
+            event(3, COUNTER, number_field(30, 1), track=5),
+        ],
+        [
+            ("C", "power", 1, "track 4", "track 4", {"power": 1.5}),
+            ("C", "power", 2, "track 4", "track 4", {"power": -2}),
+        ],
+        "value of a counter that is not described",
+    ),
+    "states": (
+        [
+            MAIN,
+            packet(described(2, name="s", parent=1)),
+            *(event(at, STATE, track=2, name=name) for at, name in ((1, "on"), (4, "off"), (6, ""))),
+        ],
+        [
+            ("B", "on", 1, 5, "track 2"),
+            ("E", None, 4, 5, "track 2"),
+            ("B", "off", 4, 5, "track 2"),
+            ("E", None, 6, 5, "track 2"),
+        ],
+        "",
+    ),
+    "flows": (
+        [
+            MAIN,
+            event(1, INSTANT, fixed_field(47, 12), name="a"),
+            event(2, INSTANT, fixed_field(47, 12), name="b"),
+            event(3, INSTANT, fixed_field(48, 12), name="c"),
+            event(4, INSTANT, fixed_field(47, 12), name="d"),
+        ],
+        [
+            *(("i", "a", 1, 5, 7), ("s", "flow", 1, 5, 7), ("i", "b", 2, 5, 7), ("t", "flow", 2, 5, 7)),
+            *(("i", "c", 3, 5, 7), ("f", "flow", 3, 5, 7), ("i", "d", 4, 5, 7), ("s", "flow", 4, 5, 7)),
+        ],
+        "",
+    ),
+    "older events": (
+        [
+            MAIN,
+            event(1000, 0, legacy("X", number_field(3, 4)), name="x"),
+            event(2000, 0, legacy("b", number_field(11, 77)), name="y"),
+            event(3000, 0, legacy("I", number_field(18, 8), number_field(19, 9)), name="z"),
+        ],
+        [("X", "x", 1000, 5, 7), ("b", "y", 2000, 5, 7), ("I", "z", 3000, 8, 9)],
+        "",
+    ),
+    "arguments": (
+        [
+            MAIN,
+            event(
+                1,
+                INSTANT,
+                bytes_field(
+                    4, text_field(10, "d") + bytes_field(11, text_field(10, "k") + number_field(4, -3))
+                ),
+                bytes_field(
+                    4, text_field(10, "d") + bytes_field(11, text_field(10, "l") + double_field(5, 0.5))
+                ),
+                bytes_field(4, text_field(10, "n") + double_field(5, float("nan"))),
+                bytes_field(
+                    4,
+                    text_field(10, "list") + bytes_field(12, text_field(6, "x")) + bytes_field(12, b"\x10\1"),
+                ),
+                bytes_field(4, text_field(10, "j") + text_field(9, '{"a":[1]}')),
+                bytes_field(24, b"abc"),
+                name="a",
+            ),
+        ],
+        [
+            (
+                *("i", "a", 1, 5, 7),
+                {
+                    "d": {"k": -3, "l": 0.5},
+                    "n": "nan",
+                    "list": ["x", True],
+                    "j": {"a": [1]},
+                    "field 24": "3 bytes",
+                },
+            )
+        ],
+        "",
+    ),
+    "packed packets": (
+        [
+            MAIN,
+            packet(bytes_field(50, zlib.compress(event(1, INSTANT, name="a") + event(2, INSTANT, name="b")))),
+        ],
+        [("i", "a", 1, 5, 7), ("i", "b", 2, 5, 7)],
+        "",
+    ),
+    "damaged packed packets": (
+        [MAIN, packet(bytes_field(50, b"no deflate")), event(1, INSTANT, name="a")],
+        [("i", "a", 1, 5, 7)],
+        "damaged packet",
+    ),
+    "others": (
+        [
+            MAIN,
+            packet(bytes_field(1, b"ftrace")),
+            packet(bytes_field(777, b"?")),
+            event(1, INSTANT, name="a"),
+        ],
+        [("i", "a", 1, 5, 7)],
+        "ftrace_events; packet of field 777",
+    ),
+    "a damaged packet": (
+        [MAIN, bytes_field(1, b"\x5a\x7f\x01"), event(1, INSTANT, name="a")],
+        [("i", "a", 1, 5, 7)],
+        "damaged packet (a field that is longer than its message)",
+    ),
+    "a damaged file": (
+        [MAIN, event(1, INSTANT, name="a"), b"\xff\xff\xff", event(2, INSTANT, name="b")],
+        [("i", "a", 1, 5, 7)],
+        "on is no packet",
+    ),
+    "a cut file": (
+        [MAIN, event(1, INSTANT, name="a"), event(2, INSTANT, name="b")[:-3]],
+        [("i", "a", 1, 5, 7)],
+        "bytes are no whole packet",
+    ),
+}
+
+
+def events_of(path: Path) -> tuple[list[dict[str, Any]], str]:
+    """Return the events that a file is read as, and what was passed over."""
+    stream = open_source(path).open()
+    parts = []
+    while part := stream.read(1000):
+        parts.append(part)
+    damage = stream.damage
+    stream.close()
+    events: list[dict[str, Any]] = json.loads(b"".join(parts))["traceEvents"]
+    return events, damage.message if damage else ""
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_packets_become_events(name: str, tmp_path: Path) -> None:
+    """Each kind of packet becomes the events that Perfetto means by it; what cannot be read is counted."""
+    packets, expected, problem = CASES[name]
+    path = tmp_path / "a.pftrace"
+    path.write_bytes(b"".join(packets))
+    events, words = events_of(path)
+    got = [
+        (one["ph"], one.get("name"), round(one["ts"] * 1000), one["pid"], one["tid"], one.get("args"))
+        for one in events
+        if one["ph"] != "M"
+    ]
+    assert got == [(*row, None)[:6] for row in expected]
+    assert problem in words and bool(problem) == bool(words)
+
+
+NOT_COMPARED = {
+    *("a damaged packet", "a damaged file", "damaged packed packets"),  # the engine reads nothing of them
+    *("older events", "names by number"),  # whose events it moves to other threads, or leaves out
+}
+
+
+@needs_engine
+@pytest.mark.parametrize("name", sorted(CASES.keys() - NOT_COMPARED))
+def test_perfettos_engine_reads_the_same(name: str, tmp_path: Path) -> None:
+    """Of packets of all kinds the engine has the slices that we have, and the values of counters."""
+    path = tmp_path / "a.pftrace"
+    path.write_bytes(b"".join(CASES[name][0]))
+    slices, counters = ask_perfetto(
+        path,
+        "select ts, case when dur < 0 then 0 else dur end, name from slice order by ts, name",
+        "select ts, value from counter order by ts",
+    )
+    trace = open_trace(path, index_dir=tmp_path / "index")
+    index = trace.indexes[0]
+    own = []
+    for table in ("slices", "instants"):
+        starts = index.column(f"{table}.start").tolist()
+        names = index.strings(index.column(f"{table}.name"))
+        durations = index.column("slices.duration").tolist() if table == "slices" else [0] * len(starts)
+        own += [(start, duration, text or None) for start, duration, text in zip(starts, durations, names)]
+    if name != "states":  # which the engine keeps in a table of their own
+        assert sorted(own, key=str) == sorted(slices, key=str)
+    assert [value for _, value in counters] == index.column("samples.value").tolist()
+    trace.close()
+
+
+COMPARED = ("kernels", "ops", "breakdown", "launches", "idle", "steps", "copies")
+
+
+def rows_of(output: str) -> dict[str, list[str]]:
+    """Return the rows of each table of a command, in an order that lanes do not matter to."""
+    tables = json.loads(output or '{"tables": {}}')["tables"]
+    return {name: sorted(map(json.dumps, table["rows"])) for name, table in tables.items()}
+
+
+def check_own_export(path: Path, folder: Path) -> None:
+    """A trace that was exported for Perfetto and read again gives the same tables."""
+    trace = open_trace(path, index_dir=folder / "index")
+    out = folder / f"{path.name.partition('.')[0]}.pftrace"
+    write_perfetto(Scope(trace, clocks=trace.clocks), out)
+    trace.close()
+    for command in COMPARED:
+        before, after = (
+            tracelane_here(command, str(one), "--json", "--index-dir", str(folder / "index"))
+            for one in (path, out)
+        )
+        assert after.returncode == before.returncode, command
+        assert after.stdout or command != "kernels"
+        assert rows_of(after.stdout) == rows_of(before.stdout), command
+
+
+def test_an_export_gives_the_same_tables(tmp_path: Path) -> None:
+    """What is written of the demo for Perfetto is read again as it was."""
+    check_own_export(write_demo(tmp_path / "demo")[0], tmp_path)
+
+
+@needs_corpus
+@pytest.mark.corpus
+@pytest.mark.parametrize(
+    "name", ["tl_h100_qwen_infer", "tl_mi300_resnet_train_rank0of8", "hta_a100_resnet_ddp_nccl"]
+)
+def test_exports_of_real_traces_give_the_same_tables(name: str, tmp_path: Path) -> None:
+    """The same holds of real traces, in which slices of one thread overlap."""
+    check_own_export(CORPUS / "gpu" / f"{name}.json.gz", tmp_path)
+
+
+def test_a_packed_trace_shows_its_arguments(tmp_path: Path) -> None:
+    """A .pftrace in gzip is read too, and its arguments are there when asked for."""
+    path = tmp_path / "a.pftrace.gz"
+    argument = bytes_field(4, text_field(10, "tile") + number_field(4, 7))
+    path.write_bytes(gzip.compress(MAIN + event(1, BEGIN, argument, name="a") + event(9, END)))
+    done = tracelane_here(
+        "sql", str(path), "--index-dir", str(tmp_path), "select name, dur, arg(id, 'tile') as g from slices"
+    )
+    assert done.returncode == 0, done.stderr
+    assert {"a", "7"} <= set(done.stdout.split())
+
+
+@given(st.data())
+def test_no_damage_breaks_the_reader(data: st.DataObject) -> None:
+    """Whatever is changed in a file, reading ends, in JSON."""
+    from tracelane.core.read.perfetto import PacketEvents
+
+    name = data.draw(st.sampled_from(sorted(CASES)))
+    whole = bytearray(b"".join(CASES[name][0]))
+    for _ in range(data.draw(st.integers(1, 5))):
+        at = data.draw(st.integers(0, len(whole) - 1))
+        whole[at : at + data.draw(st.integers(0, 3))] = data.draw(st.binary(max_size=4))
+    events = PacketEvents()
+    for line in events.of(bytes(whole[3:])):
+        json.loads(line)
