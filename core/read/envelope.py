@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import deque
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import Enum
@@ -62,8 +63,6 @@ _NO_DOCUMENT = re.compile(rb"\s{0,64}+,?+\s{0,64}+(?:\[\s{0,64}+[^\s{\[\]]|[-\d]
 """What cannot begin a document."""
 _EVENT = re.compile(rb'\{[^{}]{0,256}?"(?:ph|args)"\s{0,64}+:')
 """What begins an event where a key should stand: the event array was closed too early."""
-DEEPEST = 1 << 16
-"""Of brackets deeper than this it is not looked which kind closes which."""
 MOST_RETRIES = 16
 """So many values that never end are given up for the keys in them."""
 _STRING_REST = re.compile(rb'(?:[^"\\]++|\\.)*+', re.S)
@@ -127,6 +126,8 @@ class EnvelopeReader:
         self._next_key = _NEXT_KEY
         self._behind = False  # an event array was read
         self.endless: int | None = None  # where the value stands that went on until the text ended
+        self._broken = 0  # where the last object or array broke that did
+        self._broken_there: frozenset[int] = frozenset()  # where those begin that were open in it there
 
     def read_object(self) -> Stop:
         """Read from an opening brace to the events or the end."""
@@ -356,8 +357,19 @@ class EnvelopeReader:
         """Pass over an object or array: its bytes if small, its size, whether it was sound."""
         window = self._window
         begin = window.offset
-        data: bytes | None = b""
+        if begin in self._broken_there and self._broken <= window.base + len(window.data):
+            window.at = self._broken - window.base
+            return None, self._broken - begin, False
         nesting = _Nesting()
+        data = self._behind_brackets(nesting)
+        if nesting.depth:
+            self._broken, self._broken_there = window.offset, nesting.begins
+        return data, window.offset - begin, not nesting.depth
+
+    def _behind_brackets(self, nesting: _Nesting) -> bytes | None:
+        """Go behind the bracket that closes the one here, or to what breaks it; return its bytes if small."""
+        window = self._window
+        data: bytes | None = b""
         while True:
             first = window.at
             whole = True
@@ -372,12 +384,11 @@ class EnvelopeReader:
                     window.at = at
                     if at + LONGEST_WORD > len(window.data) and not window.ended:
                         break  # perhaps a word that goes on in the next block
-                    return None, window.offset - begin, False
-                if not nesting.takes(window.data, at, window.at, token.group(2) is not None):
-                    return None, window.offset - begin, False
+                    return None
+                if not nesting.takes(window, at, token.group(2) is not None):
+                    return None
                 if not nesting.depth:
-                    data = _joined(data, window.data[first : window.at])
-                    return data, window.offset - begin, True
+                    return _joined(data, window.data[first : window.at])
             else:
                 window.at = max(window.at, len(window.data) - LONGEST_WORD)
             data = _joined(data, window.data[first : window.at])
@@ -385,10 +396,10 @@ class EnvelopeReader:
                 _, _, closed = self._string()
                 data = None
                 if not closed:
-                    return None, window.offset - begin, False
+                    return None
             elif not self._more():
                 window.at = len(window.data)
-                return None, window.offset - begin, False
+                return None
 
     def _resync(self, start: int, why: str = "", raw: bytes | None = None, key: str = "") -> bool:
         """Go to the next text that looks like a key; False if there is none."""
@@ -425,22 +436,32 @@ class EnvelopeReader:
 
 
 class _Nesting:
-    """The brackets that are open within a value."""
+    """The brackets that are open within a value: how many, and the innermost."""
 
     def __init__(self) -> None:
         self.depth = 0
-        self._kinds = bytearray()
+        self._open: deque[tuple[int, int]] = deque(maxlen=LONGEST_VALUE)  # where each stands, and its kind
 
-    def takes(self, data: bytes, at: int, end: int, is_key: bool) -> bool:
-        """Take the token at data[at:end]; tell whether it may stand there."""
-        byte = data[at]
+    @property
+    def begins(self) -> frozenset[int]:
+        """Where those open brackets stand to which reading may go back."""
+        return frozenset(offset for offset, _ in self._open)
+
+    def takes(self, window: Window, at: int, is_key: bool) -> bool:
+        """Take the token from `at` to where the window stands; tell whether it may stand there.
+
+        A bracket that may not stays open: what begins with one that is open breaks at the same place.
+        """
+        data, byte = window.data, window.data[at]
         before = data[max(0, at - LONGEST_BLANK) : at].rstrip()[-1:]
-        kind = self._kinds[-1] if self.depth == len(self._kinds) > 0 else None
+        kind = self._open[-1][1] if self._open else None
         if byte in b"}]":
+            if kind is not None:
+                if kind != byte - 2 or before == b":":
+                    return False
+                self._open.pop()
             self.depth -= 1
-            if kind is not None and (self._kinds.pop() != byte - 2 or before == b":"):
-                return False
-            return self.depth == 0 or _FOLLOWS[byte].match(data, end) is not None
+            return self.depth == 0 or _FOLLOWS[byte].match(data, window.at) is not None
         if byte not in b'{["':
             return True
         if kind is not None and before not in (b"", *_PRECEDES[kind, is_key]):
@@ -448,9 +469,8 @@ class _Nesting:
         if byte == ord('"'):
             return True
         self.depth += 1
-        if self.depth <= DEEPEST:
-            self._kinds.append(byte)
-        return _FOLLOWS[byte].match(data, end) is not None
+        self._open.append((window.base + at, byte))
+        return _FOLLOWS[byte].match(data, window.at) is not None
 
 
 def _joined(data: bytes | None, more: bytes) -> bytes | None:

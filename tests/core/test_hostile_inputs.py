@@ -123,10 +123,22 @@ REPEATED: dict[str, tuple[bytes, bytes, bytes, int]] = {
         1 << 16,
     ),
     "blank lines behind a broken value": (b'{\n"a":x y\n', b"\n", b'"traceEvents":[' + GOOD + b"]}", 1 << 15),
-    "keys in a broken value": (b'{"a":{"b":1', b',"k":{', b' x,"traceEvents":[' + GOOD + b"]}", 1 << 12),
     "names of one thread": (OPEN, META + b'"thread_name","args":{"name":"t"}},', GOOD + CLOSE, 10_000),
 }
 """What is repeated, what stands before and after it, and how often."""
+KEYS = (b',"k":', b',\n"k":', b', "k" : ', b',"":', b',"traceEvents":')
+OPENINGS = (b"{", b"[", b'{"j":1', b'[{"j":1', b'{"j":{"i":1', b'[1,[1,{"j":1')
+REPEATED |= {
+    f"{key + opening!r} in a broken value": (
+        b'{"a":{"b":1',
+        key + opening,
+        b' x,"traceEvents":[' + GOOD + b"]}",
+        12_000 // len(key + opening),
+    )
+    for key in KEYS
+    for opening in OPENINGS
+}
+"""Values that are never closed, no further behind each other than reading goes back to look for keys."""
 
 
 def many_arguments(n: int) -> bytes:
@@ -152,7 +164,7 @@ def test_reading_takes_linear_time(name: str, tmp_path: Path) -> None:
     data_of, n = HOSTILE[name]
 
     def prepare(size: int) -> Callable[[], object]:
-        path = written(tmp_path, data_of(size))
+        path = written(tmp_path, data_of(size), f"{size}.json")
 
         def work() -> None:
             try:
