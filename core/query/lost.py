@@ -4,7 +4,7 @@ A call starts work by its name (`started_work`), or because most calls of its na
 work is known by flow or correlation (`Launches`); without any, the call is lost, unless
 
 - nothing could join it to its work: it has no correlation id; of an AIU's calls, whose arrows alone tell
-  compute from other control blocks, no arrow leads nowhere
+  compute from other control blocks, no arrow leads nowhere, and most of its name have no work either
 - a graph is being captured: what is launched meanwhile is recorded into the graph, and does not run
 - it lies in, or around, another such call that has work: a driver's call in that of the runtime.
 """
@@ -58,7 +58,7 @@ def starting_calls(index: Index, launches: Launches) -> StartingCalls:
         holders = index.column("promoted.correlation.position")
         expected = np.isin(calls, holders[index.column("promoted.correlation.value") != 0])
     if not _has_lost_arrows(index):
-        expected &= ~np.array([text.startswith(AIU) for text in texts], np.bool_)[name]
+        expected &= ((share >= MOST) | ~np.array([text.startswith(AIU) for text in texts], np.bool_))[name]
     rows = np.flatnonzero(starts_work[name] & (has_work | (expected & ~captured)))
     rows = rows[~_is_nested(index, calls[rows], has_work[rows])]
     rows = rows[np.argsort(index.column("slices.start")[calls[rows]], kind="stable")]

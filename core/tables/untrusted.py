@@ -112,12 +112,15 @@ class LostCalls:
         return dict(sorted(counts.items(), key=lambda item: -item[1][0]))
 
     def are_few(self, calls: int = FEW_CALLS, share: float = FEW_SHARE) -> bool:
-        """Tell whether so few calls are lost that nothing need be wrong: in a row, of a name, and of all."""
-        is_lost = self.calls.is_lost
-        edges = np.flatnonzero(np.diff(np.concatenate([[False], is_lost, [False]]).astype(np.int8)))
-        longest = max(
-            (end - begin for begin, end in edges.reshape(-1, 2).tolist() if end < len(is_lost)), default=0
-        )
+        """Tell whether so few calls are lost that nothing need be wrong: in a row of a process that others
+        follow, of a name, and of all.
+        """
+        is_lost, process = self.calls.is_lost, processes_of(self.index, self.calls.positions)
+        longest = 0
+        for number in np.unique(process[is_lost]).tolist():
+            lost = np.concatenate([[False], is_lost[process == number], [False]])
+            edges = np.flatnonzero(np.diff(lost.astype(np.int8))).reshape(-1, 2)
+            longest = max(longest, *(end - begin for begin, end in edges.tolist() if end < len(lost) - 2), 0)
         few_of_name = all(lost <= max(calls, share * total) for lost, total in self.by_name.values())
         return longest <= calls and few_of_name and len(self.lost) <= max(calls, share * len(is_lost))
 

@@ -19,6 +19,8 @@ LEFT: Final = 0.1
 SPREADING: Final = frozenset({"rank-imbalance"})
 """Rules whose time is later than what caused it: ranks wait for one that was held up before. They are
 explained by as much time, whenever it was."""
+HOLDING: Final = frozenset({"rank-imbalance", "uneven-kernel"})
+"""Rules about one rank that explain why others wait at the time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,8 +41,6 @@ def claims_of(
     """
     explained = dict(elsewhere)
     claimed = EMPTY
-    for claim in elsewhere.values():
-        claimed = claimed.union(claim)
     claims: dict[str, Claim] = {}
     for rule in CAUSES_FIRST:
         observation = observations.get(rule.id)
@@ -50,6 +50,8 @@ def claims_of(
             claims[rule.id] = Claim(observation, observation.claimed_ns)
             continue
         rest = observation.claim.without(claimed)
+        for cause, claim in elsewhere.items():
+            rest = rest.without(claim) if rule.id in RULES[cause].explains else rest
         whole = observation.claimed_ns
         ns = (
             rest.length
@@ -62,10 +64,12 @@ def claims_of(
         if cause and share(caused_ns, observation.claim.length) >= EXPLAINED:
             origin = claims[cause].caused_by if cause in claims else ""
             cause = origin if origin and rule.id in RULES[origin].explains else cause
+            ns = max(0, ns - caused_ns) if rule.id in SPREADING else ns
             claims[rule.id] = Claim(observation, ns, cause, min(whole, caused_ns))
         else:
             claims[rule.id] = Claim(observation, ns)
-        explained[rule.id] = observation.claim.union(observation.reach)
+        of_others = elsewhere.get(rule.id, EMPTY)
+        explained[rule.id] = observation.claim.union(observation.reach).union(of_others)
         claimed = claimed.union(observation.claim)
     return claims
 
@@ -80,7 +84,7 @@ def _cause_of(rule: Rule, observation: Observation, explained: Mapping[str, Inte
         if rule.id in RULES[cause].explains
     ]
     ns, cause = max(causes, key=lambda pair: pair[0], default=(0, ""))
-    return cause, ns
+    return (cause, ns) if ns else ("", 0)
 
 
 def _most_of(observation: Observation, claims: Mapping[str, Claim]) -> tuple[str, int]:

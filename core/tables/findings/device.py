@@ -197,7 +197,7 @@ def device_bound(facts: SourceFacts, limits: Limits) -> Outcome:
 def exposed_communication(facts: SourceFacts, limits: Limits) -> Outcome:
     """Communication that nothing hides."""
     if facts.has_devices:
-        claim = facts.types["communication"].without(facts.types["compute"])
+        claim = facts.types["communication"].without(facts.types["compute"]).without(facts.launching_late)
         what = "communication that no compute hides"
     else:
         claim = facts.host.union(facts.host.matching(COLLECTIVE, OP))

@@ -60,6 +60,8 @@ NOT_BUSY = re.compile(r"^(event_wait|stream_?wait.*|wait.*event|.*synchronize)$"
 """Slices on a device's lanes during which the device waits for something else."""
 
 
+VALUE_NS = 20_000
+"""An operator during which copies take no longer (ns) reads a value, and moves no data."""
 LEAST_TRUSTED = 0.1
 """Where less of the time than this can be trusted, nothing is said about the devices."""
 NO_HOST = NotJudged("the trace holds no host slices")
@@ -73,6 +75,7 @@ class CaptureFacts:
         self._scope = scope
         self.baseline = baseline
         self._steps: dict[int, Steps | None] = {}
+        self.everyone: list[SourceFacts] = []
 
     @cached_property
     def skew(self) -> Skew:
@@ -122,6 +125,7 @@ class SourceFacts:
         self._capture = capture or CaptureFacts(part.scope)
         self.stray = stray  # pieces of device work whose times cannot be right
         self.index: Index = part.scope.trace.indexes[self.source]
+        self._capture.everyone.append(self)
 
     # -- other ranks --------------------------------------------------------------------------------------
 
@@ -228,7 +232,9 @@ class SourceFacts:
         """
         host = self.host
         readers = host.matching(READ_OPS, OP)
-        copying = np.sort(host.positions[np.setdiff1d(self.transfers, readers)])
+        copied = self.work.union(self.work.is_type("memory"))
+        large = copied.covered(host.starts[self.transfers], host.ends[self.transfers]) > VALUE_NS
+        copying = np.sort(host.positions[np.setdiff1d(self.transfers[large], readers)])
         waits = np.setdiff1d(self.waits, host.matching(BLOCKING_COPIES, RUNTIME))
         waits = waits[nearest_around(self.index, host.positions[waits], copying) == NONE]
         outer = nearest_around(self.index, host.positions[waits], np.sort(host.positions[readers]))
@@ -260,8 +266,10 @@ class SourceFacts:
         members = np.sort(host.positions[self.transfers])
         within = others[nearest_around(self.index, host.positions[others], members) != NONE]
         kernels = self.types["compute"].union(self.types["communication"])
-        copied = self.work.union(self.work.is_type("memory"))
-        reading = host.union(host.matching(READ_OPS, OP)).without(copied)  # a wait, not a copy
+        readers = host.matching(READ_OPS, OP)
+        copied = self.work[self.work.is_type("memory") & (self.work.launch >= 0)]
+        inside = nearest_around(self.index, copied.launch, np.sort(host.positions[readers])) != NONE
+        reading = host.union(readers).without(copied.union(inside))  # a wait, not a copy
         return host.union(self.transfers).without(host.union(within)).without(kernels).without(reading)
 
     @cached_property
@@ -405,8 +413,31 @@ class SourceFacts:
 
     @cached_property
     def waiting(self) -> Intervals:
-        """The time during which devices do nothing but wait for a peer."""
-        return self.in_states(WAITING).without(self.busy)
+        """The time during which devices do nothing but wait for a peer, and would have work without it."""
+        return self.in_states(WAITING).without(self.busy).without(self.launching_late)
+
+    @cached_property
+    def launching_late(self) -> Intervals:
+        """The time during which devices wait for a peer, too, while the host, which does not wait for them,
+        has yet to launch what they compute next in the same step.
+        """
+        waits = self.in_states(WAITING).without(self.busy)
+        ended, work = self.work_after(waits, self.work[self.work.is_type("compute")])
+        work, ended = work[work.launch >= 0], ended[work.launch >= 0]
+        starts, launched = waits.starts[ended], np.minimum(waits.ends[ended], work.call_start + work.call_ns)
+        late = launched > starts
+        if self.steps is not None:
+            step, later = (
+                np.searchsorted(self.steps.starts, times, "right") for times in (starts, work.call_start)
+            )
+            late &= step == later
+        return merge(starts[late], launched[late]).without(self.host.union(self.waits))
+
+    @property
+    def held_elsewhere(self) -> Intervals:
+        """The time during which devices of other ranks do nothing but wait for a peer."""
+        waits = [one.waiting for one in self._capture.everyone if one is not self]
+        return merge(concatenated([one.starts for one in waits]), concatenated([one.ends for one in waits]))
 
     @cached_property
     def types(self) -> dict[KernelType, Intervals]:
@@ -442,12 +473,13 @@ class SourceFacts:
         """From the first start to the last end of device work in the time that is looked at."""
         return int(self.work.start.min()), int(self.work.end.max())
 
-    def work_after(self, gaps: Intervals) -> tuple[I64, Frame]:
-        """Return which of these gaps are ended by work, and the work that ends each of those."""
-        order = np.argsort(self.work.start, kind="stable")
-        at = np.searchsorted(self.work.start[order], gaps.ends)
+    def work_after(self, gaps: Intervals, work: Frame | None = None) -> tuple[I64, Frame]:
+        """Return which of these gaps are followed by work (or some of it), and what follows each of those."""
+        work = self.work if work is None else work
+        order = np.argsort(work.start, kind="stable")
+        at = np.searchsorted(work.start[order], gaps.ends)
         ended = np.flatnonzero(at < len(order))
-        return ended, self.work[order[at[ended]]]
+        return ended, work[order[at[ended]]]
 
     def doing_in(self, start: int, end: int) -> str:
         """Return what a thread of the host did for most of some time, "" where no slice of use says it."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 
 from ...base.arrays import AnyArray, sum_of
@@ -15,11 +13,8 @@ from ..rule_threshold import OWN, Limits, RuleThreshold
 from .device import transfer_bound
 from .facts import NO_HOST, SourceFacts, share
 from .finding import Observation, Outcome
-from .host_columns import WAITS
+from .host_columns import LOADER, WAITS
 from .rule import GUIDE, TENSORBOARD, effects_of, rule
-
-LOADER = re.compile(r"^enumerate\(Data(Loader|Pipe)\)|dataloader.py\(\d+\): __next__$")
-"""How TensorBoard's plugin knows the input pipeline."""
 
 
 @rule(
@@ -261,8 +256,9 @@ def sync_in_loop(facts: SourceFacts, limits: Limits) -> Outcome:
     "dataloader",
     "Waiting for input",
     RuleThreshold(
-        "the data loader takes more than {share} of the time looked at, in which devices, if there are any, "
-        "wait",
+        "the data loader (PyTorch's, or what programs call next_batch, get_batch, data_loading: operators, "
+        "annotations, Python functions) takes more than {share} of the time looked at, in which devices, if "
+        "there are any, wait",
         TENSORBOARD,
         {"share": 0.05},
     ),

@@ -42,6 +42,15 @@ MOVES_DATA = re.compile(
 """Calls that start a copy for which the operator around them waits: on an AIU such operators block."""
 ANY_COPY = re.compile(r"memcpy|MemoryCopy|MemBuffer(Read|Write)|" + MOVES_DATA.pattern, re.IGNORECASE)
 """Calls that copy, whether one waits for them or not."""
+LOADER = re.compile(
+    r"^enumerate\(Data(Loader|Pipe)\)|data\w*\.py\(\d+\): (__next__|__iter__)$|^(## )?data_?load(er|ing)\b"
+    r"|(^|[\s:.(])(next|get|fetch|load|read)_?(next_|mini_?|train_|data_?|micro_?)?batch(es)?(?!_?size|[a-z])"
+    r"|^next\(|\b(pytorch/|Base_?)iterator\.py\(\d+\): __next__$|DALIGenericIterator",
+    re.IGNORECASE,
+)
+"""Operators, annotations and Python functions that get the next input: TensorBoard's name, those of PyTorch's
+and other loaders, and what programs call their own.
+"""
 PROFILER = re.compile(
     r"^(Activity Buffer Request|Buffer Flush|Instrumentation|Resource|aiuClockCalibration)$"
 )
@@ -99,15 +108,18 @@ def _kinds_of_flex(index: Index) -> AnyArray:
 
 
 def host_of(scope: Scope) -> HostSlices:
-    """Return the host's slices of a scope of one source."""
+    """Return the host's slices of a scope of one source; of Python's functions those that get input."""
     index = scope.trace.indexes[scope.source or 0]
     kinds = host_kinds(index)
-    kinds[kinds == PYTHON] = NO_KIND
     of_names = _kinds_of_flex(index) if is_flex(index) else None
+    loads: dict[int, bool] = {}
     parts: list[tuple[AnyArray, ...]] = []
     for chunk in scope.chunks():
         kind = kinds[chunk.categories] if of_names is None else of_names[chunk.names]
         keep = kind != NO_KIND
+        frames = np.flatnonzero(kind == PYTHON)
+        if len(frames):
+            keep[frames] = _are_loaders(index, chunk.names[frames], loads)
         if keep.any():
             columns = (chunk.positions, chunk.starts, chunk.ends, chunk.names, chunk.categories)
             more = (chunk.self_times, kind, chunk.lanes)
@@ -115,3 +127,12 @@ def host_of(scope: Scope) -> HostSlices:
     none = np.empty(0, np.int64)
     gathered = [np.concatenate(part) for part in zip(*parts)] if parts else [none] * 8
     return HostSlices(scope.source or 0, index, *gathered)
+
+
+def _are_loaders(index: Index, names: AnyArray, known: dict[int, bool]) -> AnyArray:
+    """Return which names are a loader's; each is asked once, what is known of others is kept."""
+    numbers, which = np.unique(names, return_inverse=True)
+    for number in numbers.tolist():
+        if number not in known:
+            known[number] = LOADER.search(index.string(number)) is not None
+    return np.array([known[number] for number in numbers.tolist()], np.bool_)[which]

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 
+from ...base.intervals import EMPTY, Intervals
 from ...base.units import format_ns
 from ..frame_columns import work_of
 from ..scope import Scope
 from .baseline import Baseline
-from .causes import SPREADING, Claim, claims_of, listed_by_cause
+from .causes import HOLDING, Claim, claims_of, listed_by_cause
 from .facts import CaptureFacts, SourceFacts, share
 from .finding import Finding, Findings, NotJudged, Observation
 from .rule import Rule
@@ -40,11 +42,11 @@ def findings(scope: Scope, baseline: Baseline | None = None) -> Findings:
     missing: dict[str, str] = {}
     judged: list[tuple[SourceFacts, dict[str, Observation]]] = []
     capture = CaptureFacts(scope, baseline)
-    for source in range(len(scope.trace.indexes)):
-        if scope.source is not None and scope.source != source:
-            continue
+    by_source = {}
+    for source in scope.sources:
         stray = 0 if scope is whole else _pieces(whole, source) - _pieces(scope, source)
-        parts = [SourceFacts(part, stray, capture) for part in capture.parts(source)]
+        by_source[source] = [SourceFacts(part, stray, capture) for part in capture.parts(source)]
+    for parts in by_source.values():
         reasons: dict[str, list[str]] = {}
         for facts in parts:
             observations, lacking = _observed(facts)
@@ -84,11 +86,10 @@ def _observed(facts: SourceFacts) -> tuple[dict[str, Observation], dict[str, str
 def _findings_of(judged: Sequence[tuple[SourceFacts, Mapping[str, Observation]]]) -> Iterator[Finding]:
     """Yield the findings of each rank, what one rank does to the others taken from theirs."""
     for facts, observations in judged:
+        others = [theirs for other, theirs in judged if other is not facts]
         elsewhere = {
-            rule: theirs[rule].claim
-            for rule in SPREADING
-            for other, theirs in judged
-            if other is not facts and rule in theirs
+            rule: reduce(Intervals.union, (theirs[rule].claim for theirs in others if rule in theirs), EMPTY)
+            for rule in HOLDING
         }
         claims = claims_of(observations, elsewhere)
         for rule, observation in observations.items():

@@ -88,6 +88,7 @@ def device_hotspot(facts: SourceFacts, limits: Limits) -> Outcome:
         "copy."
     ),
     needs=("device",),
+    explains=("rank-imbalance", "communication"),
 )
 def uneven_kernel(facts: SourceFacts, limits: Limits) -> Outcome:
     """Runs of one kernel on the same work take very different times."""
@@ -284,7 +285,12 @@ def _slower_from(work: Frame, limits: Limits) -> tuple[int, float] | None:
     order = np.argsort(times)
     typical = float(times[order][np.searchsorted(np.cumsum(weight[order]), sum_of(weight) / 2)])
     agree = sum_of(weight[np.abs(np.log(times / typical)) <= 0.3 * np.log(max(typical, 1.0001))])
-    if typical < limits["times"] or agree < limits["agree_share"] * sum_of(groups.sums(work.dur)):
+    compared = sum_of(weight)
+    if (
+        typical < limits["times"]
+        or agree < limits["agree_share"] * compared
+        or 2 * compared < sum_of(work.dur)
+    ):
         return None
     return int(work.start[at]), typical
 

@@ -24,8 +24,9 @@ EVIDENCE = 3
     "One rank keeps the others waiting",
     RuleThreshold(
         (
-            "the ranks wait in collectives for one of them for at least {share} of the time, and so much "
-            "longer than it waits for others, or {most_share} of all that ranks wait"
+            "ranks do nothing but wait in collectives for one of them for at least {share} of the time, "
+            "{share} and {most_share} longer than it waits for others, or, of more than two, {most_share} "
+            "of all that ranks wait"
         ),
         f"{HTA}, whose straggler rule knows few collectives by name; the limit is {OWN}",
         {"share": 0.015, "most_share": 0.5},
@@ -46,11 +47,14 @@ def rank_imbalance(facts: SourceFacts, limits: Limits) -> Outcome:
         return None
     rows = np.flatnonzero(skew.late & (skew.last == column))
     claim = merge(skew.first_start[rows], skew.last_start[rows])
+    if facts.held_elsewhere.length:  # ranks with one device between them do not tell
+        claim = claim.intersection(facts.held_elsewhere)
     # Where it is chance that makes ranks wait for one another, each waits as long as it keeps others waiting.
     least = limits["share"] * facts.span_ns
-    excess = claim.length - skew.waiting(column).length
-    is_most = int(caused[column]) >= limits["most_share"] * sum_of(caused)
-    if claim.length < least or not (is_most or excess >= least):
+    own = skew.waiting(column).intersection(facts.waiting).length
+    is_most = len(skew.sources) > 2 and int(caused[column]) >= limits["most_share"] * sum_of(caused)
+    is_late = claim.length - own >= max(least, limits["most_share"] * claim.length)
+    if claim.length < least or not (is_most or is_late):
         return None
     rows = rows[np.argsort(-skew.waited[rows], kind="stable")]
     entries = skew.last_entry[rows[:EVIDENCE]]

@@ -65,8 +65,10 @@ class Rule:
         if not isinstance(outcome, Observation):
             return outcome
         claim = outcome.claim if self.counts == "anywhere" else outcome.claim.clipped(*facts.span)
-        if not self.first and facts.has_devices:
+        if not self.first and facts.has_devices and claim.length:
             claim = claim.without(facts.untrusted)
+            if not claim.length:
+                return None
         if self.counts == "held up" and facts.has_devices:
             claim = claim.intersection(facts.held_up)
         ns = None if outcome.ns is None else min(outcome.ns, claim.length)

@@ -14,7 +14,7 @@ from ..step_choice import Steps
 from .baseline import Baseline
 from .facts import SourceFacts, share
 from .finding import NotJudged, Observation, Outcome
-from .host import LOADER
+from .host_columns import LOADER
 from .rule import GUIDE, effects_of, rule
 
 NO_STEPS = NotJudged("the trace has no steps")
