@@ -312,37 +312,9 @@ class TracelaneApp(Stage):
     def _ended(self, message: TerminalDriver.Ended) -> None:
         self.marking.end(message)
 
-    @on(messages.SlicePressed)
-    def _slice_pressed(self, message: messages.SlicePressed) -> None:
-        self.mouse.slice_pressed(message)
-
-    @on(messages.LanePressed)
-    def _lane_pressed(self, message: messages.LanePressed) -> None:
-        self.mouse.lane_pressed(message)
-
-    @on(messages.Zoomed)
-    def _zoomed(self, message: messages.Zoomed) -> None:
-        self.mouse.zoomed(message)
-
-    @on(messages.Panned)
-    def _panned(self, message: messages.Panned) -> None:
-        self.mouse.panned(message)
-
-    @on(messages.Scrolled)
-    def _scrolled(self, message: messages.Scrolled) -> None:
-        self.mouse.scrolled(message)
-
-    @on(messages.ViewMoved)
-    def _view_moved(self, message: messages.ViewMoved) -> None:
-        self.mouse.view_moved(message)
-
-    @on(messages.TimePressed)
-    def _time_pressed(self, message: messages.TimePressed) -> None:
-        self.mouse.time_pressed(message)
-
-    @on(messages.TimeDragged)
-    def _time_dragged(self, message: messages.TimeDragged) -> None:
-        self.mouse.time_dragged(message)
+    @on(messages.TimelineMessage)
+    def _by_mouse(self, message: messages.TimelineMessage) -> None:
+        self.mouse.answer(message)
 
     # -- commands -----------------------------------------------------------------------------------------
 

@@ -11,7 +11,8 @@ from .actions.view import keep_cursor
 from .draw.layout import layout_of
 from .draw.lines import title_cells
 from .draw.opening import with_devices_in_view
-from .draw.room import Room, room_of
+from .draw.overview import has_step_cells
+from .draw.room import Room, Strips, room_of
 from .session import Session
 from .steps import step_marks
 
@@ -21,7 +22,6 @@ class Fitted(NamedTuple):
 
     session: Session
     room: Room
-    ruler: int
     lanes: int
     most_lanes: int  # what the lanes would have, did the panel take no lines that they leave
 
@@ -32,23 +32,21 @@ def fit_to_screen(trace: Trace, session: Session, width: int, height: int, has_m
     if session.viewport.width != cells:
         session = keep_cursor(replace(session, viewport=session.viewport.resized(cells)))
     is_empty = session.selection is None and session.panel == "details"
-    room = room_of(height, session.panel_size, maximised=False, empty=is_empty, verdict=verdict_height(trace))
-    ruler = ruler_height(trace, session, has_marks)
-    most_lanes = room.lanes(height, ruler)
+    strips = strips_of(trace, session, has_marks)
+    room = room_of(height, session.panel_size, maximised=False, empty=is_empty, strips=strips)
+    most_lanes = room.lanes(height)
     if is_empty:  # what opens folded depends on the screen alone
         session = with_devices_in_view(trace, session, most_lanes)
     layout = layout_of(trace, session)
-    room = room.with_spare(height, ruler, layout.height + len(layout.pinned), is_empty)
-    return Fitted(session, room, ruler * room.has_ruler, room.lanes(height, ruler), most_lanes)
+    room = room.with_spare(height, layout.height + len(layout.pinned), is_empty)
+    return Fitted(session, room, room.lanes(height), most_lanes)
 
 
-def ruler_height(trace: Trace, session: Session, has_marks: bool) -> int:
-    """Return the lines of the ruler: two where the trace has steps or something is marked, else one."""
-    if has_marks or session.range is not None or session.baseline is not None:
-        return 2
-    return 2 if step_marks(trace, session.clocks, session.steps) else 1
-
-
-def verdict_height(trace: Trace) -> int:
-    """Return the lines of the verdict: two where there are devices, else one."""
-    return 2 if trace.device_lanes else 1
+def strips_of(trace: Trace, session: Session, has_marks: bool) -> Strips:
+    """Return the lines that strips ask for: two of the verdict and of a minimap of steps where there are
+    devices, two of the ruler where the trace has steps or something is marked; else one.
+    """
+    has_devices = bool(trace.device_lanes)
+    is_marked = has_marks or session.range is not None or session.baseline is not None
+    has_steps = is_marked or bool(step_marks(trace, session.clocks, session.steps))
+    return Strips(1 + has_devices, 1 + (has_devices and has_step_cells(trace, session)), 1 + has_steps)

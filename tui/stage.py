@@ -21,6 +21,7 @@ from .commands.command import Command, FocusedPart
 from .commands.table import command
 from .config import Config
 from .draw.header import HeaderPiece
+from .draw.room import MESSAGE_FROM
 from .jobs import JobRunner
 from .keys import keys_text, with_keys
 from .session_store import SessionStore
@@ -123,6 +124,11 @@ class Stage(PacedApp):
                 line.answer = text
         if stays:
             self.notices_changed()
+
+    def hover(self, text: str) -> None:
+        """Say what the mouse is over, as long as nothing else is said and the line is free."""
+        for line in self.main.query_children(MessageLine).results():
+            line.hovered = text if self.size.height >= MESSAGE_FROM else ""
 
     @property
     def message(self) -> str:

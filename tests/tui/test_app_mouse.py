@@ -10,6 +10,7 @@ from textual import events
 from tests.tui.driver import message, open_viewer
 from tests.tui.small_trace import small_trace
 from tracelane.core.base.ids import SliceId
+from tracelane.core.base.units import format_ns
 from tracelane.core.trace import Trace
 from tracelane.tui.app import TracelaneApp
 from tracelane.tui.draw.line import lane_key
@@ -212,18 +213,35 @@ async def test_a_drag_over_the_lanes_selects_nothing(trace: Trace) -> None:
 
 
 async def test_the_minimap_by_mouse(trace: Trace) -> None:
-    """A click on the minimap centres the view there, a drag takes it along, zoom kept."""
+    """A click on the minimap centres the view there, zoom kept; a drag takes a range."""
     async with open_viewer(trace, SIZE) as (app, pilot):
         whole = app.session.viewport
         await pilot.press("W")
         span = app.session.viewport.span
-        await pilot.mouse_down("#minimap", offset=(TITLES + 60, 0))
-        for cell in (60, 75):
-            await pilot.hover("#minimap", offset=(TITLES + cell, 0))
-            view = app.session.viewport
-            assert abs(whole.cell(view.start + view.span // 2) - cell) <= 1
-            assert view.span == span
-        await pilot.mouse_up("#minimap", offset=(TITLES + 75, 0))
-        after = app.session.viewport
-        await pilot.hover("#minimap", offset=(TITLES + 20, 0))
-        assert app.session.viewport == after
+        await pilot.click("#minimap", offset=(TITLES + 60, 0))
+        view = app.session.viewport
+        assert abs(whole.cell(view.start + view.span // 2) - 60) <= 1 and view.span == span
+        await pilot.mouse_down("#minimap", offset=(TITLES + 20, 0))
+        await pilot.hover("#minimap", offset=(TITLES + 40, 0))
+        await pilot.mouse_up("#minimap", offset=(TITLES + 35, 0))
+        assert app.session.range == (whole.edge(20), whole.edge(36)) and app.session.viewport == view
+        await pilot.hover("#minimap", offset=(TITLES + 50, 0))
+        assert app.session.range == (whole.edge(20), whole.edge(36))
+
+
+async def test_what_the_mouse_is_over_is_named(trace: Trace) -> None:
+    """Over a slice the message line says its name and how long it takes, until the mouse leaves it or a
+    command answers; nothing else on the screen moves.
+    """
+    async with open_viewer(trace, SIZE) as (app, pilot):
+        cell, y = app.session.viewport.cell(5_013_000_000), y_of(app, 0) + 1
+        room = app.main.query_one("#lanes").size
+        await pilot.hover("#lanes", offset=(TITLES + cell, y))
+        row = app.trace.row(app.trace.lanes[0], 1)
+        at = app.trace.slice_at(row, 5_013_000_000)
+        assert at is not None
+        start, end = app.trace.bounds(row, at)
+        assert message(app) == f"{app.trace.label(row, at)}  {format_ns(end - start)}"
+        assert app.main.query_one("#lanes").size == room
+        await pilot.hover("#lanes", offset=(2, y))
+        assert not message(app)

@@ -26,7 +26,7 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Trace:
 async def test_a_range_follows_the_cursor_until_it_ends(trace: Trace) -> None:
     """v begins at the cursor, moves draw the range out either way, v ends it, Esc drops it."""
     async with open_viewer(trace) as (app, pilot):
-        await pilot.press("v")
+        await pilot.press(*["right"] * 6, "v")
         begin = app.session.cursor
         assert app.session.range == (begin, app.session.viewport.edge(app.session.viewport.cell(begin) + 1))
         await pilot.press("right", "right", "right")

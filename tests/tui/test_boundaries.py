@@ -57,7 +57,7 @@ FAULTS: dict[str, tuple[Break, str]] = {
     "lanes": (lambda _, patch: patch.setattr(LaneCanvas, "render_line", fail), "w"),
     "minimap": (lambda _, patch: patch.setattr(Minimap, "render_line", fail), "w"),
     "tabs": (lambda _, patch: patch.setattr(Bar, "render", fail), "t"),
-    "layout": (lambda _, patch: patch.setattr(Ruler, "_wanted_height", fail), "m"),
+    "layout": (lambda _, patch: patch.setattr(Ruler, "drawn_lines", fail), "m"),
     "pane": (lambda _, patch: patch.setattr(FindingsPane, "compose", fail), "2"),
     "rows": (lambda _, patch: patch.setattr(VirtualTable, "render_line", fail), "t"),
     "screen": (lambda _, patch: patch.setattr(HelpScreen, "compose", fail), "?"),

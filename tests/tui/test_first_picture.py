@@ -15,7 +15,7 @@ import pytest
 from tests.tui.slow_line import SlowLine, tracelane_command
 from tracelane.core.demo.trace import write_demo
 from tracelane.tui.config import DARK_THEME
-from tracelane.tui.draw.room import room_of
+from tracelane.tui.draw.room import Strips, room_of
 from tracelane.tui.draw.surface import SURFACES
 from tracelane.tui.session import Session, Viewport
 from tracelane.tui.terminal.first_picture import SHOW
@@ -83,7 +83,8 @@ def test_the_viewer_goes_on_with_the_picture(
             line.type("\x1b")
             line.wait_for_quiet(0.5)
         data = line.received
-    room = room_of(size[1], Session(Viewport(0, 1, 1), 0).panel_size, maximised=False, empty=True, verdict=2)
+    panel = Session(Viewport(0, 1, 1), 0).panel_size
+    room = room_of(size[1], panel, maximised=False, empty=True, strips=Strips(verdict=2, ruler=2))
     end = data.index(SHOW.encode()) + len(SHOW)
     whole = Seen(size, range(size[1] - room.footer))
     whole.feed(data[:end])

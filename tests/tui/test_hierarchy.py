@@ -36,7 +36,7 @@ from tracelane.tui.draw.layout import Layout
 from tracelane.tui.draw.line import Line, LineKind
 from tracelane.tui.draw.lines import LineContext, line_segments, title_cells
 from tracelane.tui.draw.opening import with_devices_in_view
-from tracelane.tui.draw.overview import minimap_line
+from tracelane.tui.draw.overview import minimap_lines
 from tracelane.tui.draw.palette import CNAMES, FAMILIES, Depth, Look, Palette
 from tracelane.tui.draw.ranks import RANK_PARTS
 from tracelane.tui.draw.rows import RowReader
@@ -218,7 +218,7 @@ def test_ranks_that_wait_are_hatched(corpus_cache: Path) -> None:
     assert with_devices_in_view(trace, session, 12).rank_lines == 1
     assert waiting[2] < 2 and waiting[1] > waiting[3] > waiting[0] > 5
     look = LineContext(Palette(), UNICODE, 20, session.viewport.width)
-    line = minimap_line(trace, session, look, states=drawn)
+    (line,) = minimap_lines(trace, session, look, states=drawn)
     text = "".join(segment.text for segment in line)[20:]
     row = state_row(states, edges)
     assert [character == UNICODE.shades[1] for character in text] == list(row.hatched)

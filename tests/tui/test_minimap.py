@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,15 +16,24 @@ from textual.geometry import Offset
 from tests.small_index import L, S, write_index
 from tests.tui.small_trace import MS, START
 from tracelane.core.index.store import Index
-from tracelane.core.trace import Trace
+from tracelane.core.trace import Trace, open_trace
+from tracelane.tui.actions.view import first_session
 from tracelane.tui.draw.glyphs import UNICODE
 from tracelane.tui.draw.labels import length_title
 from tracelane.tui.draw.lines import LineContext
-from tracelane.tui.draw.overview import busy_levels, minimap_line, minimap_view, window
+from tracelane.tui.draw.overview import (
+    MANY_STEPS,
+    MinimapCells,
+    busy_row,
+    minimap_lines,
+    minimap_view,
+    overview_of,
+)
 from tracelane.tui.draw.palette import Depth, Palette
 from tracelane.tui.lanes.messages import ViewMoved
 from tracelane.tui.lanes.minimap import Minimap
 from tracelane.tui.session import Session, Viewport
+from tracelane.tui.steps import step_marks
 
 LOOK = LineContext(Palette(Depth.NONE), UNICODE, 16, 40)
 
@@ -39,10 +49,9 @@ def text_of(line: list[Segment]) -> str:
 
 def test_busy_cells_are_never_blank(trace: Trace) -> None:
     """Kernels of 3 ms every 10 ms make the device's cells full, empty, and nothing is invented between."""
-    device, host = busy_levels(trace, 40, session_of(trace).clocks)  # one cell is 1 ms
-    assert [level >= 0 for level in device] == [cell % 10 in (6, 7, 8) for cell in range(40)]
-    assert set(device) == {-1, 8}
-    assert len(host) == 40 and max(host) == 8
+    levels = busy_row(trace, tuple(minimap_view(trace, 40).edges()), trace.clocks).levels  # a cell is 1 ms
+    assert [level >= 0 for level in levels] == [cell % 10 in (6, 7, 8) for cell in range(40)]
+    assert set(levels) == {-1, 8}
 
 
 def test_short_slices_are_seen(tmp_path: Path) -> None:
@@ -51,23 +60,23 @@ def test_short_slices_are_seen(tmp_path: Path) -> None:
         tmp_path / "index", [L([S(0, 50_000_000), S(500_000_000, 1), S(999_999_999, 1)], one_row=True)]
     )
     trace = Trace([Index.open(tmp_path / "index")])
-    _, host = busy_levels(trace, 40, session_of(trace).clocks)
-    assert [cell for cell, level in enumerate(host) if level >= 0] == [0, 1, 20, 39]
+    levels = busy_row(trace, tuple(minimap_view(trace, 40).edges()), trace.clocks).levels
+    assert [cell for cell, level in enumerate(levels) if level >= 0] == [0, 1, 20, 39]
 
 
 def test_the_line_has_its_width(trace: Trace) -> None:
     """One line, exactly as wide as titles and time area, of the devices where there are some."""
-    line = text_of(minimap_line(trace, session_of(trace), LOOK))
+    line = text_of(minimap_lines(trace, session_of(trace), LOOK)[0])
     assert len(line) == 56 and line.startswith("device")
 
 
 def test_with_sixteen_colours_it_is_low(trace: Trace) -> None:
     """Where no colour is pale, the minimap takes at most half of a line, and busy cells stay seen."""
     look = replace(LOOK, palette=Palette(Depth.STANDARD))
-    drawn = text_of(minimap_line(trace, session_of(trace), look))[16:]
-    device, _ = busy_levels(trace, 40, session_of(trace).clocks)
+    drawn = text_of(minimap_lines(trace, session_of(trace), look)[0])[16:]
+    levels = busy_row(trace, tuple(minimap_view(trace, 40).edges()), trace.clocks).levels
     assert set(drawn) <= set(look.glyphs.bars[:5])
-    assert [cell != " " for cell in drawn] == [level >= 0 for level in device]
+    assert [cell != " " for cell in drawn] == [level >= 0 for level in levels]
 
 
 @pytest.mark.parametrize(
@@ -88,7 +97,7 @@ def test_of_a_long_trace_the_largest_unit_is_said() -> None:
 def test_the_visible_part_is_bracketed(trace: Trace) -> None:
     """Without colours brackets stand at the ends of the visible part."""
     session = Session(Viewport(START + 10 * MS, 5 * MS, 40), START)
-    line = text_of(minimap_line(trace, session, LOOK))
+    line = text_of(minimap_lines(trace, session, LOOK)[0])
     assert line[16 + 10] == "[" and line[16 + 14] == "]"
 
 
@@ -96,8 +105,53 @@ def test_the_visible_part_is_bracketed(trace: Trace) -> None:
 def test_the_window_never_leaves_the_line(start: int, span: int, width: int) -> None:
     """However far the view lies off or out, its mark is one cell at least and inside the line."""
     view = Viewport(0, 10**9, 1).resized(width)
-    left, right = window(view, Viewport(start, max(span, 10), 10))
+    left, right = MinimapCells(tuple(view.edges())).window(Viewport(start, max(span, 10), 10))
     assert 0 <= left < right <= width
+
+
+def steps_file(path: Path, steps: int) -> Path:
+    """Write a trace of steps of 1 ms, every 40th of 3 ms, of which kernel work takes half."""
+    events: list[dict[str, object]] = []
+    at = 0
+    for number in range(steps):
+        length = 3000 if number % 40 == 7 else 1000
+        name, work = f"ProfilerStep#{number}", length // 2
+        events.append({"ph": "X", "cat": "user_annotation", "name": name, "pid": 1, "tid": 1})
+        events[-1] |= {"ts": at, "dur": length}
+        args = {"device": 0, "stream": 7}
+        events.append({"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "args": args})
+        events[-1] |= {"ts": at + 10, "dur": work}
+        at += length
+    path.write_text(json.dumps({"traceEvents": events}))
+    return path
+
+
+@pytest.mark.parametrize(("steps", "width"), [(MANY_STEPS - 1, 120), (MANY_STEPS, 120), (300, 64)])
+def test_many_steps_have_a_cell_each(steps: int, width: int, tmp_path: Path) -> None:
+    """Of a hundred steps and more the minimap has a cell for each, or for as many as it takes, as high as the
+    longest of them, and a line hatched by what devices leave; the trace opens with the median step.
+    """
+    trace = open_trace(steps_file(tmp_path / "steps.json", steps), index_dir=tmp_path / "index")
+    look = replace(LOOK, area=width)
+    session = first_session(trace, width)
+    lines = [text_of(line)[16:] for line in minimap_lines(trace, session, look)]
+    if steps < MANY_STEPS:
+        assert len(lines) == 1 and (session.viewport.start, session.viewport.end) == trace.opening_span
+        return
+    stride = -(-steps // width)
+    cells = [range(at, min(at + stride, steps)) for at in range(0, steps, stride)]
+    slow = [any(number % 40 == 7 for number in cell) for cell in cells]
+    own = overview_of(trace, session, width)
+    left, right = own.window(session.viewport)
+    bars = [UNICODE.bars[8] if is_slow else UNICODE.bars[3] for is_slow in slow]
+    bars[left], bars[right - 1] = "[", "]"
+    assert lines[0] == "".join(bars).ljust(width)
+    assert set(lines[1][: len(slow)]) == {UNICODE.shades[2]} and not lines[1][len(slow) :].strip()
+    marks = step_marks(trace, session.clocks)
+    length = sorted(mark.end - mark.start for mark in marks)[steps // 2]
+    start = session.cursor
+    assert (start, start + length) in [(mark.start, mark.end) for mark in marks]
+    assert session.viewport.start < start < start + length < session.viewport.end < start + 2 * length
 
 
 class _Stage(App[None]):

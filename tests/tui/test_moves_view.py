@@ -23,6 +23,9 @@ class Span:
     opening_span: tuple[int, int]
     clocks: Clocks = field(default_factory=Clocks)
     minor_lanes: tuple[()] = ()
+    indexes: tuple[()] = ()
+    source_count: int = 0
+    missing: tuple[str, ...] = ("steps are not looked for",)
 
     def span_at(self, clocks: Clocks) -> tuple[int, int]:
         """Return its length under any clocks."""

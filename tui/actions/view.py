@@ -10,7 +10,9 @@ from tracelane.core.base.clock import Clocks
 from tracelane.core.base.units import format_ns
 
 from ..draw.line import lane_key
+from ..draw.overview import has_step_cells
 from ..session import MIN_CELL_NS, PAN_STEP, ZOOM_LEAP, ZOOM_STEP, Session, Viewport
+from ..steps import step_marks
 from .refusal import Refusal
 
 if TYPE_CHECKING:
@@ -40,9 +42,17 @@ Move: TypeAlias = "Callable[[Trace, Session], Session]"
 
 
 def first_session(trace: Trace, width: int) -> Session:
-    """Return the first session: the opening span over `width` cells, the cursor in its middle."""
-    view = view_of(*trace.opening_span, width)
-    return without_minor_lanes(trace, Session(view, view.edge(view.width // 2), clocks=trace.clocks))
+    """Return the first session: the opening span over `width` cells, of many steps the median one; the cursor
+    where the first step in view begins, without steps in the middle.
+    """
+    view, steps = view_of(*trace.opening_span, width), step_marks(trace, trace.clocks)
+    seen = [step for step in steps if view.start <= step.start < view.end]
+    cursor = seen[0].start if seen else view.edge(view.width // 2)
+    session = without_minor_lanes(trace, Session(view, cursor, clocks=trace.clocks))
+    if not has_step_cells(trace, session):
+        return session
+    median = sorted(steps, key=lambda step: step.end - step.start)[len(steps) // 2]
+    return zoomed_to(trace, session, median.start, median.end)
 
 
 def without_minor_lanes(trace: Trace, session: Session) -> Session:

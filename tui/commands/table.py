@@ -25,12 +25,13 @@ OTHER_NAMES: Final[dict[str, str]] = {
 
 MOUSE: Final[tuple[tuple[str, str], ...]] = (
     ("click", "Select the slice, or the gap between two; on a title: fold or open"),
+    ("over a slice", "Name it in the message line, and how long it takes"),
     ("double click", "Zoom to the slice"),
     ("wheel", "Scroll the lanes; over the ruler or with ctrl: zoom about the mouse"),
     ("shift+wheel", "Pan"),
     ("drag", "Take a stretch of time as the range; f zooms to it"),
     ("heading of a table", "Click: sort by this column; again: the other way"),
-    ("minimap", "Click or drag: move the view there"),
+    ("minimap", "Click: move the view there; drag: set the range"),
 )
 
 LINES: Final[tuple[tuple[str, str], ...]] = (

@@ -21,10 +21,10 @@ from ..device_shares import device_shares, gaps_of_lanes, rank_notes, state_shar
 from ..draw.header import PIECE_STYLES, DeviceShare, busy_texts, far_off_text, header_of
 from ..draw.opening import with_devices_in_view
 from ..draw.ranks import RankNotes
-from ..draw.room import room_of
+from ..draw.room import Strips, room_of
 from ..draw.states import DrawnStates
 from ..draw.verdict import StateShares
-from ..fitting import fit_to_screen, ruler_height, verdict_height
+from ..fitting import fit_to_screen, strips_of
 from ..jobs import background
 from ..keys import clashes, footer_keys, state_keys
 from ..lanes.canvas import LaneCanvas
@@ -65,7 +65,7 @@ class DrawingController(Controller):
         self._states_of: Trace | None = None  # the trace of whose devices it is known what they did
         self._focused_before: Widget | None = None
         self._keys_of_state: dict[tuple[object, ...], list[tuple[str, str]]] = {}
-        self._shared_for = 0  # lines of lanes when the screen was shared out
+        self._shared_for = 0, Strips()  # lines of lanes and strips when the screen was shared out
         self._roomed_for: tuple[Size, int] | None = None  # the room that host lanes were folded for
 
     # -- the screen -----------------------------------------------------------------------------------------
@@ -139,15 +139,14 @@ class DrawingController(Controller):
             session = self.store.session
             self.fill_header()
             layout = self.store.layout_now
-            ruler = ruler_height(self.store.trace, session, bool(self.marking.marks_seen))
-            self._shared_for = layout.height
+            strips = self._strips(session)
+            self._shared_for = layout.height, strips
             main.give_room(
                 session.panel_size,
                 self.app.maximised,
                 self._is_empty(session),
-                ruler,
+                strips,
                 layout.height + len(layout.pinned),
-                verdict_height(self.store.trace),
             )
 
     def forget_room(self) -> None:
@@ -252,16 +251,15 @@ class DrawingController(Controller):
         if (before.search, before.filter, before.clocks) != (now.search, now.filter, now.clocks):
             self.app.search_again()
         main.query_one(LaneCanvas).show(self.store.trace, now, layout)
-        main.query_one(Ruler).show(
-            self.store.trace, now, layout, self.marking.marks_seen, self.marking.measured_from
-        )
+        main.query_one(Ruler).show(self.store.trace, now, self.marking.marks_seen, self.marking.measured_from)
         if before.viewport != now.viewport or before.clocks != now.clocks:
             self.draw_minimap()
         if before.panel != now.panel:
             main.query_one(Panel).choose(now.panel)
         if before.steps != now.steps:
             self._dim_tabs()
-        if self._room(before) != self._room(now) or layout.height != self._shared_for:
+        shared_for = layout.height, self._strips(now)
+        if self._room(before) != self._room(now) or shared_for != self._shared_for:
             self.share_room()
         self.fill_footer()
         moved = (before.cursor, before.focus) != (now.cursor, now.focus)
@@ -270,7 +268,7 @@ class DrawingController(Controller):
 
     def draw_minimap(self) -> None:
         """Draw the minimap anew."""
-        self.app.main.query_one(Minimap).show(self.store.trace, self.store.session, self.store.layout_now)
+        self.app.main.query_one(Minimap).show(self.store.trace, self.store.session)
 
     def draw_theme(self) -> None:
         """Draw all in the theme's colours."""
@@ -316,9 +314,11 @@ class DrawingController(Controller):
     def _most_lanes(self, session: Session) -> int:
         """Return how many lines lanes have beside an empty panel that takes none of those that they leave."""
         lines = self.app.main.size.height
-        verdict = verdict_height(self.store.trace)
-        room = room_of(lines, session.panel_size, maximised=False, empty=True, verdict=verdict)
-        return room.lanes(lines, ruler_height(self.store.trace, session, bool(self.marking.marks_seen)))
+        room = room_of(lines, session.panel_size, False, empty=True, strips=self._strips(session))
+        return room.lanes(lines)
+
+    def _strips(self, session: Session) -> Strips:
+        return strips_of(self.store.trace, session, bool(self.marking.marks_seen))
 
     def _is_empty(self, session: Session) -> bool:
         """Tell whether the panel has nothing to show."""

@@ -2,19 +2,62 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
+from tracelane.core.base.safe_text import safe
 from tracelane.core.base.units import format_ns
+from tracelane.core.trace import Trace
 
 from ..actions import lanes, view
 from ..actions.refusal import Refusal
 from ..lanes import messages
+from ..session import Session
 from ..things import gap_thing_at, row_of, thing_in
 from .controller import Controller
 
 
 class MouseController(Controller):
     """Answers to the timeline's messages."""
+
+    def answer(self, message: messages.TimelineMessage) -> None:
+        """Do what a message asks for."""
+        match message:
+            case messages.Hovered():
+                self.app.hover(self._named(message))
+            case messages.SlicePressed():
+                self.slice_pressed(message)
+            case messages.LanePressed():
+                self.lane_pressed(message)
+            case messages.Zoomed(factor, at):
+                self._go(partial(view.zoomed, factor=factor, about=at), "zoom")
+            case messages.Panned(share):
+                self._go(partial(view.panned, share=share), "pan")
+            case messages.Scrolled():
+                self.scrolled(message)
+            case messages.ViewMoved():
+                self.view_moved(message)
+            case messages.TimePressed(at):
+                self.store.go(view.keep_cursor(replace(self.store.session, cursor=at)), "walk")
+            case messages.TimeDragged():
+                self.time_dragged(message)
+
+    def _named(self, message: messages.Hovered) -> str:
+        """Return the name of what the mouse is over, and how long it takes."""
+        trace = self.store.trace
+        row = None if message.row is None else row_of(self.store.layout_now, message.row)
+        thing = None if row is None else thing_in(trace, self.store.session.clocks, row, message.index)
+        if thing is None:
+            return ""
+        name = safe(trace.label(thing.row, thing.index))
+        return name if thing.slice is None else f"{name}  {format_ns(thing.end - thing.start)}"
+
+    def _go(self, move: Callable[[Trace, Session], Session], together: str) -> None:
+        try:
+            self.store.go(move(self.store.trace, self.store.session), together)
+        except Refusal as refusal:
+            self.app.say(str(refusal))
 
     def slice_pressed(self, message: messages.SlicePressed) -> None:
         self.app.say("")
@@ -36,20 +79,6 @@ class MouseController(Controller):
             lanes.line_folded(self.store.trace, self.store.session, message.line, self.store.lane_lines)
         )
 
-    def zoomed(self, message: messages.Zoomed) -> None:
-        try:
-            self.store.go(
-                view.zoomed(self.store.trace, self.store.session, message.factor, message.at), "zoom"
-            )
-        except Refusal as refusal:
-            self.app.say(str(refusal))
-
-    def panned(self, message: messages.Panned) -> None:
-        try:
-            self.store.go(view.panned(self.store.trace, self.store.session, message.share), "pan")
-        except Refusal as refusal:
-            self.app.say(str(refusal))
-
     def scrolled(self, message: messages.Scrolled) -> None:
         scroll = self.store.layout_now.scrolled(
             self.store.session.scroll + message.lines, self.store.lane_lines
@@ -61,9 +90,6 @@ class MouseController(Controller):
         self.store.go(
             view.go_to(self.store.trace, self.store.session, min(max(message.at, low), high)), "pan"
         )
-
-    def time_pressed(self, message: messages.TimePressed) -> None:
-        self.store.go(view.keep_cursor(replace(self.store.session, cursor=message.at)), "walk")
 
     def time_dragged(self, message: messages.TimeDragged) -> None:
         self.store.go(replace(self.store.session, range=(message.a, message.b), anchor=None), "drag")

@@ -24,7 +24,7 @@ from ..draw.header import HeaderPiece
 from ..draw.labels import fit_middle
 from ..draw.layout import layout_of
 from ..draw.only import ask_titles
-from ..draw.overview import hit_cells
+from ..draw.overview import hit_cells, overview_of
 from ..jobs import background
 from ..lanes.canvas import LaneCanvas
 from ..lanes.look import glyphs, look_of
@@ -278,7 +278,8 @@ class SearchController(Controller):
             if session.search:
                 for progress in self._searching(session.search, session, window, worker):
                     hits = progress.hits if left is None else progress.hits.within(left)
-                    hit_cells(self.store.trace, hits, look_of(self.app.main.query_one(Minimap)).area)
+                    width = look_of(self.app.main.query_one(Minimap)).area
+                    hit_cells(hits, overview_of(self.store.trace, session, width).edges)
                     self._tell_found(worker, session, hits, left, (progress.share + parts - 1) / parts)
         except Cancelled:
             return

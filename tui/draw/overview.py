@@ -1,8 +1,10 @@
-"""The minimap's line: what devices did over the whole trace, and which part of it is visible."""
+"""The minimap: what devices did over the whole trace or step by step, and which part of it is visible."""
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import groupby, pairwise
 from operator import itemgetter
@@ -17,60 +19,93 @@ from tracelane.core.base.clock import ClockKey, Clocks
 from tracelane.core.trace import Lane, Row, Trace
 
 from ..session import Session, Viewport
+from ..steps import step_marks
 from .drawn_rows import BusyRow
 from .labels import fit, length_title
 from .lines import LineContext
 from .presets import device_lanes
+from .runs import FULL
 from .segments import ascii_segments
 from .states import DrawnStates, state_row
 
 if TYPE_CHECKING:
     from tracelane.core.query.hits import Hits
 
+Offsets: TypeAlias = frozenset[tuple[ClockKey, int]]
+
+IDLE_SHADES = 3
+"""Of the shades of a cell the one for a step in which devices do nothing: not the full one, which is work."""
 LANES_ASKED = 24
 """Lanes of each kind that the minimap looks at, those with most slices first."""
 
 
-Levels: TypeAlias = tuple[int, ...]
+MANY_STEPS = 100
+"""Of so many steps the minimap has a cell for each."""
 
 
-def busy_levels(trace: Trace, width: int, clocks: Clocks) -> tuple[Levels, Levels]:
-    """Return the busy levels 0..8 of device and of host lanes over the opening span, -1 where nothing lies.
+@dataclass(frozen=True)
+class MinimapCells:
+    """The W cells of the minimap: parts of the opening span of one length, or one or more steps each."""
+
+    edges: tuple[int, ...]  # W + 1 ascending times, ns
+    steps: tuple[int, ...] = ()  # ns of the longest step in each cell; empty: parts of one length
+
+    def cell(self, time: int) -> int:
+        """Return the cell that a time lies in, the nearest one of times beside them all."""
+        return min(max(0, bisect_right(self.edges, time) - 1), len(self.edges) - 2)
+
+    def window(self, visible: Viewport) -> tuple[int, int]:
+        """Return the cells [left, right) that the visible part takes, at least one."""
+        left = self.cell(visible.start)
+        return left, max(left, self.cell(visible.end - 1)) + 1
+
+
+def has_step_cells(trace: Trace, session: Session) -> bool:
+    """Tell whether the minimap of a trace has a cell for each step."""
+    return len(step_marks(trace, session.clocks, session.steps)) >= MANY_STEPS
+
+
+def overview_of(trace: Trace, session: Session, width: int) -> MinimapCells:
+    """Return the cells of a minimap of a width: fewer where there are not so many steps."""
+    return _overview(trace, width, frozenset(session.clocks.offsets.items()), session.steps)
+
+
+@lru_cache(maxsize=8)
+def _overview(trace: Trace, width: int, offsets: Offsets, name: str) -> MinimapCells:
+    steps = step_marks(trace, Clocks(MappingProxyType(dict(offsets))), name)
+    stride = -(-len(steps) // width)
+    edges = [step.start for step in steps[:: max(1, stride)]]
+    if len(steps) < MANY_STEPS or any(right <= left for left, right in pairwise(edges)):
+        return MinimapCells(tuple(minimap_view(trace, width).edges()))
+    lengths = [step.end - step.start for step in steps]
+    longest = [max(lengths[at : at + stride]) for at in range(0, len(steps), stride)]
+    return MinimapCells((*edges, max(steps[-1].end, edges[-1] + 1)), tuple(longest))
+
+
+def busy_row(trace: Trace, edges: tuple[int, ...], clocks: Clocks) -> BusyRow:
+    """Return how busy devices are between edges, without devices threads, in no colour.
 
     The busiest lane counts, of the LANES_ASKED with most slices; of a device's lane its work, of a thread its
-    row with most slices.
-    Worked out once per width and clocks.
+    row with most slices. Worked out once per edges and clocks.
     """
-    return _busy_levels(trace, width, frozenset(clocks.offsets.items()))
+    return _busy_row(trace, edges, frozenset(clocks.offsets.items()))
 
 
 @lru_cache(maxsize=16)
-def _busy_levels(trace: Trace, width: int, offsets: frozenset[tuple[ClockKey, int]]) -> tuple[Levels, Levels]:
+def _busy_row(trace: Trace, edges: tuple[int, ...], offsets: Offsets) -> BusyRow:
     clocks = Clocks(MappingProxyType(dict(offsets)))
-    view = minimap_view(trace, width)
-    edges = view.edges()
-    room = np.array([max(1, right - left) for left, right in pairwise(edges)], np.float64)
-    levels_of_kinds = []
-    device: list[Lane] = []
-    host: list[Lane] = []
-    for lane in trace.lanes:
-        if lane.slices or lane.unclosed:
-            (device if lane.index in device_lanes(trace) else host).append(lane)
-    for lanes in (device, host):
-        fullest = sorted(lanes, key=lambda lane: -lane.slices)[:LANES_ASKED]
-        if not fullest:
-            levels_of_kinds.append((-1,) * width)
-            continue
-        best = np.full(width, -1, np.int64)
-        for lane in fullest:
-            if lanes is device:
-                cells = trace.work_cells(lane, edges, clocks)
-            else:
-                cells = trace.cells(_fullest_row(trace, lane), edges, clocks)
-            level = np.maximum(1, np.rint(8 * np.minimum(1.0, cells.busy / room)))
-            best = np.maximum(best, np.where(cells.count > 0, level, -1).astype(np.int64))
-        levels_of_kinds.append(tuple(best.tolist()))
-    return levels_of_kinds[0], levels_of_kinds[1]
+    room = np.diff(np.array(edges, np.float64)).clip(1)
+    lanes = [lane for lane in trace.lanes if lane.slices or lane.unclosed]
+    devices = [lane for lane in lanes if lane.index in device_lanes(trace)]
+    best = np.full(len(edges) - 1, -1, np.int64)
+    for lane in sorted(devices or lanes, key=lambda lane: -lane.slices)[:LANES_ASKED]:
+        if devices:
+            cells = trace.work_cells(lane, list(edges), clocks)
+        else:
+            cells = trace.cells(_fullest_row(trace, lane), list(edges), clocks)
+        level = np.maximum(1, np.rint(8 * np.minimum(1.0, cells.busy / room)))
+        best = np.maximum(best, np.where(cells.count > 0, level, -1).astype(np.int64))
+    return BusyRow(tuple(best.tolist()), ("",) * len(best))
 
 
 def _fullest_row(trace: Trace, lane: Lane) -> Row:
@@ -86,38 +121,59 @@ def minimap_view(trace: Trace, width: int) -> Viewport:
 
 
 @lru_cache(maxsize=8)
-def hit_cells(trace: Trace, hits: Hits, width: int) -> tuple[bool, ...]:
-    """Return in which cells of the minimap a search found something; worked out once per width."""
-    return tuple((hits.cells(minimap_view(trace, width).edges()) > 0).tolist())
+def hit_cells(hits: Hits, edges: tuple[int, ...]) -> tuple[bool, ...]:
+    """Return in which cells of the minimap a search found something; worked out once per edges."""
+    return tuple((hits.cells(list(edges)) > 0).tolist())
 
 
-def minimap_line(
+def minimap_lines(
     trace: Trace,
     session: Session,
     look: LineContext,
     hits: Hits | None = None,
     states: DrawnStates | None = None,
-) -> list[Segment]:
-    """Return the minimap's line: what devices did over the whole trace where that is known, else how busy
-    they were; without devices how busy threads were. Cells with hits are marked.
+) -> list[list[Segment]]:
+    """Return the minimap: what devices did over the whole trace where that is known, else how busy they were;
+    without devices how busy threads were. Cells with hits are marked.
+
+    Of many steps a line of cells as high as their time, and where there are devices one hatched as densely as
+    these are idle.
     """
-    view = minimap_view(trace, look.area)
-    row = None if states is None else _state_row(trace, session, view, states)
-    has_devices = row is not None
-    if row is None:
-        device, host = busy_levels(trace, look.area, session.clocks)
-        has_devices = any(level >= 0 for level in device)
-        row = BusyRow(device if has_devices else host, ("",) * look.area)
-    kind = "device" if has_devices else "all"
-    title = length_title(kind, trace.opening_span[1] - trace.opening_span[0], look.titles - 1)
-    line = overview_line(title, row, *window(view, session.viewport), look)
-    return _with_hits(line, hit_cells(trace, hits, look.area), look) if hits and hits.count else line
+    overview = overview_of(trace, session, look.area)
+    row = None if states is None else _state_row(trace, session, overview, states)
+    has_devices = row is not None or bool(device_lanes(trace))
+    row = row or busy_row(trace, overview.edges, session.clocks)
+    window = overview.window(session.viewport)
+    if overview.steps:
+        title = f"{len(step_marks(trace, session.clocks, session.steps)):,} steps"
+        of = FULL / max(1, *overview.steps)
+        heights = tuple(max(1, round(length * of)) for length in overview.steps)
+        lines = [overview_line(title, replace(row, levels=heights, hatched=()), *window, look)]
+        if has_devices:
+            lines.append(_idle_line(row, *window, look))
+    else:
+        kind = "device" if has_devices else "all"
+        title = length_title(kind, trace.opening_span[1] - trace.opening_span[0], look.titles - 1)
+        lines = [overview_line(title, row, *window, look)]
+    if hits and hits.count:
+        lines[0] = _with_hits(lines[0], hit_cells(hits, overview.edges), look)
+    return lines
 
 
-def _state_row(trace: Trace, session: Session, view: Viewport, states: DrawnStates) -> BusyRow | None:
+def _idle_line(row: BusyRow, left: int, right: int, look: LineContext) -> list[Segment]:
+    """Return a line of cells that are hatched the more densely the less of their time devices work."""
+    idle = (IDLE_SHADES * (FULL - max(0, level)) / FULL for level in row.levels)
+    text = fit("".join(look.glyphs.shades[round(share)] for share in idle), look.area, "")
+    inside, outside = look.palette.overview("", is_inside=True), look.palette.overview("", is_inside=False)
+    parts = [(text[:left], outside), (text[left:right], inside), (text[right:], outside)]
+    gutter = _gutter("idle", look)
+    return ascii_segments([*gutter, *(Segment(part, style) for part, style in parts if part)], look.glyphs)
+
+
+def _state_row(trace: Trace, session: Session, overview: MinimapCells, states: DrawnStates) -> BusyRow | None:
     lanes = [trace.lanes[number] for number in states.by_lane]
     known = states.of_lanes(lanes, session.clocks) if lanes else ()
-    return state_row(known, np.array(view.edges(), np.int64)) if known else None
+    return state_row(known, np.array(overview.edges, np.int64)) if known else None
 
 
 def _with_hits(line: list[Segment], marked: Sequence[bool], look: LineContext) -> list[Segment]:
@@ -134,11 +190,11 @@ def _with_hits(line: list[Segment], marked: Sequence[bool], look: LineContext) -
     return marked_line
 
 
-def window(view: Viewport, visible: Viewport) -> tuple[int, int]:
-    """Return the cells [left, right) of the minimap that the visible part takes, at least one."""
-    left = min(view.width - 1, max(0, view.cell(visible.start)))
-    right = min(view.width, max(left + 1, view.cell(visible.end - 1) + 1))
-    return left, right
+def _gutter(title: str, look: LineContext) -> list[Segment]:
+    return [
+        Segment(fit(title, look.titles - 1, look.glyphs.ellipsis), look.palette.dim),
+        Segment(look.glyphs.separator, look.palette.line),
+    ]
 
 
 def overview_line(title: str, row: BusyRow, left: int, right: int, look: LineContext) -> list[Segment]:
@@ -151,10 +207,7 @@ def overview_line(title: str, row: BusyRow, left: int, right: int, look: LineCon
         bars[cell] = glyphs.shades[1] if waits else bars[cell]
     if not palette.coloured or (not palette.shaded and right - left < len(bars)):
         bars[left], bars[right - 1] = "[", "]"
-    parts = [
-        Segment(fit(title, look.titles - 1, glyphs.ellipsis), palette.dim),
-        Segment(glyphs.separator, palette.line),
-    ]
+    parts = _gutter(title, look)
     at = 0
     for style, cells in groupby(
         palette.overview(key if bar != " " else "", left <= cell < right)
@@ -163,4 +216,5 @@ def overview_line(title: str, row: BusyRow, left: int, right: int, look: LineCon
         count = sum(1 for _ in cells)
         parts.append(Segment("".join(bars[at : at + count]), style))
         at += count
+    parts.append(Segment(" " * (look.area - len(bars)), palette.blank))
     return ascii_segments([part for part in parts if part.text], glyphs)

@@ -12,7 +12,8 @@ MESSAGE_FROM = 18
 MINIMAP_FROM = 14
 VERDICT_FROM = 12
 BAR_FROM = 20
-"""From so many lines on the verdict has its bar, on lower screens its sentence alone."""
+"""From so many lines on verdict and minimap have both their lines, on lower screens one."""
+MOST_STRIP = 2
 SMALL_SCREEN = 30
 """Below this many lines the panel takes at most SMALL_PANEL lines."""
 SMALL_PANEL = 8
@@ -25,56 +26,55 @@ LEAST_LANES = 6
 """Lines that the panel leaves to the lanes; where it cannot, it is not shown."""
 
 
+class Strips(NamedTuple):
+    """Lines that the strips above the lanes ask for."""
+
+    verdict: int = 1
+    minimap: int = 1
+    ruler: int = 1
+
+
 class Room(NamedTuple):
-    """Lines of a screen that each part takes, 0 where it is not shown; lanes take what the ruler leaves."""
+    """Lines of a screen that each part takes, 0 where it is not shown; lanes take what they all leave."""
 
     header: int
     minimap: int
     verdict: int
-    has_ruler: bool
+    ruler: int
     panel: int
     message: int
     footer: int
 
-    def lanes(self, lines: int, ruler: int) -> int:
-        """Return what ruler, of so many lines, and the other parts leave of the screen to the lanes."""
-        used = (
-            self.header
-            + self.minimap
-            + self.verdict
-            + self.has_ruler * ruler
-            + self.panel
-            + self.message
-            + self.footer
-        )
-        return max(1, lines - used)
+    def lanes(self, lines: int) -> int:
+        """Return what the other parts leave to the lanes of a screen of so many lines."""
+        return max(1, lines - sum(self))
 
-    def with_spare(self, lines: int, ruler: int, lanes: int, empty: bool) -> Room:
-        """Return the room with the panel taking what ruler and lanes of so many lines leave of the screen."""
+    def with_spare(self, lines: int, lanes: int, empty: bool) -> Room:
+        """Return the room with the panel taking what lanes of so many lines leave of the screen."""
         if not self.panel:
             return self
-        panel = self.panel + max(0, self.lanes(lines, ruler) - lanes)
+        panel = self.panel + max(0, self.lanes(lines) - lanes)
         return self._replace(panel=max(self.panel, min(panel, MOST_EMPTY_PANEL)) if empty else panel)
 
-    def with_message(self, lines: int, ruler: int, message: int) -> Room:
+    def with_message(self, lines: int, message: int) -> Room:
         """Return the room with the panel so high that a message of so many lines, which covers the panel from
         below where it takes more than a line, leaves its first lines, as far as that leaves enough lanes.
         """
-        most = self.panel + self.lanes(lines, ruler) - LEAST_LANES
+        most = self.panel + self.lanes(lines) - LEAST_LANES
         panel = min(EMPTY_PANEL + message - 1, most) if message > 1 else 0
         return self._replace(panel=max(self.panel, panel)) if self.panel else self
 
 
-def room_of(lines: int, panel_wanted: int, maximised: bool, empty: bool, verdict: int = 0) -> Room:
-    """Share the height of a screen out: the lanes come first, then footer, header, panel, minimap, and the
-    verdict, of so many lines.
-    """
-    header, footer = int(lines >= HEADER_FROM), int(lines >= FOOTER_FROM)
-    minimap = int(lines >= MINIMAP_FROM and not maximised)
-    message = int(lines >= MESSAGE_FROM)
+def room_of(lines: int, panel_wanted: int, maximised: bool, empty: bool, strips: Strips) -> Room:
+    """Share a screen's height out: the lanes come first, then footer, header, panel, minimap, verdict."""
+    header, footer, message = (int(lines >= least) for least in (HEADER_FROM, FOOTER_FROM, MESSAGE_FROM))
     panel = panel_height(max(0, lines - header - message - footer), panel_wanted, maximised, empty)
-    verdict = 0 if lines < VERDICT_FROM or maximised else verdict if lines >= BAR_FROM else 1
-    return Room(header, minimap, verdict, lines > FOOTER_FROM and not maximised, panel, message, footer)
+    if maximised:
+        return Room(header, 0, 0, 0, panel, message, footer)
+    most = MOST_STRIP if lines >= BAR_FROM else 1
+    verdict = min(strips.verdict, most) * (lines >= VERDICT_FROM)
+    minimap = min(strips.minimap, most) * (lines >= MINIMAP_FROM)
+    return Room(header, minimap, verdict, strips.ruler * (lines > FOOTER_FROM), panel, message, footer)
 
 
 def panel_height(lines: int, asked_lines: int, maximised: bool, empty: bool = False) -> int:

@@ -12,7 +12,6 @@ from textual import events
 from textual.filter import ANSIToTruecolor, LineFilter
 from textual.geometry import Region
 from textual.strip import Strip
-from textual.widget import Widget
 
 from tracelane.core.query.hits import Hits
 from tracelane.core.trace import Trace
@@ -32,20 +31,20 @@ from ..session import ZOOM_STEP, RowKey, Session, Viewport
 from ..widgets.sized import follow_size
 from .look import look_of
 from .messages import (
+    Hovered,
     LanePressed,
     Panned,
     Scrolled,
     SlicePressed,
     TimeAreaResized,
-    TimeDragged,
     Zoomed,
 )
+from .time_area import WHEEL_PAN, TimeArea
 
 WHEEL_LINES = 3
-WHEEL_PAN = 0.1
 
 
-class LaneCanvas(Widget, can_focus=True):
+class LaneCanvas(TimeArea, can_focus=True):
     """Draws the visible lines of a layout; `show` is all it needs, mouse actions come back as messages."""
 
     DEFAULT_CSS = """
@@ -65,11 +64,10 @@ class LaneCanvas(Widget, can_focus=True):
         self._look: LineContext | None = None
         self._lines: list[Line | None] = []
         self._thumb = range(0)
+        self._hovered: tuple[RowKey | None, int] = None, -1
         self._weaver: Weaver | None = None
         self._segments: list[list[Segment]] | None = None  # the lines with arrows; None: not drawn yet
         self._strips: dict[int, Strip] = {}  # lines as they were drawn since they changed last
-        self._drag_from: int | None = None
-        self._dragged = False
 
     def look_for(self, search: Hits | None, left: Hits | None) -> None:
         """Mark what a search found, and draw only what a filter left."""
@@ -209,34 +207,30 @@ class LaneCanvas(Widget, can_focus=True):
     def _cell(self, x: int) -> int:
         return x - (self._look.titles if self._look is not None else 0)
 
-    def _time(self, x: int) -> int:
+    def time_at(self, x: int) -> int:
+        """Return the time in view at which a cell begins."""
         view = self._view
         return 0 if view is None else view.edge(min(view.width, max(0, self._cell(x))))
 
-    def on_mouse_down(self, event: events.MouseDown) -> None:
-        """Begin a drag over time."""
-        if event.button == 1 and self._cell(event.x) >= 0:
-            self._drag_from = event.x
-            self._dragged = False
-            self.capture_mouse()
+    def has_time(self, x: int) -> bool:
+        """Tell whether a cell lies beside the titles."""
+        return self._cell(x) >= 0
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
-        """Follow a drag; without one this costs nothing."""
-        if self._drag_from is not None and (self._dragged or event.x != self._drag_from):
-            self._dragged = True
-            self._post_drag(event.x, done=False)
+        """Tell what is under the mouse, once for each thing."""
+        line = self.line_at(event.y)
+        row = None if line is None or self._drag_from is not None else line.row_key
+        index = -1 if row is None or line is None else self._index_at(line, self._cell(event.x))
+        self._hover(row if index >= 0 else None, index)
 
-    def on_mouse_up(self, event: events.MouseUp) -> None:
-        """End a drag."""
-        if self._drag_from is not None and self._dragged:
-            self._post_drag(event.x, done=True)
-        self._drag_from = None
-        self.release_mouse()
+    def on_leave(self) -> None:
+        """Tell that nothing is under the mouse."""
+        self._hover(None, -1)
 
-    def _post_drag(self, x: int, done: bool) -> None:
-        if self._drag_from is not None:
-            a, b = sorted((self._drag_from, x))
-            self.post_message(TimeDragged(self._time(a), self._time(b + 1), done))
+    def _hover(self, row: RowKey | None, index: int) -> None:
+        if (row, index) != self._hovered:
+            self._hovered = row, index
+            self.post_message(Hovered(row, index))
 
     def on_click(self, event: events.Click) -> None:
         """Select what lies under the mouse, or fold the line whose title was clicked."""
@@ -252,7 +246,7 @@ class LaneCanvas(Widget, can_focus=True):
             self.post_message(LanePressed(line))
             return
         self.post_message(
-            SlicePressed(key, self._time(event.x), cell, self._index_at(line, cell), event.chain)
+            SlicePressed(key, self.time_at(event.x), cell, self._index_at(line, cell), event.chain)
         )
 
     def _index_at(self, line: Line, cell: int) -> int:
@@ -290,7 +284,7 @@ class LaneCanvas(Widget, can_focus=True):
     def _wheel(self, event: events.MouseEvent, direction: int) -> None:
         event.stop()
         if event.ctrl:
-            self.post_message(Zoomed(ZOOM_STEP if direction < 0 else 1 / ZOOM_STEP, self._time(event.x)))
+            self.post_message(Zoomed(ZOOM_STEP if direction < 0 else 1 / ZOOM_STEP, self.time_at(event.x)))
         elif event.shift:
             self.post_message(Panned(direction * WHEEL_PAN))
         else:

@@ -13,8 +13,20 @@ from ..draw.line import Line
 from ..session import RowKey
 
 
+class TimelineMessage(Message):
+    """Something was done by mouse to the lanes or the strips above them."""
+
+
 @dataclass
-class SlicePressed(Message):
+class Hovered(TimelineMessage):
+    """The mouse came over something else: a place within a row as of SlicePressed; None: over no row."""
+
+    row: RowKey | None
+    index: int = -1
+
+
+@dataclass
+class SlicePressed(TimelineMessage):
     """A cell of a row was clicked.
 
     `index` is the place within the row of what is drawn there (the longest of several), -1 for an empty cell;
@@ -29,14 +41,14 @@ class SlicePressed(Message):
 
 
 @dataclass
-class LanePressed(Message):
+class LanePressed(TimelineMessage):
     """The title of a line was clicked: it folds or unfolds."""
 
     line: Line
 
 
 @dataclass
-class TimeDragged(Message):
+class TimeDragged(TimelineMessage):
     """A stretch of time was dragged over; `done` once the button is up."""
 
     a: int
@@ -45,14 +57,14 @@ class TimeDragged(Message):
 
 
 @dataclass
-class TimePressed(Message):
+class TimePressed(TimelineMessage):
     """A time was clicked on the ruler."""
 
     at: int
 
 
 @dataclass
-class Zoomed(Message):
+class Zoomed(TimelineMessage):
     """The wheel asked for `factor` times the magnification, about a time."""
 
     factor: float
@@ -60,28 +72,28 @@ class Zoomed(Message):
 
 
 @dataclass
-class Panned(Message):
+class Panned(TimelineMessage):
     """The wheel asked to move the view by a share of its width."""
 
     share: float
 
 
 @dataclass
-class Scrolled(Message):
+class Scrolled(TimelineMessage):
     """The wheel asked to scroll the lanes by so many lines."""
 
     lines: int
 
 
 @dataclass
-class ViewMoved(Message):
+class ViewMoved(TimelineMessage):
     """The minimap asked to centre the view on a time."""
 
     at: int
 
 
 @dataclass
-class TimeAreaResized(Message):
+class TimeAreaResized(TimelineMessage):
     """The time area has another size: `cells` wide, `lines` high."""
 
     cells: int

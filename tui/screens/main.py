@@ -12,7 +12,7 @@ from textual.message import Message
 from textual.screen import Screen
 
 from ..commands.table import COMMANDS
-from ..draw.room import Room, room_of
+from ..draw.room import Room, Strips, room_of
 from ..fitting import Fitted
 from ..lanes.canvas import LaneCanvas
 from ..lanes.minimap import Minimap
@@ -76,7 +76,7 @@ class MainScreen(Screen[None]):
         yield Bar(id="header")
         yield Verdict(id="verdict")
         yield Minimap(id="minimap")
-        yield Ruler(id="ruler", lines=self._fit.ruler)
+        yield Ruler(id="ruler")
         yield LaneCanvas(id="lanes")
         yield Panel(self._queries, id="panel")
         yield Footer(self._keys, id="footer")
@@ -93,33 +93,30 @@ class MainScreen(Screen[None]):
         self._give(self._fit.room, maximised=False)
         self.post_message(self.Composed())
 
-    def give_room(
-        self, panel_lines: int, maximised: bool, empty: bool, ruler: int, lanes: int, verdict: int
-    ) -> None:
-        """Share the height out among the parts: the panel gets what ruler and lanes, of so many lines, leave,
-        and what a message takes.
+    def give_room(self, panel_lines: int, maximised: bool, empty: bool, strips: Strips, lanes: int) -> None:
+        """Share the height out among the parts: the panel gets what strips and lanes, of so many lines,
+        leave, and what a message takes.
         """
         lines = self.size.height
-        room = room_of(lines, panel_lines, maximised, empty, verdict)
+        room = room_of(lines, panel_lines, maximised, empty, strips)
         if not maximised:
-            room = room.with_spare(lines, ruler, lanes, empty)
-            room = room.with_message(lines, ruler, self.query_one(MessageLine).lines)
+            room = room.with_spare(lines, lanes, empty)
+            room = room.with_message(lines, self.query_one(MessageLine).lines)
         self._give(room, maximised)
 
     def _give(self, room: Room, maximised: bool) -> None:
-        for name, visible in (
+        for name, lines in (
             ("#header", room.header),
             ("#footer", room.footer),
             ("#minimap", room.minimap),
             ("#verdict", room.verdict),
-            ("#ruler", room.has_ruler),
-            ("#lanes", not maximised),
+            ("#ruler", room.ruler),
+            ("#panel", room.panel),
         ):
-            self.query_one(name).display = bool(visible)
-        self.query_one("#verdict").styles.height = max(1, room.verdict)
-        panel = self.query_one(Panel)
-        panel.display = room.panel > 0
-        panel.styles.height = max(1, room.panel)
+            part = self.query_one(name)
+            part.display = lines > 0
+            part.styles.height = max(1, lines)
+        self.query_one("#lanes").display = not maximised
         self.query_one("#footer").styles.margin = (room.message, 0, 0, 0)
         for line in (self.query_one(MessageLine), self.query_one(Prompt)):
             line.styles.margin = (0, 0, room.footer, 0)

@@ -26,7 +26,7 @@ from ..draw.glyphs import Glyphs, eighths, glyphs_for
 from ..draw.header import GAP, PIECE_STYLES, HeaderPiece, header_of
 from ..draw.layout import Layout
 from ..draw.lines import LineContext, title_cells
-from ..draw.overview import minimap_line
+from ..draw.overview import minimap_lines
 from ..draw.palette import SYSTEMS, Depth, depth_of, palette_for
 from ..draw.room import Room
 from ..draw.rows import RowReader
@@ -102,11 +102,11 @@ def first_picture(trace: Trace, session: Session | None, screen: Screen) -> str:
     lines: list[list[Segment]] = []
     lines += [[Segment(" " * screen.width, look.palette.blank)]] * room.verdict
     if room.minimap:
-        lines.append(minimap_line(trace, session, look))
-    if fit.ruler:
+        lines += minimap_lines(trace, session, look)[: room.minimap]
+    if room.ruler:
         steps = step_marks(trace, session.clocks, session.steps)
         near = nearest_mark(marks, session.cursor)
-        lines += ruler_lines(session, origin_of(trace, session), steps, look, fit.ruler, marks, near)
+        lines += ruler_lines(session, origin_of(trace, session), steps, look, room.ruler, marks, near)
     layout = Layout(trace, session)
     scroll = layout.scrolled(session.scroll, fit.lanes)
     weaver = Weaver(RowReader(trace, screen.eighths))

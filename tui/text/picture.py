@@ -18,7 +18,7 @@ from ..draw.labels import fit
 from ..draw.layout import Layout
 from ..draw.lines import LineContext, title_cells
 from ..draw.opening import with_devices_in_view
-from ..draw.overview import minimap_line
+from ..draw.overview import minimap_lines
 from ..draw.palette import Depth, palette_for
 from ..draw.rows import RowReader
 from ..draw.ruler import origin_of, ruler_lines
@@ -55,7 +55,7 @@ def picture(
     look = LineContext(palette_for(used, True, None, False), glyphs or glyphs_for(), titles, width - titles)
     session = replace(session, viewport=session.viewport.resized(look.area))
     reader = seen or _reader(trace, session)
-    lines: list[list[Segment]] = [minimap_line(trace, session, look, reader.hits)]
+    lines = minimap_lines(trace, session, look, reader.hits)
     steps = step_marks(trace, session.clocks, session.steps)
     lines += ruler_lines(
         session, origin_of(trace, session), steps, look, 2 if height > LOW and (steps or session.range) else 1

@@ -74,7 +74,7 @@ class MessageLine(Widget):
     the panel, which grows where it has not so many, so that no lane is hidden; never cut.
 
     An answer to a key goes with the next command. Notices stay until they are dismissed one by one: the
-    newest is shown, with how many there are.
+    newest is shown, with how many there are. What the mouse is over comes before notices, after answers.
     """
 
     DEFAULT_CSS = """
@@ -85,6 +85,7 @@ class MessageLine(Widget):
     """
     answer: reactive[str] = reactive("", layout=True)
     notices: reactive[tuple[str, ...]] = reactive((), layout=True)
+    hovered: reactive[str] = reactive("", layout=True)
 
     class Grown(Message):
         """What is said takes another number of lines."""
@@ -97,16 +98,24 @@ class MessageLine(Widget):
     @property
     def lines(self) -> int:
         """How many lines it takes to say all of it."""
-        if not self.text:
-            return 0
+        if not self.text or self._is_hover:
+            return int(bool(self.text))
         return len(self.render().wrap(self.app.console, max(1, self.app.size.width), overflow="fold"))
 
     @property
     def text(self) -> str:
         """What is to be read."""
-        return self.answer or (self.notices[-1] if self.notices else "")
+        return self.answer or self.hovered or (self.notices[-1] if self.notices else "")
+
+    @property
+    def _is_hover(self) -> bool:
+        return bool(self.hovered) and not self.answer
 
     def watch_answer(self) -> None:
+        """Show the line, or nothing."""
+        self._show()
+
+    def watch_hovered(self) -> None:
         """Show the line, or nothing."""
         self._show()
 
@@ -122,6 +131,8 @@ class MessageLine(Widget):
 
     def render(self) -> Text:
         """Draw all of it, on as many lines as it takes."""
+        if self._is_hover:  # a line, whatever it names: nothing moves under the mouse
+            return Text(self.text, no_wrap=True, overflow="ellipsis")
         text = Text(self.text, overflow="fold")
         if self.answer:
             return text
