@@ -2,10 +2,10 @@
 
     python bundle/make.py [--platform s390x] [--python 3.12 …] [--out dist]
 
-Wheels of pure Python fit every machine. Of the compiled ones (orjson, ijson, numpy, isal,
-zstandard) those of the platform and the Python versions asked for are taken; ijson runs without its
-compiled part, numpy and orjson are left to the image where there is no wheel of them, isal and
-zstandard are left out. On IBM Z and Power numpy always is the image's: torch brings it there.
+Wheels of pure Python fit every machine. Of the compiled ones (orjson, numpy, isal, zstandard) those of the
+platform and the Python versions asked for are taken; numpy and orjson are left to the image where there is no
+wheel of them, isal and zstandard are left out. On IBM Z and Power numpy always is the image's: torch brings
+it there.
 """
 
 from __future__ import annotations
@@ -28,12 +28,10 @@ from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parent.parent
 INSTALLER = Path(__file__).with_name("install.sh")
-COMPILED = ("numpy", "orjson", "ijson", "isal")
+COMPILED = ("numpy", "orjson", "isal")
 ZSTD = "zstandard"
 """What the extra `zstd` installs for Pythons before this minor version, which bring it themselves."""
 ZSTD_INCLUDED = 14
-WITHOUT_COMPILING = {"ijson": {"IJSON_BUILD_YAJL2C": "0"}}
-"""Compiled packages that can be built as pure Python, and the environment that says so."""
 FROM_IMAGE = ("s390x", "ppc64le")
 """Machines whose torch images bring numpy, for which there are no wheels."""
 WHEEL = "TRACELANE_WHEEL"
@@ -166,17 +164,12 @@ class Bundle:
             )
 
     def _fetch_compiled(self, name: str, wheels: Path) -> None:
-        """Fetch a package for each version of Python; built without its compiled part, or left out, where
-        one has no wheel.
-        """
+        """Fetch a package for each version of Python; leave it out where one has no wheel."""
         if name == "numpy" and self.machine in FROM_IMAGE:
             self.left_out.append(name)
             return
         missing = [version for version in self.pythons if not self._fetched(name, version, wheels)]
-        if missing and name in WITHOUT_COMPILING:
-            built = [f"--no-binary={name}", "--wheel-dir", str(wheels), self._pinned(name)]
-            pip("wheel", "--no-deps", *built, environment=WITHOUT_COMPILING[name])
-        elif missing:
+        if missing:
             for wheel in wheels.glob(f"{name.replace('-', '_')}-*.whl"):
                 wheel.unlink()
             self.left_out.append(name)

@@ -38,41 +38,23 @@ from tracelane.core.read.reader import (
 from tracelane.core.read.scan_reference import ReferenceScanner
 from tracelane.core.read.scanner import Scanner, ScanWatch
 from tracelane.core.read.source import open_source
-from tracelane.core.read.text_source import text_source
+from tracelane.core.read.text_source import TextSource, text_source
 
 
-class MemoryText:
-    """A text in memory as a `TextSource`."""
-
-    start = 0
-    damage: Problem | None = None
+class MemoryText(TextSource):
+    """A text in memory."""
 
     def __init__(self, data: bytes) -> None:
-        """Take the text."""
+        self.start = 0
         self._data = np.frombuffer(data, np.uint8)
 
     def read_into(self, buffer: U8, offset: int) -> int:
-        """Fill a buffer."""
         part = self._data[offset : offset + len(buffer)]
         buffer[: len(part)] = part
         return len(part)
 
     def read(self, offset: int, size: int) -> bytes:
-        """Return some text."""
         return self._data[offset : offset + size].tobytes()
-
-    def release(self, offset: int) -> None:
-        """Do nothing."""
-
-    def position_on_disk(self) -> int | None:
-        """Return nothing."""
-        return None
-
-    def stop(self) -> None:
-        """Do nothing."""
-
-    def close(self) -> None:
-        """Do nothing."""
 
 
 @dataclass

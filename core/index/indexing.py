@@ -119,7 +119,7 @@ class Indexing:
         count = max(1, min(cores, len(self._waiting)))
         each = self._options if count == 1 else self._options.with_threads(max(1, cores // count))
         greeting: Message = {"options": each.to_message(), "stands_back": self._stands_back}
-        held = [descriptor for job in self._waiting for descriptor in job.source.descriptors]
+        held = [job.source.file.held for job in self._waiting if job.source.file.held is not None]
         self._children = Children(count, module=MODULE, environment=DECODING, descriptors=held)
         try:
             for number in range(count):
@@ -212,10 +212,8 @@ class Indexing:
         if self._waiting:
             job = self._at[number] = self._waiting.pop(0)
             self._doing[job.path] = Progress("reading", 0, job.size)
-            source = job.source.to_message()
-            if job.source.descriptors:
-                source["descriptor"] = job.source.descriptors[0]
-            self._children.send(number, {"source": source, "location": str(job.location.folder)})
+            order = {"source": job.source.to_message(), "location": str(job.location.folder)}
+            self._children.send(number, order)
 
     def _take(self, number: int, message: Message) -> None:
         job = self._at.get(number)

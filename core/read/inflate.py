@@ -28,22 +28,24 @@ class Openable(Protocol):
 class RawReader(ABC):
     """Inflated bytes from front to back."""
 
-    @property
-    @abstractmethod
-    def damage(self) -> Problem | None:
-        """What was wrong with the packed data, once it has been met."""
+    damage: Problem | None = None
+    """What was wrong with the packed data, once it has been met."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        """Take the file, at the begin of its packed data."""
+        self._file = file
 
     @abstractmethod
     def read(self, n: int) -> bytes:
         """Return the next n bytes; fewer only at the end."""
 
-    @abstractmethod
     def position_on_disk(self) -> int:
         """Return how many bytes of the file have been used."""
+        return self._file.tell()
 
-    @abstractmethod
     def close(self) -> None:
         """Let go of the file."""
+        self._file.close()
 
     def skip(self, n: int) -> None:
         """Pass over n inflated bytes."""
@@ -54,31 +56,13 @@ class RawReader(ABC):
 class PlainReader(RawReader):
     """The file as it stands."""
 
-    def __init__(self, path: Openable) -> None:
-        self._file = path.open("rb", 0)
-
-    @property
-    def damage(self) -> Problem | None:
-        """Nothing can be wrong with unpacked bytes."""
-        return None
-
     def read(self, n: int) -> bytes:
-        """Return the next n bytes."""
         data = self._file.read(n) or b""
         while len(data) < n and (part := self._file.read(n - len(data))):
             data += part
         return data
 
-    def position_on_disk(self) -> int:
-        """Return the place in the file."""
-        return self._file.tell()
-
-    def close(self) -> None:
-        """Let go of the file."""
-        self._file.close()
-
     def skip(self, n: int) -> None:
-        """Go to the n-th byte after this one."""
         self._file.seek(n, 1)
 
 
@@ -92,7 +76,7 @@ class ZlibReader(RawReader):
     def __init__(
         self, path: Openable, *, wbits: int, start: int = 0, members: bool, library: ModuleType | None = None
     ) -> None:
-        self._file = path.open("rb", 0)
+        super().__init__(path.open("rb", 0))
         self._start = start
         self._wbits = wbits
         self._members = members
@@ -106,15 +90,9 @@ class ZlibReader(RawReader):
         self._raw = b""
         self._ended = False
         self._produced = 0
-        self._damage: Problem | None = None
-
-    @property
-    def damage(self) -> Problem | None:
-        """What was wrong with the packed data, once it has been met."""
-        return self._damage
+        self.damage = None
 
     def read(self, n: int) -> bytes:
-        """Return the next n inflated bytes; fewer only at the end."""
         parts: list[bytes] = []
         left = n
         while left > 0 and not self._ended:
@@ -176,15 +154,10 @@ class ZlibReader(RawReader):
 
     def _end(self, kind: str, message: str) -> None:
         self._ended = True
-        self._damage = Problem(kind, 1, self._produced, message)
+        self.damage = Problem(kind, 1, self._produced, message)
 
     def position_on_disk(self) -> int:
-        """Return how many bytes of the file have been used."""
         return self._file.tell() - len(self._raw)
-
-    def close(self) -> None:
-        """Let go of the file."""
-        self._file.close()
 
 
 def _salvage(inflater: zlib._Decompress, raw: bytes, left: int) -> bytes:
@@ -202,37 +175,23 @@ def _salvage(inflater: zlib._Decompress, raw: bytes, left: int) -> bytes:
     return b"".join(parts)
 
 
-class GzipReader(ZlibReader):
-    """A gzip file of one or more members."""
-
-    def __init__(self, path: Openable) -> None:
-        super().__init__(path, wbits=31, members=True)
-
-
 class FileReader(RawReader):
     """An opened file-like object that inflates by itself; its errors end the text."""
 
     def __init__(self, inflated: Any, raw: IO[bytes], errors: tuple[type[Exception], ...]) -> None:
+        super().__init__(raw)
         self._inflated = inflated
-        self._raw = raw
         self._errors: tuple[type[Exception], ...] = (*errors, EOFError, OSError)
         self._produced = 0
-        self._damage: Problem | None = None
-
-    @property
-    def damage(self) -> Problem | None:
-        """What was wrong with the packed data, once it has been met."""
-        return self._damage
 
     def read(self, n: int) -> bytes:
-        """Return the next n inflated bytes; fewer only at the end."""
         data = b""
-        while len(data) < n and self._damage is None:
+        while len(data) < n and self.damage is None:
             try:
                 part = self._inflated.read(min(n - len(data), RAW_BLOCK))
             except self._errors as error:
                 message = f"the compressed data is damaged ({error}); read up to there"
-                self._damage = Problem("truncated", 1, self._produced, message)
+                self.damage = Problem("truncated", 1, self._produced, message)
                 break
             if not part:
                 break
@@ -240,14 +199,20 @@ class FileReader(RawReader):
             self._produced += len(part)
         return data
 
-    def position_on_disk(self) -> int:
-        """Return how many bytes of the file have been used."""
-        return self._raw.tell()
-
     def close(self) -> None:
-        """Let go of the file."""
         self._inflated.close()
-        self._raw.close()
+        super().close()
+
+
+def open_packed(file: Openable, packing: str) -> RawReader:
+    """Return a reader of the inflated bytes of a file."""
+    if packing == "gzip":
+        return ZlibReader(file, wbits=31, members=True)
+    if packing == "zip":
+        return zip_reader(file)
+    if packing == "zstd":
+        return zstd_reader(file)
+    return PlainReader(file.open("rb", 0))
 
 
 def zip_reader(path: Openable) -> RawReader:
@@ -328,18 +293,12 @@ class Utf16Reader(RawReader):
         self._ready = b""
         self._ended = False
 
-    @property
-    def damage(self) -> Problem | None:
-        """What was wrong with the compressed data below."""
-        return self._reader.damage
-
     def read(self, n: int) -> bytes:
-        """Return the next n bytes of UTF-8; fewer only at the end."""
         parts = [self._ready]
         length = len(self._ready)
         while length < n and not self._ended:
             raw = self._reader.read(max(n, 4))
-            self._ended = not raw
+            self._ended, self.damage = not raw, self._reader.damage
             part = self._decoder.decode(raw, self._ended).encode("utf-8", "replace")
             parts.append(part)
             length += len(part)
@@ -348,9 +307,7 @@ class Utf16Reader(RawReader):
         return data[:n]
 
     def position_on_disk(self) -> int:
-        """Return how many bytes of the file have been used."""
         return self._reader.position_on_disk()
 
     def close(self) -> None:
-        """Let go of the file."""
         self._reader.close()

@@ -6,6 +6,7 @@ import io
 import os
 import threading
 import weakref
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -15,16 +16,14 @@ class LocalFile:
     name has come to stand for another one meanwhile.
     """
 
+    has_ranges = True
+
     def __init__(self, path: Path, descriptor: int | None = None) -> None:
         """Read the file at a path; `descriptor`: it is open already, as this process was given it."""
         self.path = path
         self._lock = threading.Lock()
         self._descriptor = descriptor
         self._closing = None if descriptor is None else weakref.finalize(self, os.close, descriptor)
-
-    def __str__(self) -> str:
-        """Return its path."""
-        return str(self.path)
 
     @property
     def held(self) -> int | None:
@@ -45,14 +44,24 @@ class LocalFile:
         reader: Any = _Reader(self)
         return io.BufferedReader(reader) if buffering else reader
 
-    def read_range(self, offset: int, length: int) -> bytes:
-        """Return `length` bytes at an offset, fewer only at the end of the file. Raises OSError."""
-        parts = []
-        while length > 0 and (part := os.pread(self.descriptor, min(length, 1 << 30), offset)):
-            parts.append(part)
-            offset += len(part)
-            length -= len(part)
-        return b"".join(parts)
+    def read_into(self, buffer: memoryview, offset: int) -> int:
+        """Fill a buffer with what stands at an offset; return how much there was. Raises OSError."""
+        size = 0
+        while size < len(buffer) and (count := os.preadv(self.descriptor, [buffer[size:]], offset + size)):
+            size += count
+        return size
+
+    def is_still(self, fingerprint: Mapping[str, int | str]) -> bool:
+        """Tell whether size and time of the file are those of a fingerprint."""
+        try:
+            status = os.stat(self.path)
+        except OSError:
+            return False
+        return (status.st_size, status.st_mtime_ns) == (fingerprint["size"], fingerprint.get("mtime_ns"))
+
+    def to_message(self) -> dict[str, Any]:
+        """Return what another process must know to read it, an heir of the open file where one is held."""
+        return {"path": str(self.path), "descriptor": self.held}
 
     def close(self) -> None:
         """Let go of the file while nobody reads it; the next reader opens it again."""

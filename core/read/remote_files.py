@@ -18,7 +18,7 @@ import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import lru_cache
 from typing import IO, Any, TypeVar, cast
@@ -312,10 +312,38 @@ class RemoteFile:
     version: FileVersion
     has_ranges: bool = True
 
+    held = None
+    """No file is held open on this machine."""
+
     @property
     def size(self) -> int:
         """Its size in bytes."""
         return self.version.size
+
+    def is_still(self, _: Mapping[str, int | str]) -> bool:
+        """Tell whether the server says of the file what it said when it was looked at."""
+        try:
+            return remote_status(self.url).version == self.version
+        except UnreadableError:
+            return False
+
+    def to_message(self) -> dict[str, Any]:
+        """Return what another process must know to read it."""
+        return asdict(self)
+
+    @classmethod
+    def from_message(cls, message: Mapping[str, Any]) -> RemoteFile:
+        """Return the file of an object made by `to_message`."""
+        return cls(**{**message, "version": FileVersion(**message["version"])})
+
+    def close(self) -> None:
+        """Do nothing: nothing is open."""
+
+    def read_into(self, buffer: memoryview, offset: int) -> int:
+        """Fill a buffer with what stands at an offset; return how much there was. Raises UnreadableError."""
+        data = self.read_range(offset, len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
 
     def read_range(self, offset: int, length: int) -> bytes:
         """Return `length` bytes at an offset, fewer only at the end of the file; what is missing of them is
@@ -332,10 +360,6 @@ class RemoteFile:
             if len(data) < length:
                 raise short_answer(len(data), length, offset)
         return data
-
-    def __str__(self) -> str:
-        """Return the URL."""
-        return self.url
 
     def open(self, mode: str, buffering: int = -1, /) -> IO[Any]:
         """Open it to be read from front to back, or anywhere where the server answers ranges."""

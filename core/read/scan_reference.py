@@ -12,12 +12,11 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from ..base.errors import Cancelled
-from ..base.json_text import structure
 from .batch import Batch, ColumnBuffers, Numbering, StringTable
-from .decode import decode_deep
 from .event_writer import EventWriter, Real
 from .next_event import AFTER_ONE, next_event
 from .scanner import Reason, ScanStop, ScanText, ScanWatch
+from .tolerant import BrokenError, Habits, Tolerant
 
 WINDOW = 256 << 10
 """ScanText that is decoded at a time; more where an event is longer."""
@@ -194,17 +193,16 @@ def _refused(text: str, at: int, is_last: bool) -> RefusedError:
 
 
 def _deep(text: str, character: int, is_last: bool) -> tuple[Any, int]:
-    """Return an element that is nested too deep for a decoder with recursion; one that holds a list of events
-    lacks its end.
+    """Return an element that is nested too deep for a decoder with recursion, a note in place of what is
+    deepest; one that holds a list of events lacks its end.
     """
     data = text[character:].encode("utf-8", "surrogateescape")
     if next_event(data, 1, AFTER_ONE) is not None:
         raise RefusedError(Reason.NOT_JSON, character)
-    ends = structure(data).ends
-    if not ends:
-        raise RefusedError(Reason.TEXT_ENDS if is_last else Reason.TEXT, len(text))
     try:
-        elements = decode_deep(data[: ends[0]])
-    except ValueError:
+        element, end = Tolerant(data, Habits()).parse(0, quotes=False)
+    except BrokenError as broken:
+        if broken.cut_off:
+            raise RefusedError(Reason.TEXT_ENDS if is_last else Reason.TEXT, len(text)) from None
         raise RefusedError(Reason.NOT_JSON, character) from None
-    return elements[0], character + len(data[: ends[0]].decode("utf-8", "surrogateescape"))
+    return element, character + len(data[:end].decode("utf-8", "surrogateescape"))

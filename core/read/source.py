@@ -14,16 +14,16 @@ import stat
 import sys
 import tempfile
 import weakref
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import IO, Any, TypeAlias
 
 from ..base.errors import Cancelled, UnreadableError
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
-from .inflate import GzipReader, Openable, PlainReader, RawReader, Utf16Reader, zip_reader, zstd_reader
+from .inflate import Openable, RawReader, Utf16Reader, open_packed
 from .local_file import LocalFile
 from .problem import Problem
-from .remote_files import RemoteFile, is_url
+from .remote_files import RemoteFile, answers_ranges, is_url, remote_status, shown_url
 
 HEAD = 64 * 1024
 """Bytes at either end that go into the fingerprint."""
@@ -126,7 +126,9 @@ class Source:
     """A trace as it lies somewhere: what it is, how to recognise it again, how to read it."""
 
     path: str  # as given; "-" for standard input
-    file: LocalFile | RemoteFile = field(compare=False)  # what is read: at the path, or the spool of a pipe
+    file: LocalFile | RemoteFile = field(
+        compare=False
+    )  # what is read: what the path names, the spool of a pipe
     kind: str  # "plain", "gzip", "zip", "zstd", "stdin"
     packing: str  # the same, but for "stdin" how the spooled bytes are packed
     encoding: str  # "utf-8", "utf-8-sig", "utf-16-le", "utf-16-be"; PERFETTO: packets that become JSON
@@ -136,53 +138,35 @@ class Source:
     notes: tuple[str, ...] = ()  # where it comes from, if that is not its path
     _keep: object = field(default=None, repr=False, compare=False)
 
-    @property
-    def descriptors(self) -> tuple[int, ...]:
-        """The open file, where one is held: for a process that is started to read it."""
-        held = self.file.held if isinstance(self.file, LocalFile) else None
-        return () if held is None else (held,)
-
     def to_message(self) -> dict[str, Any]:
-        """Return what another process must know of the source to read it, as a JSON object; one that has
-        inherited `descriptors` is told the "descriptor" too.
+        """Return what another process must know of the source to read it, as a JSON object; it inherits the
+        open file where one is held.
         """
-        return {
-            "path": self.path,
-            "file": str(self.file),
-            "kind": self.kind,
-            "packing": self.packing,
-            "encoding": self.encoding,
-            "size": self.size,
-            "fingerprint": self.fingerprint,
-            "mark": self.mark,
+        told = {
+            each.name: getattr(self, each.name) for each in fields(self) if each.name not in ("file", "_keep")
         }
+        return {**told, "file": self.file.to_message()}
 
     @classmethod
     def from_message(cls, message: dict[str, Any]) -> Source:
         """Return the source of a JSON object made by `to_message`."""
-        if cls is Source and is_url(message["path"]):
-            from .remote_source import RemoteSource
-
-            return RemoteSource.from_message(message)
-        given = dict(message)
-        descriptor = given.pop("descriptor", None)
-        return cls(**{**given, "file": LocalFile(Path(given["file"]), descriptor)})
+        told = message["file"]
+        file = (
+            RemoteFile.from_message(told)
+            if "url" in told
+            else LocalFile(Path(told["path"]), told["descriptor"])
+        )
+        return cls(**{**message, "file": file, "notes": tuple(message["notes"])})
 
     @property
     def seekable(self) -> bool:
         """Whether byte ranges of the text can be read directly from the file."""
-        return self.packing == "plain" and self.encoding.startswith("utf-8")
+        return self.packing == "plain" and self.encoding.startswith("utf-8") and self.file.has_ranges
 
     @property
     def is_unchanged(self) -> bool:
-        """Whether size and time of the file are those that it was looked at with."""
-        if self.kind == "stdin":
-            return True
-        try:
-            status = os.stat(self.path)
-        except OSError:
-            return False
-        return (status.st_size, status.st_mtime_ns) == (self.size, self.fingerprint.get("mtime_ns"))
+        """Whether the file is what it was when it was looked at."""
+        return self.kind == "stdin" or self.file.is_still(self.fingerprint)
 
     @property
     def text_start(self) -> int:
@@ -212,29 +196,23 @@ class Source:
 
     def close(self) -> None:
         """Hold the file no longer; reading it opens it again."""
-        if isinstance(self.file, LocalFile):
-            self.file.close()
+        self.file.close()
 
-    def read_range(self, offset: int, length: int) -> bytes:
-        """Return `length` bytes at `offset` of a seekable source; fewer at the end of the file."""
+    def read_into(self, buffer: memoryview, offset: int) -> int:
+        """Fill a buffer with the text at `offset` of a seekable source; return how much there was, less only
+        at its end: that of the file when it was looked at, as it may still be written to.
+        """
         if not self.seekable:
             raise ValueError("only a plain UTF-8 source can be read in ranges")
-        assert isinstance(self.file, LocalFile)
         try:
-            return self.file.read_range(offset, length)
+            return self.file.read_into(buffer[: max(0, self.size - offset)], offset)
         except OSError as error:
             raise UnreadableError(f"{self.path}: {_reason(error)}") from error
 
-
-def open_packed(file: Openable, packing: str) -> RawReader:
-    """Return a reader of the inflated bytes of a file."""
-    if packing == "gzip":
-        return GzipReader(file)
-    if packing == "zip":
-        return zip_reader(file)
-    if packing == "zstd":
-        return zstd_reader(file)
-    return PlainReader(file)
+    def read_range(self, offset: int, length: int) -> bytes:
+        """Return `length` bytes at `offset` of a seekable source; fewer only at its end."""
+        data = bytearray(max(0, min(length, self.size - offset)))
+        return bytes(data[: self.read_into(memoryview(data), offset)])
 
 
 def open_source(
@@ -252,9 +230,7 @@ def open_source(
     if name == "-":
         return _spooled(name, sys.stdin.buffer, spool_folder, progress, cancelled)
     if is_url(name):
-        from .remote_source import open_remote_source
-
-        return open_remote_source(name)
+        return _looked_at_url(name)
     try:
         status = os.stat(name)
         if stat.S_ISDIR(status.st_mode):
@@ -285,21 +261,45 @@ def _looked_at(name: str, file: LocalFile, digest: str, keep: object = None) -> 
     status = os.fstat(file.descriptor)
     if not status.st_size:
         raise UnreadableError(f"{name}: is empty")
-    head = file.read_range(0, HEAD)
-    tail = file.read_range(max(0, status.st_size - HEAD), HEAD)
-    packing, encoding, mark = forms_of(name, file, head)
+    ends = bytearray(HEAD), bytearray(HEAD)
+    for end, offset in zip(ends, (0, max(0, status.st_size - HEAD))):
+        del end[file.read_into(memoryview(end), offset) :]
+    packing, encoding, mark = _forms_of(name, file, bytes(ends[0]))
     fingerprint: Fingerprint = {"size": status.st_size}
     if digest:
         fingerprint["hash"] = digest
     else:
         fingerprint["mtime_ns"] = status.st_mtime_ns
-        fingerprint["head"] = hashlib.blake2b(head, digest_size=16).hexdigest()
-        fingerprint["tail"] = hashlib.blake2b(tail, digest_size=16).hexdigest()
+        fingerprint["head"], fingerprint["tail"] = map(_hash, ends)
     kind = "stdin" if digest else packing
     return Source(name, file, kind, packing, encoding, status.st_size, fingerprint, mark, _keep=keep)
 
 
-def forms_of(name: str, file: Openable, head: bytes) -> tuple[str, str, int]:
+def _looked_at_url(url: str) -> Source:
+    status = remote_status(url)
+    name = shown_url(url)
+    if status.is_folder:
+        raise UnreadableError(f"{name}: is a directory, not a trace")
+    if not status.size:
+        raise UnreadableError(f"{name}: is empty, or the server does not say how long it is")
+    file = RemoteFile(url, status.version, answers_ranges(url, status.size))
+    with file.open("rb") as stream:
+        head = b""
+        while len(head) < HEAD and (more := stream.read(HEAD - len(head))):
+            head += more
+    packing, encoding, mark = _forms_of(name, file, head)
+    fingerprint: Fingerprint = {
+        "size": status.size, "etag": status.etag, "time": status.changed, "head": _hash(head)
+    }  # fmt: skip
+    notes = (f"{name} is redirected to {status.host}",) if status.host else ()
+    return Source(url, file, packing, packing, encoding, status.size, fingerprint, mark, notes)
+
+
+def _hash(data: bytes | bytearray) -> str:
+    return hashlib.blake2b(data, digest_size=16).hexdigest()
+
+
+def _forms_of(name: str, file: Openable, head: bytes) -> tuple[str, str, int]:
     """Return how a file that begins with `head` is packed, its encoding, and how long its byte order mark is.
 
     Raises UnreadableError for what is plainly no trace.

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import deque
-from typing import Protocol
 
 import numpy as np
 
 from ..base.arrays import U8
-from ..base.errors import Cancelled, UnreadableError
+from ..base.errors import Cancelled
 from ..base.threads import LOOK_S, BackgroundThread
-from .local_file import LocalFile
 from .problem import Problem
-from .remote_source import RemoteSource, RemoteText
 from .source import Source
 
 PIECE = 1 << 20
@@ -23,27 +19,36 @@ AHEAD = 32 << 20
 """So much text is held at most, while nobody waits for more."""
 
 
-class TextSource(Protocol):
-    """The inflated UTF-8 text of a source; any thread may read."""
+class TextSource:
+    """The inflated UTF-8 text of a source, read as it lies in the file; any thread may read.
 
-    start: int
-    """Where the text begins: behind a byte order mark."""
+    A file is never mapped: one that shrinks while it is read must not kill us.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self.start = source.text_start
+        """Where the text begins: behind a byte order mark."""
+        self._source = source
 
     @property
     def damage(self) -> Problem | None:
         """What was wrong with the compressed data, once it has been met."""
+        return None
 
     def read_into(self, buffer: U8, offset: int) -> int:
         """Fill `buffer` with the text at `offset`; return how much there was, less only at its end."""
+        return self._source.read_into(memoryview(buffer.data), offset)
 
     def read(self, offset: int, size: int) -> bytes:
         """Return the text at `offset`, less only at its end."""
+        return self._source.read_range(offset, size)
 
     def release(self, offset: int) -> None:
-        """Nothing before `offset` will be read again."""
+        """Take note that nothing before `offset` will be read again."""
 
     def position_on_disk(self) -> int | None:
         """Return how many bytes of the file have been inflated; None where text is read as it lies there."""
+        return None
 
     def stop(self) -> None:
         """Let nobody wait for text any more."""
@@ -52,54 +57,7 @@ class TextSource(Protocol):
         """Let go of the file."""
 
 
-class PlainText:
-    """A file read as it stands, up to the size that it had when it was looked at: it may still be written to.
-
-    It is never mapped: one that shrinks while it is read must not kill us.
-    """
-
-    def __init__(self, source: Source) -> None:
-        """Open the file."""
-        self.start = source.text_start
-        self._size = source.size
-        self.damage: Problem | None = None
-        assert isinstance(source.file, LocalFile)
-        self._path, self._file = source.path, source.file
-        try:
-            self._descriptor = self._file.descriptor
-        except OSError as error:
-            raise UnreadableError(f"{source.path}: {error.strerror}") from error
-
-    def read_into(self, buffer: U8, offset: int) -> int:
-        """Fill a buffer."""
-        view = memoryview(buffer.data)[: max(0, self._size - offset)]
-        size = 0
-        try:
-            while size < len(view) and (count := os.preadv(self._descriptor, [view[size:]], offset + size)):
-                size += count
-        except OSError as error:
-            raise UnreadableError(f"{self._path}: {error.strerror}") from error
-        return size
-
-    def read(self, offset: int, size: int) -> bytes:
-        """Return some text."""
-        return self._file.read_range(offset, min(size, self._size - offset))
-
-    def release(self, offset: int) -> None:
-        """Do nothing: nothing is held."""
-
-    def position_on_disk(self) -> int | None:
-        """Return nothing: offsets are places in the file."""
-        return None
-
-    def stop(self) -> None:
-        """Do nothing: nobody waits."""
-
-    def close(self) -> None:
-        """Do nothing: the file is the source's."""
-
-
-class InflatedText:
+class InflatedText(TextSource):
     """ScanText that is inflated from front to back, and held until it is released.
 
     Whoever reads waits until the text is there. The thread inflates ahead until AHEAD bytes are held, and on
@@ -108,6 +66,7 @@ class InflatedText:
 
     def __init__(self, source: Source) -> None:
         """Begin to inflate."""
+        super().__init__(source)
         self._stream = source.open()
         self.start = self._stream.offset
         self._pieces: deque[bytes] = deque()
@@ -119,7 +78,6 @@ class InflatedText:
 
     @property
     def damage(self) -> Problem | None:
-        """What was wrong with the compressed data."""
         return self._stream.damage
 
     def _inflate(self) -> None:
@@ -142,7 +100,6 @@ class InflatedText:
                 self._changed.notify_all()
 
     def read_into(self, buffer: U8, offset: int) -> int:
-        """Fill a buffer."""
         view = memoryview(buffer.data)
         with self._changed:
             self._needed = max(self._needed, offset + len(view))
@@ -167,29 +124,24 @@ class InflatedText:
         return size
 
     def read(self, offset: int, size: int) -> bytes:
-        """Return some text."""
         buffer = np.empty(size, np.uint8)
         return buffer[: self.read_into(buffer, offset)].tobytes()
 
     def release(self, offset: int) -> None:
-        """Let go of whole pieces before an offset."""
         with self._changed:
             while self._pieces and self._first + len(self._pieces[0]) <= offset and self._pieces[0]:
                 self._first += len(self._pieces.popleft())
             self._changed.notify_all()
 
     def position_on_disk(self) -> int | None:
-        """Return how many bytes of the file have been inflated."""
         return self._stream.position_on_disk()
 
     def stop(self) -> None:
-        """Raise Cancelled where somebody waits."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
 
     def close(self) -> None:
-        """End the thread and close the file."""
         self.stop()
         self._thread.join()
         self._stream.close()
@@ -197,9 +149,7 @@ class InflatedText:
 
 def text_source(source: Source) -> TextSource:
     """Open the text of a source."""
-    if not source.seekable:
-        return InflatedText(source)
-    return RemoteText(source) if isinstance(source, RemoteSource) else PlainText(source)
+    return TextSource(source) if source.seekable else InflatedText(source)
 
 
 class TextCursor:

@@ -193,7 +193,7 @@ def test_huge_times_are_clamped_and_their_bounds_kept() -> None:
 # -- identities ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("exact", [False, True], ids=["orjson", "ijson"])
+@pytest.mark.parametrize("exact", [False, True], ids=["native", "python"])
 def test_tracks_of_different_type_differ(exact: bool) -> None:
     """1, 1.0, true, "1", null and integers beyond 64 bits are different tracks; absent is null."""
     pids = [
@@ -378,7 +378,7 @@ def random_events(rng: random.Random, count: int) -> list[Any]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
-@pytest.mark.parametrize("exact", [False, True], ids=["orjson", "ijson"])
+@pytest.mark.parametrize("exact", [False, True], ids=["native", "python"])
 def test_columns_equal_a_plain_loop(seed: int, exact: bool) -> None:
     """Random events of every phase, with arguments of every type, come out as a simple loop reads them."""
     rng = random.Random(seed)

@@ -276,6 +276,7 @@ def test_protocol(tmp_path: Path) -> None:
 
     def order(path: Path) -> dict[str, object]:
         source, location = source_and_location(path, tmp_path)
+        source.close()  # the process inherits no open file
         return {"source": source.to_message(), "location": str(location.folder)}
 
     greeting = {"options": IndexOptions(tmp_path).to_message(), "stands_back": False}

@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 
 from tracelane.core.base.deflate import deflate_library
-from tracelane.core.read.inflate import GzipReader, ZlibReader
+from tracelane.core.read.inflate import ZlibReader, open_packed
 
 LINES = b"".join(
     b'{"ph":"X","name":"op %d","ts":%d.%03d},\n' % (i % 7, i * 31, i % 1000) for i in range(4000)
@@ -74,6 +74,6 @@ def test_the_library_is_used_by_itself(tmp_path: Path) -> None:
     """Where nothing is said the fast library inflates, and the text is that of gzip."""
     path = tmp_path / "t.gz"
     path.write_bytes(FILES["members"])
-    reader = GzipReader(path)
+    reader = open_packed(path, "gzip")
     assert reader.read(1 << 20) == LINES and reader.damage is None
     reader.close()

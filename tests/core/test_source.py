@@ -262,7 +262,8 @@ def test_nothing_is_left_of_a_killed_run(tmp_path: Path) -> None:
     """What came through a pipe is gone after kill -9; until then other processes can read it."""
     code = (
         "import sys, time; from pathlib import Path; from tracelane.core.read.source import open_source\n"
-        "s = open_source('-', spool_folder=Path(sys.argv[1])); print(s.file, flush=True); time.sleep(600)"
+        "s = open_source('-', spool_folder=Path(sys.argv[1]))\n"
+        "print(s.file.path, flush=True); time.sleep(600)"
     )
     process = subprocess.Popen(
         [sys.executable, "-c", code, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE

@@ -15,8 +15,7 @@ from tests.tui.cli_process import tracelane
 from tracelane.core.base.errors import UnreadableError
 from tracelane.core.index.cache import BUILDING
 from tracelane.core.index.version import MANIFEST
-from tracelane.core.read.remote_source import RemoteSource
-from tracelane.core.read.source import open_source
+from tracelane.core.read.source import Source, open_source
 from tracelane.core.read.web import CHANGED, TRIES, AnswerError, FileVersion, redirect_target
 from tracelane.core.trace import open_trace
 from tracelane.tui.cli.main import main
@@ -199,7 +198,7 @@ def test_another_process_reads_the_same_file() -> None:
     """What a process that reads is faults of a source holds its state, too."""
     with running(FaultyServer({PATH: TEXT})) as server:
         source = open_source(server.url + PATH)
-        again = RemoteSource.from_message(json.loads(json.dumps(source.to_message())))
+        again = Source.from_message(json.loads(json.dumps(source.to_message())))
         assert again.file == source.file and again.notes == source.notes
         server.files[PATH] = OTHER
         with pytest.raises(UnreadableError, match=CHANGED):

@@ -10,7 +10,7 @@ from pathlib import Path
 from tracelane.core.index.version import FORMAT_VERSION
 from tracelane.core.native.library import native_library
 
-NEEDED = ("click", "ijson", "numpy", "orjson", "rich", "textual")
+NEEDED = ("click", "numpy", "orjson", "rich", "textual")
 OPTIONAL = ("isal", "duckdb", "fsspec", "distributed")
 """Faster or further where they are installed."""
 
