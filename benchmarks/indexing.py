@@ -15,7 +15,7 @@ from tracelane.core.trace import open_trace
 
 TRACELANE = "import sys; from tracelane.tui.cli.main import main; sys.exit(main(sys.argv[1:]))"
 COMMITTED = (
-    "import sys; from pathlib import Path; from tracelane.core.index.ingest import ingest_index\n"
+    "import sys; from pathlib import Path; from tracelane.core.index.indexing import ingest_index\n"
     "from tracelane.core.read.source import open_source\n"
     "from tracelane.core.index.options import IndexOptions\n"
     "options = IndexOptions(Path(sys.argv[3]), threads=int(sys.argv[2]), force=True)\n"

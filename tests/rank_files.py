@@ -11,10 +11,8 @@ from tests.events import complete
 from tracelane.core.base.errors import UnreadableError
 from tracelane.core.base.progress import Progress
 from tracelane.core.index.choice import Choice
-from tracelane.core.index.gathering import Gathering, pays_gathering
-from tracelane.core.index.indexing import IndexJob
-from tracelane.core.index.ingest import ingest_index
-from tracelane.core.index.opening import resolve_files, states_of
+from tracelane.core.index.indexing import IndexJob, ingest_index
+from tracelane.core.index.opening import Gathering, pays_gathering, resolve_files, states_of
 from tracelane.core.index.options import IndexOptions
 from tracelane.core.read.source import open_source
 

@@ -16,7 +16,7 @@ from tests.batches import Part, parts_of_batches
 from tracelane.core.base.arrays import U8
 from tracelane.core.base.errors import UnreadableError
 from tracelane.core.base.progress import CancelledCallback, ProgressCallback, never, no_progress
-from tracelane.core.index.ingest import ingest_index
+from tracelane.core.index.indexing import ingest_index
 from tracelane.core.index.options import IndexOptions
 from tracelane.core.index.version import MANIFEST
 from tracelane.core.read.batch import Batch, ColumnBuffers, PlainNumbering, StringTable

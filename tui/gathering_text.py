@@ -7,7 +7,7 @@ from rich.text import Text
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.units import format_bytes, format_count
 from tracelane.core.index.captures import ranks_text
-from tracelane.core.index.gathering import Gathering
+from tracelane.core.index.opening import Gathering
 
 from .draw.labels import fit_middle
 from .lanes.look import glyphs

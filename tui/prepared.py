@@ -12,7 +12,7 @@ from .actions.history import History
 from .session import Session
 
 if TYPE_CHECKING:
-    from tracelane.core.index.gathering import Gathering
+    from tracelane.core.index.opening import Gathering
 
     from .carried import Carried
 

@@ -64,7 +64,7 @@ class _Indexer:
         """Build one index and tell what has become of it; False where memory was wanting for that."""
         from ..read.source import Source, open_source
         from .cache import IndexLocation, locate
-        from .ingest import build_index
+        from .indexing import build_index
         from .options import IndexOptions
 
         options = IndexOptions.from_message(told_options)

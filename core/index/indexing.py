@@ -1,25 +1,37 @@
-"""Indexes on their way, as the one who wants them sees it: built by processes, as many at a time as there
-are cores; watched, opened, or given up.
-"""
+"""From a source to its index: out of the cache, or built and committed first, by processes if that pays."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from ..base import errors
-from ..base.children import DECODING, Children, ChildrenError, Message
-from ..base.errors import CacheError, Cancelled, TracelaneError, UnreadableError
+from ..base.children import DECODING, Children, ChildrenError, Message, serves_decoding
+from ..base.errors import (
+    CacheError,
+    Cancelled,
+    DamagedIndexError,
+    TracelaneError,
+    UnreadableError,
+    WrongIndexError,
+)
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
+from ..base.threads import BackgroundThread
+from ..read.remote_files import is_url
 from ..read.source import Source
-from .cache import IndexLocation, sweep
+from .cache import IndexLocation, discard, locate, sweep
+from .cached import touch
+from .changes import unfinished_note
 from .options import DEFAULT_OPTIONS, IndexOptions
-from .quota import PlannedIndex, check_room, index_size, limit_of
+from .quota import INFLATED, PlannedIndex, check_room, index_size, keep_within, limit_of
+
+if TYPE_CHECKING:
+    from .store import Index
 
 MODULE = "tracelane.core.index.indexer"
 START_SECONDS = 20.0
@@ -30,13 +42,211 @@ ENDED = (
 )
 PATIENCE_S = 2.0
 """So long processes may take to clear up when their indexes are not wanted any more."""
-WORTH_IT = 8 << 20
-"""Less text than this is indexed in the process that asks: starting others takes longer."""
+WORTH_IT = 16 << 20
+"""A file of less text is indexed in the process that asks: starting others takes longer."""
+SEVERAL_WORTH_IT = 8 << 20
+"""The same of several files."""
 LEAST_WORK = 256 << 10
 """A file counts as so many bytes at least."""
-INFLATED = 8
-"""Packed files hold about so many times their size."""
 WAIT_S = 0.1
+
+
+def ingest_index(
+    source: Source,
+    options: IndexOptions = DEFAULT_OPTIONS,
+    *,
+    progress: ProgressCallback = no_progress,
+    cancelled: CancelledCallback = never,
+) -> Index:
+    """Return the index of a source, from the cache unless `force` says otherwise; where much is to be read a
+    process of its own builds it.
+
+    Raises UnreadableError for what is no trace, CacheError when no index can be written, Cancelled.
+    """
+    location = find_index(source, options)
+    if not isinstance(location, IndexLocation):
+        return location
+    done = index_all([IndexJob.of(source, location)], options, progress=progress, cancelled=cancelled)
+    for error in done.failed.values():
+        raise error
+    return opened_index(source, location.with_events(done.events))
+
+
+def index_all(
+    jobs: Sequence[IndexJob],
+    options: IndexOptions = DEFAULT_OPTIONS,
+    *,
+    progress: ProgressCallback = no_progress,
+    cancelled: CancelledCallback = never,
+) -> Indexed:
+    """Do several jobs, side by side in processes where these can be had and take less time than this one;
+    return what has become of each. Raises CacheError, Cancelled.
+    """
+    alone = options.threads == 1 and serves_decoding()  # this process was made to index
+    if pays_processes(jobs) and not alone:
+        with suppress(ChildrenError), closing(Indexing(jobs, options)) as indexing:
+            from . import store  # noqa: F401 - while processes start: it is needed afterwards
+
+            indexing.await_running()
+            while not indexing.poll(WAIT_S):
+                progress(indexing.progress)
+                if cancelled():
+                    raise Cancelled
+            progress(indexing.progress)
+            return indexing
+        # No process can be had: this one, then.
+    here = Indexed()
+    for job in jobs:
+        try:
+            here.events += build_index(
+                job.source, job.location, options, progress=progress, cancelled=cancelled
+            )
+            here.written.append(job.path)
+        except UnreadableError as error:
+            here.failed[job.path] = error
+    return here
+
+
+def pays_processes(jobs: Sequence[IndexJob]) -> bool:
+    """Tell whether reading takes long enough for processes of its own."""
+    return sum(job.work for job in jobs) >= (WORTH_IT if len(jobs) == 1 else SEVERAL_WORTH_IT)
+
+
+def find_index(source: Source, options: IndexOptions = DEFAULT_OPTIONS) -> Index | IndexLocation:
+    """Return the index of a source from the cache, else where it belongs."""
+    location = locate(dict(source.fingerprint), options.index_dir)
+    if options.force:
+        return location
+    try:
+        index = _opened(location, source)
+    except DamagedIndexError as error:
+        discard(location.folder)
+        location = locate(dict(source.fingerprint), options.index_dir)
+        event = f"{source.path}: its index was damaged ({error.why}) and is rebuilt"
+        return location.with_events((event,))
+    return location if index is None else index
+
+
+def opened_index(source: Source, location: IndexLocation) -> Index:
+    """Return the index that was just committed; CacheError where it cannot be opened."""
+    try:
+        index = _opened(location, source)
+    except DamagedIndexError as error:
+        raise WrongIndexError.of(source.path, error.why) from error
+    if index is None:
+        raise CacheError(f"the index of {source.path} in {location.folder} cannot be read: it is gone")
+    index.is_new = True
+    return index
+
+
+def cached_index(source: Source, index_dir: Path | None = None) -> Index | None:
+    """Return the index of a source if there is a usable one, None otherwise; writes nothing."""
+    try:
+        return _opened(locate(dict(source.fingerprint), index_dir), source)
+    except DamagedIndexError:
+        return None
+
+
+def _opened(location: IndexLocation, source: Source) -> Index | None:
+    """Open the index in its location, None where there is none; DamagedIndexError."""
+    if not location.exists():
+        return None
+    from .store import Index  # not before a process that builds one has been started: it loads numpy
+
+    lease = location.lease()
+    try:
+        index = Index.open(location.folder)
+        if index.manifest["source"] != source.fingerprint:
+            why = "it is that of another file"
+            raise DamagedIndexError(f"the index in {location.folder} is damaged: {why}", location.folder, why)
+    except CacheError as error:
+        if lease is not None:
+            lease.close()
+        if isinstance(error, DamagedIndexError):
+            raise
+        return None  # removed a moment ago
+    index.lease, index.source = lease, source
+    index.events = (*location.events, *source.notes)
+    index.notes = (*location.notes, *index.events, *unfinished_note(source.path))
+    index.path = (
+        source.path if source.path == "-" or is_url(source.path) else str(Path(source.path).absolute())
+    )
+    touch(location.folder)
+    return index
+
+
+def build_index(
+    source: Source,
+    location: IndexLocation,
+    options: IndexOptions,
+    *,
+    progress: ProgressCallback,
+    cancelled: CancelledCallback,
+    begun: Callable[[Path], None] = lambda folder: None,
+) -> tuple[str, ...]:
+    """Read a source, build its index and commit it in its location, unless another process has meanwhile.
+
+    Returns sentences on what else happened in the cache, for people. Raises CacheError where the index would
+    not fit. `begun` is called with the folder that is written to.
+    """
+    with location.exclusive(cancelled):
+        if not options.force and _is_there(location, source):
+            return ()
+        root = location.folder.parent.parent
+        limit = limit_of(root, options.cache_limit)
+        if not location.temporary:
+            check_room([IndexJob.of(source, location).room], root, limit)
+        with location.building() as folder:
+            begun(folder)
+            _build(source, folder, options, progress, cancelled)
+        return () if location.temporary else keep_within(limit, root, location.key)
+
+
+def _is_there(location: IndexLocation, source: Source) -> bool:
+    """Tell whether another process has built the index meanwhile."""
+    try:
+        index = _opened(location, source)
+    except DamagedIndexError:
+        return False
+    if index is not None:
+        index.close()
+    return index is not None
+
+
+def _build(
+    source: Source,
+    folder: Path,
+    options: IndexOptions,
+    progress: ProgressCallback,
+    cancelled: CancelledCallback,
+) -> None:
+    from ..read.batch_store import BatchStore
+    from ..read.reader import NATIVE, ReadOptions, SourceReading
+
+    BackgroundThread(_load_builder)
+    with BatchStore(folder) as store:
+        how = ReadOptions(options.decoder, options.threads)
+        with SourceReading(source, store, how, progress, cancelled) as reading:
+            read = reading.read()
+        del reading  # and with it the memory that it read with
+        from .build import STAGE, build
+        from .workers import Workers
+
+        progress(Progress(STAGE, 0, 1, read.events))
+        build(
+            read,
+            folder,
+            Workers(options.threads, cancelled, read.decoder == NATIVE),
+            progress,
+            path=source.path,
+            fingerprint=source.fingerprint,
+            free_events=store.free_events,
+        )
+
+
+def _load_builder() -> None:
+    """Import the builder while other threads read."""
+    from . import build  # noqa: F401
 
 
 @dataclass(frozen=True)
@@ -66,16 +276,19 @@ class IndexJob:
         return self.source.size
 
 
-@dataclass(frozen=True)
-class Written:
-    """Which files were indexed, and which cannot be: they are no traces."""
+@dataclass(eq=False)
+class Indexed:
+    """What has become of files that were to be indexed."""
 
-    paths: frozenset[str] = frozenset()
-    events: tuple[str, ...] = ()
-    refused: Mapping[str, UnreadableError] = field(default_factory=lambda: MappingProxyType({}))
+    written: list[str] = field(default_factory=list)
+    """Files whose indexes are committed, in that order."""
+    failed: dict[str, Exception] = field(default_factory=dict)
+    """Why others have none."""
+    events: list[str] = field(default_factory=list)
+    """What happened in the cache meanwhile."""
 
 
-class Indexing:
+class Indexing(Indexed):
     """Processes that index files; `close` leaves neither them nor half an index."""
 
     def __init__(
@@ -94,12 +307,7 @@ class Indexing:
         for root in {folder.parent for folder in folders}:
             room = [job.room for job in jobs if job.location.folder.parent.parent == root]
             check_room(room, root, limit_of(root, options.cache_limit))
-        self.written: list[str] = []
-        """Files whose indexes are committed, in that order."""
-        self.failed: dict[str, Exception] = {}
-        """Why others have none."""
-        self.events: list[str] = []
-        """What happened in the cache meanwhile."""
+        super().__init__()
         self._jobs = tuple(jobs)
         self._finished = 0
         self._events: dict[int, int] = {}
@@ -231,33 +439,6 @@ class Indexing:
         elif "progress" in message:
             stage, done, total, self._events[number] = message["progress"]
             self._doing[job.path] = Progress(stage, done, total)
-
-
-def index_several(
-    jobs: Sequence[IndexJob],
-    options: IndexOptions = DEFAULT_OPTIONS,
-    *,
-    progress: ProgressCallback = no_progress,
-    cancelled: CancelledCallback = never,
-) -> Written:
-    """Do several jobs side by side, where that takes less time than one after the other; all are passed over
-    where it does not, and what cannot be indexed: opening it says why. Raises Cancelled.
-    """
-    jobs = [job for job in jobs if job.source.kind != "stdin" and not job.location.temporary]
-    cores = options.threads or os.cpu_count() or 1
-    if len(jobs) < 2 or sum(job.work for job in jobs) < WORTH_IT or cores < 2:
-        return Written()
-    try:
-        with closing(Indexing(jobs, options)) as several:
-            while not several.poll(WAIT_S):
-                progress(several.progress)
-                if cancelled():
-                    raise Cancelled
-            progress(several.progress)
-    except ChildrenError:  # no processes to be had: whoever asks goes on alone
-        return Written()
-    refused = {path: error for path, error in several.failed.items() if isinstance(error, UnreadableError)}
-    return Written(frozenset(several.written), tuple(several.events), refused)
 
 
 def retry_event(path: str | Path) -> str:

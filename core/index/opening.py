@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from ..base.errors import TracelaneError, UnreadableError
-from ..base.progress import CancelledCallback, ProgressCallback, never, no_progress
+from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
 from ..read.problem import has_no_event_array
 from ..read.remote_files import each_at_once, is_url
 from ..read.source import Source, current_source, open_source
@@ -18,8 +18,7 @@ from .cached import touch
 from .captures import Capture, Member, captures_of, members_of
 from .choice import Choice, ResolvedFiles, choose
 from .file_facts import NO_FACTS, FileFacts, facts_in_keys, file_facts
-from .indexing import IndexJob, Written, index_several
-from .ingest import find_index, ingest_index, ingest_source
+from .indexing import SEVERAL_WORTH_IT, Indexed, Indexing, IndexJob, find_index, index_all, opened_index
 from .inputs import STDIN, check_there, expanded, unfinished_notes
 from .options import DEFAULT_OPTIONS, IndexOptions
 
@@ -130,90 +129,179 @@ def open_states(
     cancelled: CancelledCallback = never,
 ) -> Opened:
     """Return what is there, with the rest indexed, as `open_indexes` does."""
-    opened: list[tuple[Member, Index]] = []
-    refused: list[UnreadableError] = []
-    refused_by_name: list[UnreadableError] = []  # what the user named must be opened
+    jobs = [one for _, one in states if isinstance(one, IndexJob)]
     try:
-        jobs = [one for _, one in states if isinstance(one, IndexJob)]
-        written = index_several(jobs, options, progress=progress, cancelled=cancelled)
-        for member, one in states:
-            try:
-                index = _indexed(one, written, options, progress, cancelled)
-                if (error := no_trace_error(files, member.path, index)) is not None:
-                    index.close()
-                    raise error
-            except UnreadableError as error:
-                (refused_by_name if member.path in files.named else refused).append(error)
-            else:
-                opened.append((member, index))
-        if refused_by_name:
-            raise UnreadableError("; ".join(map(str, refused_by_name)))
-        if refused and not opened:
-            raise refused[0]
+        done = index_all(jobs, options, progress=progress, cancelled=cancelled)
     except BaseException:
-        for one in (*(one for _, one in states), *(index for _, index in opened)):
+        for _, one in states:
             if not isinstance(one, IndexJob | UnreadableError):
                 one.close()
         raise
-    trace = together(files, opened, refused)
-    add_events(trace, written.events)
-    return trace
+    opened = OpenedFiles(files, states, options)
+    opened.take(done)
+    return opened.all(strictly=True)
 
 
-def _indexed(
-    one: Index | IndexJob | UnreadableError,
-    written: Written,
-    options: IndexOptions,
-    progress: ProgressCallback,
-    cancelled: CancelledCallback,
-) -> Index:
-    """Return the index of a file, made now where it is still to be made. Raises UnreadableError."""
-    if isinstance(one, UnreadableError):
-        raise one
-    if not isinstance(one, IndexJob):
-        return one
-    if one.path in written.refused:
-        raise written.refused[one.path]
-    if one.path not in written.paths:
-        return ingest_source(one.source, one.location, options, progress=progress, cancelled=cancelled)
-    again = options.with_force(False)
-    index = ingest_index(current_source(one.source), again, progress=progress, cancelled=cancelled)
-    index.is_new = True
-    return index
+class OpenedFiles:
+    """The files of a trace, by rank: those whose indexes are there, those that fail.
 
-
-def add_events(opened: Opened, events: Sequence[str]) -> None:
-    """Add what happened in the cache while indexes were built to the notes of the first of them."""
-    first = opened.indexes[0]
-    first.events += tuple(event for event in events if event not in first.events)
-    first.notes += tuple(event for event in events if event not in first.notes)
-
-
-def no_trace_error(files: ResolvedFiles, path: str | Path, index: Index) -> UnreadableError | None:
-    """Return why a file does not belong to the trace though it can be read: it is JSON without events.
-
-    None where it does; a file that is named alone is opened all the same, as an empty trace.
+    `indexes` are those of `members`; of files that are not `ready` they are empty.
     """
-    if not has_no_event_array(index.problems) or (path in files.named and len(files.members) == 1):
-        return None
-    return UnreadableError(f"{path}: no trace events in it")
+
+    def __init__(self, files: ResolvedFiles, states: Sequence[MemberState], options: IndexOptions) -> None:
+        states = sorted(states, key=lambda state: _rank_order(state[0]))
+        self.files = files
+        self.members = tuple(member for member, _ in states)
+        self.indexes = [
+            _nothing_of(member.path) if isinstance(one, IndexJob | UnreadableError) else one
+            for member, one in states
+        ]
+        self.failed: dict[int, Exception] = {
+            n: one for n, (_, one) in enumerate(states) if isinstance(one, UnreadableError)
+        }
+        """Why others have none."""
+        self._jobs = {one.path: (n, one) for n, (_, one) in enumerate(states) if isinstance(one, IndexJob)}
+        self.ready = [
+            n for n, (_, one) in enumerate(states) if not isinstance(one, IndexJob | UnreadableError)
+        ]
+        """Positions in `members` of the files whose indexes are there, in the order in which they came."""
+        self._index_dir = options.index_dir
+        self._taken = 0  # of the indexes that were written
+        self._events: list[str] = []
+        for position in list(self.ready):
+            self._skip_without_events(position)
+
+    def take(self, indexed: Indexed) -> None:
+        """Open the indexes that have come since it was called last, and note what has failed."""
+        for path in indexed.written[self._taken :]:
+            self._open(*self._jobs[path])
+        self._taken = len(indexed.written)
+        for path, failure in indexed.failed.items():
+            self.failed.setdefault(self._jobs[path][0], failure)
+        self._events = indexed.events
+
+    def all(self, *, strictly: bool = False) -> Opened:
+        """Return what has come once nothing else will; the first one's notes say what is left out, and why
+        some files are.
+
+        Raises why there is nothing; `strictly`: also why one that was named has no index, or one has none
+        though its file can be read.
+        """
+        refused = [error for _, error in sorted(self.failed.items())]
+        named = [
+            error for n, error in sorted(self.failed.items()) if self.members[n].path in self.files.named
+        ]
+        grave = [error for error in refused if not isinstance(error, UnreadableError)]
+        if not self.ready or (strictly and (named or grave)):
+            for position in self.ready:
+                self.indexes[position].close()
+            if grave or not named:
+                raise (grave or refused)[0]
+            raise UnreadableError("; ".join(map(str, named)))
+        opened = [(_as_opened(self.members[n], self.indexes[n]), self.indexes[n]) for n in self.ready]
+        opened.sort(key=lambda one: _rank_order(one[0]))
+        members, indexes = tuple(member for member, _ in opened), tuple(index for _, index in opened)
+        first = indexes[0]
+        first.notes += (
+            *self.files.notes,
+            *_missing(self.files, members),
+            *unfinished_notes(self.files.named),
+            *(f"skipped {_named(self.members[n].path, error)}" for n, error in sorted(self.failed.items())),
+        )
+        first.events += tuple(event for event in self._events if event not in first.events)
+        first.notes += tuple(event for event in self._events if event not in first.notes)
+        return Opened(indexes, members, self.files.captures, self.files.current)
+
+    def _open(self, position: int, job: IndexJob) -> None:
+        try:
+            source = current_source(job.source)
+            unchanged = source is job.source
+            location = job.location if unchanged else locate(dict(source.fingerprint), self._index_dir)
+            self.indexes[position] = opened_index(source, location)
+        except TracelaneError as error:
+            self.failed[position] = error
+            return
+        self.ready.append(position)
+        self._skip_without_events(position)
+
+    def _skip_without_events(self, position: int) -> None:
+        """Drop JSON without events, which is no trace; where it is named alone it opens as an empty one."""
+        path, index = self.members[position].path, self.indexes[position]
+        is_alone = path in self.files.named and len(self.members) == 1
+        if has_no_event_array(index.problems) and not is_alone:
+            index.close()
+            self.indexes[position] = _nothing_of(path)
+            self.ready.remove(position)
+            self.failed[position] = UnreadableError(f"{path}: no trace events in it")
 
 
-def together(
-    files: ResolvedFiles, opened: Sequence[tuple[Member, Index]], refused: Sequence[Exception]
-) -> Opened:
-    """Return the opened indexes, at least one, by rank; the first one's notes say what is left out, and why
-    some were refused.
-    """
-    by_rank = sorted(((_as_opened(member, index), index) for member, index in opened), key=_rank_order)
-    members, indexes = [member for member, _ in by_rank], [index for _, index in by_rank]
-    indexes[0].notes += (
-        *files.notes,
-        *_missing(files, members),
-        *unfinished_notes(files.named),
-        *(f"skipped {error}" for error in refused),
-    )
-    return Opened(tuple(indexes), tuple(members), files.captures, files.current)
+class Gathering(OpenedFiles):
+    """Files whose indexes come one by one; `close` leaves no process and no half index."""
+
+    def __init__(
+        self,
+        files: ResolvedFiles,
+        states: Sequence[MemberState],
+        options: IndexOptions = DEFAULT_OPTIONS,
+    ) -> None:
+        """Take the files that are there and begin with the others; ChildrenError where no process can be
+        started.
+        """
+        ordered = sorted(states, key=lambda state: _rank_order(state[0]))
+        jobs = [one for _, one in ordered if isinstance(one, IndexJob)]
+        # Before anything heavy is loaded: processes have as much to load themselves.
+        self._indexing = Indexing(jobs, options, stands_back=len(states) > 1)
+        super().__init__(files, ordered, options)
+
+    @property
+    def progress(self) -> Progress:
+        """How far all files are together that had no index."""
+        return self._indexing.progress
+
+    def doing(self, position: int) -> Progress | None:
+        """Return how far a file is, None where no process reads it now."""
+        return self._indexing.doing(str(self.members[position].path))
+
+    def await_running(self) -> None:
+        """Wait until a process has begun; ChildrenError where none does."""
+        self._indexing.await_running()
+
+    def poll(self, wait: float = 0.0) -> bool:
+        """Take in which indexes have come, waiting so long for something; True once no other will come.
+
+        Raises CacheError where a process was ended.
+        """
+        is_over = self._indexing.poll(wait)
+        self.take(self._indexing)
+        if is_over:
+            self.close()  # processes that have nothing to do keep their memory
+        return is_over
+
+    def close(self) -> None:
+        """End the processes and remove what they have not finished."""
+        self._indexing.close()
+
+
+def pays_gathering(states: Sequence[MemberState]) -> bool:
+    """Tell whether indexing what has no index takes long enough for other processes."""
+    return sum(one.work for _, one in states if isinstance(one, IndexJob)) >= SEVERAL_WORTH_IT
+
+
+def _nothing_of(path: str | Path) -> Index:
+    """Return the index of a file in which nothing has been read yet."""
+    import numpy as np
+
+    from .format import TABLES
+    from .store import Index
+
+    tables = {name: np.zeros(0, dtype) for name, dtype in TABLES.items()}
+    path = path if is_url(path) else str(Path(path).absolute())
+    return Index(Path(path), {"path": str(path), "columns": {}, "read_report": {}}, tables)
+
+
+def _named(path: str | Path, error: Exception) -> str:
+    """Return an error's text with the file that it is about."""
+    return str(error) if str(path) in str(error) else f"{path}: {error}"
 
 
 def opened_alone(path: str | Path, index: Index) -> Opened:
@@ -285,9 +373,8 @@ def keep_cached(files: ResolvedFiles, options: IndexOptions) -> None:
                     touch(location.folder)
 
 
-def _rank_order(opened: tuple[Member, Index]) -> tuple[bool, int]:
-    rank = opened[0].rank
-    return rank is None, rank or 0
+def _rank_order(member: Member) -> tuple[bool, int]:
+    return member.rank is None, member.rank or 0
 
 
 def _as_opened(member: Member, index: Index) -> Member:

@@ -16,7 +16,7 @@ from ..base.private import is_own_folder
 from ..index.captures import Member, captures_of, members_of
 from ..index.choice import Choice, choose
 from ..index.file_facts import NO_FACTS
-from ..index.ingest import cached_index, ingest_index
+from ..index.indexing import cached_index, ingest_index
 from ..index.inputs import STDIN, check_there, expanded
 from ..index.opening import NEWEST
 from ..index.options import DEFAULT_OPTIONS, IndexOptions

@@ -18,7 +18,7 @@ from ..base.errors import DamagedIndexError, UnreadableError
 from ..base.intervals import merge
 from ..base.progress import ProgressCallback, no_progress
 from ..base.units import format_ns
-from ..index.ingest import ingest_index
+from ..index.indexing import ingest_index
 from ..index.options import DEFAULT_OPTIONS, IndexOptions
 from ..read.remote_files import is_url, url_in
 from ..read.source import open_source, spooled_source

@@ -13,7 +13,7 @@ from ..query.window import Occupied, occupied, window_of
 from . import Trace
 
 if TYPE_CHECKING:
-    from ..index.gathering import Gathering
+    from ..index.opening import Gathering
     from ..tables.alignment import Alignment
 
 

@@ -20,7 +20,7 @@ from tests.events import write_slices
 from tests.waiting import PATIENCE_S
 from tracelane.core import open_trace
 from tracelane.core.base.errors import CacheError, Cancelled, UsageError
-from tracelane.core.index import cache, ingest
+from tracelane.core.index import cache, indexing
 from tracelane.core.index.cache import cache_root, index_key, locate
 from tracelane.core.index.cached import clear_cache, list_cache
 from tracelane.core.index.options import IndexOptions
@@ -126,7 +126,7 @@ def test_reopening_does_not_read_the_trace(trace_file: Path, monkeypatch: pytest
     first = open_trace([trace_file])
     opens: list[str] = []
     monkeypatch.setattr(Source, "open", lambda self, offset=None: opens.append(self.path))
-    monkeypatch.setattr(ingest, "_build", lambda *_: pytest.fail("indexed again"))
+    monkeypatch.setattr(indexing, "_build", lambda *_: pytest.fail("indexed again"))
     second = open_trace([trace_file])
     assert opens == [] and second.indexes[0].folder == first.indexes[0].folder
 
@@ -135,8 +135,8 @@ def test_force_indexes_again(trace_file: Path, monkeypatch: pytest.MonkeyPatch) 
     """`force` builds anew; who still reads the old index goes on reading it."""
     first = open_trace([trace_file])
     calls: list[int] = []
-    real = ingest._build
-    monkeypatch.setattr(ingest, "_build", lambda *args: (calls.append(1), real(*args)))
+    real = indexing._build
+    monkeypatch.setattr(indexing, "_build", lambda *args: (calls.append(1), real(*args)))
     second = open_trace([trace_file], IndexOptions(force=True))
     assert calls == [1]
     assert (
@@ -260,13 +260,13 @@ def test_a_killed_build_is_never_opened_and_is_swept(trace_file: Path, home: Pat
 OPEN = """
 import sys, time
 from tracelane.core import open_trace
-import tracelane.core.index.ingest as ingest
-real = ingest._build
+import tracelane.core.index.indexing as indexing
+real = indexing._build
 def slow(*args):
     print("built", flush=True)
     time.sleep(0.7)
     real(*args)
-ingest._build = slow
+indexing._build = slow
 trace = open_trace([sys.argv[1]])
 print(len(trace.lanes), trace.indexes[0].read_report["slices"])
 """

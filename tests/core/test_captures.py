@@ -21,7 +21,7 @@ from tracelane.core.index.captures import captures_of, members_of, ranks_text
 from tracelane.core.index.choice import Choice, choose, parsed_ranks
 from tracelane.core.index.file_facts import NO_FACTS, FileFacts, file_facts
 from tracelane.core.index.file_names import name_facts
-from tracelane.core.index.indexing import IndexJob, index_several
+from tracelane.core.index.indexing import IndexJob, index_all
 from tracelane.core.index.options import IndexOptions
 from tracelane.core.read.source import current_source, open_source
 from tracelane.core.tables.ranks import ranks
@@ -246,12 +246,12 @@ def test_files_indexed_side_by_side_get_the_same_indexes(tmp_path: Path) -> None
     paths = sorted(traces.iterdir())
     reports: list[tuple[int, int | None]] = []
     sources = [open_source(path) for path in paths if path.name != "rank9.json.gz"]
-    written = index_several(
+    indexed = index_all(
         [IndexJob.of(each, locate(dict(each.fingerprint), tmp_path / "cache")) for each in sources],
         IndexOptions(tmp_path / "cache", threads=2),
         progress=lambda progress: reports.append((progress.done, progress.total)),
     )
-    assert len(written.paths) == 38 and list(written.refused) == [str(traces / "rank8.json.gz")]
+    assert len(indexed.written) == 38 and list(indexed.failed) == [str(traces / "rank8.json.gz")]
     refused = (traces / "rank8.json.gz").stat().st_size
     assert reports[-1][0] == reports[-1][1] == 38 * paths[0].stat().st_size + refused
     together = open_trace(traces, index_dir=tmp_path / "cache")

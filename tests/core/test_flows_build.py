@@ -15,7 +15,7 @@ from tests.core.loops import BOTH, loops_of
 from tests.corpus import CORPUS, GOLDENS, needs_corpus, needs_goldens
 from tests.events import Event, complete, flow, index_of
 from tracelane.core.index.format import FLOW_COUNTS, NONE
-from tracelane.core.index.ingest import ingest_index
+from tracelane.core.index.indexing import ingest_index
 from tracelane.core.index.options import IndexOptions
 from tracelane.core.index.store import Index
 from tracelane.core.read.source import open_source

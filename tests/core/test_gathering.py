@@ -17,7 +17,7 @@ from tracelane.core.base import children as child
 from tracelane.core.base.children import ChildrenError
 from tracelane.core.base.errors import CacheError, TracelaneError, UnreadableError
 from tracelane.core.index.cache import BUILDING, locate
-from tracelane.core.index.gathering import Gathering
+from tracelane.core.index.opening import Gathering
 from tracelane.core.index.options import IndexOptions
 from tracelane.core.read.source import open_source
 from tracelane.core.trace import open_trace, trace_of_opened
@@ -30,7 +30,7 @@ WAIT_S = 0.1
 
 @pytest.fixture(autouse=True)
 def _worth_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tracelane.core.index.gathering.WORTH_IT", 1)
+    monkeypatch.setattr("tracelane.core.index.opening.SEVERAL_WORTH_IT", 1)
 
 
 def begun(*paths: Path, index_dir: Path, force: bool = False) -> Gathering | None:
@@ -56,7 +56,7 @@ def test_all_come_and_make_the_trace_that_opening_makes(tmp_path: Path) -> None:
     assert sorted(gathering.ready) == [0, 1, 2, 3, 4] and not gathering.failed
     progress = gathering.progress
     assert progress.done == progress.total == sum(path.stat().st_size for path in folder.iterdir())
-    trace = trace_of_opened(gathering.opened())
+    trace = trace_of_opened(gathering.all())
     direct = open_trace(folder, index_dir=tmp_path / "index")
     assert [index.folder for index in trace.indexes] == [index.folder for index in direct.indexes]
     assert trace.clocks == direct.clocks and trace.sources[0].notes == direct.sources[0].notes
@@ -89,7 +89,7 @@ def test_what_is_no_trace_is_passed_by(tmp_path: Path, text: str, why: str) -> N
     assert [gathering.members[number].rank for number in sorted(gathering.ready)] == [0, 2]
     ((number, error),) = gathering.failed.items()
     assert gathering.members[number].path == folder / "rank1.json" and why in str(error)
-    trace = trace_of_opened(gathering.opened())
+    trace = trace_of_opened(gathering.all())
     assert [member.rank for member in trace.members] == [0, 2]
     assert any(note.startswith("skipped ") and why in note for note in trace.sources[0].notes)
 
@@ -101,7 +101,7 @@ def test_where_nothing_is_a_trace(tmp_path: Path) -> None:
     for rank in range(2):
         (folder / f"rank{rank}.json").write_text('{"a": "x", "b": ')
     with pytest.raises(UnreadableError, match="no trace events"):
-        done(begun(folder, index_dir=tmp_path / "index")).opened()
+        done(begun(folder, index_dir=tmp_path / "index")).all()
 
 
 def test_what_was_named_must_be_there(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_what_was_named_must_be_there(tmp_path: Path) -> None:
 def test_what_is_left_to_the_one_who_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Little work is not worth processes."""
     folder = rank_files(tmp_path / "run", 2)
-    monkeypatch.setattr("tracelane.core.index.gathering.WORTH_IT", 1 << 30)
+    monkeypatch.setattr("tracelane.core.index.opening.SEVERAL_WORTH_IT", 1 << 30)
     assert begun(folder, index_dir=tmp_path / "index") is None
 
 
@@ -177,7 +177,7 @@ def test_a_killed_process_costs_no_index(tmp_path: Path) -> None:
     with closing(gathering):
         while not gathering.poll(WAIT_S):
             pass
-        opened = gathering.opened()
+        opened = gathering.all()
     assert len(opened.indexes) == len(gathering.members)
     assert any("was repeated with one thread" in event for event in opened.indexes[0].events)
 

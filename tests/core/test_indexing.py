@@ -18,10 +18,9 @@ from tests.waiting import PATIENCE_S, children_of, is_alive, wait_until
 from tracelane.core.base import children as child
 from tracelane.core.base.errors import CacheError, Cancelled, UnreadableError
 from tracelane.core.base.progress import Progress
-from tracelane.core.index import indexing, ingest
+from tracelane.core.index import indexing
 from tracelane.core.index.cache import BUILDING, LOCK, IndexLocation, locate
-from tracelane.core.index.indexing import Indexing, IndexJob
-from tracelane.core.index.ingest import build_here, ingest_index, opened_index
+from tracelane.core.index.indexing import Indexing, IndexJob, ingest_index, opened_index
 from tracelane.core.index.options import DEFAULT_OPTIONS, IndexOptions
 from tracelane.core.index.store import Index
 from tracelane.core.read.source import Source, open_source
@@ -66,7 +65,7 @@ def test_a_process_builds_what_is_built_here(tmp_path: Path) -> None:
         running.await_running()
         theirs = opened(running, source, location)
     (pid,) = running.pids
-    ours = build_here(*source_and_location(path, tmp_path / "2"))
+    ours = ingest_index(open_source(path), IndexOptions(tmp_path / "2"))
     assert contents(theirs.folder) == contents(ours.folder)
     assert not is_alive(pid)
 
@@ -87,7 +86,7 @@ def test_large_files_are_left_to_a_process(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.delenv("MALLOC_TRIM_THRESHOLD_", raising=False)
     ingest_index(open_source(path), IndexOptions(tmp_path / "1")).close()
     assert not started
-    monkeypatch.setattr(ingest, "PROCESS_FROM", 1000)
+    monkeypatch.setattr(indexing, "WORTH_IT", 1000)
     with monkeypatch.context() as made_for_it:
         for name, value in child.DECODING.items():
             made_for_it.setenv(name, value)
@@ -114,14 +113,14 @@ def test_without_children_it_is_built_here(
 ) -> None:
     """Where no process can be started, or it ends at once, this process indexes by itself."""
     path = trace_file(tmp_path, 100)
-    monkeypatch.setattr(ingest, "PROCESS_FROM", 1000)
+    monkeypatch.setattr(indexing, "WORTH_IT", 1000)
     monkeypatch.setattr(child.sys, "executable", executable)
     assert ingest_index(open_source(path), IndexOptions(tmp_path)).read_report["slices"] == 100
 
 
 def test_failures_reach_the_caller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is no trace is refused as it would be here; a process that vanishes is told, never waited for."""
-    monkeypatch.setattr(ingest, "PROCESS_FROM", 100)
+    monkeypatch.setattr(indexing, "WORTH_IT", 100)
     path = tmp_path / "no.json"
     path.write_text('{"broken": ' + " " * 1000)
     with pytest.raises(UnreadableError, match=r"no\.json: no trace events"):
@@ -196,7 +195,7 @@ def test_want_of_memory_while_it_starts(tmp_path: Path) -> None:
 
 def test_cancelling_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A caller that stops waiting ends the process, and its half index goes."""
-    monkeypatch.setattr(ingest, "PROCESS_FROM", 1000)
+    monkeypatch.setattr(indexing, "WORTH_IT", 1000)
     path = trace_file(tmp_path, 100_000)
     with pytest.raises(Cancelled):
         ingest_index(

@@ -7,7 +7,7 @@ import sys
 
 PROGRAM = """
 import sys
-import tracelane.core.index.indexing, tracelane.core.index.ingest, tracelane.core.index.opening
+import tracelane.core.index.indexing, tracelane.core.index.indexing, tracelane.core.index.opening
 import tracelane.core.base.children, tracelane.core.read.source, tracelane.tui.cli.index
 print([name for name in ("numpy", "orjson", "textual", "rich") if name in sys.modules])
 """

@@ -22,7 +22,7 @@ from tests.events import (
     metadata,
 )
 from tracelane.core.base.errors import UnreadableError
-from tracelane.core.index.ingest import ingest_index
+from tracelane.core.index.indexing import ingest_index
 from tracelane.core.index.options import IndexOptions
 from tracelane.core.index.store import Index
 from tracelane.core.read.source import open_source

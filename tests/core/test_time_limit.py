@@ -17,7 +17,7 @@ from tests.reading import index_differences
 from tests.scanning import native, reference, scan_text
 from tracelane.core.base.errors import DamagedIndexError, WrongIndexError
 from tracelane.core.index import column_checks, lane_writer
-from tracelane.core.index.ingest import ingest_index
+from tracelane.core.index.indexing import ingest_index
 from tracelane.core.index.options import IndexOptions
 from tracelane.core.index.store import Index
 from tracelane.core.read.columns import TIME_LIMIT, TIME_LIMIT_TEXT, EventFlag

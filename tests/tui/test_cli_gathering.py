@@ -14,7 +14,7 @@ from tests.waiting import wait_until
 from tracelane.core.base import children as child
 from tracelane.core.index.cache import BUILDING
 from tracelane.core.index.choice import Choice
-from tracelane.core.index.indexing import WORTH_IT
+from tracelane.core.index.indexing import SEVERAL_WORTH_IT
 from tracelane.core.index.opening import resolve_files
 from tracelane.core.index.options import IndexOptions
 from tracelane.core.index.store import Index
@@ -37,7 +37,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         info = {"rank": rank, "world_size": RANKS}
         path = run / f"rank{rank}.json"
         path.write_text(json.dumps({"distributedInfo": info, "traceEvents": events}))
-    assert sum(path.stat().st_size for path in run.iterdir()) > WORTH_IT
+    assert sum(path.stat().st_size for path in run.iterdir()) > SEVERAL_WORTH_IT
     return run
 
 
@@ -84,7 +84,7 @@ def test_where_no_file_is_a_trace(tmp_path: Path) -> None:
     run = tmp_path / "run"
     run.mkdir()
     for name in ("a.json", "b.json"):
-        (run / name).write_text('{"a": "' + "x" * WORTH_IT + '", "b": ')
+        (run / name).write_text('{"a": "' + "x" * SEVERAL_WORTH_IT + '", "b": ')
     played = on_terminal("view", str(run), "--index-dir", str(tmp_path / "index"))
     assert played.code == 2 and "a.json: no trace events in it" in played.screen
 

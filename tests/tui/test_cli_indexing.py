@@ -10,7 +10,7 @@ from tests.core.test_indexing import trace_file
 from tests.tui.cli_process import on_terminal, tracelane
 from tests.waiting import wait_until
 from tracelane.core.index.cache import BUILDING
-from tracelane.core.index.ingest import PROCESS_FROM
+from tracelane.core.index.indexing import WORTH_IT
 from tracelane.core.index.store import Index
 
 pytestmark = pytest.mark.slow
@@ -21,7 +21,7 @@ EVENTS = 60_000
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = trace_file(tmp_path_factory.mktemp("large"), EVENTS, padding=240)
-    assert path.stat().st_size > PROCESS_FROM
+    assert path.stat().st_size > WORTH_IT
     return path
 
 
@@ -91,7 +91,7 @@ def test_the_only_trace_of_a_folder(large: Path, tmp_path: Path) -> None:
 def test_what_is_no_trace_is_said_after_leaving(tmp_path: Path) -> None:
     """A large file without events ends the viewer with a plain line and the exit code of unreadable input."""
     path = tmp_path / "no.json"
-    path.write_text('{"a": "' + "x" * PROCESS_FROM + '", "b": ')
+    path.write_text('{"a": "' + "x" * WORTH_IT + '", "b": ')
     played = on_terminal("view", str(path), "--index-dir", str(tmp_path / "index"))
     assert played.code == 2
     assert "no.json: no trace events in it" in played.screen

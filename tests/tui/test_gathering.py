@@ -17,7 +17,7 @@ from textual.pilot import Pilot
 from tests.rank_files import Scripted, gathering_of, rank_file, rank_files
 from tests.tui.driver import message, running, screen_text, wait_until
 from tracelane.core.base.errors import CacheError, UnreadableError
-from tracelane.core.index.gathering import Gathering
+from tracelane.core.index.opening import Gathering
 from tracelane.core.index.options import IndexOptions
 from tracelane.core.trace import open_trace, trace_of_opened
 from tracelane.tui.app import TracelaneApp
@@ -35,8 +35,8 @@ US = 1000
 
 @pytest.fixture(autouse=True)
 def _scripted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tracelane.core.index.gathering.Indexing", Scripted)
-    monkeypatch.setattr("tracelane.core.index.gathering.WORTH_IT", 1)
+    monkeypatch.setattr("tracelane.core.index.opening.Indexing", Scripted)
+    monkeypatch.setattr("tracelane.core.index.opening.SEVERAL_WORTH_IT", 1)
     monkeypatch.setattr("tracelane.tui.controllers.gathering.INTERVAL_S", 0.0)
 
 
@@ -57,7 +57,7 @@ async def viewer_of(
     gathering: Gathering, before: Carried | None = None, size: tuple[int, int] = (100, 30)
 ) -> AsyncIterator[tuple[TracelaneApp, Pilot[None]]]:
     def prepare() -> Prepared:
-        trace = trace_of_opened(gathering.opened())
+        trace = trace_of_opened(gathering.all())
         return Prepared(trace, None if before is None else session_over(before, trace), ("a note",))
 
     app = TracelaneApp(PendingFiles(gathering, "run", prepare, before), config=Config())

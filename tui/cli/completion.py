@@ -155,7 +155,7 @@ def complete_limits(ctx: click.Context, incomplete: str) -> list[str]:
 def _of_trace(incomplete: str, texts: Callable[[Trace], Sequence[str]]) -> list[str]:
     """Return texts of the first trace on the line that begin so; none where it has no index yet."""
     from tracelane.core.base.safe_text import safe
-    from tracelane.core.index.ingest import cached_index
+    from tracelane.core.index.indexing import cached_index
     from tracelane.core.read.source import open_source
     from tracelane.core.trace import trace_of
 

@@ -15,7 +15,7 @@ from .terminal import take_keyboard
 
 if TYPE_CHECKING:
     from tracelane.core.index.choice import ResolvedFiles
-    from tracelane.core.index.gathering import Gathering
+    from tracelane.core.index.opening import Gathering
     from tracelane.core.index.options import IndexOptions
     from tracelane.core.trace import Trace
     from tracelane.tui.app import TracelaneApp
@@ -34,8 +34,7 @@ MOMENT_BYTES = 64 << 20
 def open_files(files: ResolvedFiles, title: str, options: IndexOptions) -> Trace | Gathering:
     """Return the trace of some files, or what is indexing them where that takes more than a moment."""
     from tracelane.core.base.children import ChildrenError
-    from tracelane.core.index.gathering import Gathering, pays_gathering
-    from tracelane.core.index.opening import open_states, states_of
+    from tracelane.core.index.opening import Gathering, open_states, pays_gathering, states_of
     from tracelane.tui.text.progress import ProgressBar
 
     states = states_of(files, options)
@@ -65,7 +64,7 @@ def _after_a_moment(gathering: Gathering) -> Trace | Gathering:
             return gathering
         from tracelane.core.trace import trace_of_opened
 
-        trace = trace_of_opened(gathering.opened())
+        trace = trace_of_opened(gathering.all())
     except BaseException:
         gathering.close()
         raise
@@ -114,7 +113,7 @@ def show_while_gathering(
         stack.callback(gathering.close)
 
         def prepared() -> Prepared:
-            view = prepare(trace_of_opened(gathering.opened()), before)
+            view = prepare(trace_of_opened(gathering.all()), before)
             stack.enter_context(view.trace.packing())
             return view
 

@@ -80,8 +80,8 @@ def view(
     `-` reads from standard input, a directory stands for the traces in it. --step is also taken as the range.
     Where stdout is no terminal (or TERM is unset or dumb) one picture and a summary are printed instead.
     """
-    from tracelane.core.index.gathering import Gathering
     from tracelane.core.index.inputs import check_there
+    from tracelane.core.index.opening import Gathering
 
     if options.traces.count(STDIN) > 1:
         raise UsageError("standard input (-) can be opened once only")

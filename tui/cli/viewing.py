@@ -14,7 +14,7 @@ from .terminal import can_draw
 
 if TYPE_CHECKING:
     from tracelane.core.base.errors import DamagedIndexError
-    from tracelane.core.index.gathering import Gathering
+    from tracelane.core.index.opening import Gathering
     from tracelane.core.index.options import IndexOptions
     from tracelane.core.store.opened import CaptureStore
     from tracelane.core.trace import Trace
@@ -64,7 +64,7 @@ class Viewing:
     def show(self, opened: Trace | Gathering, host: Host) -> None:
         """Show it; then another capture, or what has become of the files, as long as one is wanted."""
         from tracelane.core.index.changes import finished_name
-        from tracelane.core.index.gathering import Gathering
+        from tracelane.core.index.opening import Gathering
 
         before: Carried | None = None
         while True:
