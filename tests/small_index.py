@@ -322,15 +322,15 @@ class _Writer:
         self.columns["strings.offset"] = [0, *accumulate(map(len, raw))]
         self.columns["strings.blob"] = list(b"".join(raw))
         entries = {}
-        for name, dtype in COLUMNS.items():
-            dtype = "u1" if len(self.categories) < 256 and "|" in dtype else dtype.split("|")[-1]
+        for name, column in COLUMNS.items():
+            dtype = "u1" if len(self.categories) < 256 and len(column.dtypes) > 1 else column.dtypes[-1]
             entries[name] = _save(folder, name, dtype, self.columns[name])
         for key, pairs in self.promoted.items():
-            column = f"promoted.{key}"
+            table = f"promoted.{key}"
             positions, values = zip(*pairs)
-            entries[f"{column}.position"] = _save(folder, f"{column}.position", "u4", positions)
-            entries[f"{column}.value"] = _save(
-                folder, f"{column}.value", "u4" if key in TEXTS else "i8", values
+            entries[f"{table}.position"] = _save(folder, f"{table}.position", "u4", positions)
+            entries[f"{table}.value"] = _save(
+                folder, f"{table}.value", "u4" if key in TEXTS else "i8", values
             )
         arrays = {
             name: np.array([tuple(row) for row in rows], TABLES[name])

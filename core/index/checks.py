@@ -13,18 +13,17 @@ All raise ValueError with a sentence that names the column or the table.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from ..base.arrays import AnyArray
 from ..read.columns import TIME_LIMIT
-from ..read.promoted import PROMOTED, Kind
 from .column_files import CRC_BYTES
 from .format import (
     BLOCK,
-    COLUMNS,
+    EQUALLY_LONG,
     FLOW_COUNTS,
     NO_SUMS,
     NONE,
@@ -34,16 +33,13 @@ from .format import (
     LaneKind,
     LaneRole,
     RowKind,
+    stored_column,
 )
 from .pyramid import blocks_of, pyramid_sizes
 from .version import FORMAT_VERSION
 
 MOST_BYTES = 1 << 48
 """No column is longer: a greater length is a damaged manifest."""
-_INTEGERS = ("i1", "u1", "i2", "u2", "i4", "u4", "i8")
-_PROMOTED_DTYPES = {Kind.INTEGER: _INTEGERS, Kind.FLOAT: ("f8",), Kind.TEXT: ("u4",)}
-_EQUAL = ("slices", "instants", "samples", "flags", "ends", "long", "flows", "blocks", "overview")
-"""Columns that begin with one of these words, and a dot, are equally long."""
 _PROCESS_TEXTS = ("pid", "name", "labels")
 
 
@@ -126,9 +122,11 @@ def _check_columns(columns: object) -> None:
     require(isinstance(columns, dict), "there are no columns")
     assert isinstance(columns, dict)
     for name, entry in columns.items():
-        allowed = dtypes_of(name)
-        require(bool(allowed), f"{name!r} is no column of this format")
-        sound = isinstance(entry, dict) and entry.get("dtype") in allowed and _is_count(entry.get("length"))
+        known = stored_column(name)
+        require(known is not None, f"{name!r} is no column of this format")
+        assert known is not None
+        sound = isinstance(entry, dict) and entry.get("dtype") in known.dtypes
+        sound = sound and _is_count(entry.get("length"))
         require(sound, f"the entry of the column {name} is damaged")
         size = int(entry["length"]) * np.dtype(entry["dtype"]).itemsize
         require(size < MOST_BYTES, f"the column {name} is longer than any can be")
@@ -138,38 +136,11 @@ def _check_columns(columns: object) -> None:
     _check_lengths({name: int(entry["length"]) for name, entry in columns.items()})
 
 
-def dtypes_of(name: str) -> tuple[str, ...]:
-    """Return the dtypes that a column of this name may have, none where there is no such column."""
-    if name in COLUMNS:
-        return tuple(COLUMNS[name].split("|"))
-    return _PROMOTED_COLUMNS.get(name, ())
-
-
-def _promoted_columns() -> Iterator[tuple[str, tuple[str, ...]]]:
-    for argument in PROMOTED:
-        for holders, values in (("position", "value"), ("instant", "instant_value")):
-            yield f"promoted.{argument.key}.{holders}", ("u4",)
-            yield f"promoted.{argument.key}.{values}", _PROMOTED_DTYPES[argument.kind]
-
-
-_PROMOTED_COLUMNS: Mapping[str, tuple[str, ...]] = dict(_promoted_columns())
-
-
 def _check_lengths(lengths: Mapping[str, int]) -> None:
     """Check that columns of one table are equally long, and that positions fit their numbers."""
-    for table in _EQUAL:
-        each = {lengths.get(name, 0) for name in COLUMNS if name.startswith(f"{table}.")}
-        require(len(each) <= 1, f"the columns of {table} are not equally long")
-    for name in lengths:
-        for holders, values in ((".position", ".value"), (".instant", ".instant_value")):
-            if name.startswith("promoted.") and name.endswith(holders):
-                other = name.removesuffix(holders) + values
-                require(lengths[name] == lengths.get(other, 0), f"{name} and {other} are not equally long")
-            if name.startswith("promoted.") and name.endswith(values):
-                other = name.removesuffix(values) + holders
-                require(lengths[name] == lengths.get(other, 0), f"{name} and {other} are not equally long")
-    low, high = lengths.get("pyramid.low", 0), lengths.get("pyramid.high", 0)
-    require(low == high, "pyramid.low and pyramid.high are not equally long")
+    for names in EQUALLY_LONG:
+        equal = len({lengths.get(name, 0) for name in names}) <= 1
+        require(equal, f"{', '.join(names)} are not equally long")
     for name in ("slices.start", "instants.start", "samples.start", "flows.source"):
         require(lengths.get(name, 0) < NONE, f"{name} is longer than positions can say")
     require(lengths.get("strings.offset", 0) > 1, "there are no strings")
@@ -257,4 +228,4 @@ def _is_integer(value: object) -> bool:
 
 
 def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return _is_integer(value) and value >= 0  # type: ignore[operator]

@@ -8,22 +8,19 @@ It raises ValueError with a sentence that names the column.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
 from ..base.arrays import AnyArray
 from ..read.columns import TIME_LIMIT
-from ..read.promoted import PROMOTED, Kind
 from .checks import MOST_BYTES, require
-from .format import LONG, NONE, OVERVIEW_CELLS, RowKind
+from .format import LONG, NONE, OVERVIEW_CELLS, RowKind, StoredColumn, stored_column
 from .pyramid import pyramid_sizes
 
 CHUNK = 1 << 18
 """Values that are looked at together: they stay in the processor's cache."""
 _LONG_DURATIONS = {"slices.duration": "long.duration", "slices.self": "long.self"}
-_PROMOTED_TEXTS = frozenset(argument.key for argument in PROMOTED if argument.kind is Kind.TEXT)
 
 
 class Columns(Protocol):
@@ -40,66 +37,16 @@ class Columns(Protocol):
         """Return the length of a column as the manifest has it."""
 
 
-@dataclass(frozen=True)
-class ColumnRule:
-    """What holds of every value of a column: it is below the count of what it numbers, or NONE where that
-    is allowed; `ascending`: each is greater than the one before.
-    """
-
-    numbers: str = ""
-    none: bool = False
-    ascending: bool = False
-
-
-RULES: Mapping[str, ColumnRule] = {
-    "slices.name": ColumnRule("strings"),
-    "slices.category": ColumnRule("categories"),
-    "slices.parent": ColumnRule("slices.start", none=True),
-    "flags.position": ColumnRule("slices.start", ascending=True),
-    "ends.position": ColumnRule("slices.start", ascending=True),
-    "long.position": ColumnRule("slices.start", ascending=True),
-    "instants.name": ColumnRule("strings"),
-    "instants.category": ColumnRule("categories"),
-    "row_categories": ColumnRule("categories"),
-    "pyramid.longest": ColumnRule("slices.start"),
-    "overview.cell": ColumnRule("cells"),
-    "overview.category": ColumnRule("categories"),
-    "overview.longest": ColumnRule("slices.start"),
-    "flows.source": ColumnRule("slices.start", none=True),
-    "flows.target": ColumnRule("slices.start", none=True),
-    "flows.category": ColumnRule("categories"),
-    "flows.by_target": ColumnRule("flows.target"),
-    "categories": ColumnRule("strings"),
-    "slices.ordinal": ColumnRule("events"),
-    "ends.ordinal": ColumnRule("events"),
-    "instants.ordinal": ColumnRule("events"),
-    "samples.ordinal": ColumnRule("events"),
-    "flows.source_ordinal": ColumnRule("events"),
-    "flows.target_ordinal": ColumnRule("events"),
-}
-
-
 def check_values(name: str, values: AnyArray, columns: Columns) -> None:
     """Check the values of a column, whose checksums are right or are looked at later."""
     if not len(values):
         return
-    rule = RULES.get(name) or _promoted_rule(name)
-    if rule is not None:
-        _check_rule(name, values, rule, _limit(rule.numbers, columns))
+    known = stored_column(name)
+    if known is not None and (known.numbers or known.ascending):
+        _check_rule(name, values, known, _limit(known.numbers, columns))
     special = _SPECIAL.get(name)
     if special is not None:
         special(name, values, columns)
-
-
-def _promoted_rule(name: str) -> ColumnRule | None:
-    if not name.startswith("promoted."):
-        return None
-    _, key, what = name.split(".")
-    if what == "position":
-        return ColumnRule("slices.start", ascending=True)
-    if what == "instant":
-        return ColumnRule("instants.start", ascending=True)
-    return ColumnRule("strings") if key in _PROMOTED_TEXTS else None
 
 
 def _limit(numbers: str, columns: Columns) -> int:
@@ -120,7 +67,7 @@ def _chunks(values: AnyArray) -> Iterator[tuple[int, AnyArray]]:
         yield first, values[first : begin + CHUNK]
 
 
-def _check_rule(name: str, values: AnyArray, rule: ColumnRule, limit: int) -> None:
+def _check_rule(name: str, values: AnyArray, rule: StoredColumn, limit: int) -> None:
     for _, chunk in _chunks(values):
         sound = int(chunk.max()) < limit
         if not sound and rule.none:

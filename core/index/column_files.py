@@ -105,7 +105,7 @@ class ColumnFiles:
         with self._lock:
             writer = self._writers.get(name)
             if writer is None:
-                dtype = dtype or (self._category_dtype if name.endswith(".category") else COLUMNS[name])
+                dtype = dtype or (self._category_dtype if name.endswith(".category") else COLUMNS[name].dtype)
                 writer = self._writers[name] = ColumnWriter(self.folder, name, dtype)
             return writer
 

@@ -14,9 +14,12 @@ slice may touch its neighbours), so that starts and ends are both sorted.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import IntEnum, IntFlag
 
 import numpy as np
+
+from ..read.promoted import PROMOTED, Kind
 
 NONE = 0xFFFF_FFFF
 LONG = 0xFFFF_FFFE
@@ -141,61 +144,126 @@ FLOW_COUNTS = ("starts", "steps", "ends", "paired", "orphan_starts", "orphan_end
 """What is counted of the flow events of a category."""
 TABLES: Mapping[str, np.dtype[np.void]] = {"lanes": LANE, "processes": PROCESS, "rows": ROW}
 
-COLUMNS: Mapping[str, str] = {
+
+@dataclass(frozen=True)
+class StoredColumn:
+    """The dtypes that a column may have, and what holds of every value: it is below the count of what it
+    `numbers` (a column, "strings", "events", "cells"), or NONE where that is allowed; `ascending`: each is
+    greater than the one before.
+    """
+
+    dtype: str  # one, or several with | between them
+    numbers: str = ""
+    none: bool = False
+    ascending: bool = False
+
+    @property
+    def dtypes(self) -> tuple[str, ...]:
+        """The dtypes one by one."""
+        return tuple(self.dtype.split("|"))
+
+
+COLUMNS: Mapping[str, StoredColumn] = {
     # -- slices, by position ------------------------------------------------------------------------------
-    "slices.start": "i8",
-    "slices.duration": "u4",  # ns; LONG: see long.*
-    "slices.self": "u4",  # ns, duration minus the union of its children; LONG likewise
-    "slices.name": "u4",  # string number
-    "slices.category": "u1|u2|u4",  # index in `categories`; the smallest of the dtypes that holds them all
-    "slices.ordinal": "u4",  # event ordinal (of the begin event)
-    "slices.parent": "u4",  # position; NONE
+    "slices.start": StoredColumn("i8"),
+    "slices.duration": StoredColumn("u4"),  # ns; LONG: see long.*
+    "slices.self": StoredColumn("u4"),  # ns, duration minus the union of its children; LONG likewise
+    "slices.name": StoredColumn("u4", numbers="strings"),  # string number
+    "slices.category": StoredColumn(
+        "u1|u2|u4", numbers="categories"
+    ),  # index in `categories`; the smallest of the dtypes that holds them all
+    "slices.ordinal": StoredColumn("u4", numbers="events"),  # event ordinal (of the begin event)
+    "slices.parent": StoredColumn("u4", numbers="slices.start", none=True),  # position; NONE
     # sparse facts, by sorted position
-    "flags.position": "u4",
-    "flags.value": "u1",  # SliceFlag
-    "ends.position": "u4",
-    "ends.ordinal": "u4",  # ordinal of the end event of PAIR slices
-    "long.position": "u4",
-    "long.duration": "i8",
-    "long.self": "i8",
+    "flags.position": StoredColumn("u4", numbers="slices.start", ascending=True),
+    "flags.value": StoredColumn("u1"),  # SliceFlag
+    "ends.position": StoredColumn("u4", numbers="slices.start", ascending=True),
+    "ends.ordinal": StoredColumn("u4", numbers="events"),  # ordinal of the end event of PAIR slices
+    "long.position": StoredColumn("u4", numbers="slices.start", ascending=True),
+    "long.duration": StoredColumn("i8"),
+    "long.self": StoredColumn("i8"),
     # -- instants, by lane and start ----------------------------------------------------------------------
-    "instants.start": "i8",
-    "instants.name": "u4",
-    "instants.category": "u1|u2|u4",
-    "instants.ordinal": "u4",
-    "instants.phase": "u1",  # ASCII; b/n/e marks and unmatched E included
+    "instants.start": StoredColumn("i8"),
+    "instants.name": StoredColumn("u4", numbers="strings"),
+    "instants.category": StoredColumn("u1|u2|u4", numbers="categories"),
+    "instants.ordinal": StoredColumn("u4", numbers="events"),
+    "instants.phase": StoredColumn("u1"),  # ASCII; b/n/e marks and unmatched E included
     # -- counter samples, by row and start ----------------------------------------------------------------
-    "samples.start": "i8",
-    "samples.value": "f8",
-    "samples.ordinal": "u4",
+    "samples.start": StoredColumn("i8"),
+    "samples.value": StoredColumn("f8"),
+    "samples.ordinal": StoredColumn("u4", numbers="events"),
     # -- drawing ------------------------------------------------------------------------------------------
-    "row_categories": "u4",  # category index, per row, ascending
-    "category_sums": "i8",  # ns before block b of category c in the row; last block row = totals
-    "pyramid.longest": "u4",  # SLICES: position of the longest slice per block, level after level
-    "pyramid.low": "f8",  # SAMPLES: smallest and greatest value per block, level after level
-    "pyramid.high": "f8",
-    "overview.cell": "u2",  # 0..OVERVIEW_CELLS-1 over [start_ns, end_ns] of the manifest
-    "overview.count": "u4",
-    "overview.category": "u1|u2|u4",  # dominant
-    "overview.longest": "u4",  # position
+    "row_categories": StoredColumn("u4", numbers="categories"),  # category index, per row, ascending
+    "category_sums": StoredColumn(
+        "i8"
+    ),  # ns before block b of category c in the row; last block row = totals
+    "pyramid.longest": StoredColumn(
+        "u4", numbers="slices.start"
+    ),  # SLICES: position of the longest slice per block, level after level
+    "pyramid.low": StoredColumn("f8"),  # SAMPLES: smallest and greatest value per block, level after level
+    "pyramid.high": StoredColumn("f8"),
+    "overview.cell": StoredColumn(
+        "u2", numbers="cells"
+    ),  # 0..OVERVIEW_CELLS-1 over [start_ns, end_ns] of the manifest
+    "overview.count": StoredColumn("u4"),
+    "overview.category": StoredColumn("u1|u2|u4", numbers="categories"),  # dominant
+    "overview.longest": StoredColumn("u4", numbers="slices.start"),  # position
     # -- flows, by source position (unbound sources last) -------------------------------------------------
-    "flows.source": "u4",  # position; NONE: its stamp lies in no slice
-    "flows.target": "u4",
-    "flows.category": "u1|u2|u4",
-    "flows.source_ordinal": "u4",  # event ordinals of the s (or t) and of the f (or t)
-    "flows.target_ordinal": "u4",
-    "flows.by_target": "u4",  # flow numbers in order of target
+    "flows.source": StoredColumn(
+        "u4", numbers="slices.start", none=True
+    ),  # position; NONE: its stamp lies in no slice
+    "flows.target": StoredColumn("u4", numbers="slices.start", none=True),
+    "flows.category": StoredColumn("u1|u2|u4", numbers="categories"),
+    "flows.source_ordinal": StoredColumn(
+        "u4", numbers="events"
+    ),  # event ordinals of the s (or t) and of the f (or t)
+    "flows.target_ordinal": StoredColumn("u4", numbers="events"),
+    "flows.by_target": StoredColumn("u4", numbers="flows.target"),  # flow numbers in order of target
     # -- blocks of the source -----------------------------------------------------------------------------
-    "blocks.offset": "i8",
-    "blocks.length": "i8",
-    "blocks.ordinal": "u4",
-    "blocks.count": "u4",
-    "blocks.repaired": "u1",
+    "blocks.offset": StoredColumn("i8"),
+    "blocks.length": StoredColumn("i8"),
+    "blocks.ordinal": StoredColumn("u4"),
+    "blocks.count": StoredColumn("u4"),
+    "blocks.repaired": StoredColumn("u1"),
     # -- strings ------------------------------------------------------------------------------------------
-    "strings.blob": "u1",  # UTF-8 (surrogates escaped as U+FFFD)
-    "strings.offset": "i8",  # number of strings + 1
-    "categories": "u4",  # string number of each category; [0] is the empty string
+    "strings.blob": StoredColumn("u1"),  # UTF-8 (surrogates escaped as U+FFFD)
+    "strings.offset": StoredColumn("i8"),  # number of strings + 1
+    "categories": StoredColumn(
+        "u4", numbers="strings"
+    ),  # string number of each category; [0] is the empty string
 }
-"""Besides these, per promoted key that occurs: promoted.<key>.position u4 and .value (slices), and
-promoted.<key>.instant u4 and .instant_value (index in instants), both sorted; integers in the smallest
-dtype of i1 u1 i2 u2 i4 u4 i8 that holds them, floats f8, texts u4 string numbers."""
+_PROMOTED_DTYPES = {Kind.INTEGER: "i1|u1|i2|u2|i4|u4|i8", Kind.FLOAT: "f8", Kind.TEXT: "u4"}
+PROMOTED_COLUMNS: Mapping[str, StoredColumn] = {
+    f"promoted.{argument.key}.{name}": column
+    for argument in PROMOTED
+    for values in [
+        StoredColumn(_PROMOTED_DTYPES[argument.kind], numbers="strings" if argument.kind is Kind.TEXT else "")
+    ]
+    for name, column in (
+        ("position", StoredColumn("u4", numbers="slices.start", ascending=True)),
+        ("value", values),
+        ("instant", StoredColumn("u4", numbers="instants.start", ascending=True)),
+        ("instant_value", values),
+    )
+}
+"""Per promoted key that occurs: values of slices, and of instants (by index in the instant table); integers
+in the smallest dtype that holds them, texts as string numbers.
+"""
+EQUALLY_LONG = (
+    *(
+        tuple(name for name in COLUMNS if name.startswith(f"{table}."))
+        for table in ("slices", "instants", "samples", "flags", "ends", "long", "flows", "blocks", "overview")
+    ),
+    ("pyramid.low", "pyramid.high"),
+    *(
+        (f"promoted.{argument.key}.{holders}", f"promoted.{argument.key}.{values}")
+        for argument in PROMOTED
+        for holders, values in (("position", "value"), ("instant", "instant_value"))
+    ),
+)
+"""Columns of one table."""
+
+
+def stored_column(name: str) -> StoredColumn | None:
+    """Return what is known of a column, None where there is none of this name."""
+    return COLUMNS.get(name) or PROMOTED_COLUMNS.get(name)

@@ -293,7 +293,7 @@ class LaneWriter:
 
     def _keep(self, group: Group, name: str, values: AnyArray) -> None:
         """Keep a piece of a column whose place is known only when all groups are written."""
-        piece = self._scratch.array(len(values), COLUMNS[name])
+        piece = self._scratch.array(len(values), COLUMNS[name].dtype)
         piece[:] = values
         group.sparse.setdefault(name, []).append(piece)
 

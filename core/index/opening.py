@@ -166,16 +166,16 @@ class OpenedFiles:
         ]
         """Positions in `members` of the files whose indexes are there, in the order in which they came."""
         self._index_dir = options.index_dir
-        self._taken = 0  # of the indexes that were written
+        self._opened = 0  # of the indexes that were written
         self._events: list[str] = []
         for position in list(self.ready):
             self._skip_without_events(position)
 
     def take(self, indexed: Indexed) -> None:
         """Open the indexes that have come since it was called last, and note what has failed."""
-        for path in indexed.written[self._taken :]:
+        for path in indexed.written[self._opened :]:
             self._open(*self._jobs[path])
-        self._taken = len(indexed.written)
+        self._opened = len(indexed.written)
         for path, failure in indexed.failed.items():
             self.failed.setdefault(self._jobs[path][0], failure)
         self._events = indexed.events

@@ -132,7 +132,7 @@ class Index:
     def _map(self, name: str) -> AnyArray:
         entry = self.manifest["columns"].get(name)
         if entry is None:
-            return np.empty(0, COLUMNS[name].split("|")[0] if name in COLUMNS else "u4")
+            return np.empty(0, COLUMNS[name].dtypes[0] if name in COLUMNS else "u4")
         dtype, length = np.dtype(str(entry["dtype"])), int(entry["length"])
         if length == 0:
             return np.empty(0, dtype)

@@ -90,27 +90,20 @@ class PerfettoReader(RawReader):
         self._lines = self._text()
         self._ready = bytearray()
 
-    @property
-    def damage(self) -> Problem | None:
-        """What was passed over, once it has been met."""
-        return self._reader.damage or self._events.problem()
-
     def position_on_disk(self) -> int:
-        """Return how many bytes of the file have been used."""
         return self._reader.position_on_disk()
 
     def close(self) -> None:
-        """Let go of the file."""
         self._reader.close()
 
     def read(self, n: int) -> bytes:
-        """Return the next n bytes of JSON; fewer only at the end."""
         for part in self._lines if len(self._ready) < n else ():
             self._ready += part
             if len(self._ready) >= n:
                 break
         data = bytes(self._ready[:n])
         del self._ready[:n]
+        self.damage = self._reader.damage or self._events.problem()
         return data
 
     def _text(self) -> Iterator[bytes]:

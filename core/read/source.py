@@ -1,6 +1,6 @@
 """Where a trace's bytes come from: plain, gzip, zip, zstd or standard input, always read as UTF-8.
 
-What a file is, is told by its first bytes, never by its name. Nothing is ever read whole into memory.
+What a file is, is values by its first bytes, never by its name. Nothing is ever read whole into memory.
 """
 
 from __future__ import annotations
@@ -142,19 +142,19 @@ class Source:
         """Return what another process must know of the source to read it, as a JSON object; it inherits the
         open file where one is held.
         """
-        told = {
+        values = {
             each.name: getattr(self, each.name) for each in fields(self) if each.name not in ("file", "_keep")
         }
-        return {**told, "file": self.file.to_message()}
+        return {**values, "file": self.file.to_message()}
 
     @classmethod
     def from_message(cls, message: dict[str, Any]) -> Source:
         """Return the source of a JSON object made by `to_message`."""
-        told = message["file"]
+        values = message["file"]
         file = (
-            RemoteFile.from_message(told)
-            if "url" in told
-            else LocalFile(Path(told["path"]), told["descriptor"])
+            RemoteFile.from_message(values)
+            if "url" in values
+            else LocalFile(Path(values["path"]), values["descriptor"])
         )
         return cls(**{**message, "file": file, "notes": tuple(message["notes"])})
 
@@ -368,7 +368,7 @@ def _spooled(
     """Copy a pipe to a temporary file that goes away with the Source.
 
     It has no name where other processes can open what this one has open (/proc), so that nothing is left of
-    it after a kill either. Elsewhere it is locked while in use, so that leftovers can be told from files in
+    it after a kill either. Elsewhere it is locked while in use, so that leftovers can be values from files in
     use and swept. Reading stops before the disk is full.
     """
     parent = Path(folder or tempfile.gettempdir())
