@@ -12,6 +12,7 @@ from ..base.progress import no_progress
 from ..demo.trace import write_demo
 from ..index.choice import Choice
 from ..tables.diff import Difference, difference
+from ..tables.diff_trees import diff_trees
 from ..tables.schema import Column, TableSchema
 from ..tables.scope import Scope
 from ..tables.selection import Selection
@@ -55,9 +56,11 @@ def diff(
     *,
     where: str | None = None,
     step: int | str | None = None,
+    tree: bool = False,
 ) -> Tables:
     """Return what changed from one trace to another, as `tracelane diff`: the table `metrics` with a verdict
-    on each change (more than noise or not), and steps, categories, ops, modules and kernels.
+    on each change (more than noise or not), and steps, categories, ops, modules and kernels; with `tree` the
+    op trees of two traces, one against the other.
 
     Several traces before: their medians, and the noise is that between them. Each side is what
     `tracelane.open` returned, or a path. Raises TracelaneError.
@@ -67,6 +70,10 @@ def diff(
         raise UsageError("diff needs a trace before and one now")
     selection = Selection(step=step, where=where)
     *earlier, last = [_scope(side, selection) for side in [*sides, now]]
+    if tree:
+        if len(earlier) > 1:
+            raise UsageError("the trees of two traces are compared")
+        return Tables.of(diff_trees(earlier[0][0], last[0], (earlier[0][1], last[1])))
     titled = [summarise(scope, title) for scope, title in earlier]
     result = difference(titled, summarise(*last))
     scope = f"{result.now.scope} against {result.before.scope}"

@@ -340,8 +340,8 @@ def _add_lane(builder: TreeBuilder, index: Index, source: int, pieces: Sequence[
     starts, ends = (concatenated([getattr(piece, key) for piece in pieces]) for key in ("starts", "ends"))
     names = builder.labels.of_slices(index, positions)
     around = rows_around(index, positions)
-    own = _own_times(starts, ends, around)
-    nodes = _paths(builder, names, around, root)
+    own = own_times(starts, ends, around)
+    nodes = paths_of(builder, names, around, root)
     builder.add(nodes, ends - starts, own, np.ones(len(nodes), np.int64), positions, source)
     if root != ROOT:
         top = around < 0
@@ -352,7 +352,7 @@ def _add_lane(builder: TreeBuilder, index: Index, source: int, pieces: Sequence[
         builder.add(np.array([root]), one, zero, zero, positions[[longest]], source)
 
 
-def _own_times(starts: I64, ends: I64, around: I64) -> I64:
+def own_times(starts: I64, ends: I64, around: I64) -> I64:
     """Return the time of each slice without that of these slices inside it."""
     durations = ends - starts
     inner = np.flatnonzero(around >= 0)
@@ -368,7 +368,7 @@ def _own_times(starts: I64, ends: I64, around: I64) -> I64:
     return own
 
 
-def _paths(builder: TreeBuilder, names: I64, around: I64, root: int) -> I64:
+def paths_of(builder: TreeBuilder, names: I64, around: I64, root: int) -> I64:
     """Return the node of each slice, level by level from the top; slices of one path share a node."""
     levels = np.zeros(len(names), np.int64)
     cursor = around.copy()
@@ -408,7 +408,7 @@ def _add_launched(builder: TreeBuilder, scope: Scope, source: int, positions: I6
     is_known = launch != NONE
     stack = with_ancestors(index, np.unique(launch[is_known]))
     around = rows_around(index, stack)
-    nodes = _paths(builder, builder.labels.of_slices(index, stack), around, ROOT)
+    nodes = paths_of(builder, builder.labels.of_slices(index, stack), around, ROOT)
     calls = np.searchsorted(stack, launch[is_known])
     above = np.full(len(positions), ROOT, np.int64)
     above[is_known] = nodes[calls]

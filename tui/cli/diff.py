@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -18,7 +19,7 @@ from .forms import Printout, print_output
 from .opened import TraceOptions, takes
 from .options import FORM, HELD, INDEX, VERDICT, WHICH, limit_option
 from .regression import Threshold
-from .sides import read_sides
+from .sides import read_sides, side_options, split_side
 from .terminal import table_style
 
 if TYPE_CHECKING:
@@ -27,13 +28,19 @@ if TYPE_CHECKING:
     from tracelane.core.tables.table import Table
 
 EXCEEDED = 1
-ROWS = 15
+ROWS, TREE_ROWS = 15, 40
 
 
 @click.command()
 @takes(
     *("sides", *HELD, "limit", *FORM, "where", "attribute", "step_name", *VERDICT, *WHICH, *INDEX),
     more=(limit_option(ROWS),),
+)
+@click.option(
+    "--tree",
+    "as_tree",
+    is_flag=True,
+    help="Compare the trees of annotations, modules and ops, the worst first.",
 )
 @click.pass_context
 def diff(
@@ -44,6 +51,7 @@ def diff(
     min_time: str,
     junit: str | None,
     github: bool,
+    as_tree: bool,
 ) -> None:
     """Say what changed from A to B: metrics, steps, categories, ops, modules and kernels, the worst first.
 
@@ -63,6 +71,9 @@ def diff(
     sides, limit = options.traces, options.limit
     if len(sides) < 2:
         raise UsageError("diff compares two sides or more: A B, or several earlier runs and B")
+    if as_tree:
+        _print_trees(options)
+        return
     *earlier, now = read_sides(sides, options)
     result = difference(earlier, now, threshold.least_ns)
     gated = threshold.gated(result, options.where)
@@ -83,6 +94,24 @@ def diff(
             print_text(f"tracelane: {one.text}", error=True)
     if failed:
         context.exit(EXCEEDED)
+
+
+def _print_trees(options: TraceOptions) -> None:
+    from tracelane.core.tables.diff_trees import diff_trees, largest_changes
+    from tracelane.core.tables.table import Tables
+
+    if len(options.traces) != 2:
+        raise UsageError("diff --tree compares two traces, or parts of them")
+    parts = [split_side(side) for side in options.traces]
+    before, now = (side_options(options, *part).scope() for part in parts)
+    titles = [Path(side).name.partition(".")[0] for side in options.traces]
+    table = diff_trees(before, now, (titles[0], titles[1]))
+    if options.form == "text":
+        print_text(safe(table.notes[0]) + "\n")
+        table = replace(largest_changes(table, options.limit or TREE_ROWS), notes=())
+    print_output(
+        Printout("diff", Tables.of(table), limit=options.limit, empty="nothing changed"), options.form
+    )
 
 
 def _text(tables: Sequence[Table], titles: Sequence[tuple[str, str]], limit: int) -> str:

@@ -52,7 +52,7 @@ def read_sides(
 
     parts = [split_side(side) for side in sides]
     check_there([*(opened.traces if opened else ()), *more, *(path for path, _ in parts)])
-    all_options = [_side_options(like, *part) for part in parts]
+    all_options = [side_options(like, *part) for part in parts]
     for one in (*([opened] if opened else []), *all_options):
         if not is_store_path(one.traces[0]):
             keep_cached(one.files, one.index_options)
@@ -82,7 +82,8 @@ def _read_side(text: str, options: TraceOptions) -> Summary:
     return summarise(options.scope(), Path(text).name)
 
 
-def _side_options(like: TraceOptions, path: str, part: str) -> TraceOptions:
+def side_options(like: TraceOptions, path: str, part: str) -> TraceOptions:
+    """Return what options say of one side; UsageError for a part that means nothing."""
     begin, dots, end = part.partition("..")
     if part.startswith(STEP):
         return replace(like, traces=(path,), step=part.removeprefix(STEP))
