@@ -58,6 +58,11 @@ class AnalysisMethods:
     def efficiency(self, **part: Unpack[Part]) -> Table:
         """Say what operators achieve by name and shapes: FLOP/s, bytes/s, and their part of the peak."""
 
+    def source(self, *, artefacts: str = "", **part: Unpack[Part]) -> Table:
+        """Say which source lines, ops and FX nodes each compiled kernel was made of, and why graphs broke or
+        were compiled again.
+        """
+
     def idle(
         self,
         *,
@@ -128,6 +133,7 @@ class AnalysisMethods:
         self,
         *,
         first: Literal["signs", "regions", "graphs", "steps", "code", "phases", "compilations"] = "signs",
+        artefacts: str = "",
         **part: Unpack[Part],
     ) -> Table:
         """Say whether torch.compile was used and how that is known, what ran compiled, and what compiling

@@ -8,6 +8,7 @@ from functools import cache, partial
 from typing import Any
 
 from ..base.arrays import sum_of
+from .artefacts import read_artefacts
 from .compile_calls import (
     FUNCTION,
     FUNCTION_NAME,
@@ -90,9 +91,9 @@ class Compiled:
     recompiled: tuple[Recompiled, ...]
 
 
-def analyse_compile(scope: Scope, first: str = "signs") -> Tables:
+def analyse_compile(scope: Scope, first: str = "signs", artefacts: str = "") -> Tables:
     """Return the signs of torch.compile, the regions, graphs, steps, code, phases and compilations."""
-    result = cache(partial(compiled, scope))
+    result = cache(partial(compiled, scope, artefacts))
     tables = {name: partial(_table_of, result, name) for name in TABLES}
     return Tables(scope.text, scope.trace.opening_span[0], tables).led_by(first)
 
@@ -117,8 +118,11 @@ def compile_metrics(scope: Scope) -> list[Metric]:
     ]
 
 
-def compiled(scope: Scope) -> Compiled:
-    """Return what a scope shows of torch.compile; calls count where they begin, with their whole time."""
+def compiled(scope: Scope, artefacts: str = "") -> Compiled:
+    """Return what a scope shows of torch.compile; calls count where they begin, with their whole time.
+
+    `artefacts`: the folder of what a compiler wrote, else what lies beside the trace is read.
+    """
     sources = scope.sources
     regions = [calls(scope, source, REGION) for source in sources]
     graphs = [calls(scope, source, GRAPH, GRAPH_HASH) for source in sources]
@@ -130,7 +134,9 @@ def compiled(scope: Scope) -> Compiled:
         scope.text,
         bool(signs.totals["applied"]),
         replace(signs, totals={**signs.totals, "compile_ns": phases.totals["compile_ns"]}),
-        region_table(scope, regions),
+        region_table(
+            scope, regions, read_artefacts(artefacts, [source.path for source in scope.trace.sources])
+        ),
         graph_table(scope, graphs),
         step_table(scope, sources),
         code,

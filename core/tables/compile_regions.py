@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..base.arrays import I64, mean_of, means_of, sum_of
+from .artefacts import Artefacts
 from .compile_calls import (
     GRAPH,
     GRAPH_HASH,
@@ -48,6 +49,7 @@ COMPILE_REGIONS = TableSchema(
         Column("first_ns", "first", "ns", statistic=True),
         Column("max_ns", "longest", "ns", statistic=True),
         Column("note", "note", "text"),
+        Column("reason", "why", "text"),
     ),
     chief=("name", "total_ns", "count", "self_ns"),
 )
@@ -95,12 +97,12 @@ class Recompiled:
     runs: dict[int, int]
 
 
-def region_table(scope: Scope, sources: list[Calls]) -> Table:
+def region_table(scope: Scope, sources: list[Calls], artefacts: Artefacts) -> Table:
     """Return the regions as a tree: a row per path of regions that lie in each other, in order of time."""
     rows: list[dict[str, Any]] = []
     jumps: list[tuple[int, int]] = []
     for one in sources:
-        for row, position in _tree(one):
+        for row, position in _tree(one, artefacts):
             rows.append(row)
             jumps.append((one.source, position))
     notes = ["a region in another: a graph break, or a region in which compilation is disabled"]
@@ -109,7 +111,7 @@ def region_table(scope: Scope, sources: list[Calls]) -> Table:
     )
 
 
-def _tree(one: Calls) -> list[tuple[dict[str, Any], int]]:
+def _tree(one: Calls, artefacts: Artefacts) -> list[tuple[dict[str, Any], int]]:
     """Return the rows of one source, each after the row of what it lies in."""
     if not len(one):
         return []
@@ -151,6 +153,7 @@ def _tree(one: Calls) -> list[tuple[dict[str, Any], int]]:
             "first_ns": int(one.durations[at]),
             "max_ns": int(most[number]),
             "note": ", ".join(notes),
+            "reason": artefacts.reasons_of(f"{frame}/{compiled}"),
         }
         rows.append((row, int(one.positions[longest[number]])))
     return rows

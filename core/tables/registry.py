@@ -41,6 +41,9 @@ TABS = (
     Tab("compile", "8", "Comp", "Compile", "Show torch.compile; again: regions, graphs, phases"),
     Tab("ranks", "9", "Rank", "Ranks", "Show the ranks; again: their collectives, the slowest by step"),
 )
+ARTEFACTS = Option(
+    "artefacts", "Files of the compiler: a folder or file; else those beside the trace.", metavar="PATH"
+)
 ANALYSES = (
     Analysis(
         "range",
@@ -321,6 +324,19 @@ ANALYSES = (
         formats=(("svg", "efficiency:plot_svg"),),
         group="Where does the time go?",
         examples=("tracelane efficiency trace.json", "tracelane efficiency trace.json --format svg -o x.svg"),
+    ),
+    Analysis(
+        "source",
+        "source:analyse_source",
+        "Source",
+        "Say which source lines, ops and FX nodes each compiled kernel was made of, and why graphs broke or "
+        "were compiled again.\n\n"
+        "It reads what the compiler wrote: TORCH_TRACE logs and what tlparse makes of them, "
+        "TORCH_COMPILE_DEBUG folders, TORCH_LOGS, output_code.py, spyre_provenance.json.",
+        (ARTEFACTS,),
+        others=12,
+        group="Where does the time go?",
+        examples=("tracelane source trace.json", "tracelane source trace.json --artefacts /tmp/trace_logs"),
     ),
     Analysis(
         "idle",
@@ -646,6 +662,7 @@ ANALYSES = (
                 "signs",
                 ("signs", "regions", "graphs", "steps", "code", "phases", "compilations"),
             ),
+            ARTEFACTS,
         ),
         tab="compile",
         panels=(

@@ -1,0 +1,365 @@
+"""What a compiler wrote beside a trace: the source lines, FX nodes and aten ops that each kernel was made of,
+and why a graph broke or was compiled again.
+
+Read are, by name and content:
+- PyTorch's structured log (TORCH_TRACE) and what tlparse makes of it: torch/_logging/structured.py
+- folders of TORCH_COMPILE_DEBUG=1, and output_code.py: get_kernel_metadata in torch/_inductor/utils.py
+- logs of TORCH_LOGS=graph_breaks,recompiles,output_code
+- spyre_provenance.json of torch-spyre: torch_spyre/_inductor/schemas/spyre_provenance_v1.schema.json
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ..base.errors import UnreadableError
+
+T = TypeVar("T")
+MOST_FILES, DEEPEST = 5000, 6
+LARGEST = 256 << 20
+"""Bytes; larger files are left out, with a note."""
+SOURCE = re.compile(r'File "([^"\n]{1,4096})", line (\d+), in ([^\n]{1,512})\n[ \t]*([^\n]*)')
+COMMENT = re.compile(r"\s*# File: ([^\n]{1,4096}):(\d+) in ([^\n,]{1,512}), code: ([^\n]*)")
+NODE = re.compile(r"\s*(\w+)(?:: \"[^\"\n]*\")? = ")
+KERNEL = re.compile(r"\s*(?:(\w+) = async_compile\.|.{0,400}?(extern_kernels\.\w+)\()")
+META = re.compile(r"\s*# (?:Topologically Sorted|Unsorted) Source Nodes: \[(.*)\], Original ATen: \[(.*)\]")
+LOGGED = re.compile(
+    r"[VIWEC]\d{4} .*?\] (?:\[(\d+)/(\d+)(?:_\d+)?\] )?\[__(graph_breaks|recompiles|output_code)\] ?(.*)"
+)
+STRUCTURED = re.compile(r"[VIWEC]\d{4} [^\]]*\] (\{.*\})$")
+BREAK = re.compile(r"Graph break (?:\([^)\n]*\) )?in user code at (.+):(\d+)")
+WHY = re.compile(r"(?:Graph Break )?Reason: *(.*)")
+EXPLAINED = re.compile(r"\s*Explanation: *(.*)")
+AGAIN = re.compile(r"Recompiling function (\S+) in (.+):(\d+)")
+FRAME = re.compile(r"-?_?(\d+)_(\d+)_(\d+)$")
+"""The folder that tlparse makes for a compilation: -_FRAME_COMPILE_ATTEMPT."""
+SPYRE = re.compile(r"(spyre_kernel_v1_\w+_([a-z2-7]{16}))(?:#\d+)?$")
+ON_CPU = re.compile(r"graph_\d+_(cpp_\w+)$")
+HANDLE = re.compile(r":\d+$")
+KINDS = (
+    "dynamo_graph_break_reason",
+    "recompile_reasons",
+    "inductor_provenance_tracking_kernel_stack_traces",
+    "inductor_provenance_tracking_node_mappings",
+    "inductor_output_code",
+    "output_code",
+    "fx_graph_readable",
+)
+NAMES = re.compile(rf"(?:{'|'.join(KINDS)}).*\.(?:txt|json|py)$|.*provenance.*\.json$|.*\.log$")
+NEAR = re.compile(r"torch_compile_debug|tl_out|.*tlparse.*|.*torch_trace.*")
+"""Folders beside a trace that are looked into."""
+
+
+@dataclass(frozen=True, order=True)
+class CodeLine:
+    """A line of a program."""
+
+    file: str
+    line: int
+    function: str = ""
+    code: str = ""
+
+    def __str__(self) -> str:
+        """Return `model.py:7`."""
+        return f"{Path(self.file).name}:{self.line}"
+
+
+@dataclass(frozen=True)
+class KernelOrigin:
+    """What one kernel was made of, as far as the artefacts say."""
+
+    graphs: tuple[str, ...] = ()  # "FRAME/COMPILE"
+    lines: tuple[CodeLine, ...] = ()
+    nodes: tuple[str, ...] = ()  # of the FX graph
+    ops: tuple[str, ...] = ()  # aten.…
+    artefact: str = ""  # the file that says so
+
+    def joined(self, other: KernelOrigin) -> KernelOrigin:
+        """Return what both say, each thing once, in the order in which it was met."""
+        return KernelOrigin(
+            _union(self.graphs, other.graphs),
+            _union(self.lines, other.lines),
+            _union(self.nodes, other.nodes),
+            _union(self.ops, other.ops),
+            self.artefact or other.artefact,
+        )
+
+
+@dataclass(frozen=True)
+class CompileReason:
+    """Why a graph broke ("graph break") or was compiled again ("recompilation")."""
+
+    kind: str
+    graph: str
+    line: CodeLine | None
+    reason: str
+    explanation: str = ""
+
+
+@dataclass
+class Artefacts:
+    """All that the files say."""
+
+    origins: dict[str, KernelOrigin] = field(default_factory=dict)
+    reasons: dict[CompileReason, None] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def origin_of(self, name: str) -> KernelOrigin | None:
+        """Return the origin of a kernel of a trace. Names of Spyre end with the number of a command, those of
+        kernels for the CPU begin with the number of a graph.
+        """
+        match = SPYRE.match(name) or ON_CPU.match(name)
+        return self.origins.get(match[1] if match else name)
+
+    def add(self, kernel: str, origin: KernelOrigin) -> None:
+        """Add what a file says of a kernel, whose name may end with the number of its handle."""
+        kernel = HANDLE.sub("", kernel)
+        known = self.origins.get(kernel)
+        self.origins[kernel] = origin if known is None else known.joined(origin)
+
+    def reasons_of(self, graph: str) -> str:
+        """Return why a graph broke and was compiled again, in words; none known: nothing."""
+        parts = (f"{one.kind}: {one.reason}" for one in self.reasons if one.graph == graph)
+        return "; ".join(dict.fromkeys(parts))
+
+
+def read_artefacts(folder: str, traces: Iterable[str]) -> Artefacts:
+    """Return what the files of a folder (or one file) say, without one those beside the traces.
+
+    Raises UnreadableError where `folder` is not there.
+    """
+    result = Artefacts()
+    if folder and not Path(folder).exists():
+        raise UnreadableError(f"{folder}: no such file or folder")
+    files = (
+        [*_files(Path(folder), 0)]
+        if folder
+        else [
+            file
+            for parent in dict.fromkeys(Path(trace).absolute().parent for trace in traces)
+            for file in _near(parent)
+        ]
+    )
+    if len(files) > MOST_FILES:
+        result.notes.append(f"{len(files) - MOST_FILES:,} more files of a compiler were not read")
+    lines_of: dict[Path, dict[str, CodeLine]] = {}
+    for file in sorted(files, key=lambda one: (one.name.startswith("inductor_prov"), str(one)))[:MOST_FILES]:
+        try:
+            if file.stat().st_size > LARGEST:
+                result.notes.append(f"{file.name}: larger than 256 MB, not read")
+                continue
+            text = file.read_text(encoding="utf-8", errors="replace")
+        except OSError as error:
+            result.notes.append(f"{file.name}: {error.strerror}")
+            continue
+        _take_file(file, text, result, lines_of.setdefault(file.parent, {}))
+    return result
+
+
+def _near(folder: Path) -> Iterator[Path]:
+    """Yield the artefacts in the folder of a trace, and in folders there that a compiler or tlparse made."""
+    try:
+        inside = sorted(folder.iterdir())
+    except OSError:
+        return
+    for entry in inside:
+        if entry.is_file():
+            if NAMES.match(entry.name):
+                yield entry
+        elif NEAR.match(entry.name):
+            yield from _files(entry, 1)
+
+
+def _files(folder: Path, depth: int) -> Iterator[Path]:
+    if folder.is_file():
+        yield folder
+        return
+    for entry in sorted(folder.iterdir()) if depth < DEEPEST else ():
+        if entry.is_dir() and not entry.is_symlink():
+            yield from _files(entry, depth + 1)
+        elif NAMES.match(entry.name):
+            yield entry
+
+
+def _take_file(file: Path, text: str, result: Artefacts, lines_of: dict[str, CodeLine]) -> None:
+    frame = FRAME.search(file.parent.name)
+    graph = f"{frame[1]}/{frame[2]}" if frame else ""
+    kind = next((kind for kind in KINDS if file.name.startswith(kind)), "")
+    if kind:
+        _take(kind, text, graph, str(file), result, lines_of)
+    elif file.suffix == ".json":
+        _take_spyre(file, text, result)
+    elif not _take_log(file, text, result) and "async_compile" in text:
+        _take("output_code", text, graph, str(file), result, lines_of)
+
+
+def _take(
+    kind: str, text: str, graph: str, file: str, result: Artefacts, lines_of: dict[str, CodeLine]
+) -> None:
+    """Take one artefact of PyTorch; `lines_of` are the lines of the nodes of its graph."""
+    origin = KernelOrigin((graph,) if graph else (), artefact=file)
+    match kind:
+        case "dynamo_graph_break_reason":
+            _take_break(text, graph, result)
+        case "recompile_reasons":
+            for reason in _strings(_json_of(text) or text.splitlines()):
+                result.reasons[CompileReason("recompilation", graph, None, reason.strip())] = None
+        case "inductor_provenance_tracking_kernel_stack_traces":
+            for kernel, stacks in _mapping(_json_of(text)).items():
+                frames = [SOURCE.findall(stack + "\n") for stack in _strings(stacks)]
+                lines = tuple(
+                    CodeLine(at[0], int(at[1]), at[2], at[3]) for at in (one[-1] for one in frames if one)
+                )
+                result.add(kernel, replace(origin, lines=lines))
+        case "inductor_provenance_tracking_node_mappings":
+            for kernel, nodes in _mapping(_mapping(_json_of(text)).get("cppCodeToPost")).items():
+                names = tuple(_strings(nodes))
+                lines = tuple(dict.fromkeys(lines_of[name] for name in names if name in lines_of))
+                result.add(kernel, replace(origin, nodes=names, lines=lines))
+        case "fx_graph_readable":
+            lines_of.update(_node_lines(text))
+        case _:
+            for kernel, nodes, ops in _comments(text):
+                result.add(kernel, replace(origin, nodes=nodes, ops=ops))
+
+
+def _take_log(file: Path, text: str, result: Artefacts) -> bool:
+    """Take a log of TORCH_TRACE or TORCH_LOGS; tell whether it is one."""
+    kind = graph = ""
+    body: list[str] = []
+    is_log = False
+
+    def end() -> None:
+        if kind:
+            _take(kind, "\n".join(body), graph, str(file), result, {})
+        body.clear()
+
+    for line in text.splitlines():
+        if line.startswith("\t"):
+            body.append(line[1:])
+        elif (logged := LOGGED.match(line)) is not None:
+            is_log = True
+            own = {"graph_breaks": KINDS[0], "recompiles": "recompiles", "output_code": "output_code"}[
+                logged[3]
+            ]
+            number = f"{logged[1]}/{logged[2]}" if logged[1] else ""
+            if (own, number) != (kind, graph) or BREAK.match(logged[4]) or AGAIN.match(logged[4]):
+                if kind == "recompiles":
+                    _take_again(body, graph, result)
+                    body.clear()
+                else:
+                    end()
+                kind, graph = own, number
+            body.append(logged[4])
+        elif (structured := STRUCTURED.match(line)) is not None:
+            is_log = True
+            end()
+            entry = _mapping(_json_of(structured[1]))
+            name = str(_mapping(entry.get("artifact")).get("name", ""))
+            kind = (
+                name if name in KINDS else "inductor_output_code" if "inductor_output_code" in entry else ""
+            )
+            graph = f"{entry['frame_id']}/{entry.get('frame_compile_id')}" if "frame_id" in entry else ""
+    if kind == "recompiles":
+        _take_again(body, graph, result)
+    else:
+        end()
+    return is_log
+
+
+def _take_break(text: str, graph: str, result: Artefacts) -> None:
+    """Take the reason of a graph break: where, the reason, and its explanation."""
+    where, why, explained = (pattern.search(text) for pattern in (BREAK, WHY, EXPLAINED))
+    if where is None and why is None:
+        return
+    line = None if where is None else CodeLine(where[1], int(where[2]))
+    words = "" if explained is None else explained[1].strip()
+    reason = CompileReason("graph break", graph, line, "" if why is None else why[1].strip(), words)
+    result.reasons[reason] = None
+
+
+def _take_again(body: list[str], graph: str, result: Artefacts) -> None:
+    """Take why a function was compiled again, from TORCH_LOGS=recompiles."""
+    where = AGAIN.match(body[0]) if body else None
+    line = None if where is None else CodeLine(where[2], int(where[3]), where[1])
+    for text in body[1:]:
+        if text.lstrip().startswith("- "):
+            result.reasons[CompileReason("recompilation", graph, line, text.strip()[2:])] = None
+
+
+def _node_lines(text: str) -> dict[str, CodeLine]:
+    """Return the source line of each node of a readable graph, which stands in a comment above it."""
+    lines: dict[str, CodeLine] = {}
+    at: CodeLine | None = None
+    for line in text.splitlines():
+        if (comment := COMMENT.match(line)) is not None:
+            at = CodeLine(comment[1], int(comment[2]), comment[3], comment[4])
+        elif at is not None and (node := NODE.match(line)) is not None:
+            lines[node[1]] = at
+    return lines
+
+
+def _comments(text: str) -> Iterator[tuple[str, tuple[str, ...], tuple[str, ...]]]:
+    """Yield the kernels of generated code that have a comment: name, nodes, aten ops."""
+    nodes: tuple[str, ...] = ()
+    ops: tuple[str, ...] = ()
+    for line in text.splitlines():
+        if (meta := META.match(line)) is not None:
+            nodes, ops = (tuple(part for part in meta[at].split(", ") if part) for at in (1, 2))
+        elif (nodes or ops) and (kernel := KERNEL.match(line)) is not None:
+            yield kernel[1] or kernel[2], nodes, ops
+            nodes = ops = ()
+
+
+def _take_spyre(file: Path, text: str, result: Artefacts) -> None:
+    """Take a provenance file of torch-spyre; of another JSON file only a note of its keys is left."""
+    whole = _mapping(_json_of(text))
+    if whole.get("schemaVersion") != 1 or "kernelIdentities" not in whole:
+        keys = ", ".join(map(str, list(whole)[:6])) or "none"
+        result.notes.append(f"{file.name}: not known; its keys are {keys}")
+        return
+    handles = _mapping(whole.get("handles"))
+    for identity in _mapping(whole["kernelIdentities"]).values():
+        entry = _mapping(identity)
+        lines: dict[CodeLine, None] = {}
+        nodes: dict[str, None] = {}
+        todo, seen = list(reversed(_strings(entry.get("directHandleIds")))), set[str]()
+        while todo:
+            number = todo.pop()
+            handle = _mapping(handles.get(number))
+            if number in seen:
+                continue
+            seen.add(number)
+            source = _mapping(handle.get("source"))
+            if isinstance(source.get("file"), str) and isinstance(source.get("start_line"), int):
+                lines[CodeLine(source["file"], source["start_line"])] = None
+            nodes.update(dict.fromkeys(_strings(handle.get("ir_chain"))))
+            todo += reversed(_strings(handle.get("fused_from")))
+        origin = KernelOrigin(
+            (), tuple(lines), tuple(nodes), tuple(_strings(entry.get("atenOps"))), str(file)
+        )
+        result.add(str(entry.get("eventNameBase")), origin)
+
+
+def _union(first: tuple[T, ...], second: tuple[T, ...]) -> tuple[T, ...]:
+    return tuple(dict.fromkeys((*first, *second)))
+
+
+def _json_of(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _strings(value: Any) -> list[str]:
+    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
