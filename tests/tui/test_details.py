@@ -15,9 +15,13 @@ from tests.events import complete, index_of
 from tests.tui.small_file import LONG_NAME, small_file
 from tracelane.core.base.ids import SliceId
 from tracelane.core.query.args import Arguments
+from tracelane.core.tables.ranks import ranks
+from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.actions import view
 from tracelane.tui.clock import stamps_of
+from tracelane.tui.device_shares import states_over_all
+from tracelane.tui.draw.states import DrawnStates
 from tracelane.tui.panels.details import (
     Details,
     DetailsStyles,
@@ -28,7 +32,7 @@ from tracelane.tui.panels.details import (
 )
 from tracelane.tui.panels.fields import LONGEST_LINES, Field, fields_of, laid_out, value_text, wrap
 from tracelane.tui.session import InstantId
-from tracelane.tui.things import Thing, thing_by_id
+from tracelane.tui.things import Thing, thing_by_id, thing_in
 
 LOOK = DetailsStyles(Style(), Style(), Style(), Style())
 WIDTHS = (20, 40, 78, 118, 198)
@@ -298,3 +302,30 @@ def test_wrap_and_shares() -> None:
     assert wrap("", 4) == [""]
     assert shares([3, 50, 50], 43) == [3, 20, 20]
     assert shares([3, 4], 100) == [3, 4]
+
+
+@pytest.mark.slow
+@needs_corpus
+def test_collectives_lead_with_their_waiting(corpus_cache: Path) -> None:
+    """A collective's details begin with how long it waits for a peer; over all of a rank's that is what the
+    table of ranks says, and nothing is said of other work.
+    """
+    trace = open_trace(CORPUS / "multirank" / "dlrm_8gpu_ranks0-3", index_dir=corpus_cache)
+    scope, session = Scope(trace, clocks=trace.clocks), view.first_session(trace, 80)
+    states = DrawnStates.of(trace.clocks, states_over_all(scope) or ())
+    waited = dict.fromkeys(range(4), 0.0)
+    for lane in (trace.lanes[number] for number in sorted(trace.device_lanes)):
+        for row in trace.rows(lane):
+            for index in range(row.count):
+                is_collective = trace.name(row, index).startswith("nccl")
+                if not is_collective and index % 100:
+                    continue
+                thing = thing_in(trace, session.clocks, row, index)
+                assert thing is not None
+                details = details_of(trace, stamps_of(trace, session), thing, states=states)
+                assert (details.fields[0].label == "waits for a peer") == is_collective
+                if is_collective:
+                    number, unit = details.fields[0].value.split(" · ")[0].split()
+                    waited[lane.source] += float(number) * {"ns": 1, "µs": 1e3, "ms": 1e6}[unit]
+    for one in ranks(scope).ranks:
+        assert waited[one.source] == pytest.approx(one.waited_ns, abs=20_000)

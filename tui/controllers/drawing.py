@@ -209,6 +209,7 @@ class DrawingController(Controller):
         self._states_of = self.store.own_trace
         self.app.main.query_one(LaneCanvas).know(states)
         self.app.main.query_one(Minimap).know(states)
+        self.panels.know(states)
 
     def fill_footer(self) -> None:
         """Show in the footer what the keys do at present."""

@@ -36,6 +36,7 @@ from ..widgets.text_pane import TextPane
 from .controller import Commands, Controller
 
 if TYPE_CHECKING:
+    from ..draw.states import DrawnStates
     from ..panels.details import Details
 
 PANEL_DELAY = 0.1
@@ -59,6 +60,7 @@ class PanelController(Controller):
         """What fills each panel."""
         self.hint = self.nothing_selected
         """Returns what the details say where nothing is selected."""
+        self._states: DrawnStates | None = None
         self._panel_timer: Timer | None = None
         self._detailed: tuple[Thing, Details] | None = None
         self.arguments: Recent[Selectable, Arguments] = Recent(MOST_ARGUMENTS)
@@ -89,11 +91,9 @@ class PanelController(Controller):
     @background("copy")
     def _copy_details(self, thing: Thing) -> None:
         """Copy the selection as JSON, arguments included, and show the text."""
-        from ..panels.details import details_json, details_of
+        from ..panels.details import details_json
 
-        details = details_of(
-            self.store.trace, stamps_of(self.store.trace, self.store.session), thing, self.store.session.range
-        )
+        details = self._details_of(thing)
         arguments = self.arguments.get(thing.id)
         if arguments is None and details.has_arguments:
             arguments = self.read_arguments(thing)
@@ -167,20 +167,22 @@ class PanelController(Controller):
             self._detailed = None
             self.app.main.query_one("#details", TextPane).show(self.hint())
             return
-        from ..panels.details import details_of
-
-        self._detailed = (
-            thing,
-            details_of(
-                self.store.trace,
-                stamps_of(self.store.trace, self.store.session),
-                thing,
-                self.store.session.range,
-            ),
-        )
+        self._detailed = thing, self._details_of(thing)
         self._show_details()
         if self._detailed[1].has_arguments and self.arguments.get(thing.id) is None:
             self._fetch_arguments(thing)
+
+    def _details_of(self, thing: Thing) -> Details:
+        from ..panels.details import details_of
+
+        trace, session = self.store.trace, self.store.session
+        return details_of(trace, stamps_of(trace, session), thing, session.range, self._states)
+
+    def know(self, states: DrawnStates | None) -> None:
+        """Say of collectives how long they wait, as far as it is known."""
+        self._states = states
+        if self.store.session.panel == "details":
+            self.panel_soon()
 
     def _show_details(self, top: bool = True) -> None:
         if self._detailed is None:

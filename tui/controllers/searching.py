@@ -103,7 +103,8 @@ class SearchController(Controller):
             return  # half a term: it is not typed to its end
         if query != self.store.session.search:
             self._shows_first = bool(query)
-            self.store.show(replace(self._before, search=query))
+            # What the letters before led to stays until it is known where these lead: all is drawn once.
+            self.store.show(replace(self.store.session if query else self._before, search=query))
 
     def give_up(self) -> None:
         """Go back to what was seen before the line was opened."""
@@ -188,11 +189,14 @@ class SearchController(Controller):
     def _show_first(self, hits: Hits) -> None:
         """Bring the first hit of the view, else the first after it, else the first of all, into view."""
         trace, session = self.store.trace, self.store.session
+        if self._before is not None:
+            session = replace(self._before, search=session.search)
         hit = hits.next(session.viewport.start) or hits.next(trace.span_at(session.clocks)[0])
         thing = None
         if hit is not None:
             thing = thing_by_id(trace, session.clocks, trace.slice_id_of(hit.source, hit.position))
         if thing is None:
+            self.store.show(session)
             return
         if not session.viewport.start <= thing.start < session.viewport.end:
             session = view.go_to(trace, session, thing.start)
@@ -316,7 +320,7 @@ class SearchController(Controller):
                 self._shows_first = False
                 self.app.attempt(partial(self._walk_hits, waiting[0]))
                 return
-            if self._shows_first and hits is not None and hits.count:
+            if self._shows_first and hits is not None:
                 self._shows_first = False
                 self._show_first(hits)
             self._say_found()
@@ -350,8 +354,10 @@ class SearchController(Controller):
 
     def _show_found(self) -> None:
         if self.app.composed:
-            self.app.main.query_one(LaneCanvas).look_for(self.hits, self.store.left)
-            self.app.main.query_one(Minimap).mark(self.hits)
+            is_typed = self._before is not None and self.looked_through == 0.0
+            if not is_typed or self.hits is not None:  # else the hits before stay until others are known
+                self.app.main.query_one(LaneCanvas).look_for(self.hits, self.store.left)
+                self.app.main.query_one(Minimap).mark(self.hits)
             self.app.hits_changed()
 
     def header_notes(self) -> list[HeaderPiece]:

@@ -44,7 +44,7 @@ from .runs import (
     Run,
     slice_runs,
 )
-from .segments import COUNT_FROM, levels_of
+from .segments import COUNT_FROM, compact_count, levels_of
 from .states import DrawnStates, state_row, with_gaps, with_waits
 
 if TYPE_CHECKING:
@@ -316,11 +316,14 @@ class RowReader:
             return tuple(run._replace(key=DIMMED) for run in runs)
         indices = np.array([run.at for run in runs], np.int64)
         is_hit = np.isin(indices, view.indices).tolist()
+        lefts, rights = (edges.array[[getattr(run, side) for run in runs]] for side in ("left", "right"))
+        ends = view.starts + view.durations
+        counts = np.searchsorted(view.starts, rights) - np.searchsorted(ends, lefts, "right")
         return tuple(
-            run._replace(flags=run.flags | HIT)
+            _hit_run(run, self._marked.hits.filter.text, count)
             if (hit if run.flags & WHOLE else bool(touched[run.left : run.right].any()))
             else run._replace(key=DIMMED)
-            for run, hit in zip(runs, is_hit)
+            for run, hit, count in zip(runs, is_hit, counts.tolist())
         )
 
     def _facts(
@@ -470,6 +473,15 @@ class RowReader:
         row, offset = thing.row, clocks.offset(thing.row.source, thing.row.pid)
         at = GAP if thing.is_gap else thing.index
         return Selected(row.source, row.number, at, thing.start - offset, thing.end - offset)
+
+
+def _hit_run(run: Run, text: str, hits: int) -> Run:
+    """Return a run in which what was searched for lies; several slices say how often: "nccl ×7"."""
+    run = run._replace(flags=run.flags | HIT)
+    if run.flags & WHOLE or run.right - run.left < COUNT_FROM:
+        return run
+    what = text if text.isidentifier() else "hits"
+    return run._replace(label=f"{safe(what)} ×{compact_count(hits)}", share="", slices=0)
 
 
 def _runs_in(row: DrawnRow) -> int:

@@ -35,7 +35,7 @@ class Run(NamedTuple):
     key: str  # colour key
     label: str  # safe to print; empty where the run is too narrow
     at: int  # index within the row of the slice, or of the longest it stands for
-    slices: int  # how many it stands for
+    slices: int  # how many it stands for; 0: the label counts hits
     flags: int
     left_eighths: int = 0  # eighths of the first cell that are empty, 0..7
     right_eighths: int = 8  # eighths of the last cell that are filled, 1..8

@@ -132,7 +132,7 @@ def _hatched(segments: list[Segment], run: Run, palette: Palette, glyphs: Glyphs
         return
     body = f" {fit(run.label, min(cell_len(run.label), width - 4), glyphs.ellipsis)} "
     rest = hatch * (width - 1 - cell_len(body))
-    segments += [Segment(hatch, style), Segment(body, palette.dim), Segment(rest, style)]
+    segments += [Segment(hatch, style), Segment(body, palette.gap_text), Segment(rest, style)]
 
 
 def _brightness(segments: list[Segment], run: Run, text: str, palette: Palette) -> None:
@@ -213,6 +213,8 @@ def _whole_text(run: Run, width: int, glyphs: Glyphs) -> str:
 def _many_text(run: Run, width: int, glyphs: Glyphs) -> str:
     if width < COUNT_FROM - 2 or not run.label:
         return " " * width
+    if not run.slices:
+        return padded(run.label, width, glyphs.ellipsis)
     return _many_label(run.slices, run.label, run.share, width, glyphs)
 
 

@@ -25,7 +25,7 @@ STATES = {
     "copy": ("memcpy", "copies"),
     "collective_waiting": ("collective", "waits for a peer"),
     "host_wait": ("", "idle: host late"),
-    "kernel_wait": ("", "idle between kernels"),
+    "kernel_wait": ("", "idle: between kernels"),
     "other": ("", "idle: other"),
     "": ("", "idle: no work follows"),
 }
@@ -64,8 +64,8 @@ def _bar(shares: StateShares, look: LineContext) -> Iterator[Segment]:
     about = "≈" if shares.is_estimate else ""
     for ((key, name, waits), share), width in zip(seen.items(), widths([*seen.values()], look.area)):
         percent = f"{about}{100 * share:.0f} %"
-        texts = (f"{name} {percent}", f"{name.partition(':')[0]} {percent}", percent)
-        label = next((text for text in texts if len(text) + 2 <= width), "")
+        texts = [f"{text} {percent}" for text in (name, *name.split(": ")[::-1])]
+        label = next((text for text in (*texts, percent) if len(text) + 2 <= width), "")
         yield _part(label, width, key, waits, look.palette, look.glyphs)
 
 

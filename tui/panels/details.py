@@ -8,24 +8,28 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from rich.cells import cell_len
 from rich.style import Style
 from rich.text import Text
 
+from tracelane.core.base.clock import Clocks
 from tracelane.core.base.ids import SliceId
 from tracelane.core.base.kineto import WORK
 from tracelane.core.base.safe_text import json_text, safe
 from tracelane.core.base.short_names import short_name
+from tracelane.core.base.slice_kinds import SliceKind, work_kind
 from tracelane.core.base.units import format_count, format_ns, format_share
 from tracelane.core.index.format import RowKind
 from tracelane.core.logs.overlay import Overlay, Reading
 from tracelane.core.logs.range_values import statistics_of
 from tracelane.core.query.args import Arguments
 from tracelane.core.query.detail import SliceDetail
-from tracelane.core.trace import Link, Trace
+from tracelane.core.trace import LaneRole, Link, Trace
 
 from ..clock import TimeWriter
 from ..draw.ranks import rank_heads
+from ..draw.states import DrawnStates
 from ..steps import step_at, step_marks
 from ..things import Thing
 from .around import NOTHING_AROUND, Around, around_lines, around_object, around_of
@@ -78,14 +82,19 @@ class Details:
 
 
 def details_of(
-    trace: Trace, stamps: TimeWriter, thing: Thing, span: tuple[int, int] | None = None
+    trace: Trace,
+    stamps: TimeWriter,
+    thing: Thing,
+    span: tuple[int, int] | None = None,
+    states: DrawnStates | None = None,
 ) -> Details:
     """Return everything that the index knows of a thing; its arguments come apart, read from the file.
 
-    Of a lane of values it is told what it says of a range `span` too.
+    Of a lane of values it is told what it says of a range `span` too; of collectives how long they wait,
+    where `states` of devices know it.
     """
     if thing.slice is not None and (detail := trace.detail(thing.slice)) is not None:
-        return _slice(trace, stamps, thing, detail)
+        return _slice(trace, stamps, thing, detail, states)
     if thing.is_gap:
         all_fields = (*gap_fields(trace, stamps, thing), *_lane_fields(thing), *_start_fields(stamps, thing))
         return Details(gap_title(thing), gap_title(thing), all_fields, has_arguments=False)
@@ -118,10 +127,13 @@ def details_of(
     return Details(short_name(title), title, tuple(fields))
 
 
-def _slice(trace: Trace, stamps: TimeWriter, thing: Thing, detail: SliceDetail) -> Details:
+def _slice(
+    trace: Trace, stamps: TimeWriter, thing: Thing, detail: SliceDetail, states: DrawnStates | None
+) -> Details:
     share = f" · {detail.self_time / detail.duration:.1%}" if detail.duration else ""
     end_event = "" if detail.end_ordinal is None else f", its end {format_count(detail.end_ordinal)}"
     lead = [
+        *_waiting_fields(stamps.clocks, thing, detail, states),
         Field("duration", format_ns(detail.duration, 9)),
         *_step_fields(trace, stamps, thing),
         *_launch_fields(trace, stamps, detail.id, detail.category),
@@ -153,6 +165,20 @@ def _slice(trace: Trace, stamps: TimeWriter, thing: Thing, detail: SliceDetail) 
         means=_means(trace, detail),
         lead=len(lead),
     )
+
+
+def _waiting_fields(
+    clocks: Clocks, thing: Thing, detail: SliceDetail, states: DrawnStates | None
+) -> list[Field]:
+    """Return the field with how long a collective waits for a peer, where that is known."""
+    kind = work_kind(detail.category or "", detail.name)
+    if states is None or kind is not SliceKind.COLLECTIVE or thing.lane.role is not LaneRole.DEVICE:
+        return []
+    waits = states.waits(thing.lane, clocks, np.array([thing.start, thing.end], np.int64))
+    if waits is None:
+        return []
+    share = int(waits[0]) / max(1, detail.duration)
+    return [Field("waits for a peer", f"{format_ns(int(waits[0]))} · {share:.0%} of it")]
 
 
 def _means(trace: Trace, detail: SliceDetail) -> str:

@@ -79,7 +79,7 @@ class MessageLine(Widget):
 
     DEFAULT_CSS = """
     MessageLine {
-        layer: above; dock: bottom; margin: 0 0 1 0; width: 1fr; height: auto; max-height: 60%;
+        layer: above; dock: bottom; margin: 0 0 1 0; width: 1fr; height: auto;
         background: $footer-background; color: $text-warning; display: none;
     }
     """
