@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
-from html import escape
 from typing import Any, NamedTuple
 
 from ..base.arrays import I64
@@ -11,20 +10,11 @@ from ..base.safe_text import csv_line, has_markup, json_text, markdown_cell, mar
 from ..tables.cell_text import is_left as is_left
 from ..tables.cell_text import text_in_cell as text_in_cell
 from ..tables.cell_text import text_in_unit as text_in_unit
-from ..tables.frames import html_table
 from ..tables.schema import Column, Unit
 from ..tables.table import Table, Tables
 from .forms import Listing
 
 SCHEMA = 2
-HTML_HEAD = """<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><title>{title}</title><style>
-body {{ font: 14px sans-serif; margin: 2em }}
-table {{ border-collapse: collapse; margin: 0.5em 0 2em }}
-th, td {{ padding: 2px 12px 2px 0; border-bottom: 1px solid #ddd; font-variant-numeric: tabular-nums }}
-</style></head><body>
-"""
-"""The head of every page; nothing is loaded from elsewhere."""
 UNITS: Mapping[str, Unit] = {"_ns": "ns", "_bytes": "bytes", "_share": "share"}
 """Suffix of a number's name -> its unit."""
 
@@ -131,12 +121,14 @@ def markdown_form(listing: Listing) -> Iterator[str]:
 
 def html_form(listing: Listing) -> Iterator[str]:
     """Yield a page of the tables that people read; nothing in it is loaded from elsewhere."""
-    yield HTML_HEAD.format(title=escape(safe(f"{listing.command}: {listing.tables.scope}")))
+    from .html_page import page_end, page_head, page_table
+
+    yield page_head(f"{listing.command}: {listing.tables.scope}")
     first, *others = listing.drawn
-    yield html_table(first, listing.limit, listing.order) + "\n"
-    for table in others:
-        yield html_table(table, None) + "\n"
-    yield "</body></html>\n"
+    yield page_table(first, listing.limit, listing.order)
+    for number, table in enumerate(others, 1):
+        yield page_table(table, None, None, number)
+    yield page_end()
 
 
 def _markdown_column(table: Table, column: Column, values: list[Any]) -> list[str]:

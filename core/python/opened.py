@@ -207,8 +207,7 @@ class OpenedTrace(AnalysisMethods):
         if not all(hasattr(one, "__index__") for one in (width, rows)) or width < MIN_WIDTH or rows < 1:
             raise UsageError(f"width must be at least {MIN_WIDTH} pixels, and rows at least 1")
         scope = self._scope(Selection(begin, end, step, lanes))
-        chosen = None if scope.lanes is None else sorted(scope.lanes)
-        return timeline_svg(self._trace, scope.range, chosen, scope.clocks, width, rows)
+        return timeline_svg(scope, width, rows)
 
     def _scope(self, selection: Selection) -> Scope:
         return self._selected(selection).scope(self._trace)

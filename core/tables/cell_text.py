@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sized
+from collections.abc import Sequence, Sized
 from typing import Any
 
 from ..base.short_names import short_name
@@ -10,6 +10,8 @@ from ..base.units import format_bytes, format_moment, format_ns
 from .schema import Column
 from .table import Table
 
+CHIEF_NUMBERS = 3
+"""Columns of numbers that matter more than any text but the name."""
 SMALL = 0.01
 """Three decimals tell too little of smaller numbers."""
 
@@ -17,6 +19,16 @@ SMALL = 0.01
 def is_left(column: Column) -> bool:
     """Tell whether values of a column stand at its left: text and what identifies."""
     return column.unit in ("text", "id")
+
+
+def by_priority(columns: Sequence[Column], sort: str = "") -> list[int]:
+    """Return the places of columns, those that people look for first at the beginning: the name, the one that
+    rows are sorted by, the first numbers, other texts, other numbers.
+    """
+    texts = [at for at, column in enumerate(columns) if is_left(column)]
+    numbers = [at for at, column in enumerate(columns) if not is_left(column)]
+    numbers.sort(key=lambda at: columns[at].key != sort)
+    return [*texts[:1], *numbers[:CHIEF_NUMBERS], *texts[1:], *numbers[CHIEF_NUMBERS:]]
 
 
 def text_in_cell(table: Table, column: Column, value: Any) -> str:

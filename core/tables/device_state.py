@@ -25,10 +25,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
-from ..base.arrays import I64, U8, U32, AnyArray, sum_of
+from ..base.arrays import F64, I64, U8, U32, AnyArray, sum_of
 from ..base.errors import UnreadableError
 from ..base.intervals import EMPTY, Intervals, merge
 from ..base.units import format_ns
@@ -54,6 +55,8 @@ from .untrusted import untrusted, untrusted_time
 PRECEDENCE = ("compute", "collective_moving", "collective_unsplit", "copy", "collective_waiting", "idle")
 """The states; of those that hold at once the first counts. Their order gives the numbers in `states`."""
 COMPUTE, MOVING, UNSPLIT, COPY, WAITING, IDLE = range(len(PRECEDENCE))
+STATE_KEYS = ("kernel", "collective", "memcpy")
+"""The colour keys of what devices are drawn doing."""
 CAUSES = (*GAP_CLASSES, "")
 """Why a device is idle; the last where nothing ends the gap, and of all other states."""
 UNKNOWN = len(GAP_CLASSES)
@@ -147,6 +150,29 @@ STATES = TableSchema(
     keys=("rank", "label"),
     chief=("label", "rank", "busy_share", "idle_ns", "compute_ns", "collective_waiting_ns", "of_ns"),
 )
+
+
+class StateCells(NamedTuple):
+    """What devices do in each of W cells of time."""
+
+    busy: F64  # the share of its time in which they work: 0 to 1
+    kinds: I64  # what takes most of it: places in STATE_KEYS
+    waits: AnyArray  # whether they wait for a peer for longer than they work
+
+
+def state_cells(states: Sequence[DeviceState], edges: I64, part: int | None = None) -> StateCells:
+    """Return what devices do between each two of W + 1 ascending times; with a place in STATE_KEYS that
+    alone, whatever else runs.
+    """
+    ns: I64 = np.sum([one.in_cells(edges, part is not None) for one in states], axis=0, dtype=np.int64)
+    kinds = np.stack([ns[COMPUTE], ns[MOVING] + ns[UNSPLIT], ns[COPY]])
+    if part is not None:
+        kinds[[at != part for at in range(len(STATE_KEYS))]] = 0
+        ns[WAITING] *= STATE_KEYS[part] == "collective"
+    busy = kinds.sum(axis=0)
+    waits = ns[WAITING] > busy
+    largest = np.where(waits, STATE_KEYS.index("collective"), kinds.argmax(axis=0))
+    return StateCells(busy / (np.maximum(1, np.diff(edges)) * len(states)), largest, waits)
 
 
 def state_table(scope: Scope) -> Table:

@@ -16,12 +16,14 @@ from ..base.arrays import I64, AnyArray
 from ..base.errors import MissingPackageError, UsageError
 from ..base.picture import Picture
 from ..base.safe_text import json_text, safe
-from .cell_text import is_left, text_in_cell
+from .cell_text import by_priority, is_left, text_in_cell
 from .schema import Column
 from .table import Table
 
 HTML_ROWS = 50
 """Rows that a notebook draws."""
+HTML_COLUMNS = (4, 7, 10)
+"""How many columns a page shows on narrow, middling and wide screens."""
 NO_BREAK = "white-space:nowrap"
 TEXT_ROWS = 20
 """Rows that `print` shows."""
@@ -76,15 +78,17 @@ def polars_frame(table: Table) -> Any:
 
 def html_table(table: Table, limit: int | None = HTML_ROWS, order: I64 | None = None) -> str:
     """Return the first rows, or all, as an HTML table as people read them, its title and scope above."""
-    columns = table.drawn_columns
+    columns, classes = table.drawn_columns, _classes(table)
     rows = list(table.rows(order, limit))
-    head = "".join(f"<th{_side(column)}>{escape(column.heading)}</th>" for column in columns)
+    head = "".join(
+        f"<th{own}{_side(column)}>{escape(column.heading)}</th>" for column, own in zip(columns, classes)
+    )
     lines = []
     for row in rows:
         cells = (
-            f"<td{_side(column)}{_whole_name(column, row)}>"
+            f"<td{own}{_side(column)}{_whole_name(column, row)}>"
             f"{escape(safe(text_in_cell(table, column, row[column.key])))}</td>"
-            for column in columns
+            for column, own in zip(columns, classes)
         )
         lines.append(f"<tr>{''.join(cells)}</tr>")
     notes = [safe(note) for note in table.drawn_notes]
@@ -155,6 +159,15 @@ def package(name: str, purpose: str) -> Any:
         if (error.name or "").split(".")[0] != name.split(".")[0]:
             raise
         raise MissingPackageError(f"{purpose} needs {name}: pip install {name}", name) from None
+
+
+def _classes(table: Table) -> list[str]:
+    """Return the class of each column's cells: the less a column matters, the wider a page that shows it."""
+    classes = [""] * len(table.drawn_columns)
+    for rank, at in enumerate(by_priority(table.drawn_columns, table.read_by)):
+        level = sum(rank >= most for most in HTML_COLUMNS)
+        classes[at] = f' class="{"abcd"[level]}"' if level else ""
+    return classes
 
 
 def _side(column: Column) -> str:

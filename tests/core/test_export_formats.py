@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
+import hashlib
 import json
+import re
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator
@@ -22,6 +25,7 @@ from tests.corpus import CORPUS, needs_corpus
 from tests.perfetto_engine import ask_perfetto, needs_engine
 from tests.tui.cli_process import tracelane_here
 from tests.tui.small_file import small_file
+from tracelane.core.base.colours import colour_of, hexed
 from tracelane.core.base.errors import MissingPackageError, UnreadableError
 from tracelane.core.demo.trace import write_demo
 from tracelane.core.export.annotations import AnnotationEncoder
@@ -396,7 +400,30 @@ def test_a_page_stands_alone(scopes: list[Scope]) -> None:
         text = "".join(html_report(scope, "<script>alert(1)</script>"))
         page.feed(text)
         assert page.tags["svg"] >= 1 and page.tags["table"] >= 3
-        assert not page.tags["script"] and not page.links and "\x1b" not in text
+        assert not page.links and "\x1b" not in text
+        scripts = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(scripts[-1].encode()).digest()).decode()
+        assert len(scripts) == page.tags["script"] == 1 and f"script-src 'sha256-{digest}'" in text
+
+
+def test_a_page_has_the_viewers_picture(tmp_path: Path) -> None:
+    """Ranks have their titles, devices their states and the viewer's colours; who waits is hatched; columns
+    of tables that matter less are for wider screens; calls of the flame have their time.
+    """
+    write_demo(tmp_path)
+    trace = open_trace(sorted(tmp_path.glob("*.json")), index_dir=tmp_path / "index")
+    text = "".join(html_report(Scope(trace, clocks=trace.clocks), "demo"))
+    for words in (
+        "rank 1 · spyre-pod-1",
+        'fill="url(#waits)"',
+        "waits for a peer",
+        'data-name="ProfilerStep#4"',
+    ):
+        assert words in text
+    for key in ("kernel", "collective", "python"):
+        assert f'fill="{hexed(colour_of(key, dark=False))}"' in text
+    assert f'stroke="{hexed(colour_of("annotation", dark=False))}"' in text
+    assert {'<th class="b"', '<th class="c"', '<th class="d"'} <= set(re.findall(r'<th class="."', text))
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ from tracelane.core.query.row_facts import slice_kind_codes
 from tracelane.core.sql.query import run_query
 from tracelane.core.tables.devices import devices
 from tracelane.core.trace import Trace, open_trace, trace_of
-from tracelane.tui.draw.presets import device_lanes
+from tracelane.core.trace.lane_order import drawn_device_lanes
 from tracelane.tui.text.summary import trace_info
 
 DEVICE, HOST, TELEMETRY, PROFILER = LaneRole.DEVICE, LaneRole.HOST, LaneRole.TELEMETRY, LaneRole.PROFILER
@@ -128,7 +128,7 @@ def test_everybody_says_the_same_of_every_lane(path: str, corpus_cache: Path) ->
 
     ran = {at for at, role in enumerate(roles) if role is DEVICE and trace.lanes[at].slices}
     assert {at for device in devices(trace) for at in device.lanes} == ran
-    assert {at for at in device_lanes(trace) if roles[at] is not TELEMETRY} == {
+    assert {at for at in drawn_device_lanes(trace) if roles[at] is not TELEMETRY} == {
         at for at, role in enumerate(roles) if role is DEVICE
     }
     in_json = [lane["role"] for process in trace_info(trace)["processes"] for lane in process["lanes"]]

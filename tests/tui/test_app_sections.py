@@ -9,12 +9,12 @@ import pytest
 from tests.sambatune import HYPERFUNCTIONS, write_report
 from tests.tui.driver import message, screen_text, wait_until_idle
 from tests.tui.test_app_logs import typed
+from tracelane.core.base.colours import key_of
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.app import TracelaneApp
 from tracelane.tui.cli.main import main
 from tracelane.tui.config import Config
 from tracelane.tui.draw.argument_colours import ArgumentColours
-from tracelane.tui.draw.palette import key_of
 
 
 @pytest.fixture

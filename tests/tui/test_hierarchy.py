@@ -14,6 +14,7 @@ from rich.color import Color
 from rich.segment import Segment
 
 from tests.corpus import CASES, CORPUS, needs_corpus
+from tracelane.core.base.colours import CNAMES, FAMILIES, RGB, contrast, luminance
 from tracelane.core.tables.device_state import (
     COMPUTE,
     COPY,
@@ -29,7 +30,6 @@ from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import LaneRole, Trace, open_trace
 from tracelane.tui.actions.view import first_session
 from tracelane.tui.device_shares import gaps_of_lanes, states_over_all
-from tracelane.tui.draw.colour import RGB, contrast, luminance
 from tracelane.tui.draw.drawn_rows import BusyRow, SliceRow
 from tracelane.tui.draw.glyphs import UNICODE
 from tracelane.tui.draw.layout import Layout
@@ -37,7 +37,7 @@ from tracelane.tui.draw.line import Line, LineKind
 from tracelane.tui.draw.lines import LineContext, line_segments, title_cells
 from tracelane.tui.draw.opening import with_devices_in_view
 from tracelane.tui.draw.overview import minimap_lines
-from tracelane.tui.draw.palette import CNAMES, FAMILIES, Depth, Look, Palette
+from tracelane.tui.draw.palette import Depth, Look, Palette
 from tracelane.tui.draw.ranks import RANK_PARTS
 from tracelane.tui.draw.rows import RowReader
 from tracelane.tui.draw.runs import HATCH

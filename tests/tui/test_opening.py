@@ -14,13 +14,14 @@ from tracelane.core.index.format import RowKind
 from tracelane.core.query.filter import parse
 from tracelane.core.query.hits import matches
 from tracelane.core.trace import Trace, open_trace
+from tracelane.core.trace.lane_order import drawn_device_lanes
 from tracelane.tui.actions.lanes import next_preset, toggle_frames
 from tracelane.tui.actions.view import first_session
 from tracelane.tui.draw.folds import toggle_fold
 from tracelane.tui.draw.layout import Layout
 from tracelane.tui.draw.line import LineKind, lane_key
 from tracelane.tui.draw.opening import LEAST_HOST_ROWS, with_devices_in_view
-from tracelane.tui.draw.presets import PRESETS, device_lanes
+from tracelane.tui.draw.presets import PRESETS
 from tracelane.tui.fitting import fit_to_screen
 from tracelane.tui.session import FOLD_ROWS, RowKey, Session, Viewport
 
@@ -77,7 +78,7 @@ def test_devices_and_their_launching_thread_are_seen(
     trace = open_trace(CORPUS / path, index_dir=corpus_cache)
     fit = fit_to_screen(trace, first_session(trace, 64), *size, has_marks=False)
     threads = trace.launching_lanes
-    expected = {number for number in device_lanes(trace) if trace.lanes[number].slices}
+    expected = {number for number in drawn_device_lanes(trace) if trace.lanes[number].slices}
     expected |= {max(threads, key=threads.__getitem__)} if threads else set()
     layout = Layout(trace, fit.session)
     assert expected
@@ -85,7 +86,7 @@ def test_devices_and_their_launching_thread_are_seen(
         y = layout.y_of(RowKey(lane_key(trace.lanes[number]), 0))
         assert y is not None and y < fit.lanes, trace.lanes[number].title
     lanes = [line.lane for line in layout.lines(0, layout.height) if line.lane is not None]
-    is_device = [lane.index in device_lanes(trace) for lane in lanes]
+    is_device = [lane.index in drawn_device_lanes(trace) for lane in lanes]
     assert is_device == sorted(is_device, reverse=True)
 
 
@@ -93,7 +94,7 @@ def test_devices_and_their_launching_thread_are_seen(
 def test_lanes_that_begin_with_kernels_are_devices(corpus_cache: Path) -> None:
     """Without names of processes and threads, lanes of kernels are told apart by what they hold."""
     trace = open_trace(CORPUS / "gpu/tl_vllm_decode_cudagraph_exec.json.gz", index_dir=corpus_cache)
-    devices = device_lanes(trace)
+    devices = drawn_device_lanes(trace)
     assert {trace.lanes[number].process.title for number in devices} == {"process 2"}
 
 

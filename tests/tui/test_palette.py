@@ -9,9 +9,10 @@ import pytest
 from rich.color import Color, ColorSystem, ColorType
 
 from tracelane.core.base.arrays import F64
-from tracelane.tui.draw.colour import ANSI, LEAST_CHROMA, RGB, contrast, luminance, oklab, shown_as
+from tracelane.core.base.colours import CNAMES, FAMILIES, HASHED, RGB, contrast, key_of, luminance
+from tracelane.tui.draw.colour import ANSI, LEAST_CHROMA, oklab, shown_as
 from tracelane.tui.draw.glyphs import UNICODE
-from tracelane.tui.draw.palette import CNAMES, FAMILIES, HASHED, Depth, Look, Palette, depth_of, key_of
+from tracelane.tui.draw.palette import Depth, Look, Palette, depth_of
 from tracelane.tui.draw.segments import counter_segments
 
 KEYS = [*FAMILIES, *(f"~{n}" for n in range(HASHED)), *(f"={name}" for name in CNAMES)]

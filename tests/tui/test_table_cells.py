@@ -10,10 +10,11 @@ import pytest
 
 from tests.corpus import CORPUS, needs_corpus
 from tests.tui.driver import open_viewer, wait_until_idle
+from tracelane.core.base.colours import key_of
 from tracelane.core.tables.schema import Column, TableSchema
 from tracelane.core.tables.table import Table
 from tracelane.core.trace import open_trace
-from tracelane.tui.draw.palette import Look, key_of
+from tracelane.tui.draw.palette import Look
 from tracelane.tui.lanes.look import palette_of
 from tracelane.tui.panels.table import TablePane, columns_of, written_in
 from tracelane.tui.widgets.table import ColumnView, VirtualTable

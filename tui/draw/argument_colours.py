@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from tracelane.core.base.arrays import I64
+from tracelane.core.base.colours import key_of_value
 from tracelane.core.base.errors import TracelaneError
 from tracelane.core.trace import Trace
-
-from .palette import key_of_value
 
 BY_ARGUMENT = "arg:"
 WITHOUT = "quiet"

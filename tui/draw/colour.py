@@ -1,22 +1,15 @@
-"""RGB arithmetic: perceptual hues, blending, luminance, and what 256 and 16 colours can show."""
+"""What terminals of 256 and 16 colours show for a colour."""
 
 from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import TypeAlias
 
 from rich.color import Color, ColorSystem
 from rich.color_triplet import ColorTriplet
 
-RGB: TypeAlias = tuple[int, int, int]
+from tracelane.core.base.colours import RGB
 
-BLACK: RGB = (0, 0, 0)
-WHITE: RGB = (255, 255, 255)
-DARK_TEXT: RGB = (16, 18, 22)
-LIGHT_TEXT: RGB = (244, 246, 250)
-READABLE = 4.5
-"""The contrast of a text that is easy to read (WCAG 2, level AA)."""
 LEAST_CHROMA = 0.02
 """What has less chroma (OKLab) is a grey to the eye."""
 HUE_WEIGHT = 0.12
@@ -41,68 +34,6 @@ ANSI: dict[str, RGB] = {
     "bright_cyan": (85, 255, 255),
     "bright_white": (255, 255, 255),
 }
-
-
-def oklch(lightness: float, chroma: float, hue: float) -> RGB:
-    """Return the sRGB colour of OKLCH coordinates (lightness 0..1, hue in degrees), clipped to the gamut.
-
-    Equal lightness looks equally bright at every hue, which is what keeps a palette calm.
-    Source of the matrices: https://bottosson.github.io/posts/oklab/
-    """
-    a = chroma * math.cos(math.radians(hue))
-    b = chroma * math.sin(math.radians(hue))
-    long = (lightness + 0.3963377774 * a + 0.2158037573 * b) ** 3
-    medium = (lightness - 0.1055613458 * a - 0.0638541728 * b) ** 3
-    short = (lightness - 0.0894841775 * a - 1.2914855480 * b) ** 3
-    return (
-        _encoded(4.0767416621 * long - 3.3077115913 * medium + 0.2309699292 * short),
-        _encoded(-1.2684380046 * long + 2.6097574011 * medium - 0.3413193965 * short),
-        _encoded(-0.0041960863 * long - 0.7034186147 * medium + 1.7076147010 * short),
-    )
-
-
-def _encoded(linear: float) -> int:
-    linear = min(1.0, max(0.0, linear))
-    value = 12.92 * linear if linear <= 0.0031308 else 1.055 * linear ** (1 / 2.4) - 0.055
-    return round(255 * value)
-
-
-def blend(colour: RGB, other: RGB, share: float) -> RGB:
-    """Return `colour` with a share (0..1) of `other` in it."""
-    keep = 1.0 - share
-    return (
-        round(colour[0] * keep + other[0] * share),
-        round(colour[1] * keep + other[1] * share),
-        round(colour[2] * keep + other[2] * share),
-    )
-
-
-def luminance(colour: RGB) -> float:
-    """Return the relative luminance 0..1 (WCAG 2)."""
-
-    def linear(value: int) -> float:
-        share = value / 255
-        return share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4
-
-    return 0.2126 * linear(colour[0]) + 0.7152 * linear(colour[1]) + 0.0722 * linear(colour[2])
-
-
-def contrast(one: RGB, other: RGB) -> float:
-    """Return the contrast ratio of two colours, 1..21 (WCAG 2)."""
-    a, b = luminance(one), luminance(other)
-    return (max(a, b) + 0.05) / (min(a, b) + 0.05)
-
-
-def text_on(background: RGB) -> RGB:
-    """Return dark or light, whichever reads better on the background; black or white where neither does well.
-
-    On any colour black or white has a contrast of 4.58 at least.
-    """
-    for pair in ((DARK_TEXT, LIGHT_TEXT), (BLACK, WHITE)):
-        text = max(pair, key=lambda colour: contrast(colour, background))
-        if contrast(text, background) >= READABLE:
-            break
-    return text
 
 
 def oklab(colour: RGB) -> tuple[float, float, float]:

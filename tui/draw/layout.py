@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from tracelane.core.index.format import LaneKind
 from tracelane.core.trace import Lane, LaneRole, Process, Trace
+from tracelane.core.trace.lane_order import host_threads, profilers_lanes, quiet_lanes
 
 from ..session import LaneKey, RowKey, Session
 from .folds import is_outside, rows_shown
@@ -17,7 +18,6 @@ from .frames import FoldedFrames, folded_frames
 from .line import Line, LineKind, alike, has_overlaps, holders, lane_key, process_key
 from .only import only_lanes
 from .presets import is_left_out, lanes_in_order, ordered
-from .quiet import host_threads, profilers_lanes, quiet_lanes
 from .ranks import RANK_PARTS, by_rank, opens_folded
 
 if TYPE_CHECKING:

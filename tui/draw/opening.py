@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tracelane.core.trace import Process, Trace
+from tracelane.core.trace.lane_order import drawn_device_lanes
 
 from ..session import FOLD_ROWS, RowKey, Session
 from .layout import Layout
 from .line import lane_key
-from .presets import device_lanes
 from .ranks import RANK_PARTS, opens_folded
 from .states import MOST_SLICES
 
@@ -33,11 +33,11 @@ def with_devices_in_view(trace: Trace, session: Session, height: int) -> Session
     session = replace(session, devices_first=True)
     if Layout(trace, session).height <= height:
         split = replace(session, rank_lines=len(RANK_PARTS))
-        slices = sum(trace.lanes[number].slices for number in device_lanes(trace))
+        slices = sum(trace.lanes[number].slices for number in drawn_device_lanes(trace))
         has_parts = opens_folded(trace) and not trace.missing and slices <= MOST_SLICES
         has_room = has_parts and Layout(trace, split).height <= height
         return split if has_room else session
-    devices = sorted(number for number in device_lanes(trace) if trace.lanes[number].slices)
+    devices = sorted(number for number in drawn_device_lanes(trace) if trace.lanes[number].slices)
     threads = sorted(trace.launching_lanes.items(), key=lambda pair: -pair[1])
     first = [number for number, _ in threads[:1]]
 
@@ -69,4 +69,4 @@ def _most(least: int, fits: Callable[[int], bool]) -> int:
 
 
 def _has_devices(trace: Trace, process: Process) -> bool:
-    return not process.aside and not device_lanes(trace).isdisjoint(process.lanes)
+    return not process.aside and not drawn_device_lanes(trace).isdisjoint(process.lanes)

@@ -17,13 +17,13 @@ from rich.style import Style
 
 from tracelane.core.base.clock import ClockKey, Clocks
 from tracelane.core.trace import Lane, Row, Trace
+from tracelane.core.trace.lane_order import drawn_device_lanes
 
 from ..session import Session, Viewport
 from ..steps import step_marks
 from .drawn_rows import BusyRow
 from .labels import fit, length_title
 from .lines import LineContext
-from .presets import device_lanes
 from .runs import FULL
 from .segments import ascii_segments
 from .states import DrawnStates, state_row
@@ -96,7 +96,7 @@ def _busy_row(trace: Trace, edges: tuple[int, ...], offsets: Offsets) -> BusyRow
     clocks = Clocks(MappingProxyType(dict(offsets)))
     room = np.diff(np.array(edges, np.float64)).clip(1)
     lanes = [lane for lane in trace.lanes if lane.slices or lane.unclosed]
-    devices = [lane for lane in lanes if lane.index in device_lanes(trace)]
+    devices = [lane for lane in lanes if lane.index in drawn_device_lanes(trace)]
     best = np.full(len(edges) - 1, -1, np.int64)
     for lane in sorted(devices or lanes, key=lambda lane: -lane.slices)[:LANES_ASKED]:
         if devices:
@@ -141,7 +141,7 @@ def minimap_lines(
     """
     overview = overview_of(trace, session, look.area)
     row = None if states is None else _state_row(trace, session, overview, states)
-    has_devices = row is not None or bool(device_lanes(trace))
+    has_devices = row is not None or bool(drawn_device_lanes(trace))
     row = row or busy_row(trace, overview.edges, session.clocks)
     window = overview.window(session.viewport)
     if overview.steps:

@@ -1,12 +1,7 @@
-"""Which colour a slice has: by category, by name where there is none, `cname` honoured.
-
-A colour key is a short text, e.g. "kernel", "~17" (hashed), "=good" (a reserved Chrome name).
-"""
+"""Colour keys as Rich's styles, on terminals of any number of colours."""
 
 from __future__ import annotations
 
-import zlib
-from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 from typing import NamedTuple
@@ -15,9 +10,22 @@ from rich.color import Color, ColorSystem
 from rich.color_triplet import ColorTriplet
 from rich.style import Style
 
-from tracelane.core.base.slice_kinds import SliceKind, slice_kind, work_kind
+from tracelane.core.base.colours import (
+    BLACK,
+    DARK_SURFACE,
+    FAMILIES,
+    LIGHT_SURFACE,
+    READABLE,
+    RGB,
+    WHITE,
+    blend,
+    colour_of,
+    contrast,
+    oklch,
+    text_on,
+)
 
-from .colour import ANSI, BLACK, READABLE, RGB, WHITE, blend, coloured_256, contrast, oklch, shown_as, text_on
+from .colour import ANSI, coloured_256, shown_as
 from .runs import FULL
 
 
@@ -48,159 +56,12 @@ DEPTH_OF = {
     "standard": Depth.STANDARD,
 }
 
-DARK_SURFACE: RGB = (18, 20, 24)
-LIGHT_SURFACE: RGB = (250, 250, 248)
-
 LEAST_INK = 0.2
 """How much of its hue the palest step has at least; more where it would not differ from an empty cell."""
 PALEST = 1.32
 """The contrast of the palest step to an empty cell."""
 
-HASHED = 24
-"""Hashed keys "~0".."~23": few enough to keep the styles countable, enough to tell neighbours apart."""
 HASHED_16 = ("blue", "cyan", "green", "magenta", "bright_blue", "white", "yellow", "bright_magenta")
-
-
-@dataclass(frozen=True)
-class Hue:
-    """A colour family: OKLCH hue, chroma, and lightness on dark and on light; in 256 colours the indexes of
-    its steps from pale to full, on dark and on light; of the 16 colours one for dark and one for light.
-    """
-
-    hue: float
-    chroma: float
-    lightness: tuple[float, float]
-    dark: tuple[int, int, int, int]
-    light: tuple[int, int, int, int]
-    ansi: tuple[str, str]
-
-
-FAMILIES: dict[str, Hue] = {
-    "cpu_op": Hue(262, 0.115, (0.657, 0.64), (24, 60, 67, 68), (153, 146, 110, 68), ("bright_blue", "blue")),
-    "python": Hue(
-        120, 0.015, (0.611, 0.82), (237, 239, 242, 102), (253, 187, 252, 251), ("bright_black", "white")
-    ),
-    "annotation": Hue(308, 0.11, (0.765, 0.82), (60, 96, 139, 183), (189, 188, 183, 146), ("magenta",) * 2),
-    "runtime": Hue(93, 0.14, (0.811, 0.764), (58, 94, 136, 178), (223, 186, 179, 178), ("yellow",) * 2),
-    "driver": Hue(
-        70, 0.094, (0.645, 0.614), (52, 59, 94, 137), (187, 180, 173, 137), ("magenta", "bright_black")
-    ),
-    "kernel": Hue(155, 0.114, (0.84, 0.5), (22, 65, 72, 151), (151, 108, 65, 22), ("bright_green", "green")),
-    "memcpy": Hue(195, 0.107, (0.678, 0.668), (23, 24, 30, 37), (152, 116, 73, 37), ("cyan",) * 2),
-    "memset": Hue(
-        218, 0.071, (0.826, 0.744), (59, 66, 109, 116), (187, 152, 116, 81), ("white", "bright_blue")
-    ),
-    "overhead": Hue(30, 0.14, (0.52, 0.801), (88, 59, 95, 131), (224, 223, 217, 210), ("red",) * 2),
-    "collective": Hue(
-        52, 0.167, (0.738, 0.668), (94, 130, 166, 209), (222, 216, 172, 166), ("bright_red",) * 2
-    ),
-    "memory": Hue(
-        335, 0.15, (0.544, 0.575), (52, 53, 96, 133), (218, 182, 139, 133), ("bright_magenta",) * 2
-    ),
-    "sync": Hue(
-        30, 0.05, (0.724, 0.707), (23, 59, 138, 181), (188, 187, 181, 138), ("bright_white", "black")
-    ),
-    "trace": Hue(
-        260, 0.015, (0.55, 0.8), (238, 240, 242, 244), (252, 250, 248, 246), ("bright_black", "white")
-    ),
-    "async": Hue(184, 0.06, (0.768, 0.7), (29, 36, 43, 79), (152, 115, 79, 73), ("green", "cyan")),
-    "counter": Hue(236, 0.06, (0.64, 0.74), (24, 31, 67, 67), (153, 110, 74, 67), ("blue", "cyan")),
-    "quiet": Hue(
-        265, 0.015, (0.52, 0.8), (238, 239, 240, 241), (252, 251, 250, 248), ("bright_black", "white")
-    ),
-}
-"""Hue, chroma and lightness were searched for so that what stands side by side in a trace differs for
-everybody, for red-green-blind eyes too: tests/tui/test_palette.py says by how much.
-"""
-FAMILY_OF = {
-    SliceKind.OP: "cpu_op",
-    SliceKind.PYTHON: "python",
-    SliceKind.ANNOTATION: "annotation",
-    SliceKind.CALL: "runtime",
-    SliceKind.DRIVER_CALL: "driver",
-    SliceKind.KERNEL: "kernel",
-    SliceKind.COPY: "memcpy",
-    SliceKind.FILL: "memset",
-    SliceKind.COLLECTIVE: "collective",
-    SliceKind.WAIT: "sync",
-    SliceKind.MEMORY: "memory",
-    SliceKind.OVERHEAD: "overhead",
-    SliceKind.PROFILER: "trace",
-}
-"""The colour family of each kind of slice; others have one by a hash of their name or category."""
-
-CNAMES: dict[str, RGB] = {
-    "thread_state_uninterruptible": (182, 125, 143),
-    "thread_state_iowait": (255, 140, 0),
-    "thread_state_running": (126, 200, 148),
-    "thread_state_runnable": (133, 160, 210),
-    "thread_state_sleeping": (240, 240, 240),
-    "thread_state_unknown": (199, 155, 125),
-    "background_memory_dump": (0, 180, 180),
-    "light_memory_dump": (0, 0, 180),
-    "detailed_memory_dump": (180, 0, 180),
-    "vsync_highlight_color": (0, 0, 255),
-    "generic_work": (125, 125, 125),
-    "good": (0, 125, 0),
-    "bad": (180, 125, 0),
-    "terrible": (180, 0, 0),
-    "black": (0, 0, 0),
-    "grey": (221, 221, 221),
-    "white": (255, 255, 255),
-    "yellow": (255, 255, 0),
-    "olive": (100, 100, 0),
-    "rail_response": (67, 135, 253),
-    "rail_animation": (244, 74, 63),
-    "rail_idle": (238, 142, 0),
-    "rail_load": (13, 168, 97),
-    "startup": (230, 230, 0),
-    "heap_dump_stack_frame": (128, 128, 128),
-    "heap_dump_object_type": (0, 0, 255),
-    "heap_dump_child_node_arrow": (204, 102, 0),
-    "cq_build_running": (255, 255, 119),
-    "cq_build_passed": (153, 238, 102),
-    "cq_build_failed": (238, 136, 136),
-    "cq_build_abandoned": (187, 187, 187),
-    "cq_build_attempt_runnig": (222, 222, 75),
-    "cq_build_attempt_running": (222, 222, 75),
-    "cq_build_attempt_passed": (103, 218, 35),
-    "cq_build_attempt_failed": (197, 81, 81),
-}
-"""Chrome's reserved colour names (the misspelt one is theirs)."""
-
-_DIGITS = str.maketrans("", "", "0123456789")
-
-
-@lru_cache(maxsize=2048)
-def key_of_name(name: str) -> str:
-    """Return the hashed colour key of a name; digits do not count: `step 1` and `step 2` look alike."""
-    return f"~{zlib.crc32(name.translate(_DIGITS).encode('utf-8', 'replace')) % HASHED}"
-
-
-@lru_cache(maxsize=2048)
-def key_of_value(text: str) -> str:
-    """Return the hashed colour key of a value, digits included."""
-    return f"~{zlib.crc32(text.encode('utf-8', 'replace')) % HASHED}"
-
-
-@lru_cache(maxsize=2048)
-def key_of(
-    category: str, name: str, cname: str = "", colour_by: str = "category", is_work: bool = False
-) -> str:
-    """Return the colour key of a slice, which may be work of a device.
-
-    `cname` wins where it is one of the reserved names; then the category, or where there is none another
-    `cname`, or the name, also where `colour_by` asks for it. Collectives stand out, whatever their category.
-    """
-    if cname in CNAMES:
-        return "=" + cname
-    if cname and not category and colour_by == "category":
-        return key_of_value(cname)
-    if is_work and colour_by == "category":
-        return FAMILY_OF[work_kind(category, name)]
-    if colour_by == "name" or not category:
-        return key_of_name(name)
-    return FAMILY_OF.get(slice_kind(category, name)) or key_of_name(category)
 
 
 class Look(Enum):
@@ -404,25 +265,15 @@ class Palette:
         return shown_as(self._base(key), SYSTEMS[self.depth])
 
     def _base(self, key: str) -> RGB:
-        if key.startswith("="):
-            return CNAMES[key[1:]]
-        if key.startswith("~"):
-            number = int(key[1:])
+        if key.startswith("~") and self.depth is Depth.STANDARD:
+            return ANSI[HASHED_16[int(key[1:]) % len(HASHED_16)]]
+        if not key.startswith(("~", "=")):
+            family = FAMILIES.get(key, FAMILIES["trace"])
             if self.depth is Depth.STANDARD:
-                return ANSI[HASHED_16[number % len(HASHED_16)]]
-            # Neighbouring numbers get far-apart hues; two lightness rings double the choice.
-            hue = (number % (HASHED // 2)) * 360 / (HASHED // 2) + 15
-            return oklch(self._lightness + (0.035 if number < HASHED // 2 else -0.055), 0.082, hue)
-        family = FAMILIES.get(key, FAMILIES["trace"])
-        if self.depth is Depth.STANDARD:
-            return ANSI[family.ansi[0 if self.dark else 1]]
-        if self.depth is Depth.EIGHT_BIT:
-            return _indexed((family.dark if self.dark else family.light)[-1])
-        return oklch(family.lightness[0 if self.dark else 1], family.chroma, family.hue)
-
-    @property
-    def _lightness(self) -> float:
-        return 0.72 if self.dark else 0.66
+                return ANSI[family.ansi[0 if self.dark else 1]]
+            if self.depth is Depth.EIGHT_BIT:
+                return _indexed((family.dark if self.dark else family.light)[-1])
+        return colour_of(key, self.dark)
 
     def _new_style(self, key: str, look: Look) -> Style:
         if self.depth is Depth.NONE:

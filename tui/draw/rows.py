@@ -11,10 +11,10 @@ import numpy as np
 
 from tracelane.core.base.arrays import F64, I64
 from tracelane.core.base.clock import Clocks
-from tracelane.core.base.kineto import STEP
+from tracelane.core.base.colours import drawn_kind, key_of
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.short_names import short_name
-from tracelane.core.base.slice_kinds import SliceKind, slice_kind
+from tracelane.core.base.slice_kinds import SliceKind
 from tracelane.core.index.format import SliceFlag
 from tracelane.core.query.cells import GREATEST, LOWEST, Cells, Span
 from tracelane.core.query.drawn import SpanFacts
@@ -22,13 +22,12 @@ from tracelane.core.query.hit_marks import HitMarks, RowSpan
 from tracelane.core.query.rowview import RowView, RowViews
 from tracelane.core.query.samples import SeriesRange
 from tracelane.core.trace import Lane, LaneRole, Row, RowKind, Trace
+from tracelane.core.trace.lane_order import drawn_device_lanes
 
 from ..session import Selectable, Viewport
 from ..things import thing_by_id
 from .argument_colours import BY_ARGUMENT, ArgumentColours
 from .drawn_rows import BusyRow, DrawnRow, InstantRow, SampleRow, SliceRow
-from .palette import key_of
-from .presets import device_lanes
 from .ranks import RANK_PARTS
 from .runs import (
     BRACKET,
@@ -263,7 +262,7 @@ class RowReader:
         runs = slice_runs(drawn, looks, edges.times, names, self.eighths, levels)
         if waits is not None:
             runs = with_waits(runs, waits, cells.busy)
-        return SliceRow(self._with_hits(runs, row, edges), lane.index in device_lanes(self.trace))
+        return SliceRow(self._with_hits(runs, row, edges), lane.index in drawn_device_lanes(self.trace))
 
     def _many_names(
         self,
@@ -372,9 +371,7 @@ class RowReader:
         )
         if len(self._names) >= KEPT_NAMES:
             self._names.clear()
-        kind = (
-            SliceKind.ANNOTATION if raw.startswith(STEP) else slice_kind(of_slice)
-        )  # steps were operators once
+        kind = drawn_kind(of_slice, raw)
         bits = {SliceKind.ANNOTATION: BRACKET, SliceKind.WAIT: HATCH}.get(kind, 0)
         looked_up = key, label, bits
         self._names[source, name, category, cname, colour_by, is_work] = looked_up

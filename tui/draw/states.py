@@ -96,19 +96,12 @@ def state_row(states: Sequence[DeviceState], edges: I64, part: str = "") -> Busy
     takes most of that; hatched where waiting for a peer takes more. With one of RANK_PARTS: of that alone,
     whatever else runs.
     """
-    from tracelane.core.tables.device_state import COMPUTE, COPY, MOVING, UNSPLIT, WAITING
+    from tracelane.core.tables.device_state import STATE_KEYS, state_cells
 
-    ns: I64 = np.sum([one.in_cells(edges, bool(part)) for one in states], axis=0, dtype=np.int64)
-    kinds = np.stack([ns[COMPUTE], ns[MOVING] + ns[UNSPLIT], ns[COPY]])
-    if part:
-        kinds[[name != part for name in RANK_PARTS]] = 0
-        ns[WAITING] *= part == "communication"
-    busy, room = kinds.sum(axis=0), np.maximum(1, np.diff(edges)) * len(states)
-    levels = np.where(busy > 0, np.clip(np.rint(FULL * (busy / room)), 1, FULL), -1).astype(np.int64)
-    names = ("kernel", "collective", "memcpy")
-    hatched = ns[WAITING] > busy
-    keys = ["collective" if waits else names[at] for at, waits in zip(kinds.argmax(axis=0), hatched.tolist())]
-    return BusyRow(tuple(levels.tolist()), tuple(keys), hatched=tuple(hatched.tolist()))
+    cells = state_cells(states, edges, RANK_PARTS.index(part) if part else None)
+    levels = np.where(cells.busy > 0, np.clip(np.rint(FULL * cells.busy), 1, FULL), -1).astype(np.int64)
+    keys = tuple(STATE_KEYS[kind] for kind in cells.kinds.tolist())
+    return BusyRow(tuple(levels.tolist()), keys, hatched=tuple(cells.waits.tolist()))
 
 
 def with_waits(runs: Sequence[Run], waits: I64, busy: I64) -> tuple[Run, ...]:

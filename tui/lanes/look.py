@@ -7,10 +7,11 @@ from functools import lru_cache
 from textual.color import Color, ColorParseError
 from textual.widget import Widget
 
-from ..draw.colour import RGB
+from tracelane.core.base.colours import DARK_SURFACE, LIGHT_SURFACE, RGB
+
 from ..draw.glyphs import Glyphs, glyphs_for
 from ..draw.lines import LineContext, title_cells
-from ..draw.palette import DARK_SURFACE, LIGHT_SURFACE, Palette, depth_of, palette_for
+from ..draw.palette import Palette, depth_of, palette_for
 
 
 def look_of(widget: Widget) -> LineContext:

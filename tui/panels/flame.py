@@ -15,6 +15,7 @@ from textual.reactive import reactive
 from textual.strip import Strip
 from textual.widget import Widget
 
+from tracelane.core.base.colours import key_of
 from tracelane.core.base.safe_text import safe
 from tracelane.core.tables.icicle import Icicle, IcicleLine, icicle_of, row_categories
 from tracelane.core.tables.table import Table
@@ -22,7 +23,6 @@ from tracelane.core.tables.tree import ROOT
 from tracelane.core.trace import Trace
 
 from ..commands.command import FocusedPart
-from ..draw.palette import key_of
 from ..draw.runs import TOUCH, WHOLE, Run
 from ..draw.segments import SelectedCells, slice_segments
 from ..lanes.look import glyphs, palette_of

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from rich.text import Text
 
+from tracelane.core.base.colours import key_of
 from tracelane.core.base.safe_text import safe
 from tracelane.core.trace import Trace
 
 from ..draw.glyphs import Glyphs
-from ..draw.palette import Look, Palette, key_of
+from ..draw.palette import Look, Palette
 from ..draw.runs import FULL
 
 CATEGORY_CELLS = 30

@@ -15,6 +15,7 @@ from textual.message import Message
 from textual.widget import Widget
 
 from tracelane.core.base.arrays import I64, AnyArray
+from tracelane.core.base.colours import key_of
 from tracelane.core.export.formats import is_left, text_in_cell
 from tracelane.core.tables.compare import PRESENCE, delta_key
 from tracelane.core.tables.registry import PANELS
@@ -22,7 +23,7 @@ from tracelane.core.tables.schema import Column as TableColumn
 from tracelane.core.tables.table import Table, Value
 from tracelane.core.trace import Trace
 
-from ..draw.palette import Look, Palette, key_of
+from ..draw.palette import Look, Palette
 from ..keys import said
 from ..widgets.bars import Bar
 from ..widgets.table import ColumnView, VirtualTable

@@ -9,7 +9,7 @@ from rich.cells import cell_len, set_cell_size
 
 from tracelane.core.base.arrays import I64
 from tracelane.core.base.safe_text import safe
-from tracelane.core.export.formats import is_left, text_in_cell
+from tracelane.core.tables.cell_text import by_priority, is_left, text_in_cell
 from tracelane.core.tables.schema import Column
 from tracelane.core.tables.table import Table
 
@@ -131,8 +131,7 @@ def _fitted(
 ) -> tuple[list[int], list[int]]:
     """Return widths that fit and the positions of the columns that are drawn.
 
-    The column that rows are sorted by and the first LEAST_COLUMNS - 1 numbers matter most, then further
-    texts, then further numbers in their order: what matters least gives way until the first text has what it
+    What matters least (`by_priority`) gives way until the first text has what it
     needs or NAME_SHARE of the width. Then the widest text columns are narrowed, none below LEAST.
     """
     sizes, positions = list(sizes), list(range(len(columns)))
@@ -144,10 +143,7 @@ def _fitted(
     if texts:
         name = texts[0]
         spare = max(0, sizes[name] - max(LEAST, int(NAME_SHARE * width)))
-        numbers = [position for position in positions if position not in texts]
-        numbers.sort(key=lambda position: columns[position].key != sort)
-        first, others = numbers[: LEAST_COLUMNS - 1], numbers[LEAST_COLUMNS - 1 :]
-        for position in reversed([*first, *texts[1:], *others]):
+        for position in reversed(by_priority(columns, sort)[1:]):
             if excess() <= spare or len(positions) <= LEAST_COLUMNS:
                 break
             positions.remove(position)

@@ -1,16 +1,54 @@
-"""Which threads are too quiet to get a line of their own."""
+"""In which order lanes are drawn, and which of them fold: for the viewer and for pictures alike."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 
-from tracelane.core.trace import Lane, LaneKind, LaneRole, Process, Trace
+from . import Lane, LaneKind, LaneRole, Process, Trace
 
 FEW = 100
 """A thread with more slices and instants than this is never quiet."""
 QUIET_SHARE = 0.001
 """A thread busy for less than this share of the opening span, with few slices, is quiet."""
 LEAST_FOLDED = 2
+
+
+@lru_cache(maxsize=4)
+def drawn_device_lanes(trace: Trace) -> frozenset[int]:
+    """Return the lanes of devices, and those of what was measured of them and laid over the trace."""
+    measured = (process.lanes for process in trace.processes if _is_measured(trace, process))
+    return trace.device_lanes.union(*measured)
+
+
+def _is_measured(trace: Trace, process: Process) -> bool:
+    """Tell whether a process was laid over the trace: a log, or what was computed of a device."""
+    return bool(trace.members) and process.source >= len(trace.members) and not process.aside
+
+
+def devices_first(trace: Trace, processes: Sequence[Process]) -> Sequence[Process]:
+    """Return devices, then what launches to them most, then others; what is measured of a process stays
+    below it.
+    """
+    devices, launching = drawn_device_lanes(trace), trace.launching_lanes
+    keys: list[tuple[int, int]] = []
+    for process in processes:
+        if keys and _is_measured(trace, process):
+            keys.append(keys[-1])
+        elif process.aside:
+            keys.append((3, 0))
+        elif any(number in devices for number in process.lanes):
+            keys.append((0, 0))
+        else:
+            busiest = max((launching.get(number, 0) for number in process.lanes), default=0)
+            keys.append((1, -busiest) if busiest else (2, 0))
+    return [process for _, process in sorted(zip(keys, processes), key=lambda pair: pair[0])]
+
+
+def lanes_devices_first(trace: Trace, process: Process) -> Sequence[int]:
+    """Return the places of a process's lanes: devices, then those that launch most."""
+    devices, launching = drawn_device_lanes(trace), trace.launching_lanes
+    return sorted(process.lanes, key=lambda number: (number not in devices, -launching.get(number, 0)))
 
 
 @lru_cache(maxsize=4)
