@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -76,16 +77,24 @@ def trace(tmp_path: Path) -> Trace:
         event("triton_0", 2, 0, 10, kernel_file=str(tmp_path / "out.py")),
         event("plain", 3, 0, 10),
         event("gone.py(3): f", 4, 0, 10),
+        event("triton_poi_fused_add_0", 5, 0, 10),
+        event("triton_poi_fused_mul_1", 6, 0, 10),
     ]
+    frames = {
+        "triton_poi_fused_add_0:1": ['  File "model.py", line 42, in forward\n    y = x + 1\n'],
+        "triton_poi_fused_mul_1:2": ['  File "/gone/model.py", line 7, in forward\n    z = y * 2\n'],
+    }
+    (tmp_path / "inductor_provenance_tracking_kernel_stack_traces_1.json").write_text(json.dumps(frames))
     return open_events(tmp_path, events)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("ordinal", "file", "line"), [(0, "model.py", 120), (1, "model.py", 120), (2, "out.py", 1)]
+    ("ordinal", "file", "line"),
+    [(0, "model.py", 120), (1, "model.py", 120), (2, "out.py", 1), (5, "model.py", 42)],
 )
 async def test_shown_at_the_line(trace: Trace, ordinal: int, file: str, line: int) -> None:
-    """V shows the file of the slice, or of the frame around it, the cursor on the line; Esc leaves it."""
+    """V shows the file of the slice, of a frame around it, or of a compiled kernel; Esc leaves it."""
     async with open_viewer(trace, (120, 40)) as (app, pilot):
         app.action_jump(0, ordinal)
         app.run_command("source")
@@ -103,7 +112,12 @@ async def test_shown_at_the_line(trace: Trace, ordinal: int, file: str, line: in
 
 
 @pytest.mark.parametrize(
-    ("ordinal", "said"), [(3, "this names no source file"), (4, "gone.py is not on this")]
+    ("ordinal", "said"),
+    [
+        (3, "this names no source file"),
+        (4, "gone.py is not on this"),
+        (6, "/gone/model.py is not on this machine; model.py:7: z = y * 2"),
+    ],
 )
 async def test_refused_in_one_line(trace: Trace, ordinal: int, said: str) -> None:
     """Where nothing is named, or the file is not here, the footer says so."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from textual.worker import get_current_worker
 
 from tracelane.core.base.ids import SliceId
+from tracelane.core.tables.artefacts import read_artefacts
 
 from ..jobs import background
 from ..screens.source import SourceScreen
@@ -27,7 +28,7 @@ class SourceController(Controller):
         }
 
     def do_source(self) -> None:
-        """Show the file that the selection, or a frame around it, names."""
+        """Show the file that the selection, a frame around it, or a compiler names."""
         thing = self.store.selected
         name = self.store.trace.name(thing.row, thing.index)
         self._find_source(thing.id.source, thing.id.ordinal, thing.slice, name)
@@ -37,7 +38,9 @@ class SourceController(Controller):
         """Read the arguments and the file away from the screen."""
         trace = self.store.trace
         arguments = trace.event_arguments(source, ordinal) if slice_id is None else trace.arguments(slice_id)
-        texts = [name, *texts_in(arguments.merged)]
+        origin = read_artefacts("", [trace.sources[source].path]).origin_of(name)
+        compiled = () if origin is None else origin.lines
+        texts = [*(f"{line.file}:{line.line}" for line in compiled), name, *texts_in(arguments.merged)]
         for frame in [] if slice_id is None else trace.ancestors(slice_id, MOST_FRAMES):
             if (at := trace.find(frame)) is not None:
                 texts.append(trace.name(*at))
@@ -48,6 +51,7 @@ class SourceController(Controller):
             return
         if file is None:
             said = f"{files[0].path} is not on this machine" if files else "this names no source file"
+            said += f"; {compiled[0]}: {compiled[0].code}" if compiled and compiled[0].code else ""
             self.app.call_from_thread(self.app.say, said)
             return
         lines = lines_of(file[0])
