@@ -93,7 +93,6 @@ async def test_keys_lead_to_the_launch(folder: Path, tmp_path: Path) -> None:
     steps = KEY_STEP.findall(SECTIONS["My step is slow"])
     assert sum("```screen" in text for _, text in steps) == 4
     async with open_viewer(trace, (120, 50)) as (app, pilot):
-        await wait_until_idle(app, pilot)
         for keys, text in steps:
             for key in re.findall(r"`([^`]+)`", keys):
                 await pilot.press(KEYS.get(key, key))

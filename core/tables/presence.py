@@ -26,7 +26,7 @@ def absent(trace: Trace) -> frozenset[Need]:
     lacks: set[Need] = set()
     if not devices(trace):
         lacks.add("devices")
-    if len(trace.indexes) < 2 and len(ranks_of_processes(trace)) < 2:
+    if trace.answers is None and len(trace.indexes) < 2 and len(ranks_of_processes(trace)) < 2:
         lacks.add("ranks")
     if not is_report(trace):
         lacks.add("report")

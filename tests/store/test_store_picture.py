@@ -160,7 +160,7 @@ def test_enter_opens_the_rank_at_the_cursor_and_q_comes_back(traces: Path, tmp_p
     """Its own trace, in the viewer as ever; then all ranks again, and q leaves."""
     store = store_of(traces, tmp_path / "store")
     down = "\x1b[1;2B"
-    play = (("Nothing selected", 3 * down), ("node0", "\r"), ("thread 7", "q"), ("node1", "q"))
+    play = (("Nothing selected", 3 * down + "\r"), ("thread 7", "q"), ("node1", "q"))
     played = on_terminal(str(store), play=play, size=(100, 50))
     assert played.code == 0
 

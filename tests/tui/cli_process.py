@@ -77,13 +77,19 @@ def on_terminal(
     size: tuple[int, int] = (100, 30),
     **environment: str,
 ) -> Played:
-    """Run the command line on a terminal of its own; `play` is (wait for this text, then type that)."""
+    """Run the command line on a terminal of its own; `play` is (wait for this text, then type that).
+
+    Each text is one that the screen does not show when the keys before it are typed, and no first key is
+    Enter, which goes where a finding offers once there is one: else the load decides what keys do.
+    """
+    assert not play or not play[0][1].startswith("\r"), "Enter depends on whether findings are there"
     command = [sys.executable, "-c", PROGRAM.format(code=""), *arguments]
     environ = {**os.environ, "TERM": "xterm-256color", **environment}
     pid, terminal = fork_on_terminal(size, command, environ, cwd, stdin)
     seen, screen = "", TerminalScreen(*size)
     try:
         for awaited, typed in play:
+            assert awaited not in screen.text, f"{awaited!r} is there already: it tells nothing"
             seen += _until(terminal, awaited, screen)
             os.write(terminal, typed.encode())
         seen += _until(terminal, None, screen)

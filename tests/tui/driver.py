@@ -39,9 +39,10 @@ async def running(app: App[Any], size: tuple[int, int] = (100, 30)) -> AsyncIter
 async def open_viewer(
     trace: Trace, size: tuple[int, int] = (100, 30), config: Config | None = None
 ) -> AsyncIterator[tuple[TracelaneApp, Pilot[None]]]:
-    """Open a trace in the viewer."""
+    """Open a trace in the viewer, with all that is looked up at first, such as what Enter offers."""
     app = TracelaneApp(trace, config=config or Config())
     async with running(app, size) as pilot:
+        await wait_until_idle(app, pilot)
         yield app, pilot
 
 

@@ -278,16 +278,17 @@ def set_size(terminal: int, size: tuple[int, int]) -> None:
 
 
 def wants_to_run(pid: int) -> bool:
-    """Tell whether a thread of a process runs or waits for a processor: on a loaded machine it may wait long.
+    """Tell whether a thread of a process or of a child of it runs, or waits for a processor.
 
     Where there is no /proc this is not known, and False.
     """
-    for thread in Path(f"/proc/{pid}/task").glob("*/stat"):
+    for thread in Path(f"/proc/{pid}/task").glob("*"):
         try:
-            state = thread.read_text().rpartition(")")[2].split()[0]
+            state = (thread / "stat").read_text().rpartition(")")[2].split()[0]
+            children = (thread / "children").read_text().split()
         except OSError:  # it has ended
             continue
-        if state in "RD":
+        if state in "RD" or any(wants_to_run(int(child)) for child in children):
             return True
     return False
 

@@ -8,11 +8,10 @@ from pathlib import Path
 from textual.pilot import Pilot
 
 from tests.events import complete, open_events
-from tests.tui.driver import wait_until_idle
+from tests.tui.driver import open_viewer, wait_until_idle
 from tracelane.core.base.clock import Clocks
 from tracelane.core.trace import open_trace
 from tracelane.tui.app import TracelaneApp
-from tracelane.tui.config import Config
 
 
 async def ordered(app: TracelaneApp, pilot: Pilot[None], line: str) -> str:
@@ -28,9 +27,7 @@ async def test_cut_writes_the_range_and_never_over_a_file(tmp_path: Path) -> Non
     """What lies in the range is written, clocks taken back; without a range or over a file it is refused."""
     events = [complete(100 * n, 50, f"s{n}") for n in range(10)]
     trace = open_events(tmp_path, events)
-    app = TracelaneApp(trace, config=Config())
-    async with app.run_test(size=(120, 30)) as pilot:
-        await pilot.pause()
+    async with open_viewer(trace, (120, 30)) as (app, pilot):
         out = tmp_path / "cut.json.gz"
         assert "no range" in await ordered(app, pilot, f"cut {out}")
         assert "FILE.json" in await ordered(app, pilot, "cut")

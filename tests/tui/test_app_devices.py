@@ -7,15 +7,13 @@ from pathlib import Path
 import pytest
 
 from tests.core.test_device_clocks import shifted, trace_of
-from tests.tui.driver import message, wait_until_idle
+from tests.tui.driver import message, open_viewer
 from tests.tui.small_file import small_file
 from tests.tui.test_app_logs import typed
 from tracelane.core.trace import Trace, open_trace
-from tracelane.tui.app import TracelaneApp
 from tracelane.tui.cli.main import EXIT_USAGE, main
 from tracelane.tui.cli.opened import TraceOptions
 from tracelane.tui.cli.view import ViewOptions, session_of_options
-from tracelane.tui.config import Config
 from tracelane.tui.view_line import view_line
 
 KEY = (0, "0")
@@ -28,10 +26,7 @@ def trace(tmp_path: Path) -> Trace:
 
 async def test_a_wrong_clock_is_told_and_mended(trace: Trace) -> None:
     """The trouble is said at the start; the command moves the device, again takes it back; u does too."""
-    app = TracelaneApp(trace, config=Config())
-    async with app.run_test(size=(120, 40)) as pilot:
-        await pilot.pause()
-        await wait_until_idle(app, pilot)
+    async with open_viewer(trace, (120, 40)) as (app, pilot):
         assert "AIU 0: 4 of 4 kernels and copies begin before their launch began" in message(app)
         await typed(pilot, "device-clock")
         assert dict(app.session.clocks.offsets) == {KEY: 1_997_000}
@@ -45,9 +40,7 @@ async def test_a_wrong_clock_is_told_and_mended(trace: Trace) -> None:
 @pytest.mark.slow
 async def test_a_clock_set_by_hand(trace: Trace) -> None:
     """:device-offset sets seconds, what is still wrong is told; auto estimates; alone it takes back."""
-    app = TracelaneApp(trace, config=Config())
-    async with app.run_test(size=(120, 40)) as pilot:
-        await pilot.pause()
+    async with open_viewer(trace, (120, 40)) as (app, pilot):
         await typed(pilot, "device-offset 0.001")
         assert app.session.clocks.offsets[KEY] == 1_000_000
         assert "moved by +1 ms" in message(app) and "begin before their launch" in message(app)

@@ -11,13 +11,15 @@ import pytest
 from tests.core.findings_traces import call, launched, op, trace_of
 from tests.core.test_findings import AIU, JAMIE
 from tests.corpus import CORPUS, needs_corpus
-from tests.tui.driver import message, open_viewer, screen_text, wait_until, wait_until_idle
+from tests.tui.driver import message, open_viewer, running, screen_text, wait_until, wait_until_idle
 from tests.waiting import PATIENCE_S
 from tracelane.core.logs.opening import open_overlay
 from tracelane.core.logs.overlay import LogOptions
 from tracelane.core.tables import cached
 from tracelane.core.tables.findings import judge, saved
 from tracelane.core.trace import Trace, open_trace
+from tracelane.tui.app import TracelaneApp
+from tracelane.tui.config import Config
 from tracelane.tui.lanes.canvas import LaneCanvas
 from tracelane.tui.panels.findings import FindingsPane, banner
 from tracelane.tui.session import GapId
@@ -37,8 +39,7 @@ def trace(tmp_path: Path) -> Trace:
 
 async def test_a_line_tells_of_them(trace: Trace) -> None:
     """On a small screen a line above the lanes is the first finding, and what Enter does with it."""
-    async with open_viewer(trace, SMALL) as (app, pilot):
-        await wait_until_idle(app, pilot)
+    async with open_viewer(trace, SMALL) as (app, _):
         (line,) = [line for line in screen_text(app).split("\n") if "Gaps while" in line]
         assert line.startswith(" Gaps while the host launches: ") and line.rstrip().endswith("Enter shows it")
         assert app.focused is app.main.query_one(LaneCanvas)
@@ -49,15 +50,13 @@ async def test_a_process_finds_those_of_a_large_trace(trace: Trace, monkeypatch:
     """Of a large trace they come from a process of its own; the line is the same."""
     monkeypatch.setattr(cached, "LEAST_SLICES", 1)
     monkeypatch.setattr(judge, "findings", None)
-    async with open_viewer(trace, SMALL) as (app, pilot):
-        await wait_until_idle(app, pilot)
+    async with open_viewer(trace, SMALL) as (app, _):
         assert " Gaps while the host launches: " in screen_text(app)
 
 
 async def test_a_roomy_panel_lists_them(trace: Trace) -> None:
     """With room, the panel says what can be pressed, and a line of each loss below."""
-    async with open_viewer(trace, ROOMY) as (app, pilot):
-        await wait_until_idle(app, pilot)
+    async with open_viewer(trace, ROOMY) as (app, _):
         text = screen_text(app)
         assert "Nothing selected" in text and "2 Findings, costliest first" in text
         assert "600 µs  Gaps while the host launches: For 600 µs in 2 gaps" in text
@@ -84,7 +83,6 @@ async def test_a_panel_tells_where_the_arrows_are(trace: Trace, key: str, keys: 
 async def test_the_list_and_its_evidence(trace: Trace) -> None:
     """2 lists them, Enter goes to the first piece of evidence, again to the next; 2 again: what was read."""
     async with open_viewer(trace, (120, 40)) as (app, pilot):
-        await wait_until_idle(app, pilot)
         await pilot.press("2")
         await wait_until_idle(app, pilot)
         pane = app.main.query_one(FindingsPane)
@@ -114,7 +112,6 @@ async def test_enter_shows_the_first_place_of_the_first_finding(trace: Trace) ->
     details, again its next; after any move Enter selects what lies at the cursor, as ever.
     """
     async with open_viewer(trace, (120, 40)) as (app, pilot):
-        await wait_until_idle(app, pilot)
         assert "Enter shows it" in screen_text(app)
         await pilot.press("enter")
         await wait_until_idle(app, pilot)
@@ -188,7 +185,8 @@ async def test_looked_for_away_from_the_screen(trace: Trace, monkeypatch: pytest
 
     waiting = {name: replace(judge.RULES[name], judge=slow) for name in ("device-bound", "sync")}
     monkeypatch.setattr(judge, "RULES", {**judge.RULES, **waiting})
-    async with open_viewer(trace, SMALL) as (app, pilot):
+    app = TracelaneApp(trace, config=Config())
+    async with running(app, SMALL) as pilot:
         await wait_until(pilot, going.is_set)
         before = app.session.viewport
         await pilot.press("w")
@@ -199,7 +197,6 @@ async def test_looked_for_away_from_the_screen(trace: Trace, monkeypatch: pytest
     assert threads and threading.main_thread() not in threads
     threads.clear()
     async with open_viewer(trace, SMALL) as (app, pilot):
-        await wait_until_idle(app, pilot)
         assert not threads and " Gaps while" in screen_text(app)
 
 
@@ -212,7 +209,8 @@ async def test_closing_stops_the_search(trace: Trace, monkeypatch: pytest.Monkey
 
     waiting = replace(judge.RULES["device-bound"], judge=slow)
     monkeypatch.setattr(judge, "RULES", {**judge.RULES, "device-bound": waiting})
-    async with open_viewer(trace, SMALL) as (app, _):
+    app = TracelaneApp(trace, config=Config())
+    async with running(app, SMALL):
         app.exit()
         wait.set()
     assert app.return_code == 0
@@ -250,7 +248,6 @@ async def test_logs_are_no_part_of_it(corpus_cache: Path) -> None:
 async def test_nothing_to_find(tmp_path: Path) -> None:
     """A trace without losses has no line, and its list says so."""
     async with open_viewer(trace_of([op(0, 1)], tmp_path), SMALL) as (app, pilot):
-        await wait_until_idle(app, pilot)
         assert "Nothing selected" in screen_text(app)
         await pilot.press("2")
         await wait_until_idle(app, pilot)

@@ -8,15 +8,13 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from tests.tui.driver import message, screen_text, wait_until_idle
+from tests.tui.driver import message, open_viewer, screen_text, wait_until_idle
 from tracelane.core.demo.trace import write_demo
 from tracelane.core.logs.opening import open_overlay
 from tracelane.core.logs.overlay import LogOptions, Overlay
 from tracelane.core.trace import Trace, open_trace
-from tracelane.tui.app import TracelaneApp
 from tracelane.tui.cli.main import main
 from tracelane.tui.cli.view import offered_log
-from tracelane.tui.config import Config
 
 INTERVAL_NS = 100_000_000
 
@@ -51,9 +49,7 @@ async def test_a_log_opened_in_the_viewer(
 ) -> None:
     """`:smi` lays a log over the trace: its lanes come in sight and its clock is told."""
     monkeypatch.chdir(folder)
-    app = TracelaneApp(trace, config=Config())
-    async with app.run_test(size=(120, 40)) as pilot:
-        await pilot.pause()
+    async with open_viewer(trace, (120, 40)) as (app, pilot):
         assert "pwr W" not in screen_text(app)
         await typed(pilot, "smi aiu-smi.log")
         await wait_until_idle(app, pilot)
@@ -69,9 +65,7 @@ async def test_a_log_opened_in_the_viewer(
 async def test_a_log_beside_is_laid_over_by_two_enters(folder: Path) -> None:
     """:smi proposes the log beside the trace, and none once it lies over it."""
     trace = open_trace(folder / "rank0.pt.trace.json", index_dir=folder / "index")
-    app = TracelaneApp(trace, config=Config())
-    async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.pause()
+    async with open_viewer(trace, (80, 24)) as (app, pilot):
         await typed(pilot, "smi")
         await pilot.press("enter")
         await wait_until_idle(app, pilot)
@@ -87,9 +81,7 @@ async def test_moving_a_log(overlay: Overlay) -> None:
     """Two commands move the log by its sampling interval, :smi-offset sets its lag, u takes both back."""
     source = overlay.log_sources[0]
     proposed = overlay.placed[0].proposal.lag_s
-    app = TracelaneApp(overlay, config=Config())
-    async with app.run_test(size=(120, 40)) as pilot:
-        await pilot.pause()
+    async with open_viewer(overlay, (120, 40)) as (app, pilot):
         app.run_command("log-later")
         await pilot.pause()
         assert app.session.clocks.offset(source) == INTERVAL_NS
@@ -110,9 +102,7 @@ async def test_moving_a_log(overlay: Overlay) -> None:
 
 async def test_no_log_to_move(trace: Trace) -> None:
     """Without a log the keys say how to get one."""
-    app = TracelaneApp(trace, config=Config())
-    async with app.run_test(size=(120, 30)) as pilot:
-        await pilot.pause()
+    async with open_viewer(trace, (120, 30)) as (app, pilot):
         app.run_command("log-later")
         await pilot.pause()
         assert ":smi FILE" in message(app)
@@ -121,12 +111,10 @@ async def test_no_log_to_move(trace: Trace) -> None:
 @pytest.mark.slow
 async def test_the_read_out_follows_the_cursor(overlay: Overlay) -> None:
     """On a log's lane the details show value, meaning and line of the log at the cursor, nothing selected."""
-    app = TracelaneApp(overlay, config=Config())
     row = overlay.row(next(lane for _, lane, metric in overlay.metrics() if metric.column.name == "pwr"), 0)
     start, end = overlay.opening_span
     lines = set()
-    async with app.run_test(size=(140, 50)) as pilot:
-        await pilot.pause()
+    async with open_viewer(overlay, (140, 50)) as (app, pilot):
         await typed(pilot, "only pwr")
         await pilot.press("down", "down")
         for share in (0.1, 0.5, 0.9):
@@ -153,9 +141,7 @@ async def test_a_range_on_a_log_s_lane(overlay: Overlay) -> None:
         if end > span[0] and begin < span[1]
     ]
     joules = sum(length * watts for length, watts in pieces) / 1e9
-    app = TracelaneApp(overlay, config=Config())
-    async with app.run_test(size=(140, 50)) as pilot:
-        await pilot.pause()
+    async with open_viewer(overlay, (140, 50)) as (app, pilot):
         await typed(pilot, "only pwr")
         await pilot.press("down", "down")
         app.store.show(replace(app.session, range=span))

@@ -12,7 +12,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from tests.events import complete, open_events
-from tests.tui.driver import wait_until, wait_until_idle
+from tests.tui.driver import open_viewer, wait_until, wait_until_idle
 from tracelane.core.base.errors import Cancelled
 from tracelane.core.base.ids import SliceId
 from tracelane.core.query.filter import Filter, parse
@@ -20,7 +20,6 @@ from tracelane.core.query.hits import SearchProgress, find, matches
 from tracelane.core.tables.hit_table import hit_table
 from tracelane.core.trace import Trace
 from tracelane.tui.app import TracelaneApp
-from tracelane.tui.config import Config
 from tracelane.tui.controllers import searching
 from tracelane.tui.draw.drawn_rows import SliceRow
 from tracelane.tui.draw.runs import HIT
@@ -42,10 +41,6 @@ EVENTS = [
 def trace(tmp_path_factory: pytest.TempPathFactory) -> Trace:
     folder = tmp_path_factory.mktemp("search")
     return open_events(folder, EVENTS)
-
-
-def app_of(trace: Trace) -> TracelaneApp:
-    return TracelaneApp(trace, config=Config())
 
 
 async def typed(app: TracelaneApp, pilot: Pilot[None], key: str, text: str) -> None:
@@ -76,9 +71,7 @@ def header(app: TracelaneApp) -> str:
 
 async def test_search_marks_counts_and_walks(trace: Trace) -> None:
     """/ counts and marks what matches on lanes and minimap; n and N walk it in time order; Esc clears it."""
-    app = app_of(trace)
-    async with app.run_test(size=(120, 30)) as pilot:
-        await wait_until_idle(app, pilot)
+    async with open_viewer(trace, (120, 30)) as (app, pilot):
         await typed(app, pilot, "slash", "mm")
         assert app.message.startswith("8 slices found, 64 µs in total")
         assert "/mm: 8" in header(app)
@@ -105,18 +98,14 @@ async def test_search_marks_counts_and_walks(trace: Trace) -> None:
 
 async def test_the_header_has_room_for_what_was_found(trace: Trace) -> None:
     """At 80 columns it is said beside the name, before what else there is to say of the trace."""
-    app = app_of(trace)
-    async with app.run_test(size=(80, 24)) as pilot:
-        await wait_until_idle(app, pilot)
+    async with open_viewer(trace, (80, 24)) as (app, pilot):
         await typed(app, pilot, "slash", "mm")
         assert header(app).split(" | ")[1] == "/mm: 8"
 
 
 async def test_star_searches_for_the_selected_name(trace: Trace) -> None:
     """* finds all slices of exactly the selected one's name."""
-    app = app_of(trace)
-    async with app.run_test(size=(120, 30)) as pilot:
-        await wait_until_idle(app, pilot)
+    async with open_viewer(trace, (120, 30)) as (app, pilot):
         app.action_jump(0, 1)
         await pilot.press("asterisk")
         await wait_until_idle(app, pilot)
@@ -127,9 +116,7 @@ async def test_star_searches_for_the_selected_name(trace: Trace) -> None:
 @pytest.mark.slow
 async def test_a_filter_hides_and_says_how_much(trace: Trace) -> None:
     """:filter draws only what matches, and the header says how much it hides; alone it ends."""
-    app = app_of(trace)
-    async with app.run_test(size=(120, 30)) as pilot:
-        await wait_until_idle(app, pilot)
+    async with open_viewer(trace, (120, 30)) as (app, pilot):
         await typed(app, pilot, "colon", "filter add arg.'Ev Idx'>1")
         assert "10 of 12 slices hidden" in header(app)
         assert [name for name, _ in runs_of(app, 0)] == ["add1", "add1"] and runs_of(app, 1) == []
@@ -154,8 +141,7 @@ async def test_up_and_down_pass_over_what_a_filter_hides(tmp_path: Path) -> None
     events += [complete(0, 90, "hidden", "cpu_op", tid=2), complete(20, 9, "hidden", "cpu_op", tid=3)]
     events += [complete(60, 9, "wanted", "cpu_op", tid=3), complete(10, 5, "wanted", "kernel", tid=4)]
     trace = open_events(tmp_path, events)
-    app = app_of(trace)
-    async with app.run_test(size=(100, 30)) as pilot:
+    async with open_viewer(trace, (100, 30)) as (app, pilot):
         await typed(app, pilot, "colon", "filter wanted")
         await typed(app, pilot, "slash", "wanted")
         await pilot.press("n")
@@ -174,9 +160,7 @@ async def test_up_and_down_pass_over_what_a_filter_hides(tmp_path: Path) -> None
 
 async def test_a_wrong_search_says_why_and_changes_nothing(trace: Trace) -> None:
     """What means nothing is told in the footer."""
-    app = app_of(trace)
-    async with app.run_test(size=(120, 30)) as pilot:
-        await wait_until_idle(app, pilot)
+    async with open_viewer(trace, (120, 30)) as (app, pilot):
         await pilot.press("slash", "d", "u")
         await wait_until_idle(app, pilot)
         assert app.session.search == "du"
@@ -200,9 +184,7 @@ def rows_listed(app: TracelaneApp) -> list[tuple[str, str]]:
 
 async def test_what_was_found_is_listed_sorted_and_gone_to(trace: Trace) -> None:
     """z lists the hits in order of time, a column sorts them, Enter goes to one; so with another search."""
-    app = app_of(trace)
-    async with app.run_test(size=(120, 30)) as pilot:
-        await wait_until_idle(app, pilot)
+    async with open_viewer(trace, (120, 30)) as (app, pilot):
         await pilot.press("z")
         assert "nothing is searched for" in app.message
         await typed(app, pilot, "slash", "mm")
@@ -220,9 +202,7 @@ async def test_what_was_found_is_listed_sorted_and_gone_to(trace: Trace) -> None
 
 async def test_star_in_the_details_asks_which_value(trace: Trace) -> None:
     """With the arrows in the details, * lists name, category, lane and arguments, Enter searches for one."""
-    app = app_of(trace)
-    async with app.run_test(size=(120, 30)) as pilot:
-        await wait_until_idle(app, pilot)
+    async with open_viewer(trace, (120, 30)) as (app, pilot):
         app.action_jump(0, 4)
         await pilot.press("tab", "asterisk")
         await wait_until_idle(app, pilot)
@@ -246,9 +226,7 @@ async def test_esc_stops_a_search_and_keeps_what_it_has_found(
             sleep(0.01)
         raise Cancelled
 
-    app = app_of(trace)
-    async with app.run_test(size=(120, 30)) as pilot:
-        await wait_until_idle(app, pilot)
+    async with open_viewer(trace, (120, 30)) as (app, pilot):
         monkeypatch.setattr(searching, "find", endless)
         app.searching.search_for("arg.nothing")
         await wait_until(pilot, lambda: app.searching.hits is not None, "hits")
@@ -269,8 +247,7 @@ async def test_esc_stops_a_search_and_keeps_what_it_has_found(
 
 async def test_what_was_found_comes_in_while_the_viewer_closes(trace: Trace) -> None:
     """A list that is ready when the panel's table is gone already is dropped, without a word."""
-    app = app_of(trace)
-    async with app.run_test(size=(120, 30)) as pilot:
+    async with open_viewer(trace, (120, 30)) as (app, pilot):
         app.searching.search_for("add")
         await pilot.press("z")
         await wait_until_idle(app, pilot)
@@ -282,9 +259,7 @@ async def test_what_was_found_comes_in_while_the_viewer_closes(trace: Trace) -> 
 
 async def test_searched_while_it_is_typed(trace: Trace) -> None:
     """Hits are counted before Enter; Esc leaves all as it was, without a place in the history."""
-    app = app_of(trace)
-    async with app.run_test(size=(100, 30)) as pilot:
-        await wait_until_idle(app, pilot)
+    async with open_viewer(trace, (100, 30)) as (app, pilot):
         before = app.session
         await pilot.press("slash", *"mm")
         await wait_until_idle(app, pilot)
@@ -296,9 +271,7 @@ async def test_searched_while_it_is_typed(trace: Trace) -> None:
 
 async def test_keys_that_come_together_are_typed(trace: Trace) -> None:
     """A line that a key opens takes the keys of the same read, in their order, though they have commands."""
-    app = app_of(trace)
-    async with app.run_test(size=(100, 30)) as pilot:
-        await wait_until_idle(app, pilot)
+    async with open_viewer(trace, (100, 30)) as (app, pilot):
         for key in ("slash", *"mmQw"):
             app.post_message(events.Key(key, "/" if key == "slash" else key))
         await wait_until_idle(app, pilot)
@@ -309,9 +282,7 @@ async def test_keys_that_come_together_with_enter_follow_it(trace: Trace) -> Non
     """Keys of one read are carried out in their order: Backspace before what is typed after it, and what
     follows Enter is no part of the line but a key of the lanes, or of a line that opens then.
     """
-    app = app_of(trace)
-    async with app.run_test(size=(100, 30)) as pilot:
-        await wait_until_idle(app, pilot)
+    async with open_viewer(trace, (100, 30)) as (app, pilot):
         for key in ("slash", *"gexmz", *["left"] * 2, "backspace", "m", "end", "backspace", "enter", "n"):
             app.post_message(events.Key(key, "/" if key == "slash" else key if len(key) == 1 else None))
         await wait_until_idle(app, pilot)

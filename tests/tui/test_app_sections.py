@@ -7,13 +7,11 @@ from pathlib import Path
 import pytest
 
 from tests.sambatune import HYPERFUNCTIONS, write_report
-from tests.tui.driver import message, screen_text, wait_until_idle
+from tests.tui.driver import message, open_viewer, screen_text, wait_until_idle
 from tests.tui.test_app_logs import typed
 from tracelane.core.base.colours import key_of
 from tracelane.core.trace import Trace, open_trace
-from tracelane.tui.app import TracelaneApp
 from tracelane.tui.cli.main import main
-from tracelane.tui.config import Config
 from tracelane.tui.draw.argument_colours import ArgumentColours
 
 
@@ -24,9 +22,7 @@ def trace(tmp_path: Path) -> Trace:
 
 async def test_the_panel(trace: Trace) -> None:
     """The sections stand with the tables, a row per hyperfunction and hypersection."""
-    app = TracelaneApp(trace, config=Config())
-    async with app.run_test(size=(160, 50)) as pilot:
-        await pilot.pause()
+    async with open_viewer(trace, (160, 50)) as (app, pilot):
         app.action_panel("sections")
         await wait_until_idle(app, pilot)
         text = screen_text(app)
@@ -38,9 +34,7 @@ async def test_the_panel(trace: Trace) -> None:
 @pytest.mark.slow
 async def test_colours(trace: Trace) -> None:
     """:colour takes category, name or an argument, alone goes back, and refuses what is none of these."""
-    app = TracelaneApp(trace, config=Config())
-    async with app.run_test(size=(120, 40)) as pilot:
-        await pilot.pause()
+    async with open_viewer(trace, (120, 40)) as (app, pilot):
         for line, expected in (
             ("colour by name", "name"),
             ("colour by arg:PMUs", "arg:PMUs"),

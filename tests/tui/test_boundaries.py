@@ -191,8 +191,7 @@ async def test_while_its_widgets_go_a_job_that_ends_concerns_nobody(
     error that one is missing ends nothing.
     """
     seen: list[tuple[int, bool, Exception | None]] = []
-    async with open_viewer(trace) as (app, pilot):
-        await wait_until_idle(app, pilot)
+    async with open_viewer(trace) as (app, _):
         assert app.composed
         app.report_error(NoMatches("missing in a viewer that goes on"))
         assert "missing in a viewer" in message(app)

@@ -112,9 +112,7 @@ def complete(line: str, folder: Path) -> list[str]:
         "XDG_CACHE_HOME": str(folder / "cache"),
     }
     command = [sys.executable, "-m", "tracelane"]
-    done = subprocess.run(
-        command, env=environment, cwd=folder, capture_output=True, text=True, timeout=60, check=True
-    )
+    done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, check=True)
     return done.stdout.splitlines()
 
 
@@ -126,7 +124,7 @@ def test_a_shell_completes(demo: Path) -> None:
     assert "plain,--skip-first" in complete("tracelane kernels trace.json --skip", demo)
     indexed = [sys.executable, "-m", "tracelane", "index", "trace.json"]
     environment = {**os.environ, "XDG_CACHE_HOME": str(demo / "cache")}
-    subprocess.run(indexed, env=environment, cwd=demo, check=True, capture_output=True, timeout=60)
+    subprocess.run(indexed, env=environment, cwd=demo, check=True, capture_output=True)
     assert "plain,thread.48213..python." in complete("tracelane kernels trace.json --lanes thread", demo)
     assert main(["kernels", str(demo / "trace.json"), "--lanes", "thread.48213..python."]) == 0
     assert complete("tracelane kernels trace.json --step ", demo) == ["plain,3", "plain,4", "plain,5"]

@@ -163,3 +163,12 @@ def test_ctrl_c_while_reading(tmp_path: Path) -> None:
 def waiting_bytes(pipe: int) -> int:
     """Return how many bytes of a pipe nobody has read yet."""
     return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder)
+
+
+@pytest.mark.parametrize(
+    ("play", "why"), [((("details", "\r"),), "Enter"), ((("", "w"),), "is there already")]
+)
+def test_no_key_of_a_test_depends_on_the_load(play: tuple[tuple[str, str], ...], why: str) -> None:
+    """Enter as the first key, or a key that waits for what is on the screen anyway, is refused."""
+    with pytest.raises(AssertionError, match=why):
+        on_terminal("--version", play=play)

@@ -218,8 +218,7 @@ KEYS = (
     ("details", "/aten\r"),
     ("slices found", "\r"),
     ("duration", "y"),
-    ("OSC 52", "y"),
-    ("2 Findings", "t"),
+    ("OSC 52", "yt"),
     ("Total ▼", ":copy-table\r"),
     ("rows of", "q"),
 )

@@ -57,7 +57,6 @@ async def done(
 ) -> AsyncIterator[tuple[TracelaneApp, str]]:
     """Do a job in a viewer just opened; give the App as it is then, and its screen."""
     async with open_viewer(trace, size) as (app, pilot):
-        await wait_until_idle(app, pilot)
         for key in keys_of_job(job):
             await pilot.press(key)
             await wait_until_idle(app, pilot)

@@ -205,19 +205,18 @@ async def test_panels_that_a_trace_cannot_fill_are_dim_from_the_start(corpus_cac
     """Before any is visited: of the A100 compilation save by code, what several ranks do, allocators."""
     path = CORPUS / "gpu/hta_a100_resnet_ddp_nccl.json.gz"
     async with open_viewer(open_trace(path, index_dir=corpus_cache), (160, 36)) as (app, pilot):
-        await wait_until_idle(app, pilot)
         empty = app.main.query_one(Panel).absent
         assert {name for name in empty if name.startswith("compile")} == {
             f"compile{rest}" for rest in ("", "-regions", "-graphs", "-steps", "-phases")
         }
-        assert empty > {"collectives", "rank-steps", "memory", "memory-peak", "sections"}
+        assert empty > {"rank-steps", "memory", "memory-peak", "sections"}
         assert not empty & {"time", "steps", "copies", "ranks", "rank-heat", "compile-code", "kernels"}
         app.run_command("panel-compile")
         assert app.session.panel == "compile-code"
         app.run_command("panel-ranks")
         await wait_until_idle(app, pilot)
-        (line,) = [piece for piece in app.main.query_one("#tabs", Bar).pieces if "Collectives" in piece.plain]
-        assert ("Collectives", "dim") in {
+        (line,) = [piece for piece in app.main.query_one("#tabs", Bar).pieces if "Slowest by" in piece.plain]
+        assert ("Slowest by step", "dim") in {
             (line.plain[span.start : span.end], str(span.style)) for span in line.spans
         }
 
@@ -246,7 +245,6 @@ async def test_a_long_message_hides_no_lane(tmp_path: Path, size: tuple[int, int
     (tmp_path / "t.json").write_text(json.dumps(slices))
     trace = open_trace(tmp_path / "t.json", index_dir=tmp_path / "index")
     async with open_viewer(trace, size) as (app, pilot):
-        await wait_until_idle(app, pilot)
         while app.has_notice:
             app.dismiss_message()
         await wait_until_idle(app, pilot)
@@ -269,8 +267,7 @@ async def test_a_long_message_hides_no_lane(tmp_path: Path, size: tuple[int, int
 @pytest.mark.parametrize("lines", [20, 24, 30])
 async def test_an_empty_panel_lists_findings_where_lanes_leave_lines(trace: Trace, lines: int) -> None:
     """It takes some of the lines that no lane needs, and gives them back to lanes that open."""
-    async with open_viewer(trace, (100, lines)) as (app, pilot):
-        await wait_until_idle(app, pilot)
+    async with open_viewer(trace, (100, lines)) as (app, _):
         height = app.main.query_one(Panel).region.height
         spare = lines - len(("header", "minimap", "ruler", "message", "footer")) - app.store.layout_now.height
         assert height == max(EMPTY_PANEL, min(spare, MOST_EMPTY_PANEL))

@@ -49,7 +49,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @contextmanager
 def viewer(demo: Path, index: Path, *options: str) -> Iterator[SlowLine]:
     with SlowLine(tracelane_command("view", str(demo), "--index-dir", str(index), *options), SIZE) as line:
-        line.wait_for("lanes")
+        line.wait_for(OFFER)
         line.wait_for_quiet(A_MOMENT_S)
         yield line
 
