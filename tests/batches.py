@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tracelane.core.read.batch import Batch, PromotedColumn, StringTable, string_table
+from tracelane.core.read.batch import Batch, StringTable, string_table
 from tracelane.core.read.columns import IdKind, Metadata, Table
 from tracelane.core.read.problem import Problem
 from tracelane.core.read.promoted import PROMOTED, Kind
@@ -22,7 +22,7 @@ class Part:
     number: int
     events: int
     tables: dict[str, Table]
-    promoted: dict[str, PromotedColumn]
+    promoted: dict[str, Table]
     strings: list[str]  # [0] is ""
     tracks: list[tuple[str, str]]  # JSON texts of (pid, tid)
     metadata: Sequence[Metadata]
@@ -49,9 +49,10 @@ class Part:
                 texts = own["id_kind"] > IdKind.INTEGER
                 own["id_value"][texts] = strings[own["id_value"][texts]]
         promoted = {
-            key: PromotedColumn(
-                column.ordinals.copy(), strings[column.values] if key in _TEXTS else column.values.copy()
-            )
+            key: {
+                "ordinal": column["ordinal"].copy(),
+                "value": strings[column["value"]] if key in _TEXTS else column["value"].copy(),
+            }
             for key, column in batch.promoted.items()
         }
         return cls(

@@ -61,19 +61,13 @@ def differences(one: Scan, other: Scan) -> list[str]:
     ]
     if _agreed(one.stop) != _agreed(other.stop):
         differing.append(f"stop: {one.stop} and {other.stop}")
-    for table, columns in a.tables.items():
-        for name, values in columns.items():
-            if values.tobytes() != b.tables[table][name].tobytes():
-                differing.append(f"{table}.{name}: {values[:8]} and {b.tables[table][name][:8]}")
     if list(a.promoted) != list(b.promoted):
         return [*differing, f"promoted: {list(a.promoted)} and {list(b.promoted)}"]
-    for key, column in a.promoted.items():
-        twin = b.promoted[key]
-        if (column.ordinals.tobytes(), column.values.tobytes()) != (
-            twin.ordinals.tobytes(),
-            twin.values.tobytes(),
-        ):
-            differing.append(f"promoted {key}: {column} and {twin}")
+    twins = {**b.tables, **b.promoted}
+    for table, columns in {**a.tables, **a.promoted}.items():
+        for name, values in columns.items():
+            if values.tobytes() != twins[table][name].tobytes():
+                differing.append(f"{table}.{name}: {values[:8]} and {twins[table][name][:8]}")
     return differing
 
 

@@ -11,7 +11,7 @@ from textual.filter import LineFilter
 from textual.screen import Screen
 
 from tracelane.core.base.errors import DamagedIndexError
-from tracelane.core.base.settings import config_path
+from tracelane.core.base.private import config_path
 from tracelane.core.trace import Trace
 
 from .actions import view

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from tracelane.core.base.settings import read_settings
+from tracelane.core.base.private import read_settings
 
 DARK_THEME = "tracelane-dark"
 LIGHT_THEME = "tracelane-light"

@@ -106,7 +106,6 @@ def add_at(sums: I64, at: AnyArray, values: I64) -> None:
 
 
 def _peak(values: AnyArray) -> int:
-    """Return how far from 0 the values go."""
     return max(int(values.max()), -int(values.min())) if len(values) else 0
 
 

@@ -90,12 +90,10 @@ class Children:
             raise ChildrenError(f"no worker process can be started: {why}") from error
 
     def __len__(self) -> int:
-        """Return how many were started."""
         return len(self._processes)
 
     @property
     def pids(self) -> Sequence[int]:
-        """Their process ids."""
         return [process.pid for process in self._processes]
 
     def send(self, number: int, message: Message) -> None:

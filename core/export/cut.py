@@ -24,11 +24,11 @@ import orjson
 
 from ..base.arrays import I64, U32, AnyArray
 from ..base.errors import TracelaneError, UsageError
-from ..base.json_text import structure
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
 from ..index.blockstore import read_blocks, source_of
 from ..index.format import NONE, RowKind
 from ..index.store import Index
+from ..read.json_text import structure
 from ..read.repair import RepairedEvent, repair
 
 CHUNK = 1 << 20

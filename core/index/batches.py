@@ -173,7 +173,6 @@ class SourceStrings:
 
     @property
     def count(self) -> int:
-        """How many distinct strings there are."""
         return self._interned.count
 
     def use(self, table: int, strings: U32) -> None:
@@ -192,7 +191,6 @@ class SourceStrings:
         return self._loops.intern(self._interned, of, np.arange(len(texts), dtype=np.uint32)).copy()
 
     def text(self, number: int) -> str:
-        """Return one string."""
         interned = self._interned
         table = interned.tables[int(interned.owner_table[number])]
         return table.bytes_of(int(interned.owner_string[number])).decode("utf-8", "replace")

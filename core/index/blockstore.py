@@ -17,10 +17,10 @@ from pathlib import Path
 
 import numpy as np
 
-from ..base.deflate import deflate_library
 from ..base.errors import CacheError, Cancelled, TracelaneError, UnreadableError
 from ..base.private import make_private_folder, open_private, write_private
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
+from ..read.inflate import deflate_library
 from ..read.source import Source, TextStream, open_source
 from .store import Index
 

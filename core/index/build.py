@@ -25,14 +25,12 @@ from ..read.columns import IdKind
 from .batches import NumberedBatches
 from .column_files import ColumnFiles, Scratch
 from .drawing import Drawing
-from .events import flow_events, lane_events
-from .flows import FlowPairs, correlations, paired, write_flows
+from .events import FlowPairs, correlations, flow_events, lane_events, paired, promoted_jobs, write_flows
 from .format import PROCESS, LaneKind
 from .id_lanes import AsyncEvents, AsyncLane, CounterSamples
 from .lane_tables import LaneTables, NumberedLane, write_lane_tables
 from .lane_writer import LaneWriter
 from .lanes import LaneEntry, Names, ProcessEntry, async_entry, counter_entry, in_display_order, thread_entry
-from .promoted import promoted_jobs
 from .roles import lane_roles
 from .store import Index, checksum_of, table_file
 from .version import FORMAT_VERSION, MANIFEST

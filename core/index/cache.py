@@ -95,7 +95,6 @@ class IndexLocation:
 
     @property
     def key(self) -> str:
-        """Name of the index folder."""
         return self.folder.name
 
     @property

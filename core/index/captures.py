@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 
 from ..base.units import format_count
 from ..read.remote_files import is_url
-from .file_facts import FileFacts
-from .file_names import SECOND, NameFacts, axes_text, name_facts, rank_in, ranks_by_axes
+from .file_facts import SECOND, FileFacts, NameFacts, axes_text, name_facts, rank_in, ranks_by_axes
 
 if TYPE_CHECKING:
     from ..base.errors import UnreadableError
@@ -98,7 +97,6 @@ class Capture:
 
     @property
     def ranks(self) -> tuple[int, ...]:
-        """The ranks that are there, ascending."""
         return tuple(sorted({member.rank for member in self.members if member.rank is not None}))
 
     @property

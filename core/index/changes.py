@@ -125,7 +125,6 @@ class Watch:
 
     @property
     def watches(self) -> bool:
-        """Whether there is any file to look after."""
         return bool(self._states)
 
     def look_now(self) -> None:
@@ -133,7 +132,6 @@ class Watch:
         self._wake.set()
 
     def close(self) -> None:
-        """Look no more."""
         self._ended = True
         self._wake.set()
 

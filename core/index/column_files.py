@@ -13,8 +13,8 @@ from types import TracebackType
 import numpy as np
 
 from ..base.arrays import AnyArray
-from ..base.deflate import deflate_library
 from ..base.errors import CacheError
+from ..read.inflate import deflate_library
 from .format import COLUMNS
 
 CRC_BYTES = 1 << 20
@@ -111,7 +111,6 @@ class ColumnFiles:
 
     @property
     def unfinished(self) -> tuple[str, ...]:
-        """The columns that can still be written to."""
         return tuple(self._writers)
 
     def finish(self, *names: str) -> None:
@@ -133,7 +132,6 @@ class ColumnFiles:
         return np.asarray(np.memmap(self.folder / f"{name}.{entry['dtype']}", dtype, "r"))
 
     def __enter__(self) -> ColumnFiles:
-        """Return itself."""
         return self
 
     def __exit__(
@@ -211,7 +209,6 @@ class Scratch:
         return mmap.mmap(self._descriptor, length, offset=begin)
 
     def __enter__(self) -> Scratch:
-        """Return itself."""
         return self
 
     def __exit__(

@@ -1,10 +1,12 @@
-"""Events lane by lane: those of threads are placed out of the parts, those of async ids beside them.
+"""Events lane by lane, those of threads placed out of the batches, those of async ids beside them; then what
+belongs to events: flows on their way to arrows between slices, promoted arguments on theirs to columns.
 
 Lanes stand in display order, so that a slice's position follows from how many slices lie in the lanes before.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -13,11 +15,13 @@ import numpy as np
 
 from ..base.arrays import I64, U8, U32, U64, AnyArray, concatenated_ranges
 from ..read.columns import TABLES, Table
+from ..read.promoted import PROMOTED, Kind, Promoted
 from .batches import NumberedBatches
-from .column_files import Scratch
+from .column_files import ColumnFiles, Scratch, smallest_integer
+from .format import FLOW_COUNTS
 from .id_lanes import AsyncEvents, AsyncLane
-from .loops import BEGINS
-from .workers import BuildJob, Worker
+from .loops import BEGINS, Correlations
+from .workers import BuildJob, Loops, Worker
 
 THREAD_COLUMNS = ("phase", "flags", "ordinal", "category", "name", "start", "duration")
 FLOW_COLUMNS = ("phase", "flags", "ordinal", "category", "id_kind", "id_value", "start")
@@ -171,3 +175,132 @@ def _place_events_of(
         for name, out in columns.items():
             values: AnyArray = batches.values(number, table, name)
             worker.loops.put(np.ascontiguousarray(values, out.dtype), slots, out)
+
+
+# -- flows --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class FlowPairs:
+    """Pairs of flow events, and per category how many there are of what (FLOW_COUNTS)."""
+
+    source: U32  # entries of FlowEvents
+    target: U32
+    counts: I64
+
+    def by_category(self) -> dict[int, dict[str, int]]:
+        """Return the counts of categories that have flows."""
+        occurring = np.flatnonzero(self.counts.any(axis=1)).tolist()
+        return {number: dict(zip(FLOW_COUNTS, self.counts[number].tolist())) for number in occurring}
+
+
+def paired(flows: FlowEvents, batches: NumberedBatches, loops: Loops) -> FlowPairs:
+    """Pair starts, steps and ends of one category and id."""
+    pid = np.repeat(batches.track_pid[flows.tracks], np.diff(flows.bounds))
+    return FlowPairs(*loops.pair(flows.columns, pid, len(batches.categories)))
+
+
+def write_flows(
+    arrows: FlowPairs,
+    flows: FlowEvents,
+    columns: ColumnFiles,
+    worker: Worker,
+) -> None:
+    """Write arrows by source, and their order by target."""
+    loops, ordinal = worker.loops, flows.columns["ordinal"]
+    source, target = flows.bound.take(arrows.source), flows.bound.take(arrows.target)
+    every = np.array([0, len(source)], np.uint64)
+    target_ordinal, source_ordinal = ordinal.take(arrows.target), ordinal.take(arrows.source)
+    order, _ = loops.order(every, source.astype(np.int64), -target_ordinal.astype(np.int64), source_ordinal)
+    order = np.arange(len(source), dtype=np.uint32) if order is None else order.copy()
+    for name, values in (
+        ("source", source), ("target", target), ("source_ordinal", source_ordinal),
+        ("target_ordinal", target_ordinal),
+        ("category", flows.columns["category"].take(arrows.source)),
+    ):  # fmt: skip
+        worker.check()
+        columns.writer(f"flows.{name}").append(values.take(order))
+    target = target.take(order)
+    number = np.arange(len(target), dtype=np.uint32)
+    order, _ = loops.order(every, target.astype(np.int64), None, number)
+    columns.writer("flows.by_target").append(number if order is None else order)
+
+
+def correlations(batches: NumberedBatches, scratch: Scratch) -> tuple[Correlations, BuildJob]:
+    """Return room for the correlations of all events, and the job that fills it."""
+    some = [number for number, batch in enumerate(batches.batches) if "correlation" in batch.promoted]
+    ends = np.cumsum([len(batches.batches[number].promoted["correlation"]["ordinal"]) for number in some])
+    size = int(ends[-1]) if some else 0
+    ordinal, value = scratch.array(size, "u4"), scratch.array(size, "i8")
+
+    def fill(worker: Worker) -> None:
+        for number, end in zip(some, ends.tolist()):
+            worker.check()
+            column = batches.batches[number].promoted["correlation"]
+            own = slice(end - len(column["ordinal"]), end)
+            ordinal[own] = column["ordinal"]
+            ordinal[own] += np.uint32(batches.first_ordinal[number])
+            value[own] = column["value"]
+
+    return Correlations(ordinal, value), fill
+
+
+# -- promoted arguments -------------------------------------------------------------------------------------
+
+SLOTS_PIECE = 1 << 18
+"""Slots that are looked through at once: positions of slices, then indexes of instants."""
+_PROMOTED_DTYPES = {Kind.TEXT: "u4", Kind.FLOAT: "f8", Kind.INTEGER: "i8"}
+
+
+def promoted_jobs(
+    batches: NumberedBatches, slices: int, instants: int, slot_of: U32, columns: ColumnFiles
+) -> list[BuildJob]:
+    """Return a job per argument that occurs, which writes its columns; those of many batches first."""
+    occurrences = Counter(key for batch in batches.batches for key in batch.promoted)
+    arguments = sorted(PROMOTED, key=lambda one: -occurrences[one.key])
+    return [
+        partial(_write_promoted, batches, argument, slices, instants, slot_of, columns)
+        for argument in arguments
+        if occurrences[argument.key]
+    ]
+
+
+def _write_promoted(
+    batches: NumberedBatches,
+    argument: Promoted,
+    slices: int,
+    instants: int,
+    slot_of: U32,
+    columns: ColumnFiles,
+    worker: Worker,
+) -> None:
+    slots = slices + instants
+    dense = worker.rooms.room("promoted", slots, "i8").view(_PROMOTED_DTYPES[argument.kind])[:slots]
+    present = worker.rooms.room("present", slots // 64 + 1, "u8")
+    present.fill(0)
+    limits = []
+    for number, batch in enumerate(batches.batches):
+        column = batch.promoted.get(argument.key)
+        if column is None:
+            continue
+        values = column["value"]
+        if argument.kind is Kind.TEXT:
+            values = batches.promoted_strings(number, values)
+        own = slot_of[batches.first_ordinal[number] :][: batch.events]
+        ordinals = np.ascontiguousarray(column["ordinal"], np.uint32)
+        values = np.ascontiguousarray(values, dense.dtype)
+        limits.append(worker.loops.promote(ordinals, values, own, dense, present))
+    dtype = _PROMOTED_DTYPES[argument.kind]
+    integers = [one for one in limits if one is not None]
+    if integers:
+        dtype = smallest_integer(min(low for low, _ in integers), max(high for _, high in integers))
+    name = f"promoted.{argument.key}"
+    for where, value, begin, end in (
+        ("position", "value", 0, slices), ("instant", "instant_value", slices, slots)
+    ):  # fmt: skip
+        for at in range(begin, end, SLOTS_PIECE):
+            positions, values = worker.loops.compact(dense, present, at, min(at + SLOTS_PIECE, end), begin)
+            if len(positions):
+                columns.writer(f"{name}.{where}", "u4").append(positions)
+                columns.writer(f"{name}.{value}", dtype).append(values)
+    columns.finish(*(f"{name}.{suffix}" for suffix in ("position", "value", "instant", "instant_value")))

@@ -30,7 +30,6 @@ class AsyncLane:
 
     @property
     def ids(self) -> int:
-        """How many ids lie in it."""
         return len(self.groups)
 
 
@@ -38,7 +37,6 @@ class AsyncEvents:
     """All async events of a trace, by id; memory is that of the async events."""
 
     def __init__(self, batches: NumberedBatches) -> None:
-        """Group them."""
         events = batches.all("asyncs", tuple(ASYNCS))
         pid = batches.track_pid[events["track"]] if len(events["track"]) else events["track"]
         is_shared = (events["id_kind"] == IdKind.GLOBAL) | (events["id_kind"] == IdKind.SCOPED)

@@ -267,12 +267,10 @@ class IndexJob:
 
     @property
     def path(self) -> str:
-        """What the file is called."""
         return self.source.path
 
     @property
     def size(self) -> int:
-        """Its bytes on disk."""
         return self.source.size
 
 
@@ -357,7 +355,6 @@ class Indexing(Indexed):
 
     @property
     def pids(self) -> Sequence[int]:
-        """Their process ids."""
         return self._children.pids
 
     @property

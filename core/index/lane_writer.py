@@ -38,7 +38,6 @@ class Bounds:
     """First and last time of what was seen so far."""
 
     def __init__(self) -> None:
-        """Nothing was seen."""
         self.low: int | None = None
         self.high: int | None = None
 
@@ -107,11 +106,9 @@ class LaneWriter:
 
     @property
     def slices(self) -> int:
-        """How many slices there are."""
         return int(self._positions[-1])
 
     def jobs(self) -> list[BuildJob]:
-        """Return a job per group."""
         return [partial(self._write, lanes) for lanes in self._events.groups()]
 
     def _write(self, lanes: range, worker: Worker) -> None:

@@ -163,7 +163,6 @@ class ProcessEntry:
 
 
 def thread_entry(track: int, pid: str, tid: str, names: Names) -> LaneEntry:
-    """Return a thread's lane."""
     thread = names.threads.get((pid, tid), ThreadNames())
     key = (0, thread.sort, numeric_first(tid))
     return LaneEntry(LaneKind.THREAD, pid, tid, thread.name, thread.sort, 0, track, key)
@@ -176,7 +175,6 @@ def async_entry(lane: AsyncLane, pid: str, category: str, id_text: str) -> LaneE
 
 
 def counter_entry(lane: CounterLane, pid: str, name: str, id_text: str) -> LaneEntry:
-    """Return a counter's lane."""
     key = (2, name, lane.id_kind > 0, numeric_first(id_text), lane.id_kind)
     return LaneEntry(LaneKind.COUNTER, pid, id_text, name, 0, 0, lane, key)
 

@@ -108,14 +108,11 @@ class CancelFlag:
     """A byte that stops loops in other threads."""
 
     def __init__(self) -> None:
-        """It is not set."""
         self.byte = np.zeros(1, np.uint8)
 
     def set(self) -> None:
-        """Let all loops stop."""
         self.byte[0] = 1
 
     def check(self) -> None:
-        """Raise Cancelled if it is set."""
         if self.byte[0]:
             raise Cancelled

@@ -19,7 +19,7 @@ SEED = int.from_bytes(np.random.default_rng().bytes(8), "little")
 
 
 class NativeLoops:
-    """The loops of one thread."""
+    """The loops of one thread; see `PlainLoops`."""
 
     def __init__(self, functions: ctypes.CDLL, cancel: CancelFlag, rooms: Rooms) -> None:
         """`functions`: of `native_library`; what is returned lies in `rooms`."""
@@ -45,7 +45,6 @@ class NativeLoops:
     def order(
         self, bounds: U64, start: I64, duration: I64 | None, ordinal: U32, kind: U8 | None = None
     ) -> tuple[U32 | None, U64]:
-        """See `PlainLoops.order`."""
         return self._ordered(("rows.position", "rows.parent"), bounds, start, duration, ordinal, kind)
 
     def _ordered(
@@ -65,29 +64,24 @@ class NativeLoops:
         return (order if moved[0] else None), sizes
 
     def reorder(self, values: AnyArray, order: U32) -> None:
-        """See `PlainLoops.reorder`."""
         moved = self._room("rows.self", len(values), "i8").view(values.dtype)[: len(values)]
         self._call("tl_take", values.itemsize, len(order), values, order, moved)
         values[:] = moved
 
     def take(self, values: AnyArray, index: U32) -> AnyArray:
-        """See `PlainLoops.take`."""
         out = self._room("taken", len(index), "i8").view(values.dtype)[: len(index)]
         self._call("tl_take", values.itemsize, len(index), values, index, out)
         return out
 
     def put(self, values: AnyArray, index: U32, out: AnyArray) -> None:
-        """See `PlainLoops.put`."""
         self._call("tl_put", values.itemsize, len(index), values, index, out)
 
     def slots(self, track: U32, following: U64) -> U32:
-        """See `PlainLoops.slots`."""
         slots = self._room("slots", len(track), "u4")
         self._call("tl_places", len(track), track, following, slots)
         return slots
 
     def intern(self, interned: Interned, table: U16, string: U32) -> U32:
-        """See `PlainLoops.intern`."""
         interned.grow(len(string))
         if 2 * (interned.count + len(string)) > len(interned.slots):
             interned.slots = np.full(1 << (4 * (interned.count + len(string))).bit_length(), NONE, np.uint32)
@@ -106,7 +100,6 @@ class NativeLoops:
         return numbers
 
     def texts(self, interned: Interned, table: U16, string: U32, room: int) -> tuple[U8, I64]:
-        """See `PlainLoops.texts`."""
         offset = interned.tables[int(table[0])].offset[int(string[0]) :]
         room = max(room, int(offset[1] - offset[0]))
         out, ends = self._room("texts", room, "u1"), self._room("ends", len(string), "i8")
@@ -116,13 +109,11 @@ class NativeLoops:
         return out[: int(ends[-1])], ends
 
     def match(self, bounds: U64, phase: U8) -> U32:
-        """See `PlainLoops.match`."""
         partner = self._room("partner", len(phase), "u4")
         self._call("tl_match", len(bounds) - 1, bounds, phase, partner)
         return partner
 
     def rows(self, bounds: U64, count: U64, start: I64, duration: I64) -> LaneRows:
-        """See `PlainLoops.rows`."""
         n, lanes, slices = len(start), len(count), int(count.sum())
         room = self._room
         parent, self_time = room("rows.parent", n, "u4"), room("rows.self", n, "i8")
@@ -152,7 +143,6 @@ class NativeLoops:
         ordinal: U32,
         slot_of: U32,
     ) -> SliceColumns:
-        """See `PlainLoops.slices`."""
         n, room = len(span), self._room
         columns = SliceColumns(
             room("slices.start", n, "i8"), room("slices.duration", n, "u4"), room("slices.self", n, "u4"),
@@ -175,7 +165,6 @@ class NativeLoops:
         flows: LaneFlows,
         correlations: Correlations,
     ) -> None:
-        """See `PlainLoops.bind`."""
         rooms = ("bind.order", "bind.sort")
         columns = flows.columns
         order, _ = self._ordered(rooms, flows.bounds, columns["start"], None, columns["ordinal"])
@@ -191,7 +180,6 @@ class NativeLoops:
         )  # fmt: skip
 
     def pair(self, flows: dict[str, AnyArray], pid: U32, categories: int) -> tuple[U32, U32, I64]:
-        """See `PlainLoops.pair`."""
         n = len(pid)
         counts, arrows = np.zeros((categories, len(FLOW_COUNTS)), np.int64), np.empty(1, np.uint64)
         table = self._allocate(1 << (2 * n).bit_length(), "u4")
@@ -207,7 +195,6 @@ class NativeLoops:
     def promote(
         self, ordinal: U32, values: AnyArray, slot_of: U32, dense: AnyArray, present: U64
     ) -> tuple[int, int] | None:
-        """See `PlainLoops.promote`."""
         limits = np.array([[np.iinfo(np.int64).max], [np.iinfo(np.int64).min]])
         integers = values.dtype == np.int64
         self._call(
@@ -218,7 +205,6 @@ class NativeLoops:
         return (least, greatest) if least <= greatest else None
 
     def compact(self, dense: AnyArray, present: U64, begin: int, end: int, base: int) -> tuple[U32, AnyArray]:
-        """See `PlainLoops.compact`."""
         slots = self._room("compact.slots", end - begin, "u4")
         values = self._room("compact.values", end - begin, "i8").view(dense.dtype)
         count = np.empty(1, np.uint64)

@@ -19,11 +19,9 @@ class IndexOptions:
     cache_limit: int | None = None  # bytes of all indexes; None: what environment or settings say
 
     def with_force(self, force: bool) -> IndexOptions:
-        """Return the same options with another `force`."""
         return self if force == self.force else replace(self, force=force)
 
     def with_threads(self, threads: int | None) -> IndexOptions:
-        """Return the same options with another number of threads."""
         return replace(self, threads=threads)
 
     def to_message(self) -> dict[str, Any]:

@@ -18,8 +18,7 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 
 from ..base.errors import CacheError, UsageError
-from ..base.private import read_private, write_private
-from ..base.settings import settings_table
+from ..base.private import read_private, settings_table, write_private
 from ..base.units import format_bytes
 from .cache import cache_root, seconds_since
 from .cached import CacheEntry, list_cache, remove_entry

@@ -16,9 +16,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..base.arrays import I64, U32, AnyArray
-from ..base.deflate import deflate_library
 from ..base.errors import CacheError, DamagedIndexError, WrongIndexError
 from ..base.private import is_own_folder, open_private, read_private
+from ..read.inflate import deflate_library
 from .checks import check_manifest, check_tables
 from .column_checks import check_values
 from .column_files import CRC_BYTES
@@ -173,11 +173,9 @@ class Index:
     # -- strings ------------------------------------------------------------------------------------------
 
     def string(self, number: int) -> str:
-        """Return a string by its number."""
         return self._string(int(number))
 
     def strings(self, numbers: Sequence[int] | AnyArray) -> list[str]:
-        """Return several strings by their numbers."""
         return [self._string(int(number)) for number in numbers]
 
     def _read_string(self, number: int) -> str:

@@ -78,7 +78,6 @@ class Verification:
             raise self.damage
 
     def close(self) -> None:
-        """Check no more."""
         with self._changed:
             self._closed = True
             self._waiting.clear()

@@ -52,7 +52,6 @@ class Workers:
         """Of the calling thread, for short work; nothing stops them."""
 
     def check(self) -> None:
-        """Raise Cancelled if that is asked for."""
         if self._cancelled():
             raise Cancelled
 

@@ -44,24 +44,13 @@ class StringTable:
     track_tid: U32
 
     def bytes_of(self, number: int) -> bytes:
-        """Return a string's UTF-8."""
         return self.blob[self.offset[number] : self.offset[number + 1]].tobytes()
 
     def text(self, number: int) -> str:
-        """Return a string."""
         return self.bytes_of(number).decode()
 
     def track(self, number: int) -> tuple[str, str]:
-        """Return the JSON texts of a track's pid and tid."""
         return self.text(int(self.track_pid[number])), self.text(int(self.track_tid[number]))
-
-
-@dataclass(frozen=True, eq=False)
-class PromotedColumn:
-    """One promoted argument over the batch's events that have it (sparse)."""
-
-    ordinals: U32
-    values: AnyArray  # int64, float64, or uint32 string numbers, by the column's kind
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +64,9 @@ class Batch:
     number: int  # of the chunk
     events: int  # elements of the array that begin in the chunk, objects or not
     tables: Mapping[str, Mapping[str, AnyArray]]
-    promoted: Mapping[str, PromotedColumn]  # by key, those with values
+    promoted: Mapping[
+        str, Mapping[str, AnyArray]
+    ]  # by key, those that occur: "ordinal" and "value" of some events
     metadata: list[Metadata]
     counts: dict[str, int]  # "phase.X": n, "not_object": n, "no_usable_time": n, …
     problems: list[Problem]
@@ -115,29 +106,24 @@ class PlainNumbering:
         self.begin()
 
     def begin(self) -> None:
-        """Begin a batch."""
         self._uses: dict[int, None] = {}
         self._track_uses: dict[int, None] = {}
 
     def number(self, text: str) -> int:
-        """Return a string's number."""
         number = self._numbers.setdefault(text, len(self._numbers))
         if number:
             self._uses.setdefault(number)
         return number
 
     def track(self, pid: int, tid: int) -> int:
-        """Return the number of a track."""
         number = self._tracks.setdefault((pid, tid), len(self._tracks))
         self._track_uses.setdefault(number)
         return number
 
     def uses(self) -> tuple[U32, U32]:
-        """Return what this batch used."""
         return np.array(list(self._uses), np.uint32), np.array(list(self._track_uses), np.uint32)
 
     def table(self) -> StringTable:
-        """Return all strings and tracks so far."""
         return string_table([text.encode() for text in self._numbers], list(self._tracks))
 
 
@@ -228,7 +214,7 @@ class ColumnBuffers:
             for name in TABLES
         }
         promoted = {
-            column.key: PromotedColumn(ordinals[:count], values[:count])
+            column.key: {"ordinal": ordinals[:count], "value": values[:count]}
             for column, ordinals, values, count in zip(
                 self.promoted.columns,
                 self.promoted_ordinals,

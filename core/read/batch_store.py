@@ -13,7 +13,7 @@ import numpy as np
 
 from ..base.arrays import AnyArray
 from ..base.errors import CacheError
-from .batch import Batch, PromotedColumn
+from .batch import Batch
 
 NEVER_NARROWED = frozenset({"id_value"})
 """ColumnBuffers whose values the builder changes: a smaller dtype may not hold what they become."""
@@ -103,7 +103,6 @@ class BatchStore:
         self.events.free()
 
     def __enter__(self) -> BatchStore:
-        """Return itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -121,37 +120,12 @@ class StoredColumns(Mapping[str, AnyArray]):
         self._extents = extents
 
     def __getitem__(self, name: str) -> AnyArray:
-        """Return one column."""
         return self._store.read(self._extents[name])
 
     def __iter__(self) -> Iterator[str]:
-        """Iterate over the names."""
         return iter(self._extents)
 
     def __len__(self) -> int:
-        """How many there are."""
-        return len(self._extents)
-
-
-class StoredPromoted(Mapping[str, PromotedColumn]):
-    """Promoted arguments of one batch; each is read when it is asked for."""
-
-    def __init__(self, store: StoreFile, extents: Mapping[str, tuple[Extent, Extent]]) -> None:
-        """Take where ordinals and values lie."""
-        self._store = store
-        self._extents = extents
-
-    def __getitem__(self, key: str) -> PromotedColumn:
-        """Return one column."""
-        ordinals, values = self._extents[key]
-        return PromotedColumn(self._store.read(ordinals), self._store.read(values))
-
-    def __iter__(self) -> Iterator[str]:
-        """Iterate over the keys."""
-        return iter(self._extents)
-
-    def __len__(self) -> int:
-        """How many there are."""
         return len(self._extents)
 
 
@@ -160,20 +134,22 @@ def store_batch(batch: Batch, store: BatchStore) -> Batch:
 
     Whole numbers may have smaller dtypes then.
     """
-    tables = {
-        name: StoredColumns(*_stored(columns, store.others if name == "blocks" else store.events))
-        for name, columns in batch.tables.items()
-    }
-    arrays = [values for one in batch.promoted.values() for values in (one.ordinals, one.values)]
-    extents = store.others.write([narrowed(values) for values in arrays])
-    promoted = dict(zip(batch.promoted, zip(extents[::2], extents[1::2])))
-    return replace(batch, tables=tables, promoted=StoredPromoted(store.others, promoted))
+    tables = dict(batch.tables)
+    promoted = _stored({**batch.promoted, "blocks": tables.pop("blocks", {})}, store.others)
+    blocks = promoted.pop("blocks")
+    return replace(batch, tables={**_stored(tables, store.events), "blocks": blocks}, promoted=promoted)
 
 
-def _stored(columns: Mapping[str, AnyArray], file: StoreFile) -> tuple[StoreFile, dict[str, Extent]]:
-    """Write the columns of a table; return the file, and where each lies in it."""
-    arrays = [values if name in NEVER_NARROWED else narrowed(values) for name, values in columns.items()]
-    return file, dict(zip(columns, file.write(arrays)))
+def _stored(tables: Mapping[str, Mapping[str, AnyArray]], file: StoreFile) -> dict[str, StoredColumns]:
+    """Write the columns of some tables, all at once."""
+    named = [(table, name, values) for table, columns in tables.items() for name, values in columns.items()]
+    extents = file.write(
+        [values if name in NEVER_NARROWED else narrowed(values) for _, name, values in named]
+    )
+    of_tables: dict[str, dict[str, Extent]] = {table: {} for table in tables}
+    for (table, name, _), extent in zip(named, extents):
+        of_tables[table][name] = extent
+    return {table: StoredColumns(file, own) for table, own in of_tables.items()}
 
 
 def narrowed(values: AnyArray) -> AnyArray:

@@ -53,7 +53,6 @@ class WriterHabits:
     """How the writer of a text writes, learned where it is asked for."""
 
     def __init__(self, text: TextSource) -> None:
-        """Know nothing yet."""
         self._text = text
         self._known: dict[int, Habits] = {}
 

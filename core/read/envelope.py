@@ -15,7 +15,7 @@ from decimal import Decimal
 from enum import Enum
 from typing import Any
 
-from ..base.json_text import STRING, TOKEN, text_of
+from .json_text import STRING, TOKEN, text_of
 from .problem import Problem
 from .tolerant import EXACT_KEYS
 from .window import Window

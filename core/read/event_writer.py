@@ -50,7 +50,6 @@ class Real(float):
     text: str
 
     def __new__(cls, text: str) -> Real:
-        """Read a number."""
         real = super().__new__(cls, text)
         real.text = text
         return real

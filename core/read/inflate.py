@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import codecs
+import importlib
 import struct
 import zlib
 from abc import ABC, abstractmethod
+from functools import cache
 from types import ModuleType
 from typing import IO, Any, Protocol
 
-from ..base.deflate import deflate_library
 from ..base.errors import UnreadableError
 from .problem import Problem
 
 RAW_BLOCK = 128 * 1024
 """Bytes of the file that are inflated at a time."""
 STORED, DEFLATED = 0, 8
+
+
+@cache
+def deflate_library() -> ModuleType:
+    """Return `isal.isal_zlib`, three times as fast as zlib, or zlib itself where there is no wheel of it."""
+    try:
+        return importlib.import_module("isal.isal_zlib")
+    except ImportError:
+        return zlib
 
 
 class Openable(Protocol):

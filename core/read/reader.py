@@ -149,7 +149,6 @@ class SourceReading:
             raise
 
     def __enter__(self) -> SourceReading:
-        """Return itself."""
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -66,7 +66,6 @@ class RemoteStatus:
 
     @property
     def version(self) -> FileVersion:
-        """The state of the file."""
         return FileVersion(self.size, self.etag, self.changed)
 
 
@@ -317,7 +316,6 @@ class RemoteFile:
 
     @property
     def size(self) -> int:
-        """Its size in bytes."""
         return self.version.size
 
     def is_still(self, _: Mapping[str, int | str]) -> bool:
@@ -381,15 +379,12 @@ class RemoteStream(io.RawIOBase):
                 self._stream = WebStream(system, file.url, file.version)
 
     def readable(self) -> bool:
-        """Return True."""
         return True
 
     def seekable(self) -> bool:
-        """Tell whether any place can be gone to."""
         return self._file.has_ranges
 
     def readinto(self, buffer: Any, /) -> int:
-        """Fill a buffer; return how much there was."""
         if self._stream is not None:
             with _named(self._file.url):
                 data = self._stream.read(len(buffer))
@@ -413,11 +408,9 @@ class RemoteStream(io.RawIOBase):
         return position
 
     def tell(self) -> int:
-        """Return the place in the file."""
         return self._at
 
     def close(self) -> None:
-        """Let go of it."""
         if self._stream is not None and not self.closed:
             self._stream.close()
         super().close()

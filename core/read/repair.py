@@ -14,8 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ..base.json_text import TOKEN
-from .next_event import AFTER_ONE, BEGIN, next_event
+from .json_text import AFTER_ONE, BEGIN, TOKEN, next_event
 from .scan_reference import RefusedError, decode_strictly
 from .tolerant import BrokenError, Habits, Tolerant
 

@@ -106,14 +106,12 @@ class NativeNumbering:
         self._hand_over()
 
     def begin(self) -> None:
-        """Begin a batch."""
         strings, tracks = self.uses()
         self._used[strings] = 0
         self._track_used[tracks] = 0
         self._struct.string_use_count = self._struct.track_use_count = 0
 
     def number(self, text: str) -> int:
-        """Return a string's number."""
         encoded = text.encode("utf-8", "replace")
         while (
             number := self._functions.tl_number_string(ctypes.byref(self._struct), encoded, len(encoded))
@@ -123,18 +121,15 @@ class NativeNumbering:
         return int(number)
 
     def track(self, pid: int, tid: int) -> int:
-        """Return the number of a track."""
         while (number := self._functions.tl_number_track(ctypes.byref(self._struct), pid, tid)) < 0:
             self.grow(_TRACKS)
         return int(number)
 
     def uses(self) -> tuple[U32, U32]:
-        """Return what this batch used."""
         strings, tracks = self._struct.string_use_count, self._struct.track_use_count
         return self._uses[:strings].copy(), self._track_uses[:tracks].copy()
 
     def table(self) -> StringTable:
-        """Return all strings and tracks so far."""
         strings, tracks = int(self._count[_STRINGS]), int(self._count[_TRACKS])
         offset = self._offset[: strings + 1]
         return StringTable(self._blob[: offset[-1]], offset, self._pid[:tracks], self._tid[:tracks])
@@ -217,11 +212,9 @@ class NativeScanner:
         struct.promoted_count = columns.promoted_count.ctypes.data
 
     def begin(self) -> None:
-        """Begin a batch."""
         self._reference.begin()
 
     def scan(self, text: ScanText, at: int, limit: int, longest: int) -> ScanStop:
-        """Read elements up to `limit`."""
         try:
             return self._scan(text, at, limit, longest)
         finally:
@@ -271,7 +264,6 @@ class NativeScanner:
         self.columns.grow(self.columns.names[needed])
 
     def finish(self, number: int, thread: int) -> Batch:
-        """Return the batch."""
         return self._reference.finish(number, thread)
 
     def _decode_metadata(self, text: ScanText) -> None:
@@ -287,7 +279,6 @@ class NativeScanner:
             columns.metadata.append(metadata_of(event, ordinal))
 
     def table(self) -> StringTable:
-        """Return all strings and tracks so far."""
         return self._numbering.table()
 
 

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 from ..base.errors import Cancelled
 from .batch import Batch, ColumnBuffers, Numbering, StringTable
 from .event_writer import EventWriter, Real
-from .next_event import AFTER_ONE, next_event
+from .json_text import AFTER_ONE, next_event
 from .scanner import Reason, ScanStop, ScanText, ScanWatch
 from .tolerant import BrokenError, Habits, Tolerant
 
@@ -90,20 +90,16 @@ class ReferenceScanner:
         self._watch = watch
 
     def begin(self) -> None:
-        """Begin a batch."""
         self.columns.begin()
         self._numbering.begin()
 
     def finish(self, number: int, thread: int) -> Batch:
-        """Return the batch."""
         return self.columns.finish(number, thread, self._numbering.uses())
 
     def table(self) -> StringTable:
-        """Return all strings and tracks so far."""
         return self._numbering.table()
 
     def scan(self, text: ScanText, at: int, limit: int, longest: int) -> ScanStop:
-        """Read elements up to `limit`."""
         size = WINDOW
         while True:
             if self._watch.cancel[0]:

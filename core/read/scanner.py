@@ -65,7 +65,6 @@ class ScanText:
         return cls(data, offset, len(text), is_last)
 
     def bytes(self, begin: int, end: int) -> bytes:
-        """Return a part of it."""
         return self.data[begin : min(end, self.size)].tobytes()
 
 

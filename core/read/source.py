@@ -1,6 +1,6 @@
 """Where a trace's bytes come from: plain, gzip, zip, zstd or standard input, always read as UTF-8.
 
-What a file is, is values by its first bytes, never by its name. Nothing is ever read whole into memory.
+What a file is, is told by its first bytes, never by its name. Nothing is ever read whole into memory.
 """
 
 from __future__ import annotations
@@ -368,7 +368,7 @@ def _spooled(
     """Copy a pipe to a temporary file that goes away with the Source.
 
     It has no name where other processes can open what this one has open (/proc), so that nothing is left of
-    it after a kill either. Elsewhere it is locked while in use, so that leftovers can be values from files in
+    it after a kill either. Elsewhere it is locked while in use, so that leftovers can be told from files in
     use and swept. Reading stops before the disk is full.
     """
     parent = Path(folder or tempfile.gettempdir())

@@ -65,7 +65,6 @@ class InflatedText(TextSource):
     """
 
     def __init__(self, source: Source) -> None:
-        """Begin to inflate."""
         super().__init__(source)
         self._stream = source.open()
         self.start = self._stream.offset
@@ -148,7 +147,6 @@ class InflatedText(TextSource):
 
 
 def text_source(source: Source) -> TextSource:
-    """Open the text of a source."""
     return TextSource(source) if source.seekable else InflatedText(source)
 
 
@@ -156,7 +154,6 @@ class TextCursor:
     """A place in a text that moves as it is read: what a Window reads from."""
 
     def __init__(self, text: TextSource, offset: int) -> None:
-        """Stand at an offset."""
         self._text = text
         self.offset = offset
 

@@ -14,7 +14,7 @@ from decimal import Decimal
 from itertools import pairwise
 from typing import Any
 
-from ..base.json_text import TOKEN, text_of
+from .json_text import TOKEN, text_of
 
 DEEPEST = 512
 """Values nested deeper are passed over and replaced by a note."""

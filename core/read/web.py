@@ -70,7 +70,6 @@ class WebAnswer:
 
     @property
     def version(self) -> FileVersion:
-        """The state of the file that it is of."""
         part = _CONTENT_RANGE.match(self.headers.get("Content-Range", ""))
         if part is not None:
             size = "" if part[2] == "*" else part[2]
@@ -172,7 +171,6 @@ class WebStream:
         return b""
 
     def close(self) -> None:
-        """Let go of the connection."""
         self._system.loop.call_soon_threadsafe(self._response.close)
 
     async def _begun(self) -> Any:

@@ -37,7 +37,6 @@ class Window:
 
     @property
     def left(self) -> int:
-        """How many bytes stand from `at` on."""
         return len(self.data) - self.at
 
     def more(self, size: int = 0) -> bool:

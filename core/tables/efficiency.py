@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from ..base.arrays import I64, places_in, sum_of
+from ..base.private import settings_table
 from ..base.safe_text import safe
-from ..base.settings import settings_table
 from ..index.store import Index
 from ..query.lookup import promoted_of
 from ..query.promoted_terms import argument_values

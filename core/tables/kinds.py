@@ -20,7 +20,7 @@ from typing import Any, Literal, TypeAlias
 from ..base.errors import UsageError
 from ..base.kineto import COPY_CATEGORIES
 from ..base.pattern import Pattern
-from ..base.settings import config_path, read_settings, settings_table
+from ..base.private import config_path, read_settings, settings_table
 from ..base.slice_kinds import COMMUNICATION, COPYING, FILLING
 
 KernelType: TypeAlias = Literal["compute", "communication", "memory", "sync"]

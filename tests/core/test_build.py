@@ -27,7 +27,7 @@ from tests.events import (
 )
 from tracelane.core.base.errors import CacheError, Cancelled
 from tracelane.core.base.progress import Progress
-from tracelane.core.index import column_files, lane_writer, promoted
+from tracelane.core.index import column_files, lane_writer
 from tracelane.core.index import events as events_module
 from tracelane.core.index.build import build
 from tracelane.core.index.column_files import ColumnFiles
@@ -112,7 +112,7 @@ def test_pieces_make_no_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     cuts = [7, 100, 101, 300]
     index_of(events, tmp_path / "whole", cuts)
     monkeypatch.setattr(column_files.Scratch.__init__, "__defaults__", (0,))
-    for module, name in ((lane_writer, "PIECE"), (events_module, "GROUP"), (promoted, "PIECE")):
+    for module, name in ((lane_writer, "PIECE"), (events_module, "GROUP"), (events_module, "SLOTS_PIECE")):
         monkeypatch.setattr(module, name, 3)
     index_of(events, tmp_path / "pieces", cuts)
     assert files(tmp_path / "whole") == files(tmp_path / "pieces")
@@ -169,7 +169,7 @@ def test_promoted_arguments_follow_their_events(tmp_path: Path, seed: int) -> No
         column = part.promoted.get(argument.key)
         want_slices: dict[int, Any] = {}
         want_instants: dict[int, Any] = {}
-        for ordinal, value in zip(*(column.ordinals.tolist(), column.values.tolist())) if column else ():
+        for ordinal, value in zip(column["ordinal"].tolist(), column["value"].tolist()) if column else ():
             value = part.strings[value] if argument.kind is Kind.TEXT else value
             if ordinal in slices:
                 want_slices[slices[ordinal]] = value

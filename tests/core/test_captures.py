@@ -19,8 +19,7 @@ from tracelane.core.base.errors import UsageError
 from tracelane.core.index.cache import locate
 from tracelane.core.index.captures import captures_of, members_of, ranks_text
 from tracelane.core.index.choice import Choice, choose, parsed_ranks
-from tracelane.core.index.file_facts import NO_FACTS, FileFacts, file_facts
-from tracelane.core.index.file_names import name_facts
+from tracelane.core.index.file_facts import NO_FACTS, FileFacts, file_facts, name_facts
 from tracelane.core.index.indexing import IndexJob, index_all
 from tracelane.core.index.options import IndexOptions
 from tracelane.core.read.source import current_source, open_source

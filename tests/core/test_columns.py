@@ -66,11 +66,11 @@ def promoted(part: Part) -> dict[str, dict[int, Any]]:
     kinds = {one.key: one.kind for one in PROMOTED}
     result: dict[str, dict[int, Any]] = {}
     for key, column in part.promoted.items():
-        assert (np.diff(column.ordinals.astype(np.int64)) > 0).all(), key
-        values = column.values.tolist()
+        assert (np.diff(column["ordinal"].astype(np.int64)) > 0).all(), key
+        values = column["value"].tolist()
         if kinds[key] is Kind.TEXT:
             values = [part.strings[value] for value in values]
-        result[key] = dict(zip(column.ordinals.tolist(), values))
+        result[key] = dict(zip(column["ordinal"].tolist(), values))
     return result
 
 

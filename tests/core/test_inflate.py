@@ -10,8 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from tracelane.core.base.deflate import deflate_library
-from tracelane.core.read.inflate import ZlibReader, open_packed
+from tracelane.core.read.inflate import ZlibReader, deflate_library, open_packed
 
 LINES = b"".join(
     b'{"ph":"X","name":"op %d","ts":%d.%03d},\n' % (i % 7, i * 31, i % 1000) for i in range(4000)

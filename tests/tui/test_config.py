@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tracelane.core.base.settings import config_path
+from tracelane.core.base.private import config_path
 from tracelane.tui.config import DARK_THEME, LIGHT_THEME, read_config
 
 

@@ -61,7 +61,7 @@ def cache(ctx: click.Context) -> None:
 @takes(*FORM)
 def list_(options: TraceOptions) -> None:
     """List the indexes: size, when last opened, folder, trace; and which were removed lately."""
-    from tracelane.core.base.settings import config_path
+    from tracelane.core.base.private import config_path
     from tracelane.core.base.units import format_bytes
     from tracelane.core.index.cache import cache_root
     from tracelane.core.index.cached import list_cache

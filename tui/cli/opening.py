@@ -74,7 +74,7 @@ def _after_a_moment(gathering: Gathering) -> Trace | Gathering:
 
 def show(prepared: Prepared, theme: str, host: Host) -> TracelaneApp:
     """Show a trace until the user leaves it; return the App, which knows what is wanted next."""
-    from tracelane.core.base.settings import config_path
+    from tracelane.core.base.private import config_path
     from tracelane.tui.config import read_config
     from tracelane.tui.terminal.first_picture import first_sight
 
