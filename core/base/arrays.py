@@ -105,6 +105,17 @@ def add_at(sums: I64, at: AnyArray, values: I64) -> None:
     sums[own] = of_halves((before >> 32) + (more >> 32), (before & 0xFFFFFFFF) + (more & 0xFFFFFFFF))
 
 
+def added_upwards(own: I64, parent: AnyArray) -> I64:
+    """Return for each node of a tree the sum of its value and of all below it; -1 is the parent of a root."""
+    total, at = np.zeros(len(own), np.int64), np.flatnonzero(own)
+    values = own[at]
+    while len(at):
+        add_at(total, at, values)
+        at = parent[at].astype(np.int64)
+        at, values = at[at >= 0], values[at >= 0]
+    return total
+
+
 def _peak(values: AnyArray) -> int:
     return max(int(values.max()), -int(values.min())) if len(values) else 0
 

@@ -73,7 +73,7 @@ def _tracks(index: Index, positions: I64) -> I64:
     if not len(overlapping):
         return keys
     nearest = nearest_around(index, positions, overlapping, itself=True)
-    inside = nearest != NONE
+    inside = nearest >= 0
     keys[inside] = rows_of(index, nearest[inside])
     return keys
 

@@ -119,7 +119,7 @@ def _is_compiled(part: Frame) -> AnyArray:
     """Return which rows of a source were launched inside compiled code."""
     inside, known = np.zeros(len(part), np.bool_), part.launcher != NONE
     compiled = compiled_slices(part.scope, part.source_number)
-    inside[known] = nearest_around(part.index, part.launcher[known], compiled, itself=True) != NONE
+    inside[known] = nearest_around(part.index, part.launcher[known], compiled, itself=True) >= 0
     return inside
 
 

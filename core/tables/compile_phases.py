@@ -10,7 +10,6 @@ import numpy as np
 
 from ..base.arrays import I64, sum_of
 from ..base.units import format_ns
-from ..index.format import NONE
 from ..query.promoted_terms import argument_values
 from .compile_calls import TIMED, Calls, calls
 from .schema import Column, TableSchema
@@ -187,7 +186,7 @@ def _compile_ids(scope: Scope, one: Calls, roots: I64) -> dict[int, str]:
     around = nearest_around(one.index, signs.positions, np.sort(one.positions[roots]))
     own = argument_values(one.index, "compile_id", one.positions[roots])
     ids = {int(at): str(value) for at, value in zip(one.positions[roots].tolist(), own) if value is not None}
-    for position in np.unique(around[around != NONE]).tolist():
+    for position in np.unique(around[around >= 0]).tolist():
         match = COMPILE_ID.fullmatch(signs.texts[int(signs.name[int(np.argmax(around == position))])])
         if match:
             ids[position] = match[1]

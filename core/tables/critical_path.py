@@ -10,7 +10,6 @@ import numpy as np
 
 from ..base.arrays import I64, AnyArray, sum_of
 from ..base.kineto import OPS
-from ..index.format import NONE
 from ..query.lookup import category_mask
 from .groups import Groups, Labels, dense
 from .metrics import ratio
@@ -159,8 +158,8 @@ class CriticalPath:
             members = np.flatnonzero(category_mask(index, OPS)[index.column("slices.category")])
             around = nearest_around(index, positions, members, itself=True)
             texts = np.full(len(positions), NO_OP, object)
-            inside = np.flatnonzero(around != NONE)
-            texts[inside] = self._names_of(source, around[inside].astype(np.int64))
+            inside = np.flatnonzero(around >= 0)
+            texts[inside] = self._names_of(source, around[inside])
             return texts
 
         texts = self._by_source(of, NO_OP)

@@ -151,8 +151,7 @@ def _launched_in(members: Callable[[Index], I64]) -> Callable[[Frame], AnyArray]
     def of_source(part: Frame) -> AnyArray:
         around = np.full(len(part), -1, np.int64)
         known = np.flatnonzero(part.launched >= 0)
-        nearest = nearest_around(part.index, part.launched[known], members(part.index), itself=True)
-        around[known] = np.where(nearest == NONE, -1, nearest)
+        around[known] = nearest_around(part.index, part.launched[known], members(part.index), itself=True)
         return around
 
     return lambda work: work.from_parts(of_source)

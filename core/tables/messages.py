@@ -132,8 +132,7 @@ def _annotations_around(trace: Trace, source: int, positions: I64) -> I64:
     distinct = np.unique(names)
     fits = [bool(COLLECTIVE_CALL.match(text)) for text in index.strings(distinct)]
     notes = notes[np.isin(names, distinct[np.array(fits, np.bool_)])]
-    nearest = nearest_around(index, launched, notes, itself=True).astype(np.int64)
-    return np.where(nearest == NONE, -1, nearest)
+    return nearest_around(index, launched, notes, itself=True)
 
 
 def _of_some(index: Index, key: str, positions: I64) -> I64:

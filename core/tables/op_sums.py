@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from ..base.arrays import I64, AnyArray, add_at, sums_between
+from ..base.arrays import I64, AnyArray, add_at, added_upwards, sums_between
 from ..base.kineto import WORK
 from ..index.flex import flex_work, is_flex
 from ..index.format import NONE
@@ -103,20 +103,14 @@ def op_device_times(events: OpEvents, launches: Launches, work: I64) -> tuple[I6
     Work belongs to the op of its External id, else to the innermost op or annotation around its launch.
     """
     alive, parent = events.merged
-    own, total = np.zeros(len(events), np.int64), np.zeros(len(events), np.int64)
+    own = np.zeros(len(events), np.int64)
     target = ops_of(events, launches, work)
     known = np.flatnonzero(target >= 0)
     at, ns = target[known], events.index.duration(work[known])
     lost = ~alive[at]
     at[lost] = parent[at[lost]]
     add_at(own, at, ns)
-    at = np.flatnonzero(own)
-    ns = own[at]
-    while len(at):
-        add_at(total, at, ns)
-        at = parent[at].astype(np.int64)
-        at, ns = at[at >= 0], ns[at >= 0]
-    return total, own
+    return added_upwards(own, parent), own
 
 
 def work_in(scope: Scope, source: int, members: I64) -> tuple[Frame, I64]:
@@ -131,8 +125,8 @@ def work_in(scope: Scope, source: int, members: I64) -> tuple[Frame, I64]:
         begins = scope.starts(source, np.where(work.launched < 0, work.position, work.launched))
         work = work[(begins >= scope.range[0]) & (begins < scope.range[1])]
     known, around = np.flatnonzero(work.launched >= 0), np.full(len(work), -1, np.int64)
-    nearest = nearest_around(scope.trace.indexes[source], work.launched[known], members, itself=True)
-    around[known] = np.where(nearest == NONE, -1, nearest)
+    index = scope.trace.indexes[source]
+    around[known] = nearest_around(index, work.launched[known], members, itself=True)
     return work, around
 
 
@@ -154,14 +148,7 @@ class LinkedWork:
     @property
     def total_ns(self) -> I64:
         """The ns of work launched in each node or a node below it."""
-        total, own = np.zeros(len(self.parent), np.int64), self.own_ns
-        at = np.flatnonzero(own)
-        ns = own[at]
-        while len(at):
-            add_at(total, at, ns)
-            at = self.parent[at].astype(np.int64)
-            at, ns = at[at >= 0], ns[at >= 0]
-        return total
+        return added_upwards(self.own_ns, self.parent)
 
     def busy_ns(self, codes: I64, size: int) -> I64:
         """Return how long work ran that was launched in the nodes of each code or below them, any of it."""

@@ -97,12 +97,12 @@ class Slices:
 
 
 def nearest_around(index: Index, positions: AnyArray, members: I64, *, itself: bool = False) -> I64:
-    """Return for each position its nearest ancestor among the members (ascending), NONE where there is none.
+    """Return for each position its nearest ancestor among the members (ascending), -1 where there is none.
 
     With `itself` a position that is a member is its own.
     """
     above = index.column("slices.parent")
-    nearest = np.full(len(positions), NONE, np.int64)
+    nearest = np.full(len(positions), -1, np.int64)
     if not len(members) or not len(positions):
         return nearest
     todo = np.arange(len(positions))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Container, Iterator
 from dataclasses import replace
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 
@@ -13,14 +12,12 @@ from ..base.arrays import I64, AnyArray
 from ..base.intervals import Intervals, merge
 from ..base.kineto import KERNEL_CATEGORIES, OPS, RUNTIME
 from ..index.flex import host_calls, is_flex
-from ..index.format import NONE, RowKind
-from ..index.store import Index
-from ..query.lookup import category_mask, lanes_of, promoted_of
+from ..index.format import NONE
+from ..query.lookup import category_mask, lanes_of, processes_of, promoted_of
 from ..query.steps import STEP_NAME
 from .attribution import StepsOfWork, owners_of_work, steps_of_work
-from .devices import kernel_types
+from .frame import Frame
 from .frame_columns import work_of
-from .kinds import KERNEL_TYPES
 from .scope import Scope
 from .step_choice import Steps
 
@@ -30,44 +27,26 @@ is Other.
 """
 COLLECTIVE_OPS = ("nccl:", "gloo:")
 LOADERS = "enumerate(DataLoader)"
-COMPUTE, COMMUNICATION, MEMORY = map(KERNEL_TYPES.index, ("compute", "communication", "memory"))
-
-
-class Owned(NamedTuple):
-    """The part of a source that belongs to one of its processes: the positions of device work, and for each
-    slice of the source whether it may count.
-    """
-
-    work: I64
-    slices: AnyArray
 
 
 class StepSets:
-    """The times in which host and device of one source are busy, by kind and by TensorBoard's role."""
+    """The times in which host and device of one source are busy, by TensorBoard's role; of one of its
+    processes with the `work` and the slices (a mask of all of the source) that are its own.
+    """
 
-    def __init__(self, scope: Scope, chosen: Steps, of_process: Owned | None = None) -> None:
-        index = scope.trace.indexes[chosen.source]
+    def __init__(
+        self, scope: Scope, chosen: Steps, work: Frame | None = None, own: AnyArray | None = None
+    ) -> None:
         self.scope, self.chosen = scope, chosen
-        self.index, self.check = index, scope.check
-        self.offsets = scope.lane_offsets(chosen.source)
+        self.index, self.offsets = scope.trace.indexes[chosen.source], scope.lane_offsets(chosen.source)
         self.counted = _counted_slices(scope, chosen.source)
-        if of_process is None:
-            whole = replace(scope, range=None, source=chosen.source, work=None)
-            self.work = np.sort(work_of(whole).position.astype(np.int64))
-        else:
-            self.work = of_process.work
-            counted = of_process.slices
-            self.counted = counted if self.counted is None else self.counted & counted
-        self.work_start, self.work_end = self.times(self.work)
-        names = index.column("slices.name")[self.work]
-        categories = index.column("slices.category")[self.work]
-        self.kind = kind = kernel_types(index, names, categories)
-        self.is_kernel = (kind == COMPUTE) | (kind == COMMUNICATION)
-        self.device = merge(self.work_start, self.work_end)
-        self.kinds: dict[str, Intervals] = {
-            name: merge(self.work_start[kind == number], self.work_end[kind == number])
-            for number, name in enumerate(KERNEL_TYPES)
-        }
+        if own is not None:
+            self.counted = own if self.counted is None else self.counted & own
+        if work is None:
+            whole = work_of(replace(scope, range=None, source=chosen.source, work=None))
+            work = whole[np.argsort(whole.position, kind="stable")]
+        self.work, self.device = work, work.union()
+        self.is_kernel = work.is_type("compute", "communication")
         self.host, self.roles = self._host_and_roles()
 
     def _host_and_roles(self) -> tuple[Intervals, dict[str, Intervals]]:
@@ -84,21 +63,20 @@ class StepSets:
         collective, loader = (self.starting(ops, prefix) for prefix in (COLLECTIVE_OPS, (LOADERS,)))
         noted = notes[self.starting(notes, COLLECTIVE_OPS)]
         ids = promoted_of(index, "external_id", np.concatenate([ops[collective], noted]))
-        own = promoted_of(index, "external_id", self.work)
-        joint = np.isin(own, ids[ids != 0])
-        is_kernel = self.categorised(self.work, KERNEL_CATEGORIES)
-        copies = self.categorised(self.work, frozenset({"gpu_memcpy", "Memcpy"}))
-        sets = self.categorised(self.work, frozenset({"gpu_memset", "Memset"}))
+        work = self.work
+        joint = np.isin(promoted_of(index, "external_id", work.position), ids[ids != 0])
+        kinds = (KERNEL_CATEGORIES, ("gpu_memcpy", "Memcpy"), ("gpu_memset", "Memset"))
+        is_kernel, copies, sets = (category_mask(index, kind)[work.category] for kind in kinds)
         if is_flex(index):  # which has no categories
-            is_kernel, joint, copies = self.is_kernel, self.kind == COMMUNICATION, self.kind == MEMORY
+            is_kernel, joint, copies = self.is_kernel, work.is_type("communication"), work.is_type("memory")
             called = np.isin(index.column("slices.name"), host_calls(index))
             calls = self.left(np.flatnonzero(called).astype(np.int64))
         return self.merged(np.concatenate([ops, calls])), {
-            "Kernel": self.merged(self.work[is_kernel & ~joint]),
-            "Memcpy": self.merged(self.work[copies]),
-            "Memset": self.merged(self.work[sets]),
-            "Communication": self.merged(
-                np.concatenate([self.work[is_kernel & joint], ops[collective], noted])
+            "Kernel": work.union(is_kernel & ~joint),
+            "Memcpy": work.union(copies),
+            "Memset": work.union(sets),
+            "Communication": work.union(is_kernel & joint).union(
+                self.merged(np.concatenate([ops[collective], noted]))
             ),
             "Runtime": self.merged(calls),
             "DataLoader": self.merged(ops[loader]),
@@ -109,7 +87,7 @@ class StepSets:
     def owners(self) -> I64:
         """The process with steps to which each piece of device work belongs, -1 for none."""
         processes = np.unique(self.chosen.processes)
-        return owners_of_work(self.scope.trace, self.chosen.source, self.work, processes)
+        return owners_of_work(self.scope.trace, self.chosen.source, self.work.position, processes)
 
     @cached_property
     def by_process(self) -> tuple[tuple[I64, StepSets], ...]:
@@ -120,14 +98,13 @@ class StepSets:
         processes = np.unique(chosen.processes)
         if len(processes) < 2:
             return ((np.arange(len(chosen)), self),)
+        everything = processes_of(self.index, np.arange(len(self.index.column("slices.start"))))
         parts = []
         for process in processes.tolist():
             rows = np.flatnonzero(chosen.processes == process)
-            owned = Owned(
-                self.work[(self.owners == process) | (self.owners < 0)],
-                _slices_of_processes(self.index, processes[processes != process]),
-            )
-            parts.append((rows, StepSets(self.scope, chosen.take(rows), owned)))
+            work = self.work[(self.owners == process) | (self.owners < 0)]
+            own = ~np.isin(everything, processes[processes != process])
+            parts.append((rows, StepSets(self.scope, chosen.take(rows), work, own)))
         return tuple(parts)
 
     @property
@@ -146,7 +123,7 @@ class StepSets:
     @cached_property
     def steps_of_work(self) -> StepsOfWork:
         """The step of all device work, by launch."""
-        return steps_of_work(self.scope, self.chosen, self.work)
+        return steps_of_work(self.scope, self.chosen, self.work.position)
 
     def positions(self, categories: Container[str]) -> I64:
         """Return the positions of all slices of these categories."""
@@ -157,11 +134,6 @@ class StepSets:
         """Return those of the positions that the scope's lanes and filter leave."""
         return positions if self.counted is None else positions[self.counted[positions]]
 
-    def categorised(self, positions: I64, categories: frozenset[str]) -> AnyArray:
-        """Return which of these slices have one of the categories."""
-        of_slices: AnyArray = self.index.column("slices.category")[positions]
-        return category_mask(self.index, categories)[of_slices]
-
     def starting(self, positions: I64, prefixes: tuple[str, ...]) -> AnyArray:
         """Return which of these slices have a name that starts with one of the prefixes."""
         numbers = [n for prefix in prefixes for n in self.index.string_numbers(prefix, prefix=True)]
@@ -169,7 +141,7 @@ class StepSets:
 
     def times(self, positions: I64) -> tuple[I64, I64]:
         """Return (starts, ends) in trace time."""
-        self.check()
+        self.scope.check()
         start: I64 = self.index.column("slices.start")[positions].astype(np.int64)
         if self.offsets.any():
             start += self.offsets[lanes_of(self.index, positions)]
@@ -184,15 +156,6 @@ class StepSets:
         inside = np.zeros(len(positions), np.bool_)
         inside[known] = member[above[known]]
         return merge(*self.times(positions[~inside]))
-
-
-def _slices_of_processes(index: Index, others: I64) -> AnyArray:
-    """Return of each slice whether it is of none of these processes."""
-    mask = np.ones(len(index.column("slices.start")), np.bool_)
-    for row in index.rows[index.rows["kind"] == RowKind.SLICES]:
-        if int(index.lanes["process"][int(row["lane"])]) in others:
-            mask[int(row["first"]) : int(row["first"]) + int(row["count"])] = False
-    return mask
 
 
 def _counted_slices(scope: Scope, source: int) -> AnyArray | None:

@@ -24,7 +24,6 @@ from .cached import cached_table
 from .devices import device_word
 from .frame_columns import work_of
 from .groups import Groups, concatenated
-from .kinds import KERNEL_TYPES
 from .metrics import Metric, percentile, spread_metrics
 from .schema import Column, TableSchema
 from .scope import Scope
@@ -175,7 +174,7 @@ def _values(
 
 def _rest(scope: Scope, sets: StepSets, columns: dict[str, I64]) -> _Rest:
     """Return the device work outside the steps of a source, and the time that counts in several of them."""
-    starts, ends = sets.work_start, sets.work_end
+    starts, ends = sets.work.start, sets.work.end
     if scope.attribute == "launch":
         outside = sets.steps_of_work.steps < 0
         owners, of = np.unique(sets.chosen.processes, return_inverse=True)
@@ -295,27 +294,27 @@ def _own_columns(scope: Scope, sets: StepSets) -> dict[str, I64]:
 
 def _clipped_columns(sets: StepSets) -> dict[str, I64]:
     """Return what the device did while each step lasted on the host."""
-    chosen, is_kernel = sets.chosen, sets.is_kernel
+    chosen, work, kernels = sets.chosen, sets.work, sets.work[sets.is_kernel]
     return {
-        "device_ns": _clipped_sums(sets.work_start, sets.work_end, chosen),
-        "kernel_ns": _clipped_sums(sets.work_start[is_kernel], sets.work_end[is_kernel], chosen),
+        "device_ns": _clipped_sums(work.start, work.end, chosen),
+        "kernel_ns": _clipped_sums(kernels.start, kernels.end, chosen),
         "device_busy_ns": sets.device.covered(chosen.starts, chosen.ends),
         "device_span_ns": chosen.ends - chosen.starts,
-        "comm_ns": sets.kinds["communication"].covered(chosen.starts, chosen.ends),
-        "copy_ns": sets.kinds["memory"].covered(chosen.starts, chosen.ends),
-        "device_slices": _overlapping(sets.work_start, sets.work_end, chosen),
+        "comm_ns": work.union(work.is_type("communication")).covered(chosen.starts, chosen.ends),
+        "copy_ns": work.union(work.is_type("memory")).covered(chosen.starts, chosen.ends),
+        "device_slices": _overlapping(work.start, work.end, chosen),
     }
 
 
 def _launched_columns(sets: StepSets) -> dict[str, I64]:
     """Return what the device did for each step."""
-    chosen, work, is_kernel = sets.chosen, sets.steps_of_work, sets.is_kernel
-    inside = np.flatnonzero(work.steps >= 0)
-    groups = Groups(work.steps[inside], len(chosen))
-    starts, ends = sets.work_start[inside], sets.work_end[inside]
+    chosen, held = sets.chosen, sets.steps_of_work
+    inside = np.flatnonzero(held.steps >= 0)
+    groups, work = Groups(held.steps[inside], len(chosen)), sets.work[inside]
+    starts, ends = work.start, work.end
     columns = {
-        "device_ns": groups.sums(ends - starts),
-        "kernel_ns": groups.sums(np.where(is_kernel[inside], ends - starts, 0)),
+        "device_ns": groups.sums(work.dur),
+        "kernel_ns": groups.sums(np.where(sets.is_kernel[inside], work.dur, 0)),
         "device_busy_ns": groups.covered(starts, ends),
         "device_span_ns": np.where(
             groups.counts > 0, groups.most(ends, np.iinfo(np.int64).min) - groups.least(starts), 0
@@ -323,9 +322,9 @@ def _launched_columns(sets: StepSets) -> dict[str, I64]:
         "device_slices": groups.counts,
     }
     for rule in RULES:
-        columns[f"by_{rule.name.lower()}"] = groups.counts_where(work.rules[inside] == rule)
+        columns[f"by_{rule.name.lower()}"] = groups.counts_where(held.rules[inside] == rule)
     for key, kind in (("comm_ns", "communication"), ("copy_ns", "memory")):
-        of_kind = np.flatnonzero(sets.kind[inside] == KERNEL_TYPES.index(kind))
+        of_kind = np.flatnonzero(work.is_type(kind))
         columns[key] = Groups(groups.codes[of_kind], len(chosen)).covered(starts[of_kind], ends[of_kind])
     return columns
 
@@ -359,10 +358,8 @@ def _launch_offsets(sets: StepSets, chosen: Steps) -> AnyArray:
     """Return per step the ns from its first launch to the start of what that launched; NaN without one, and
     where the device's times are lost (absurdly far off).
     """
-    launch = sets.scope.trace.launches(chosen.source).calls_of(sets.work)
-    known = launch >= 0
-    at, _ = sets.times(launch[known])
-    begun = sets.work_start[known]
+    work = sets.work[sets.work.launch >= 0]
+    at, begun = work.call_start, work.start
     order = np.lexsort((begun, at))
     at, begun = at[order], begun[order]
     offsets = np.full(len(chosen), np.nan)

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
-from ..base.arrays import I64, AnyArray, add_at, sum_of
+from ..base.arrays import I64, AnyArray, add_at, added_upwards, sum_of
 from ..base.safe_text import safe
 from ..index.format import NONE
 from .frame_columns import work_of
@@ -419,13 +419,9 @@ def _add_launched(builder: TreeBuilder, scope: Scope, source: int, positions: I6
 
     # The time of work counts for every slice around its launch.
     spent = np.zeros(len(stack), np.int64)
-    cursor, time = calls, durations[is_known]
-    while len(cursor):
-        add_at(spent, cursor, time)
-        cursor = around[cursor]
-        inner = cursor >= 0
-        cursor, time = cursor[inner], time[inner]
+    add_at(spent, calls, durations[is_known])
     if len(stack):
+        spent = added_upwards(spent, around)
         builder.add(nodes, spent, np.zeros_like(spent), np.ones_like(spent), stack, source)
     if not is_known.all():
         zero = np.zeros(int(np.count_nonzero(~is_known)), np.int64)

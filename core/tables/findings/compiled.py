@@ -57,7 +57,7 @@ def graph_breaks(facts: SourceFacts, limits: Limits) -> Outcome:
     if not len(regions):
         return _several_functions(facts)
     above = nearest_around(facts.index, host.positions[regions], host.positions[regions])
-    inner, outer = regions[above != NONE], regions[above == NONE]
+    inner, outer = regions[above >= 0], regions[above < 0]
     if not len(inner):
         return None
     top = nearest_around(facts.index, host.positions[inner], host.positions[outer])
@@ -86,7 +86,7 @@ def _several_functions(facts: SourceFacts) -> Outcome:
     host = facts.host
     functions, backwards = host.matching(FUNCTION, OP), host.matching(BACKWARD, OP)
     nested = nearest_around(facts.index, host.positions[functions], np.sort(host.positions[functions]))
-    functions = functions[nested == NONE]
+    functions = functions[nested < 0]
     functions = functions[np.argsort(host.starts[functions], kind="stable")]
     if len(functions) < 2:
         return None
@@ -267,9 +267,9 @@ def fused_ops(facts: SourceFacts, limits: Limits) -> Outcome:
     rows, graphs, written = host.matching(MATRIX, OP), host.matching(GRAPHS), host.matching(WRITTEN, OP)
     if not len(rows):
         return None
-    compiled = nearest_around(facts.index, host.positions[rows], np.sort(host.positions[graphs])) != NONE
+    compiled = nearest_around(facts.index, host.positions[rows], np.sort(host.positions[graphs])) >= 0
     around = nearest_around(facts.index, host.positions[rows], np.sort(host.positions[written]))
-    became = np.flatnonzero((around != NONE) & ~compiled)
+    became = np.flatnonzero((around >= 0) & ~compiled)
     sentences = []
     if compiled.any():
         count = np.bincount(host.name[rows[compiled]], minlength=len(host.texts))

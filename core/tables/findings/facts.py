@@ -15,7 +15,6 @@ from ...base.intervals import Intervals, merge
 from ...base.safe_text import safe
 from ...base.short_names import short_name
 from ...base.units import count_of
-from ...index.format import NONE
 from ...index.store import Index
 from ..attribution import steps_of_work
 from ..device_state import (
@@ -221,7 +220,7 @@ class SourceFacts:
         blocks = np.union1d(np.union1d(calls, self.waits), host.matching(MOVES_DATA, RUNTIME))
         members = np.sort(host.positions[ops])
         around = nearest_around(self.index, host.positions[blocks], members)
-        holds = np.isin(host.positions[ops], self._with_ancestors(around[around != NONE], members))
+        holds = np.isin(host.positions[ops], self._with_ancestors(around[around >= 0], members))
         return np.union1d(calls, ops[holds])
 
     @cached_property
@@ -236,9 +235,9 @@ class SourceFacts:
         large = copied.covered(host.starts[self.transfers], host.ends[self.transfers]) > VALUE_NS
         copying = np.sort(host.positions[np.setdiff1d(self.transfers[large], readers)])
         waits = np.setdiff1d(self.waits, host.matching(BLOCKING_COPIES, RUNTIME))
-        waits = waits[nearest_around(self.index, host.positions[waits], copying) == NONE]
+        waits = waits[nearest_around(self.index, host.positions[waits], copying) < 0]
         outer = nearest_around(self.index, host.positions[waits], np.sort(host.positions[readers]))
-        return np.union1d(readers, waits[outer == NONE])
+        return np.union1d(readers, waits[outer < 0])
 
     def _calls_until_copied(self) -> I64:
         """Return the rows of calls that end after the copy that they started: from pageable memory, say."""
@@ -251,7 +250,7 @@ class SourceFacts:
         everything = [np.unique(positions)]
         while len(everything[-1]):
             above = np.unique(nearest_around(self.index, everything[-1], members))
-            everything.append(above[above != NONE])
+            everything.append(above[above >= 0])
         return np.unique(np.concatenate(everything))
 
     @cached_property
@@ -264,7 +263,7 @@ class SourceFacts:
         copies = np.concatenate([self.transfers, self.waits, host.matching(ANY_COPY, RUNTIME)])
         others = np.setdiff1d(calls, copies)
         members = np.sort(host.positions[self.transfers])
-        within = others[nearest_around(self.index, host.positions[others], members) != NONE]
+        within = others[nearest_around(self.index, host.positions[others], members) >= 0]
         kernels = self.types["compute"].union(self.types["communication"])
         readers = host.matching(READ_OPS, OP)
         copied = self.work[self.work.is_type("memory") & (self.work.launch >= 0)]

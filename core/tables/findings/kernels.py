@@ -405,7 +405,7 @@ def hidden_copies(facts: SourceFacts, limits: Limits) -> Outcome:
     is_pair &= (work.launch[:-1] >= 0) & (work.launch[1:] >= 0)
     at = np.flatnonzero(is_pair)
     one, other = (nearest_around(facts.index, work.launch[rows], addmm) for rows in (at, at + 1))
-    at = at[(one == other) & (one != NONE)]
+    at = at[(one == other) & (one >= 0)]
     if not len(at):
         return None
     copies, products = work[at], work[at + 1]
