@@ -13,6 +13,7 @@ import hashlib
 import json
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -95,19 +96,10 @@ def _read(path: Path, scope: Scope) -> Table | None:
 
     try:
         stored = read_cached(path)
-        table = Table(
-            name=stored["name"],
-            title=stored["title"],
-            scope=stored["scope"],
-            columns=tuple(Column(**column) for column in stored["columns"]),
-            data={key: _column(*column) for key, column in stored["data"].items()},
-            totals=stored["totals"],
-            notes=tuple(stored["notes"]),
-            positions=_column(*stored["positions"]),
-            sources=_column(*stored["sources"]),
-            keys=tuple(stored["keys"]),
-            read_by=stored["read_by"],
-        )
+        stored["columns"] = tuple(Column(**column) for column in stored["columns"])
+        stored["data"] = {key: _column(*column) for key, column in stored["data"].items()}
+        stored |= {key: _column(*stored[key]) for key in ("positions", "sources")}
+        table = Table(**stored | {key: tuple(stored[key]) for key in ("notes", "keys", "chief")})
         return table if _is_sound(table, scope) else None
     except (OSError, KeyError, TypeError, ValueError, OverflowError):
         return None
@@ -139,17 +131,11 @@ def _encoded(values: Any) -> tuple[str, Any]:
 
 def _table_object(table: Table) -> dict[str, Any]:
     return {
-        "name": table.name,
-        "title": table.title,
-        "scope": table.scope,
+        **{one.name: getattr(table, one.name) for one in fields(table)},
         "columns": [vars(column) for column in table.columns],
         "data": {key: _encoded(column) for key, column in table.data.items()},
-        "totals": dict(table.totals),
-        "notes": table.notes,
         "positions": _encoded(table.positions),
         "sources": _encoded(table.sources),
-        "keys": table.keys,
-        "read_by": table.read_by,
     }
 
 

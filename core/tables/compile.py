@@ -24,32 +24,26 @@ from .compile_code import CODE, INDUCTOR, SPYRE, code_table
 from .compile_phases import COMPILERS, ENTIRE, compilation_table, phase_table, timed
 from .compile_regions import Recompiled, graph_table, recompiled_frames, region_table, step_table
 from .metrics import Metric
-from .schema import Column, TableSchema
+from .schema import TableSchema, columns_from
 from .scope import Scope
 from .table import Table, Tables
 
 COMPILE = TableSchema(
     "compile",
     "torch.compile",
-    (
-        Column("rank", "rank", "text"),
-        Column("name", "sign", "text"),
-        Column("count", "count", "count"),
-        Column("total_ns", "time", "ns"),
-        Column("first_ns", "first at", "ns", statistic=True, moment=True),
-        Column("meaning", "what it shows", "text"),
-    ),
+    columns_from("""
+        rank: text, name: text = sign, count, total_ns = time, first_ns = first at (statistic moment),
+        meaning: text = what it shows
+    """),
     jumps_to="the first",
     chief=("name", "count", "total_ns", "first_ns"),
 )
 RECOMPILED = TableSchema(
     "recompiled",
     "Compiled again",
-    (
-        Column("rank", "rank", "id"),
-        Column("frame", "frame", "id"),
-        Column("runs", "compilations", "object"),
-    ),
+    columns_from("""
+        rank: id, frame: id, runs: object = compilations
+    """),
     is_drawn=False,
 )
 TABLES = ("signs", "regions", "graphs", "steps", "code", "phases", "compilations", "recompiled")

@@ -12,7 +12,7 @@ from ..base.arrays import I64, sum_of
 from ..base.units import format_ns
 from ..query.promoted_terms import argument_values
 from .compile_calls import TIMED, Calls, calls
-from .schema import Column, TableSchema
+from .schema import Column, TableSchema, columns_from
 from .scope import Scope
 from .slices import nearest_around
 from .table import Table
@@ -50,27 +50,19 @@ UNKNOWN = ""
 COMPILE_PHASES = TableSchema(
     "compile_phases",
     "Compile time by phase",
-    (
-        Column("rank", "rank", "text"),
-        Column("phase", "phase", "text"),
-        Column("name", "what", "text"),
-        Column("count", "count", "count"),
-        Column("total_ns", "total", "ns"),
-        Column("self_ns", "without inner", "ns"),
-        Column("share", "share", "share"),
-        Column("max_ns", "longest", "ns", statistic=True),
-    ),
+    columns_from("""
+        rank: text, phase: text, name: text = what, count, total_ns, self_ns = without inner, share,
+        max_ns = longest (statistic)
+    """),
     chief=("phase", "name", "self_ns", "count", "share"),
 )
 COMPILATIONS = TableSchema(
     "compilations",
     "Compilations",
     (
-        Column("rank", "rank", "text"),
-        Column("name", "compile id", "text"),
-        Column("of", "of", "text"),
-        Column("start_ns", "at", "ns", statistic=True, moment=True),
-        Column("total_ns", "total", "ns"),
+        *columns_from("""
+        rank: text, name: text = compile id, of: text, start_ns = at (statistic moment), total_ns
+    """),
         *(Column(f"{phase.lower()}_ns", phase, "ns") for phase in PHASES),
     ),
     jumps_to="the compilation",

@@ -16,7 +16,7 @@ from .metrics import ratio
 from .path_changes import TimeChange, new_length, scale_of
 from .path_graph import VIA, PathGraph, graph_of
 from .path_walk import KINDS, PathEnd, Segments, path_end, walked
-from .schema import Column, TableSchema
+from .schema import Column, TableSchema, columns_from
 from .scope import Scope
 from .slice_table import SOURCE_BITS
 from .slices import nearest_around
@@ -26,17 +26,10 @@ NO_NAME, NO_OP, NO_RANK = "(nothing runs)", "(no op)", "(no rank)"
 SEGMENTS = TableSchema(
     "segments",
     "Critical path",
-    (
-        Column("start_ns", "at", "ns", moment=True),
-        Column("duration_ns", "time", "ns"),
-        Column("kind", "kind", "text"),
-        Column("name", "name", "text", is_name=True),
-        Column("lane", "lane", "text"),
-        Column("rank", "rank", "id"),
-        Column("slice_id", "slice", "id", detail=True),
-        Column("via", "released by", "text"),
-        Column("inferred", "inferred"),
-    ),
+    columns_from("""
+        start_ns = at (moment), duration_ns = time, kind: text, name: text (is_name), lane: text,
+        rank: id, slice_id: id = slice (detail), via: text = released by, inferred: number
+    """),
     keys=("start_ns",),
     chief=("start_ns", "duration_ns", "kind", "name"),
 )
@@ -44,10 +37,9 @@ PATH_SUMMARY = TableSchema(
     "path_summary",
     "Length of the critical path",
     (
-        Column("elapsed_ns", "elapsed", "ns"),
-        Column("nodes", "points", "count"),
-        Column("edges", "segments", "count"),
-        Column("length_ns", "length", "ns"),
+        *columns_from("""
+        elapsed_ns, nodes = points, edges = segments, length_ns
+    """),
         *(Column(f"{kind}_share", kind.replace("_", " "), "share") for kind in KINDS),
     ),
     keys=("elapsed_ns",),
@@ -55,24 +47,18 @@ PATH_SUMMARY = TableSchema(
 PATH = TableSchema(
     "path",
     "Critical path by {}",
-    (
-        Column("name", "name", "text", is_name=True),
-        Column("count", "segments", "count"),
-        Column("duration_ns", "time", "ns"),
-        Column("share", "of the path", "share"),
-    ),
+    columns_from("""
+        name: text (is_name), count = segments, duration_ns = time, share = of the path
+    """),
     read_by="duration_ns",
 )
 WHAT_IF = TableSchema(
     "what_if",
     "With other times",
-    (
-        Column("name", "slices of the name", "text", is_name=True),
-        Column("factor", "times", "number"),
-        Column("elapsed_ns", "elapsed", "ns"),
-        Column("new_ns", "would be", "ns"),
-        Column("saved_ns", "shorter by", "ns"),
-    ),
+    columns_from("""
+        name: text = slices of the name (is_name), factor: number = times, elapsed_ns,
+        new_ns = would be, saved_ns = shorter by
+    """),
 )
 
 

@@ -44,7 +44,7 @@ from .frame import Frame, WorkDevice
 from .frame_columns import GAP_CLASSES, gap_classes, work_of
 from .metrics import ratio
 from .parts import parts_in_one_file
-from .schema import Column, TableSchema
+from .schema import Column, TableSchema, columns_from
 from .scope import Scope
 from .skew import Skew, skew, skew_of_parts
 from .step_choice import DOUBTFUL
@@ -139,11 +139,9 @@ STATES = TableSchema(
     "states",
     "What devices did",
     (
-        Column("rank", "rank", "id"),
-        Column("label", "device", "text"),
-        Column("busy_share", "busy %", "share"),
-        Column("busy_ns", "busy", "ns"),
-        Column("of_ns", "of", "ns"),
+        *columns_from("""
+        rank: id, label: text = device, busy_share = busy %, busy_ns, of_ns
+    """),
         *(Column(f"{name}_ns", title, "ns") for name, title in TITLES.items()),
         Column("start_ns", "from", "ns", moment=True, detail=True),
     ),

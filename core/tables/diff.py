@@ -19,7 +19,7 @@ from ..base.errors import UsageError
 from .compare import RowNoise, compare, delta_key
 from .metrics import Metric, Number
 from .noise import LEAST, UNKNOWN, Comparison, Spread, Verdict, compare_spreads, compare_values, spread_of
-from .schema import Column, TableSchema
+from .schema import Column, TableSchema, columns_from
 from .summary import LEADING, NAMED, SCATTER, SCHEMAS, SPREAD_COLUMNS, LeftOut, Summary, median_number
 from .table import ABSENT, Table, Values
 
@@ -134,9 +134,9 @@ def history_table(summaries: Sequence[Summary], metric: str) -> Table:
         Column("run", "run", "text"),
         Column("value", "value", unit, statistic=True),
         Column("change", "against those before", unit, statistic=True, change=True),
-        Column("relative", "±%", "share", statistic=True, change=True),
-        Column("verdict", "noise", "text"),
-        Column("runs", "of runs", "count", detail=True),
+        *columns_from("""
+        relative: share = ±% (statistic change), verdict: text = noise, runs = of runs (detail)
+    """),
     )
     scope = f"{len(summaries):,} runs, each against the median of up to {BEFORE} before it"
     schema = TableSchema("history", f"History of {metric}", columns)

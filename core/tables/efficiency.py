@@ -23,7 +23,7 @@ from ..query.promoted_terms import argument_values
 from .metrics import ratio
 from .op_models import ELEMENTWISE, MODELS, TYPES, Call, cost_of
 from .op_sums import LinkedWork, work_in
-from .schema import Column, TableSchema
+from .schema import TableSchema, columns_from
 from .scope import Scope
 from .slices import rows_around
 from .table import Table, Tables
@@ -31,23 +31,13 @@ from .table import Table, Tables
 EFFICIENCY = TableSchema(
     "efficiency",
     "Efficiency of operators",
-    (
-        Column("name", "op", "text", is_name=True),
-        Column("shapes", "shapes", "text"),
-        Column("count", "calls", "count"),
-        Column("flops", "FLOPs of a call", "count"),
-        Column("bytes", "bytes of a call", "bytes"),
-        Column("kernel_ns", "kernel time", "ns"),
-        Column("tflops", "TFLOP/s", "number"),
-        Column("gbs", "GB/s", "number"),
-        Column("tflops_min", "least TFLOP/s", "number", detail=True),
-        Column("tflops_max", "most TFLOP/s", "number", detail=True),
-        Column("intensity", "FLOP/byte", "number"),
-        Column("peak_share", "of the peak", "share"),
-        Column("above_peak", "above it", detail=True),
-        Column("types", "types", "text", detail=True),
-        Column("inputs", "other inputs", "text", detail=True),
-    ),
+    columns_from("""
+        name: text = op (is_name), shapes: text, count = calls, flops = FLOPs of a call,
+        bytes = bytes of a call, kernel_ns = kernel time, tflops: number = TFLOP/s, gbs: number = GB/s,
+        tflops_min: number = least TFLOP/s (detail), tflops_max: number = most TFLOP/s (detail),
+        intensity: number = FLOP/byte, peak_share = of the peak, above_peak: number = above it (detail),
+        types: text (detail), inputs: text = other inputs (detail)
+    """),
     keys=("name", "shapes", "types", "inputs"),
     read_by="kernel_ns",
     chief=("name", "kernel_ns", "tflops", "gbs", "peak_share", "shapes"),

@@ -14,7 +14,7 @@ from ..base.progress import CancelledCallback, never
 from ..base.units import format_count, format_ns
 from ..query.hits import Hits
 from ..query.lookup import rows_of
-from .schema import Column, TableSchema
+from .schema import TableSchema, columns_from
 from .table import Table
 
 if TYPE_CHECKING:
@@ -23,14 +23,9 @@ if TYPE_CHECKING:
 HITS = TableSchema(
     "found",
     "What was found",
-    (
-        Column("name", "name", "text"),
-        Column("start_ns", "start", "ns", moment=True),
-        Column("duration_ns", "duration", "ns"),
-        Column("lane", "lane", "text"),
-        Column("category", "category", "text"),
-        Column("self_ns", "self", "ns"),
-    ),
+    columns_from("""
+        name: text, start_ns (moment), duration_ns, lane: text, category: text, self_ns
+    """),
     jumps_to="go there",
 )
 

@@ -18,7 +18,7 @@ from .attribution import with_steps
 from .frame import Frame, Words
 from .frame_columns import row_arguments, work_of
 from .groups import Groups
-from .schema import ARG, Column, TableSchema, Unit
+from .schema import ARG, TableSchema, Unit, columns_from
 from .scope import Scope
 from .shape import Shape, first, flagged, given, moment, text
 from .table import Table, Values
@@ -137,12 +137,9 @@ def _argument_column(runs: Frame, key: str, *, is_text: bool) -> Values | None:
 
 def _histogram(scope: Scope, durations: I64) -> Table:
     """Return how many runs fall in each of a few classes of duration, even on a logarithmic scale."""
-    columns = (
-        Column("from_ns", "from", "ns"),
-        Column("to_ns", "below", "ns"),
-        Column("count", "runs", "count"),
-        Column("total_ns", "total", "ns"),
-    )
+    columns = columns_from("""
+        from_ns, to_ns = below, count = runs, total_ns
+    """)
     edges = np.empty(0, np.int64)
     if len(durations):
         low, high = max(1, int(durations.min())), int(durations.max()) + 1

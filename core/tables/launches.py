@@ -17,7 +17,7 @@ from ..base.arrays import I64, mean_of, sum_of
 from .frame import Frame
 from .frame_columns import timed_work
 from .metrics import Metric
-from .schema import Column, TableSchema
+from .schema import Column, TableSchema, columns_from
 from .scope import Scope
 from .shape import Ask, Shape, first, flagged, moment, n, ratio_of, statistic, text, total
 from .table import Table, Tables
@@ -59,15 +59,10 @@ LAUNCHES = Shape(
 QUEUES = TableSchema(
     "queues",
     "Queue length",
-    (
-        Column("rank", "rank", "text"),
-        Column("device", "device", "text"),
-        Column("stream", "stream", "text"),
-        Column("count", "changes", "count"),
-        Column("mean", "mean of changes", "number"),
-        Column("mean_over_time", "mean over time", "number"),
-        Column("max", "longest", "count"),
-    ),
+    columns_from("""
+        rank: text, device: text, stream: text, count = changes, mean: number = mean of changes,
+        mean_over_time: number, max = longest
+    """),
 )
 LONGEST_DELAYS = Shape(
     "outliers",

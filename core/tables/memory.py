@@ -13,7 +13,7 @@ from ..base.units import format_bytes
 from .allocations import Allocator, allocators, unnamed
 from .copies import copies
 from .metrics import Metric
-from .schema import Column, TableSchema
+from .schema import TableSchema, columns_from
 from .scope import Scope
 from .table import Table, Tables
 
@@ -23,50 +23,29 @@ LARGEST = 20
 MEMORY = TableSchema(
     "memory",
     "Memory",
-    (
-        Column("rank", "rank", "text"),
-        Column("name", "allocator", "text"),
-        Column("peak_bytes", "peak", "bytes", statistic=True),
-        Column("peak_ns", "peak at", "ns", statistic=True, moment=True),
-        Column("first_bytes", "at the start", "bytes", statistic=True),
-        Column("last_bytes", "at the end", "bytes", statistic=True),
-        Column("kept", "kept", "count"),
-        Column("kept_bytes", "kept bytes", "bytes"),
-        Column("allocations", "allocations", "count"),
-        Column("releases", "releases", "count"),
-        Column("allocated_bytes", "allocated", "bytes"),
-        Column("released_bytes", "released", "bytes"),
-        Column("reserved_bytes", "reserved", "bytes", statistic=True),
-        Column("known_by", "totals", "text"),
-        Column("device_type", "device type", "id", detail=True),
-        Column("device_id", "device number", "id", detail=True),
-    ),
+    columns_from("""
+        rank: text, name: text = allocator, peak_bytes = peak (statistic),
+        peak_ns = peak at (statistic moment), first_bytes = at the start (statistic),
+        last_bytes = at the end (statistic), kept, kept_bytes, allocations, releases,
+        allocated_bytes = allocated, released_bytes = released, reserved_bytes = reserved (statistic),
+        known_by: text = totals, device_type: id (detail), device_id: id = device number (detail)
+    """),
     keys=("rank", "name"),
     jumps_to="the op at the peak",
     chief=("name", "peak_bytes", "last_bytes", "kept", "rank"),
 )
-LIVE_COLUMNS = (
-    Column("rank", "rank", "text"),
-    Column("allocator", "allocator", "text"),
-    Column("name", "allocated in", "text", is_name=True),
-    Column("bytes", "size", "bytes"),
-    Column("start_ns", "allocated at", "ns", statistic=True, moment=True),
-    Column("end_ns", "released at", "ns", statistic=True, moment=True),
-    Column("held_ns", "held", "ns", statistic=True),
-    Column("address", "address", "text"),
-)
+LIVE_COLUMNS = columns_from("""
+    rank: text, allocator: text, name: text = allocated in (is_name), bytes = size,
+    start_ns = allocated at (statistic moment), end_ns = released at (statistic moment),
+    held_ns (statistic), address: text
+""")
 LIVE_CHIEF = ("name", "bytes", "held_ns", "allocator")
 MEMORY_CURVE = TableSchema(
     "memory_curve",
     "Memory over time",
-    (
-        Column("rank", "rank", "text"),
-        Column("allocator", "allocator", "text"),
-        Column("at_ns", "at", "ns", moment=True),
-        Column("change", "change", "bytes"),
-        Column("allocated", "allocated", "bytes"),
-        Column("reserved", "reserved", "bytes"),
-    ),
+    columns_from("""
+        rank: text, allocator: text, at_ns (moment), change: bytes, allocated: bytes, reserved: bytes
+    """),
 )
 RECORDED, SUMMED = "recorded", "summed from 0"
 BEFORE = "before the trace"

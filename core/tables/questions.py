@@ -17,7 +17,7 @@ from .findings.finding import Finding
 from .findings.forms import finding_row
 from .findings.saved import saved_findings
 from .registry import BY_NAME
-from .schema import Column, TableSchema
+from .schema import Column, TableSchema, columns_from
 from .scope import Scope
 from .table import Table, Tables
 
@@ -32,13 +32,10 @@ CAUSES = TableSchema(
     "causes",
     "What costs time",
     (
-        Column("number", "number", "text"),
-        Column("rule", "rule", "text"),
-        Column("caused_by", "caused by", "text", detail=True),
-        Column("claimed_ns", "cost", "ns"),
-        Column("caused_ns", "by its cause", "ns"),
-        Column("share", "of the time", "share"),
-        Column("finding", "finding", "text"),
+        *columns_from("""
+        number: text, rule: text, caused_by: text (detail), claimed_ns = cost, caused_ns = by its cause,
+        share = of the time, finding: text
+    """),
         COMMAND,
     ),
 )
@@ -47,10 +44,9 @@ TRUST = TableSchema(
     "trust",
     "What distorts the recording",
     (
-        Column("rule", "rule", "text"),
-        Column("severity", "severity", "text"),
-        Column("count", "count", "count"),
-        Column("text", "what", "text"),
+        *columns_from("""
+        rule: text, severity: text, count, text: text = what
+    """),
         COMMAND,
     ),
 )
@@ -58,9 +54,9 @@ ANSWERS = TableSchema(
     "answers",
     "Answers",
     (
-        Column("question", "question", "text"),
-        Column("number", "number", "count"),
-        Column("answer", "answer", "object"),
+        *columns_from("""
+        question: text, number, answer: object
+    """),
         COMMAND,
     ),
 )

@@ -16,7 +16,7 @@ from ..query.lookup import category_mask
 from ..query.window import SPAN_CATEGORY
 from .groups import Groups, Labels, concatenated, dense
 from .metrics import Metric
-from .schema import Column, TableSchema
+from .schema import TableSchema, columns_from
 from .scope import Chunk, Scope
 from .table import Table, Tables
 
@@ -26,39 +26,23 @@ MOST_ROWS = 200_000
 RANGE = TableSchema(
     "range",
     "Slices by name",
-    (
-        Column("name", "name", "text", is_name=True),
-        Column("category", "category", "text"),
-        Column("count", "count", "count"),
-        Column("total_ns", "total", "ns"),
-        Column("self_ns", "self", "ns"),
-        Column("share", "share", "share"),
-        Column("mean_ns", "mean", "ns", statistic=True),
-        Column("min_ns", "min", "ns", statistic=True),
-        Column("max_ns", "max", "ns", statistic=True),
-    ),
+    columns_from("""
+        name: text (is_name), category: text, count, total_ns, self_ns, share, mean_ns (statistic),
+        min_ns (statistic), max_ns (statistic)
+    """),
     keys=("name", "category"),
 )
 LANES = TableSchema(
     "lanes",
     "Lanes",
-    (
-        Column("lane", "lane", "text"),
-        Column("process", "process", "text"),
-        Column("count", "count", "count"),
-        Column("busy_ns", "busy", "ns"),
-        Column("share", "busy share", "share"),
-    ),
+    columns_from("""
+        lane: text, process: text, count, busy_ns, share = busy share
+    """),
     keys=("lane", "process"),
 )
-CATEGORY_COLUMNS = (
-    Column("category", "category", "text"),
-    Column("names", "names", "count"),
-    Column("count", "count", "count"),
-    Column("self_ns", "self", "ns"),
-    Column("share", "share", "share"),
-    Column("max_ns", "max", "ns", statistic=True),
-)
+CATEGORY_COLUMNS = columns_from("""
+    category: text, names, count, self_ns, share, max_ns (statistic)
+""")
 SUMS = ("source", "name", "category", "count", "total", "own", "least", "most", "longest")
 """What is summed up: numbers of source, name and category; ns; the position of the longest slice."""
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, cast, get_args
 
 Unit: TypeAlias = Literal["text", "id", "ns", "count", "share", "bytes", "bytes/s", "number", "object"]
 """An id is a number or text that identifies something; an object is a list or mapping, in JSON only."""
 WHOLE: frozenset[Unit] = frozenset({"ns", "count", "bytes", "id"})
 """Units of what is counted in whole numbers, means aside."""
+ENDINGS: Mapping[str, Unit] = {"_ns": "ns", "share": "share", "bandwidth": "bytes/s", "bytes": "bytes"}
+"""What the end of a column's key says of its unit; all others are counts."""
 ARG = "arg:"
 """Keys of columns that hold an argument of slices begin with this."""
 
@@ -38,6 +42,38 @@ class Column:
         """
         title = self.title
         return title if self.key.startswith(ARG) or title[1:2].isdigit() else title[:1].upper() + title[1:]
+
+
+_COLUMN = re.compile(r"(\w+)(?:: ([\w/]+))?(?: = ([^(]+?))?(?: \(([a-z_ ]+)\))?")
+
+
+def columns_from(text: str) -> tuple[Column, ...]:
+    """Return the columns that a text lists: `step_ns, comm_ns = communication, path: text = file (detail)`.
+
+    Each is a key; a unit where that is not what the key's end says; a heading where that is not the key in
+    words; properties of Column. ValueError for anything else.
+    """
+    columns = []
+    for part in " ".join(text.split()).split(", "):
+        match = _COLUMN.fullmatch(part)
+        if match is None or match[2] not in (None, *get_args(Unit)):
+            raise ValueError(f"{part!r} is no column")
+        key, unit, heading, flags = match.groups()
+        properties = dict.fromkeys((flags or "").split(), True)
+        unit = cast(Unit, unit or unit_by_end(key))
+        columns.append(Column(key, heading or words_of(key), unit, **properties))
+    return tuple(columns)
+
+
+def unit_by_end(key: str) -> Unit:
+    """Return the unit that the end of a column's key says."""
+    units: list[Unit] = [unit for end, unit in ENDINGS.items() if key.endswith(end)]
+    return units[0] if units else "count"
+
+
+def words_of(key: str) -> str:
+    """Return a column's key as a heading."""
+    return key.removesuffix("_ns").replace("_", " ")
 
 
 @dataclass(frozen=True)

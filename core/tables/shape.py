@@ -11,11 +11,9 @@ import numpy as np
 
 from ..base.arrays import MOST, AnyArray, sum_of
 from .frame import FrameGroups, Of, Words
-from .schema import Column, TableSchema, Unit
+from .schema import Column, TableSchema, Unit, unit_by_end, words_of
 from .table import Table, Values
 
-ENDINGS: Mapping[str, Unit] = {"_ns": "ns", "share": "share", "bandwidth": "bytes/s"}
-"""What the end of a column's key says of its unit; all others are counts."""
 MIXED = "mixed"
 
 
@@ -30,7 +28,7 @@ class Ask:
 
 def n(mask: Of | None = None) -> Ask:
     """Ask for the number of rows, or of those in a mask."""
-    return Ask(lambda g: g.counts if mask is None else g.counts_where(g.column(mask)))
+    return Ask(lambda g: g.counts if mask is None else g.counts_where(g.column(mask)), "count")
 
 
 def total(of: Of, unit: Unit | None = None) -> Ask:
@@ -134,7 +132,5 @@ class Shape:
 
 
 def _column(key: str, ask: Ask | tuple[str, Ask]) -> Column:
-    heading, ask = ask if isinstance(ask, tuple) else (key.removesuffix("_ns").replace("_", " "), ask)
-    units: list[Unit] = [unit for end, unit in ENDINGS.items() if key.endswith(end)]
-    unit = ask.unit or (units[0] if units else "count")
-    return Column(key, heading, unit, **ask.flags)
+    heading, ask = ask if isinstance(ask, tuple) else (words_of(key), ask)
+    return Column(key, heading, ask.unit or unit_by_end(key), **ask.flags)

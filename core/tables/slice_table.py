@@ -19,28 +19,15 @@ from ..base.slice_kinds import SliceKind
 from ..query.row_facts import slice_kind_codes
 from ..query.titles import plain
 from .attribution import WorkBySteps, steps_of_slices
-from .schema import Column, TableSchema
+from .schema import TableSchema, columns_from
 from .scope import Chunk, Scope
-from .table import Table, Values, renamed_column
+from .table import Table, Values
 
-SLICE_COLUMNS = (
-    Column("id", "id", "id"),
-    Column("name", "name", "text", is_name=True),
-    Column("short_name", "short name", "text", detail=True),
-    Column("category", "category", "text"),
-    Column("slice_kind", "slice kind", "text", detail=True),
-    Column("start_ns", "start", "ns", moment=True),
-    Column("duration_ns", "duration", "ns"),
-    Column("self_ns", "self", "ns"),
-    Column("depth", "depth", "count"),
-    Column("lane", "lane", "text"),
-    Column("process", "process", "text"),
-    Column("pid", "pid", "text", detail=True),
-    Column("tid", "tid", "text", detail=True),
-    Column("role", "role", "text", detail=True),
-    Column("step", "step", "text"),
-    Column("rank", "rank", "id", detail=True),
-)
+SLICE_COLUMNS = columns_from("""
+    id: id, name: text (is_name), short_name: text (detail), category: text, slice_kind: text (detail),
+    start_ns (moment), duration_ns, self_ns, depth, lane: text, process: text, pid: text (detail),
+    tid: text (detail), role: text (detail), step: text, rank: id (detail)
+""")
 NAMES = tuple(column.key for column in SLICE_COLUMNS)
 SOURCE_BITS = 32
 """An id is the number of its source shifted by this, plus the ordinal of its event in the file."""
@@ -141,7 +128,6 @@ def slice_table(scope: Scope, columns: Sequence[str] = NAMES, limit: int | None 
 
     With a limit the earliest ones. Raises UsageError for a column that there is not.
     """
-    columns = [renamed_column(key) for key in columns]
     unknown = [key for key in columns if key not in NAMES]
     if unknown or not columns:
         what = unknown[0] if unknown else "of no name"

@@ -25,7 +25,7 @@ from .devices import device_word
 from .frame_columns import work_of
 from .groups import Groups, concatenated
 from .metrics import Metric, percentile, spread_metrics
-from .schema import Column, TableSchema
+from .schema import Column, TableSchema, columns_from
 from .scope import Scope
 from .step_choice import Steps, find_steps
 from .step_sets import ROLES, StepSets
@@ -227,11 +227,10 @@ def _titles(scope: Scope, word: str, several: bool, processes: bool) -> tuple[Co
     return (
         *((Column("source", "Source", "count"),) if several else ()),
         *((Column("process", "Process", "text"),) if processes else ()),
-        Column("step", "Step", "text"),
-        Column("group", "Group", "text"),
-        Column("start_ns", "Start", "ns", moment=True),
-        Column("wall_ns", "Wall", "ns"),
-        Column("cpu_busy_ns", "CPU busy", "ns"),
+        *columns_from("""
+        step: text = Step, group: text = Group, start_ns = Start (moment), wall_ns = Wall,
+        cpu_busy_ns = CPU busy
+    """),
         Column("device_ns", f"{word} time", "ns"),
         Column("device_busy_ns", f"{word} busy", "ns"),
         Column("device_span_ns", f"{word} span", "ns"),
@@ -400,9 +399,9 @@ def _groups(table: Table) -> Table:
     }
     columns = (
         *(Column(key, key.capitalize(), "text") for key in by[:-1]),
-        Column("group", "Group", "text"),
-        Column("count", "Steps", "count"),
-        Column("mean_ns", "Mean", "ns", statistic=True),
+        *columns_from("""
+        group: text = Group, count = Steps, mean_ns = Mean (statistic)
+    """),
         *(Column(f"p{p}_ns", f"p{p}", "ns", statistic=True) for p in PERCENTILES),
         Column("max_ns", "Max", "ns", statistic=True),
     )

@@ -20,24 +20,21 @@ from .groups import Groups, Labels, concatenated, dense
 from .metrics import ROW_GROUPS, ROWS, Metric, Number, metric_group_of, metrics, no_metric
 from .noise import Spread, spread_of
 from .op_events import NO_KIND, PYTHON, STEP, STEPS, host_kinds
-from .schema import Column, TableSchema
+from .schema import Column, TableSchema, columns_from
 from .scope import Scope
 from .step_spans import step_spans
 from .table import ABSENT, Table, Tables, Values
 
-SPREAD_COLUMNS = (
-    Column("steps", "steps", "count", detail=True),
-    Column("step_median_ns", "median of a step", "ns", detail=True),
-    Column("step_deviation_ns", "deviation of a step", "ns", detail=True),
-)
+SPREAD_COLUMNS = columns_from("""
+    steps (detail), step_median_ns = median of a step (detail),
+    step_deviation_ns = deviation of a step (detail)
+""")
 """Columns for the scatter of a row's leading time over the steps; with 0 steps nothing is known."""
-CALL_COLUMNS = (
-    Column("mean_ns", "mean of a call", "ns", statistic=True, detail=True),
-    Column("median_ns", "median of a call", "ns", statistic=True, detail=True),
-    Column("p95_ns", "p95 of a call", "ns", statistic=True, detail=True),
-    Column("min_ns", "shortest call", "ns", statistic=True, detail=True),
-    Column("max_ns", "longest call", "ns", statistic=True, detail=True),
-)
+CALL_COLUMNS = columns_from("""
+    mean_ns = mean of a call (statistic detail), median_ns = median of a call (statistic detail),
+    p95_ns = p95 of a call (statistic detail), min_ns = shortest call (statistic detail),
+    max_ns = longest call (statistic detail)
+""")
 """Columns for the scatter of a row's calls; one of an op or module lasts as long as it does on the host."""
 SCATTER = (*SPREAD_COLUMNS, *CALL_COLUMNS)
 """What is neither added up nor compared row by row."""
@@ -55,27 +52,22 @@ SCHEMAS = {
         "ops": (Column("name", "op", "text"), _COUNT, *_SELF, *SCATTER),
         "modules": (Column("module", "module", "text"), _COUNT, *_SELF, *SCATTER),
         "categories": (Column("category", "category", "text"), _COUNT, Column("self_ns", "self", "ns")),
-        "steps": (
-            Column("place", "nth step", "text"),
-            Column("wall_ns", "wall", "ns"),
-            Column("cpu_busy_ns", "CPU busy", "ns"),
-            Column("device_busy_ns", "device busy", "ns"),
-            Column("kernel_ns", "kernels", "ns"),
-            Column("idle_ns", "device idle", "ns"),
-        ),
+        "steps": columns_from("""
+            place: text = nth step, wall_ns, cpu_busy_ns = CPU busy, device_busy_ns,
+            kernel_ns = kernels, idle_ns = device idle
+        """),
     }.items()
 }
 """The tables of a summary. Their first column is what a row is called from run to run."""
-METRICS = (Column("name", "metric", "text"), Column("value", "value"), Column("unit", "unit", "text"))
+METRICS = columns_from("""
+    name: text = metric, value: number, unit: text
+""")
 LEFT_OUT = TableSchema(
     "left_out",
     "Left out",
-    (
-        Column("table", "table", "text"),
-        Column("rows", "rows", "count"),
-        Column("sums", "sums", "object"),
-        Column("most", "most", "ns"),
-    ),
+    columns_from("""
+        table: text, rows, sums: object, most: ns
+    """),
     is_drawn=False,
 )
 LEADING = {

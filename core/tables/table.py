@@ -7,7 +7,6 @@ exact in int64). A verb returns another table and changes none.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -137,8 +136,6 @@ class Table(TableSchema):
         """
         from .frames import column_array
 
-        if isinstance(key, str) and key not in self.data:
-            key = renamed_column(key)
         if isinstance(key, slice):
             return self.take(key)
         if isinstance(key, int):
@@ -406,19 +403,6 @@ class Tables:
 
 def _itself(table: Table) -> Table:
     return table
-
-
-FORMER_NAMES: Mapping[str, str] = {"ts": "start_ns", "dur": "duration_ns", "self": "self_ns"}
-"""Names that columns had up to version 0.2 -> those of now."""
-
-
-def renamed_column(key: str) -> str:
-    """Return the name of a column, with a DeprecationWarning where it is one that the column had before."""
-    if key not in FORMER_NAMES:
-        return key
-    now = FORMER_NAMES[key]
-    warnings.warn(f"the column {key!r} is called {now!r}", DeprecationWarning, stacklevel=3)
-    return now
 
 
 def row_of_object(columns: Sequence[Column], item: object, **others: Any) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from ..base.safe_text import safe
 from ..index.format import NONE
 from .frame_columns import work_of
 from .groups import Groups, Labels, concatenated
-from .schema import Column, TableSchema
+from .schema import TableSchema, columns_from
 from .scope import Chunk, Scope
 from .slices import rows_around
 from .table import Table, Tables, Values
@@ -41,16 +41,10 @@ TreeRoots: TypeAlias = Literal["all", "thread", "launch"]
 ROOT = -1
 FROM_BOTTOM = ", from the bottom"
 UNKNOWN_LAUNCH = "(no launch known)"
-COLUMNS = (
-    Column("name", "name", "text", is_name=True),
-    Column("total_ns", "total", "ns"),
-    Column("share", "share", "share"),
-    Column("self_ns", "self", "ns"),
-    Column("calls", "calls", "count"),
-    Column("depth", "depth", "count", detail=True),
-    Column("node", "node", "id", detail=True),
-    Column("parent", "parent", "id", detail=True),
-)
+COLUMNS = columns_from("""
+    name: text (is_name), total_ns, share, self_ns, calls, depth (detail), node: id (detail),
+    parent: id (detail)
+""")
 CHIEF = ("name", "total_ns", "self_ns", "calls")
 
 

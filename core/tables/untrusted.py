@@ -31,7 +31,7 @@ from ..query.lookup import lanes_of, processes_of, started_by
 from ..query.lost import StartingCalls, starting_calls, untimed_work
 from .devices import Device, device_title, devices
 from .frame_columns import NEVER
-from .schema import Column, TableSchema
+from .schema import TableSchema, columns_from
 from .scope import Scope
 from .table import Table
 
@@ -293,14 +293,10 @@ def _capture_gaps(scope: Scope, source: int) -> Iterator[tuple[int, int]]:
 UNTRUSTED = TableSchema(
     "untrusted",
     "Time that cannot be trusted",
-    (
-        Column("file", "file", "text", detail=True),
-        Column("device", "device", "text"),
-        Column("trouble", "trouble", "text"),
-        Column("start_ns", "from", "ns", moment=True),
-        Column("ns", "for", "ns"),
-        Column("count", "calls or kernels", "count"),
-    ),
+    columns_from("""
+        file: text (detail), device: text, trouble: text, start_ns = from (moment), ns: ns = for,
+        count = calls or kernels
+    """),
     keys=("file", "device", "trouble", "start_ns"),
 )
 

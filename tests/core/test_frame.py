@@ -1,18 +1,23 @@
-"""The frame of device work: its parts, its columns and its groups, against plain loops over the rows."""
+"""The frame of device work: its rows, columns and groups, against plain loops and the standard library."""
 
 from __future__ import annotations
 
 import random
-from collections import defaultdict
+import re
+import statistics as plain
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.events import complete, index_of
 from tracelane.core.tables.frame import Frame, Words
-from tracelane.core.tables.frame_columns import COLUMNS, GIVEN, NEVER, work_of
+from tracelane.core.tables.frame_columns import COLUMNS, GIVEN, MAKERS, NEVER, work_of
+from tracelane.core.tables.groups import Groups
 from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import Trace
 
@@ -70,28 +75,123 @@ def test_a_column_put_in_place_holds_below(work: Frame) -> None:
         work.gapp  # noqa: B018
 
 
-@pytest.mark.parametrize("keys", [("name",), ("stream",), ("device", "type"), ("name", "stream_name")])
-def test_groups_are_those_of_a_plain_loop(work: Frame, keys: tuple[str, ...]) -> None:
-    """Counts, sums and statistics by one or two columns are those of a dictionary; no row makes no group."""
-    plain: dict[Any, list[int]] = defaultdict(list)
-    for *key, ns in zip(*(values_of(work, key) for key in keys), values_of(work, "dur")):
-        plain[tuple(key)].append(ns)
+# -- every verb, over rows made up ---------------------------------------------------------------------------
+
+KEYS = ("device_row", "stream", "start", "dur", "name")
+ROWS = st.lists(
+    st.tuples(*map(st.integers, (0, 0, -60, 0), (2, 3, 60, 30)), st.sampled_from("abc")), max_size=25
+)
+"""Device, stream, start, ns and name of each row."""
+BY = st.lists(st.sampled_from(("device_row", "stream", "name")), min_size=1, max_size=2, unique=True)
+LARGE = st.sampled_from((1, 10**6, 1 << 54))
+
+
+def frame_of(rows: list[tuple[Any, ...]]) -> Frame:
+    """Return rows as a frame; names are numbered backwards, and every name is there twice."""
+    columns = dict(zip(KEYS, (list(column) for column in zip(*rows)))) or {key: [] for key in KEYS}
+    numbers = {key: np.array(columns[key], np.int64) for key in KEYS[:-1]}
+    texts = ["c", "b", "a"] * 2
+    codes = np.array([texts.index(name) + 3 * (at % 2) for at, name in enumerate(columns["name"])], np.int64)
+    given = numbers | {"position": np.arange(len(rows)), "end": numbers["start"] + numbers["dur"]}
+    scope: Any = Scope(None)  # type: ignore[arg-type]
+    return Frame(scope, (), tuple("0123"), MAKERS, given | {"name": Words(codes, texts)})
+
+
+def plain_groups(rows: list[tuple[Any, ...]], keys: list[str]) -> list[list[int]]:
+    """Return the row numbers of each group: by numbers, of names by the device that has them first."""
+    met: list[str] = []
+    for device in sorted({row[0] for row in rows}):
+        names = {(at % 2, "cba".index(row[4]), row[4]) for at, row in enumerate(rows) if row[0] == device}
+        met += [name for *_, name in sorted(names) if name not in met]
+    numbers = [[met.index(row[4]) if key == "name" else row[KEYS.index(key)] for key in keys] for row in rows]
+    order = sorted(range(len(rows)), key=numbers.__getitem__)
+    return [list(group) for _, group in groupby(order, key=numbers.__getitem__)]
+
+
+@given(ROWS, BY)
+def test_rows_are_grouped_as_by_a_plain_loop(rows: list[tuple[Any, ...]], keys: list[str]) -> None:
+    """Groups by one or two columns have the rows that a loop finds, in its order."""
+    work, expected = frame_of(rows), plain_groups(rows, keys)
     groups = work.group(*keys)
-    grouped = {
-        tuple(values_of(part, key)[0] for key in keys): values_of(part, "dur") for part in groups.parts
-    }
-    assert grouped == plain and groups.size == len(plain)
-    assert groups.sums(work.dur).tolist() == [sum(grouped[key]) for key in grouped]
-    assert groups.statistics_of("dur")["max_ns"].tolist() == [max(grouped[key]) for key in grouped]
-    slowest = groups.one_row("end", "position")
-    assert slowest.end.tolist() == [part.end.min() for part in groups.parts]
-    nothing = work[:0]
-    assert (nothing.group(*keys).size, nothing.each().size, nothing.together().size) == (0, 0, 1)
+    assert [values_of(part, "position") for part in groups.parts] == expected
+    assert groups.size == len(expected)
+    by_number = [values_of(part, "position") for part in work.by(keys[0])] if keys[0] != "name" else []
+    assert not by_number or by_number == plain_groups(rows, keys[:1])
+    slowest = [min(group, key=lambda row: (-rows[row][3], row)) for group in expected]
+    assert values_of(work.plus(shorter=-work.dur).group(*keys).one_row("shorter"), "position") == slowest
+    assert (work.each().size, work.together().size) == (len(rows), 1)
 
 
-def test_equal_texts_are_one_group(work: Frame) -> None:
-    """Texts that are written twice make one group, in the order in which they appear by device."""
-    words = Words(np.arange(len(work)), ["even" if row % 2 == 0 else "odd" for row in range(len(work))])
-    groups = work.plus(row=words).group("row")
-    assert [part.row.tolist()[0] for part in groups.parts] == ["even", "odd"]
-    assert groups.counts.tolist() == [30, 30]
+@given(ROWS, st.randoms(use_true_random=False))
+def test_rows_are_chosen_as_from_a_list(rows: list[tuple[Any, ...]], chance: random.Random) -> None:
+    """Rows by mask, number, rank, stream and start are those of a list; the time they cover is counted."""
+    work, numbers = frame_of(rows), list(range(len(rows)))
+    mask = np.array([chance.random() < 0.5 for _ in rows], np.bool_)
+    assert values_of(work[mask], "position") == [at for at in numbers if mask[at]]
+    assert values_of(work.separate(np.flatnonzero(mask)), "start") == [
+        rows[at][2] for at in numbers if mask[at]
+    ]
+    assert values_of(work.top("dur", 3), "position") == sorted(numbers, key=lambda at: -rows[at][3])[:3]
+    by_stream = sorted(numbers, key=lambda at: (rows[at][1], rows[at][2]))
+    assert values_of(work.in_order(), "position") == by_stream
+    covered = {ns for at in numbers if mask[at] for ns in range(rows[at][2], sum(rows[at][2:4]))}
+    assert work.union(mask).length == len(covered)
+    by_name = work.from_parts(lambda part: part.dur * 10, "stream")
+    assert by_name.tolist() == [10 * row[3] for row in rows]
+    chosen = np.array([row[4] in "ab" for row in rows], np.bool_)
+    assert (work.named(re.compile("[ab]")) == chosen).all()
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(-50, 50), st.booleans()), min_size=1, max_size=25),
+    LARGE,
+)
+def test_groups_answer_as_the_standard_library(rows: list[tuple[int, int, bool]], by: int) -> None:
+    """Every question to groups has the answer of a loop over lists, for numbers of any size; an empty group
+    has the answer that is promised.
+    """
+    codes, values, mask = (np.array(column) for column in zip(*rows))
+    values *= by
+    groups, least = Groups(codes, 5), -(1 << 60)
+    answers = {
+        "sums": groups.sums(values), "most": groups.most(values, least), "least": groups.least(values),
+        "first": groups.first(), "longest": groups.longest(values), "counts": groups.counts,
+        "masked": groups.counts_where(mask), "covered": groups.covered(values, values + np.abs(values)),
+    }  # fmt: skip
+    for number in range(5):
+        own = [(at, value * by) for at, (code, value, _) in enumerate(rows) if code == number]
+        numbers = [value for _, value in own]
+        most, total = max(numbers, default=least), sum(numbers)
+        spans = sorted((value, value + abs(value)) for value in numbers)
+        reach = [max(end for _, end in spans[:at]) for at in range(1, len(spans))]
+        covered = sum(end - begin for begin, end in spans)
+        covered -= sum(max(0, min(end, high) - begin) for (begin, end), high in zip(spans[1:], reach))
+        expected = {
+            "sums": total, "most": most, "least": min(numbers, default=(1 << 63) - 1), "counts": len(own),
+            "first": own[0][0] if own else len(rows), "covered": covered,
+            "longest": next((at for at, value in own if value == most), 0),
+            "masked": sum(hit and code == number for code, _, hit in rows),
+        }  # fmt: skip
+        assert {key: int(answer[number]) for key, answer in answers.items()} == expected
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 50)), max_size=25), LARGE)
+def test_statistics_are_the_standard_library_s(rows: list[tuple[int, int]], by: int) -> None:
+    """Mean, median, p95, deviation, sum and extremes of each group, none of which is empty; of no group no
+    value.
+    """
+    rows = [*((number, number) for number in range(3)), *rows] if rows else []
+    groups = Groups(np.array([code for code, _ in rows], np.int64), 3 if rows else 0)
+    values = np.array([value * by for _, value in rows], np.int64)
+    answers = groups.statistics(values)
+    assert [part.tolist() for part in groups.quantiles(values, 0.5)] == [answers["median_ns"].tolist()]
+    for number, own in [(number, values[groups.codes == number].tolist()) for number in range(groups.size)]:
+        assert values[answers["longest"][number]] == max(own)
+        expected = {
+            "count": len(own), "total_ns": sum(own), "min_ns": min(own), "max_ns": max(own),
+            "mean_ns": plain.fmean(own), "median_ns": plain.median(own),
+            "p95_ns": plain.quantiles(own * 2 if len(own) == 1 else own, n=20, method="inclusive")[-1],
+            "stdev_ns": plain.stdev(own) if len(own) > 1 else np.nan,
+        }  # fmt: skip
+        given_answers = {key: answers[key][number] for key in expected}
+        assert given_answers == pytest.approx(expected, nan_ok=True, rel=1e-9, abs=1e-6)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-import statistics as plain
 from itertools import pairwise
 from pathlib import Path
 
@@ -13,7 +11,6 @@ import pytest
 from tests.core.hta import EXACT, RANKS, golden, opened, rule_050
 from tests.corpus import needs_corpus, needs_goldens
 from tracelane.core.base.short_names import short_names
-from tracelane.core.tables.groups import Groups
 from tracelane.core.tables.kernels import kernels
 from tracelane.core.tables.scope import Scope
 
@@ -62,30 +59,3 @@ def test_groups_hold_the_same_time(corpus_cache: Path) -> None:
         assert int(index.duration([position])[0]) == row["max_ns"]
     short = kernels(Scope(trace), "short")
     assert sorted(short.data["name"]) == sorted(short_names(sorted(by_name.texts("name"))))
-
-
-def test_statistics_match_plain_python() -> None:
-    """Every column of the statistics is what the standard library computes from the same numbers."""
-    chance = random.Random(3)
-    for largest in (1, 50, 10**6, 1 << 61):
-        group = [0, 1, 2, *(chance.randrange(3) for _ in range(40))]
-        values = [chance.randrange(largest) // 50 for _ in group]
-        stats = Groups(np.array(group), 3).statistics(np.array(values))
-        for number in range(3):
-            mine = [v for g, v in zip(group, values) if g == number]
-            assert stats["count"][number] == len(mine)
-            assert stats["total_ns"][number] == sum(mine)
-            assert (stats["min_ns"][number], stats["max_ns"][number]) == (min(mine), max(mine))
-            assert stats["median_ns"][number] == pytest.approx(plain.median(mine))
-            assert stats["mean_ns"][number] == pytest.approx(plain.fmean(mine))
-            assert values[stats["longest"][number]] == max(mine)
-            if len(mine) > 1:
-                assert stats["stdev_ns"][number] == pytest.approx(plain.stdev(mine))
-                p95 = plain.quantiles(mine, n=20, method="inclusive")[-1]
-                assert stats["p95_ns"][number] == pytest.approx(p95)
-
-
-def test_nothing_has_an_empty_table() -> None:
-    """Statistics of nothing are empty columns."""
-    none = np.empty(0, np.int64)
-    assert all(len(column) == 0 for column in Groups(none, 0).statistics(none).values())

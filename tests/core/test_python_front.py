@@ -130,7 +130,7 @@ def test_long_slices_keep_their_length(tmp_path: Path) -> None:
         ({"step": 99}, "no step 99"),
         ({"step": 1, "begin": 5}, "range of its own"),
         ({"lanes": "nothing like it"}, "no lane"),
-        ({"columns": ("dur", "duration")}, "no column duration"),
+        ({"columns": ("duration_ns", "duration")}, "no column duration"),
         ({"begin": 5, "end": 5}, "before"),
         ({"begin": 1.5}, "whole number of ns"),
         ({"step": 1.5}, "label of a step"),

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracelane.core.tables.groups import Groups
 from tracelane.core.tables.schema import Column, TableSchema
 from tracelane.core.tables.table import ABSENT, Table, Tables, concat
 
@@ -116,21 +115,6 @@ def test_tables_are_found_by_name() -> None:
     assert (tables.main.name, tables.led_by("second").names) == ("first", ("second", "first"))
     with pytest.raises(KeyError, match="first, second"):
         tables["third"]
-
-
-@given(st.lists(st.tuples(st.integers(0, 3), st.integers(-(2**61), 2**61)), min_size=1, max_size=20))
-def test_groups_find_extremes_in_exact_numbers(rows: list[tuple[int, int]]) -> None:
-    """Least, greatest, first and longest are rows of the group, the first of equal ones."""
-    codes, values = (np.array(column, np.int64) for column in zip(*rows))
-    groups = Groups(codes, 4)
-    for number in set(codes.tolist()):
-        own = [(at, value) for at, (code, value) in enumerate(rows) if code == number]
-        numbers = [value for _, value in own]
-        assert groups.least(values)[number] == min(numbers)
-        assert groups.most(values, -(2**62))[number] == max(numbers)
-        assert groups.first()[number] == own[0][0]
-        assert groups.longest(values)[number] == next(at for at, value in own if value == max(numbers))
-        assert groups.counts[number] == len(own)
 
 
 def test_a_sum_beyond_64_bits_stands_at_the_edge() -> None:

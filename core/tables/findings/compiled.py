@@ -10,7 +10,6 @@ import numpy as np
 from ...base.arrays import sum_of
 from ...base.intervals import EMPTY, Intervals, merge
 from ...base.units import about_ns, count_of, format_share
-from ...index.format import NONE
 from ...query.lookup import processes_of
 from ..attribution import steps_at_times
 from ..compile_calls import FUNCTION as FUNCTION_NAME
@@ -287,6 +286,6 @@ def fused_ops(facts: SourceFacts, limits: Limits) -> Outcome:
         sentences.append(", ".join(changes))
     if not sentences:
         return None
-    hits = rows[compiled | (around != NONE)]
+    hits = rows[compiled | (around >= 0)]
     text = "; ".join(sentences)
     return Observation(text, (facts.on_host("the first", int(hits[0])),), times=host.starts[hits])
