@@ -20,7 +20,7 @@ from .frame import Frame
 from .frame_columns import MODULE, NOT_IN_FILE, OUTSIDE_ANY, work_of
 from .groups import Groups
 from .op_events import positions_of
-from .schema import Column, TableSchema
+from .schema import TableSchema, columns_from
 from .scope import Scope
 from .slices import nearest_around, rows_around
 from .step_spans import step_spans
@@ -30,21 +30,12 @@ from .tree import ROOT, TreeBuilder, own_times, paths_of
 TREE_CHANGES = TableSchema(
     "tree",
     "Op trees, the worst first",
-    (
-        Column("name", "name", "text"),
-        Column("presence", "in", "text"),
-        Column("calls_a", "calls of A", "number"),
-        Column("calls_b", "of B", "number"),
-        Column("host_a_ns", "host A", "ns"),
-        Column("host_b_ns", "host B", "ns"),
-        Column("host_change_ns", "Δ host", "ns", change=True),
-        Column("device_a_ns", "kernels A", "ns"),
-        Column("device_b_ns", "kernels B", "ns"),
-        Column("device_change_ns", "Δ kernels", "ns", change=True),
-        Column("depth", "depth", "count", detail=True),
-        Column("node", "node", "id", detail=True),
-        Column("parent", "parent", "id", detail=True),
-    ),
+    columns_from("""
+        name: text, presence: text = in, calls_a: number = calls of A, calls_b: number = of B,
+        host_a_ns = host A, host_b_ns = host B, host_change_ns = Δ host (change),
+        device_a_ns = kernels A, device_b_ns = kernels B, device_change_ns = Δ kernels (change),
+        depth (detail), node: id (detail), parent: id (detail)
+    """),
     keys=("node",),
 )
 Copies: TypeAlias = Mapping[str, tuple[int, int]]

@@ -10,40 +10,28 @@ from .artefacts import Artefacts, KernelOrigin, read_artefacts
 from .kernels import kernels
 from .metrics import ratio
 from .range_table import range_table
-from .schema import Column, TableSchema
+from .schema import TableSchema, columns_from
 from .scope import Scope
 from .table import Table, Tables
 
 SOURCE = TableSchema(
     "source",
     "Kernels and their source",
-    (
-        Column("name", "kernel", "text", is_name=True),
-        Column("count", "count", "count"),
-        Column("total_ns", "total", "ns"),
-        Column("line", "line", "text"),
-        Column("code", "code", "text"),
-        Column("ops", "ops", "text"),
-        Column("nodes", "FX nodes", "text"),
-        Column("graphs", "graph", "text"),
-        Column("function", "function", "text", detail=True),
-        Column("files", "files", "text", detail=True),
-        Column("artefact", "said by", "text", detail=True),
-    ),
+    columns_from("""
+        name: text = kernel (is_name), count, total_ns, line: text, code: text, ops: text,
+        nodes: text = FX nodes, graphs: text = graph, function: text (detail), files: text (detail),
+        artefact: text = said by (detail)
+    """),
     keys=("name",),
     chief=("name", "total_ns", "line", "code"),
 )
 REASONS = TableSchema(
     "reasons",
     "Why graphs broke or were compiled again",
-    (
-        Column("kind", "what", "text"),
-        Column("graph", "graph", "text"),
-        Column("line", "line", "text"),
-        Column("reason", "reason", "text"),
-        Column("explanation", "explanation", "text", detail=True),
-        Column("file", "file", "text", detail=True),
-    ),
+    columns_from("""
+        kind: text = what, graph: text, line: text, reason: text, explanation: text (detail),
+        file: text (detail)
+    """),
     chief=("kind", "graph", "line", "reason"),
 )
 NOTHING = (

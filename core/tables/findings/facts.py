@@ -267,7 +267,7 @@ class SourceFacts:
         kernels = self.types["compute"].union(self.types["communication"])
         readers = host.matching(READ_OPS, OP)
         copied = self.work[self.work.is_type("memory") & (self.work.launch >= 0)]
-        inside = nearest_around(self.index, copied.launch, np.sort(host.positions[readers])) != NONE
+        inside = nearest_around(self.index, copied.launch, np.sort(host.positions[readers])) >= 0
         reading = host.union(readers).without(copied.union(inside))  # a wait, not a copy
         return host.union(self.transfers).without(host.union(within)).without(kernels).without(reading)
 
