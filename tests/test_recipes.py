@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -92,6 +94,7 @@ def test_every_recipe_is_followed_here() -> None:
         "Add a form of tables",
         "Add a viewer command",
         "Add a dialect",
+        "Add from a package of your own",
     }
 
 
@@ -169,3 +172,38 @@ def test_a_dialect(follow: Callable[[str], Run], tmp_path: Path) -> None:
     path.write_text(json.dumps({"traceEvents": [labels, *events]}))
     (row,) = _json(run, "launches", str(path))["launches"]
     assert row["name"] == "npuLaunch" and row["kernels"] == 1
+
+
+@pytest.mark.slow
+def test_a_package(follow: Callable[[str], Run], tmp_path: Path) -> None:
+    """An installed package's analysis is a command and a method, its reader's files open like any trace; what
+    cannot be loaded is left out with a warning.
+    """
+    name = "Add from a package of your own"
+    run = follow(name)
+    (block,) = re.findall("^```toml\n(.*?)^```$", RECIPES[name], re.MULTILINE | re.DOTALL)
+    groups = tomllib.loads(block)["project"]["entry-points"]
+    groups["tracelane.analyses"]["broken"] = "no_such_module:ROW"
+    lines = [
+        line
+        for group, points in groups.items()
+        for line in (f"[{group}]", *(f"{key} = {value}" for key, value in points.items()))
+    ]
+    home = Path(run("-c", "import tracelane; print(tracelane.__path__[0])").strip()).parent
+    installed = home / "tracelane_example-1.0.dist-info"
+    installed.mkdir()
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: tracelane-example\nVersion: 1.0\n")
+    (installed / "entry_points.txt").write_text("\n".join(lines) + "\n")
+    path = tmp_path / "run.spans"
+    path.write_text("#spans\nouter 0 10.5\ninner 2 3\n")
+    for packed in (path, path.with_suffix(".spans.gz")):
+        packed.write_bytes(path.read_bytes() if packed == path else gzip.compress(path.read_bytes()))
+        assert [row["slices"] for row in _json(run, "lane-count", str(packed))["lanes"]] == [2]
+        rows = _json(run, "slices", str(packed))["slices"]
+        assert [(row["name"], row["duration_ns"]) for row in rows] == [("outer", 10_500), ("inner", 3_000)]
+    code = "import sys, tracelane; print(len(tracelane.open(sys.argv[1]).lane_count()))"
+    assert run("-W", "ignore", "-c", code, str(path)).strip() == "1"
+    warned = run(
+        "-W", "always", "-c", "import sys; sys.stderr = sys.stdout; import tracelane.core.tables.registry"
+    )
+    assert "no_such_module:ROW cannot be loaded" in warned

@@ -20,6 +20,7 @@ from typing import IO, Any, TypeAlias
 
 from ..base.errors import Cancelled, UnreadableError
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
+from .added_reader import PREFIX, ConvertedReader, added_encoding
 from .inflate import Openable, RawReader, Utf16Reader, open_packed
 from .local_file import LocalFile
 from .problem import Problem
@@ -131,7 +132,9 @@ class Source:
     )  # what is read: what the path names, the spool of a pipe
     kind: str  # "plain", "gzip", "zip", "zstd", "stdin"
     packing: str  # the same, but for "stdin" how the spooled bytes are packed
-    encoding: str  # "utf-8", "utf-8-sig", "utf-16-le", "utf-16-be"; PERFETTO: packets that become JSON
+    encoding: (
+        str  # "utf-8", "utf-8-sig", "utf-16-le", "utf-16-be"; PERFETTO, or "reader:NAME": what becomes JSON
+    )
     size: int  # bytes on disk
     fingerprint: Fingerprint
     mark: int = 0  # bytes of the byte order mark
@@ -192,6 +195,8 @@ class Source:
             from .perfetto import PerfettoReader
 
             return TextStream(PerfettoReader(reader))
+        if self.encoding.startswith(PREFIX):
+            return TextStream(ConvertedReader(reader, self.encoding))
         return TextStream(reader, offset=start)
 
     def close(self) -> None:
@@ -336,6 +341,8 @@ def _encoding(text: bytes) -> tuple[str, int]:
 def _own_encoding(name: str, text: bytes) -> str:
     """Tell whether a file without a mark is text or packets. Raises UnreadableError for what is no trace."""
     is_json = text.lstrip()[:1] in (b"{", b"[")
+    if not is_json and (encoding := added_encoding(name, text)):
+        return encoding
     for pattern, message in _FOREIGN if is_json else (*_FOREIGN, *_FOREIGN_BINARY):
         if pattern.match(text):
             raise UnreadableError(f"{name}: {message}")

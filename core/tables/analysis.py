@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:
@@ -108,7 +109,10 @@ class Analysis:
 
 
 def loaded(path: str) -> Callable[..., Any]:
-    """Return the function that "module:function" names, `module` in this package."""
+    """Return the function that "module:function" names, `module` in this package, else anywhere."""
     module, _, name = path.partition(":")
-    function: Callable[..., Any] = getattr(import_module(f"{__package__}.{module}"), name)
+    is_own = find_spec(f"{__package__}.{module.partition('.')[0]}") is not None
+    function: Callable[..., Any] = getattr(
+        import_module(f"{__package__}.{module}" if is_own else module), name
+    )
     return function

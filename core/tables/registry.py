@@ -1,13 +1,16 @@
 """One row per analysis: from it come its command, JSON, panel, tab, palette entry, metrics and documentation.
 
 To add one, write a function in a file of this folder that takes a Scope (and options by name) and returns
-Tables, and add its row to ANALYSES. Rows name functions as "module:function", so that this module loads none.
+Tables, and add its row to OWN. Rows name functions as "module:function", so that this module loads none.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection
 
+from ..base.added import ANALYSES as ADDED_ANALYSES
+from ..base.added import added
 from .analysis import Analysis, Need, Option, Tab, TablePanel
 
 NO_WORK = "no device work here"
@@ -44,7 +47,7 @@ TABS = (
 ARTEFACTS = Option(
     "artefacts", "Files of the compiler: a folder or file; else those beside the trace.", metavar="PATH"
 )
-ANALYSES = (
+OWN = (
     Analysis(
         "range",
         "range_table:analyse_range",
@@ -739,6 +742,22 @@ ANALYSES = (
     ),
 )
 """In the order of help, documentation and metrics."""
+
+
+def _added_rows() -> tuple[Analysis, ...]:
+    """Return the rows of other packages; one without a name of its own is warned of and left out."""
+    names, rows = {row.name for row in OWN}, list[Analysis]()
+    for point, row in added(ADDED_ANALYSES).items():
+        if isinstance(row, Analysis) and row.name not in names:
+            names.add(row.name)
+            rows.append(row)
+        else:
+            warnings.warn(f"{ADDED_ANALYSES}: {point} is no analysis with a name of its own", stacklevel=2)
+    return tuple(rows)
+
+
+ANALYSES = (*OWN, *_added_rows())
+"""Those of this package, then those that other installed packages add."""
 BY_NAME = {row.name: row for row in ANALYSES}
 PANELS = {panel.name: (row, panel) for row in ANALYSES for panel in row.panels}
 
