@@ -3,6 +3,8 @@
 A program is made from a seed: how many layers, steps and ranks it has, what its kernels are called and how
 long they take, whose device it runs on, and what its profiler recorded. One thing is wrong with it, `cause`;
 all else is as it should be: the host runs ahead of the device, copies are pinned and collectives hidden.
+Seeds from `SECOND` on are programs of other authors (`_habits`): other vendors, loaders with names of their
+own, several ranks where one would do, small tensors read instead of values, servers that wait for work.
 """
 
 from __future__ import annotations
@@ -11,8 +13,8 @@ import json
 import random
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -70,9 +72,33 @@ VENDORS = {
         *("sdsc_fused_mm_{}_{}", "sdsc_fused_{}_{}"),
     ),
 }  # fmt: skip
+SECOND = 100
+VENDORS_OF_SECOND = {
+    **VENDORS,
+    "musa": replace(
+        VENDORS["cuda"],
+        runtime="musa_runtime",
+        launch=("musaLaunchKernel",),
+        copy="musaMemcpyAsync",
+        blocking="musaMemcpy",
+        sync="musaDeviceSynchronize",
+        stream_sync="musaStreamSynchronize",
+        collective="mcclKernel_AllReduce_RING",
+        gemm="mudnn_gemm_{}_{}_tn",
+    ),
+}
+LOADERS = (
+    ("user_annotation", "data_loading"),
+    ("user_annotation", "get_batch"),
+    ("python_function", "input_pipeline.py(12): next_batch"),
+    ("python_function", "torch/utils/data/dataloader.py(733): __next__"),
+    ("python_function", "my/dataset.py(40): __next__"),
+)
+READERS = (("aten::nonzero",), ("aten::to", "aten::_to_copy", "aten::copy_"))
 OTHERS = ("mul", "layer_norm", "gelu", "softmax", "add", "dropout", "rotary", "silu", "cat", "index")
 MARKS = ("ProfilerStep#{}", "iteration_{}", "train_step {}", "")
 STREAM, COMM, COPYING = 7, 20, 24
+LOADER = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
 LOCK = "<built-in method acquire of _thread.lock object at 0x7f1e>"
 
 
@@ -113,15 +139,23 @@ class Program:
     amount: float = 1.0
     way: int = 0  # which of several ways it shows
     chosen: str = ""  # kernel
+    loader: tuple[str, str] = ("user_annotation", LOADER)  # category and name
+    reader: tuple[str, ...] = ("aten::item", "aten::_local_scalar_dense")  # operators that read a value
+    pauses: bool = False  # whether a server waits for requests now and then
     same_names: bool = False  # whether the backward pass runs kernels of the same names, for longer
 
 
 def program(seed: int, cause: str) -> Program:
     """Return what a seed makes of a cause."""
     rng = random.Random(f"{cause}-{seed}")
-    vendor_name = rng.choice(("cuda", "cuda", "hip", "xpu", "aiu"))
-    vendor = VENDORS[vendor_name]
-    several = cause in ("late-rank",) or (cause in ("exposed-communication", "clean") and rng.random() < 0.5)
+    second = seed >= SECOND
+    vendor = (
+        VENDORS_OF_SECOND[rng.choice(("musa", "hip", "cuda", "xpu", "aiu"))]
+        if second
+        else VENDORS[rng.choice(("cuda", "cuda", "hip", "xpu", "aiu"))]
+    )
+    may_be = SPREAD if second else ("exposed-communication", "clean")
+    several = cause in ("late-rank",) or (cause in may_be and rng.random() < 0.5)
     ranks = rng.randint(2, 8) if several else 1
     scale = rng.uniform(0.7, 2.0)
     layers: list[list[Op]] = []
@@ -150,7 +184,16 @@ def program(seed: int, cause: str) -> Program:
     )  # fmt: skip
     p.at, p.same_names = rng.randint(2, p.steps - 2), rng.random() < 0.3
     CAUSES[cause](p)
+    if second:
+        _habits(p)
     return p
+
+
+def _habits(p: Program) -> None:
+    """Do as other authors do."""
+    p.loader, p.reader = p.rng.choice(LOADERS), p.rng.choice(READERS)
+    if p.cause == "clean" and p.ranks == 1 and not p.sync_steps:
+        p.mark, p.pauses, p.steps = "execute_context_0(0)_generation_{}(8)", True, 10
 
 
 def step_us(p: Program) -> float:
@@ -300,7 +343,9 @@ class Rank:
             self.blocking_copy()
 
     def item(self) -> None:
-        with self.span("aten::item"), self.span("aten::_local_scalar_dense"):
+        with ExitStack() as around:
+            for name in self.p.reader:
+                around.enter_context(self.span(name))
             self.spend(4)
             if self.p.vendor.label.startswith("AIU"):
                 self.copy(4, 2, True, call="aiuLaunchDMOControlBlocks")
@@ -316,12 +361,13 @@ class Rank:
     def load(self) -> None:
         p = self.p
         slow = p.cause == "slow-loader" and (p.way != 3 or self.step % 2)
-        name = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
-        with (
-            self.frame("torch/utils/data/dataloader.py(733): __next__"),
-            self.span(name, "user_annotation"),
-            self.frame("torch/utils/data/dataloader.py(1448): _next_data"),
-        ):
+        category, name = p.loader
+        with ExitStack() as around:
+            if name == LOADER:
+                around.enter_context(self.frame("torch/utils/data/dataloader.py(733): __next__"))
+            around.enter_context(self.span(name, category))
+            if name == LOADER:
+                around.enter_context(self.frame("torch/utils/data/dataloader.py(1448): _next_data"))
             self.spend(p.amount * step_us(p) if slow else p.load_us)
         with self.span("aten::to"):
             self.spend(6)
@@ -383,6 +429,8 @@ class Rank:
             yield from self.step_body()
             if p.sync_steps:
                 self.sync()
+        if p.pauses and number % 3 == 2:
+            self.now = max(self.now, *self.free.values()) + step_us(p)
 
     def step_body(self) -> Generator[tuple[float, float], float, None]:
         p = self.p
@@ -610,6 +658,8 @@ CAUSES: dict[str, Callable[[Program], None]] = {
     "clean": _clean,
 }
 TRAINING = {"late-rank", "exposed-communication"}
+SPREAD = {"exposed-communication", "clean", "late-launches", "slow-loader", "uneven-kernel"}
+"""Causes that all ranks may have, in the second family."""
 NAMES: dict[str, frozenset[str]] = {
     "late-rank": frozenset({"rank-imbalance"}),
     "slow-loader": frozenset({"dataloader"}),

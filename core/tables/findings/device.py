@@ -107,8 +107,8 @@ def transfer_bound(facts: SourceFacts, limits: Limits) -> Outcome:
     "Device idle",
     RuleThreshold(
         (
-            "the device is busy less than {busy_share} of the time looked at; a headline where other "
-            "findings explain most of the idle time"
+            "the device is busy less than {busy_share} of the time looked at, a server's without requests "
+            "aside; a headline where other findings explain most of the idle time"
         ),
         TENSORBOARD,
         {"busy_share": 0.5},
@@ -122,7 +122,7 @@ def transfer_bound(facts: SourceFacts, limits: Limits) -> Outcome:
 def device_idle(facts: SourceFacts, limits: Limits) -> Outcome:
     """The device does little."""
     busy = facts.busy.length
-    if busy >= limits["busy_share"] * facts.span_ns:
+    if busy >= limits["busy_share"] * (facts.span_ns - facts.awaiting.length):
         return None
     used = format_share(share(busy, facts.span_ns))
     text = f"{facts.device_is} busy in only {used} of {about_ns(facts.span_ns)}"

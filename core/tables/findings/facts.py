@@ -33,7 +33,7 @@ from ..frame_columns import is_host_late, rank_of, work_of
 from ..gap import threads_in
 from ..groups import concatenated
 from ..kinds import KERNEL_TYPES, KernelType
-from ..op_events import OP, RUNTIME
+from ..op_events import OP, PYTHON, RUNTIME
 from ..parts import RankPart, parts_of
 from ..scope import Scope
 from ..skew import Skew, skew, skew_of_parts
@@ -47,6 +47,7 @@ from .host_columns import (
     BLOCKING_COPIES,
     COPY_OPS,
     MOVES_DATA,
+    POLLS,
     PROFILER,
     READ_OPS,
     WAITS,
@@ -63,6 +64,10 @@ VALUE_NS = 20_000
 """An operator during which copies take no longer (ns) reads a value, and moves no data."""
 LEAST_TRUSTED = 0.1
 """Where less of the time than this can be trusted, nothing is said about the devices."""
+SERVERS = ("vLLM", "SGLang")
+"""How choices of steps begin that are a server's."""
+PAUSE_TIMES = 5
+"""A pause between steps is far longer than usual from so many times the median one on."""
 NO_HOST = NotJudged("the trace holds no host slices")
 NO_LAUNCHES = NotJudged("the trace does not say which call launched the device work")
 
@@ -449,7 +454,7 @@ class SourceFacts:
     def idle(self) -> Intervals:
         """The time in which no device works or waits for a peer, and the profiler is not to blame."""
         idle = self.busy.union(self.waiting).union(self.untrusted).gaps(*self.span)
-        return idle.without(self.profiling)
+        return idle.without(self.profiling).without(self.awaiting)
 
     @cached_property
     def held_up(self) -> Intervals:
@@ -460,7 +465,26 @@ class SourceFacts:
         late = np.ones(len(idle), np.bool_)
         ended, work = self.work_after(idle)
         late[ended] = (work.launch < 0) | is_host_late(work, idle.starts[ended], until_done=True)
-        return Intervals(idle.starts[late], idle.ends[late]).without(self.profiling)
+        return Intervals(idle.starts[late], idle.ends[late]).without(self.profiling).without(self.awaiting)
+
+    @cached_property
+    def awaiting(self) -> Intervals:
+        """The time in which a server has no requests: the threads that launch work poll for some, or nothing
+        runs on the host between two of its steps, for far longer than is usual there.
+        """
+        host, steps = self.host, self.steps
+        lanes = np.unique(host.lanes[np.isin(host.positions, self.work.launch)])
+        polls = host.matching(POLLS, PYTHON)
+        waits = host.union(polls[np.isin(host.lanes[polls], lanes)])
+        if steps is None or not steps.choice.startswith(SERVERS):
+            return waits
+        starts, ends = np.maximum.accumulate(steps.ends)[:-1], steps.starts[1:]
+        usual = max(np.median(ends - starts), np.median(steps.ends - steps.starts) / 10) if len(ends) else 0
+        long = ends - starts >= PAUSE_TIMES * usual
+        if np.count_nonzero(long) < 2:  # one may be anything
+            return waits
+        pauses = merge(starts[long], ends[long])
+        return waits.union(pauses.without(host.union(np.flatnonzero(self.active))))
 
     @cached_property
     def working_anywhere(self) -> Intervals:

@@ -24,6 +24,8 @@ LOADS = re.compile(
 )
 """Calls that load code or make a context or a library's handle, in the words of any vendor."""
 OPERATORS = re.compile(r"^aten::")
+ALLOCATES = re.compile(r"^aten::empty(_strided|_like)?$|^[a-z]{2,12}(Malloc|MemAlloc|HostAlloc|DeviceAlloc)")
+"""What makes a device's context when it is the first, and costs little otherwise."""
 LEAST_NS = 10_000
 """A call is not long below so many times this (ns), however short the others are."""
 FEW_RUNS = 3
@@ -83,15 +85,18 @@ def _first_calls(facts: SourceFacts, calls: I64, limits: Limits) -> I64:
     """Return the few rows of calls and operators that are the first of their kind and take most time."""
     host = facts.host
     rows = np.union1d(calls, host.matching(OPERATORS, OP))
+    if not len(rows):
+        return rows
     # Only the time that holds devices up: a launch waits for room in the queue, too.
     own = np.minimum(host.self_ns[rows], facts.held_up.covered(host.starts[rows], host.ends[rows]))
     names = Groups(host.name[rows], len(host.texts))
-    median = names.quantiles(own, 0.5)[0]
+    median = np.where(names.counts > 1, names.quantiles(own, 0.5)[0], 0)
     chosen = own >= limits["times"] * np.maximum(median[names.codes], LEAST_NS)
     chosen &= _is_first(facts, rows)
     few = names.counts_where(chosen) <= np.maximum(limits["few_share"] * names.counts, 1)
     most = names.sums(np.where(chosen, own, 0)) >= limits["share"] * names.sums(own)
-    first: I64 = rows[chosen & (few & most & (names.counts > 1))[names.codes]]
+    counts = names.counts + np.isin(np.arange(names.size), host.name[host.matching(ALLOCATES)])
+    first: I64 = rows[chosen & (few & most & (counts > 1))[names.codes]]
     return first
 
 

@@ -34,8 +34,8 @@ COPY_OPS = re.compile(
     r"^aten::(copy_|_copy_from|_copy_from_and_resize|_to_copy|to|item|_local_scalar_dense|cpu|cuda)$"
 )
 """Operators that copy between host and device, among other things."""
-READ_OPS = re.compile(r"^aten::(item|_local_scalar_dense|is_nonzero|equal)$")
-"""Operators that read a value from the device."""
+READ_OPS = re.compile(r"^aten::(item|_local_scalar_dense|is_nonzero|nonzero|equal)$")
+"""Operators that read a value from the device, or how many there are."""
 MOVES_DATA = re.compile(
     r"^aiuLaunchDM[IO]ControlBlocks$|^aiuDataConvert$|^aiu\w*(Send|Recv)Data$", re.IGNORECASE
 )
@@ -51,6 +51,8 @@ LOADER = re.compile(
 """Operators, annotations and Python functions that get the next input: TensorBoard's name, those of PyTorch's
 and other loaders, and what programs call their own.
 """
+POLLS = re.compile(r"select\.epoll|zmq\S*\(\d+\): (poll|recv\w*)$|: (_process_input_queue|recv_requests)$")
+"""Python functions in which a server waits for requests; loaders wait for their workers by other calls."""
 PROFILER = re.compile(
     r"^(Activity Buffer Request|Buffer Flush|Instrumentation|Resource|aiuClockCalibration)$"
 )
@@ -108,18 +110,20 @@ def _kinds_of_flex(index: Index) -> AnyArray:
 
 
 def host_of(scope: Scope) -> HostSlices:
-    """Return the host's slices of a scope of one source; of Python's functions those that get input."""
+    """Return the host's slices of a scope of one source; of Python's functions those that get input and those
+    that wait for requests.
+    """
     index = scope.trace.indexes[scope.source or 0]
     kinds = host_kinds(index)
     of_names = _kinds_of_flex(index) if is_flex(index) else None
-    loads: dict[int, bool] = {}
+    known: dict[int, bool] = {}
     parts: list[tuple[AnyArray, ...]] = []
     for chunk in scope.chunks():
         kind = kinds[chunk.categories] if of_names is None else of_names[chunk.names]
         keep = kind != NO_KIND
         frames = np.flatnonzero(kind == PYTHON)
         if len(frames):
-            keep[frames] = _are_loaders(index, chunk.names[frames], loads)
+            keep[frames] = _are_kept(index, chunk.names[frames], known)
         if keep.any():
             columns = (chunk.positions, chunk.starts, chunk.ends, chunk.names, chunk.categories)
             more = (chunk.self_times, kind, chunk.lanes)
@@ -129,10 +133,11 @@ def host_of(scope: Scope) -> HostSlices:
     return HostSlices(scope.source or 0, index, *gathered)
 
 
-def _are_loaders(index: Index, names: AnyArray, known: dict[int, bool]) -> AnyArray:
-    """Return which names are a loader's; each is asked once, what is known of others is kept."""
+def _are_kept(index: Index, names: AnyArray, known: dict[int, bool]) -> AnyArray:
+    """Return which names of Python functions rules ask for; `known` keeps those that were looked at."""
     numbers, which = np.unique(names, return_inverse=True)
     for number in numbers.tolist():
         if number not in known:
-            known[number] = LOADER.search(index.string(number)) is not None
+            name = index.string(number)
+            known[number] = LOADER.search(name) is not None or POLLS.search(name) is not None
     return np.array([known[number] for number in numbers.tolist()], np.bool_)[which]

@@ -76,9 +76,10 @@ def device_hotspot(facts: SourceFacts, limits: Limits) -> Outcome:
     RuleThreshold(
         (
             "of a compute kernel with at least {count} runs of the same work (name, grid, block, shapes of "
-            "the operator, kernels around it, place in the step) some take over {times} times as long as the "
-            "quick ones (lower quartile), and they do not fall into two or three sorts of equal length; what "
-            "they take beyond that is claimed, where it is {claim_share} of the time looked at"
+            "the operator, kernels around it, place in the step; without shapes and steps only where it is "
+            "the only one) some take over {times} times as long as the quick ones (lower quartile), and they "
+            "do not fall into two or three sorts of equal length; what they take beyond that is claimed, "
+            "where it is {claim_share} of the time looked at"
         ),
         f"{GUIDE}; the limits are {OWN}",
         {"count": 3, "times": 2, "claim_share": 0.02},
@@ -104,6 +105,9 @@ def uneven_kernel(facts: SourceFacts, limits: Limits) -> Outcome:
     for at in np.unique(groups.codes[slow]).tolist():
         if _is_of_sorts(np.sort(work.dur[groups.codes == at])):
             slow &= groups.codes != at
+    unsure = slow & (work.input_dims < 0) & ~work.is_placed
+    if len(np.unique(work.name_number[unsure])) > 1:  # a layer of another size, rather than chance
+        slow &= ~unsure
     if not slow.any():
         return None
     kernels = work.group("name_number")
@@ -145,12 +149,13 @@ def same_work(facts: SourceFacts) -> Frame:
 
 def _in_place(facts: SourceFacts, work: Frame) -> Frame:
     """Return such kernels with a narrower `same`: that have the same other kernels before and after them on
-    their stream, and the same place among their like in each step, where all steps have as many of them.
+    their stream, and the same place among their like in each step, where all steps have as many of them:
+    those `is_placed`.
     """
     before, after = _other_neighbours(work)
     same = work.plus(before=before, after=after).group("same", "before", "after").codes
     if facts.steps is None or len(facts.steps) < 3:
-        return work.plus(same=same)
+        return work.plus(same=same, is_placed=np.zeros(len(work), np.bool_))
     order = np.argsort(work.position, kind="stable")
     step = np.empty(len(work), np.int64)
     step[order] = facts.steps_of(work.position[order])
@@ -165,8 +170,10 @@ def _in_place(facts: SourceFacts, work: Frame) -> Frame:
     np.maximum.at(most, of_group, counts)
     np.minimum.at(least, of_group, counts)
     of_steps = np.bincount(of_group[in_step], minlength=len(most)) == len(facts.steps)
-    turn = np.where(((most == least) & of_steps)[same], turn, 0)
-    return work.plus(same=work.plus(same=same, turn=turn).group("same", "turn").codes)
+    is_placed = ((most == least) & of_steps)[same]
+    turn = np.where(is_placed, turn, 0)
+    same = work.plus(same=same, turn=turn).group("same", "turn").codes
+    return work.plus(same=same, is_placed=is_placed)
 
 
 def _other_neighbours(work: Frame) -> tuple[I64, I64]:
