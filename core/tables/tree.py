@@ -5,7 +5,7 @@ A node is a path of names: all slices that lie in slices of those names, in that
 its *calls* their number; times are cut to the range of the scope. Annotations on a device's lanes are left
 out: each repeats one of the host's, and lasts from its first work to its last, idle time included. What the
 host's own annotation launched stands below it in the tree by launch. The profiler's own notes (lanes of no
-process) are left out too.
+process) are left out too. The steps of the profiler are one name.
 
 From the bottom a node is a path from a name to its callers. Its self time is that of the name when called so,
 its total likewise; a name that lies in itself counts once, by its outermost slice.
@@ -17,6 +17,7 @@ something.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -25,6 +26,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 
 from ..base.arrays import I64, AnyArray, add_at, added_upwards, sum_of
+from ..base.kineto import STEP
 from ..base.safe_text import safe
 from ..index.format import NONE
 from .frame_columns import work_of
@@ -46,6 +48,14 @@ COLUMNS = columns_from("""
     parent: id (detail)
 """)
 CHIEF = ("name", "total_ns", "self_ns", "calls")
+
+
+_NUMBERED = re.compile(rf"^{STEP}#\d+")
+
+
+def name_in_tree(name: str) -> str:
+    """Return the name of the node that a slice belongs to: its own, the profiler's steps without number."""
+    return _NUMBERED.sub(f"{STEP}#*", name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -332,7 +342,7 @@ def _add_lane(builder: TreeBuilder, index: Index, source: int, pieces: Sequence[
     """Add the slices of one lane below a root."""
     positions = concatenated([piece.positions.astype(np.int64) for piece in pieces])
     starts, ends = (concatenated([getattr(piece, key) for piece in pieces]) for key in ("starts", "ends"))
-    names = builder.labels.of_slices(index, positions)
+    names = builder.labels.of_slices(index, positions, name_in_tree)
     around = rows_around(index, positions)
     own = own_times(starts, ends, around)
     nodes = paths_of(builder, names, around, root)
@@ -402,13 +412,13 @@ def _add_launched(builder: TreeBuilder, scope: Scope, source: int, positions: I6
     is_known = launch != NONE
     stack = with_ancestors(index, np.unique(launch[is_known]))
     around = rows_around(index, stack)
-    nodes = paths_of(builder, builder.labels.of_slices(index, stack), around, ROOT)
+    nodes = paths_of(builder, builder.labels.of_slices(index, stack, name_in_tree), around, ROOT)
     calls = np.searchsorted(stack, launch[is_known])
     above = np.full(len(positions), ROOT, np.int64)
     above[is_known] = nodes[calls]
     if not is_known.all():
         above[~is_known] = builder.node(ROOT, int(builder.labels.codes([UNKNOWN_LAUNCH])[0]))
-    leaves = _nodes_of(builder, above, builder.labels.of_slices(index, positions))
+    leaves = _nodes_of(builder, above, builder.labels.of_slices(index, positions, name_in_tree))
     builder.add(leaves, durations, durations, np.ones(len(positions), np.int64), positions, source)
 
     # The time of work counts for every slice around its launch.

@@ -19,6 +19,7 @@ from .tree import (
     ROOT,
     UNKNOWN_LAUNCH,
     TreeRoots,
+    name_in_tree,
     slices_by_lane,
     with_ancestors,
 )
@@ -52,7 +53,7 @@ def slices_of_node(
 def _codes(index: Index, positions: I64, names: Sequence[str]) -> tuple[I64, list[int]]:
     """Return the number of each slice's name, and those of some names; ROOT where no slice is called so."""
     labels = Labels()
-    codes = labels.of_slices(index, positions)
+    codes = labels.of_slices(index, positions, name_in_tree)
     return codes, [labels.get(name, ROOT) for name in names]
 
 

@@ -147,7 +147,7 @@ class FindingsController(Controller):
             pane.say("looking…")
             self._find(key)
         else:
-            pane.show(findings, self.store.trace.span_at(self.store.session.clocks)[0])
+            pane.show_findings(findings, self.store.trace.span_at(self.store.session.clocks)[0])
 
     def banner(self) -> Text:
         """Return what the details say where nothing is selected: where there is room, the findings."""

@@ -112,7 +112,7 @@ class TableController(Controller):
             else:
                 pane.tell()
             return
-        pane.count()
+        pane.say("counting…")
         self._make_table(name, self._key(), self.store.session)
 
     @background("table")

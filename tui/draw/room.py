@@ -9,6 +9,8 @@ HEADER_FROM = 4
 FOOTER_FROM = 3
 MESSAGE_FROM = 18
 """Lines of screen from which on messages have a line of their own; on fewer they cover what is above."""
+LOW_MESSAGE = 2
+"""Lines that a message takes at most on lower screens; the command :messages shows all of it."""
 MINIMAP_FROM = 14
 VERDICT_FROM = 12
 BAR_FROM = 20

@@ -203,7 +203,8 @@ def _whole_run(segments: list[Segment], run: Run, palette: Palette, glyphs: Glyp
 def _whole_text(run: Run, width: int, glyphs: Glyphs) -> str:
     """Return a slice's label, behind an edge where a slice of its colour ends."""
     has_label = bool(run.label) and width >= LABEL_CELLS
-    if run.flags & TOUCH and (not run.levels or run.levels[0] == FULL):
+    is_even = width > 1 and run.levels == run.levels[:1] * width  # covered from its first cell on
+    if run.flags & TOUCH and (not run.levels or run.levels[0] == FULL or is_even):
         if not has_label:
             return fit(glyphs.edge, width)
         return glyphs.edge + fit(label_in(run.label, width - 1), width - 1, glyphs.ellipsis)

@@ -5,19 +5,18 @@ from __future__ import annotations
 import numpy as np
 from rich.text import Text
 from textual.app import ComposeResult
-from textual.containers import Vertical
 
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.units import count_of, format_ns
 from tracelane.core.tables.findings.finding import Finding, Findings
 from tracelane.core.tables.findings.forms import claim_text
 
-from ..keys import said
 from ..text.findings import finding_lines, missing_lines
 from ..widgets.bars import Bar
 from ..widgets.sized import follow_size
-from ..widgets.table import ColumnView, VirtualTable
+from ..widgets.table import ColumnView
 from ..widgets.text_pane import TextPane
+from .table import TablePane
 
 ROOMY = 14
 """From this many lines on, the chosen finding is shown in full below the list."""
@@ -26,22 +25,16 @@ LIST_SHARE = 2
 KEY = "2"
 
 
-class FindingsPane(Vertical):
+class FindingsPane(TablePane):
     """Scope line, list, and the finding under the cursor in full."""
 
     DEFAULT_CSS = """
-    FindingsPane { height: 1fr; padding: 0 1; }
-    FindingsPane > Bar { color: $text-muted; }
     FindingsPane > .-hidden { display: none; }
     """
 
-    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
-        super().__init__(id=id, classes=classes)
-        self._says_scope = False  # whether the line speaks of what is shown
-        self.findings: Findings | None = None
-        self.table = VirtualTable(id="findings-rows", empty="No findings")
-        """The list."""
-        self._origin = 0
+    nothing = "No findings"
+    findings: Findings | None = None
+    _origin = 0
 
     def compose(self) -> ComposeResult:
         """Make line, list and text."""
@@ -59,31 +52,14 @@ class FindingsPane(Vertical):
         row = self.table.row
         return None if row is None or self.findings is None else self.findings.findings[row]
 
-    def say(self, *texts: str) -> None:
-        """Show a line above the list."""
-        self._says_scope = False
-        self._put(*texts)
-
-    def _put(self, *texts: str) -> None:
-        self.query_one(Bar).pieces = tuple(Text(said(self, text)) for text in texts if text)
-
-    def show(self, findings: Findings, origin: int) -> None:
+    def show_findings(self, findings: Findings, origin: int) -> None:
         """Show findings; evidence is told by the time since the origin."""
         self._origin = origin
         if findings is not self.findings:
             self.findings = findings
             self.table.show(finding_columns(findings), len(findings.findings))
-        self._says_scope = True
-        self._say_all()
+        self.tell()
         self._fit()
-
-    def on_descendant_focus(self) -> None:
-        """Say what Enter does here."""
-        self._say_all()
-
-    def on_descendant_blur(self) -> None:
-        """Say how the arrows get here."""
-        self._say_all()
 
     def _say_all(self) -> None:
         findings = self.findings

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.message import Message
@@ -23,11 +24,13 @@ from tracelane.core.tables.tree import ROOT
 from tracelane.core.trace import Trace
 
 from ..commands.command import FocusedPart
-from ..draw.runs import TOUCH, WHOLE, Run
+from ..draw.runs import FULL, TOUCH, WHOLE, Run
 from ..draw.segments import SelectedCells, slice_segments
 from ..lanes.look import glyphs, palette_of
 from ..widgets.sized import follow_size
 
+COOLEST = 3
+"""Brightness, in eighths, of a call that spends nothing itself."""
 MERGED_LEVEL = 4
 """Brightness, in eighths, of a cell in which several calls begin."""
 
@@ -40,6 +43,7 @@ class DrawnTree:
     icicle: Icicle
     labels: Sequence[str]
     keys: Sequence[str]
+    heat: bytes  # how bright each call is, in eighths: the more, the more of its time it spends itself
 
     @classmethod
     def of(cls, trace: Trace, table: Table) -> DrawnTree:
@@ -49,7 +53,9 @@ class DrawnTree:
         keys = [key_of(category, name) for category, name in zip(row_categories(trace, table), names)]
         icicle = icicle_of(table)
         icicle.boxes(0, icicle.window(ROOT), 1)  # computes what all lines need, away from the screen
-        return cls(table, icicle, [safe(forms.get(name) or name) for name in names], keys)
+        own, total = table.numbers("self_ns"), np.maximum(1, table.numbers("total_ns"))
+        heat = np.clip(np.rint(COOLEST + (FULL - COOLEST) * own / total), COOLEST, FULL).astype(np.uint8)
+        return cls(table, icicle, [safe(forms.get(name) or name) for name in names], keys, heat.tobytes())
 
     def path(self, row: int) -> list[str]:
         """Return the names of a call and what it lies in, the outermost first."""
@@ -148,7 +154,7 @@ class Flame(Widget, can_focus=True):
         for box in tree.icicle.boxes(line.first, tree.icicle.window(self.root), width):
             key, size = tree.keys[box.row], box.right - box.left
             touches = bool(runs) and (runs[-1].right, runs[-1].key) == (box.left, key)
-            levels = bytes((MERGED_LEVEL,)) * size if box.nodes > 1 else b""
+            levels = bytes((MERGED_LEVEL if box.nodes > 1 else tree.heat[box.row],)) * size
             label = tree.labels[box.row] if box.nodes == 1 else ""
             flags = WHOLE | (TOUCH if touches else 0)
             runs.append(Run(box.left, box.right, key, label, box.row, box.nodes, flags, levels=levels))

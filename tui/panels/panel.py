@@ -241,9 +241,7 @@ class Panel(Vertical):
 
     def body(self, name: str) -> Widget:
         pane = self.query_one(f"#{name}")
-        if isinstance(pane, TablePane):
-            return pane.first_focus
-        return pane.table if isinstance(pane, FindingsPane) else pane
+        return pane.first_focus if isinstance(pane, TablePane) else pane
 
     def focus_after(self, name: str, focused: Widget) -> Widget | None:
         """Return what takes the arrows after a part of a panel, None where that is another pane."""

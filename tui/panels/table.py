@@ -43,7 +43,6 @@ MEASURED = 1000
 FEW = 200
 """Rows up to which numbers are measured too; in longer tables each gets what its unit may need."""
 DURATION = re.compile(r"([+-]?[\d,]+)(?:\.(\d+))? (ns|µs|ms|s)")
-NO_HITS = "nothing found"
 ARROWS = ("  ", " ▲", " ▼")
 """Behind a change: none, more, less; -1 is the last."""
 MORE, LESS = "table--more", "table--less"
@@ -57,11 +56,14 @@ class TablePane(Vertical):
     TablePane > Bar { color: $text-muted; }
     """
 
+    nothing = "nothing found"
+    """Stands in place of rows where there are none."""
+
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
         self._says_scope = False  # whether the line speaks of what is shown
         self.shown_table: Table | None = None
-        empty = PANELS[id][1].empty if id in PANELS else NO_HITS
+        empty = PANELS[id][1].empty if id in PANELS else self.nothing
         self.table = VirtualTable(id=f"{id}-rows", empty=empty)
         """The rows."""
 
@@ -81,15 +83,11 @@ class TablePane(Vertical):
     class RowsChanged(Message):
         """Other rows are shown, or none."""
 
-    def count(self) -> None:
-        """Say that rows are being counted."""
+    def say(self, *texts: str) -> None:
+        """Show a line in place of rows: what is waited for, or what is to be done."""
+        self._says_scope = False
         self.table.is_counting = True
         self.table.refresh()
-        self.say("counting…")
-
-    def say(self, *texts: str) -> None:
-        """Show a line above the rows."""
-        self._says_scope = False
         self._put(*texts)
 
     def _put(self, *texts: str) -> None:

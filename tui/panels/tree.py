@@ -186,7 +186,7 @@ def _columns(tree: DrawnTree, first: int, behind: int) -> list[ColumnView]:
     def name(row: int) -> str:
         return " " * min(int(depths[row + first]) - top, MOST_INDENT) + tree.labels[row + first]
 
-    numbers = columns_of(replace(tree.table, columns=tree.table.columns[1:]))
+    numbers = columns_of(replace(tree.table, columns=tree.table.columns[1:]), "total_ns")
     return [
         ColumnView(tree.table.columns[0].heading, 0, name, keys=np.arange(behind - first), chief=1),
         *(_moved(column, first, behind) for column in numbers),

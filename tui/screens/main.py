@@ -12,7 +12,7 @@ from textual.message import Message
 from textual.screen import Screen
 
 from ..commands.table import COMMANDS
-from ..draw.room import Room, Strips, room_of
+from ..draw.room import LOW_MESSAGE, Room, Strips, room_of
 from ..fitting import Fitted
 from ..lanes.canvas import LaneCanvas
 from ..lanes.minimap import Minimap
@@ -22,10 +22,6 @@ from ..panels.panel import Panel
 from ..widgets.bars import Bar, Footer, MessageLine
 from ..widgets.prompt import Prompt
 
-MOST_MESSAGE, LOW_MESSAGE = "60%", 2
-"""What a message takes at most where messages have a line of their own, and on lower screens: there :messages
-shows the rest.
-"""
 ASKING = frozenset({"search", "command-line", "go-to", "compare"})
 """Commands that open a line to type in: at once, so that keys that arrive together with theirs get there."""
 
@@ -124,7 +120,7 @@ class MainScreen(Screen[None]):
         self.query_one("#footer").styles.margin = (room.message, 0, 0, 0)
         for line in (self.query_one(MessageLine), self.query_one(Prompt)):
             line.styles.margin = (0, 0, room.footer, 0)
-        self.query_one(MessageLine).styles.max_height = MOST_MESSAGE if room.message else LOW_MESSAGE
+        self.query_one(MessageLine).styles.max_height = "60%" if room.message else LOW_MESSAGE
 
     def on_descendant_focus(self) -> None:
         """Tell the App that keys do something else now."""

@@ -9,6 +9,8 @@ from textual.message import Message
 from textual.reactive import reactive
 from textual.widget import Widget
 
+from ..draw.room import LOW_MESSAGE, MESSAGE_FROM
+
 GAP = "  "
 
 
@@ -71,7 +73,7 @@ class Footer(Widget):
 
 class MessageLine(Widget):
     """What is said, on a line of its own above the footer, and where that does not do over the last lines of
-    the panel, which grows where it has not so many, so that no lane is hidden; never cut.
+    the panel, which grows where it has not so many, so that no lane is hidden; cut on low screens alone.
 
     An answer to a key goes with the next command. Notices stay until they are dismissed one by one: the
     newest is shown, with how many there are. What the mouse is over comes before notices, after answers.
@@ -100,7 +102,9 @@ class MessageLine(Widget):
         """How many lines it takes to say all of it."""
         if not self.text or self._is_hover:
             return int(bool(self.text))
-        return len(self.render().wrap(self.app.console, max(1, self.app.size.width), overflow="fold"))
+        width, height = self.app.size
+        lines = len(self.render().wrap(self.app.console, max(1, width), overflow="fold"))
+        return lines if height >= MESSAGE_FROM else min(lines, LOW_MESSAGE)
 
     @property
     def text(self) -> str:
