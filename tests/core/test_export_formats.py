@@ -417,7 +417,7 @@ def test_a_page_has_the_viewers_picture(tmp_path: Path) -> None:
         "rank 1 · spyre-pod-1",
         'fill="url(#waits)"',
         "waits for a peer",
-        'data-name="ProfilerStep#4"',
+        'data-name="ProfilerStep#*"',
     ):
         assert words in text
     for key in ("kernel", "collective", "python"):

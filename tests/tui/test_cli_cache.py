@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -83,8 +84,14 @@ def test_traces_here_and_opened_lately(demo: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_choosing_on_a_terminal(demo: Path) -> None:
-    """On a terminal the traces are numbered; a number opens one, q none."""
-    played = on_terminal(cwd=demo.parent, play=(("open which", "9\nq\n"),))
-    assert played.code == 0 and "1  rank0.pt.trace.json" in played.screen
-    played = on_terminal(cwd=demo.parent, play=(("open which", "2\n"), ("step 4", "q")))
+    """On a terminal the traces are a list, a folder of several ranks among them, that typing filters; Enter
+    opens one, Esc none.
+    """
+    both = demo.parent
+    (both / "run").mkdir(exist_ok=True)
+    for rank in range(2):
+        shutil.copy(demo, both / "run" / f"rank{rank}.pt.trace.json")
+    played = on_terminal(cwd=both, play=(("Open a trace", "zzz"), ("fewer letters", "\x1b")))
+    assert played.code == 0
+    played = on_terminal(cwd=both, play=(("Open a trace", "rank0\r"), ("step 4", "q")))
     assert played.code == 0

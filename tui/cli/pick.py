@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-
-import click
+from time import time
+from typing import TYPE_CHECKING
 
 from tracelane.core.base.output import print_text
+from tracelane.core.base.private import config_path
 from tracelane.core.base.safe_text import safe
 from tracelane.core.index.inputs import traces_in
+
+from .terminal import can_draw
+
+if TYPE_CHECKING:
+    from ..screens.trace_list import ListedTrace
 
 RECENT = 10
 NOTHING = (
@@ -19,47 +26,44 @@ NOTHING = (
 
 
 def pick() -> int:
-    """List what can be opened; on a terminal ask which one and open it. Return the exit code."""
-    here = [path.name for path in traces_in(Path(os.curdir))]
-    known = {Path(name).absolute() for name in here}
-    choices = [*here, *(path for path in _recent() if Path(path) not in known)]
+    """List what can be opened; on a terminal open what is chosen of it. Return the exit code."""
+    here = traces_in(Path(os.curdir))
+    folders = [path for path in sorted(Path(os.curdir).glob("*/")) if len(traces_in(path)) > 1]
+    known = {path.absolute() for path in here}
+    choices = [*here, *folders, *(path for path in _recent() if path not in known)]
     if not choices:
         print_text(NOTHING, error=True)
         return 0
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not (sys.stdin.isatty() and can_draw()):
         for choice in choices:
-            print_text(safe(choice))
+            print_text(safe(str(choice)))
         return 0
-    for number, choice in enumerate(choices, 1):
-        if number == 1 and here:
-            print_text("in this directory")
-        if number == len(here) + 1:
-            print_text("opened lately")
-        print_text(f"{number:4}  {safe(choice)}")
-    chosen = _ask(len(choices))
+    from ..config import read_config
+    from ..screens.trace_list import TraceList
+
+    chosen = TraceList(_listed(choices), read_config(config_path())).run()
     if chosen is None:
         return 0
     from .view import view
 
-    view.main(["--", choices[chosen - 1]], "tracelane", standalone_mode=False)
+    view.main(["--", str(choices[chosen])], "tracelane", standalone_mode=False)
     return 0
 
 
-def _ask(count: int) -> int | None:
-    """Return the number that was chosen, or None if the answer was empty or q."""
-    while True:
-        answer = click.prompt(
-            "open which", default="", show_default=False, prompt_suffix=f" (1–{count}, q)? "
-        )
-        answer = str(answer).strip()
-        if answer in ("", "q", "Q"):
-            return None
-        if answer.isdigit() and 1 <= int(answer) <= count:
-            return int(answer)
+def _listed(paths: Sequence[Path]) -> list[ListedTrace]:
+    from ..screens.trace_list import ListedTrace
+
+    listed = []
+    for path in paths:
+        files = traces_in(path)  # none in a file
+        states = [each.stat() for each in files or [path]]
+        age = time() - max(state.st_mtime for state in states)
+        listed.append(ListedTrace(str(path), sum(state.st_size for state in states), age, len(files)))
+    return listed
 
 
-def _recent() -> list[str]:
+def _recent() -> list[Path]:
     """Return the paths of recently opened traces that still exist, the latest first."""
     from tracelane.core.index.cached import list_cache
 
-    return [entry.path for entry in list_cache() if Path(entry.path).is_file()][:RECENT]
+    return [path for path in (Path(entry.path) for entry in list_cache()) if path.is_file()][:RECENT]

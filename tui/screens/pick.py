@@ -8,6 +8,7 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
+from textual.widget import Widget
 
 from ..widgets.table import ColumnView, VirtualTable
 from .answer import AnswerScreen
@@ -43,12 +44,17 @@ class PickScreen(AnswerScreen[int | None]):
             frame.border_subtitle = f"{self._hint} · Esc closes"
             yield VirtualTable()
 
+    @property
+    def first_focus(self) -> Widget:
+        """What takes the keys."""
+        return self.query_one(VirtualTable)
+
     def on_mount(self) -> None:
         """Fill the list, which is gone already where an answer came first."""
         for table in self.query(VirtualTable):
             table.styles.height = min(self._rows, LONGEST) + 1
             table.show(self._columns, self._rows)
-            table.focus()
+            self.first_focus.focus()
 
     def on_virtual_table_row_chosen(self, event: VirtualTable.RowChosen) -> None:
         event.stop()
