@@ -84,7 +84,7 @@ FRAMES = (
 async def drawn(traces: list[Path], shot: Shot, frames: tuple[Frame, ...]) -> list[str]:
     """Return the viewer's screen as SVG after the keys of a shot, and of each frame."""
     from tests.tui.driver import wait_until_idle
-    from tracelane.core.logs.nearby import nearby_logs
+    from tracelane.core.logs.header import nearby_logs
     from tracelane.core.logs.opening import open_overlay
     from tracelane.core.logs.overlay import LogOptions
     from tracelane.core.trace import open_trace

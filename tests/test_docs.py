@@ -11,9 +11,7 @@ import pytest
 
 from tests.scripts import document_script
 from tracelane.core.base.errors import TracelaneError, UnreadableError, UsageError
-from tracelane.core.logs.counter_table import COUNTERS
-from tracelane.core.logs.kernels import TELEMETRY_KERNELS
-from tracelane.core.logs.steps import TELEMETRY_STEPS
+from tracelane.core.logs.telemetry_tables import COUNTERS, TELEMETRY_KERNELS, TELEMETRY_STEPS
 from tracelane.core.tables.doctor.doctor import doctor_rules_table
 from tracelane.core.tables.findings.rules import rules_table
 from tracelane.core.tables.registry import analyses_table

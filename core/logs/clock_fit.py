@@ -20,8 +20,8 @@ import numpy as np
 
 from ..base.arrays import I64
 from ..base.intervals import Intervals, merge
-from .columns import ColumnKind
 from .correlation import Activity, Curve, curve, exact
+from .header import ColumnKind
 from .log import TelemetryLog
 from .series import Series
 from .stamps import SECOND, StampKind

@@ -20,8 +20,7 @@ from ..query.args import Arguments
 from ..query.lookup import processes_of
 from ..query.views import Process
 from ..trace import Trace
-from .more_sources import NO_CLOCKS, TraceWithMore
-from .series_index import Counter, CounterIndex
+from .more_sources import NO_CLOCKS, Counter, CounterIndex, TraceWithMore
 
 if TYPE_CHECKING:
     from ..tables.allocations import Allocator

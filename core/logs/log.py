@@ -14,8 +14,7 @@ from ..base.arrays import F64, I64, Bools
 from ..base.errors import UnreadableError
 from ..base.private import open_regular, reason_of
 from .cells import LogRows, read_rows
-from .columns import ColumnKind, LogColumn
-from .header import LogHeader, csv_header, text_header, with_units
+from .header import ColumnKind, LogColumn, LogHeader, csv_header, text_header, with_units
 from .series import DeviceLog, Series
 from .stamps import SECOND, StampKind, interval_starts, sampling_interval, spread_seconds
 

@@ -12,8 +12,8 @@ import numpy as np
 from ..base.arrays import F64, I64, sum_of
 from ..base.units import format_count
 from ..query.samples import SeriesRange
-from .columns import ColumnKind, LogColumn
-from .series_index import SeriesIndex, SeriesLane
+from .header import ColumnKind, LogColumn
+from .more_sources import SeriesIndex, SeriesLane
 
 if TYPE_CHECKING:
     from .log import TelemetryLog

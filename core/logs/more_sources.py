@@ -1,13 +1,24 @@
-"""A trace with further sources (logs, computed counters) that leave its time and clocks as they are."""
+"""A trace with further sources that leave its time and clocks as they are, and series as such a source:
+counter lanes of an index in memory, of logs or computed from the trace.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from ..base.arrays import F64, I64, AnyArray
 from ..base.clock import Clocks
+from ..index.format import LANE, PROCESS, ROW, LaneKind, LaneRole, RowKind
+from ..index.pyramid import extremes, pyramid_sizes
 from ..index.store import Index
 from ..query.samples import SeriesRange
+from ..query.views import COMPUTED
 from ..trace import Row, Trace
 
 if TYPE_CHECKING:
@@ -52,3 +63,152 @@ class TraceWithMore(Trace):
     def opening_span(self) -> tuple[int, int]:
         """Of the trace without the further sources."""
         return self.own.opening_span
+
+
+@dataclass(frozen=True, eq=False)
+class SeriesLane:
+    """One lane of samples: `starts` in ns of lane time, ascending; each value holds until the next start."""
+
+    process: int  # index among the processes of the index
+    title: str
+    starts: I64
+    values: F64
+    start: int  # ns of lane time from which the lane counts as occupied
+    end: int
+    samples: int  # how many of the entries are samples
+
+
+class SeriesIndex(Index):
+    """An index with one row of samples for each lane. Ordinals number the entries of all lanes."""
+
+    def __init__(
+        self, manifest: dict[str, Any], processes: Sequence[tuple[str, str]], lanes: Sequence[SeriesLane]
+    ) -> None:
+        """Lay out lanes, ordered by process; a process is (pid, name)."""
+        self._texts = ["", "null"]
+        count = np.array([len(lane.starts) for lane in lanes], np.int64)
+        value = np.concatenate([np.empty(0), *(lane.values for lane in lanes)])
+        low, high = extremes(count, value)
+        self._memory: dict[str, AnyArray] = {
+            "samples.start": np.concatenate([np.empty(0, np.int64), *(lane.starts for lane in lanes)]),
+            "samples.value": value,
+            "samples.ordinal": np.arange(len(value), dtype=np.uint32),
+            "pyramid.low": low,
+            "pyramid.high": high,
+        }
+        tables = {
+            "processes": self._process_table(processes, lanes),
+            "rows": _row_table(count, lanes),
+            "lanes": self._lane_table(lanes),
+        }
+        super().__init__(Path(manifest["path"]), manifest, tables)
+
+    def _process_table(self, processes: Sequence[tuple[str, str]], lanes: Sequence[SeriesLane]) -> AnyArray:
+        table = np.zeros(len(processes), PROCESS)
+        owners = [lane.process for lane in lanes]
+        for number, (pid, name) in enumerate(processes):
+            first = sum(owner < number for owner in owners)
+            texts = self._text(json.dumps(pid, ensure_ascii=False)), self._text(name)
+            table[number] = (*texts, 0, number, first, owners.count(number), 0)
+        return table
+
+    def _lane_table(self, lanes: Sequence[SeriesLane]) -> AnyArray:
+        table = np.zeros(len(lanes), LANE)
+        table["kind"] = LaneKind.COUNTER
+        table["role"] = LaneRole.TELEMETRY
+        table["process"] = [lane.process for lane in lanes]
+        table["tid"] = 1
+        table["name"] = [self._text(lane.title) for lane in lanes]
+        table["first_row"] = np.arange(len(lanes))
+        table["rows"] = 1
+        table["samples"] = [lane.samples for lane in lanes]
+        table["start"] = [lane.start for lane in lanes]
+        table["end"] = [lane.end for lane in lanes]
+        return table
+
+    def _text(self, text: str) -> int:
+        self._texts.append(text)
+        return len(self._texts) - 1
+
+    def _map(self, name: str) -> AnyArray:
+        column = self._memory.get(name)
+        return super()._map(name) if column is None else column
+
+    def _read_string(self, number: int) -> str:
+        return self._texts[number]
+
+    def close(self) -> None:
+        """Do nothing: no file is mapped, and what is in memory stays."""
+
+
+def _row_table(count: I64, lanes: Sequence[SeriesLane]) -> AnyArray:
+    table = np.zeros(len(lanes), ROW)
+    table["lane"] = np.arange(len(lanes))
+    table["kind"] = RowKind.SAMPLES
+    table["first"] = np.cumsum(count) - count
+    table["count"] = count
+    table["start"] = [lane.start for lane in lanes]
+    table["end"] = [lane.end for lane in lanes]
+    sizes = pyramid_sizes(count)
+    table["pyramid"] = np.cumsum(sizes) - sizes
+    return table
+
+
+@dataclass(frozen=True, eq=False)
+class Counter:
+    """A series below a process of the trace; `starts` are lane times of that process, ascending, in ns.
+
+    `events` are the ordinals of the events that the samples come from, in the process's source.
+    """
+
+    kind: str  # which lanes are shown and hidden together
+    source: int
+    process: int  # number in the source's process table
+    heading: str
+    title: str
+    starts: I64
+    values: F64
+    events: I64 | None = None
+
+
+class CounterIndex(SeriesIndex):
+    """Computed lanes, a process for each process that they stand below, a lane per series."""
+
+    def __init__(self, counters: Sequence[Counter], path: str) -> None:
+        """Lay out the series; those of one process stand together, in the order given."""
+        self.owners = list(dict.fromkeys((one.source, one.process) for one in counters))
+        self.counters = sorted(counters, key=lambda one: self.owners.index((one.source, one.process)))
+        headings = {(one.source, one.process): one.heading for one in reversed(counters)}
+        lanes = [
+            SeriesLane(
+                self.owners.index((one.source, one.process)),
+                one.title,
+                one.starts,
+                one.values,
+                int(one.starts[0]),
+                int(one.starts[-1]),
+                len(one.starts),
+            )
+            for one in self.counters
+        ]
+        processes = [(headings[owner], headings[owner]) for owner in self.owners]
+        super().__init__(_manifest(path, sum(lane.samples for lane in lanes)), processes, lanes)
+
+    def event_of(self, ordinal: int) -> tuple[int, int] | None:
+        """Return (source, ordinal) of the event that a sample comes from, None where it is no single one."""
+        for number, one in enumerate(self.counters):
+            first, count = int(self.rows[number]["first"]), int(self.rows[number]["count"])
+            if first <= ordinal < first + count and one.events is not None:
+                return one.source, int(one.events[ordinal - first])
+        return None
+
+
+def _manifest(path: str, samples: int) -> dict[str, Any]:
+    return {
+        "path": path,
+        "form": COMPUTED,
+        "columns": {},
+        "problems": [],
+        "read_report": {},
+        "samples": samples,
+    }

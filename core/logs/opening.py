@@ -19,8 +19,7 @@ from ..trace import Trace
 from .log import TelemetryLog, open_log
 from .more_sources import NO_CLOCKS
 from .overlay import LogOptions, Overlay, PlacedLog
-from .wall import Wall
-from .zones import host_offset, zone_offset
+from .wall import Wall, host_offset, zone_offset
 
 if TYPE_CHECKING:
     from .clock_fit import Proposal
@@ -79,16 +78,24 @@ def place_logs(wall: Wall, paths: Sequence[str | Path], options: LogOptions) -> 
     return placed
 
 
-def open_overlay(trace: Trace, paths: Sequence[str | Path], options: LogOptions) -> Overlay:
-    """Read logs and add them to a trace as lanes, by the clock given or proposed.
+def read_logs(
+    trace: Trace, paths: Sequence[str | Path], options: LogOptions, all_match: bool
+) -> tuple[list[PlacedLog], Overlay | None]:
+    """Return logs as `place_logs` does, and the trace with those of its run, None where none is.
 
-    Raises as `place_logs` does, and UsageError for a log that may be of another run.
+    Raises as it does; UsageError where `all_match` and one may be of another run.
     """
     placed = place_logs(Wall(trace), paths, options)
-    for one in placed:
-        if not one.matches:
-            raise UsageError(one.refusal)
-    return Overlay(trace, placed)
+    foreign = [one for one in placed if not one.matches]
+    if foreign and all_match:
+        raise UsageError(foreign[0].refusal)
+    matching = [one for one in placed if one.matches]
+    return placed, Overlay(trace, matching) if matching else None
+
+
+def open_overlay(trace: Trace, paths: Sequence[str | Path], options: LogOptions) -> Overlay:
+    """Return a trace with logs as lanes; raises as `read_logs` does."""
+    return Overlay(trace, read_logs(trace, paths, options, all_match=True)[0])
 
 
 def with_log(trace: Trace, path: str | Path, options: LogOptions) -> Overlay:

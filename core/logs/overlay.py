@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from ..base.arrays import F64, I64
 from ..base.clock import Clocks
 from ..base.errors import UsageError
+from ..index.format import RowKind
 from ..query.args import Arguments
 from ..query.samples import SeriesRange
 from ..query.views import Lane, Process, Row
 from ..trace import Trace
+from .header import WATTS, ColumnKind, LogColumn
 from .log_index import LogIndex, LogLane
 from .more_sources import NO_CLOCKS, TraceWithMore
-from .wall import Wall
-from .zones import SECOND, offset_text
+from .series import Series, Statistics, statistics
+from .wall import SECOND, Wall, offset_text
 
 if TYPE_CHECKING:
     from ..tables.devices import Device
     from .clock_fit import Proposal
     from .log import TelemetryLog
-    from .series import Series
 
 
 @dataclass(frozen=True)
@@ -250,3 +255,46 @@ class Overlay(TraceWithMore):
     def close(self) -> None:
         """Release the trace's mappings and locks."""
         self.own.close()
+
+
+_POWER = re.compile(r"power|pwr|watts?", re.IGNORECASE)
+
+
+def statistics_of(
+    trace: Trace, row: Row, span: tuple[int, int], clocks: Clocks
+) -> tuple[LogColumn, Statistics] | None:
+    """Return (column, statistics) of a row of values over [start, end) of trace time; None for other rows.
+
+    A sample of a log is the mean over its interval. A counter's value holds until its next sample, the last
+    one until the trace ends.
+    """
+    if row.kind is not RowKind.SAMPLES:
+        return None
+    series = trace.series(row.source, row.number, clocks) if isinstance(trace, Overlay) else None
+    if series is None:
+        series = counter_series(trace, row, span, clocks)
+    return series.column, statistics(series, *span)
+
+
+def counter_column(name: str, series: str) -> LogColumn:
+    """Return the column of a counter by its name and series; a series named as a unit of power is power."""
+    power = series in WATTS and _POWER.search(f"{name} {series}") is not None
+    return LogColumn(name, series, ColumnKind.POWER if power else ColumnKind.OTHER)
+
+
+def counter_series(trace: Trace, row: Row, span: tuple[int, int], clocks: Clocks) -> Series:
+    """Return the samples of a counter whose values hold at some time in [start, end) of trace time."""
+    index = trace.indexes[row.source]
+    entry = index.rows[row.number]
+    first, last = int(entry["first"]), int(entry["first"]) + int(entry["count"])
+    offset = clocks.offset(row.source, row.pid)
+    stamps = index.column("samples.start")[first:last]
+    begin = max(0, int(np.searchsorted(stamps, span[0] - offset, side="right")) - 1)
+    end = int(np.searchsorted(stamps, span[1] - offset, side="left"))
+    starts: I64 = stamps[begin:end].astype(np.int64) + offset
+    after = int(stamps[end]) + offset if end < len(stamps) else trace.span_at(clocks)[1]
+    ends: I64 = np.append(starts[1:], max(after, int(starts[-1]))) if len(starts) else starts
+    value: F64 = index.column("samples.value")[first:last][begin:end].astype(np.float64)
+    column = counter_column(trace.lanes[row.lane].name, row.series)
+    nothing = np.zeros(len(starts), np.int64)
+    return Series("", column, starts, ends, value, np.isnan(value), nothing)

@@ -1,9 +1,11 @@
-"""The wall time of a trace, and the times in which its devices were busy."""
+"""Wall time: of a trace, in which its devices were busy, and time zones as users write them."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime, timedelta, tzinfo
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -11,7 +13,6 @@ import numpy as np
 
 from ..base.arrays import I64
 from ..base.errors import UsageError
-from ..index.format import RowKind
 from ..trace import Trace
 
 if TYPE_CHECKING:
@@ -63,28 +64,67 @@ class Wall:
         """When the devices were busy; UsageError where the trace tells no wall time."""
         if self.base is None:
             raise UsageError(self.missing)
-        start, end = self.trace.opening_span
-        busy = {key: self._busy(device) for key, device in self.devices.items()}
-        return DeviceTime(self.devices, busy, (start + self.base, end + self.base))
+        from ..tables.device_state import IDLE, WAITING, device_states
+        from ..tables.scope import Scope
 
-    def _busy(self, device: Device) -> tuple[I64, I64]:
-        """Return starts and ends of a device's kernels and copies; of all its slices where it has neither."""
-        from ..base.kineto import WORK
+        window = self.trace.opening_span
+        states = device_states(Scope(self.trace, window, clocks=self.trace.clocks))
+        busy = {key: (np.empty(0, np.int64), np.empty(0, np.int64)) for key in self.devices}
+        keys = {device: key for key, device in self.devices.items()}
+        for one in states:
+            working = (one.states != IDLE) & (one.states != WAITING)
+            starts, ends = one.edges[:-1][working], one.edges[1:][working]
+            busy[keys[one.device.device]] = starts + self.base, ends + self.base
+        return DeviceTime(self.devices, busy, (window[0] + self.base, window[1] + self.base))
 
-        index = self.trace.indexes[device.source]
-        own = self.trace.sources[device.source].base_time_ns
-        base = (self.base or 0) if own is None else own
-        work = np.array([name in WORK for name in index.categories], bool)
-        starts, ends, kinds = [], [], []
-        for lane_index in device.lanes:
-            for number in self.trace.lanes[lane_index].rows:
-                row = index.rows[number]
-                if int(row["kind"]) != RowKind.SLICES:
-                    continue
-                first, last = int(row["first"]), int(row["first"]) + int(row["count"])
-                begin = index.column("slices.start")[first:last].astype(np.int64) + base
-                starts.append(begin)
-                ends.append(begin + index.durations_between(first, last))
-                kinds.append(work[index.column("slices.category")[first:last]])
-        start, end, kind = np.concatenate(starts), np.concatenate(ends), np.concatenate(kinds)
-        return (start[kind], end[kind]) if kind.any() else (start, end)
+
+SECOND = 1_000_000_000
+_OFFSET = re.compile(r"(?:UTC|GMT)?\s*([+-])(\d{1,2})(?::?(\d{2}))?", re.IGNORECASE)
+
+
+def zone_offset(zone: str, local_ns: int) -> int:
+    """Return by how many seconds a zone is ahead of UTC when its clocks show `local_ns` (as if it were UTC).
+
+    Takes a name ("Europe/Zurich"), "UTC", an offset ("-04:00", "+0530") or "local", the zone of this host.
+    Raises UsageError for anything else.
+    """
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+    text = zone.strip()
+    match = _OFFSET.fullmatch(text)
+    if match:
+        hours, minutes = int(match[2]), int(match[3] or 0)
+        if hours > 14 or minutes > 59:
+            raise UsageError(f"no time zone is {text} from UTC")
+        return (-1 if match[1] == "-" else 1) * (hours * 3600 + minutes * 60)
+    if text.upper() in ("UTC", "GMT", "Z"):
+        return 0
+    if text.lower() == "local":
+        return host_offset(local_ns)
+    try:
+        return _at(local_ns, ZoneInfo(text))
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise UsageError(
+            f"no time zone is called {text!r}: give a name (Europe/Zurich), an offset (+02:00), UTC or local"
+        ) from None
+
+
+def host_offset(local_ns: int) -> int:
+    """Return by how many seconds this host's clocks are ahead of UTC at a local time."""
+    return _at(local_ns, None)
+
+
+def _at(local_ns: int, zone: tzinfo | None) -> int:
+    try:
+        civil = datetime(1970, 1, 1) + timedelta(seconds=local_ns // SECOND)
+        moment = civil.astimezone() if zone is None else civil.replace(tzinfo=zone)
+        offset = moment.utcoffset()
+    except (OverflowError, OSError):
+        return 0
+    return 0 if offset is None else round(offset.total_seconds())
+
+
+def offset_text(offset_s: float) -> str:
+    """Return an offset from UTC as people write it: "UTC+05:30"."""
+    minutes = round(abs(offset_s) / 60)
+    return f"UTC{'-' if offset_s < 0 else '+'}{minutes // 60:02d}:{minutes % 60:02d}"

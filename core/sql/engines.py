@@ -27,9 +27,8 @@ from ..base.arrays import AnyArray
 from ..base.errors import Cancelled, MissingPackageError, TracelaneError
 from ..base.progress import CancelledCallback
 from ..base.threads import BackgroundThread
-from .schema import BY_NUMBER, KEYS
 from .tokens import quoted_name, unanswerable
-from .views import QueryTables
+from .views import KEYS, QueryTables
 
 Result = TypeVar("Result")
 EngineName: TypeAlias = Literal["duckdb", "sqlite"]
@@ -243,9 +242,8 @@ def _as_written(name: str) -> str:
 def write_tables(database: sqlite3.Connection, query_tables: QueryTables) -> None:
     """Copy all tables of arrays into a database, piece by piece."""
     for name, table in query_tables.tables.items():
-        key = " PRIMARY KEY" if name.startswith(BY_NUMBER) else ""
         columns = ", ".join(
-            f"{quoted_name(column)} {_sqlite_type(values)}{key if column in KEYS else ''}"
+            f"{quoted_name(column)} {_sqlite_type(values)}{' PRIMARY KEY' if column in KEYS else ''}"
             for column, values in table.items()
         )
         database.execute(f"CREATE TABLE {quoted_name(name)} ({columns})")
@@ -349,6 +347,8 @@ def _duckdb_answer(query_tables: QueryTables, folder: str, limit: TimeLimit) -> 
 
 def check_duckdb_query(connection: Any, text: str, views: set[str]) -> None:
     """Raise UsageError for all but one SELECT over the views and tables of its own."""
+    if len(connection.extract_statements(text)) != 1:
+        raise unanswerable("one SELECT at a time, please")
     (answer,) = connection.execute("SELECT json_serialize_sql(?)", [text]).fetchone()
     tree = json.loads(answer)
     if tree.get("error"):
@@ -356,10 +356,7 @@ def check_duckdb_query(connection: Any, text: str, views: set[str]) -> None:
         if "Only SELECT" in message:
             message = "only SELECT is allowed"
         raise unanswerable(message)
-    statements = tree.get("statements", [])
-    if len(statements) != 1:
-        raise unanswerable("one SELECT at a time, please")
-    nodes = list(_nodes(statements))
+    nodes = list(_nodes(tree.get("statements", [])))
     tables = views | {str(entry.get("key", "")) for node in nodes for entry in _entries(node.get("cte_map"))}
     known = {name.lower() for name in tables}
     for node in nodes:

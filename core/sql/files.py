@@ -20,9 +20,8 @@ from ..tables.frames import package
 from ..tables.scope import Scope
 from ..tables.slice_table import NAMES, SLICE_COLUMNS, SOURCE_BITS, slice_chunks
 from .engines import has_duckdb, write_tables
-from .schema import ALIASES, VIEWS
 from .tokens import QueryWords, quoted_name
-from .views import QueryTables
+from .views import ALIASES, VIEWS, QueryTables
 
 PIECE = 1 << 14
 ALL = QueryWords("", frozenset(VIEWS), (), True)

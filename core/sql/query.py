@@ -20,9 +20,8 @@ from ..tables.slice_table import SOURCE_BITS
 from ..tables.table import Table
 from ..trace import Trace
 from .engines import EngineName, TimeLimit, answer_of, has_duckdb
-from .schema import ALIASES, OP_VIEW
 from .tokens import query_words
-from .views import QueryTables
+from .views import ALIASES, OP_VIEW, QueryTables
 
 EngineChoice: TypeAlias = Literal["auto", "duckdb", "sqlite"]
 UNITS: dict[str, Unit] = {

@@ -22,6 +22,7 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+_KIND_OF_ERROR = re.compile(r"^[A-Z][A-Za-z -]{2,40} Error: ")
 ARGS, ARG = "args", "arg"
 AS_TABLE = "args({0}) is a table with the columns id and value: arg(k.id, {0}) is the value of one event"
 AFTER_FROM = frozenset(
@@ -35,8 +36,10 @@ IMPLICIT = frozenset({"columns", "natural", "describe", "summarize", "table"})
 
 
 def unanswerable(why: object) -> UsageError:
-    """Return the error of a query that has no answer, in one line: without the engine's picture of it."""
-    text = " ".join(str(why).partition("\n\nLINE")[0].split())
+    """Return the error of a query that has no answer, in one line: without the engine's picture of it, and
+    without the name that DuckDB has for the kind of error ("Binder Error:").
+    """
+    text = _KIND_OF_ERROR.sub("", " ".join(str(why).partition("\n\nLINE")[0].split()))
     return UsageError(f"the query cannot be answered: {text or type(why).__name__}")
 
 

@@ -1,15 +1,14 @@
 """The views that queries see, and the arrays that they are made of.
 
-Each view is a SELECT over tables of plain columns: large ones as the index holds them (numbers of names, of
-rows, starts as lane time), small ones that say what those numbers mean. So an engine reads the index's own
-arrays, and nothing is computed for columns that a query does not name.
+Each view is a SELECT over one table of plain columns per source; a column of texts is one of numbers, beside
+a small table that says what those mean. Only columns that a query names are made.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,35 +16,60 @@ import numpy as np
 from ..base.arrays import I64, AnyArray, places_in
 from ..base.kineto import OPS
 from ..base.progress import CancelledCallback, never
-from ..base.short_names import short_name
-from ..base.slice_kinds import SliceKind
 from ..index.format import NONE, RowKind
 from ..index.store import Index
 from ..query.launches import VIA
-from ..query.row_facts import slice_kind_codes
 from ..query.titles import plain
-from ..query.views import Lane
 from ..read.promoted import PROMOTED, Kind
 from ..tables.attribution import WorkBySteps, steps_of_slices
 from ..tables.device_state import CAUSES, PRECEDENCE, device_states
 from ..tables.devices import device_title
-from ..tables.frame import Frame
+from ..tables.frame import Frame, Words
 from ..tables.frame_columns import MODULE, work_of
 from ..tables.groups import concatenated
 from ..tables.kinds import KERNEL_TYPES
 from ..tables.op_sums import LinkedWork, work_in
 from ..tables.scope import Scope
-from ..tables.slice_table import SOURCE_BITS
+from ..tables.slice_table import SLICE_COLUMNS, SOURCE_BITS, Codes, SliceCells
 from ..tables.slices import rows_around
-from ..tables.step_spans import StepSpans, step_spans
+from ..tables.step_spans import step_spans
 from ..tables.untrusted import untrusted
 from ..trace import Trace
 from .arguments import scanned_argument
-from .schema import ALIASED, ALIASES, JOINS, KERNEL_VIEW, LAUNCH_VIEW, OP_VIEW, SLICE_VIEW, USES, VIEWS
 from .tokens import QueryWords, argument_table, quoted_name, value_table
 
+ALIASES: Mapping[str, str] = {"start_ns": "ts", "duration_ns": "dur", "self_ns": "self"}
+"""The names that times have in every other form -> those of before, which queries may go on using."""
+SLICES = tuple(ALIASES.get(column.key, column.key) for column in SLICE_COLUMNS)
+SLICE_VIEW = (*SLICES, *ALIASES)
+OP_VIEW = ("device_self_ns", "device_total_ns", "device_busy_ns")
+START, LENGTH = "start_ns", ("start_ns", "duration_ns")
+VIEWS: Mapping[str, tuple[str, ...]] = {
+    "slices": SLICE_VIEW,
+    "ops": (*SLICE_VIEW, *OP_VIEW),
+    "kernels": (*SLICE_VIEW, "device", "stream", "type", "op_id", "op", "module", "annotation"),
+    "launches": (*SLICE_VIEW, "kernel", "delay", "via"),
+    "flows": ("category", "source", "target"),
+    "counters": ("id", "name", "series", "ts", "value", "process", "pid", "rank", START),
+    "steps": ("number", "step", "ts", "dur", *LENGTH),
+    "device_states": ("rank", "device", "state", "cause", "ts", "dur", *LENGTH),
+    "untrusted": ("rank", "device", "trouble", "ts", "dur", "count", *LENGTH),
+}
+"""The views and their columns; besides there is args('key') with the columns `id` and `value`, and
+arg(id, 'key')."""
+KEYS = ("number of text", "arg id")
+"""Columns by which tables are looked up."""
+_NO_NUMBER = "nullif(b.{0}, -1)"
+EXPRESSIONS = {
+    **dict.fromkeys(("rank", "op_id", "source", "target"), _NO_NUMBER),
+    # JSON has no NaN and neither does SQLite: a value that is none is NULL in both.
+    "value": "CASE WHEN abs(b.{0}) <= 1.7976931348623157e308 THEN b.{0} END",
+}
+"""Column of numbers -> its expression, where it may be NULL."""
 ArrayTable: TypeAlias = Mapping[str, AnyArray]
 """Columns of equal length by name: numbers, or texts as an array of objects."""
+Columns: TypeAlias = Mapping[str, Callable[[], AnyArray | Codes]]
+"""What makes each column of a view: numbers, or numbers (-1: none) and what turns them into texts."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,8 +93,8 @@ class QueryTables:
     ) -> QueryTables:
         """Return the tables and views that a query names. Raises Cancelled, UnreadableError."""
         query_tables = cls(trace, words, step_name, cancelled)
-        makers: Mapping[str, Callable[[], str]] = {
-            "slices": lambda: query_tables._slice_view("slices"),
+        makers: Mapping[str, Callable[[], Sequence[Columns]]] = {
+            "slices": query_tables._slices,
             "ops": query_tables._ops,
             "kernels": query_tables._kernels,
             "launches": query_tables._launches,
@@ -80,18 +104,42 @@ class QueryTables:
             "device_states": query_tables._device_states,
             "untrusted": query_tables._untrusted,
         }
-        for name, make in makers.items():
-            if name in words.names:
-                query_tables.views[name] = _with_aliases(name, make())
-        for key in words.arguments:
-            query_tables.views[argument_table(key)] = ""
-            query_tables.tables[argument_table(key)] = query_tables._arguments(key)
-        for key in words.values:
-            query_tables.views[value_table(key)] = ""
-            query_tables.tables[value_table(key)] = query_tables._values(key)
+        for view, make in makers.items():
+            if view in words.names:
+                selects = [query_tables._select(view, at, columns) for at, columns in enumerate(make())]
+                query_tables.views[view] = " UNION ALL ".join(selects)
+        for table, of_keys, make_table in (
+            (argument_table, words.arguments, query_tables._arguments),
+            (value_table, words.values, query_tables._values),
+        ):
+            for key in of_keys:
+                query_tables.views[table(key)] = ""
+                query_tables.tables[table(key)] = make_table(key)
         return query_tables
 
-    # -- columns that a query needs -----------------------------------------------------------------------
+    def _select(self, view: str, number: int, columns: Columns) -> str:
+        """Return the SELECT of the needed columns of a view over a table of its own, which is made."""
+        self._scope.check()
+        base = f"{view}_{number}"
+        arrays: dict[str, AnyArray] = {}
+        expressions, joins = [], {}
+        for key in self._needed(view):
+            own = ALIASES.get(key, key)
+            name = quoted_name(own)
+            if own not in arrays:
+                values = columns[own]()
+                if isinstance(values, tuple):
+                    arrays[own], meaning = values
+                    table = f"{base}_{own}"
+                    self.tables[table] = _meanings(arrays[own], meaning)
+                    joins[own] = f'LEFT JOIN {table} {name} ON {name}."{KEYS[0]}" = b.{name}'
+                else:
+                    arrays[own] = values
+            is_text = own in joins
+            expression = f"{name}.text" if is_text else EXPRESSIONS.get(own, "b.{0}").format(name)
+            expressions.append(f"{expression} AS {quoted_name(key)}")
+        self.tables[base] = arrays
+        return f"SELECT {', '.join(expressions)} FROM {base} b {' '.join(joins.values())}"
 
     def _needed(self, view: str) -> tuple[str, ...]:
         """Return the columns of a view that the query may name; at least one."""
@@ -101,364 +149,151 @@ class QueryTables:
         return tuple(key for key in columns if key in self.words.names) or columns[:1]
 
     @cached_property
-    def _lanes(self) -> list[dict[int, Lane]]:
-        lanes: list[dict[int, Lane]] = [{} for _ in self.trace.indexes]
-        for lane in self.trace.lanes:
-            lanes[lane.source][lane.number] = lane
-        return lanes
-
-    @cached_property
     def _scope(self) -> Scope:
         return Scope(
             self.trace, clocks=self.trace.clocks, steps=self.step_name or "", cancelled=self.cancelled
         )
 
     @cached_property
-    def _spans(self) -> StepSpans | None:
-        return step_spans(self.trace, self.trace.clocks, self.step_name)
-
-    @cached_property
     def _step_labels(self) -> WorkBySteps | None:
-        return steps_of_slices(self._scope)
+        return steps_of_slices(self._scope) if self.words.all_columns or "step" in self.words.names else None
 
-    # -- slices -------------------------------------------------------------------------------------------
+    # -- the views: the columns of each source --------------------------------------------------------------
 
-    def _slice_view(self, view: str, texts: Mapping[str, str] | None = None) -> str:
-        """Return the SELECT of a view of slices over a base table per source, all slices without `texts`.
-
-        `texts` are the expressions of columns beyond those of `slices`; then the base tables are there.
-        """
-        selects = []
-        columns = self._needed(view)
-        for source, index in enumerate(self.trace.indexes):
-            base = f"{view}_{source}"
-            if texts is None:
-                self.tables[base] = self._slice_arrays(source, columns, None)
-            if base not in self.tables:
-                continue
-            joins: dict[str, None] = {}
-            expressions = []
-            for key in columns:
-                if key in SLICE_VIEW:
-                    expression, tables = SLICE_VIEW[key]
-                    joins |= dict.fromkeys(tables)
-                else:
-                    expression = (texts or {})[key]
-                expressions.append(f"{self._filled(expression, source)} AS {quoted_name(key)}")
-            for join in joins:
-                self._lookup(join, source, index)
-            clauses = [JOINS[join].format(source=source) for join in joins]
-            if texts is not None:
-                clauses += [join.format(source=source) for join in self._more_joins(view, columns)]
-            selects.append(f"SELECT {', '.join(expressions)} FROM {base} b {' '.join(clauses)}")
-        return " UNION ALL ".join(selects) if selects else self._nothing(view, columns)
-
-    def _filled(self, expression: str, source: int) -> str:
-        rank = self.trace.rank(source)
-        number = "CAST(NULL AS BIGINT)" if rank is None else f"CAST({rank} AS BIGINT)"
-        return expression.format(base=source << SOURCE_BITS, rank=number)
-
-    def _nothing(self, view: str, columns: Sequence[str]) -> str:
-        numbers = {"id", "ts", "dur", "self", *ALIASES, "depth", "rank", "op_id", "kernel", "delay", *OP_VIEW}
-        kinds = [
-            f"CAST(NULL AS {'BIGINT' if key in numbers else 'VARCHAR'}) AS {quoted_name(key)}"
-            for key in columns
-        ]
-        return f"SELECT {', '.join(kinds)} WHERE 1 = 0"
-
-    def _slice_arrays(self, source: int, columns: Sequence[str], positions: I64 | None) -> ArrayTable:
-        index = self.trace.indexes[source]
-        arrays = dict.fromkeys(array for key in columns if key in USES for array in USES[key]) or {
-            "ordinal": None
-        }
-        return {array: self._slice_array(index, source, array, positions) for array in arrays}
-
-    def _slice_array(self, index: Index, source: int, name: str, positions: I64 | None) -> AnyArray:
-        at: slice | I64 = slice(None) if positions is None else positions
-        match name:
-            case "duration" | "self":
-                column = index.column(f"slices.{name}")
-                if not len(index.column("long.position")):
-                    values: AnyArray = column[at]
-                    return values
-                chosen = np.arange(len(column), dtype=np.int64) if positions is None else positions
-                return index.duration(chosen) if name == "duration" else index.self_time(chosen)
-            case "row":
-                return _row_numbers(index)[at]
-            case "step":
-                return self._step_places(index, source, positions)
-            case "slice_kind":
-                columns = (index.column(f"slices.{key}")[at] for key in ("category", "name"))
-                return slice_kind_codes(index, *columns)
-            case _:
-                values = index.column(f"slices.{name}")[at]
-                return values
-
-    def _step_places(self, index: Index, source: int, positions: I64 | None) -> AnyArray:
-        count = len(index.column("slices.start")) if positions is None else len(positions)
-        codes = np.full(count, -1, np.int32)
-        if self._step_labels is None:
-            return codes
-        clocks = self._row_clocks(source)
-        rows = _row_numbers(index)
-        for low in range(0, count, CHUNK):
-            self._scope.check()
-            some = np.arange(low, min(low + CHUNK, count), dtype=np.int64)
-            some = some if positions is None else positions[low : low + CHUNK]
-            starts = index.column("slices.start")[some] + clocks[rows[some]]
-            held = self._step_labels.spans.holding(starts)
-            codes[low : low + CHUNK] = self._step_labels.steps_of(source, some, held)
-        return codes
-
-    def _row_clocks(self, source: int) -> I64:
-        """Return by row number what is added to lane time."""
-        trace, index = self.trace, self.trace.indexes[source]
-        lanes = self._lanes[source]
-        clocks = {number: trace.clocks.offset(source, lane.pid) for number, lane in lanes.items()}
-        return np.array([clocks.get(int(lane), 0) for lane in index.rows["lane"]], np.int64)
-
-    # -- what numbers mean --------------------------------------------------------------------------------
-
-    def _lookup(self, name: str, source: int, index: Index) -> None:
-        """Make a table that says what the numbers of a column mean, if it is not there."""
-        table = "step_labels" if name == "steps" else f"{name}_{source}"
-        if table in self.tables:
-            return
-        match name:
-            case "names":
-                used = np.zeros(max(1, len(index.column("strings.offset"))), np.bool_)
-                used[index.column("slices.name")] = True
-                numbers = np.flatnonzero(used)
-                texts = index.strings(numbers)
-                columns: dict[str, AnyArray] = {"number": numbers, "text": _objects(texts)}
-                if self.words.all_columns or "short_name" in self.words.names:
-                    columns["short"] = _objects([short_name(text) for text in texts])
-                else:
-                    columns["short"] = columns["text"]
-            case "categories":
-                columns = _numbered(index.categories)
-            case "slice_kinds":
-                columns = _numbered(list(SliceKind))
-            case "rows":
-                columns = self._rows(source, index)
-            case _:
-                labels = [] if self._step_labels is None else list(self._step_labels.spans.labels)
-                columns = _numbered(labels, "label")
-        self.tables[table] = columns
-
-    def _rows(self, source: int, index: Index) -> dict[str, AnyArray]:
-        lanes = self._lanes[source]
-        of_row = [lanes[int(number)] for number in index.rows["lane"]]
+    def _of_slices(self, source: int, positions: I64) -> Columns:
+        """Return the columns that all views of slices have."""
+        part = SliceCells(self._scope, source, positions, self._step_labels)
         return {
-            "number": np.arange(len(of_row), dtype=np.int64),
-            "clock": self._row_clocks(source),
-            "depth": index.rows["depth"].astype(np.int64),
-            "lane": _objects([lane.title for lane in of_row]),
-            "process": _objects([lane.process.title for lane in of_row]),
-            "pid": _objects([plain(lane.pid) for lane in of_row]),
-            "tid": _objects([plain(lane.tid) for lane in of_row]),
-            "role": _objects([lane.role.name.lower() for lane in of_row]),
+            ALIASES.get(column.key, column.key): partial(
+                part.codes if column.unit == "text" else part.numbers, column.key
+            )
+            for column in SLICE_COLUMNS
         }
 
-    # -- the other views ----------------------------------------------------------------------------------
+    def _slices(self) -> list[Columns]:
+        counts = [len(index.column("slices.start")) for index in self.trace.indexes]
+        return [self._of_slices(source, np.arange(count)) for source, count in enumerate(counts)]
 
-    def _ops(self) -> str:
-        columns = self._needed("ops")
+    def _ops(self) -> list[Columns]:
+        views: list[Columns] = []
         for source, index in enumerate(self.trace.indexes):
             is_op = np.array([category in OPS for category in index.categories], np.bool_)
-            positions = np.flatnonzero(is_op[index.column("slices.category")])
-            if len(positions):
-                arrays = self._slice_arrays(source, columns, positions)
-                self.tables[f"ops_{source}"] = {**arrays, **self._device_times(source, columns, positions)}
-        return self._slice_view("ops", OP_VIEW)
+            ops = np.flatnonzero(is_op[index.column("slices.category")])
+            device_times = OpTimes(self._scope, source, ops)
+            own: Columns = {key: partial(getattr, device_times, key) for key in OP_VIEW}
+            views.append({**self._of_slices(source, ops), **own})
+        return views
 
-    def _device_times(self, source: int, columns: Sequence[str], ops: I64) -> ArrayTable:
-        """Return the ns of device work that each op launched alone and with its children, and their union."""
-        if not set(columns) & set(OP_VIEW):
-            return {}
-        work, around = work_in(self._scope, source, ops)
-        parent = rows_around(self.trace.indexes[source], ops)
-        linked = LinkedWork(work, places_in(ops, around), parent)
-        busy = linked.busy_ns(np.arange(len(ops)), len(ops)) if "device_busy_ns" in columns else linked.own_ns
-        return dict(zip(OP_VIEW, (linked.own_ns, linked.total_ns, busy)))
-
-    def _kernels(self) -> str:
-        columns = self._needed("kernels")
+    def _kernels(self) -> list[Columns]:
         work = work_of(self._scope)
-        for part in work.by("source"):
-            rows = part[np.argsort(part.position, kind="stable")]
-            self.tables[f"kernels_{rows.source_number}"] = {
-                **self._slice_arrays(rows.source_number, columns, rows.position.astype(np.int64)),
-                "device": rows.device_row,
-                "stream": rows.stream,
-                "type": rows.type.astype(np.int64),
-                **self._launching(rows, columns),
+        parts = [part[np.argsort(part.position, kind="stable")] for part in work.by("source")]
+        views: list[Columns] = [
+            {
+                **self._of_slices(rows.source_number, rows.position.astype(np.int64)),
+                "device": partial(_coded, rows.device_row, work.device.texts),
+                "stream": partial(_coded, rows.stream, work.streams),
+                "type": partial(_coded, rows.type, KERNEL_TYPES),
+                "op_id": partial(_op_ids, rows),
+                **{key: partial(_launching, rows, key) for key in ("op", "module", "annotation")},
             }
-        self.tables["devices"] = _numbered(work.device.texts)
-        self.tables["streams"] = _numbered(work.streams)
-        self.tables["types"] = _numbered(KERNEL_TYPES)
-        return self._slice_view("kernels", KERNEL_VIEW)
+            for rows in parts
+        ]
+        nothing = {key: partial(_coded, np.empty(0, np.int64), ()) for key in VIEWS["kernels"]}
+        return views or [{**nothing, **self._of_slices(0, np.empty(0, np.int64))}]
 
-    def _launching(self, rows: Frame, columns: Sequence[str]) -> ArrayTable:
-        """Return what launched each row: the event of the op, and numbers of names; -1 for none."""
-        arrays: dict[str, AnyArray] = {}
-        source, index = rows.source_number, rows.index
-        if "op_id" in columns:
-            ordinals = np.append(index.column("slices.ordinal").astype(np.int64), -1)
-            arrays["op"] = ordinals[rows.op_at]
-        for key in ("op", "module", "annotation"):
-            if key in columns:
-                words = rows.names_of(f"{key}_at", lambda text: text.removeprefix(MODULE))
-                arrays[f"{key}_name"] = np.where(getattr(rows, f"{key}_at") < 0, -1, words.codes)
-                self.tables[f"{key}_names_{source}"] = _numbered(words.texts)
-        return arrays
-
-    def _launches(self) -> str:
-        columns = self._needed("launches")
+    def _launches(self) -> list[Columns]:
+        views: list[Columns] = []
         for source, index in enumerate(self.trace.indexes):
             launches = self.trace.launches(source)
             pairs = launches.by_launch
-            if not len(pairs):
-                continue
             calls, kernels = launches.launch[pairs].astype(np.int64), launches.kernels[pairs].astype(np.int64)
-            clocks, rows = self._row_clocks(source), _row_numbers(index)
-            starts = index.column("slices.start")
-            begin = starts[kernels] + clocks[rows[kernels]]
-            end = starts[calls] + index.duration(calls) + clocks[rows[calls]]
-            self.tables[f"launches_{source}"] = {
-                **self._slice_arrays(source, columns, calls),
-                "kernel": index.column("slices.ordinal")[kernels],
-                "delay": begin - end,
-                "via": launches.via[pairs].astype(np.int64),
+            starts = [SliceCells(self._scope, source, one).starts for one in (kernels, calls)]
+            delays = starts[0] - starts[1] - index.duration(calls)
+            own: dict[str, AnyArray | Codes] = {
+                "kernel": _ids(index, source, kernels),
+                "delay": delays,
+                "via": _coded(launches.via[pairs], VIA),
             }
-        self.tables["vias"] = _numbered(VIA)
-        return self._slice_view("launches", LAUNCH_VIEW)
+            views.append({**self._of_slices(source, calls), **_lazily(own)})
+        return views
 
-    def _more_joins(self, view: str, columns: Sequence[str]) -> Iterator[str]:
-        joins = {
-            "device": "LEFT JOIN devices d ON d.number = b.device",
-            "stream": "LEFT JOIN streams t ON t.number = b.stream",
-            "type": "LEFT JOIN types k ON k.number = b.type",
-            "op": "LEFT JOIN op_names_{source} po ON po.number = b.op_name",
-            "module": "LEFT JOIN module_names_{source} pm ON pm.number = b.module_name",
-            "annotation": "LEFT JOIN annotation_names_{source} pa ON pa.number = b.annotation_name",
-            "via": "LEFT JOIN vias v ON v.number = b.via",
-        }
-        return (join for key, join in joins.items() if key in columns and key in VIEWS[view])
-
-    def _flows(self) -> str:
-        selects = []
+    def _flows(self) -> list[Columns]:
+        views = []
         for source, index in enumerate(self.trace.indexes):
-            ordinals = index.column("slices.ordinal")
-            ends: dict[str, AnyArray] = {"category": index.column("flows.category")}
-            for end in ("source", "target"):
-                positions = index.column(f"flows.{end}").astype(np.int64)
-                ids = np.full(len(positions), -1, np.int64)
-                bound = positions != NONE
-                ids[bound] = ordinals[positions[bound]].astype(np.int64) + (source << SOURCE_BITS)
-                ends[end] = ids
-            self.tables[f"flows_{source}"] = ends
-            self._lookup("categories", source, index)
-            selects.append(
-                "SELECT c.text AS category, nullif(b.source, -1) AS source, nullif(b.target, -1) AS target "
-                f"FROM flows_{source} b {JOINS['categories'].format(source=source)}"
-            )
-        return " UNION ALL ".join(selects)
+            ids = np.append(_ids(index, source, slice(None)), -1)  # the last: an end in no slice
+            ends = {end: index.column(f"flows.{end}").astype(np.int64) for end in ("source", "target")}
+            own: dict[str, AnyArray | Codes] = {
+                end: ids[np.where(positions == NONE, -1, positions)] for end, positions in ends.items()
+            }
+            own["category"] = _coded(index.column("flows.category"), index.categories)
+            views.append(_lazily(own))
+        return views
 
-    def _counters(self) -> str:
-        parts: list[dict[str, AnyArray]] = []
-        series: list[tuple[str, ...]] = []
+    def _counters(self) -> list[Columns]:
+        views = []
         for source, index in enumerate(self.trace.indexes):
-            clocks = self._row_clocks(source)
-            lanes = self._lanes[source]
-            for number in np.flatnonzero(index.rows["kind"] == RowKind.SAMPLES).tolist():
-                row = index.rows[number]
-                first, last = int(row["first"]), int(row["first"]) + int(row["count"])
-                lane, rank = lanes[int(row["lane"])], self.trace.rank(source)
-                parts.append(
-                    {
-                        "id": index.column("samples.ordinal")[first:last].astype(np.int64)
-                        + (source << SOURCE_BITS),
-                        "ts": index.column("samples.start")[first:last] + clocks[number],
-                        "value": index.column("samples.value")[first:last],
-                        "series": np.full(last - first, len(series), np.int64),
-                        "rank": np.full(last - first, -1 if rank is None else rank, np.int64),
-                    }
-                )
-                texts = (lane.title, index.string(int(row["series"])), lane.process.title, plain(lane.pid))
-                series.append(texts)
-        none = {"value": np.float64}
-        keys = ("id", "ts", "value", "series", "rank")
-        empty = {key: np.empty(0, none.get(key, np.int64)) for key in keys}
-        parts = parts or [empty]
-        self.tables["samples"] = {key: np.concatenate([part[key] for part in parts]) for key in keys}
-        columns = {key: _objects([texts[at] for texts in series]) for at, key in enumerate(SERIES)}
-        self.tables["series"] = {"number": np.arange(len(series), dtype=np.int64), **columns}
-        # JSON has no NaN and neither does SQLite: a value that is none is NULL in both.
-        return (
-            "SELECT b.id AS id, s.name AS name, s.series AS series, b.ts AS ts, "
-            "CASE WHEN abs(b.value) <= 1.7976931348623157e308 THEN b.value END AS value, "
-            "s.process AS process, s.pid AS pid, nullif(b.rank, -1) AS rank "
-            "FROM samples b LEFT JOIN series s ON s.number = b.series"
-        )
+            rows = index.rows
+            numbers = np.flatnonzero((rows["kind"] == RowKind.SAMPLES) & (rows["count"] > 0))
+            counts = rows["count"][numbers].astype(np.int64)
+            row = np.repeat(numbers, counts)
+            first = rows["first"][numbers].astype(np.int64) - np.cumsum(counts) + counts
+            at = np.arange(len(row)) + np.repeat(first, counts)
+            part = SliceCells(self._scope, source, at)
+            lanes = [self.trace.lanes[lane] for lane in part.lanes.tolist()]
+            ordinals = index.column("samples.ordinal")[at].astype(np.int64)
+            own: dict[str, AnyArray | Codes] = {
+                "id": ordinals + (source << SOURCE_BITS),
+                "ts": index.column("samples.start")[at] + part.offsets[row],
+                "value": index.column("samples.value")[at],
+                "rank": part.numbers("rank"),
+                "name": _coded(row, [lane.title for lane in lanes]),
+                "series": (row, partial(_series, index)),
+                "process": _coded(row, [lane.process.title for lane in lanes]),
+                "pid": _coded(row, [plain(lane.pid) for lane in lanes]),
+            }
+            views.append(_lazily(own))
+        return views
 
-    def _steps(self) -> str:
-        spans = self._spans
-        count = 0 if spans is None else len(spans)
-        none = np.empty(0, np.int64)
-        self.tables["step_spans"] = {
-            "number": np.arange(count, dtype=np.int64),
-            "step": _objects([] if spans is None else list(spans.labels)),
-            "ts": none if spans is None else spans.starts,
-            "dur": none if spans is None else spans.ends - spans.starts,
-        }
-        return "SELECT number, step, ts, dur FROM step_spans"
+    def _steps(self) -> list[Columns]:
+        spans = step_spans(self.trace, self.trace.clocks, self.step_name)
+        labels = () if spans is None else spans.labels
+        starts, ends = (np.empty(0, np.int64),) * 2 if spans is None else (spans.starts, spans.ends)
+        numbers = np.arange(len(labels))
+        return [
+            _lazily({"number": numbers, "step": _coded(numbers, labels), "ts": starts, "dur": ends - starts})
+        ]
 
-    def _device_states(self) -> str:
+    def _device_states(self) -> list[Columns]:
         states = device_states(self._scope)
-        sizes = [len(one.states) for one in states]
-        starts = [one.edges[:-1] for one in states]
-        lengths = [np.diff(one.edges) for one in states]
-        none = [np.empty(0, np.int64)]
-        self.tables["states"] = {
-            "device": np.repeat(np.arange(len(states)), sizes),
-            "state": np.concatenate([*none, *(one.states for one in states)]).astype(np.int64),
-            "cause": np.concatenate([*none, *(one.causes for one in states)]).astype(np.int64),
-            "ts": np.concatenate([*none, *starts]),
-            "dur": np.concatenate([*none, *lengths]),
+        device = np.repeat(np.arange(len(states)), [len(one.states) for one in states])
+        causes = concatenated([one.causes for one in states]).astype(np.int64)
+        own: dict[str, AnyArray | Codes] = {
+            "rank": np.array([one.device.rank for one in states], np.int64)[device],
+            "device": _coded(device, [one.device.title for one in states]),
+            "state": _coded(concatenated([one.states for one in states]), PRECEDENCE),
+            "cause": _coded(np.where(causes == len(CAUSES) - 1, -1, causes), CAUSES),  # the last is none
+            "ts": concatenated([one.edges[:-1] for one in states]),
+            "dur": concatenated([np.diff(one.edges) for one in states]),
         }
-        self.tables["devices_of_states"] = {
-            **_numbered([one.device.title for one in states]),
-            "rank": np.array([one.device.rank for one in states], np.int64),
-        }
-        self.tables["names_of_states"] = _numbered(PRECEDENCE)
-        self.tables["causes"] = _numbered(CAUSES[:-1])
-        return (
-            "SELECT d.rank AS rank, d.text AS device, n.text AS state, c.text AS cause, b.ts AS ts, "
-            "b.dur AS dur FROM states b LEFT JOIN devices_of_states d ON d.number = b.device "
-            "LEFT JOIN names_of_states n ON n.number = b.state LEFT JOIN causes c ON c.number = b.cause"
-        )
+        return [_lazily(own)]
 
-    def _untrusted(self) -> str:
+    def _untrusted(self) -> list[Columns]:
         periods = untrusted(self._scope)
-        titles = ["" if one.device is None else device_title(self.trace, one.device) for one in periods]
-        ranks = [-1 if (rank := self.trace.rank(one.source)) is None else rank for one in periods]
-        values = {
-            "rank": ranks,
-            "ts": [one.start for one in periods],
-            "dur": [one.end - one.start for one in periods],
-            "count": [one.count for one in periods],
-            "number": list(range(len(periods))),
+        devices = [one.device for one in periods]
+        titles = ["" if device is None else device_title(self.trace, device) for device in devices]
+        ranks = [self.trace.rank(one.source) for one in periods]
+        numbers = np.arange(len(periods))
+        own: dict[str, AnyArray | Codes] = {
+            "rank": np.array([-1 if rank is None else rank for rank in ranks], np.int64),
+            "device": _coded(np.where([device is None for device in devices], -1, numbers), titles),
+            "trouble": _coded(numbers, [one.trouble for one in periods]),
+            "ts": np.array([one.start for one in periods], np.int64),
+            "dur": np.array([one.end - one.start for one in periods], np.int64),
+            "count": np.array([one.count for one in periods], np.int64),
         }
-        self.tables["periods"] = {key: np.array(numbers, np.int64) for key, numbers in values.items()}
-        self.tables["devices_of_periods"] = _numbered(titles)
-        self.tables["troubles"] = _numbered([one.trouble for one in periods])
-        return (
-            "SELECT nullif(b.rank, -1) AS rank, nullif(d.text, '') AS device, t.text AS trouble, b.ts AS ts, "
-            'b.dur AS dur, b."count" AS "count" FROM periods b '
-            "LEFT JOIN devices_of_periods d ON d.number = b.number "
-            "LEFT JOIN troubles t ON t.number = b.number"
-        )
+        return [_lazily(own)]
+
+    # -- arguments ------------------------------------------------------------------------------------------
 
     def _arguments(self, key: str) -> ArrayTable:
         """Return the values of an argument: of promoted ones from their column, else read from the source."""
@@ -478,11 +313,75 @@ class QueryTables:
         """Return the value of an argument by event; the last where begin and end of a pair both have one."""
         table = self.tables.get(argument_table(key)) or self._arguments(key)
         ids, rows = np.unique(table["id"][::-1], return_index=True)
-        return {"arg id": ids, "arg value": table["value"][::-1][rows]}
+        return {KEYS[1]: ids, "arg value": table["value"][::-1][rows]}
 
 
-SERIES = ("name", "series", "process", "pid")
-CHUNK = 1 << 20
+@dataclass(frozen=True, eq=False)
+class OpTimes:
+    """Ns of the device work that each op launched: alone, with its children, and when any of that ran."""
+
+    scope: Scope
+    source: int
+    ops: I64
+
+    @cached_property
+    def _linked(self) -> LinkedWork:
+        work, around = work_in(self.scope, self.source, self.ops)
+        parent = rows_around(self.scope.trace.indexes[self.source], self.ops)
+        return LinkedWork(work, places_in(self.ops, around), parent)
+
+    @property
+    def device_self_ns(self) -> I64:
+        return self._linked.own_ns
+
+    @property
+    def device_total_ns(self) -> I64:
+        return self._linked.total_ns
+
+    @property
+    def device_busy_ns(self) -> I64:
+        return self._linked.busy_ns(np.arange(len(self.ops)), len(self.ops))
+
+
+def _lazily(columns: Mapping[str, AnyArray | Codes]) -> Columns:
+    return {key: partial(_same, values) for key, values in columns.items()}
+
+
+def _same(values: AnyArray | Codes) -> AnyArray | Codes:
+    return values
+
+
+def _coded(codes: AnyArray, texts: Sequence[str]) -> Codes:
+    return codes, lambda some: [texts[number] for number in some.tolist()]
+
+
+def _meanings(codes: AnyArray, meaning: Callable[[I64], list[str]]) -> ArrayTable:
+    """Return what the numbers that there are mean; -1 stands for none."""
+    used = np.zeros(int(codes.max()) + 2 if len(codes) else 1, np.bool_)
+    used[codes] = True  # -1 is the last
+    numbers = np.flatnonzero(used[:-1])
+    return {KEYS[0]: numbers, "text": _objects(meaning(numbers))}
+
+
+def _series(index: Index, rows: I64) -> list[str]:
+    return index.strings(index.rows["series"][rows])
+
+
+def _ids(index: Index, source: int, at: AnyArray | slice) -> I64:
+    ordinals: I64 = index.column("slices.ordinal")[at].astype(np.int64)
+    return ordinals + (source << SOURCE_BITS)
+
+
+def _op_ids(rows: Frame) -> I64:
+    """Return the event of the op that launched each row, -1 for none."""
+    ids: I64 = np.append(_ids(rows.index, rows.source_number, slice(None)), -1)[rows.op_at]
+    return ids
+
+
+def _launching(rows: Frame, key: str) -> Codes:
+    """Return the op, module or annotation that launched each row."""
+    words: Words = rows.names_of(f"{key}_at", lambda text: text.removeprefix(MODULE))
+    return _coded(np.where(getattr(rows, f"{key}_at") < 0, -1, words.codes), words.texts)
 
 
 def promoted_values_of(index: Index, column: str, kind: Kind) -> tuple[I64, AnyArray]:
@@ -499,15 +398,6 @@ def promoted_values_of(index: Index, column: str, kind: Kind) -> tuple[I64, AnyA
     return np.concatenate(ordinals), np.concatenate(values)
 
 
-def _with_aliases(view: str, sql: str) -> str:
-    """Return a view in which times have both of their names; views of slices have them already."""
-    if view not in ALIASED:
-        return sql
-    return (
-        f"SELECT v.*, {', '.join(f'v.{ALIASES[alias]} AS {alias}' for alias in ALIASED[view])} FROM ({sql}) v"
-    )
-
-
 def _one_kind(parts: Sequence[AnyArray]) -> AnyArray:
     """Return the values of all sources as one array: texts where one of them has texts."""
     used = [part for part in parts if len(part)] or [np.empty(0, np.int64)]
@@ -520,19 +410,8 @@ def _one_kind(parts: Sequence[AnyArray]) -> AnyArray:
     return np.concatenate([part.astype(np.int64) for part in used])
 
 
-def _row_numbers(index: Index) -> AnyArray:
-    rows = index.rows
-    numbers = np.flatnonzero((rows["kind"] == RowKind.SLICES) & (rows["count"] > 0))
-    numbers = numbers[np.argsort(rows["first"][numbers], kind="stable")]
-    return np.repeat(numbers.astype(np.uint32), rows["count"][numbers].astype(np.int64))
-
-
 def _objects(texts: Any) -> AnyArray:
     values = list(texts)
     array = np.empty(len(values), object)
     array[:] = values
     return array
-
-
-def _numbered(texts: Sequence[str], name: str = "text") -> dict[str, AnyArray]:
-    return {"number": np.arange(len(texts), dtype=np.int64), name: _objects(texts)}

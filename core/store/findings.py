@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
-
-from ..base.arrays import sum_of
 from ..base.ids import SliceId
-from ..base.units import format_ns
 from ..tables.findings.causes import listed_by_cause
+from ..tables.findings.facts import share
 from ..tables.findings.finding import Evidence, Finding, Findings
 from ..tables.findings.forms import findings_of
-from ..tables.findings.ranks import imbalance_text, next_rank_text
+from ..tables.findings.ranks import awaited_rank
 from ..tables.findings.rules import RULES
 from ..tables.findings.table import NOT_JUDGED, findings_table
 from ..tables.table import Table, Tables
@@ -84,44 +81,28 @@ def _moved_evidence(evidence: Sequence[Evidence], number: int, offset: int) -> t
 def _imbalance(store: CaptureStore) -> Finding | None:
     """Return the finding about the rank that the others wait for most, None where no rank waits."""
     skew, rule = store.skew, RULES[IMBALANCE]
-    if not len(skew) or not skew.caused.any():
+    if not len(skew):
         return None
+    titles = [store.ranks[source].title for source in skew.sources]
     column = int(skew.caused.argmax())
-    number = skew.sources[column]
-    rows = np.flatnonzero(skew.late & (skew.last == column))
-    waited = sum_of((skew.last_start - skew.first_start)[rows])
-    spans = [rank.span for rank in store.ranks]
-    span = max((end - start for start, end in spans), default=0)
-    share = waited / span if span else 0.0
-    if share < rule.threshold.limits["share"]:
+    span = max((end - start for start, end in (rank.span for rank in store.ranks)), default=0)
+    limits = rule.threshold.limits
+    awaited = awaited_rank(skew, span, limits, titles[column].capitalize(), titles.__getitem__)
+    if awaited is None:
         return None
-    worst = rows[np.argsort(-skew.waited[rows], kind="stable")][:3]
-    evidence = tuple(
-        Evidence(
-            f"{skew.families[int(skew.family[row])][1]}, for which the others wait "
-            f"{format_ns(int(skew.waited[row]))}",
-            int(skew.starts[skew.last_entry[row]]),
-            int(skew.ends[skew.last_entry[row]]),
-        )
-        for row in worst.tolist()
-    )
-    title = store.ranks[number].title
-    others, caused = len(skew.sources) - 1, int(skew.caused[column])
-    text = imbalance_text(title.capitalize(), len(rows), len(skew), others, caused)
-    text += next_rank_text(skew, column, lambda at: store.ranks[skew.sources[at]].title)
     return Finding(
         rule=rule.id,
         title=rule.title,
-        text=text,
-        evidence=evidence,
-        claimed_ns=waited,
-        share=share,
+        text=awaited.text,
+        evidence=awaited.evidence,
+        claimed_ns=awaited.claim.length,
+        share=share(awaited.claim.length, span),
         kind=rule.kind,
         threshold=str(rule.threshold),
         origin=rule.threshold.origin,
         helps=rule.helps,
         in_steps=0,
         of_steps=0,
-        sources=(number,),
-        of_part=title,
+        sources=(skew.sources[column],),
+        of_part=titles[column],
     )

@@ -15,7 +15,7 @@ from ..base.arrays import AnyArray
 from ..tables.kinds import KERNEL_TYPES
 from .layout import GROUPS, RANKS, RecordName, record_name, records_in
 from .location import StoreLocation
-from .pack import FIRST_READ, FIRST_REQUEST, DamagedStoreError, PackedFile, packed
+from .pack import DamagedStoreError, PackedFile, packed
 
 MOST_MEMBERS = 1 << 16
 MOST_TIME = 1 << 62
@@ -76,48 +76,52 @@ class RankSummary:
             for name, rows in self.tables.items()
         }
         left_out = {
-            name: left
-            for name, (texts, numbers) in TABLES.items()
-            if (left := len(self.tables[name][numbers[0]]) - len(tables[name][numbers[0]]))
+            name: left for name in TABLES if (left := _length(self.tables[name]) - _length(tables[name]))
         }
         return RankSummary({**self.facts, "left_out": left_out}, self.findings, tables)
 
 
+def _length(rows: Columns) -> int:
+    return len(next(iter(rows.values())))
+
+
+def joined_rows(parts: Sequence[Columns]) -> Columns:
+    """Return the rows of several tables, at least one, one after another."""
+    return {
+        key: [text for rows in parts for text in rows[key]]
+        if isinstance(parts[0][key], list)
+        else np.concatenate([rows[key] for rows in parts if len(rows[key])] or [parts[0][key]])
+        for key in parts[0]
+    }
+
+
 def packed_summaries(summaries: Sequence[RankSummary], names: Sequence[str] = ()) -> bytes:
     """Return a file of summaries; `names` say whose they are where the file's name does not."""
-    parts: dict[str, Any] = {
-        "members": {"names": list(names), "lengths": {}},
-        "facts": [summary.facts for summary in summaries],
+    tables = {name: [summary.tables[name] for summary in summaries] for name in TABLES}
+    lengths = {name: list(map(_length, rows)) for name, rows in tables.items()}
+    columns = {
+        f"{name}.{key}": column for name in TABLES for key, column in joined_rows(tables[name]).items()
     }
-    for table, (texts, numbers) in TABLES.items():
-        rows = [summary.tables[table] for summary in summaries]
-        parts["members"]["lengths"][table] = [len(columns[(*texts, *numbers)[0]]) for columns in rows]
-        for key in texts:
-            parts[f"{table}.{key}"] = [text for columns in rows for text in columns[key]]
-        for key in numbers:
-            values = [columns[key] for columns in rows]
-            parts[f"{table}.{key}"] = np.concatenate([part for part in values if len(part)] or values[:1])
-    return packed({**parts, "findings": [summary.findings for summary in summaries]})
+    facts, findings = ([getattr(one, key) for one in summaries] for key in ("facts", "findings"))
+    return packed({"members": [list(names), lengths], "facts": facts, "findings": findings, **columns})
 
 
 class Shelf:
-    """The summaries of one file, of a group or of one rank; columns are read when they are asked for."""
+    """The summaries of one file, of a group or of one rank; columns are unpacked when they are asked for."""
 
     def __init__(self, file: PackedFile, record: RecordName | None = None) -> None:
         """Take the file of a group, or of one record. Raises DamagedStoreError."""
         self._file = file
-        directory = file.json("members")
         try:
-            names = [record] if record else [record_name(str(name)) for name in directory["names"]]
-            lengths = {table: [_count(each) for each in directory["lengths"][table]] for table in TABLES}
+            written, lengths = file.json("members")
+            names = [record] if record else [record_name(str(name)) for name in written]
+            self.members = tuple(name for name in names if name is not None)
+            counts = {table: [_count(each) for each in lengths[table]] for table in TABLES}
         except (KeyError, TypeError, ValueError):
             raise self.damaged("it does not say whose it is") from None
-        self.members = tuple(name for name in names if name is not None)
-        if len(self.members) != len(names) or len(names) > MOST_MEMBERS:
-            raise self.damaged("it does not say whose it is")
-        if any(len(counts) != len(names) for counts in lengths.values()):
+        if len(names) > MOST_MEMBERS or any(len(of) != len(names) for of in (self.members, *counts.values())):
             raise self.damaged("its tables are not those of its ranks")
-        self._bounds = {table: np.cumsum([0, *counts]).astype(np.int64) for table, counts in lengths.items()}
+        self._bounds = {table: np.cumsum([0, *each]).astype(np.int64) for table, each in counts.items()}
         self._tables: dict[str, Columns] = {}
         self._texts: dict[str, list[Any]] = {}
 
@@ -133,9 +137,8 @@ class Shelf:
         if name not in self._tables:
             texts, numbers = TABLES[name]
             whole: dict[str, Any] = {key: self._list(f"{name}.{key}", int(bounds[-1])) for key in texts}
-            for key in texts:
-                if any(type(text) is not str for text in whole[key]):
-                    raise self.damaged(f"{name}.{key} is no text")
+            if any(type(text) is not str for texts in whole.values() for text in texts):
+                raise self.damaged(f"a text of {name} is none")
             whole |= {key: self._numbers(f"{name}.{key}", int(bounds[-1])) for key in numbers}
             self._tables[name] = whole
         low, high = bounds[member : member + 2].tolist()
@@ -145,10 +148,6 @@ class Shelf:
         """Return all that is kept of a member. Raises DamagedStoreError."""
         tables = {name: self.table(name, member) for name in TABLES}
         return RankSummary(self.text("facts", member), self.text("findings", member), tables)
-
-    def check(self) -> None:
-        """Read the whole file. Raises DamagedStoreError where something differs from what was written."""
-        self._file.check()
 
     def damaged(self, why: str) -> DamagedStoreError:
         """Return the error that says what is wrong with the file."""
@@ -162,11 +161,9 @@ class Shelf:
 
     def _numbers(self, name: str, length: int) -> AnyArray:
         values = self._file.column(name)
-        if len(values) != length:
-            raise self.damaged(f"{name} is not that of its ranks")
-        most = max(-int(values.min()), int(values.max())) if length else 0
-        if values.dtype.kind not in "iu" or most > MOST_TIME:
-            raise self.damaged(f"{name} is out of bounds")
+        most = max(-int(values.min()), int(values.max())) if len(values) else 0
+        if len(values) != length or most > MOST_TIME:
+            raise self.damaged(f"{name} is not that of its ranks, or out of bounds")
         return values
 
 
@@ -181,10 +178,7 @@ def read_record(location: StoreLocation, record: RecordName) -> Shelf:
 
 
 def _packed_file(location: StoreLocation, path: str) -> PackedFile:
-    first = FIRST_REQUEST if location.is_remote else FIRST_READ
-    return PackedFile(
-        f"{location.title}/{path}", lambda offset, length: location.read(path, offset, length), first
-    )
+    return PackedFile(f"{location.title}/{path}", lambda offset, length: location.read(path, offset, length))
 
 
 def update_groups(location: StoreLocation, groups: Iterable[str]) -> list[RecordName]:
@@ -216,9 +210,7 @@ def update_groups(location: StoreLocation, groups: Iterable[str]) -> list[Record
 def _members(location: StoreLocation, name: str) -> list[RecordName]:
     """Return the names of the members of a group, none where it is missing or damaged."""
     try:
-        shelf = read_group(location, name)
-        shelf.check()
-        return list(shelf.members)
+        return list(read_group(location, name).members)
     except (FileNotFoundError, DamagedStoreError):
         return []
 

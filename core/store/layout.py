@@ -25,7 +25,7 @@ from .location import StoreLocation
 from .pack import json_bytes
 
 MANIFEST_NAME = "tracelane-store.json"
-FORMAT, VERSION = "tracelane capture store", 3
+FORMAT, VERSION = "tracelane capture store", 4
 RANKS, GROUPS, INDEXES = "ranks", "groups", "indexes"
 GROUP_SIZE = 64
 MOST_STORE_MANIFEST = 64 << 10

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import count, repeat
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -13,14 +14,13 @@ from ..base.arrays import I64
 from ..base.errors import UnreadableError
 from ..index.captures import ranks_text
 from ..read.remote_files import is_url
-from ..tables.alignment import NONE, Alignment, RankClock, fitted_offsets
-from ..tables.collectives import AIU, DEVICE, HOST, Collectives, Matched, match, no_collectives
-from ..tables.groups import concatenated
+from ..tables.alignment import NONE, Alignment, RankClock, aligned, wall_distances
+from ..tables.collectives import DEVICE, Collectives, Matched, match, no_collectives
 from ..tables.messages import Message, MessagesOf
 from ..tables.rank_groups import MOST_RANKS, ProcessGroup, RankOrigin
 from ..tables.skew import Skew, notes_on_ranks, skew_of
 from ..tables.step_choice import Steps
-from .groups import MOST_TIME, TABLES, Columns, Shelf, read_group, read_record
+from .groups import MOST_TIME, NOTHING, Columns, Shelf, joined_rows, read_group, read_record
 from .layout import MANIFEST_NAME, MOST_STORE_MANIFEST, RecordName, groups_in, read_store_manifest, records_in
 from .location import StoreLocation
 
@@ -210,11 +210,8 @@ class CaptureStore:
         Raises DamagedStoreError.
         """
         rows = [rank.table(name) for rank in self.ranks]
-        texts, numbers = TABLES[name]
-        columns: dict[str, Any] = {key: [text for each in rows for text in each[key]] for key in texts}
-        columns |= {key: concatenated([each[key] for each in rows]) for key in numbers}
-        counts = np.array([len(each[numbers[0]]) for each in rows], np.int64)
-        return np.repeat(np.arange(len(rows)), counts), columns
+        counts = [len(next(iter(each.values()))) for each in rows]
+        return np.repeat(np.arange(len(rows)), counts), joined_rows(rows or [NOTHING[name]])
 
     @cached_property
     def alignment(self) -> Alignment:
@@ -222,17 +219,13 @@ class CaptureStore:
         own = tuple(number for number, rank in enumerate(self.ranks) if rank.rank is not None)
         if len(own) < 2:
             return NONE
-        walls = [self.ranks[number].number("base_ns") for number in own]
-        zero = walls[0]
-        bases = [0 if base is None or zero is None else base - zero for base in walls]
+        bases = wall_distances([self.ranks[number].number("base_ns") for number in own])
         collectives = [self.ranks[number].collectives() for number in own]
-        for level in (DEVICE, AIU, HOST):
-            if sum(of == level and len(each) > 0 for of, each in collectives) > 1:
-                break
-        fitting = [each if of == level else no_collectives() for of, each in collectives]
-        matched = match([each.moved(base) for each, base in zip(fitting, bases)])
-        clocks = fitted_offsets(matched, bases) if len(matched) else [RankClock(base, base) for base in bases]
-        return Alignment(own, tuple(clocks), level, tuple(fitting), matched)
+
+        def at_level(level: int) -> list[Collectives]:
+            return [each if of == level else no_collectives() for of, each in collectives]
+
+        return aligned(own, bases, at_level)
 
     @cached_property
     def offsets(self) -> I64:
@@ -338,11 +331,11 @@ def open_store(path: str) -> CaptureStore:
     records = records_in(location)
     notes: list[str] = []
     ranks: dict[RecordName, StoredRank] = {}
-    for shelf in location.each(lambda name: _shelf(read_group, location, name), groups_in(location)):
-        notes += _add_ranks(shelf, set(records), ranks)
+    read_groups = location.each(lambda name: _ranks_in(read_group, location, name), groups_in(location))
+    _add_ranks(read_groups, set(records), ranks, notes)
     alone = [record for record in records if record not in ranks]
-    for shelf in location.each(lambda record: _shelf(read_record, location, record), alone):
-        notes += _add_ranks(shelf, set(records), ranks)
+    read_alone = location.each(lambda record: _ranks_in(read_record, location, record), alone)
+    _add_ranks(read_alone, set(records), ranks, notes)
     if not ranks:
         raise UnreadableError(notes[0] if notes else f"{location.title}: the store holds no rank yet")
     ordered = sorted(ranks.values(), key=lambda rank: (rank.rank is None, rank.rank or 0, rank.name))
@@ -354,38 +347,36 @@ def open_store(path: str) -> CaptureStore:
     return CaptureStore(location, once, notes, str(manifest.get("traces", "")))
 
 
-def _shelf(
+def _ranks_in(
     read: Callable[[StoreLocation, File], Shelf], location: StoreLocation, name: File
-) -> Shelf | UnreadableError | None:
-    """Return a file of summaries as `read` gives it, why it cannot be read, or None where it is gone."""
+) -> list[StoredRank] | str:
+    """Return the ranks of a file of summaries, or what must be said where it cannot be read."""
     try:
-        return read(location, name)
+        shelf = read(location, name)
+        facts = [shelf.text("facts", number) for number in range(len(shelf.members))]
+        if not all(isinstance(each, dict) for each in facts):
+            raise shelf.damaged("the facts of a rank are none")
     except FileNotFoundError:
-        return None  # written anew a moment ago
+        return []  # written anew a moment ago
     except UnreadableError as error:
-        return error
+        return f"{error}; what it holds is left out"
+    return [StoredRank(*each) for each in zip(shelf.members, repeat(shelf), count(), facts)]
 
 
 def _add_ranks(
-    shelf: Shelf | UnreadableError | None, records: Set[RecordName], ranks: dict[RecordName, StoredRank]
-) -> list[str]:
-    """Add those of a shelf that are among the records to the ranks; returns what must be said where it cannot
-    be read.
-    """
-    if shelf is None:
-        return []
-    try:
-        if isinstance(shelf, UnreadableError):
-            raise shelf
-        for number, record in enumerate(shelf.members):
-            if record in records and record not in ranks:
-                facts = shelf.text("facts", number)
-                if not isinstance(facts, dict):
-                    raise shelf.damaged(f"the facts of {record} are none")
-                ranks[record] = StoredRank(record, shelf, number, facts)
-    except UnreadableError as error:
-        return [f"{error}; what it holds is left out"]
-    return []
+    files: Iterable[list[StoredRank] | str],
+    records: Set[RecordName],
+    ranks: dict[RecordName, StoredRank],
+    notes: list[str],
+) -> None:
+    """Add those of some files that are among the records, and what must be said of the others."""
+    for each in files:
+        if isinstance(each, str):
+            notes.append(each)
+            continue
+        for rank in each:
+            if rank.record in records:
+                ranks.setdefault(rank.record, rank)
 
 
 def _once_each(ranks: Iterable[StoredRank]) -> tuple[list[StoredRank], list[StoredRank]]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -114,19 +114,36 @@ def align_ranks(indexes: Sequence[Index], members: Sequence[Member]) -> Alignmen
     ranks = ranks_among(members)
     if len(ranks) < 2:
         return NONE
-    bases = _bases([indexes[source] for source in ranks])
+    sources = [indexes[source] for source in ranks]
+    bases = _bases(sources)
     if len({members[source].rank for source in ranks} - {None}) not in (0, len(ranks)):
         return Alignment(ranks, tuple(RankClock(base, base) for base in bases))
-    level, of_ranks = _collectives([indexes[source] for source in ranks])
-    matched = match([one.moved(base) for one, base in zip(of_ranks, bases)])
-    clocks = [RankClock(base, base) for base in bases]
-    if len(matched):
-        fitted = fitted_offsets(matched, bases)
-        clocks = [
-            by_collectives if _fits(indexes[source], by_collectives.offset_ns) else stamped
-            for source, by_collectives, stamped in zip(ranks, fitted, clocks)
-        ]
+    fitted = aligned(ranks, bases, partial(collectives_of_ranks, sources))
+    clocks = [
+        clock if _fits(index, clock.offset_ns) else RankClock(clock.base_ns, clock.base_ns)
+        for index, clock in zip(sources, fitted.rank_clocks)
+    ]
+    return replace(fitted, rank_clocks=tuple(clocks))
+
+
+def aligned(
+    ranks: tuple[int, ...], bases: Sequence[int], collectives: Callable[[int], Sequence[Collectives]]
+) -> Alignment:
+    """Return the clocks of ranks whose wall times are `bases` (ns) apart, corrected by their collectives:
+    those of the best level (DEVICE, AIU or HOST) at which two ranks or more have some.
+    """
+    for level in (DEVICE, AIU, HOST):
+        of_ranks = collectives(level)
+        if sum(len(one) > 0 for one in of_ranks) > 1:
+            break
+    matched = match([one.moved(by) for one, by in zip(of_ranks, bases)])
+    clocks = fitted_offsets(matched, bases) if len(matched) else [RankClock(base, base) for base in bases]
     return Alignment(ranks, tuple(clocks), level, tuple(of_ranks), matched)
+
+
+def collectives_of_ranks(indexes: Sequence[Index], level: int) -> list[Collectives]:
+    """Return the collectives of each source at a level."""
+    return [collectives_at(index, level) for index in indexes]
 
 
 def align_processes(trace: Trace) -> Alignment:
@@ -252,25 +269,18 @@ def _fitting(matched: Matched, offsets: I64, tied: AnyArray) -> AnyArray:
     return used
 
 
-def _collectives(indexes: Sequence[Index]) -> tuple[int, list[Collectives]]:
-    """Return the best level (DEVICE, AIU or HOST) at which two ranks or more have collectives, and the
-    collectives of each rank at that level.
-    """
-    for level in (DEVICE, AIU, HOST):
-        of_ranks = [collectives_at(index, level) for index in indexes]
-        if sum(len(one) > 0 for one in of_ranks) > 1:
-            break
-    return level, of_ranks
-
-
 def _bases(indexes: Sequence[Index], first: int = 0) -> list[int]:
     """Return for each source what to add to its lane times to get those of the source `first`, by their wall
     times; nothing where these would carry its times beyond the limit.
     """
-    walls = [wall_base(index) for index in indexes]
-    zero = walls[first]
-    bases = [0 if base is None or zero is None else base - zero for base in walls]
+    bases = wall_distances([wall_base(index) for index in indexes], first)
     return [base if _fits(index, base) else 0 for index, base in zip(indexes, bases)]
+
+
+def wall_distances(walls: Sequence[int | None], first: int = 0) -> list[int]:
+    """Return how much later than that of the source `first` each wall time is; 0 where one is not known."""
+    zero = walls[first]
+    return [0 if base is None or zero is None else base - zero for base in walls]
 
 
 def _fits(index: Index, offset: int) -> bool:

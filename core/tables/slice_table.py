@@ -16,11 +16,14 @@ from ..base.arrays import I64, AnyArray
 from ..base.errors import UsageError
 from ..base.short_names import short_name
 from ..base.slice_kinds import SliceKind
+from ..index.store import Index
+from ..query.lookup import rows_of
 from ..query.row_facts import slice_kind_codes
 from ..query.titles import plain
+from ..query.views import Lane
 from .attribution import WorkBySteps, steps_of_slices
 from .schema import TableSchema, columns_from
-from .scope import Chunk, Scope
+from .scope import Scope
 from .table import Table, Values
 
 SLICE_COLUMNS = columns_from("""
@@ -34,82 +37,110 @@ SOURCE_BITS = 32
 NO_RANK = -1
 
 
+LANE_TEXTS: Mapping[str, Callable[[Lane], str]] = {
+    "lane": lambda lane: lane.title,
+    "process": lambda lane: lane.process.title,
+    "pid": lambda lane: plain(lane.pid),
+    "tid": lambda lane: plain(lane.tid),
+    "role": lambda lane: lane.role.name.lower(),
+}
 Codes: TypeAlias = tuple[AnyArray, Callable[[I64], list[str]]]
 """Numbers of texts, and what turns the distinct ones into texts."""
 
 
-@dataclass(frozen=True)
-class ChunkColumns:
-    """The columns of one chunk of a scope, each made when it is asked for."""
+@dataclass(frozen=True, eq=False)
+class SliceCells:
+    """The columns of slices of a source, each made when it is asked for; times are of whole slices."""
 
     scope: Scope
-    chunk: Chunk
-    steps: WorkBySteps | None
+    source: int
+    positions: I64
+    steps: WorkBySteps | None = None
+
+    @property
+    def index(self) -> Index:
+        """The index of the source."""
+        return self.scope.trace.indexes[self.source]
 
     def numbers(self, key: str) -> AnyArray:
         """Return a column of numbers: times, ids, depths, ranks."""
-        chunk, index = self.chunk, self.chunk.index
+        index, positions = self.index, self.positions
         match key:
             case "id":
-                ordinals: AnyArray = index.column("slices.ordinal")[chunk.positions].astype(np.int64)
-                return ordinals + (chunk.source << SOURCE_BITS)
+                ordinals: AnyArray = index.column("slices.ordinal")[positions].astype(np.int64)
+                return ordinals + (self.source << SOURCE_BITS)
             case "start_ns":
                 return self.starts
             case "duration_ns":
-                return index.duration(chunk.positions)
+                return index.duration(positions)
             case "self_ns":
-                return index.self_time(chunk.positions)
+                return index.self_time(positions)
             case "depth":
-                return index.rows["depth"][chunk.rows].astype(np.int64)
+                return index.rows["depth"][self.rows].astype(np.int64)
             case _:
-                rank = self.scope.trace.rank(chunk.source)
-                return np.full(len(chunk), NO_RANK if rank is None else rank, np.int64)
+                rank = self.scope.trace.rank(self.source)
+                return np.full(len(positions), NO_RANK if rank is None else rank, np.int64)
+
+    @property
+    def names(self) -> AnyArray:
+        """The number of each slice's name."""
+        numbers: AnyArray = self.index.column("slices.name")[self.positions]
+        return numbers
+
+    @property
+    def categories(self) -> AnyArray:
+        """The number of each slice's category."""
+        numbers: AnyArray = self.index.column("slices.category")[self.positions]
+        return numbers
+
+    @cached_property
+    def rows(self) -> I64:
+        """The row of each slice in the index."""
+        return rows_of(self.index, self.positions)
 
     @cached_property
     def starts(self) -> I64:
-        """The whole slices' starts in trace time."""
-        starts = self.chunk.starts
-        if not len(self.chunk.cut):
-            return starts
-        starts = starts.copy()
-        trace, cut = self.scope.trace, self.chunk.cut
-        for at in cut.tolist():
-            lane = trace.lanes[int(self.chunk.lanes[at])]
-            offset = self.scope.clocks.offset(self.chunk.source, lane.pid)
-            starts[at] = self.chunk.index.start(int(self.chunk.positions[at])) + offset
-        return starts
+        """The slices' starts in trace time."""
+        starts = self.index.column("slices.start")[self.positions].astype(np.int64)
+        return starts + self.offsets[self.rows]
+
+    @cached_property
+    def lanes(self) -> I64:
+        """Of each row of the index the place of its lane in Trace.lanes."""
+        before = sum(len(index.lanes) for index in self.scope.trace.indexes[: self.source])
+        return self.index.rows["lane"].astype(np.int64) + before
+
+    @cached_property
+    def offsets(self) -> I64:
+        """Of each row of the index what is added to lane time."""
+        lanes = (self.scope.trace.lanes[lane] for lane in self.lanes.tolist())
+        return np.array([self.scope.clocks.offset(self.source, lane.pid) for lane in lanes], np.int64)
 
     def codes(self, key: str) -> Codes:
         """Return a column of texts as numbers, and what the distinct numbers mean."""
-        chunk, index, lanes = self.chunk, self.chunk.index, self.scope.trace.lanes
+        index = self.index
         match key:
             case "name":
-                return chunk.names, index.strings
+                return self.names, index.strings
             case "short_name":
-                return chunk.names, lambda numbers: [short_name(text) for text in index.strings(numbers)]
+                return self.names, lambda numbers: [short_name(text) for text in index.strings(numbers)]
             case "category":
-                return chunk.categories, lambda numbers: [index.categories[n] for n in numbers.tolist()]
+                return self.categories, lambda numbers: [index.categories[n] for n in numbers.tolist()]
             case "slice_kind":
-                codes = slice_kind_codes(index, chunk.categories, chunk.names)
+                codes = slice_kind_codes(index, self.categories, self.names)
                 return codes, lambda numbers: [list(SliceKind)[n].value for n in numbers.tolist()]
-            case "role":
-                return chunk.lanes, lambda numbers: [lanes[n].role.name.lower() for n in numbers.tolist()]
-            case "lane":
-                return chunk.lanes, lambda numbers: [lanes[n].title for n in numbers.tolist()]
-            case "process":
-                return chunk.lanes, lambda numbers: [lanes[n].process.title for n in numbers.tolist()]
-            case "pid":
-                return chunk.lanes, lambda numbers: [plain(lanes[n].pid) for n in numbers.tolist()]
-            case "tid":
-                return chunk.lanes, lambda numbers: [plain(lanes[n].tid) for n in numbers.tolist()]
-            case _:
+            case "step":
                 steps = self.steps
                 if steps is None:
-                    return np.full(len(chunk), -1, np.int64), lambda numbers: [""] * len(numbers)
+                    return np.full(len(self.positions), -1, np.int64), lambda numbers: [""] * len(numbers)
                 held = steps.spans.holding(self.starts)
-                rows = steps.steps_of(chunk.source, chunk.positions, held)
+                rows = steps.steps_of(self.source, self.positions, held)
                 labels = (*steps.spans.labels, "")  # -1 is the last
                 return rows, lambda numbers: [labels[n] for n in numbers.tolist()]
+            case _:
+                of_lane = LANE_TEXTS[key]
+                lanes = [self.scope.trace.lanes[lane] for lane in self.lanes.tolist()]
+                return self.rows, lambda numbers: [of_lane(lanes[n]) for n in numbers.tolist()]
 
 
 def slice_chunks(scope: Scope, columns: Sequence[str] = NAMES) -> Iterator[Mapping[str, Values]]:
@@ -119,7 +150,7 @@ def slice_chunks(scope: Scope, columns: Sequence[str] = NAMES) -> Iterator[Mappi
     for chunk in scope.chunks():
         if not len(chunk):
             continue
-        part = ChunkColumns(scope, chunk, steps)
+        part = SliceCells(scope, chunk.source, chunk.positions, steps)
         yield {key: _texts(*part.codes(key)) if key in texts else part.numbers(key) for key in columns}
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.corpus import CORPUS, needs_corpus
 from tests.events import complete, index_of
-from tracelane.core.logs.counter_table import counters_table, unit_of
+from tracelane.core.logs.telemetry_tables import counters_table, unit_of
 from tracelane.core.trace import Trace, open_trace
 
 COUNTED = (

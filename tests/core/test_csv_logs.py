@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tracelane.core.base.errors import UnreadableError
-from tracelane.core.logs.columns import ColumnKind
+from tracelane.core.logs.header import ColumnKind
 from tracelane.core.logs.log import TelemetryLog, open_log
 from tracelane.core.logs.stamps import StampKind
 

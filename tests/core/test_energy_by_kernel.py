@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.events import Event, complete, event, index_of, metadata
-from tracelane.core.logs.kernels import IDLE, TOO_SHORT, kernels_table
 from tracelane.core.logs.opening import open_overlay
-from tracelane.core.logs.overlay import LogOptions, Overlay
-from tracelane.core.logs.range_values import counter_column, statistics_of
+from tracelane.core.logs.overlay import LogOptions, Overlay, counter_column, statistics_of
+from tracelane.core.logs.telemetry_tables import IDLE, TOO_SHORT, kernels_table
 from tracelane.core.trace import Trace
 
 BASE_S = 1_700_000_000

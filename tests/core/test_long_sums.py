@@ -28,8 +28,8 @@ ROOMS = ("core/tables", "core/logs", "core/store")
 FLOATS = {
     ("core/tables/groups.py", "reduceat"),  # means and deviations
     ("core/tables/copies.py", "sum"),
-    ("core/logs/energy.py", "sum"),
-    ("core/logs/kernels.py", "sum"),
+    ("core/logs/series.py", "sum"),
+    ("core/logs/telemetry_tables.py", "sum"),
     ("core/logs/correlation.py", "sum"),
 }
 """Who adds up floats."""

@@ -14,16 +14,14 @@ from hypothesis import strategies as st
 from tracelane.core.base.clock import Clocks
 from tracelane.core.base.errors import UnreadableError, UsageError
 from tracelane.core.demo.trace import write_demo
-from tracelane.core.logs.columns import ColumnKind, LogColumn
+from tracelane.core.logs.header import ColumnKind, LogColumn, nearby_logs
 from tracelane.core.logs.log import TelemetryLog
 from tracelane.core.logs.log_index import LogIndex, drawn_range, entries_of
-from tracelane.core.logs.nearby import nearby_logs
 from tracelane.core.logs.opening import open_overlay, with_log
 from tracelane.core.logs.overlay import LogOptions, Overlay
 from tracelane.core.logs.series import DeviceLog, Series
 from tracelane.core.logs.stamps import StampKind
-from tracelane.core.logs.wall import Wall
-from tracelane.core.logs.zones import offset_text, zone_offset
+from tracelane.core.logs.wall import Wall, offset_text, zone_offset
 from tracelane.core.query.samples import sample_cells
 from tracelane.core.trace import Trace, open_trace
 

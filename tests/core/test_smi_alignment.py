@@ -14,8 +14,8 @@ import pytest
 from tests.corpus import CORPUS, needs_corpus
 from tracelane.core.base.arrays import I64
 from tracelane.core.logs.clock_fit import ZONES, Proposal, propose
-from tracelane.core.logs.describe import describe
 from tracelane.core.logs.log import TelemetryLog, open_log
+from tracelane.core.logs.telemetry_tables import describe
 
 FOLDER = CORPUS / "aiu_smi"
 PAIRS: list[dict[str, Any]] = json.loads((FOLDER / "PAIRS.json").read_text()) if FOLDER.is_dir() else []

@@ -10,9 +10,9 @@ import pytest
 
 from tests.corpus import CORPUS, needs_corpus
 from tracelane.core.base.errors import UnreadableError
-from tracelane.core.logs.columns import ColumnKind
-from tracelane.core.logs.describe import describe
+from tracelane.core.logs.header import ColumnKind
 from tracelane.core.logs.log import TelemetryLog, open_log
+from tracelane.core.logs.telemetry_tables import describe
 
 FOLDER = CORPUS / "aiu_smi"
 SECOND = 1_000_000_000

@@ -19,8 +19,8 @@ from tracelane.core.base.errors import Cancelled, MissingPackageError, Tracelane
 from tracelane.core.demo.trace import write_demo
 from tracelane.core.sql.engines import TimeLimit, has_duckdb
 from tracelane.core.sql.query import run_query
-from tracelane.core.sql.schema import ALIASES, VIEWS
 from tracelane.core.sql.tokens import query_words
+from tracelane.core.sql.views import ALIASES, VIEWS
 from tracelane.core.tables.frame_columns import work_of
 from tracelane.core.tables.scope import Scope
 from tracelane.core.tables.slice_table import NAMES, slice_table

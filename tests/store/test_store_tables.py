@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import json
-import random
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from tests.corpus import CORPUS, needs_corpus
 from tests.rank_files import rank_files
 from tests.tui.cli_process import tracelane_here
-from tracelane.core.base.errors import TracelaneError
 from tracelane.core.store.collect import collect, one_after_another, planned
 from tracelane.core.store.comparison import summary_of_store
 from tracelane.core.store.opened import open_store
-from tracelane.core.store.pack import DamagedStoreError, PackedFile, packed
 from tracelane.core.store.tables import STORE_TABLES, store_tables
 from tracelane.core.tables.rank_tables import analyse_ranks
 from tracelane.core.tables.scope import Scope
@@ -80,70 +76,6 @@ def test_what_needs_traces_is_refused(tmp_path: Path) -> None:
         assert json.loads(tracelane_here(name, store, "--json").stdout)["command"] == name
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(4))
-def test_a_damaged_store_says_so_or_answers(tmp_path: Path, seed: int) -> None:
-    """Bytes changed, cut off or added anywhere: every table, or one line."""
-    folder = store_of(rank_files(tmp_path / "traces", 3), tmp_path / "store")
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
-    chance = random.Random(seed)
-    for _ in range(40):
-        path = chance.choice(files)
-        sound = path.read_bytes()
-        data = bytearray(sound)
-        for _ in range(chance.choice((1, 1, 4))):
-            data[chance.randrange(len(data))] = chance.randrange(256)
-        if chance.random() < 0.3:
-            del data[chance.randrange(len(data)) :]
-        path.write_bytes(bytes(data))
-        try:
-            store = open_store(str(folder))
-            for name in STORE_TABLES:
-                for table in store_tables(store, name, {}):
-                    list(table.rows())
-        except TracelaneError as error:
-            assert str(error) and "\n" not in str(error)
-        path.write_bytes(sound)
-
-
-VALUES: tuple[object, ...] = (None, -1, 2**70, 0.5, "x", [], {}, [[]], [["a", "b"]], True, float("nan"))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(3))
-def test_values_that_somebody_made_up_are_refused(tmp_path: Path, seed: int) -> None:
-    """Sound checksums, but any value in place of any other: every table, or one line."""
-    folder = store_of(rank_files(tmp_path / "traces", 2), tmp_path / "store")
-    for group in folder.glob("groups/*"):
-        group.unlink()
-    path = sorted(folder.glob("ranks/*"))[1]
-    sound = path.read_bytes()
-    file = PackedFile("x", lambda offset, length: sound[offset : offset + length])
-    chance = random.Random(seed)
-    for _ in range(60):
-        texts = {name: file.json(name) for name, part in file.parts.items() if part.dtype == "json"}
-        columns = {name: file.column(name) for name, part in file.parts.items() if part.dtype != "json"}
-        if chance.random() < 0.6:
-            name = chance.choice(sorted(texts))
-            inside = texts[name]
-            if isinstance(inside, dict) and inside and chance.random() < 0.9:
-                inside[chance.choice(sorted(inside))] = chance.choice(VALUES)
-            else:
-                texts[name] = chance.choice(VALUES)
-        else:
-            name = chance.choice(sorted(columns))
-            made_up = (np.empty(0, np.int64), np.array([2**63 - 1, -(2**63)]), np.zeros(20, np.int64))
-            columns[name] = chance.choice((*made_up, columns[name][:-1]))
-        path.write_bytes(packed({**texts, **columns}))
-        try:
-            store = open_store(str(folder))
-            for name in STORE_TABLES:
-                for table in store_tables(store, name, {}):
-                    list(table.rows())
-        except TracelaneError as error:
-            assert str(error) and "\n" not in str(error)
-
-
 def test_a_group_that_is_damaged_costs_nothing(tmp_path: Path) -> None:
     """The summaries of single ranks stand beside it."""
     folder = store_of(rank_files(tmp_path / "traces", 3), tmp_path / "store")
@@ -154,24 +86,3 @@ def test_a_group_that_is_damaged_costs_nothing(tmp_path: Path) -> None:
     group.write_bytes(b"nothing of the kind")
     store = open_store(str(folder))
     assert len(store.ranks) == 3 and "is not a file of a capture store" in store.notes[0]
-
-
-def test_values_that_lie_are_refused() -> None:
-    """A directory with other lengths than its parts, unknown types, negative sizes, a bomb."""
-    data = packed({"facts": {}, "a": np.arange(5)})
-
-    def opened(raw: bytes) -> PackedFile:
-        return PackedFile("x", lambda offset, length: raw[offset : offset + length])
-
-    assert opened(data).column("a").tolist() == [0, 1, 2, 3, 4]
-    assert opened(packed({"a": np.array([-(2**63), 2**63 - 1])})).column("a").tolist() == [
-        -(2**63),
-        2**63 - 1,
-    ]
-    for wrong in (data[:10], b"", data[:-2], data.replace(b"tracelane", b"tracelain")):
-        with pytest.raises(DamagedStoreError):
-            opened(wrong).column("a")
-    with pytest.raises(DamagedStoreError):
-        opened(data).json("a")
-    with pytest.raises(DamagedStoreError):
-        opened(data).column("b")

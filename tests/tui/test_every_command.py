@@ -14,7 +14,7 @@ from tests.tui.cli_commands import BUG, CODES, commands
 from tests.tui.small_file import small_file
 from tracelane.core.python.exporting import WRITERS
 from tracelane.core.sql.engines import has_duckdb
-from tracelane.core.sql.schema import VIEWS
+from tracelane.core.sql.views import VIEWS
 from tracelane.tui.cli.main import main
 
 TRACE, OUT, SUMMARY = "{trace}", "{out}", "{summary}"

@@ -143,27 +143,21 @@ class Telemetry:
     @classmethod
     def of(cls, scope: Scope, options: TraceOptions) -> Telemetry:
         """Read the logs named, else those beside the trace; UsageError where one named is of another run."""
-        from tracelane.core.logs.nearby import nearby_logs
-        from tracelane.core.logs.opening import open_overlay, place_logs
-        from tracelane.core.logs.overlay import Overlay
+        from tracelane.core.logs.header import nearby_logs
+        from tracelane.core.logs.opening import read_logs
         from tracelane.core.logs.wall import Wall
 
-        if options.logs:
-            return cls(open_overlay(scope.trace, options.logs, options.log_options))
-        wall, paths = Wall(scope.trace), nearby_logs(scope.trace)
-        if not paths or wall.base is None:
+        paths = options.logs or nearby_logs(scope.trace)
+        if not paths or (not options.logs and Wall(scope.trace).base is None):
             return cls()
-        placed = place_logs(wall, paths, options.log_options)
-        matching = [one for one in placed if one.matches]
-        left_out = tuple(f"Left out: {one.refusal}" for one in placed if not one.matches)
-        return cls(Overlay(scope.trace, matching) if matching else None, left_out)
+        placed, overlay = read_logs(scope.trace, paths, options.log_options, all_match=bool(options.logs))
+        return cls(overlay, tuple(f"Left out: {one.refusal}" for one in placed if not one.matches))
 
     def text(self, example: Example) -> str:
         """Return what was understood of the logs, and whether they cover the example; empty without logs."""
         if self.overlay is None:
             return "\n\n".join(self.left_out)
-        from tracelane.core.logs.describe import describe
-        from tracelane.core.logs.steps import NamedRange, ranges_table
+        from tracelane.core.logs.telemetry_tables import NamedRange, describe, ranges_table
         from tracelane.tui.text.telemetry import log_text, steps_text
 
         logs = [log_text(describe(one.log, one.proposal), {}) for one in self.overlay.placed]

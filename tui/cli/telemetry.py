@@ -40,8 +40,8 @@ def telemetry(options: TraceOptions, by: str | None) -> None:
     the logs.
     """
     from tracelane.core.index.inputs import check_there
-    from tracelane.core.logs.counter_table import counters_table
-    from tracelane.core.logs.nearby import nearby_logs
+    from tracelane.core.logs.header import nearby_logs
+    from tracelane.core.logs.telemetry_tables import counters_table
     from tracelane.core.logs.wall import Wall
     from tracelane.core.tables.scope import Scope
     from tracelane.core.tables.table import Tables
@@ -91,8 +91,7 @@ class LogGrouping:
 
     def table(self, overlay: Overlay) -> Table | None:
         """Return the table of sums, None where there is to be none."""
-        from tracelane.core.logs.kernels import kernels_table
-        from tracelane.core.logs.steps import NamedRange, ranges_table, steps_table
+        from tracelane.core.logs.telemetry_tables import NamedRange, kernels_table, ranges_table, steps_table
 
         clocks = overlay.own.clocks
         if self.by == "kernel":
@@ -117,7 +116,7 @@ class TelemetryAnswer:
     @property
     def tables(self) -> list[Table]:
         """The tables that have rows, that of sums first."""
-        from tracelane.core.logs.describe import logs_table
+        from tracelane.core.logs.telemetry_tables import logs_table
 
         first = [] if self.sums is None else [self.sums.counted_from(self.start_ns)]
         tables = [*first, self.counters, logs_table(self.descriptions, self.scope)]
@@ -132,19 +131,17 @@ def _read_logs(
     Raises UsageError where there are to be sums and the wall time lacks, or a log that is named is of another
     run, or all that lie beside the trace are.
     """
-    from tracelane.core.logs.describe import describe
     from tracelane.core.logs.log import open_log
-    from tracelane.core.logs.opening import check_cards, place_logs
-    from tracelane.core.logs.overlay import Overlay
+    from tracelane.core.logs.opening import check_cards, read_logs
+    from tracelane.core.logs.telemetry_tables import describe
 
     if not paths:
         return [], None
     if wall.base is not None:
-        placed = place_logs(wall, paths, options)
-        matching = [one for one in placed if one.matches]
-        if grouping.is_given and (len(matching) < len(placed) if named else not matching):
-            raise UsageError(next(one.refusal for one in placed if not one.matches))
-        sums = grouping.table(Overlay(wall.trace, matching)) if matching else None
+        placed, overlay = read_logs(wall.trace, paths, options, named and grouping.is_given)
+        if overlay is None and grouping.is_given:
+            raise UsageError(placed[0].refusal)
+        sums = None if overlay is None else grouping.table(overlay)
         return [describe(one.log, one.proposal) for one in placed], sums
     if grouping.is_given:
         raise UsageError(wall.missing)

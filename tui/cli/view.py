@@ -165,7 +165,7 @@ def offered_log(trace: Trace, how: str) -> str:
     """Return a line that offers the aiu-smi log beside the trace and says how to lay it over; empty where
     there is none.
     """
-    from tracelane.core.logs.nearby import nearby_logs
+    from tracelane.core.logs.header import nearby_logs
 
     logs = nearby_logs(trace)
     if not logs:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from tracelane.core.logs.nearby import nearby_logs
+from tracelane.core.logs.header import nearby_logs
 from tracelane.core.logs.overlay import LogOptions, Overlay
 
 from ..actions import clocks

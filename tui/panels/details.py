@@ -21,8 +21,7 @@ from tracelane.core.base.short_names import short_name
 from tracelane.core.base.slice_kinds import SliceKind, work_kind
 from tracelane.core.base.units import format_count, format_ns, format_share
 from tracelane.core.index.format import RowKind
-from tracelane.core.logs.overlay import Overlay, Reading
-from tracelane.core.logs.range_values import statistics_of
+from tracelane.core.logs.overlay import Overlay, Reading, statistics_of
 from tracelane.core.query.args import Arguments
 from tracelane.core.query.detail import SliceDetail
 from tracelane.core.trace import LaneRole, Link, Trace

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
-from ...base.arrays import sum_of
-from ...base.intervals import merge
+from ...base.arrays import I64, sum_of
+from ...base.intervals import EMPTY, Intervals, merge
 from ...base.units import about_ns, count_of
 from ..rule_threshold import OWN, Limits, RuleThreshold
 from ..skew import Skew
 from .facts import SourceFacts
-from .finding import NotJudged, Observation, Outcome
+from .finding import Evidence, NotJudged, Observation, Outcome
 from .rule import HTA, effects_of, rule
 
 EVIDENCE = 3
@@ -39,39 +40,78 @@ EVIDENCE = 3
 )
 def rank_imbalance(facts: SourceFacts, limits: Limits) -> Outcome:
     """The source's rank is the one that the others wait for most."""
-    skew, caused = facts.skew, facts.skew.caused
+    skew = facts.skew
     if not len(skew) or facts.column is None:
         return NotJudged("no collective is on two ranks")
-    column = int(caused.argmax())
-    if facts.column != column or not caused[column]:
+    if facts.column != int(skew.caused.argmax()):
         return None
+    titles, held = (facts.rank_title, facts.title_of_column), facts.held_elsewhere
+    awaited = awaited_rank(skew, facts.span_ns, limits, *titles, held, facts.waiting)
+    if awaited is None:
+        return None
+    evidence = tuple(
+        facts.slice(each.label, int(skew.positions[skew.last_entry[row]]), each.start, each.end)
+        for row, each in zip(awaited.rows.tolist(), awaited.evidence)
+    )
+    return Observation(awaited.text, evidence, awaited.claim, times=skew.last_start[awaited.rows])
+
+
+@dataclass(frozen=True, eq=False)
+class AwaitedRank:
+    """The rank that the others wait for most, in words."""
+
+    text: str
+    rows: I64  # the collectives of `skew` that it came last to, first those with most waiting
+    claim: Intervals
+    evidence: tuple[Evidence, ...]
+
+
+def awaited_rank(
+    skew: Skew,
+    span_ns: int,
+    limits: Limits,
+    title: str,
+    title_of: Callable[[int], str],
+    held: Intervals = EMPTY,
+    waiting: Intervals | None = None,
+) -> AwaitedRank | None:
+    """Return what is said of the rank that the others wait for most, called `title`, in so much time; None
+    where they wait for it little, or as long as it waits for them. `title_of` names a column of `skew`.
+
+    `held`: when other ranks do nothing but wait, empty where that is not known (ranks with one device between
+    them do not tell); `waiting`: when this one does nothing else.
+    """
+    column = int(skew.caused.argmax())
+    caused = int(skew.caused[column])
     rows = np.flatnonzero(skew.late & (skew.last == column))
     claim = merge(skew.first_start[rows], skew.last_start[rows])
-    if facts.held_elsewhere.length:  # ranks with one device between them do not tell
-        claim = claim.intersection(facts.held_elsewhere)
+    if held.length:
+        claim = claim.intersection(held)
     # Where it is chance that makes ranks wait for one another, each waits as long as it keeps others waiting.
-    least = limits["share"] * facts.span_ns
-    own = skew.waiting(column).intersection(facts.waiting).length
-    is_most = len(skew.sources) > 2 and int(caused[column]) >= limits["most_share"] * sum_of(caused)
-    is_late = claim.length - own >= max(least, limits["most_share"] * claim.length)
-    if claim.length < least or not (is_most or is_late):
+    least = limits["share"] * span_ns
+    own = skew.waiting(column) if waiting is None else skew.waiting(column).intersection(waiting)
+    is_most = len(skew.sources) > 2 and caused >= limits["most_share"] * sum_of(skew.caused)
+    is_late = claim.length - own.length >= max(least, limits["most_share"] * claim.length)
+    if not caused or claim.length < least or not (is_most or is_late):
         return None
     rows = rows[np.argsort(-skew.waited[rows], kind="stable")]
-    entries = skew.last_entry[rows[:EVIDENCE]]
     evidence = tuple(
-        facts.slice(
+        Evidence(
             f"{skew.families[int(skew.family[row])][1]}, for which the others wait "
             f"{about_ns(int(skew.waited[row]))}",
-            int(skew.positions[entry]),
-            int(skew.starts[entry]),
-            int(skew.ends[entry]),
+            int(skew.starts[skew.last_entry[row]]),
+            int(skew.ends[skew.last_entry[row]]),
         )
-        for row, entry in zip(rows.tolist(), entries.tolist())
+        for row in rows[:EVIDENCE].tolist()
     )
-    others, waited = len(skew.sources) - 1, int(caused[column])
-    text = imbalance_text(facts.rank_title, len(rows), len(skew), others, waited)
-    text += next_rank_text(skew, column, facts.title_of_column)
-    return Observation(text, evidence, claim, times=skew.last_start[rows])
+    others, waits = len(skew.sources) - 1, f"{about_ns(caused)} for it"
+    who = (
+        f"the other {others:,} ranks wait {waits}, added up"
+        if others > 1
+        else f"the other rank waits {waits}"
+    )
+    text = f"{title} comes last to {len(rows):,} of {count_of(len(skew), 'collective')}: {who}"
+    return AwaitedRank(text + next_rank_text(skew, column, title_of), rows, claim, evidence)
 
 
 def next_rank_text(skew: Skew, column: int, title: Callable[[int], str]) -> str:
@@ -87,11 +127,3 @@ def next_rank_text(skew: Skew, column: int, title: Callable[[int], str]) -> str:
         f"; for {title(second)}, last to {int(skew.came_last[second]):,} of them, the others wait "
         f"{about_ns(int(caused[second]))}"
     )
-
-
-def imbalance_text(rank: str, late: int, collectives: int, others: int, waited_ns: int) -> str:
-    """Return the sentence about the rank that comes last to collectives, and how long others wait for it."""
-    who = f"the other rank waits {about_ns(waited_ns)} for it"
-    if others > 1:
-        who = f"the other {others:,} ranks wait {about_ns(waited_ns)} for it, added up"
-    return f"{rank} comes last to {late:,} of {count_of(collectives, 'collective')}: {who}"
