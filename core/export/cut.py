@@ -12,7 +12,7 @@ import math
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -277,23 +277,31 @@ def _envelope(index: Index) -> tuple[bytes, list[str]]:
 
 
 @contextmanager
-def whole_file(out: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
-    """Yield a file that gets its name only when it is complete."""
+def whole_path(out: Path) -> Iterator[Path]:
+    """Yield the path of a file that gets its name only when it is complete. Raises TracelaneError."""
     if out.exists() and not out.is_file():
         raise UsageError(f"{out} is not a file: give the name of a file to write")
     building = out.with_name(f".{out.name}-{os.getpid()}")
     try:
-        with building.open("wb") as raw:
-            if out.suffix == ".gz":
-                with gzip.GzipFile("", "wb", GZIP_LEVEL, raw, mtime=0) as packed:
-                    yield packed
-            else:
-                yield raw
+        building.unlink(missing_ok=True)
+        yield building
         building.replace(out)
     except OSError as error:
         raise TracelaneError(f"cannot write {out}: {error.strerror or error}") from None
     finally:
-        building.unlink(missing_ok=True)
+        with suppress(OSError):
+            building.unlink(missing_ok=True)
+
+
+@contextmanager
+def whole_file(out: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
+    """Yield such a file, packed if it is called *.gz."""
+    with whole_path(out) as building, building.open("wb") as raw:
+        if out.suffix == ".gz":
+            with gzip.GzipFile("", "wb", GZIP_LEVEL, raw, mtime=0) as packed:
+                yield packed
+        else:
+            yield raw
 
 
 def _same_file(out: Path, source: str) -> bool:

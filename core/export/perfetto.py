@@ -24,10 +24,10 @@ from ..index.store import Index
 from ..query.titles import id_value, plain
 from ..read.perfetto import OVERLAPPING
 from ..tables.scope import Scope
-from .annotations import AnnotationEncoder
 from .cut import whole_file
 from .event_arguments import ArgumentStore
 from .protobuf import (
+    AnnotationEncoder,
     bytes_field,
     double_rows,
     fixed_field,

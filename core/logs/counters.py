@@ -66,17 +66,9 @@ class WithCounters(TraceWithMore):
             clocks = clocks.shifted((self.counter_source, pid), self.own.clocks.offset(source, owner))
         return clocks
 
-    @cached_property
-    def processes(self) -> tuple[Process, ...]:
-        """The trace's processes, computed lanes below those that they speak of."""
-        computed = [process for process in self._processes if process.source == self.counter_source]
-        below = dict(zip(self.computed.owners, computed))
-        processes: list[Process] = []
-        for process in self.own.processes:
-            processes.append(process)
-            if (process.source, process.number) in below:
-                processes.append(below[process.source, process.number])
-        return tuple(processes)
+    def owner_of(self, process: Process) -> tuple[int, int] | None:
+        """Return the process that a computed lane belongs to."""
+        return self.computed.owners[process.number]
 
     def event_arguments(self, source: int, ordinal: int) -> Arguments:
         """Return the arguments of an event; of a computed sample those of the record that it comes from."""
@@ -84,10 +76,6 @@ class WithCounters(TraceWithMore):
             return self.own.event_arguments(source, ordinal)
         event = self.computed.event_of(ordinal)
         return Arguments({}) if event is None else self.own.event_arguments(*event)
-
-    def close(self) -> None:
-        """Release the trace's mappings and locks."""
-        self.own.close()
 
 
 def with_cheap_lanes(trace: Trace) -> WithCounters:

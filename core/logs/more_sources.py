@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from ..index.format import LANE, PROCESS, ROW, LaneKind, LaneRole, RowKind
 from ..index.pyramid import extremes, pyramid_sizes
 from ..index.store import Index
 from ..query.samples import SeriesRange
-from ..query.views import COMPUTED
+from ..query.views import COMPUTED, Process
 from ..trace import Row, Trace
 
 if TYPE_CHECKING:
@@ -63,6 +64,26 @@ class TraceWithMore(Trace):
     def opening_span(self) -> tuple[int, int]:
         """Of the trace without the further sources."""
         return self.own.opening_span
+
+    @cached_property
+    def processes(self) -> tuple[Process, ...]:
+        """The trace's processes, each with the further ones that speak of it below; the others come last."""
+        below: dict[tuple[int, int] | None, list[Process]] = {}
+        for process in self._processes:
+            if process.source >= len(self.own.indexes):
+                below.setdefault(self.owner_of(process), []).append(process)
+        processes = [
+            one for own in self.own.processes for one in (own, *below.pop((own.source, own.number), ()))
+        ]
+        return (*processes, *(one for rest in below.values() for one in rest))
+
+    def owner_of(self, process: Process) -> tuple[int, int] | None:
+        """Return (source, number) of the trace's process that a further one speaks of, None for none."""
+        return None
+
+    def close(self) -> None:
+        """Release the trace's mappings and locks."""
+        self.own.close()
 
 
 @dataclass(frozen=True, eq=False)

@@ -132,20 +132,10 @@ class Overlay(TraceWithMore):
             return None
         return self.device_keys.get(one.proposal.device_of.get(one.devices[process.number], ""))
 
-    @cached_property
-    def processes(self) -> tuple[Process, ...]:
-        """The trace's processes, the telemetry of each device below it; telemetry of no device comes last."""
-        below: dict[tuple[int, int], list[Process]] = {}
-        rest: list[Process] = []
-        for process in self._processes:
-            if process.source >= self._first_log:
-                device = self._device_of(process)
-                where = rest if device is None else below.setdefault((device.source, device.process), [])
-                where.append(process)
-        processes: list[Process] = []
-        for process in self.own.processes:
-            processes += [process, *below.get((process.source, process.number), ())]
-        return (*processes, *rest)
+    def owner_of(self, process: Process) -> tuple[int, int] | None:
+        """Return the process of the device that the telemetry of a card is of."""
+        device = self._device_of(process)
+        return None if device is None else (device.source, device.process)
 
     def log_of(self, source: int) -> PlacedLog | None:
         return self.placed[source - self._first_log] if source >= self._first_log else None
@@ -219,8 +209,8 @@ class Overlay(TraceWithMore):
         readings = []
         for _, lane_index, metric in self.metrics():
             lane = self.lanes[lane_index]
-            device = self._device_of(lane.process) if metric.is_default else None
-            if device is None or (device.source, device.process) != (process.source, process.number):
+            owner = self.owner_of(lane.process) if metric.is_default else None
+            if owner != (process.source, process.number):
                 continue
             reading = self.reading(self.row(lane_index, 0), time, clocks)
             if reading is not None and reading.value is not None and reading.start <= time < reading.end:
@@ -251,10 +241,6 @@ class Overlay(TraceWithMore):
         if reading is None:
             return self.own.event_arguments(source, ordinal)
         return Arguments({f"line {reading.line:,} of the log": reading.text} if reading.line else {})
-
-    def close(self) -> None:
-        """Release the trace's mappings and locks."""
-        self.own.close()
 
 
 _POWER = re.compile(r"power|pwr|watts?", re.IGNORECASE)

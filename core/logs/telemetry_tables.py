@@ -4,7 +4,6 @@ that the trace itself holds.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..base.arrays import AnyArray, sum_of
+from ..base.arrays import sum_of
 from ..base.clock import Clocks
 from ..base.intervals import merge
 from ..base.short_names import short_name
@@ -117,40 +116,29 @@ def steps_table(
 def ranges_table(overlay: Overlay, ranges: Sequence[NamedRange], clocks: Clocks = NO_CLOCKS) -> Table:
     """Return a row per range and device: means weighted by time, energies of what samples cover."""
     cards = list(cards_of(overlay, clocks))
-    data: dict[str, list[float]] = {column.key: [] for column in TELEMETRY_STEPS.columns[3:]}
-    labels: list[str] = []
-    names: list[str] = []
-    logs: list[str] = []
     known = {named_range.source for named_range in ranges}
-    for named_range in ranges:
-        for card in cards:
-            source = card.device.source
-            # Devices of a file without steps get the ranges of the other files.
-            if named_range.source not in (None, source) and source in known:
-                continue
-            labels.append(named_range.label)
-            names.append(overlay.device_name(card.device))
-            logs.append(card.log)
-            for key, value in _row(card, named_range).items():
-                data[key].append(math.nan if value is None else value)
-    columns: dict[str, AnyArray] = {
-        key: np.array(values, np.int64 if key.endswith("_ns") else np.float64) for key, values in data.items()
-    }
+    rows = [
+        {"device": overlay.device_name(card.device), **_row(card, named_range)}
+        for named_range in ranges
+        for card in cards
+        # Devices of a file without steps get the ranges of the other files.
+        if named_range.source in (None, card.device.source) or card.device.source not in known
+    ]
     notes = [] if cards else [NO_CARDS]
     intervals = [one.log.interval_ns for one in overlay.placed if one.log.interval_ns]
     shortest = min((named_range.end - named_range.start for named_range in ranges), default=0)
     if intervals and ranges and shortest < max(intervals):
         notes.append(SAMPLED.format(interval=f"{max(intervals) / 1e6:.4g} ms"))
-    table: dict[str, AnyArray | list[str]] = {"step": labels, "device": names, "log": logs, **columns}
-    totals = {"covered_rows": int(np.count_nonzero(columns["coverage"] >= 1.0))}
-    return Table.from_arrays(TELEMETRY_STEPS, "whole trace", table, totals=totals, notes=tuple(notes))
+    totals = {"covered_rows": sum(row["coverage"] >= 1.0 for row in rows)}
+    return Table.from_rows(TELEMETRY_STEPS, "whole trace", rows, totals=totals, notes=notes)
 
 
-def _row(card: Card, named_range: NamedRange) -> dict[str, float | None]:
+def _row(card: Card, named_range: NamedRange) -> dict[str, Any]:
     statistics = [card.statistics(kind, named_range) for kind in KINDS]
     power, busy, heat = (one or NOTHING for one in statistics)
-    covers = [one.coverage for one in statistics if one is not None]
     return {
+        "step": named_range.label,
+        "log": card.log,
         "start_ns": named_range.start,
         "duration_ns": named_range.end - named_range.start,
         "power_mean_w": _times(power.mean, card.watts),
@@ -158,7 +146,7 @@ def _row(card: Card, named_range: NamedRange) -> dict[str, float | None]:
         "energy_j": power.joules,
         "busy_mean": busy.mean,
         "temperature_max_c": heat.greatest,
-        "coverage": covers[0] if covers else 0.0,
+        "coverage": next((one.coverage for one in statistics if one is not None), 0.0),
     }
 
 
@@ -213,23 +201,16 @@ def kernels_table(
     span = within or overlay.own.opening_span
     cards = [card for card in cards_of(overlay, clocks) if card.power is not None and card.interval_ns]
     rows = [row for card in cards for row in _rows(overlay, card, span, clocks)]
-    columns = {
-        column.key: _column(column, [row[column.key] for row in rows]) for column in TELEMETRY_KERNELS.columns
-    }
     intervals = sorted({card.interval_ns for card in cards if card.interval_ns})
     spacing = " and ".join(f"{interval / 1e6:.4g} ms" for interval in intervals)
     notes = (STATEMENT.format(interval=spacing),) if cards else (NO_CARDS,)
     # Two logs of one device tell the same energy twice: it has no sum.
     alone = len({card.device for card in cards}) == len(cards)
-    totals: dict[str, Value] = {"energy_j": float(np.sum(columns["energy_j"]))} if alone else {}
+    totals: dict[str, Value] = (
+        {"energy_j": float(np.sum(np.array([row["energy_j"] for row in rows])))} if alone else {}
+    )
     scope = Scope(overlay.own, within, clocks=clocks).text
-    return Table.from_arrays(TELEMETRY_KERNELS, scope, columns, totals=totals, notes=notes)
-
-
-def _column(column: Column, values: list[Value]) -> AnyArray | list[str]:
-    if column.unit == "text":
-        return [str(value) for value in values]
-    return np.array(values, np.int64 if column.unit in ("ns", "count") else np.float64)
+    return Table.from_rows(TELEMETRY_KERNELS, scope, rows, totals=totals, notes=notes)
 
 
 def _rows(overlay: Overlay, card: Card, span: tuple[int, int], clocks: Clocks) -> Iterator[dict[str, Value]]:
@@ -294,19 +275,8 @@ def counters_table(trace: Trace, within: tuple[int, int] | None = None) -> Table
         for row in trace.rows(lane):
             if row.kind is RowKind.SAMPLES and (entry := _counter_row(trace, row, span)):
                 rows.append({**entry, "process": _process(trace, lane.source, lane.process.title)})
-    data = {
-        column.key: (
-            [str(row[column.key]) for row in rows]
-            if column.unit == "text"
-            else np.array(
-                [row[column.key] for row in rows], np.int64 if column.unit == "count" else np.float64
-            )
-        )
-        for column in COUNTERS.columns
-    }
     scope = Scope(trace, within, clocks=trace.clocks).text
-    notes = (HOLDS,) if rows else ()
-    return Table.from_arrays(COUNTERS, scope, data, notes=notes)
+    return Table.from_rows(COUNTERS, scope, rows, notes=(HOLDS,) if rows else ())
 
 
 def _counter_row(trace: Trace, row: Row, span: tuple[int, int]) -> dict[str, Value] | None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import tempfile
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
+from collections.abc import Iterable
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import numpy as np
 from ..base.errors import Cancelled, MissingPackageError, TracelaneError
 from ..base.progress import ProgressCallback, no_progress
 from ..base.safe_text import json_text
+from ..export.cut import whole_path
 from ..export.event_arguments import EventArguments, events_with_arguments
 from ..tables.frames import package
 from ..tables.scope import Scope
@@ -49,9 +49,9 @@ def write_parquet(scope: Scope, out: Path) -> int:
             raise MissingPackageError(
                 "Parquet needs pyarrow or duckdb: pip install pyarrow", "pyarrow"
             ) from None
-        with _whole(out) as building:
+        with whole_path(out) as building:
             return _parquet_by_duckdb(scope, building)
-    with _whole(out) as building:
+    with whole_path(out) as building:
         return _parquet_by_arrow(scope, building)
 
 
@@ -114,7 +114,7 @@ def write_sqlite(scope: Scope, out: Path, progress: ProgressCallback = no_progre
     """
     query_tables = QueryTables.of(scope.trace, ALL, scope.steps or None, scope.cancelled)
     with ExitStack() as stack:
-        building = stack.enter_context(_whole(out))
+        building = stack.enter_context(whole_path(out))
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="tracelane-"))
         raw = sqlite3.connect(Path(folder) / "raw.sqlite", isolation_level=None)
         database = stack.enter_context(closing(raw))
@@ -216,18 +216,3 @@ class ArgumentValues:
                 self._known.clear()
             known = self._known[text] = json_text(value, default=str)
         return known
-
-
-@contextmanager
-def _whole(out: Path) -> Iterator[Path]:
-    """Give the path of a file that takes its name when it is whole."""
-    building = out.with_name(f".{out.name}-{os.getpid()}")
-    try:
-        building.unlink(missing_ok=True)
-        yield building
-        building.replace(out)
-    except OSError as error:
-        raise TracelaneError(f"cannot write {out}: {error.strerror or error}") from None
-    finally:
-        with suppress(OSError):
-            building.unlink(missing_ok=True)

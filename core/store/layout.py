@@ -22,7 +22,6 @@ from typing import Any
 from ..base.errors import UnreadableError
 from ..read.source import Fingerprint
 from .location import StoreLocation
-from .pack import json_bytes
 
 MANIFEST_NAME = "tracelane-store.json"
 FORMAT, VERSION = "tracelane capture store", 4
@@ -73,6 +72,12 @@ def record_name(text: str) -> RecordName | None:
         return None
     rank = None if match["rank"] == NO_RANK else int(match["rank"])
     return RecordName(rank, match["name"], match["state"], match["content"])
+
+
+def json_bytes(value: Any) -> bytes:
+    """Return a JSON value as bytes that depend on nothing but the value."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return text.encode("utf-8", "replace")
 
 
 def short_hash(data: bytes) -> str:
