@@ -13,7 +13,7 @@ from ..base.pattern import Pattern
 from ..index.store import Index
 from ..query.chain import Chain, Replays, full_chain, replays_of
 from ..query.detail import SliceList
-from ..query.launches import Launched, Launches, kernels_under
+from ..query.launches import Launched, kernels_under
 from ..query.titles import id_value
 from ..tables.schema import Column, TableSchema
 from ..tables.table import Table
@@ -68,11 +68,30 @@ class SourceChains:
 
     def named(self, pattern: Pattern) -> U32:
         """Return the positions of the slices whose raw name the pattern finds, by start and position."""
-        return slices_named(self._index, pattern)
+        names = self._index.column("slices.name")
+        parts = [(at, names[at : at + CHUNK]) for at in range(0, len(names), CHUNK)]
+        used = np.unique(np.concatenate([np.unique(part) for _, part in parts] or [names]))
+        matching = used[np.array(pattern.matches_in(self._index.strings(used)), np.bool_)]
+        places = [
+            np.empty(0, np.int64),
+            *(at + np.flatnonzero(np.isin(part, matching)) for at, part in parts),
+        ]
+        positions = np.concatenate(places)
+        order = np.lexsort((positions, self._index.column("slices.start")[positions]))
+        return positions[order].astype(np.uint32)
 
     def at(self, positions: U32, time: int) -> U32:
         """Return those of the slices that cover a lane time, else the one nearest to it; innermost first."""
-        return slices_at(self._index, positions, time)
+        if not len(positions):
+            return positions
+        start: I64 = self._index.column("slices.start")[positions].astype(np.int64)
+        length = self._index.duration(positions)
+        away = np.maximum(start - time, np.maximum(0, time - start - np.maximum(length, 1) + 1))
+        order = np.lexsort((positions, length, -start))
+        covering = order[away[order] == 0]
+        near = covering if len(covering) else order[np.argsort(away[order], kind="stable")][:1]
+        innermost: U32 = positions[near]
+        return innermost
 
     def are_device_work(self, positions: U32) -> AnyArray:
         return np.isin(positions, self._launches.kernels)
@@ -81,7 +100,8 @@ class SourceChains:
         return SliceList(self._index, self._source, positions)
 
     def chain(self, kernel: int) -> Chain:
-        return chain_from(self._index, self._launches, kernel)
+        """Return the chain of a kernel, its launch looked up in the table of all launches."""
+        return full_chain(self._index, kernel, *self._launches.launch_of(kernel))
 
     def launched(self, position: int) -> Launched:
         """Return the device work launched within a slice's time on its lane."""
@@ -190,41 +210,3 @@ def links_table(entries: Sequence[Mapping[str, Any]], scope: str) -> Table:
             if link is not None
         ]
     return Table.from_rows(LINKS, scope, rows)
-
-
-def chain_from(index: Index, launches: Launches, kernel: int) -> Chain:
-    """Return the chain of a kernel, its launch looked up in the table of all launches."""
-    return full_chain(index, kernel, *launches.launch_of(kernel))
-
-
-def slices_named(index: Index, pattern: Pattern) -> U32:
-    """Return the positions of the slices whose raw name the pattern finds, by start and position."""
-    names = index.column("slices.name")
-    used = np.unique(np.concatenate([np.unique(part) for part in _chunks(names)] or [names]))
-    matching = used[np.array(pattern.matches_in(index.strings(used)), np.bool_)]
-    slices = [
-        at + np.flatnonzero(np.isin(part, matching)) for at, part in zip(_steps(len(names)), _chunks(names))
-    ]
-    positions: I64 = np.concatenate(slices) if slices else np.zeros(0, np.int64)
-    order = np.lexsort((positions, index.column("slices.start")[positions]))
-    return positions[order].astype(np.uint32)
-
-
-def slices_at(index: Index, positions: U32, time: int) -> U32:
-    """Return those of the slices that cover a lane time, else the one nearest to it; innermost first."""
-    if not len(positions):
-        return positions
-    start: I64 = index.column("slices.start")[positions].astype(np.int64)
-    length = index.duration(positions)
-    away = np.maximum(start - time, np.maximum(0, time - start - np.maximum(length, 1) + 1))
-    order = np.lexsort((positions, length, -start))
-    near = order[away[order] == 0] if (away == 0).any() else order[np.argsort(away[order], kind="stable")][:1]
-    return positions[near]
-
-
-def _chunks(column: U32) -> list[U32]:
-    return [column[at : at + CHUNK] for at in _steps(len(column))]
-
-
-def _steps(size: int) -> range:
-    return range(0, size, CHUNK)

@@ -27,24 +27,8 @@ from .series import Series
 from .stamps import SECOND, StampKind
 
 HALF_HOURS = (
-    -9.5,
-    -4.5,
-    -3.5,
-    -2.5,
-    3.5,
-    4.5,
-    5.5,
-    5.75,
-    6.5,
-    8.5,
-    8.75,
-    9.5,
-    9.75,
-    10.5,
-    11.5,
-    12.75,
-    13.75,
-)
+    -9.5, -4.5, -3.5, -2.5, 3.5, 4.5, 5.5, 5.75, 6.5, 8.5, 8.75, 9.5, 9.75, 10.5, 11.5, 12.75, 13.75,
+)  # fmt: skip
 ZONES = tuple(
     sorted(
         (round(hours * 3600) for hours in (*range(-12, 15), *HALF_HOURS)),

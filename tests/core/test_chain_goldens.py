@@ -12,7 +12,7 @@ from tests.corpus import CORPUS, GOLDENS, needs_corpus, needs_goldens
 from tests.tui.cli_process import tracelane_here
 from tracelane.core import open_trace
 from tracelane.core.base.pattern import Pattern
-from tracelane.core.export.chains import chain_from, chain_json, slices_named
+from tracelane.core.export.chains import SourceChains, chain_json
 from tracelane.core.query.launches import launch_of
 
 CHAINS = sorted((GOLDENS / "chains").glob("*.chain.json")) if (GOLDENS / "chains").is_dir() else []
@@ -57,12 +57,13 @@ def test_chains_are_the_goldens(golden: Path, corpus_cache: Path) -> None:
     expected = json.loads(golden.read_text())
     trace = open_trace([CORPUS / expected["input"].removeprefix("share/")], index_dir=corpus_cache)
     index, launches = trace.indexes[0], trace.launches(0)
-    kernels = slices_named(index, Pattern(""))
-    named = {int(index.column("slices.ordinal")[p]): p for p in kernels.tolist()}
+    chains = SourceChains(trace, 0)
+    kernels = chains.named(Pattern("")).tolist()
+    named = {int(index.column("slices.ordinal")[position]): position for position in kernels}
     assert expected["chains"]
     for chain in expected["chains"]:
         position = named[chain["kernel"]["event_index"]]
-        said = chain_json(index, chain_from(index, launches, position))
+        said = chain_json(index, chains.chain(position))
         assert command_chain(said) == golden_chain(chain)
         outer = chain["outermost_user_annotation"]
         annotations = [s for s in said["ancestors"] if s["category"] == "user_annotation"]

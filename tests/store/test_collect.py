@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -84,37 +82,6 @@ def test_shards_leave_the_bytes_of_one_process(traces: Path, tmp_path: Path, alo
     ]
     assert [process.wait(PATIENCE_S) for process in both] == [0, 0]
     assert files_of(tmp_path / "two") == alone
-
-
-@pytest.mark.slow
-def test_a_cluster_leaves_the_bytes_of_one_process(traces: Path, tmp_path: Path, alone: Files) -> None:
-    """With the workers of dask's scheduler on this machine."""
-    pytest.importorskip("distributed", reason="a cluster needs the extra tracelane[cluster]")
-    collected(traces, tmp_path / "cluster", "--cluster", "local:2")
-    assert files_of(tmp_path / "cluster") == alone
-
-
-@pytest.mark.slow
-def test_a_worker_that_is_killed_changes_nothing(tmp_path: Path) -> None:
-    """The scheduler gives its rank to another one."""
-    pytest.importorskip("distributed", reason="a cluster needs the extra tracelane[cluster]")
-    import psutil
-
-    traces = rank_files(tmp_path / "traces", 40)
-    collected(traces, tmp_path / "alone")
-    command = ["collect", str(traces), "-o", str(tmp_path / "store"), "--cluster", "local:2"]
-    process = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM.format(code=""), *command], stderr=subprocess.PIPE
-    )
-    until = time.monotonic() + PATIENCE_S
-    while len(files_of(tmp_path / "store")) < 4 and time.monotonic() < until:
-        time.sleep(0.01)
-    children = psutil.Process(process.pid).children(recursive=True)
-    workers = [child for child in children if "spawn_main" in " ".join(child.cmdline())]
-    os.kill(workers[0].pid, signal.SIGKILL)
-    _, errors = process.communicate(timeout=PATIENCE_S)
-    assert process.returncode == 0, errors
-    assert files_of(tmp_path / "store") == files_of(tmp_path / "alone")
 
 
 @pytest.mark.slow
