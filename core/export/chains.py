@@ -72,11 +72,8 @@ class SourceChains:
         parts = [(at, names[at : at + CHUNK]) for at in range(0, len(names), CHUNK)]
         used = np.unique(np.concatenate([np.unique(part) for _, part in parts] or [names]))
         matching = used[np.array(pattern.matches_in(self._index.strings(used)), np.bool_)]
-        places = [
-            np.empty(0, np.int64),
-            *(at + np.flatnonzero(np.isin(part, matching)) for at, part in parts),
-        ]
-        positions = np.concatenate(places)
+        matched = (at + np.flatnonzero(np.isin(part, matching)) for at, part in parts)
+        positions = np.concatenate([np.empty(0, np.int64), *matched])
         order = np.lexsort((positions, self._index.column("slices.start")[positions]))
         return positions[order].astype(np.uint32)
 

@@ -122,24 +122,23 @@ class QueryTables:
         self._scope.check()
         base = f"{view}_{number}"
         arrays: dict[str, AnyArray] = {}
-        expressions, joins = [], {}
-        for key in self._needed(view):
-            own = ALIASES.get(key, key)
-            name = quoted_name(own)
-            if own not in arrays:
-                values = columns[own]()
-                if isinstance(values, tuple):
-                    arrays[own], meaning = values
-                    table = f"{base}_{own}"
-                    self.tables[table] = _meanings(arrays[own], meaning)
-                    joins[own] = f'LEFT JOIN {table} {name} ON {name}."{KEYS[0]}" = b.{name}'
-                else:
-                    arrays[own] = values
-            is_text = own in joins
-            expression = f"{name}.text" if is_text else EXPRESSIONS.get(own, "b.{0}").format(name)
-            expressions.append(f"{expression} AS {quoted_name(key)}")
+        needed = self._needed(view)
+        expressions: dict[str, str] = {}
+        joins: list[str] = []
+        for key in dict.fromkeys(ALIASES.get(key, key) for key in needed):
+            values, name = columns[key](), quoted_name(key)
+            if isinstance(values, tuple):
+                codes, meaning = values
+                column = next((known for known, array in arrays.items() if array is codes), key)
+                table = f"{base}_{key}"
+                self.tables[table] = _meanings(codes, meaning)
+                joins.append(f'LEFT JOIN {table} {name} ON {name}."{KEYS[0]}" = b.{quoted_name(column)}')
+                arrays[column], expressions[key] = codes, f"{name}.text"
+            else:
+                arrays[key], expressions[key] = values, EXPRESSIONS.get(key, "b.{0}").format(name)
         self.tables[base] = arrays
-        return f"SELECT {', '.join(expressions)} FROM {base} b {' '.join(joins.values())}"
+        chosen = (f"{expressions[ALIASES.get(key, key)]} AS {quoted_name(key)}" for key in needed)
+        return f"SELECT {', '.join(chosen)} FROM {base} b {' '.join(joins)}"
 
     def _needed(self, view: str) -> tuple[str, ...]:
         """Return the columns of a view that the query may name; at least one."""

@@ -81,7 +81,7 @@ class SliceCells:
                 rank = self.scope.trace.rank(self.source)
                 return np.full(len(positions), NO_RANK if rank is None else rank, np.int64)
 
-    @property
+    @cached_property
     def names(self) -> AnyArray:
         """The number of each slice's name."""
         numbers: AnyArray = self.index.column("slices.name")[self.positions]
