@@ -125,14 +125,15 @@ class _Walk:
                     thread = own[2][number]
                 continue
             end, start = min(ends[row], time), starts[row]
-            if start < until[row] < end:
-                if last[row] >= 0:
-                    self.segment(until[row], end, kinds[row], row, -1, COLLECTIVE, False)
-                    time, row = until[row], last[row]
-                    start = min(starts[row], time)
-                else:
-                    self.segment(until[row], end, kinds[row], row, -1, COLLECTIVE, False)
-                    self.segment(start, until[row], WAIT_FOR_RANK, row, -1, via[row], inferred[row])
+            if start < until[row] < end and last[row] >= 0:
+                self.segment(until[row], end, kinds[row], row, -1, COLLECTIVE, False)
+                time, row = until[row], last[row]
+                start = min(starts[row], time)
+            elif start < until[row] and last[row] < 0:
+                # The window may end before the last rank comes.
+                come = min(until[row], end)
+                self.segment(come, end, kinds[row], row, -1, COLLECTIVE, False)
+                self.segment(start, come, WAIT_FOR_RANK, row, -1, via[row], inferred[row])
             else:
                 self.segment(start, end, kinds[row], row, -1, via[row], inferred[row])
             kind = LAUNCH_DELAY if via[row] == LAUNCH else QUEUE_WAIT

@@ -173,8 +173,8 @@ def test_an_overlapped_program(tmp_path: Path) -> None:
     assert length(trace, "long", 2.0) == (107, 207)
 
 
-def test_two_ranks(tmp_path: Path) -> None:
-    """A collective waits for the rank that comes last: the path goes on there, and its kernel counts."""
+def two_ranks(tmp_path: Path) -> Trace:
+    """Return two ranks: the second comes 50 µs later to a collective, both together to another."""
     for rank, before in enumerate((20, 70)):
         events = [
             complete(0, 200, "ProfilerStep#1", "user_annotation"),
@@ -189,7 +189,12 @@ def test_two_ranks(tmp_path: Path) -> None:
         (tmp_path / f"rank{rank}.json").write_text(
             json.dumps({"distributedInfo": info, "traceEvents": events})
         )
-    trace = open_trace(tmp_path, index_dir=tmp_path / "index")
+    return open_trace(tmp_path, index_dir=tmp_path / "index")
+
+
+def test_two_ranks(tmp_path: Path) -> None:
+    """A collective waits for the rank that comes last: the path goes on there, and its kernel counts."""
+    trace = two_ranks(tmp_path)
     path = [row[:3] for row in path_of(trace)]
     assert ("kernel", "gemm_1", 70_000) in path and "gemm_0" not in [name for _, name, _ in path]
     assert ("communication", REDUCE, 60_000) in path
@@ -201,6 +206,17 @@ def test_two_ranks(tmp_path: Path) -> None:
     assert started["rank"][-1] == 1
     with pytest.raises(UsageError, match="no rank 7"):
         path_of(trace, start_rank=7)
+
+
+def test_a_rank_that_has_not_come_is_waited_for(tmp_path: Path) -> None:
+    """In a window that ends before the last rank comes, its collective only waits."""
+    trace = two_ranks(tmp_path)
+    first = trace.span[0]
+    scope = Selection(begin=first, end=first + 60_000).scope(trace)
+    table = analyse_critical_path(scope, start_rank=0)["segments"]
+    rows = [(row["kind"], row["name"], row["duration_ns"]) for row in table.rows()]
+    assert rows[-1] == ("wait_for_rank", REDUCE, 24_000) and ("kernel", "gemm_0", 20_000) in rows
+    assert sum(ns for _, _, ns in rows) == 60_000
 
 
 # -- what released what -----------------------------------------------------------------------------------
