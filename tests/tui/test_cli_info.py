@@ -15,7 +15,7 @@ from tracelane.core.native.library import native_library
 from tracelane.tui.cli.main import main
 from tracelane.tui.read_report import read_report_state
 
-from .cli_process import tracelane
+from .cli_process import tracelane, tracelane_here
 
 FIELDS = [
     *("schema", "path", "form", "events", "slices", "instants", "counter_samples", "metadata", "async_spans"),
@@ -147,12 +147,11 @@ def test_notes_are_in_the_object(tmp_path: Path, capsys: pytest.CaptureFixture[s
         assert set(notes) <= set(printed) and bool(notes) == bool(more)
 
 
-@pytest.mark.slow
 def test_index_is_made_once(demo: Path, tmp_path: Path) -> None:
     """`index --json` says where the index lies; made again only with --force; quiet without a terminal."""
 
     def index(*options: str) -> tuple[dict[str, object], int]:
-        done = tracelane("index", str(demo), "--json", "--index-dir", str(tmp_path), *options)
+        done = tracelane_here("index", str(demo), "--json", "--index-dir", str(tmp_path), *options)
         assert done.returncode == 0 and done.stderr == "", done.stderr
         facts = json.loads(done.stdout)
         return facts, (Path(facts["index"]) / "manifest.json").stat().st_ino

@@ -15,7 +15,7 @@ from tracelane.core.base.errors import CacheError, UnreadableError, UsageError
 from tracelane.tui.cli import main as entry
 from tracelane.tui.cli.main import MEMORY_HINT, command_names, main, with_command
 
-from .cli_process import tracelane
+from .cli_process import tracelane, tracelane_here
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_version() -> None:
     from tracelane.core.native.library import native_library
 
     native = native_library()
-    done = tracelane("--version")
+    done = tracelane_here("--version")
     first, *others = [line for line in done.stdout.splitlines() if not line.startswith("  commit ")]
     assert (done.returncode, first) == (0, f"tracelane {version('tracelane')}")
     assert others[0] == f"  native core {f'no ({native.reason})' if native.functions is None else 'yes'}"

@@ -15,7 +15,7 @@ import pytest
 from tests.waiting import PATIENCE_S, wait_until
 from tracelane.tui.cli.main import main
 
-from .cli_process import on_terminal, start_tracelane, tracelane
+from .cli_process import on_terminal, start_tracelane, tracelane, tracelane_here
 
 NO_TEXTUAL = "sys.modules['textual'] = None"
 ALTERNATE_SCREEN = "\x1b[?1049h"
@@ -88,7 +88,6 @@ def test_times_that_mean_nothing_are_refused(
     assert error.count("\n") == 1 and error.startswith("tracelane: ")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "content", [None, b"", b"<!DOCTYPE html><html></html>", b"version https://git-lfs.github.com/spec/v1\n"]
 )
@@ -97,18 +96,17 @@ def test_what_is_no_trace_ends_with_one_line(tmp_path: Path, content: bytes | No
     path = tmp_path / "trace.json"
     if content is not None:
         path.write_bytes(content)
-    done = tracelane(str(path))
+    done = tracelane_here(str(path))
     assert done.returncode == 2
     assert done.stdout == "" and done.stderr.count("\n") == 1
     assert done.stderr.startswith("tracelane: ") and "Traceback" not in done.stderr
 
 
-@pytest.mark.slow
 def test_directory_stands_for_its_traces(demo: Path, cache: str, tmp_path: Path) -> None:
     """A directory opens the traces in it; one without traces is refused."""
-    done = tracelane(str(demo.parent), "--index-dir", cache)
+    done = tracelane_here(str(demo.parent), "--index-dir", cache)
     assert done.returncode == 0 and done.stdout.count("3,481 events") == 2
-    assert tracelane(str(tmp_path)).returncode == 2
+    assert tracelane_here(str(tmp_path)).returncode == 2
 
 
 @pytest.mark.slow
