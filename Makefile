@@ -13,6 +13,8 @@ TESTERS ?= 3
 # tester would compile all tests anew, and each process that a test starts all of the program.
 BYTECODE := env -u PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX="$(CURDIR)/.pytest_cache/bytecode"
 PYTEST := $(BYTECODE) $(BIN)/python -m pytest -n $(TESTERS) --dist worksteal
+# What `make mutation` tries: "--most 40 --seed 1 FILE …".
+MUTATION ?=
 # What `make bench` measures, and how: TRACE=path, BENCH="--size 1e8 --only frames"; made traces without.
 TRACE ?=
 BENCH ?=
@@ -27,7 +29,7 @@ PLATFORM ?=
 TESTS ?=
 PYTHONS ?=
 
-.PHONY: help setup native demo test test-fast test-corpus test-s390x test-ppc64le test-aarch64 test-lowest test-matrix sanitize check format fuzz bench wheels bundle release screenshots clean
+.PHONY: help setup native demo test test-fast test-corpus test-s390x test-ppc64le test-aarch64 test-lowest test-matrix sanitize check format fuzz mutation docs bench wheels bundle release screenshots clean
 
 help:  ## show what can be made
 	@grep -hE '^[a-z0-9 -]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/ .*:[^#]*## |:[^#]*## /\t/' | expand -t 14
@@ -93,6 +95,13 @@ fuzz: $(NATIVE)  ## look for input that breaks something, FUZZ_SECONDS with each
 	@for fuzzer in $(notdir $(basename $(wildcard tests/fuzz/[a-z]*.py))); do \
 	  echo $$fuzzer; $(BIN)/python -m tests.fuzz.$$fuzzer $(FUZZ_SECONDS) $(FUZZ_SEED) || exit 1; \
 	done
+
+mutation: $(NATIVE)  ## change single operators of some files and list what no test notices: MUTATION="--most 40"
+	@$(BIN)/python -m tests.mutation $(MUTATION)
+
+docs: $(STAMP)  ## build the documents as a site with search: build/site
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	@$(BIN)/python bundle/site.py
 
 bench: $(NATIVE)  ## measure speed, memory, frames and slow lines, of made traces or TRACE=path
 	@$(BIN)/python benchmarks/run.py $(if $(TRACE),"$(TRACE)") $(BENCH)

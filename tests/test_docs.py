@@ -45,6 +45,12 @@ def test_the_readme_is_short() -> None:
     assert len(README.split()) <= MOST_WORDS
 
 
+def test_the_site_has_every_document() -> None:
+    """Each document is a page of `make docs`, with a place in its menu."""
+    menu = re.findall(r"[\w.-]+\.md", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
+    assert sorted(menu) == sorted({"README.md": "index.md"}.get(one.name, one.name) for one in DOCUMENTS)
+
+
 def test_figures_of_the_readme_were_measured() -> None:
     """Each figure with a unit that the README names stands in docs/performance.md, and those of the
     comparison are of its latest measurement.

@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import IO, Any, Protocol
 
 from ..base.errors import UnreadableError
+from ..base.install_hint import install_hint
 from .problem import Problem
 
 RAW_BLOCK = 128 * 1024
@@ -288,7 +289,7 @@ def zstd_reader(path: Openable) -> RawReader:
     except ImportError:
         raw.close()
         raise UnreadableError(
-            "is packed with zstd: `pip install zstandard`, or unpack it with `zstd -d`"
+            f"is packed with zstd: `{install_hint('zstandard')}`, or unpack it with `zstd -d`"
         ) from None
     reader = zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)
     return FileReader(reader, raw, (zstandard.ZstdError,))

@@ -25,6 +25,7 @@ from typing import IO, Any, TypeVar, cast
 from urllib.parse import urlsplit, urlunsplit
 
 from ..base.errors import TracelaneError, UnreadableError
+from ..base.install_hint import install_hint
 from .web import (
     CHANGED,
     TRIES,
@@ -39,7 +40,7 @@ from .web import (
     web_status,
 )
 
-EXTRA = "pip install fsspec s3fs aiohttp sshfs"
+EXTRA = "fsspec s3fs aiohttp sshfs"
 TESTED = ("s3", "http", "https", "ssh", "sftp")
 """Schemes whose packages come with the extra; others of fsspec work with a package of their own."""
 SSH = ("ssh", "sftp")
@@ -109,7 +110,7 @@ def file_system(scheme: str, authority: str) -> Any:
     try:
         import fsspec
     except ImportError:
-        raise UnreadableError(f"{scheme}:// needs fsspec: {EXTRA}") from None
+        raise UnreadableError(f"{scheme}:// needs fsspec: {install_hint(EXTRA)}") from None
     try:
         kind = fsspec.get_filesystem_class(scheme)
     except ValueError:
@@ -121,7 +122,9 @@ def file_system(scheme: str, authority: str) -> Any:
     if scheme in SSH and kind.__module__.startswith("sshfs"):
         options["known_hosts"] = ()  # those of ~/.ssh, which the library would not ask by itself
     elif scheme in SSH:
-        raise UnreadableError(f"{scheme}:// needs sshfs: {EXTRA}")  # paramiko's accepts every host
+        raise UnreadableError(
+            f"{scheme}:// needs sshfs: {install_hint(EXTRA)}"
+        )  # paramiko's accepts every host
     with _named(f"{scheme}://{authority}"):
         return kind(**options)
 
@@ -455,5 +458,5 @@ def _reason(error: Exception) -> str:
 def _missing(scheme: str, error: ImportError) -> str:
     """Say which package a scheme wants."""
     if scheme in TESTED:
-        return f"needs a package that is not installed: {EXTRA}"
+        return f"needs a package that is not installed: {install_hint(EXTRA)}"
     return f"needs a package that is not installed: {' '.join(str(error).split())}"

@@ -25,6 +25,7 @@ import numpy as np
 
 from ..base.arrays import AnyArray
 from ..base.errors import Cancelled, MissingPackageError, TracelaneError
+from ..base.install_hint import install_hint
 from ..base.progress import CancelledCallback
 from ..base.threads import BackgroundThread
 from .tokens import quoted_name, unanswerable
@@ -310,7 +311,7 @@ def _duckdb_answer(query_tables: QueryTables, folder: str, limit: TimeLimit) -> 
         import duckdb
     except ImportError:
         raise MissingPackageError(
-            "the engine duckdb needs the package duckdb: pip install duckdb", "duckdb"
+            f"the engine duckdb needs the package duckdb: {install_hint('duckdb')}", "duckdb"
         ) from None
     settings: dict[str, str | bool | int | float | list[str]] = {
         "threads": min(THREADS, os.cpu_count() or 1),

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..base.errors import Cancelled, MissingPackageError, TracelaneError
+from ..base.install_hint import install_hint
 from ..base.progress import ProgressCallback, no_progress
 from ..base.safe_text import json_text
 from ..export.cut import whole_path
@@ -47,7 +48,7 @@ def write_parquet(scope: Scope, out: Path) -> int:
     except MissingPackageError:
         if not has_duckdb():
             raise MissingPackageError(
-                "Parquet needs pyarrow or duckdb: pip install pyarrow", "pyarrow"
+                f"Parquet needs pyarrow or duckdb: {install_hint('pyarrow')}", "pyarrow"
             ) from None
         with whole_path(out) as building:
             return _parquet_by_duckdb(scope, building)

@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..base.errors import TracelaneError, UsageError
+from ..base.install_hint import install_hint
 from .collect import Collected, Engine, RankJob, collect_rank
 
-CLUSTER_EXTRA = "pip install distributed"
+CLUSTER_EXTRA = "distributed"
 LOCAL = "local:"
 
 
@@ -29,7 +30,7 @@ def cluster_engine(address: str) -> Engine:
     try:
         import distributed
     except ImportError:
-        raise UsageError(f"--cluster needs dask.distributed: {CLUSTER_EXTRA}") from None
+        raise UsageError(f"--cluster needs dask.distributed: {install_hint(CLUSTER_EXTRA)}") from None
 
     def run(jobs: Sequence[RankJob]) -> Iterator[Collected]:
         logging.getLogger("distributed").setLevel(logging.CRITICAL)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Sized
+from collections.abc import Sized
 from typing import Any
 
 from ..base.short_names import short_name
@@ -21,14 +21,20 @@ def is_left(column: Column) -> bool:
     return column.unit in ("text", "id")
 
 
-def by_priority(columns: Sequence[Column], sort: str = "") -> list[int]:
-    """Return the places of columns, those that people look for first at the beginning: the name, the one that
-    rows are sorted by, the first numbers, other texts, other numbers.
+def by_priority(table: Table, sort: str = "") -> list[int]:
+    """Return the places of a table's drawn columns, those that people look for first at the beginning: the
+    name, the one that rows are sorted by, the chief ones, then the first numbers, other texts, other numbers.
     """
+    columns, chief = table.drawn_columns, table.chief
     texts = [at for at, column in enumerate(columns) if is_left(column)]
     numbers = [at for at, column in enumerate(columns) if not is_left(column)]
-    numbers.sort(key=lambda at: columns[at].key != sort)
-    return [*texts[:1], *numbers[:CHIEF_NUMBERS], *texts[1:], *numbers[CHIEF_NUMBERS:]]
+    order = [*texts[:1], *numbers[:CHIEF_NUMBERS], *texts[1:], *numbers[CHIEF_NUMBERS:]]
+    ranks = {key: rank for rank, key in enumerate((sort, *chief), 1) if key}
+    if texts:
+        ranks = {columns[texts[0]].key: 0} | {
+            key: rank for key, rank in ranks.items() if key != columns[texts[0]].key
+        }
+    return sorted(order, key=lambda at: ranks.get(columns[at].key, len(ranks) + 1))
 
 
 def text_in_cell(table: Table, column: Column, value: Any) -> str:

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..base.arrays import I64, AnyArray
 from ..base.errors import MissingPackageError, UsageError
+from ..base.install_hint import install_hint
 from ..base.picture import Picture
 from ..base.safe_text import json_text, safe
 from .cell_text import by_priority, is_left, text_in_cell
@@ -158,13 +159,13 @@ def package(name: str, purpose: str) -> Any:
     except ImportError as error:
         if (error.name or "").split(".")[0] != name.split(".")[0]:
             raise
-        raise MissingPackageError(f"{purpose} needs {name}: pip install {name}", name) from None
+        raise MissingPackageError(f"{purpose} needs {name}: {install_hint(name)}", name) from None
 
 
 def _classes(table: Table) -> list[str]:
     """Return the class of each column's cells: the less a column matters, the wider a page that shows it."""
     classes = [""] * len(table.drawn_columns)
-    for rank, at in enumerate(by_priority(table.drawn_columns, table.read_by)):
+    for rank, at in enumerate(by_priority(table, table.read_by)):
         level = sum(rank >= most for most in HTML_COLUMNS)
         classes[at] = f' class="{"abcd"[level]}"' if level else ""
     return classes

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from ..base.arrays import AnyArray, sum_of
 from ..base.short_names import short_name
 from ..query.chain import enclosing
+from .device_state import CAUSES, IDLE, device_states
 from .frame import Frame, Words
 from .frame_columns import GAP_CLASSES, KERNEL_WAIT_NS, gap_classes, timed_work
-from .metrics import Metric
+from .metrics import Metric, ratio
+from .schema import Column, TableSchema
 from .scope import Scope
 from .shape import Ask, Shape, first, flagged, moment, n, ratio_of, text, total
 from .table import Table, Tables
@@ -68,15 +70,37 @@ LONGEST_GAPS = Shape(
     },
 )
 
+DEVICES = TableSchema(
+    "devices",
+    "No stream does anything",
+    (
+        Column("rank", "rank", "id"),
+        Column("device", "device", "text"),
+        Column("idle_ns", "idle", "ns"),
+        Column("idle_share", "idle %", "share"),
+        *(Column(f"{name}_ns", name.replace("_", " "), "ns") for name in GAP_CLASSES),
+        Column("of_ns", "of", "ns"),
+    ),
+    keys=("rank", "device"),
+    is_drawn=False,
+)
+
 
 def analyse_idle(
     scope: Scope, kernel_wait: float = 30.0, recurring: bool = False, limit: int | None = None
 ) -> Tables:
-    """Return the gaps by stream and the longest ones, or those that recur; `kernel_wait` is in µs."""
+    """Return the gaps by stream, the longest ones, and when no stream of a device did anything; or gaps that
+    recur. `kernel_wait` is in µs.
+    """
     from .gap_groups import recurring_gaps
 
     work = idle(scope, round(kernel_wait * 1000))
-    tables = {"streams": lambda: idle_table(work), "gaps": lambda: gap_table(work, limit or GAPS)}
+    tables: dict[str, Callable[[], Table]] = {
+        "streams": lambda: idle_table(work),
+        "gaps": lambda: gap_table(work, limit or GAPS),
+    }
+    if scope.lanes is None and scope.where is None:  # of some lanes it would not be what the device did
+        tables["devices"] = lambda: idle_devices(scope)
     if recurring:
         tables = {"idle": lambda: recurring_gaps(work)}
     return Tables(work.scope.text, scope.origin, tables)
@@ -111,6 +135,27 @@ def idle_table(work: Frame) -> Table:
     """Return a row per stream."""
     notes = ("gaps run from the latest end so far; HTA takes the previous row's end, which may be earlier",)
     return STREAMS.of(work.group("stream"), totals={"idle_ns": sum_of(work.gap)}, notes=notes)
+
+
+def idle_devices(scope: Scope) -> Table:
+    """Return for how long no stream of each device did anything, and what it waited for then."""
+    rows = []
+    for one in device_states(scope):
+        is_idle = one.states == IDLE
+        causes = np.zeros(len(CAUSES), np.int64)
+        np.add.at(causes, one.causes[is_idle], np.diff(one.edges)[is_idle])
+        idle_ns = one.ns["idle"]
+        rows.append(
+            {
+                "rank": one.device.rank,
+                "device": one.device.title,
+                "idle_ns": idle_ns,
+                "idle_share": ratio(idle_ns, one.of_ns),
+                **{f"{name}_ns": ns for name, ns in zip(GAP_CLASSES, causes.tolist())},
+                "of_ns": one.of_ns,
+            }
+        )
+    return Table.from_rows(DEVICES, scope.text, rows)
 
 
 def gap_table(work: Frame, limit: int = GAPS) -> Table:

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.corpus import CORPUS, needs_corpus
 from tests.tui.small_file import LONG_NAME, small_file
+from tracelane.core.base.install_hint import install_hint
 from tracelane.core.base.output import _pager
 from tracelane.tui.cli.completion import answer_shell
 from tracelane.tui.cli.main import main
@@ -58,6 +60,20 @@ def test_the_environment_names_the_pager(
     assert _pager() == command
 
 
+@pytest.mark.parametrize(
+    ("mark", "command"),
+    [
+        ("pipx_metadata.json", "pipx inject tracelane fsspec s3fs"),
+        ("uv-receipt.toml", "uv tool install tracelane --with fsspec --with s3fs"),
+        ("pyvenv.cfg", "pip install fsspec s3fs"),
+    ],
+)
+def test_hints_name_the_way_of_installing(mark: str, command: str, tmp_path: Path) -> None:
+    """pipx and uv keep a file in their environments; elsewhere it is pip."""
+    (tmp_path / mark).touch()
+    assert install_hint("fsspec s3fs", tmp_path) == command
+
+
 def test_help_is_a_command(capsys: pytest.CaptureFixture[str]) -> None:
     """`help kernels` is `kernels --help`, `help` alone `--help`."""
     printed = []
@@ -92,6 +108,30 @@ def test_tables_in_pipes(
     printed = capsys.readouterr().out
     assert ("Stdev" in printed) is more and ("--columns all" in printed) is not more
     assert ("\x1b[1m" in printed) is is_coloured and name in printed
+
+
+@needs_corpus
+@pytest.mark.parametrize(
+    ("command", "path", "lead"),
+    [
+        (
+            "ranks",
+            "multirank/dlrm_8gpu_ranks0-3",
+            "Rank 2 comes last to 6 of 8 collectives: the other 3 ranks ",
+        ),
+        (
+            "idle",
+            "gpu/hta_a100_resnet_ddp_nccl.json.gz",
+            "No stream of GPU 0 of rank 0 does anything for 509.725 ms, 76.4%",
+        ),
+    ],
+)
+def test_what_tables_come_to_is_said_first(
+    command: str, path: str, lead: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Who kept whom waiting, and for how long no stream did anything, stands before the tables."""
+    assert main([command, str(CORPUS / path)]) == 0
+    assert capsys.readouterr().out.startswith(lead)
 
 
 def test_columns_are_completed(

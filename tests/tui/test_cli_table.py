@@ -96,7 +96,7 @@ def test_what_ended_a_gap_fits_80_columns(tmp_path: Path) -> None:
     gaps = done.stdout.split("Longest gaps", 1)[1]
     assert "Ended by" in gaps and "ncclKernel" in gaps
     wide = tracelane("idle", str(path), "--index-dir", str(tmp_path / "index"), COLUMNS="300")
-    headings = [heading for heading in wide.stdout.splitlines()[1].split("  ") if heading.strip()]
+    headings = [heading for heading in _line_after(wide.stdout, "Idle time").split("  ") if heading.strip()]
     assert len(set(headings)) == len(headings) == 15
 
 
@@ -114,3 +114,8 @@ def test_moments_of_a_query_count_from_the_begin(tmp_path: Path, capsys: pytest.
     assert next(line for line in text.splitlines() if line.startswith("none")).split() == ["none", "-"]
     assert main(["sql", str(trace), query, "--format", "csv"]) == 0
     assert f"k250,{(begin + 250) * 1000}" in capsys.readouterr().out
+
+
+def _line_after(text: str, begun: str) -> str:
+    lines = text.splitlines()
+    return lines[next(number for number, line in enumerate(lines, 1) if line.startswith(begun))]

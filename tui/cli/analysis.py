@@ -117,6 +117,7 @@ def _print(row: Analysis, tables: Tables, options: TraceOptions) -> None:
         other_rows=row.others,
         sort=key.removeprefix("-"),
         empty=empty,
+        lead=LEADS[row.name](tables) if form == "text" and row.name in LEADS else "",
     )
     if form == "text" and row.name in TEXTS and (text := TEXTS[row.name](printout)):
         own["text"] = lambda _: [text]
@@ -218,6 +219,42 @@ def _tree_text(printed: Printout) -> str:
     return table_text(indented(table), table_style().plain)
 
 
+def _idle_lead(tables: Tables) -> str:
+    """Say for how long no stream of the devices did anything, of those for which it was longest."""
+    from tracelane.core.base.units import format_ns
+
+    if "devices" not in tables.names:
+        return ""
+    devices = sorted(tables["devices"].rows(), key=lambda row: -row["idle_ns"])
+    lines = []
+    for row in devices[:MOST_LEADS]:
+        causes = ((cause, row[f"{cause}_ns"]) for cause in ("host_wait", "kernel_wait", "other"))
+        why = ", ".join(f"{cause.replace('_', ' ')} {format_ns(ns)}" for cause, ns in causes if ns)
+        rank = f" of rank {row['rank']}" if row["rank"] != "" and row["rank"] is not None else ""
+        lines.append(
+            f"No stream of {safe(row['device'])}{rank} does anything for {format_ns(row['idle_ns'])}, "
+            f"{row['idle_share'] or 0:.1%} of {format_ns(row['of_ns'])}{f': {why}' if why else ''}"
+        )
+    left = len(devices) - MOST_LEADS
+    return "\n".join([*lines, *([f"and {left:,} more devices, idle for less"] if left > 0 else [])])
+
+
+def _ranks_lead(tables: Tables) -> str:
+    """Say which rank kept the others waiting longest."""
+    from tracelane.core.tables.findings.ranks import imbalance_text
+
+    ranks = list(tables["ranks"].rows()) if "ranks" in tables.names else []
+    worst = max(ranks, key=lambda row: row["kept_waiting_ns"] or 0, default=None)
+    if worst is None or not worst["kept_waiting_ns"]:
+        return ""
+    facts = worst["last"], worst["collectives"], len(ranks) - 1, worst["kept_waiting_ns"]
+    return imbalance_text(f"Rank {worst['rank']}", *facts)
+
+
+MOST_LEADS = 4
+"""The most devices of which idle says in words what they did."""
+LEADS: Mapping[str, Callable[[Tables], str]] = {"idle": _idle_lead, "ranks": _ranks_lead}
+"""What is said in words before the tables of an analysis; "" where there is nothing to say."""
 TEXTS: Mapping[str, Callable[[Printout], str]] = {
     "ops": _ops_text,
     "steps": _steps_text,

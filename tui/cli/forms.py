@@ -25,6 +25,7 @@ class Printout(Listing):
     other_rows: int | None = None
     sort: str = ""  # the column that stays where others give way
     empty: str = "nothing in it"
+    lead: str = ""  # what the tables come to, said before them
 
     @property
     def most(self) -> int | None:
@@ -48,6 +49,7 @@ def _text(printout: Printout) -> Iterable[str]:
 
     style, limit = table_style(), printout.most
     first, *others = printout.drawn
+    yield f"{printout.lead}\n\n" if printout.lead else ""
     yield table_text(first, style, printout.order, limit, sort=printout.sort, empty=printout.empty)
     for table in others:
         yield "\n\n" + table_text(table, style, limit=printout.other_rows)

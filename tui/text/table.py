@@ -66,7 +66,7 @@ def table_text(
         max([cell_len(safe(column.heading)), *(cell_len(row[position]) for row in rows)])
         for position, column in enumerate(columns)
     ]
-    fitted, positions = _fitted(columns, sizes, style.width, sort or table.read_by)
+    fitted, positions = _fitted(table, sizes, style.width, sort or table.read_by)
     sizes = fitted if style.cuts else sizes
     left_out = len(columns) - len(positions)
     columns, sizes = (
@@ -126,14 +126,13 @@ def _bar(share: float) -> str:
     return "█" * full + (EIGHTHS[rest] if rest else "")
 
 
-def _fitted(
-    columns: tuple[Column, ...], sizes: list[int], width: int, sort: str
-) -> tuple[list[int], list[int]]:
+def _fitted(table: Table, sizes: list[int], width: int, sort: str) -> tuple[list[int], list[int]]:
     """Return widths that fit and the positions of the columns that are drawn.
 
     What matters least (`by_priority`) gives way until the first text has what it
     needs or NAME_SHARE of the width. Then the widest text columns are narrowed, none below LEAST.
     """
+    columns = table.drawn_columns
     sizes, positions = list(sizes), list(range(len(columns)))
     texts = [position for position in positions if is_left(columns[position])]
 
@@ -143,7 +142,7 @@ def _fitted(
     if texts:
         name = texts[0]
         spare = max(0, sizes[name] - max(LEAST, int(NAME_SHARE * width)))
-        for position in reversed(by_priority(columns, sort)[1:]):
+        for position in reversed(by_priority(table, sort)[1:]):
             if excess() <= spare or len(positions) <= LEAST_COLUMNS:
                 break
             positions.remove(position)
