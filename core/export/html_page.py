@@ -62,12 +62,12 @@ LEAST_SHARE = 0.0015
 """Calls of a smaller share of the whole are left out of a flame."""
 
 
-def page_head(title: str) -> str:
-    """Return the head of a page. It loads nothing, and runs this script alone."""
+def page_head(title: str, has_flame: bool = False) -> str:
+    """Return the head of a page. It loads nothing, and runs the script of a flame alone."""
     digest = base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
     policy = (
-        f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; "
-        "base-uri 'none'; form-action 'none'"
+        "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+        + f"; script-src 'sha256-{digest}'" * has_flame
     )
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -77,8 +77,8 @@ def page_head(title: str) -> str:
     )
 
 
-def page_end() -> str:
-    return f"<script>{SCRIPT}</script></body></html>\n"
+def page_end(has_flame: bool = False) -> str:
+    return f"<script>{SCRIPT}</script>" * has_flame + "</body></html>\n"
 
 
 def page_table(table: Table, limit: int | None = None, order: I64 | None = None, number: int = 0) -> str:

@@ -32,7 +32,7 @@ def html_report(scope: Scope, title: str) -> Iterator[str]:
     """Yield the page of a scope piece by piece; nothing in it is loaded from elsewhere. Raises Cancelled."""
     trace = scope.trace
     name = escape(safe(title))
-    yield page_head(title)
+    yield page_head(title, has_flame=True)
     yield f"<h1>{name}</h1><p>{escape(safe(scope.text))}</p>"
     window = scope.range or trace.opening_span
     yield f"<h2>The timeline</h2><p>{format_ns(window[1] - window[0])}</p>"
@@ -52,7 +52,7 @@ def html_report(scope: Scope, title: str) -> Iterator[str]:
     rows = "".join(f"<tr><th>{what}</th><td>{value}</td></tr>" for what, value in facts)
     if rows:
         yield f'<h2>Environment</h2><div class="picture"><table>{rows}</table></div>'
-    yield page_end()
+    yield page_end(has_flame=True)
 
 
 def _section(heading: str, table: Table, limit: int, sort: str) -> Iterator[str]:

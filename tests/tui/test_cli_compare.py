@@ -107,20 +107,6 @@ def test_check_as_json(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert answer["limits"] == [{"metric": "kernels.calls", "value": 2, "max": 1.0, "kept": False}]
 
 
-@pytest.mark.parametrize(
-    ("form", "row"),
-    [
-        ("csv", "exceeded,kernels.calls,"),
-        ("md", "| exceeded | kernels.calls |"),
-        ("html", ">kernels.calls 2, at most 1</td>"),
-    ],
-)
-def test_check_as_a_table(trace: str, form: str, row: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """The other forms have a row for each limit, and the exit code stays."""
-    assert main(["check", trace, "--max", "kernels.calls=1", "--format", form]) == 1
-    assert row in capsys.readouterr().out
-
-
 @pytest.mark.parametrize("command", [["check", "{}", "--max", "kernels.calls=1"], ["diff", "{}", "{}"]])
 def test_unreadable(command: list[str], tmp_path: Path) -> None:
     """What is no trace gives 2."""

@@ -18,25 +18,11 @@ from tracelane.tui.read_report import read_report_state
 from .cli_process import tracelane, tracelane_here
 
 FIELDS = [
-    *("schema", "path", "form", "events", "slices", "instants", "counter_samples", "metadata", "async_spans"),
-    *("pairs", "counter_events", "flow_events", "async_events", "empty"),
-    *(
-        "flows",
-        "unmatched_begin",
-        "unmatched_end",
-        "mismatched_ends",
-        "without_time",
-        "not_objects",
-        "negative_durations",
-        "missing_durations",
-        "repaired",
-        "oversized",
-        "unreadable",
-        "problems",
-        "notes",
-        "untrusted",
-    ),
-    *("start_ns", "end_ns", "base_time_ns", "processes", "scanner"),
+    *("schema", "path", "form", "events", "slices", "instants", "counter_samples", "metadata"),
+    *("async_spans", "pairs", "counter_events", "flow_events", "async_events", "empty", "flows"),
+    *("unmatched_begin", "unmatched_end", "mismatched_ends", "without_time", "not_objects"),
+    *("negative_durations", "missing_durations", "repaired", "oversized", "unreadable", "problems"),
+    *("notes", "untrusted", "start_ns", "end_ns", "base_time_ns", "processes", "scanner"),
 ]
 FLOWS = {"starts", "steps", "ends", "paired", "orphan_starts", "orphan_ends"}
 
@@ -73,19 +59,6 @@ def test_object_has_exactly_these_fields(demo: Path, cache: str, capsys: pytest.
     assert lanes == Counter((event["pid"], event["tid"]) for event in events if event["ph"] == "X")
     labels = {process["labels"] for process in got["processes"]}
     assert {"AIU 0", "CPU"} <= labels
-
-
-def test_summary_is_for_people(demo: Path, cache: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Without --json come counts, flows, processes and lanes in words."""
-    assert main(["info", str(demo), "--index-dir", cache]) == 0
-    out = capsys.readouterr().out
-    for text in (
-        "3,481 events",
-        "flows ac2g: 246 of 246 ends paired",
-        "AIU 0",
-        "Stream 0: 240 slices, depth 1",
-    ):
-        assert text in out
 
 
 PLACED = {"name": "a", "pid": 1, "tid": 1}

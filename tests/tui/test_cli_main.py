@@ -13,7 +13,7 @@ import pytest
 from tests.waiting import PATIENCE_S
 from tracelane.core.base.errors import CacheError, UnreadableError, UsageError
 from tracelane.tui.cli import main as entry
-from tracelane.tui.cli.main import MEMORY_HINT, command_names, main, with_command
+from tracelane.tui.cli.main import MEMORY_HINT, main, with_command
 
 from .cli_process import tracelane, tracelane_here
 
@@ -36,16 +36,6 @@ from .cli_process import tracelane, tracelane_here
 def test_view_is_inserted_before_paths(given: list[str], understood: list[str]) -> None:
     """Only an exact command, --help or --version in first place is not a trace to view."""
     assert with_command(given) == understood
-
-
-def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
-    """--help lists all commands, each with a line, and --help of each exits 0."""
-    assert main(["--help"]) == 0
-    text = capsys.readouterr().out
-    for name in command_names():
-        assert f"\n  {name} " in text
-        assert main([name, "--help"]) == 0
-        assert "Usage: tracelane" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

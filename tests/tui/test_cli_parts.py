@@ -8,29 +8,15 @@ import json
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
 
 from tests.corpus import CORPUS, needs_corpus
 from tests.events import complete
 from tests.json_tables import command_json
-from tracelane.tui.cli.main import command_names, main, tracelane
+from tracelane.tui.cli.main import main
 
 GLOO = CORPUS / "multirank" / "torch213_ddp_gloo_2ranks"
-CHOICE = ("--run", "--capture", "--rank")
-WITHOUT_TRACE = ("cache", "completion", "demo", "history")
-WITHOUT_STEPS = ("collect", "index", "info")
 MS = 1000
-
-
-@pytest.mark.parametrize("name", [name for name in command_names() if name not in WITHOUT_TRACE])
-def test_every_command_that_has_a_trace_can_be_told_which(name: str) -> None:
-    """Ranks, captures and runs are chosen everywhere, and the steps wherever a step can be typed."""
-    command = tracelane.get_command(click.Context(tracelane), name)
-    assert command is not None
-    options = {option for parameter in command.params for option in parameter.opts}
-    assert options.issuperset(CHOICE)
-    assert ("--step-name" in options) == (name not in WITHOUT_STEPS)
 
 
 def printed(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:

@@ -10,7 +10,6 @@ from tests.corpus import CORPUS, needs_corpus
 from tests.tui.small_file import LONG_NAME, small_file
 from tracelane.core.base.install_hint import install_hint
 from tracelane.core.base.output import _pager
-from tracelane.tui.cli.completion import answer_shell
 from tracelane.tui.cli.main import main
 from tracelane.tui.cli.terminal import has_colours
 
@@ -132,40 +131,3 @@ def test_what_tables_come_to_is_said_first(
     """Who kept whom waiting, and for how long no stream did anything, stands before the tables."""
     assert main([command, str(CORPUS / path)]) == 0
     assert capsys.readouterr().out.startswith(lead)
-
-
-def test_columns_are_completed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """--sort knows the columns that the command has for the trace on the line, once it has an index."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    path = small_file(tmp_path)
-    assert main(["index", str(path)]) == 0
-    for command, begun, expected in (("kernels", "tot", "total_ns"), ("slices", "du", "duration")):
-        monkeypatch.setenv("COMP_WORDS", f"tracelane {command} {path} --sort {begun}")
-        monkeypatch.setenv("COMP_CWORD", "4")
-        capsys.readouterr()
-        assert answer_shell("bash_complete") == 0
-        assert f"plain,{expected}" in capsys.readouterr().out.split()
-
-
-@pytest.mark.parametrize(
-    ("words", "cursor", "expected"),
-    [
-        ("tracelane trace.json --sm", 2, "--smi"),
-        ("tracelane kernels trace.json --by", 3, "--by"),
-        ("tracelane kernels t.json --where ca", 4, "cat:"),
-    ],
-)
-def test_what_is_completed(
-    words: str,
-    cursor: int,
-    expected: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """Options follow a trace without a command, too; a filter's terms are completed."""
-    monkeypatch.setenv("COMP_WORDS", words)
-    monkeypatch.setenv("COMP_CWORD", str(cursor))
-    assert answer_shell("bash_complete") == 0
-    assert f"plain,{expected}" in capsys.readouterr().out.split()

@@ -21,18 +21,8 @@ from tracelane.tui.cli.main import main
 FOLDER = CORPUS / "aiu_smi"
 PAIRS: list[dict[str, Any]] = json.loads((FOLDER / "PAIRS.json").read_text()) if FOLDER.is_dir() else []
 FIELDS = [
-    "path",
-    "format",
-    "columns",
-    "devices",
-    "rows",
-    "missing",
-    "unparsed",
-    "interval_s",
-    "utc_offset_s",
-    "lag_s",
-    "confidence",
-    "reason",
+    *("path", "format", "columns", "devices", "rows", "missing", "unparsed", "interval_s"),
+    *("utc_offset_s", "lag_s", "confidence", "reason"),
 ]
 
 pairs = pytest.mark.parametrize("pair", PAIRS, ids=lambda p: p["smi_log"][:5])

@@ -30,7 +30,10 @@ NEEDED: dict[str, tuple[str, ...]] = {
 }
 """What a command is given where that is more than the trace."""
 OF_NO_TRACE = {"cache list", "cache clear", "completion", "demo"}
-NO_FORMS = {"--help", "--json", "--format", "--decoder", "--engine", "--force", "--fresh", "--wait"}
+NO_FORMS = {
+    *("--help", "--json", "--format", "--decoder", "--engine", "--force", "--fresh", "--wait"),
+    *("--columns", "--color", "--no-pager"),
+}
 """Options that change no answer, and --format, which comes with all others."""
 VALUES = {
     "--baseline": (TRACE,),
