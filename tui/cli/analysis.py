@@ -17,14 +17,11 @@ from .forms import Printout, column_key, print_output
 from .opened import TraceOptions, takes
 from .options import FORM, INDEX, PART, WHICH, form_option, limit_option
 from .terminal import table_style, terminal_width
-from .values import BoundedNumber, Duration, WholeNumber
+from .values import TIMES, BoundedNumber, Duration, WholeNumber
 
 if TYPE_CHECKING:
     from tracelane.core.base.arrays import I64
     from tracelane.core.tables.table import Table, Tables
-
-TIME_UNITS: Mapping[str, int] = {"µs": 1000, "ms": 1_000_000, "s": 10**9}
-"""Units in which options count times, in ns."""
 
 
 def named_command(name: str) -> click.Command:
@@ -71,7 +68,7 @@ def _option(option: Option) -> Callable[[Callable[..., None]], Callable[..., Non
     elif isinstance(option.default, int) or (option.least is not None and option.default is None):
         details["type"] = WholeNumber(int(option.least or 0))
     elif isinstance(option.default, float):
-        unit = TIME_UNITS.get(option.metavar)
+        unit = TIMES.get(option.metavar)
         details["type"] = (
             BoundedNumber(option.least, 1e12) if unit is None else Duration(unit, option.least, 1e12)
         )

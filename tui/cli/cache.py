@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from tracelane.core.base.safe_text import safe
 from .forms import Printout, print_output
 from .opened import TraceOptions, takes
 from .options import FORM
+from .values import Duration
 
 if TYPE_CHECKING:
     from tracelane.core.export.forms import Writer
@@ -29,22 +29,6 @@ COLUMNS: Sequence[tuple[str, str, Unit]] = (
     ("folder", "folder", "text"),
     ("state", "state", "text"),
 )
-UNITS = {"m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
-
-
-class Age(click.ParamType[float]):
-    """An age such as 12h, 30d or 2w, as seconds."""
-
-    name = "age"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Return the age in seconds; a usage error where it is none."""
-        if isinstance(value, (int, float)):
-            return float(value)
-        match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([mhdw])", str(value).strip())
-        if match is None:
-            self.fail(f"{value!r} is no age: write 30m, 12h, 30d or 2w", param, ctx)
-        return float(match[1]) * UNITS[match[2]]
 
 
 @click.group(invoke_without_command=True)
@@ -114,7 +98,10 @@ def _table(entries: Sequence[CacheEntry]) -> Table:
 
 @cache.command()
 @click.option(
-    "--older-than", type=Age(), metavar="AGE", help="Only those not opened for this long: 12h, 30d, 2w."
+    "--older-than",
+    type=Duration(10**9, 0),
+    metavar="AGE",
+    help="Only those not opened for this long: 12h, 30d, 2w.",
 )
 def clear(older_than: float | None) -> None:
     """Remove the indexes; those in use stay until they are closed."""

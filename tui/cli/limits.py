@@ -13,25 +13,15 @@ from typing import TYPE_CHECKING, Any
 from tracelane.core.base.errors import UnreadableError, UsageError
 from tracelane.core.base.private import read_regular, reason_of
 
+from .values import TIMES
+
 if TYPE_CHECKING:
     from tracelane.core.tables.metrics import Metric
 
-UNITS = {
+UNITS: Mapping[str, float] = {
     "": 1.0,
-    "ns": 1.0,
-    "us": 1e3,
-    "µs": 1e3,
-    "ms": 1e6,
-    "s": 1e9,
-    "min": 6e10,
-    "%": 0.01,
-    "b": 1.0,
-    "kib": 2.0**10,
-    "mib": 2.0**20,
-    "gib": 2.0**30,
-    "kb": 1e3,
-    "mb": 1e6,
-    "gb": 1e9,
+    **{unit: TIMES[unit] for unit in ("ns", "us", "µs", "ms", "s", "min")},
+    "%": 0.01, "b": 1.0, "kib": 2.0**10, "mib": 2.0**20, "gib": 2.0**30, "kb": 1e3, "mb": 1e6, "gb": 1e9,
 }
 NEEDED = {"ns": ("ns", "us", "µs", "ms", "s", "min"), "share": ("%",)}
 """Units that a value of a time or a share is written with."""

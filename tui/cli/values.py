@@ -5,10 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from math import isfinite
-from types import MappingProxyType
 from typing import Any
 
 import click
+
+SECOND = 10**9
+TIMES: Mapping[str, int] = {
+    "ns": 1, "us": 1000, "µs": 1000, "ms": 1_000_000, "s": SECOND,
+    "m": 60 * SECOND, "min": 60 * SECOND, "h": 3600 * SECOND, "d": 86_400 * SECOND, "w": 604_800 * SECOND,
+}
+"""Units of times, in ns."""
 
 
 class BoundedNumber(click.ParamType[float]):
@@ -56,18 +62,7 @@ class Duration(BoundedNumber):
     """A time within bounds, in ns of a unit: a number counts in that unit, 100us, 2ms or 1.5s say theirs."""
 
     name = "time"
-    _WITH_UNIT = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(ns|us|µs|ms|s|min|h)\s*")
-    _NS: Mapping[str, int] = MappingProxyType(
-        {
-            "ns": 1,
-            "us": 1000,
-            "µs": 1000,
-            "ms": 1_000_000,
-            "s": 10**9,
-            "min": 60 * 10**9,
-            "h": 3600 * 10**9,
-        }
-    )
+    _WITH_UNIT = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*([a-zµ]+)\s*")
 
     def __init__(self, unit_ns: int, least: float | None = None, most: float | None = None) -> None:
         """Bounds and results count in the unit."""
@@ -76,7 +71,9 @@ class Duration(BoundedNumber):
 
     def _number(self, value: Any) -> float:
         match = self._WITH_UNIT.fullmatch(value) if isinstance(value, str) else None
-        return float(value) if match is None else float(match[1]) * self._NS[match[2]] / self._unit_ns
+        if match is None or match[2] not in TIMES:
+            return float(value)
+        return float(match[1]) * TIMES[match[2]] / self._unit_ns
 
 
 class Size(click.ParamType[int]):
