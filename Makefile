@@ -29,7 +29,7 @@ PLATFORM ?=
 TESTS ?=
 PYTHONS ?=
 
-.PHONY: help setup native demo test test-fast test-corpus test-s390x test-ppc64le test-aarch64 test-lowest test-matrix sanitize check format fuzz mutation docs bench wheels bundle release screenshots clean
+.PHONY: help setup native demo test test-fast test-corpus test-s390x test-ppc64le test-aarch64 test-lowest test-matrix sanitize check format fuzz mutation docs bench wheels bundle release screenshots pages clean
 
 help:  ## show what can be made
 	@grep -hE '^[a-z0-9 -]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/ .*:[^#]*## |:[^#]*## /\t/' | expand -t 14
@@ -121,6 +121,9 @@ release: $(STAMP)  ## pack sdist, wheels and bundles with checksums, twice, and 
 screenshots: $(NATIVE)  ## draw the pictures of the README anew
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[screenshots]'
 	$(BIN)/python -m screenshots.make
+
+pages: $(NATIVE)  ## draw a page of HTML as Chromium shows it, at three widths: to be looked at before a release
+	@$(BIN)/python -m screenshots.pages
 
 clean:  ## remove what was made here
 	rm -rf core/native/_tracelane.native.* $(VENV) build dist demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage
