@@ -20,7 +20,7 @@ from tracelane.tui.cli.main import main
 COMMAND = re.compile(r"^    (?:\$ )?(tracelane .*)$", re.MULTILINE)
 RANK0 = (
     *("trace.json", "t.json", "before.json", "yesterday.pt.trace.json", "yesterday.json", "run1.json"),
-    *("run2.json", "run3.json", "rank0.json", "a.json", "A", "old.json", "good.json"),
+    *("run2.json", "run3.json", "rank0.json", "a.json", "A", "old.json", "good.json", "eager.json"),
 )
 RANK1 = (
     "after.json",
@@ -31,9 +31,10 @@ RANK1 = (
     "b.json",
     "B",
     "new.json",
+    "compiled.json",
 )
 FOLDERS = ("DIR", "traces", "ranks", "run", "demo")
-ELSEWHERE = re.compile(r"://|--cluster|/scratch|tracelane-demo|--watch|<|\$\(|ncclDevKernel")
+ELSEWHERE = re.compile(r"://|--cluster|/scratch|/tmp/|tracelane-demo|--watch|<|\$\(|ncclDevKernel")
 """Examples about other machines, those that shells put together, and those of a GPU."""
 VERDICTS = {"check", "diff", "doctor"}
 """Commands that end with 1 where something is worse."""

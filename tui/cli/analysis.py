@@ -153,7 +153,7 @@ def _ops_text(printed: Printout) -> str:
         return ""
     heading, notes = safe(f"{table.title}: {table.scope}"), [safe(note) for note in table.notes]
     text = ops_text(table, printed.order, printed.most).rstrip("\n")
-    if max(map(len, text.splitlines())) > table_style().width:
+    if table_style().cuts and max(map(len, text.splitlines())) > table_style().width:
         return ""  # narrower than PyTorch's table
     return "\n".join([heading, text, *notes])
 
