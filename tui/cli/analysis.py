@@ -238,14 +238,19 @@ def _idle_lead(tables: Tables) -> str:
 
 def _ranks_lead(tables: Tables) -> str:
     """Say which rank kept the others waiting longest."""
-    from tracelane.core.tables.findings.ranks import imbalance_text
+    from tracelane.core.base.units import format_ns
 
     ranks = list(tables["ranks"].rows()) if "ranks" in tables.names else []
     worst = max(ranks, key=lambda row: row["kept_waiting_ns"] or 0, default=None)
     if worst is None or not worst["kept_waiting_ns"]:
         return ""
-    facts = worst["last"], worst["collectives"], len(ranks) - 1, worst["kept_waiting_ns"]
-    return imbalance_text(f"Rank {worst['rank']}", *facts)
+    others, waited = len(ranks) - 1, format_ns(worst["kept_waiting_ns"], 1)
+    who = f"the other {others:,} ranks wait {waited} for it, added up"
+    if others == 1:
+        who = f"the other rank waits {waited} for it"
+    return (
+        f"Rank {worst['rank']} comes last to {worst['last']:,} of {worst['collectives']:,} collectives: {who}"
+    )
 
 
 MOST_LEADS = 4

@@ -21,7 +21,14 @@ if TYPE_CHECKING:
 UNITS: Mapping[str, float] = {
     "": 1.0,
     **{unit: TIMES[unit] for unit in ("ns", "us", "µs", "ms", "s", "min")},
-    "%": 0.01, "b": 1.0, "kib": 2.0**10, "mib": 2.0**20, "gib": 2.0**30, "kb": 1e3, "mb": 1e6, "gb": 1e9,
+    "%": 0.01,
+    "b": 1.0,
+    "kib": 2.0**10,
+    "mib": 2.0**20,
+    "gib": 2.0**30,
+    "kb": 1e3,
+    "mb": 1e6,
+    "gb": 1e9,
 }
 NEEDED = {"ns": ("ns", "us", "µs", "ms", "s", "min"), "share": ("%",)}
 """Units that a value of a time or a share is written with."""

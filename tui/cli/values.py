@@ -11,8 +11,16 @@ import click
 
 SECOND = 10**9
 TIMES: Mapping[str, int] = {
-    "ns": 1, "us": 1000, "µs": 1000, "ms": 1_000_000, "s": SECOND,
-    "m": 60 * SECOND, "min": 60 * SECOND, "h": 3600 * SECOND, "d": 86_400 * SECOND, "w": 604_800 * SECOND,
+    "ns": 1,
+    "us": 1000,
+    "µs": 1000,
+    "ms": 1_000_000,
+    "s": SECOND,
+    "m": 60 * SECOND,
+    "min": 60 * SECOND,
+    "h": 3600 * SECOND,
+    "d": 86_400 * SECOND,
+    "w": 604_800 * SECOND,
 }
 """Units of times, in ns."""
 
