@@ -125,14 +125,12 @@ def _matching(work: Frame, pattern: Pattern, cancelled: CancelledCallback) -> An
 
 def _argument_column(runs: Frame, key: str, *, is_text: bool) -> Values | None:
     """Return a promoted argument of some runs, None where none of them has it."""
-    rows = zip(runs.source.tolist(), runs.position.tolist())
-    indexes = runs.scope.trace.indexes
-    values = [(indexes[source], indexes[source].promoted(key, position)) for source, position in rows]
-    if all(value is None for _, value in values):
+    values = row_arguments(runs, key)
+    if all(value is None for value in values):
         return None
     if is_text:
-        return ["" if value is None else index.string(int(value)) for index, value in values]
-    return np.array([np.nan if value is None else value for _, value in values], np.float64)
+        return ["" if value is None else str(value) for value in values]
+    return np.array([np.nan if value is None else value for value in values], np.float64)
 
 
 def _histogram(scope: Scope, durations: I64) -> Table:

@@ -17,7 +17,7 @@ after the call began. A stream that waits for an event waits for what ended last
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -226,21 +226,20 @@ class _Work:
         """(rows, when they were launched at the earliest) of each stream, in its order: where a launch is not
         in the file, not before those of what came before it.
         """
-        rows = np.lexsort((self.ids, self.work.start, self.work.stream))
-        edges = np.flatnonzero(np.diff(self.work.stream[rows], prepend=-1, append=-1))
-        parts = (rows[low:high] for low, high in zip(edges[:-1].tolist(), edges[1:].tolist()))
-        return {
-            int(self.work.stream[part[0]]): (part, np.maximum.accumulate(self.launched[part]))
-            for part in parts
-        }
+        parts = self._in_order(self.work.stream, self.work.start)
+        return {key: (rows, np.maximum.accumulate(self.launched[rows])) for key, rows in parts}
 
     @cached_property
     def by_thread(self) -> dict[int, tuple[I64, I64]]:
         """(rows, launches) of what each thread launched, by launch."""
-        rows = np.lexsort((self.ids, self.launched, self.thread))
-        edges = np.flatnonzero(np.diff(self.thread[rows], prepend=-2, append=-2))
-        parts = (rows[low:high] for low, high in zip(edges[:-1].tolist(), edges[1:].tolist()))
-        return {int(self.thread[part[0]]): (part, self.launched[part]) for part in parts}
+        parts = self._in_order(self.thread, self.launched)
+        return {key: (rows, self.launched[rows]) for key, rows in parts}
+
+    def _in_order(self, keys: I64, times: I64) -> Iterator[tuple[int, I64]]:
+        """Yield each key with its rows by time, of equal ones those with the smallest id first."""
+        rows = np.lexsort((self.ids, times, keys))
+        begins = np.flatnonzero(np.diff(keys[rows], prepend=-2))
+        yield from ((int(keys[part[0]]), part) for part in np.split(rows, begins)[1:])
 
     def last_before(self, where: tuple[I64, I64] | None, times: I64) -> I64:
         """Return the row launched last before each time among those of a stream or thread, -1 for none."""

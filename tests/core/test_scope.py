@@ -13,7 +13,7 @@ from tests.tui.small_file import small_file
 from tracelane.core.base.errors import Cancelled
 from tracelane.core.tables import scope as scope_module
 from tracelane.core.tables.breakdown import breakdown
-from tracelane.core.tables.devices import devices, kernel_types
+from tracelane.core.tables.devices import devices
 from tracelane.core.tables.idle import idle
 from tracelane.core.tables.kernels import kernels
 from tracelane.core.tables.ops import ops
@@ -96,26 +96,6 @@ def test_devices_are_found_by_label_or_by_their_work(tmp_path: Path) -> None:
     ]
     (bare,) = devices(Trace([index_of(events, tmp_path / "index")]))
     assert (bare.word, bare.number, len(bare.lanes)) == ("CUDA", None, 1)
-
-
-@pytest.mark.parametrize(
-    ("name", "category", "kind"),
-    [
-        ("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)", "kernel", 1),
-        ("void vllm::cross_device_reduce_1stage<__nv_bfloat16, 2>(...)", "kernel", 1),
-        ("aiuCommsCollAllreduce", "privateuse1_runtime", 1),
-        ("Memcpy DtoD (Device -> Device)", "gpu_memcpy", 2),
-        ("CopyHostToDevice", "kernel", 2),
-        ("whatever", "gpu_memset", 2),
-        ("ampere_sgemm_128x64_tn", "kernel", 0),
-        ("/tmp/sdsc_fused_bmm_mul_silu_0_", "kernel", 0),
-    ],
-)
-def test_kernel_types(name: str, category: str, kind: int, tmp_path: Path) -> None:
-    """Collectives by name, copies by category or name, the rest computes."""
-    index = index_of([complete(1, 1, name, category), complete(2, 1, "other", "kernel")], tmp_path / "i")
-    types = kernel_types(index, index.column("slices.name"), index.column("slices.category"))
-    assert types.tolist() == [kind, 0]
 
 
 @pytest.mark.parametrize("analysis", [range_table, lane_table, ops, kernels, breakdown, steps, idle])
