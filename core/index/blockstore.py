@@ -13,6 +13,7 @@ import shutil
 import tempfile
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import closing, nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -46,12 +47,16 @@ def block_bytes(index: Index, block: int) -> tuple[bytes, str | None]:
         return stored, None
     source = source_of(index)
     if source.seekable:
-        data, slow = source.read_range(offset, length), None
-    else:
-        data, slow = _inflated(source, offset, length), SLOW
+        return _whole(index, source.read_range(offset, length), length), None
+    with closing(source.open()) as stream:
+        return _whole(index, _onwards(stream, offset, length), length), SLOW
+
+
+def _whole(index: Index, data: bytes, length: int) -> bytes:
+    """Return the text of a block. Raises UnreadableError where it is shorter than when it was indexed."""
     if len(data) != length:
         raise UnreadableError(f"{index.path} has changed since it was indexed: open it again")
-    return data, slow
+    return data
 
 
 def read_blocks(
@@ -65,23 +70,17 @@ def read_blocks(
     offsets, lengths = index.column("blocks.offset"), index.column("blocks.length")
     stored = not source.seekable and has_block_store(index)
     stream = None if source.seekable or stored else source.open()
-    try:
+    with nullcontext() if stream is None else closing(stream):
         for block in blocks:
             if cancelled():
                 raise Cancelled
             offset, length = int(offsets[block]), int(lengths[block])
             if stored:
-                data = block_bytes(index, block)[0]
+                yield block, block_bytes(index, block)[0]
             elif stream is None:
-                data = source.read_range(offset, length)
+                yield block, _whole(index, source.read_range(offset, length), length)
             else:
-                data = _onwards(stream, offset, length)
-            if len(data) != length:
-                raise UnreadableError(f"{index.path} has changed since it was indexed: open it again")
-            yield block, data
-    finally:
-        if stream is not None:
-            stream.close()
+                yield block, _whole(index, _onwards(stream, offset, length), length)
 
 
 def source_of(index: Index) -> Source:
@@ -98,14 +97,6 @@ def source_of(index: Index) -> Source:
     if source.fingerprint != index.manifest.get("source"):
         raise UnreadableError(f"{index.path} has changed since it was indexed: open it again")
     return source
-
-
-def _inflated(source: Source, offset: int, length: int) -> bytes:
-    stream = source.open()
-    try:
-        return _onwards(stream, offset, length)
-    finally:
-        stream.close()
 
 
 def _onwards(stream: TextStream, offset: int, length: int) -> bytes:
@@ -206,24 +197,15 @@ def _write(
     if not np.array_equal(order, np.arange(len(offsets))):
         raise CacheError("the block table is not in file order")
     written = 0
-    stream = source.open()
-    try:
-        with open(open_private(folder / DATA, os.O_WRONLY | os.O_CREAT), "wb") as file:
-            for block, (offset, length) in enumerate(zip(offsets.tolist(), lengths.tolist())):
-                if cancelled():
-                    raise Cancelled
-                while stream.offset < offset:
-                    if not stream.read(min(READ, offset - stream.offset)):
-                        raise UnreadableError(f"{index.path} has changed since it was indexed")
-                parts, left = [], length
-                while left > 0 and (part := stream.read(min(READ, left))):
-                    parts.append(part)
-                    left -= len(part)
-                packed = deflate_library().compress(b"".join(parts), LEVEL)
-                written += file.write(packed)
-                entries[block] = written, zlib.crc32(packed), block
-                if block % 64 == 0:
-                    progress(Progress("block store", stream.position_on_disk(), source.size))
-        write_private(folder / ENTRIES, entries.tobytes())
-    finally:
-        stream.close()
+    descriptor = open_private(folder / DATA, os.O_WRONLY | os.O_CREAT)
+    with open(descriptor, "wb") as file, closing(source.open()) as stream:
+        for block, (offset, length) in enumerate(zip(offsets.tolist(), lengths.tolist())):
+            if cancelled():
+                raise Cancelled
+            text = _whole(index, _onwards(stream, offset, length), length)
+            packed = deflate_library().compress(text, LEVEL)
+            written += file.write(packed)
+            entries[block] = written, zlib.crc32(packed), block
+            if block % 64 == 0:
+                progress(Progress("block store", stream.position_on_disk(), source.size))
+    write_private(folder / ENTRIES, entries.tobytes())

@@ -127,9 +127,13 @@ def _starts_checked(kind: RowKind) -> Callable[[str, AnyArray, Columns], None]:
     return check
 
 
-def _check_offsets(name: str, values: AnyArray, columns: Columns) -> None:
+def _check_order(name: str, values: AnyArray, columns: Columns) -> None:
     for _, chunk in _chunks(values):
         require(bool((chunk[1:] >= chunk[:-1]).all()), f"{name} does not ascend")
+
+
+def _check_offsets(name: str, values: AnyArray, columns: Columns) -> None:
+    _check_order(name, values, columns)
     sound = int(values[0]) == 0 and int(values[-1]) == columns.length("strings.blob")
     require(sound, f"{name} does not cover the texts")
 
@@ -151,24 +155,16 @@ def _check_longest(name: str, values: AnyArray, columns: Columns) -> None:
     require(bool(sound.all()), f"{name}: the longest slice of a row lies elsewhere")
 
 
-def _check_cells(name: str, values: AnyArray, columns: Columns) -> None:
-    """Check that the overview cells of a row ascend."""
-    rows = columns.rows
-    rows = rows[(rows["kind"] == RowKind.SLICES) & (rows["overview_count"] > 0)]
-    _check_ascent(name, values, rows["overview"], rows["overview_count"])
-
-
-def _check_row_categories(name: str, values: AnyArray, columns: Columns) -> None:
-    rows = columns.rows
-    rows = rows[(rows["kind"] == RowKind.SLICES) & (rows["category_count"] > 0)]
-    _check_ascent(name, values, rows["categories"], rows["category_count"])
-
-
-def _check_ascent(name: str, values: AnyArray, firsts: AnyArray, counts: AnyArray) -> None:
+def _check_ascent(name: str, values: AnyArray, columns: Columns) -> None:
     """Check that values ascend within the part of each row; in a crafted index such parts may overlap."""
+    rows = columns.rows
+    begin, count = (
+        ("overview", "overview_count") if name == "overview.cell" else ("categories", "category_count")
+    )
+    rows = rows[(rows["kind"] == RowKind.SLICES) & (rows[count] > 0)]
     falls = np.append(0, np.cumsum(values[1:] <= values[:-1]))  # before and at each value
-    begin = firsts.astype(np.int64)
-    sound = falls[begin + counts.astype(np.int64) - 1] == falls[begin]
+    begins = rows[begin].astype(np.int64)
+    sound = falls[begins + rows[count].astype(np.int64) - 1] == falls[begins]
     require(bool(sound.all()), f"{name} does not ascend within a row")
 
 
@@ -179,11 +175,6 @@ def _check_by_target(name: str, values: AnyArray, columns: Columns) -> None:
     seen = np.zeros(len(values), np.bool_)
     seen[values] = True
     require(bool(seen.all()), f"{name} lacks flows")
-
-
-def _check_flow_sources(name: str, values: AnyArray, columns: Columns) -> None:
-    for _, chunk in _chunks(values):
-        require(bool((chunk[1:] >= chunk[:-1]).all()), f"{name} does not ascend")
 
 
 def _check_block_places(name: str, values: AnyArray, columns: Columns) -> None:
@@ -198,7 +189,7 @@ def _check_block_places(name: str, values: AnyArray, columns: Columns) -> None:
 def _check_block_events(name: str, values: AnyArray, columns: Columns) -> None:
     """Check that blocks hold consecutive events, each of which takes at least a byte."""
     if name == "blocks.ordinal":
-        require(bool((values[1:] >= values[:-1]).all()), f"{name} does not ascend")
+        _check_order(name, values, columns)
         sound = bool((values <= columns.column("blocks.offset")).all())
         require(sound, f"{name}: more events stand before a block than bytes")
         return
@@ -225,9 +216,9 @@ _SPECIAL: Mapping[str, Callable[[str, AnyArray, Columns], None]] = {
     "strings.offset": _check_offsets,
     "pyramid.longest": _check_longest,
     "overview.longest": _check_longest,
-    "overview.cell": _check_cells,
-    "row_categories": _check_row_categories,
-    "flows.source": _check_flow_sources,
+    "overview.cell": _check_ascent,
+    "row_categories": _check_ascent,
+    "flows.source": _check_order,
     "flows.by_target": _check_by_target,
     "blocks.offset": _check_block_places,
     "blocks.length": _check_block_places,

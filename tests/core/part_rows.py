@@ -38,10 +38,10 @@ def whole(parts: Iterable[Part]) -> dict[str, Any]:
             sort_column = list(table).index("ordinal")
             contents[name] += sorted(zip(*table.values()), key=itemgetter(sort_column))
         for key, column in part.promoted.items():
-            values = column.values.tolist()
+            values = column["value"].tolist()
             if key in _TEXTS:
                 values = [strings[value] for value in values]
-            ordinals = [ordinal + base for ordinal in column.ordinals.tolist()]
+            ordinals = [ordinal + base for ordinal in column["ordinal"].tolist()]
             promoted.setdefault(key, []).extend(zip(ordinals, values))
         for one in part.metadata:
             key3 = (one.pid, one.tid, one.name)

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from tests.events import complete
 from tests.rank_files import gathering_of, rank_file, rank_files
-from tests.waiting import children_of, is_alive, wait_until
+from tests.waiting import children_of, is_alive
 from tracelane.core.base import children as child
 from tracelane.core.base.children import ChildrenError
-from tracelane.core.base.errors import CacheError, TracelaneError, UnreadableError
-from tracelane.core.index.cache import BUILDING, locate
+from tracelane.core.base.errors import TracelaneError, UnreadableError
 from tracelane.core.index.opening import Gathering
 from tracelane.core.index.options import IndexOptions
-from tracelane.core.read.source import open_source
 from tracelane.core.trace import open_trace, trace_of_opened
 from tracelane.core.trace.partial import PartialTrace
 
@@ -119,67 +115,6 @@ def test_what_is_left_to_the_one_who_asks(tmp_path: Path, monkeypatch: pytest.Mo
     folder = rank_files(tmp_path / "run", 2)
     monkeypatch.setattr("tracelane.core.index.opening.SEVERAL_WORTH_IT", 1 << 30)
     assert begun(folder, index_dir=tmp_path / "index") is None
-
-
-@contextmanager
-def held_back(folder: Path, index_dir: Path) -> Iterator[Gathering]:
-    """Begin with the files of a folder; processes that index them wait until this ends."""
-    with ExitStack() as held:
-        for path in folder.iterdir():
-            held.enter_context(locate(dict(open_source(path).fingerprint), index_dir).exclusive())
-        gathering = begun(folder, index_dir=index_dir)
-        assert gathering is not None
-        yield gathering
-
-
-def slow_files(folder: Path) -> Path:
-    """Write two files that take a while to read."""
-    folder.mkdir()
-    events = [complete(7 * n, 3, f"op{n % 50}", args={"padding": " " * 200}) for n in range(30_000)]
-    for rank in range(2):
-        info = {"rank": rank, "world_size": 2}
-        (folder / f"rank{rank}.json").write_text(json.dumps({"distributedInfo": info, "traceEvents": events}))
-    return folder
-
-
-def test_giving_up_leaves_nothing(tmp_path: Path) -> None:
-    """Who does not wait for the end leaves neither a process nor half an index."""
-    folder = slow_files(tmp_path / "run")
-    index_dir = tmp_path / "index"
-    gathering = begun(folder, index_dir=index_dir)
-    assert gathering is not None
-    with closing(gathering):
-        pids = gathering._indexing.pids
-        wait_until(lambda: gathering.poll() or bool(list(index_dir.rglob(f"{BUILDING}*"))))
-    assert not any(map(is_alive, pids))
-    assert not list(index_dir.rglob(f"{BUILDING}*"))
-
-
-def test_where_a_process_is_ended(tmp_path: Path) -> None:
-    """Where a process is killed one with one thread goes on; killed again, a plain sentence ends the wait."""
-    with held_back(rank_files(tmp_path / "run", 2), tmp_path / "index") as gathering, closing(gathering):
-        gathering.await_running()
-        first = gathering._indexing.pids
-        os.kill(first[0], 9)
-        wait_until(lambda: gathering.poll() or gathering._indexing.pids != first)
-        assert len(gathering._indexing.pids) == 1
-        os.kill(gathering._indexing.pids[0], 9)
-        with pytest.raises(CacheError, match="was ended, with one thread too"):
-            while not gathering.poll(WAIT_S):
-                pass
-
-
-def test_a_killed_process_costs_no_index(tmp_path: Path) -> None:
-    """All indexes come though a process was killed, and it is told."""
-    with held_back(rank_files(tmp_path / "run", 2), tmp_path / "index") as gathering:
-        gathering.await_running()
-        os.kill(gathering._indexing.pids[0], 9)
-    with closing(gathering):
-        while not gathering.poll(WAIT_S):
-            pass
-        opened = gathering.all()
-    assert len(opened.indexes) == len(gathering.members)
-    assert any("was repeated with one thread" in event for event in opened.indexes[0].events)
 
 
 @pytest.mark.parametrize("executable", ["/nonexistent/python", "/bin/false"])

@@ -291,4 +291,4 @@ def test_any_argument_is_promoted() -> None:
     scanner.scan(ScanText.of(_event(args={"mine": "b", "n": "5", "Mine": [1, 2]})), 0, 1 << 40, LONGEST)
     batch = scanner.finish(0, 0)
     assert scanner.table().text(int(batch.promoted["mine"]["value"][0])) == "[1,2]"
-    assert batch.promoted["n"].values.tolist() == [5]
+    assert batch.promoted["n"]["value"].tolist() == [5]
