@@ -11,6 +11,7 @@ Read are, by name and content:
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -21,6 +22,10 @@ from ..base.errors import UnreadableError
 
 T = TypeVar("T")
 MOST_FILES, DEEPEST = 5000, 6
+MOST_ENTRIES = 20_000
+"""How many entries of folders are looked at."""
+HEAD = 64 << 10
+"""Bytes in which a log shows that a compiler wrote it."""
 LARGEST = 256 << 20
 """Bytes; larger files are left out, with a note."""
 SOURCE = re.compile(r'File "([^"\n]{1,4096})", line (\d+), in ([^\n]{1,512})\n[ \t]*([^\n]*)')
@@ -134,28 +139,20 @@ def read_artefacts(folder: str, traces: Iterable[str]) -> Artefacts:
     Raises UnreadableError where `folder` is not there.
     """
     result = Artefacts()
-    if folder and not Path(folder).exists():
+    if folder and not os.path.exists(folder):
         raise UnreadableError(f"{folder}: no such file or folder")
-    files = (
-        [*_files(Path(folder), 0)]
-        if folder
-        else [
-            file
-            for parent in dict.fromkeys(Path(trace).absolute().parent for trace in traces)
-            for file in _near(parent)
-        ]
-    )
+    folders = dict.fromkeys(Path(trace).absolute().parent for trace in traces)
+    files = [*_files(Path(folder))] if folder else [file for parent in folders for file in _near(parent)]
     if len(files) > MOST_FILES:
         result.notes.append(f"{len(files) - MOST_FILES:,} more files of a compiler were not read")
     lines_of: dict[Path, dict[str, CodeLine]] = {}
     for file in sorted(files, key=lambda one: (one.name.startswith("inductor_prov"), str(one)))[:MOST_FILES]:
         try:
-            if file.stat().st_size > LARGEST:
-                result.notes.append(f"{file.name}: larger than 256 MB, not read")
-                continue
-            text = file.read_text(encoding="utf-8", errors="replace")
-        except OSError as error:
-            result.notes.append(f"{file.name}: {error.strerror}")
+            text = _text_of(file)
+        except (OSError, UnreadableError) as error:
+            result.notes.append(f"{file.name}: not read: {getattr(error, 'strerror', None) or error}")
+            continue
+        if text is None:
             continue
         _take_file(file, text, result, lines_of.setdefault(file.parent, {}))
     return result
@@ -163,27 +160,51 @@ def read_artefacts(folder: str, traces: Iterable[str]) -> Artefacts:
 
 def _near(folder: Path) -> Iterator[Path]:
     """Yield the artefacts in the folder of a trace, and in folders there that a compiler or tlparse made."""
-    try:
-        inside = sorted(folder.iterdir())
-    except OSError:
-        return
-    for entry in inside:
-        if entry.is_file():
-            if NAMES.match(entry.name):
-                yield entry
-        elif NEAR.match(entry.name):
-            yield from _files(entry, 1)
-
-
-def _files(folder: Path, depth: int) -> Iterator[Path]:
-    if folder.is_file():
-        yield folder
-        return
-    for entry in sorted(folder.iterdir()) if depth < DEEPEST else ():
-        if entry.is_dir() and not entry.is_symlink():
-            yield from _files(entry, depth + 1)
+    for entry in _entries(folder):
+        if entry.is_dir():
+            if NEAR.match(entry.name):
+                yield from _files(entry)
         elif NAMES.match(entry.name):
             yield entry
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """Yield a file, or the artefacts in a folder and below it, of the first MOST_ENTRIES entries."""
+    todo, entries = [(folder, 0)], 0
+    while todo and entries < MOST_ENTRIES:
+        at, depth = todo.pop()
+        if not at.is_dir():
+            yield at
+            continue
+        inside = _entries(at)
+        entries += len(inside)
+        for entry in inside:
+            if not entry.is_dir():
+                if NAMES.match(entry.name):
+                    yield entry
+            elif depth < DEEPEST and not entry.is_symlink() and not entry.name.startswith("."):
+                todo.append((entry, depth + 1))
+
+
+def _entries(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except OSError:
+        return []
+
+
+def _text_of(file: Path) -> str | None:
+    """Return the text of an artefact; None for a log that no compiler wrote. OSError, UnreadableError."""
+    if not file.is_file():
+        raise UnreadableError("no file")
+    if file.stat().st_size > LARGEST:
+        raise UnreadableError("larger than 256 MB")
+    with file.open("rb") as stream:
+        head = stream.read(HEAD)
+        lines = head.decode("utf-8", "replace").splitlines()
+        if file.suffix == ".log" and not any(STRUCTURED.match(line) or LOGGED.match(line) for line in lines):
+            return None
+        return (head + stream.read()).decode("utf-8", "replace")
 
 
 def _take_file(file: Path, text: str, result: Artefacts, lines_of: dict[str, CodeLine]) -> None:

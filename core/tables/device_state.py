@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -162,12 +162,13 @@ def state_cells(states: Sequence[DeviceState], edges: I64, part: int | None = No
     """Return what devices do between each two of W + 1 ascending times; with a place in STATE_KEYS that
     alone, whatever else runs.
     """
-    ns: I64 = np.sum([one.in_cells(edges, part is not None) for one in states], axis=0, dtype=np.int64)
+    # As floats, which are drawn: of several devices cells of a century do not fit int64.
+    ns: F64 = reduce(np.add, [one.in_cells(edges, part is not None).astype(np.float64) for one in states])
     kinds = np.stack([ns[COMPUTE], ns[MOVING] + ns[UNSPLIT], ns[COPY]])
     if part is not None:
         kinds[[at != part for at in range(len(STATE_KEYS))]] = 0
         ns[WAITING] *= STATE_KEYS[part] == "collective"
-    busy = kinds.sum(axis=0)
+    busy: F64 = reduce(np.add, kinds)
     waits = ns[WAITING] > busy
     largest = np.where(waits, STATE_KEYS.index("collective"), kinds.argmax(axis=0))
     return StateCells(busy / (np.maximum(1, np.diff(edges)) * len(states)), largest, waits)

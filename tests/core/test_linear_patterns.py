@@ -15,7 +15,6 @@ from tests.forms import events, kineto_classic
 from tests.linear import SlowError, assert_linear
 from tests.reading import read_text
 from tracelane.core import read
-from tracelane.core.base import json_text
 
 Pattern = re.Pattern[Any]
 RUN = 2_000
@@ -39,7 +38,7 @@ def patterns_in(value: object) -> Iterator[Pattern]:
 
 def patterns_of_reading(monkeypatch: pytest.MonkeyPatch) -> list[Pattern]:
     """Return the patterns of all modules of core/read, and those that are made while damage is read."""
-    modules = [json_text, *(importlib.import_module(f"{read.__name__}.{m.name}") for m in modules_of_room())]
+    modules = [importlib.import_module(f"{read.__name__}.{m.name}") for m in modules_of_room()]
     patterns = {
         pattern for module in modules for value in vars(module).values() for pattern in patterns_in(value)
     }

@@ -35,6 +35,7 @@ FLOATS = {
 """Who adds up floats."""
 PIECES = {
     ("core/tables/device_state.py", "at"),  # of a device's time, each moment once
+    ("core/tables/idle.py", "at"),  # likewise
     ("core/tables/op_events.py", "at"),  # counts
     ("core/tables/findings/causes.py", "sum"),  # a few claims, as Python integers
     ("core/tables/step_choice.py", "sum"),  # counts

@@ -73,7 +73,7 @@ def test_values_introduce_themselves_in_a_line(small: OpenedTrace) -> None:
     """What a shell prints of a trace, a table, tables or a picture is short, and names the columns."""
     kernels, idle = small.kernels(), small.tables("idle")
     assert repr(kernels).startswith(f"<tracelane table kernels, whole trace: {len(kernels)} rows of name, ")
-    assert repr(idle) == "<tracelane tables, whole trace: streams, gaps>"
+    assert repr(idle) == "<tracelane tables, whole trace: streams, gaps, devices>"
     assert max(len(repr(value)) for value in (small, kernels, idle, small.plot())) < 300
 
 

@@ -154,7 +154,7 @@ async def test_call_tree_of_a_step(a100: Trace) -> None:
     async with done(a100, "Call tree of the next step") as (app, text):
         assert app.session.panel == "tree" and app.session.range is not None
         (step,) = [one for one in a100.steps if (one.start, one.end) == app.session.range]
-        assert f"ProfilerStep#{step.label}" in text
+        assert step.label == "5" and "ProfilerStep#*" in text
 
 
 @pytest.mark.slow

@@ -13,11 +13,11 @@ from tests.events import complete
 from tests.opens import counted_opens
 from tests.rank_files import rank_files
 from tests.tui.small_file import events
-from tests.tui.test_cli_parts import WITHOUT_TRACE
 from tracelane.core.index.opening import MOST_OPEN
 from tracelane.core.trace import open_trace
 from tracelane.tui.cli.main import command_names, main
 
+WITHOUT_TRACE = ("cache", "completion", "demo", "history")
 MORE = {
     "chain": "--name aten::linear",
     "check": "--max trace.span=3600s",
