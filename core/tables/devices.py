@@ -82,13 +82,16 @@ def ranks_of_processes(trace: Trace) -> dict[int, int]:
 
 
 def device_keys(trace: Trace) -> dict[str, Device]:
-    """Return the devices by key: the pid as people write it, with the source's number where pids repeat."""
+    """Return the devices by key: the pid as people write it, with the source's number where pids repeat, and
+    as the file writes it where one file has 1 and "1".
+    """
+    keys: dict[str, Device] = {}
     all_devices = devices(trace)
     pids = [plain(device.pid) for device in all_devices]
-    return {
-        pid if pids.count(pid) == 1 else f"{device.source}:{pid}": device
-        for pid, device in zip(pids, all_devices)
-    }
+    for pid, device in zip(pids, all_devices):
+        key = pid if pids.count(pid) == 1 else f"{device.source}:{pid}"
+        keys[key if key not in keys else f"{device.source}:{device.pid}"] = device
+    return keys
 
 
 def device_title(trace: Trace, device: Device) -> str:

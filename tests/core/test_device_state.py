@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.corpus import CORPUS, needs_corpus, representative
-from tests.events import complete
+from tests.events import complete, open_events
 from tests.rank_files import REDUCE
 from tracelane.core.base.clock import Clocks
 from tracelane.core.base.errors import TracelaneError
@@ -26,6 +26,7 @@ from tracelane.core.tables.device_state import (
     flattened,
     looked_at,
 )
+from tracelane.core.tables.devices import device_keys, devices
 from tracelane.core.tables.frame_columns import work_of
 from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import Trace, open_trace
@@ -201,3 +202,11 @@ def test_states_add_up(path: str, corpus_cache: Path) -> None:
         for state, cause, ns in zip(one.states.tolist(), one.causes.tolist(), np.diff(one.edges).tolist()):
             times[PRECEDENCE[state], CAUSES[cause]] += ns
     assert in_sql == dict(times)
+
+
+def test_each_device_has_a_key(tmp_path: Path) -> None:
+    """Every device has a key of its own, by which logs are laid over it, also where pids are 1 and "1"."""
+    events = [complete(10 * n, 5, "gemm", "kernel", pid=pid, tid=7) for n, pid in enumerate((1, "1", 2))]
+    trace = open_events(tmp_path, events)
+    keys = device_keys(trace)
+    assert set(keys) == {"0:1", '0:"1"', "2"} and set(keys.values()) == set(devices(trace))
