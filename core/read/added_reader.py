@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 from ..base.added import READERS, added
-from ..base.errors import UnreadableError
-from .inflate import RawReader
+from ..base.errors import TracelaneError, UnreadableError
+from .inflate import ConvertedReader, RawReader
+from .problem import Problem
 
 PREFIX = "reader:"
 """How the encoding of a source begins that such a reader turns to JSON; its name follows."""
@@ -28,33 +30,34 @@ class AddedReader(Protocol):
 
 def added_encoding(name: str, head: bytes) -> str:
     """Return the encoding of a file that an added reader knows, "" where none does."""
-    readers: Iterator[tuple[str, AddedReader]] = iter(added(READERS).items())
-    return next((PREFIX + key for key, reader in readers if reader.fits(name, head)), "")
+    return next((PREFIX + key for key, reader in added(READERS).items() if _fits(reader, name, head)), "")
 
 
-class ConvertedReader(RawReader):
-    """The JSON text that an added reader makes of a file."""
+def _fits(reader: AddedReader, name: str, head: bytes) -> bool:
+    try:
+        return bool(reader.fits(name, head))
+    except Exception as error:  # whatever somebody else's code raises
+        warnings.warn(f"{READERS}: asked about {name}, {reader!r} raised {error!r}", stacklevel=2)
+        return False
 
-    def __init__(self, reader: RawReader, encoding: str) -> None:
-        name = encoding.removeprefix(PREFIX)
-        if name not in added(READERS):
-            raise UnreadableError(f"the reader {name!r} is no longer installed")
-        self._reader = reader
-        self._parts = iter(added(READERS)[name].convert(reader))
-        self._ready = bytearray()
 
-    def position_on_disk(self) -> int:
-        return self._reader.position_on_disk()
+def added_reader(reader: RawReader, encoding: str) -> RawReader:
+    """Return a reader of the JSON text that an added reader makes of a file; an error of its own ends the
+    text and is a problem of the file.
 
-    def close(self) -> None:
-        self._reader.close()
+    Raises UnreadableError where it is no longer installed.
+    """
+    name = encoding.removeprefix(PREFIX)
+    if name not in added(READERS):
+        raise UnreadableError(f"the reader {name!r} is no longer installed")
+    problems: list[Problem] = []
 
-    def read(self, n: int) -> bytes:
-        for part in self._parts if len(self._ready) < n else ():
-            self._ready += part
-            if len(self._ready) >= n:
-                break
-        data = bytes(self._ready[:n])
-        del self._ready[:n]
-        self.damage = self._reader.damage
-        return data
+    def parts() -> Iterator[bytes]:
+        try:
+            yield from added(READERS)[name].convert(reader)
+        except TracelaneError:
+            raise
+        except Exception as error:  # whatever somebody else's code raises
+            problems.append(Problem("reader failed", 1, None, f"the reader {name!r} failed: {error!r}"))
+
+    return ConvertedReader(reader, parts(), lambda: problems[0] if problems else None)

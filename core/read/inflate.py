@@ -7,6 +7,7 @@ import importlib
 import struct
 import zlib
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from types import ModuleType
 from typing import IO, Any, Protocol
@@ -295,30 +296,40 @@ def zstd_reader(path: Openable) -> RawReader:
     return FileReader(reader, raw, (zstandard.ZstdError,))
 
 
-class Utf16Reader(RawReader):
-    """Transcodes a reader's UTF-16 step by step; what is no UTF-16 becomes U+FFFD."""
+class ConvertedReader(RawReader):
+    """The UTF-8 text that something makes of a reader's bytes, part by part."""
 
-    def __init__(self, reader: RawReader, encoding: str) -> None:
+    def __init__(
+        self, reader: RawReader, parts: Iterable[bytes], problem: Callable[[], Problem | None] = lambda: None
+    ) -> None:
+        """Take the reader, the text that is made of it while it is read, and what was passed over so far."""
         self._reader = reader
-        self._decoder = codecs.getincrementaldecoder(encoding)("replace")
-        self._ready = b""
-        self._ended = False
+        self._parts = iter(parts)
+        self._problem = problem
+        self._ready = bytearray()
 
     def read(self, n: int) -> bytes:
-        parts = [self._ready]
-        length = len(self._ready)
-        while length < n and not self._ended:
-            raw = self._reader.read(max(n, 4))
-            self._ended, self.damage = not raw, self._reader.damage
-            part = self._decoder.decode(raw, self._ended).encode("utf-8", "replace")
-            parts.append(part)
-            length += len(part)
-        data = b"".join(parts)
-        self._ready = data[n:]
-        return data[:n]
+        while len(self._ready) < n and (part := next(self._parts, None)) is not None:
+            self._ready += part
+        data = bytes(self._ready[:n])
+        del self._ready[:n]
+        self.damage = self._reader.damage or self._problem()
+        return data
 
     def position_on_disk(self) -> int:
         return self._reader.position_on_disk()
 
     def close(self) -> None:
         self._reader.close()
+
+
+def utf16_reader(reader: RawReader, encoding: str) -> RawReader:
+    """Return a reader of UTF-16 as UTF-8; what is no UTF-16 becomes U+FFFD."""
+
+    def parts() -> Iterator[bytes]:
+        decoder = codecs.getincrementaldecoder(encoding)("replace")
+        while raw := reader.read(RAW_BLOCK):
+            yield decoder.decode(raw).encode("utf-8", "replace")
+        yield decoder.decode(b"", True).encode("utf-8", "replace")
+
+    return ConvertedReader(reader, parts())

@@ -14,11 +14,11 @@ from __future__ import annotations
 import json
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .inflate import RawReader
+from .inflate import ConvertedReader, RawReader
 from .perfetto_clocks import TraceClocks
 from .perfetto_event import BEGIN, COUNTER, END, INSTANT, STATE, Sequence, TrackEvent
 from .perfetto_values import encoded, utf8_text
@@ -81,62 +81,43 @@ class PacketTrack:
     """Slices that have not ended, of a track that overlaps: start, what follows the duration, flows."""
 
 
-class PerfettoReader(RawReader):
-    """The JSON text of a trace of Perfetto, from front to back."""
+def perfetto_reader(reader: RawReader) -> RawReader:
+    """Return a reader of the JSON text of a trace of Perfetto; its damage says what was passed over."""
+    events = PacketEvents()
+    return ConvertedReader(reader, _text(reader, events), events.problem)
 
-    def __init__(self, reader: RawReader) -> None:
-        self._reader = reader
-        self._events = PacketEvents()
-        self._lines = self._text()
-        self._ready = bytearray()
 
-    def position_on_disk(self) -> int:
-        return self._reader.position_on_disk()
-
-    def close(self) -> None:
-        self._reader.close()
-
-    def read(self, n: int) -> bytes:
-        for part in self._lines if len(self._ready) < n else ():
-            self._ready += part
-            if len(self._ready) >= n:
-                break
-        data = bytes(self._ready[:n])
-        del self._ready[:n]
-        self.damage = self._reader.damage or self._events.problem()
-        return data
-
-    def _text(self) -> Iterator[bytes]:
-        yield b'{"traceEvents":[\n'
-        before = b""
-        for packet in self._packets():
-            for event in self._events.of(packet):
-                yield before + event
-                before = b",\n"
-        for event in self._events.unended():
+def _text(reader: RawReader, events: PacketEvents) -> Iterator[bytes]:
+    before = b'{"traceEvents":[\n'
+    for packet in _packets(reader, events.pass_over):
+        for event in events.of(packet):
             yield before + event
             before = b",\n"
-        yield b"\n]}\n"
+    for event in events.unended():
+        yield before + event
+        before = b",\n"
+    yield (b"\n" if before == b",\n" else before) + b"]}\n"
 
-    def _packets(self) -> Iterator[bytes]:
-        """Yield the packets of the file; what is cut off or damaged ends it."""
-        data, at, done = b"", 0, 0
-        while True:
-            size = _packet_size(data, at)
-            if size is None or size[1] > len(data):
-                more = self._reader.read(max(BLOCK, 0 if size is None else size[1] - len(data)))
-                done, data, at = done + at, data[at:] + more, 0
-                if more:
-                    continue
-                if data:
-                    self._events.pass_over(f"the last {len(data):,} bytes are no whole packet")
-                return
-            begin, end = size
-            if end - begin > LONGEST_PACKET or begin < 0:
-                self._events.pass_over(f"what stands from byte {done + at:,} on is no packet")
-                return
-            yield data[begin:end]
-            at = end
+
+def _packets(reader: RawReader, pass_over: Callable[[str], None]) -> Iterator[bytes]:
+    """Yield the packets of the file; what is cut off or damaged ends it."""
+    data, at, done = b"", 0, 0
+    while True:
+        size = _packet_size(data, at)
+        if size is None or size[1] > len(data):
+            more = reader.read(max(BLOCK, 0 if size is None else size[1] - len(data)))
+            done, data, at = done + at, data[at:] + more, 0
+            if more:
+                continue
+            if data:
+                pass_over(f"the last {len(data):,} bytes are no whole packet")
+            return
+        begin, end = size
+        if end - begin > LONGEST_PACKET or begin < 0:
+            pass_over(f"what stands from byte {done + at:,} on is no packet")
+            return
+        yield data[begin:end]
+        at = end
 
 
 def _packet_size(data: bytes, at: int) -> tuple[int, int] | None:

@@ -20,8 +20,8 @@ from typing import IO, Any, TypeAlias
 
 from ..base.errors import Cancelled, UnreadableError
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
-from .added_reader import PREFIX, ConvertedReader, added_encoding
-from .inflate import Openable, RawReader, Utf16Reader, open_packed
+from .added_reader import PREFIX, added_encoding, added_reader
+from .inflate import Openable, RawReader, open_packed, utf16_reader
 from .local_file import LocalFile
 from .problem import Problem
 from .remote_files import RemoteFile, answers_ranges, is_url, remote_status, shown_url
@@ -127,14 +127,10 @@ class Source:
     """A trace as it lies somewhere: what it is, how to recognise it again, how to read it."""
 
     path: str  # as given; "-" for standard input
-    file: LocalFile | RemoteFile = field(
-        compare=False
-    )  # what is read: what the path names, the spool of a pipe
+    file: LocalFile | RemoteFile = field(compare=False)  # at the path or URL, or the spool of a pipe
     kind: str  # "plain", "gzip", "zip", "zstd", "stdin"
     packing: str  # the same, but for "stdin" how the spooled bytes are packed
-    encoding: (
-        str  # "utf-8", "utf-8-sig", "utf-16-le", "utf-16-be"; PERFETTO, or "reader:NAME": what becomes JSON
-    )
+    encoding: str  # "utf-8", "utf-8-sig", "utf-16-le", "utf-16-be"; PERFETTO, PREFIX + NAME: becomes JSON
     size: int  # bytes on disk
     fingerprint: Fingerprint
     mark: int = 0  # bytes of the byte order mark
@@ -190,13 +186,13 @@ class Source:
         except OSError as error:
             raise UnreadableError(f"{self.path}: {_reason(error)}") from error
         if self.encoding.startswith("utf-16"):
-            return TextStream(Utf16Reader(reader, self.encoding))
+            return TextStream(utf16_reader(reader, self.encoding))
         if self.encoding == PERFETTO:
-            from .perfetto import PerfettoReader
+            from .perfetto import perfetto_reader
 
-            return TextStream(PerfettoReader(reader))
+            return TextStream(perfetto_reader(reader))
         if self.encoding.startswith(PREFIX):
-            return TextStream(ConvertedReader(reader, self.encoding))
+            return TextStream(added_reader(reader, self.encoding))
         return TextStream(reader, offset=start)
 
     def close(self) -> None:

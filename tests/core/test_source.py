@@ -9,13 +9,17 @@ import subprocess
 import sys
 import threading
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tracelane.core.base.errors import UnreadableError
+from tracelane.core.read import added_reader
 from tracelane.core.read import source as room
+from tracelane.core.read.inflate import RawReader
 from tracelane.core.read.source import SPOOL_PREFIX, open_source
+from tracelane.core.trace import open_trace
 
 LINUX = sys.platform == "linux"
 TEXT = b'[{"ph":"X","name":"\xc3\xa9\xf0\x9f\x98\x80","ts":1}]\n' * 3000
@@ -313,3 +317,35 @@ def test_spools_of_killed_runs_are_swept(tmp_path: Path) -> None:
         writer.join()
     assert not stale.exists()
     assert all(source.open().read(10) == TEXT[:10] for source in sources)
+
+
+class Spans:
+    """A reader of another package that fails in its middle."""
+
+    @staticmethod
+    def fits(name: str, head: bytes) -> bool:
+        """Tell by the first bytes; of one file it cannot say."""
+        if "asked" in name:
+            raise KeyError("size")
+        return head.startswith(b"#spans")
+
+    @staticmethod
+    def convert(file: RawReader) -> Iterator[bytes]:
+        """Yield an event, then fail."""
+        yield b'[{"ph":"X","name":"a","pid":1,"tid":1,"ts":1,"dur":2}'
+        raise IndexError("short line")
+
+
+def test_errors_of_added_readers_are_problems(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error of another package's reader costs what it had not read yet, and is told; one that it raises
+    when asked whether a file is of its form counts as no.
+    """
+    monkeypatch.setattr(added_reader, "added", lambda group: {"spans": Spans()})
+    (tmp_path / "a.spans").write_bytes(b"#spans")
+    trace = open_trace(tmp_path / "a.spans", index_dir=tmp_path / "index")
+    (problem,) = [one for one in trace.indexes[0].manifest["problems"] if one["kind"] == "reader failed"]
+    assert len(trace.indexes[0].column("slices.start")) == 1
+    assert "'spans' failed: IndexError('short line')" in problem["message"]
+    (tmp_path / "asked.json.txt").write_bytes(b"text [{}]")
+    with pytest.warns(UserWarning, match="asked.json.txt"):
+        assert open_source(tmp_path / "asked.json.txt").encoding == "utf-8"
