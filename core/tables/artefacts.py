@@ -15,8 +15,9 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from ..base.errors import UnreadableError
 
@@ -26,8 +27,9 @@ MOST_ENTRIES = 20_000
 """How many entries of folders are looked at."""
 HEAD = 64 << 10
 """Bytes in which a log shows that a compiler wrote it."""
-LARGEST = 256 << 20
-"""Bytes; larger files are left out, with a note."""
+LARGEST = 64 << 20
+"""Bytes; larger files are left out, with a note. Logs may be longer: they are read line by line."""
+LONGEST_LINE = 16 << 20
 SOURCE = re.compile(r'File "([^"\n]{1,4096})", line (\d+), in ([^\n]{1,512})\n[ \t]*([^\n]*)')
 COMMENT = re.compile(r"\s*# File: ([^\n]{1,4096}):(\d+) in ([^\n,]{1,512}), code: ([^\n]*)")
 NODE = re.compile(r"\s*(\w+)(?:: \"[^\"\n]*\")? = ")
@@ -55,6 +57,9 @@ KINDS = (
     "output_code",
     "fx_graph_readable",
 )
+LOGS = {"graph_breaks": KINDS[0], "recompiles": "recompiles", "output_code": "output_code"}
+RUN = re.compile(r"run_\d{4}_\d\d_\d\d_")
+"""The folder that TORCH_COMPILE_DEBUG makes for a process."""
 NAMES = re.compile(rf"(?:{'|'.join(KINDS)}).*\.(?:txt|json|py)$|.*provenance.*\.json$|.*\.log$")
 NEAR = re.compile(r"torch_compile_debug|tl_out|.*tlparse.*|.*torch_trace.*")
 """Folders beside a trace that are looked into."""
@@ -106,6 +111,14 @@ class CompileReason:
     explanation: str = ""
 
 
+class Artefact(NamedTuple):
+    """One artefact: what it is (one of KINDS, or of LOGS), the graph that it is of, and its text."""
+
+    kind: str
+    graph: str
+    text: str
+
+
 @dataclass
 class Artefacts:
     """All that the files say."""
@@ -133,28 +146,34 @@ class Artefacts:
         return "; ".join(dict.fromkeys(parts))
 
 
+def check_path(path: str) -> None:
+    """Raise UnreadableError where a file or folder is named that is not there."""
+    if path and not os.path.exists(path):
+        raise UnreadableError(f"{path}: no such file or folder")
+
+
 def read_artefacts(folder: str, traces: Iterable[str]) -> Artefacts:
     """Return what the files of a folder (or one file) say, without one those beside the traces.
 
     Raises UnreadableError where `folder` is not there.
     """
     result = Artefacts()
-    if folder and not os.path.exists(folder):
-        raise UnreadableError(f"{folder}: no such file or folder")
-    folders = dict.fromkeys(Path(trace).absolute().parent for trace in traces)
+    check_path(folder)
+    folders = dict.fromkeys(Path(trace).absolute().parent for trace in traces if os.path.isfile(trace))
     files = [*_files(Path(folder))] if folder else [file for parent in folders for file in _near(parent)]
     if len(files) > MOST_FILES:
         result.notes.append(f"{len(files) - MOST_FILES:,} more files of a compiler were not read")
+    runs = {part for file in files for part in file.parts if RUN.match(part)}
+    if len(runs) > 1:
+        result.notes.append(
+            f"{len(runs)} runs of a compiler are read together: a kernel has the lines of all that name it"
+        )
     lines_of: dict[Path, dict[str, CodeLine]] = {}
     for file in sorted(files, key=lambda one: (one.name.startswith("inductor_prov"), str(one)))[:MOST_FILES]:
         try:
-            text = _text_of(file)
+            _take_file(file, result, lines_of.setdefault(file.parent, {}))
         except (OSError, UnreadableError) as error:
             result.notes.append(f"{file.name}: not read: {getattr(error, 'strerror', None) or error}")
-            continue
-        if text is None:
-            continue
-        _take_file(file, text, result, lines_of.setdefault(file.parent, {}))
     return result
 
 
@@ -193,36 +212,38 @@ def _entries(folder: Path) -> list[Path]:
         return []
 
 
-def _text_of(file: Path) -> str | None:
-    """Return the text of an artefact; None for a log that no compiler wrote. OSError, UnreadableError."""
+def _take_file(file: Path, result: Artefacts, lines_of: dict[str, CodeLine]) -> None:
+    """Take one file; `lines_of` are the lines of the nodes that files of its folder name.
+
+    Raises OSError, and UnreadableError for what is no file or too large.
+    """
     if not file.is_file():
         raise UnreadableError("no file")
-    if file.stat().st_size > LARGEST:
-        raise UnreadableError("larger than 256 MB")
-    with file.open("rb") as stream:
-        head = stream.read(HEAD)
-        lines = head.decode("utf-8", "replace").splitlines()
-        if file.suffix == ".log" and not any(STRUCTURED.match(line) or LOGGED.match(line) for line in lines):
-            return None
-        return (head + stream.read()).decode("utf-8", "replace")
-
-
-def _take_file(file: Path, text: str, result: Artefacts, lines_of: dict[str, CodeLine]) -> None:
     frame = FRAME.search(file.parent.name)
     graph = f"{frame[1]}/{frame[2]}" if frame else ""
     kind = next((kind for kind in KINDS if file.name.startswith(kind)), "")
-    if kind:
-        _take(kind, text, graph, str(file), result, lines_of)
-    elif file.suffix == ".json":
+    with file.open(encoding="utf-8", errors="replace") as stream:
+        head = stream.read(HEAD)
+        if not kind and file.suffix != ".json" and any(map(_is_logged, head.splitlines())):
+            stream.seek(0)
+            lines = iter(partial(stream.readline, LONGEST_LINE), "")
+            for logged in _entries_of_log(line.rstrip("\n") for line in lines):
+                _take(logged, str(file), result, {})
+            return
+        if file.suffix == ".log":
+            return  # of something else
+        if file.stat().st_size > LARGEST:
+            raise UnreadableError("larger than 64 MB")
+        text = head + stream.read()
+    if file.suffix == ".json" and not kind:
         _take_spyre(file, text, result)
-    elif not _take_log(file, text, result) and "async_compile" in text:
-        _take("output_code", text, graph, str(file), result, lines_of)
+    elif kind or "async_compile" in text:
+        _take(Artefact(kind or "output_code", graph, text), str(file), result, lines_of)
 
 
-def _take(
-    kind: str, text: str, graph: str, file: str, result: Artefacts, lines_of: dict[str, CodeLine]
-) -> None:
+def _take(entry: Artefact, file: str, result: Artefacts, lines_of: dict[str, CodeLine]) -> None:
     """Take one artefact of PyTorch; `lines_of` are the lines of the nodes of its graph."""
+    kind, graph, text = entry
     origin = KernelOrigin((graph,) if graph else (), artefact=file)
     match kind:
         case "dynamo_graph_break_reason":
@@ -242,6 +263,8 @@ def _take(
                 names = tuple(_strings(nodes))
                 lines = tuple(dict.fromkeys(lines_of[name] for name in names if name in lines_of))
                 result.add(kernel, replace(origin, nodes=names, lines=lines))
+        case "recompiles":
+            _take_again(text.splitlines(), graph, result)
         case "fx_graph_readable":
             lines_of.update(_node_lines(text))
         case _:
@@ -249,48 +272,39 @@ def _take(
                 result.add(kernel, replace(origin, nodes=nodes, ops=ops))
 
 
-def _take_log(file: Path, text: str, result: Artefacts) -> bool:
-    """Take a log of TORCH_TRACE or TORCH_LOGS; tell whether it is one."""
+def _is_logged(line: str) -> bool:
+    return (STRUCTURED.match(line) or LOGGED.match(line)) is not None
+
+
+def _entries_of_log(lines: Iterable[str]) -> Iterator[Artefact]:
+    """Yield the artefacts in a log of TORCH_TRACE, whose text is indented below a line of JSON, or of
+    TORCH_LOGS, where each line says what it belongs to.
+    """
     kind = graph = ""
     body: list[str] = []
-    is_log = False
-
-    def end() -> None:
-        if kind:
-            _take(kind, "\n".join(body), graph, str(file), result, {})
-        body.clear()
-
-    for line in text.splitlines():
+    for line in lines:
         if line.startswith("\t"):
-            body.append(line[1:])
-        elif (logged := LOGGED.match(line)) is not None:
-            is_log = True
-            own = {"graph_breaks": KINDS[0], "recompiles": "recompiles", "output_code": "output_code"}[
-                logged[3]
-            ]
-            number = f"{logged[1]}/{logged[2]}" if logged[1] else ""
-            if (own, number) != (kind, graph) or BREAK.match(logged[4]) or AGAIN.match(logged[4]):
-                if kind == "recompiles":
-                    _take_again(body, graph, result)
-                    body.clear()
-                else:
-                    end()
-                kind, graph = own, number
+            if kind:
+                body.append(line[1:])
+            continue
+        logged, structured = LOGGED.match(line), STRUCTURED.match(line)
+        if logged is not None:
+            own = LOGS[logged[3]], f"{logged[1]}/{logged[2]}" if logged[1] else ""
+            if own != (kind, graph) or BREAK.match(logged[4]) or AGAIN.match(logged[4]):
+                if kind:
+                    yield Artefact(kind, graph, "\n".join(body))
+                (kind, graph), body = own, []
             body.append(logged[4])
-        elif (structured := STRUCTURED.match(line)) is not None:
-            is_log = True
-            end()
-            entry = _mapping(_json_of(structured[1]))
+        elif structured is not None:
+            if kind:
+                yield Artefact(kind, graph, "\n".join(body))
+            entry, body = _mapping(_json_of(structured[1])), []
             name = str(_mapping(entry.get("artifact")).get("name", ""))
-            kind = (
-                name if name in KINDS else "inductor_output_code" if "inductor_output_code" in entry else ""
-            )
+            is_code = "inductor_output_code" in entry
+            kind = "inductor_output_code" if is_code else name if name in KINDS else ""
             graph = f"{entry['frame_id']}/{entry.get('frame_compile_id')}" if "frame_id" in entry else ""
-    if kind == "recompiles":
-        _take_again(body, graph, result)
-    else:
-        end()
-    return is_log
+    if kind:
+        yield Artefact(kind, graph, "\n".join(body))
 
 
 def _take_break(text: str, graph: str, result: Artefacts) -> None:

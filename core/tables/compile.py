@@ -8,7 +8,7 @@ from functools import cache, partial
 from typing import Any
 
 from ..base.arrays import sum_of
-from .artefacts import read_artefacts
+from .artefacts import Artefacts, read_artefacts
 from .compile_calls import (
     FUNCTION,
     FUNCTION_NAME,
@@ -87,7 +87,8 @@ class Compiled:
 
 def analyse_compile(scope: Scope, first: str = "signs", artefacts: str = "") -> Tables:
     """Return the signs of torch.compile, the regions, graphs, steps, code, phases and compilations."""
-    result = cache(partial(compiled, scope, artefacts))
+    paths = [source.path for source in scope.trace.sources]
+    result = cache(partial(compiled, scope, partial(read_artefacts, artefacts, paths)))
     tables = {name: partial(_table_of, result, name) for name in TABLES}
     return Tables(scope.text, scope.trace.opening_span[0], tables).led_by(first)
 
@@ -112,10 +113,10 @@ def compile_metrics(scope: Scope) -> list[Metric]:
     ]
 
 
-def compiled(scope: Scope, artefacts: str = "") -> Compiled:
+def compiled(scope: Scope, artefacts: Callable[[], Artefacts] = Artefacts) -> Compiled:
     """Return what a scope shows of torch.compile; calls count where they begin, with their whole time.
 
-    `artefacts`: the folder of what a compiler wrote, else what lies beside the trace is read.
+    `artefacts` reads what the compiler wrote, where there are regions to explain.
     """
     sources = scope.sources
     regions = [calls(scope, source, REGION) for source in sources]
@@ -128,9 +129,7 @@ def compiled(scope: Scope, artefacts: str = "") -> Compiled:
         scope.text,
         bool(signs.totals["applied"]),
         replace(signs, totals={**signs.totals, "compile_ns": phases.totals["compile_ns"]}),
-        region_table(
-            scope, regions, read_artefacts(artefacts, [source.path for source in scope.trace.sources])
-        ),
+        region_table(scope, regions, artefacts() if any(map(len, regions)) else Artefacts()),
         graph_table(scope, graphs),
         step_table(scope, sources),
         code,

@@ -45,7 +45,10 @@ TABS = (
     Tab("ranks", "9", "Rank", "Ranks", "Show the ranks; again: their collectives, the slowest by step"),
 )
 ARTEFACTS = Option(
-    "artefacts", "Files of the compiler: a folder or file; else those beside the trace.", metavar="PATH"
+    "artefacts",
+    "Files of the compiler: a folder or file; else those beside the trace.",
+    metavar="PATH",
+    check="artefacts:check_path",
 )
 OWN = (
     Analysis(

@@ -75,7 +75,8 @@ def length_title(kind: str, length: int, cells: int) -> str:
     """Return what a line is of and how long that is (ns), as exactly as there is room for."""
     texts = [format_ns(length, digits) for digits in (3, 2, 1, 0)]
     texts.append(" ".join(texts[-1].split()[:2]))  # "31 min" of "31 min 04 s"
-    return next((f"{kind} {text}" for text in texts if len(kind) + 1 + len(text) <= cells), kind)
+    fitting = (f"{kind} {text}" for text in texts if len(kind) + 1 + len(text) <= cells)
+    return next(fitting, kind.removesuffix(" of"))
 
 
 @lru_cache(maxsize=2048)
