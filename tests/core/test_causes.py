@@ -9,6 +9,7 @@ from shutil import rmtree
 import pytest
 
 from tests.causes import CAUSES, NAMES, SECOND, Program, Rank, program, run, write
+from tests.corpus import later
 from tracelane.core.base.short_names import short_name
 from tracelane.core.tables.findings.finding import Finding
 from tracelane.core.tables.findings.judge import findings
@@ -16,7 +17,7 @@ from tracelane.core.tables.findings.rules import RULES
 from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import open_trace
 
-SEEDS = (*range(3), *range(SECOND, SECOND + 3))
+SEEDS = [0, SECOND], later([1, 2, SECOND + 1, SECOND + 2])
 """Of each cause and family; other seeds do as well."""
 
 
@@ -69,11 +70,12 @@ def late_number(p: Program) -> int:
 
 
 @pytest.mark.slow
-def test_the_first_line_names_the_cause(tmp_path: Path) -> None:
+@pytest.mark.parametrize("seeds", SEEDS)
+def test_the_first_line_names_the_cause(seeds: list[int], tmp_path: Path) -> None:
     """In 95 of 100 programs the first loss is the one cause; clean programs have none."""
     missed = []
     for cause in CAUSES:
-        for seed in SEEDS:
+        for seed in seeds:
             p = program(seed, cause)
             folder = tmp_path / f"{cause}-{seed}"
             path = write(p, folder / "traces")
@@ -82,7 +84,7 @@ def test_the_first_line_names_the_cause(tmp_path: Path) -> None:
                 missed.append((cause, seed, [finding.rule for finding in report.losses]))
             rmtree(folder)
     assert not [one for one in missed if one[0] == "clean"]
-    assert len(missed) <= 0.05 * len(SEEDS) * len(CAUSES), missed
+    assert len(missed) <= 0.05 * len(seeds) * len(CAUSES), missed
 
 
 @pytest.mark.slow

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.core.test_bracket_damage import numbered, runs
-from tests.core.test_reader import read_parts
-from tests.reading import read_text
+from tests.corpus import thinned
+from tests.reading import read_parts, read_text
 from tracelane.core.read.reader import ReadOptions
 
 EVENTS = 12
@@ -64,7 +64,7 @@ def is_sound(text: bytes) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("layout", thinned(LAYOUTS, 3))
 def test_brackets_in_the_header_cost_its_value(layout: str) -> None:
     """All events and all other keys are read, and the damage is reported where the text is no longer JSON."""
     lost = []
@@ -85,9 +85,7 @@ VALUES = [b'{"a": {"b": 1', b"[[1, 2]", b'{"a": [1}', b"{{1}", b"1]}", b'{"a": 1
 @pytest.mark.slow
 @pytest.mark.parametrize("decoder", ["native", "python"])
 @pytest.mark.parametrize("packed", [False, True])
-@pytest.mark.parametrize(
-    "value", [b'{"a": {"b": 1', b"[[1, 2]", b'{"a": [1}', b"{{1}", b"1]}", b'{"a": 1}}}']
-)
+@pytest.mark.parametrize("value", VALUES)
 def test_files_with_brackets_in_the_header(value: bytes, packed: bool, decoder: str, tmp_path: Path) -> None:
     """Both readers read all events behind such a value, of packed files too, and what stands behind them."""
     events = json.dumps(numbered(3000)).encode()

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.corpus import CORPUS, needs_corpus, needs_goldens, recoverable
+from tests.corpus import CORPUS, later, needs_corpus, needs_goldens, recoverable
 from tests.forms import events, kineto_classic, kineto_new
 from tests.reading import read_file, read_text
 from tracelane.core.base.errors import UnreadableError
@@ -141,9 +141,10 @@ def test_garbage_between_events_costs_none(garbage: bytes, layout: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("every", [7, later(1)])
 @pytest.mark.parametrize("layout", [kineto_new, kineto_classic])
-def test_a_text_truncated_anywhere_keeps_what_is_whole(layout: Any) -> None:
-    """Cut at every byte offset, a trace yields exactly the events that end before the cut."""
+def test_a_text_truncated_anywhere_keeps_what_is_whole(layout: Any, every: int) -> None:
+    """Cut at any byte offset, a trace yields exactly the events that end before the cut."""
     items = events(12)
     data = layout(items)
     ends = []
@@ -154,7 +155,7 @@ def test_a_text_truncated_anywhere_keeps_what_is_whole(layout: Any) -> None:
         at = data.index(b"\n  }", at) + 4
         ends.append(at)
     last = ends[-1]
-    for cut in range(data.index(b"[", data.index(b'"traceEvents"')) + 1, len(data)):
+    for cut in range(data.index(b"[", data.index(b'"traceEvents"')) + 1, len(data), every):
         got, problems = scan(data[:cut])
         assert got == items[: sum(end <= cut for end in ends)], cut
         assert bool(problems) == (cut < len(data.rstrip()))

@@ -14,7 +14,7 @@ from tests.fuzz.native_core import CORPUS, compile_harness, fuzz_native
 
 pytestmark = pytest.mark.slow
 BOUNDED = 20_000
-QUICK = 8_000
+QUICK = 4_000
 FAULTS = {
     "the time limit as it was": ("scan.c", r"(#define TIME_LIMIT) .*", r"\1 ((i64)1 << 62)"),
     "a write beyond the tracks": ("scan.c", r"== (scan->capacity\[TL_TRACKS\]\) \{)", r"> \1"),
@@ -40,7 +40,7 @@ def test_a_bounded_run_finds_nothing(tmp_path: Path) -> None:
     assert outcome.inputs == QUICK > len(list(CORPUS.iterdir())) > 20
 
 
-@pytest.mark.parametrize("name", thinned(FAULTS, 3))
+@pytest.mark.parametrize("name", thinned(FAULTS, 6))
 def test_a_fault_is_found(name: str, tmp_path: Path) -> None:
     """A fault that is put in ends the run, and its input shows it again."""
     file, pattern, replacement = FAULTS[name]
