@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from tests.corpus import CASES, CORPUS, needs_cases, needs_corpus, representative
@@ -49,17 +48,6 @@ def test_work_after_the_end_of_a_step_belongs_to_it(tmp_path: Path) -> None:
     assert work.steps.tolist() == [0, 1, 2]
     assert trace.indexes[0].duration(work.positions).tolist() == [400_000] * 3
     assert work.rules.tolist() == [StepRule.LAUNCH] * 3
-    trace.close()
-
-
-@needs_cases
-def test_each_process_counts_its_own_steps(tmp_path: Path) -> None:
-    """Two ranks in one file have four steps each, and their kernels stay with their own."""
-    trace = open_trace([CASES / "adversarial" / "merged2.json"], index_dir=tmp_path)
-    marks, work = attributed(trace)
-    assert [len(set(marks.processes[n : n + 2].tolist())) for n in range(0, 8, 2)] == [2] * 4
-    assert marks.labels == ("0", "0", "1", "1", "2", "2", "3", "3")
-    assert np.bincount(work.steps).tolist() == [1] * 8
     trace.close()
 
 
@@ -174,25 +162,6 @@ def test_every_table_gives_a_step_the_work_that_it_launched(name: str, corpus_ca
     trace.close()
 
 
-@pytest.mark.slow
-@needs_corpus
-@pytest.mark.parametrize("name", STEPPED)
-def test_by_window_a_step_has_what_lies_in_its_time(name: str, corpus_cache: Path) -> None:
-    """Cut at the windows, kernels by step are those of one step, and all parts come to the whole."""
-    trace = open_trace([CORPUS / name], index_dir=corpus_cache)
-    scope = Scope(trace, clocks=trace.clocks, attribute="window")
-    spans = step_spans(trace, trace.clocks)
-    assert spans is not None
-    rows = {row["name"]: row for row in kernels(scope, by="step").rows()}
-    for step, title in enumerate(spans.titles):
-        row = rows.get(f"step {title}", {"count": 0, "total_ns": 0})
-        alone = kernels(scope_of_step(scope, spans, step)).totals
-        assert (alone["count"], alone["total_ns"]) == (row["count"], row["total_ns"])
-    total = sum(row["total_ns"] for row in rows.values())  # type: ignore[misc]
-    assert total == kernels(scope).totals["total_ns"]
-    trace.close()
-
-
 def every_trace() -> list[Path]:
     """Return all traces of profilers in the corpus and its small cases, and the folders of ranks."""
     folders = [CORPUS / name for name in ("gpu", "aiu", f"aiu/{SPYRE.name}", "cpu")]
@@ -224,31 +193,6 @@ def test_steps_and_what_is_outside_come_to_the_whole(
     if attribute == "launch":
         assert int(table.numbers("device_slices").sum()) + outside["count"] == whole["count"]
     trace.close()
-
-
-@needs_cases
-def test_windows_of_ranks_in_one_file_share_nothing(tmp_path: Path) -> None:
-    """Steps of two ranks that run at the same time count the work of their own rank by window, too."""
-    trace = open_trace([CASES / "adversarial" / "merged2.json"], index_dir=tmp_path)
-    table = steps(Scope(trace, attribute="window")).steps
-    whole = kernels(Scope(trace)).totals["total_ns"]
-    assert table.totals["outside_ns"] == table.totals["shared_ns"] == 0
-    assert int(table.numbers("device_ns").sum()) == whole
-    trace.close()
-
-
-def test_by_window_what_no_step_holds_is_counted(tmp_path: Path) -> None:
-    """Of a kernel that runs on past the last window the rest is outside, and so is one between windows."""
-    events = [complete(100 * n, 50, f"ProfilerStep#{n}", "user_annotation") for n in range(2)]
-    events += [complete(10, 20, "in", "kernel", pid=0), complete(60, 30, "between", "kernel", pid=0)]
-    events += [complete(140, 40, "past the end", "kernel", pid=0, tid=2)]
-    events += [complete(100, 0, "stands in the second", "kernel", pid=0, tid=3)]
-    trace = Trace([index_of(events, tmp_path)])
-    table = steps(Scope(trace, attribute="window")).steps
-    assert table.numbers("device_ns").tolist() == [20_000, 10_000]
-    assert table.numbers("device_slices").tolist() == [1, 2]
-    assert (table.totals["outside_ns"], table.totals["outside_slices"]) == (60_000, 2)
-    assert any(note == "2 Device slices (60 µs) lie outside the steps, or in part" for note in table.notes)
 
 
 def test_work_is_cut_at_windows_as_a_plain_loop_does(tmp_path: Path) -> None:

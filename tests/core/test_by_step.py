@@ -16,7 +16,7 @@ from tests.corpus import CORPUS, needs_corpus
 from tests.events import complete, index_of
 from tracelane.core.base.errors import UsageError
 from tracelane.core.tables.attribution import by_step
-from tracelane.core.tables.kernels import OUTSIDE, kernels
+from tracelane.core.tables.kernels import kernels
 from tracelane.core.tables.ops import ops
 from tracelane.core.tables.scope import Scope
 from tracelane.core.tables.step_spans import step_spans
@@ -68,21 +68,6 @@ def test_ops_of_each_step(corpus_cache: Path) -> None:
     assert table.positions is not None
     assert table.sources is not None
     assert len(table.positions) == len(table.sources) == len(table)
-
-
-@pytest.mark.slow
-@needs_corpus
-def test_kernels_by_step(corpus_cache: Path) -> None:
-    """A step has the device work that starts in it, and nothing is left out."""
-    events = _raw()
-    spans = _steps(events)
-    work = [event for event in events if event["cat"] in ("kernel", "gpu_memcpy", "gpu_memset")]
-    expected: Counter[str] = Counter()
-    for event in work:
-        at = [step for step, (start, end) in spans.items() if start <= event["ts"] < end]
-        expected[f"step {at[0]}" if at else OUTSIDE] += 1
-    table = kernels(Scope(open_trace(CORPUS / REAL, index_dir=corpus_cache)), "step")
-    assert {row["name"]: row["count"] for row in table.rows()} == expected
 
 
 def test_steps_of_several_sources(tmp_path: Path) -> None:

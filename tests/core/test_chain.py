@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
-from tests.corpus import CORPUS, GOLDENS
 from tests.small_index import L, S, write_index
-from tracelane.core import open_trace
-from tracelane.core.base.ids import SliceId
 from tracelane.core.index.store import Index
 from tracelane.core.query.chain import chain_of
-
-CHAINS = sorted((GOLDENS / "chains").glob("*.chain.json")) if (GOLDENS / "chains").is_dir() else []
-VIA = {"ac2g flow": "flow", "correlation (no usable flow)": "correlation"}
 
 
 def small(tmp_path: Path, kernel: S, flows: list[tuple[int, int, str]], launch: S | None = None) -> list:
@@ -71,36 +64,3 @@ def test_nothing_is_guessed(tmp_path: Path, promoted: dict[str, int]) -> None:
     copy = S(100, 50, "Memset", "gpu_memset", ordinal=9, promoted=promoted)
     launch = S(20, 30, "aiuMalloc", "privateuse1_runtime", ordinal=2, promoted={"correlation": 0})
     assert small(tmp_path, copy, [], launch) == [("kernel", "Memset", "")]
-
-
-@pytest.fixture(scope="session")
-def index_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("indexes")
-
-
-@pytest.mark.skipif(not CHAINS, reason="no corpus (TRACELANE_CORPUS)")
-@pytest.mark.parametrize("golden", CHAINS, ids=[path.name.split(".")[0] for path in CHAINS])
-def test_chains_of_real_traces(golden: Path, index_dir: Path) -> None:
-    """Launch, innermost op and outermost annotation are those found by an independent reading of the file."""
-    expected = json.loads(golden.read_text())
-    trace = open_trace([CORPUS / expected["input"].removeprefix("share/")], index_dir=index_dir)
-    assert expected["chains"]
-    for chain in expected["chains"]:
-        links = trace.chain(SliceId(0, chain["kernel"]["event_index"]))
-        assert links[0].role == "kernel"
-        assert (links[0].name, links[0].start) == (chain["kernel"]["name"], chain["kernel"]["ts_ns"])
-        by_role = {link.role: link for link in links[1:]}
-        launch = by_role.get("launch")
-        if chain["launch"] is None:
-            assert launch is None
-            continue
-        assert launch is not None and launch.id.ordinal == chain["launch"]["event_index"]
-        assert (launch.start, launch.duration) == (chain["launch"]["ts_ns"], chain["launch"]["dur_ns"])
-        assert launch.via == VIA[chain["via"]]
-        inner = chain["innermost_op_or_annotation"]
-        got = links[2].id.ordinal if len(links) > 2 else None
-        assert got == (None if inner is None else inner["event_index"])
-        outer = chain["outermost_user_annotation"]
-        annotations = [link.id.ordinal for link in links if link.category == "user_annotation"]
-        assert annotations[-1:] == ([] if outer is None else [outer["event_index"]])
-    trace.close()

@@ -13,7 +13,6 @@ from tests.tui.cli_process import tracelane_here
 from tracelane.core import open_trace
 from tracelane.core.base.pattern import Pattern
 from tracelane.core.export.chains import SourceChains, chain_json
-from tracelane.core.query.launches import launch_of
 
 CHAINS = sorted((GOLDENS / "chains").glob("*.chain.json")) if (GOLDENS / "chains").is_dir() else []
 VIA = {"ac2g flow": "flow", "correlation (no usable flow)": "correlation", None: None}
@@ -75,20 +74,6 @@ def test_chains_are_the_goldens(golden: Path, corpus_cache: Path) -> None:
         if launch is not None:
             count = chain["kernels_of_this_launch"]
             assert len(launches.between(launch, launch + 1)) == count
-    trace.close()
-
-
-@needs_corpus
-@needs_goldens
-@pytest.mark.parametrize("golden", CHAINS, ids=[path.name.split(".")[0] for path in CHAINS])
-def test_the_table_of_launches_says_what_one_lookup_says(golden: Path, corpus_cache: Path) -> None:
-    """For every kernel of the file the columns and the single look-up agree on launch and way of knowing."""
-    source = CORPUS / json.loads(golden.read_text())["input"].removeprefix("share/")
-    trace = open_trace([source], index_dir=corpus_cache)
-    launches = trace.launches(0)
-    assert len(launches.kernels)
-    for position in launches.kernels[:: max(1, len(launches.kernels) // 500)].tolist():
-        assert launches.launch_of(position) == launch_of(trace.indexes[0], position)
     trace.close()
 
 

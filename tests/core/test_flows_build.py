@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.core.loops import BOTH, loops_of
-from tests.corpus import CORPUS, GOLDENS, needs_corpus, needs_goldens
 from tests.events import Event, complete, flow, index_of
 from tracelane.core.index.format import FLOW_COUNTS, NONE
-from tracelane.core.index.indexing import ingest_index
-from tracelane.core.index.options import IndexOptions
 from tracelane.core.index.store import Index
-from tracelane.core.read.source import open_source
 
 
 def arrows(index: Index) -> list[tuple[str | None, str | None]]:
@@ -166,24 +161,3 @@ def test_pairing_equals_the_definition(loops: str, ends: list[tuple[str, int, in
             want.add(((before[-1:] or starts)[0], i))
     assert set(zip(source.tolist(), target.tolist())) == want
     assert len(source) == len(want) and counts[0][FLOW_COUNTS.index("paired")] == paired
-
-
-@needs_corpus
-@needs_goldens
-@pytest.mark.parametrize(
-    "name",
-    [
-        "hta_a100_resnet_ddp_nccl", "spyre_decode_bmm_upstream-main", "spyre_mlp_trace_ts0",
-        "tl_mi300_resnet_train_rank0of8",
-    ],
-)  # fmt: skip
-def test_kernels_have_the_launches_of_the_goldens(name: str, tmp_path: Path) -> None:
-    """Every golden kernel with a flow has exactly the golden launch, also where all kernels begin at 0."""
-    golden = json.loads((GOLDENS / "chains" / f"{name}.chain.json").read_bytes())
-    index = ingest_index(open_source(CORPUS / golden["input"].removeprefix("share/")), IndexOptions(tmp_path))
-    source, target = index.column("flows.source"), index.column("flows.target")
-    assert golden["chains"]
-    for chain in golden["chains"]:
-        kernel = index.position_of(chain["kernel"]["event_index"])
-        launches = index.column("slices.ordinal")[source[target == kernel]].tolist()
-        assert launches == ([chain["launch"]["event_index"]] if chain["via"] == "ac2g flow" else [])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import time
 from decimal import Decimal
 from typing import Any
 
@@ -219,35 +218,6 @@ def test_damage_to_one_event_leaves_the_others(
         assert problems
         offsets = [p.offset for p in problems if p.offset is not None]
         assert min(offsets) >= begin - 20
-
-
-MEGA = 1 << 20
-HOSTILE = {
-    "quotes": b'"' * MEGA,
-    "brackets": b"[" * 200_000,
-    "closed brackets": b"[" * 100_000 + b"]" * 100_000,
-    "braces": b"{" * MEGA,
-    "keys": b'{"' * (MEGA // 2),
-    "strings": b'{"a":"' * (MEGA // 6),
-    "backslashes": b'{"a":"' + b"\\" * MEGA,
-    "blanks": b'{"a":' + b" " * MEGA,
-    "closings": b"} " * (MEGA // 2),
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("wrapped", [False, True])
-@pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_text_takes_linear_time(name: str, wrapped: bool) -> None:
-    """No text makes repair recurse, or take more than a few seconds for a megabyte."""
-    begun = time.process_time()
-    data = HOSTILE[name]
-    if wrapped:
-        data = data[: MEGA // 4]
-        scan(b'{"traceEvents":[' + TEXTS[0] + b"," + data)
-    else:
-        repair(data)
-    assert time.process_time() - begun < 20
 
 
 @needs_corpus

@@ -123,18 +123,6 @@ def test_equals_the_definition(kind: str, lanes: list[Slices], scale: int) -> No
 
 
 @pytest.mark.parametrize("kind", BOTH)
-def test_many_random_lanes(kind: str) -> None:
-    """Long lanes with few overlaps equal the definition."""
-    random = np.random.default_rng(5)
-    for _ in range(30):
-        starts = random.integers(0, 2000, 250)
-        durations = np.where(
-            random.random(250) < 0.1, random.integers(0, 400, 250), random.integers(0, 9, 250)
-        )
-        check(loops_of(kind), list(zip(starts.tolist(), durations.tolist())))
-
-
-@pytest.mark.parametrize("kind", BOTH)
 @pytest.mark.parametrize(
     "slices",
     [
@@ -152,15 +140,6 @@ def test_many_random_lanes(kind: str) -> None:
 def test_named_shapes(kind: str, slices: Slices) -> None:
     """Equal stamps, length zero, touching slices and chains of overlaps come out as defined."""
     check(loops_of(kind), slices)
-
-
-@pytest.mark.parametrize("kind", BOTH)
-def test_example_of_an_overlap(kind: str) -> None:
-    """A slice that outlives the open one goes to a lower row, is marked, and takes what begins in it."""
-    got = run(loops_of(kind), [(0, 10), (2, 10), (3, 2)])
-    assert got.position.tolist() == [0, 1, 2] and got.row_sizes.tolist() == [1, 1, 1]
-    assert got.parent.tolist() == [NONE, NONE, 1]
-    assert got.overlap.tolist() == [0, 1, 0]
 
 
 @pytest.mark.slow

@@ -242,12 +242,3 @@ def test_damage_of_a_new_index_is_damage(tmp_path: Path) -> None:
     again.is_new = True
     with pytest.raises(DamagedIndexError, match="checksum"):
         again.column("slices.start")
-
-
-def test_the_file_that_was_refused_for_ever(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A time beyond the limit beside a sound one: commands answer, again and again."""
-    path = tmp_path / "m8.json"
-    path.write_text("[" + event_text("X", "-1e16", "1") + "," + event_text("X", "0", "1") + "]")
-    for command in ("info", "tree", "summary", "tree"):
-        assert main([command, str(path), "--index-dir", str(tmp_path / "index")]) == 0
-    assert "damaged" not in capsys.readouterr().err
