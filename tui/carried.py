@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tracelane.core.base.clock import Clocks
+from tracelane.core.export.marks import shelf
 from tracelane.core.index.inputs import UNFINISHED
 from tracelane.core.logs.counters import WithCounters
 from tracelane.core.logs.overlay import LogOptions, Overlay
@@ -52,7 +53,7 @@ def carried(trace: Trace, session: Session, theme: str, history: History = NO_HI
         _logs(trace),
         frozenset(one.kind for one in counters),
         {view.selection: _named(trace, view.selection) for view in views if view.selection is not None},
-        trace.shelf("marks"),
+        shelf(trace, "marks"),
         theme,
     )
 

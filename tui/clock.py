@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tracelane.core.base.clock import Clocks
 from tracelane.core.base.errors import TracelaneError
 from tracelane.core.base.units import format_moment
-from tracelane.core.export.marks import Mark, moved, read_marks
+from tracelane.core.export.marks import Mark, moved, read_marks, shelf
 from tracelane.core.trace import Trace
 
 from .session import Session
@@ -97,7 +97,7 @@ def time_frame(
 
 def kept_marks(trace: Trace, clocks: Clocks) -> tuple[Mark, ...]:
     """Return the marks that are kept of a trace, in trace time; none where they cannot be read."""
-    path = trace.shelf("marks")
+    path = shelf(trace, "marks")
     try:
         marks = () if path is None else read_marks(path)
     except TracelaneError:

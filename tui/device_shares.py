@@ -21,7 +21,7 @@ from .draw.verdict import StateShares
 
 if TYPE_CHECKING:
     from tracelane.core.tables.device_state import DeviceState
-    from tracelane.core.tables.devices import Device
+    from tracelane.core.trace.devices import Device
 
 LANES_WITH_GAPS, GAPS_IN_FULL = 16, 16
 """Lanes whose gaps are drawn, and of how many of each it is looked up what the host did."""
@@ -38,7 +38,7 @@ def states_over_all(scope: Scope, most_slices: int = MOST_SLICES) -> tuple[Devic
     than `most_slices`.
     """
     from tracelane.core.tables.device_state import device_states, looked_at  # nothing is needed at the start
-    from tracelane.core.tables.devices import devices
+    from tracelane.core.trace.devices import devices
 
     trace = scope.trace
     if sum(trace.lanes[lane].slices for one in devices(trace) for lane in one.lanes) > most_slices:
@@ -57,8 +57,8 @@ def device_shares(scope: Scope, all_states: tuple[DeviceState, ...] | None) -> l
     peer from work.
     """
     from tracelane.core.tables.device_state import looked_at
-    from tracelane.core.tables.devices import devices
     from tracelane.core.tables.frame_columns import work_of
+    from tracelane.core.trace.devices import devices
 
     trace, window = scope.trace, looked_at(scope)
     all_devices = devices(trace)
@@ -88,13 +88,13 @@ def gaps_of_lanes(scope: Scope, states: Sequence[DeviceState]) -> dict[int, Lane
     """Return the gaps in the work of the devices' lanes in which the device mostly does nothing, by the
     lanes' places, with what the host did in the longest of them.
     """
-    from tracelane.core.tables.gap import gap_of
+    from tracelane.core.tables.gap import gap_of, work_gaps
 
     lanes = [(scope.trace.lanes[number], one) for one in states for number in one.device.device.lanes]
     result = {}
     for lane, state in lanes[:LANES_WITH_GAPS]:
         scope.check()
-        gaps = scope.trace.work_gaps(lane, scope.clocks)
+        gaps = work_gaps(scope.trace, lane.index, scope.clocks)
         if gaps is None or not len(gaps):
             continue
         lengths = gaps.ends - gaps.starts

@@ -10,8 +10,8 @@ from tracelane.core.index.choice import ALL
 from tracelane.core.logs.overlay import Overlay
 from tracelane.core.logs.wall import offset_text
 from tracelane.core.tables.device_clocks import seconds_of
-from tracelane.core.tables.devices import device_keys
 from tracelane.core.trace import Trace
+from tracelane.core.trace.devices import device_keys
 
 from .session import Session
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 from tracelane.core.base.clock import Clocks
 from tracelane.core.base.errors import TracelaneError, UsageError
 from tracelane.core.base.ids import SliceId
-from tracelane.core.export.marks import Mark, read_marks, read_named_marks, read_object, write_marks
+from tracelane.core.export.marks import Mark, read_marks, read_named_marks, read_object, shelf, write_marks
 from tracelane.core.index.inputs import check_there
 from tracelane.core.trace import Trace
 
@@ -26,7 +26,7 @@ _KINDS: Final = {
 
 def saved_session(trace: Trace) -> Session | None:
     """Return the view in which a trace was left the last time."""
-    path = trace.shelf("view")
+    path = shelf(trace, "view")
     try:
         return None if path is None else session_of(read_object(path), trace)
     except TracelaneError:
@@ -41,7 +41,7 @@ def import_marks(trace: Trace, path: Path) -> int:
 
 def keep_marks(trace: Trace, marks: Sequence[Mark]) -> int:
     """Add marks to those kept of a trace; return how many are new. Raises TracelaneError."""
-    path = trace.shelf("marks")
+    path = shelf(trace, "marks")
     if path is None:
         raise UsageError("of what comes from standard input no marks are kept")
     present = read_marks(path)

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 from ..base.clock import Clocks
 from ..base.errors import CacheError, UsageError
 from ..base.safe_text import safe_lines
-from .cut import cut_source
+from ..tables.scope import Scope
+from .cut import cut_scope
 from .report import Example
 
 if TYPE_CHECKING:
@@ -78,14 +79,8 @@ def _cuts(
             continue
         piece = folder / f"{number}.json"
         name = f"trace-{number}.json.gz" if len(trace.indexes) > 1 else "trace.json.gz"
-        offset = clocks.offset(number)
         try:
-            cut_source(
-                index,
-                (example.start - offset, example.end - offset),
-                piece,
-                devices=clocks.of_processes(number),
-            )
+            cut_scope(Scope(trace, (example.start, example.end), clocks=clocks, source=number), piece)
         except UsageError:
             continue  # nothing of this file lies in the window
         with (

@@ -30,6 +30,8 @@ from ..index.format import NONE, RowKind
 from ..index.store import Index
 from ..read.json_text import structure
 from ..read.repair import RepairedEvent, repair
+from ..tables.scope import Scope
+from ..trace import Trace
 
 CHUNK = 1 << 20
 NO_DEVICES: Mapping[str, int] = MappingProxyType({})
@@ -108,11 +110,27 @@ def cut_source(
     )
 
 
-def copy_source(index: Index, out: Path, progress: ProgressCallback = no_progress) -> int:
+def cut_scope(scope: Scope, out: Path, progress: ProgressCallback = no_progress) -> Cut:
+    """Write what overlaps the range and lanes of a scope in its source, by default the first one."""
+    trace, clocks, source = scope.trace, scope.clocks, scope.source or 0
+    start, end = (time - clocks.offset(source) for time in scope.range or trace.span_at(clocks))
+    return cut_source(
+        trace.indexes[source],
+        (start, end),
+        out,
+        lanes=None if scope.lanes is None else sorted(trace.lanes[at].number for at in scope.lanes),
+        devices=clocks.of_processes(source),
+        progress=progress,
+        cancelled=scope.cancelled,
+    )
+
+
+def copy_source(trace: Trace, source: int, out: Path, progress: ProgressCallback = no_progress) -> int:
     """Write the whole text of a source to a file, packed if it is called *.gz; return its bytes.
 
     Raises UsageError where `out` is the source, UnreadableError where that is not what was indexed.
     """
+    index = trace.indexes[source]
     if _same_file(out, index.path):
         raise UsageError(f"{out} is the trace itself: write another file")
     stream = source_of(index).open()

@@ -16,7 +16,7 @@ from typing import Any
 from ..base.errors import TracelaneError
 from ..base.private import make_private_folder, read_private, read_regular, reason_of, write_private
 from ..base.safe_text import json_text
-from ..index.store import Index
+from ..trace import Trace
 
 SCHEMA = 1
 FOLDER = "marks"
@@ -35,14 +35,14 @@ class Mark:
     text: str = ""
 
 
-def shelf(indexes: Sequence[Index], kind: str) -> Path | None:
-    """Return the file for these traces' "marks" or "view"; None where nothing identifies the traces.
+def shelf(trace: Trace, kind: str) -> Path | None:
+    """Return the file for what is kept of a trace ("marks" or "view"); None where nothing identifies it.
 
     Its name comes from their contents (sizes, hashes of both ends): a copy of a trace has the same marks.
     """
     prints = []
     root: Path | None = None
-    for index in indexes:
+    for index in trace.indexes:
         source = index.manifest.get("source")
         if not isinstance(source, dict) or not source:
             continue  # a log laid over the trace is no part of it

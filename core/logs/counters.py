@@ -147,8 +147,8 @@ def memory_counters(scope: Scope) -> list[Counter]:
 
 def power_counters(scope: Scope) -> list[Counter]:
     """Return what the devices of FLEX job traces drew (W), from the end of one slice to that of the next."""
-    from ..tables.devices import devices
     from ..tables.flex_stamps import flex_stamps
+    from ..trace.devices import devices
 
     counters = []
     for device in devices(scope.trace):

@@ -23,7 +23,7 @@ from ..query.views import COMPUTED, Process
 from ..trace import Row, Trace
 
 if TYPE_CHECKING:
-    from ..tables.alignment import Alignment
+    from ..trace.alignment import Alignment
 
 NO_CLOCKS = Clocks()
 

@@ -26,7 +26,7 @@ from .series import Series, Statistics, statistics
 from .wall import SECOND, Wall, offset_text
 
 if TYPE_CHECKING:
-    from ..tables.devices import Device
+    from ..trace.devices import Device
     from .clock_fit import Proposal
     from .log import TelemetryLog
 

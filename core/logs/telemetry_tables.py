@@ -18,13 +18,13 @@ from ..base.short_names import short_name
 from ..index.format import LaneKind, RowKind
 from ..query.titles import rank_titles
 from ..query.views import Row
-from ..tables.devices import Device
 from ..tables.frame_columns import work_of
 from ..tables.schema import Column, TableSchema
 from ..tables.scope import Scope
 from ..tables.step_choice import find_steps
 from ..tables.table import Table, Value
 from ..trace import Trace
+from ..trace.devices import Device
 from .clock_fit import Proposal
 from .header import UNIT_WORDS, WATTS, ColumnKind, name_and_unit
 from .log import TelemetryLog

@@ -16,7 +16,7 @@ from ..base.errors import UsageError
 from ..trace import Trace
 
 if TYPE_CHECKING:
-    from ..tables.devices import Device
+    from ..trace.devices import Device
 
 EPOCHS = (10**18, 4 * 10**18)
 """Lane times between these (2001 to 2096) are taken for ns since 1970: what older profilers wrote."""
@@ -55,7 +55,7 @@ class Wall:
     @cached_property
     def devices(self) -> Mapping[str, Device]:
         """The devices by key: the pid as people write it, with the source's number where pids repeat."""
-        from ..tables.devices import device_keys  # only where logs are laid over a trace
+        from ..trace.devices import device_keys  # only where logs are laid over a trace
 
         return device_keys(self.trace)
 

@@ -76,18 +76,16 @@ def _html(scope: Scope, out: Path, title: str, progress: ProgressCallback) -> st
 
 def _json(scope: Scope, out: Path, title: str, progress: ProgressCallback) -> str:
     """Write the events as they stand in the file, of a whole trace all of the file."""
+    from ..export.cut import copy_source, cut_scope
+
     files = scope.trace.source_count
     if files != 1:
         raise UsageError(f"there are {files} files: write them one by one, of ranks with --rank N")
     if scope.where is not None:
         raise UsageError("--where chooses slices, and events are written with all that belongs to them")
-    trace = scope.trace
     if scope.range is None and scope.lanes is None:
-        return f"{trace.copy_source(0, out, progress):,} bytes of text"
-    window = scope.range or trace.span_at(scope.clocks)
-    chosen = None if scope.lanes is None else sorted(trace.lanes[at].number for at in scope.lanes)
-    done = trace.cut(0, window, out, scope.clocks, lanes=chosen, progress=progress)
-    return f"{done.events:,} events"
+        return f"{copy_source(scope.trace, 0, out, progress):,} bytes of text"
+    return f"{cut_scope(scope, out, progress).events:,} events"
 
 
 def _write(out: Path, pieces: Iterable[str]) -> None:

@@ -18,15 +18,14 @@ from ..base.kineto import OPS
 from ..base.progress import CancelledCallback, never
 from ..index.format import NONE, RowKind
 from ..index.store import Index
+from ..query.groups import concatenated
 from ..query.launches import VIA
 from ..query.titles import plain
 from ..read.promoted import PROMOTED, Kind
 from ..tables.attribution import WorkBySteps, steps_of_slices
 from ..tables.device_state import CAUSES, PRECEDENCE, device_states
-from ..tables.devices import device_title
 from ..tables.frame import Frame, Words
 from ..tables.frame_columns import MODULE, work_of
-from ..tables.groups import concatenated
 from ..tables.kinds import KERNEL_TYPES
 from ..tables.op_sums import LinkedWork, work_in
 from ..tables.scope import Scope
@@ -35,6 +34,7 @@ from ..tables.slices import rows_around
 from ..tables.step_spans import step_spans
 from ..tables.untrusted import untrusted
 from ..trace import Trace
+from ..trace.devices import device_title
 from .arguments import scanned_argument
 from .tokens import QueryWords, argument_table, quoted_name, value_table
 

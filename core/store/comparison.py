@@ -6,10 +6,10 @@ import numpy as np
 
 from ..base.arrays import sum_of
 from ..base.short_names import comparable_name
-from ..tables.attendance import medians
 from ..tables.metrics import Metric, spread_metrics
 from ..tables.summary import SCHEMAS, Summary, numbered, summed
 from ..tables.table import Table, Values
+from ..trace.attendance import medians
 from .opened import CaptureStore
 from .tables import kernels_of_store, steps_of_store
 

@@ -14,12 +14,12 @@ from ..base.arrays import I64
 from ..base.errors import UnreadableError
 from ..index.captures import ranks_text
 from ..read.remote_files import is_url
-from ..tables.alignment import NONE, Alignment, RankClock, aligned, wall_distances
-from ..tables.collectives import DEVICE, Collectives, Matched, match, no_collectives
 from ..tables.messages import Message, MessagesOf
 from ..tables.rank_groups import MOST_RANKS, ProcessGroup, RankOrigin
 from ..tables.skew import Skew, notes_on_ranks, skew_of
 from ..tables.step_choice import Steps
+from ..trace.alignment import NONE, Alignment, RankClock, aligned, wall_distances
+from ..trace.collectives import DEVICE, Collectives, Matched, match, no_collectives
 from .groups import MOST_TIME, NOTHING, Columns, Shelf, joined_rows, read_group, read_record
 from .layout import MANIFEST_NAME, MOST_STORE_MANIFEST, RecordName, groups_in, read_store_manifest, records_in
 from .location import StoreLocation

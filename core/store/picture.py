@@ -22,6 +22,7 @@ from ..index.indexing import ingest_index
 from ..index.options import DEFAULT_OPTIONS, IndexOptions
 from ..read.remote_files import is_url, url_in
 from ..read.source import open_source, spooled_source
+from ..tables.findings.saved import JudgedAnswers
 from ..tables.kinds import KERNEL_TYPES
 from ..tables.rank_groups import HOST, rank_groups
 from ..tables.skew import Skew
@@ -89,7 +90,7 @@ def picture_of_store(
 
 
 @dataclass(frozen=True)
-class StoreAnswers:
+class StoreAnswers(JudgedAnswers):
     """What a picture is asked, answered from the summaries of all its ranks."""
 
     store: CaptureStore

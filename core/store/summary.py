@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 
 from ..base.arrays import I64, AnyArray
-from ..tables.alignment import wall_base
-from ..tables.collectives import collectives_of
 from ..tables.findings.finding import Findings
 from ..tables.findings.forms import findings_object
 from ..tables.findings.judge import findings
@@ -25,6 +23,8 @@ from ..tables.step_choice import Steps, find_steps
 from ..tables.steps import steps
 from ..tables.table import Table
 from ..trace import Trace
+from ..trace.alignment import wall_base
+from ..trace.collectives import collectives_of
 from .groups import (
     IDLE,
     KERNEL_NUMBERS,

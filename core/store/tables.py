@@ -11,11 +11,11 @@ import numpy as np
 from ..base.arrays import I64, means_of, sum_of
 from ..base.errors import UsageError
 from ..base.short_names import short_names
-from ..tables.attendance import medians
-from ..tables.groups import Groups, Labels
+from ..query.groups import Groups, Labels
 from ..tables.rank_tables import tables_of_ranks
 from ..tables.schema import Column, TableSchema
 from ..tables.table import Table, Tables, Values
+from ..trace.attendance import medians
 from .groups import STEP_NUMBERS
 from .opened import CaptureStore
 

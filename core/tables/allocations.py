@@ -16,7 +16,7 @@ from ..base.kineto import ANNOTATIONS, OPS
 from ..index.format import RowKind
 from ..index.store import Index
 from ..query.lookup import lanes_of, promoted_of, slice_at
-from .devices import Device, devices
+from ..trace.devices import Device, devices
 from .frame_columns import NEVER, rank_of
 from .op_sums import HOST_TYPES, memory_records
 from .scope import Scope

@@ -102,8 +102,11 @@ class Analysis:
 
     def run(self, scope: Scope, **options: Any) -> Tables:
         """Return the tables of a scope. Raises Cancelled, and UsageError for options without a meaning."""
-        if scope.trace.answers is not None:
-            return scope.trace.answers.tables(self.name, options)
+        from .answers import Answers  # help needs no arrays
+
+        answers = scope.trace.answers
+        if isinstance(answers, Answers):
+            return answers.tables(self.name, options)
         tables: Tables = loaded(self.function)(scope, **options)
         return tables
 

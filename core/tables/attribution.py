@@ -31,10 +31,10 @@ from ..base.intervals import merge
 from ..base.kineto import DEVICE_ANNOTATION
 from ..index.format import NONE
 from ..index.store import Index
+from ..query.groups import concatenated
 from ..query.lookup import category_mask, lanes_of, processes_of
 from .frame import Frame
 from .frame_columns import work_of
-from .groups import concatenated
 from .schema import Column
 from .scope import Scope, StepWork
 from .step_choice import Steps

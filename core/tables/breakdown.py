@@ -10,10 +10,9 @@ import numpy as np
 from ..base.arrays import I64, sum_of
 from ..base.intervals import Intervals
 from .device_state import state_table
-from .devices import kernel_types
 from .frame import Frame, FrameGroups, WorkDevice
 from .frame_columns import NEVER, KindRule, by_rule, timed_work
-from .kinds import KERNEL_TYPES
+from .kinds import KERNEL_TYPES, kernel_types
 from .metrics import Metric, ratio
 from .schema import TableSchema, columns_from
 from .scope import Scope

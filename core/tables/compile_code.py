@@ -12,10 +12,10 @@ from ..base.kineto import OPS
 from ..index.format import NONE
 from ..index.store import Index
 from ..query.chain import enclosing
+from ..query.groups import dense
 from .compile_calls import FUNCTION, FUNCTION_NAME, GRAPH, GRAPH_HASH, REGION, calls
 from .frame import Frame, Words
 from .frame_columns import work_of
-from .groups import dense
 from .scope import Scope
 from .shape import Ask, Shape, first, flagged, n, share_of_all, text, total
 from .slices import nearest_around

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..base.arrays import I64, mean_of, means_of, sum_of
+from ..query.groups import Groups
 from .artefacts import Artefacts
 from .compile_calls import (
     GRAPH,
@@ -21,7 +22,6 @@ from .compile_calls import (
     calls,
 )
 from .compile_phases import COMPILERS
-from .groups import Groups
 from .schema import TableSchema, columns_from
 from .scope import Scope
 from .step_choice import Steps, find_steps

@@ -11,11 +11,11 @@ import numpy as np
 from ..base.arrays import F64, I64, AnyArray, sum_of
 from ..base.safe_text import safe
 from ..base.short_names import short_name
+from ..query.groups import dense
 from ..query.lookup import promoted_of
-from .devices import ALLOCATION_NAMES, is_aiu
+from ..trace.devices import ALLOCATION_NAMES, is_aiu
 from .frame import Frame, FrameGroups, Words
 from .frame_columns import NEVER, work_of
-from .groups import dense
 from .scope import Scope
 from .shape import Ask, Shape, flagged, n, statistic, text, total
 from .table import Table, Values

@@ -10,8 +10,8 @@ import numpy as np
 
 from ..base.arrays import I64, AnyArray, sum_of
 from ..base.kineto import OPS
+from ..query.groups import Groups, Labels, dense
 from ..query.lookup import category_mask
-from .groups import Groups, Labels, dense
 from .metrics import ratio
 from .path_changes import TimeChange, new_length, scale_of
 from .path_graph import VIA, PathGraph, graph_of

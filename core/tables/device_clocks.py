@@ -23,7 +23,7 @@ from ..index.format import NONE
 from ..query.launches import CALLS
 from ..query.lookup import processes_of
 from ..query.lost import untimed_work
-from .devices import Device, device_keys, device_title, lane_categories
+from ..trace.devices import Device, device_keys, device_title, lane_categories
 
 if TYPE_CHECKING:
     from ..trace import Trace

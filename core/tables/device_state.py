@@ -36,9 +36,9 @@ from ..base.units import format_ns
 from ..index.flex import is_flex
 from ..index.store import Index
 from ..query.lookup import promoted_of
+from ..trace.collectives import world_size
+from ..trace.devices import Device, devices
 from .attribution import work_by_steps
-from .collectives import world_size
-from .devices import Device, devices
 from .flex_stamps import flex_stamps
 from .frame import Frame, WorkDevice
 from .frame_columns import GAP_CLASSES, gap_classes, work_of

@@ -14,11 +14,11 @@ from ..base.arrays import I64, AnyArray, places_in
 from ..base.kineto import ANNOTATIONS, GROUPS, OPS
 from ..base.short_names import comparable_name
 from ..base.units import about_ns, count_of
+from ..query.groups import Groups
 from ..query.lookup import category_mask
 from .compare import BOTH, GONE, NEW
 from .frame import Frame
 from .frame_columns import MODULE, NOT_IN_FILE, OUTSIDE_ANY, work_of
-from .groups import Groups
 from .op_events import positions_of
 from .schema import TableSchema, columns_from
 from .scope import Scope

@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ..index.store import Index
-from .devices import is_aiu
+from ..trace import Trace
+from ..trace.devices import is_aiu
 
 SPYRE_GUIDE = "kineto-spyre user guide"
 SPYRE_PLUGIN = "torch-spyre's profiler"
@@ -190,9 +190,9 @@ TABLE = tuple(entry for texts in _TEXTS for entry in _entries(*texts))
 """In order: the first entry that fits counts."""
 
 
-def explain(name: str, index: Index) -> Explanation | None:
+def explain(name: str, trace: Trace, source: int) -> Explanation | None:
     """Return what a slice of a name does in this source, None where the table has nothing on it."""
-    return _entry(name, is_aiu(index))
+    return _entry(name, is_aiu(trace.indexes[source]))
 
 
 @lru_cache(maxsize=4096)

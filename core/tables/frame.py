@@ -17,8 +17,8 @@ import numpy as np
 from ..base.arrays import I64, AnyArray
 from ..base.intervals import Intervals, merge
 from ..index.store import Index
-from .devices import Device
-from .groups import Groups, Labels, concatenated, dense
+from ..query.groups import Groups, Labels, concatenated, dense
+from ..trace.devices import Device
 from .kinds import KERNEL_TYPES, kind_table
 from .scope import Scope
 from .step_spans import StepSpans, step_spans

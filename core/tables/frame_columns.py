@@ -14,20 +14,13 @@ from ..base.short_names import short_names
 from ..index.flex import bytes_in_names, flex_work, is_flex
 from ..index.format import NONE
 from ..index.store import Index
+from ..query.groups import concatenated, dense
 from ..query.lookup import category_mask, promoted_of
 from ..query.lost import untimed_work
 from ..query.promoted_terms import argument_values
-from .devices import (
-    Device,
-    allocations_of,
-    devices,
-    flex_rank,
-    kernel_kinds,
-    kernel_types,
-    lane_categories,
-)
+from ..trace.devices import Device, allocations_of, devices, flex_rank, lane_categories
 from .frame import ColumnMakers, Frame, Words, WorkDevice
-from .groups import concatenated, dense
+from .kinds import kernel_kinds, kernel_types
 from .scope import Scope
 from .slices import nearest_around
 
@@ -320,3 +313,8 @@ def rank_of(index: Index, source: int) -> int:
     distributed = envelope.get("distributedInfo") if isinstance(envelope, dict) else None
     rank = distributed.get("rank") if isinstance(distributed, dict) else None
     return rank if isinstance(rank, int) and not isinstance(rank, bool) else source
+
+
+def gap_rows(work: Frame) -> Frame:
+    """Return the rows that end a gap, by stream and start."""
+    return work[np.flatnonzero(work.gap)].in_order()

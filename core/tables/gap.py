@@ -7,24 +7,23 @@ end so far, without annotations. On any other lane it is the time between two sl
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import lru_cache
 
 import numpy as np
 
 from ..base.arrays import I64, AnyArray
 from ..base.clock import Clocks
 from ..base.ids import SliceId
-from ..index.format import LaneKind
+from ..index.format import LaneKind, RowKind
 from ..query.lookup import lanes_of
 from ..query.views import Lane, Link, Row
-from .devices import devices
-from .frame_columns import GAP_CLASSES, timed_work
-from .idle import gap_rows
+from ..trace import Trace
+from ..trace.devices import devices
+from .frame_columns import GAP_CLASSES, gap_rows, timed_work
 from .scope import Scope
 
-if TYPE_CHECKING:
-    from ..trace import Trace
-
+LANES_WITH_GAPS = 64
+"""Lanes whose gaps are held in memory, those asked for last."""
 THREADS = 8
 """The most threads that are listed: the launching one first, then those that one slice kept busy."""
 LANES_LOOKED_AT = 256
@@ -137,23 +136,34 @@ class Gap:
         return self.end - self.start
 
 
-def work_gaps(trace: Trace, lane: Lane, clocks: Clocks = NO_CLOCKS) -> Gaps | None:
-    """Return the gaps in the work of the streams on a lane, None where the lane is no device's.
-
-    They are those of `idle`; `Trace.work_gaps` keeps them.
+@lru_cache(maxsize=LANES_WITH_GAPS)
+def work_gaps(trace: Trace, number: int, clocks: Clocks = NO_CLOCKS) -> Gaps | None:
+    """Return the gaps in the work of the streams on a lane of a trace, by its number there, as `idle` counts
+    them; None where the lane is no device's.
     """
-    device = next((device for device in devices(trace) if lane.index in device.lanes), None)
+    device = next((device for device in devices(trace) if number in device.lanes), None)
     if device is None:
         return None
     work = timed_work(Scope(trace, lanes=device.lanes, clocks=clocks, source=device.source))
-    on_lane = lanes_of(trace.indexes[device.source], work.position) == lane.number
+    on_lane = lanes_of(trace.indexes[device.source], work.position) == trace.lanes[number].number
     gaps = gap_rows(work[np.isin(work.stream, work.stream[on_lane])])
     gaps = gaps[np.lexsort((gaps.start, gaps.reach))]
     columns = (gaps.reach, gaps.start, gaps.before, gaps.position, gaps.gap_class, gaps.launch)
     return Gaps(device.source, *columns)
 
 
-def row_gaps(trace: Trace, row: Row, clocks: Clocks = NO_CLOCKS) -> Gaps:
+def gaps_of(trace: Trace, row: Row, clocks: Clocks = NO_CLOCKS) -> Gaps | None:
+    """Return the gaps in the work on a device's lane, on other lanes those of the row; None for a row without
+    slices.
+    """
+    if row.kind is not RowKind.SLICES:
+        return None
+    gaps = work_gaps(trace, row.lane, clocks)
+    return _row_gaps(trace, row, clocks) if gaps is None else gaps
+
+
+@lru_cache(maxsize=LANES_WITH_GAPS)
+def _row_gaps(trace: Trace, row: Row, clocks: Clocks) -> Gaps:
     """Return the times between two slices of a row that follow each other."""
     index, offset = trace.indexes[row.source], clocks.offset(row.source, row.pid)
     first = int(index.rows[row.number]["first"])
@@ -166,7 +176,7 @@ def row_gaps(trace: Trace, row: Row, clocks: Clocks = NO_CLOCKS) -> Gaps:
 
 def gap_ended_by(trace: Trace, row: Row, at: int, clocks: Clocks = NO_CLOCKS) -> GapBounds | None:
     """Return the gap that the slice at an index within its row ends, None where it ends none."""
-    gaps = trace.gaps(row, clocks)
+    gaps = gaps_of(trace, row, clocks)
     if gaps is None:
         return None
     return gaps.bounds(gaps.ended_by(int(trace.indexes[row.source].rows[row.number]["first"]) + at))
@@ -174,7 +184,7 @@ def gap_ended_by(trace: Trace, row: Row, at: int, clocks: Clocks = NO_CLOCKS) ->
 
 def gap_holding(trace: Trace, row: Row, time: int, clocks: Clocks = NO_CLOCKS) -> GapBounds | None:
     """Return the gap in which a trace time lies: of the work on the row's lane, else of the row."""
-    gaps = trace.gaps(row, clocks)
+    gaps = gaps_of(trace, row, clocks)
     return None if gaps is None else gaps.bounds(gaps.holding(time))
 
 
@@ -184,7 +194,7 @@ def gap_of(trace: Trace, row: Row, at: int, clocks: Clocks = NO_CLOCKS) -> Gap |
     if bounds is None:
         return None
     before, after = (trace.slice_id_of(row.source, position) for position in (bounds.before, bounds.after))
-    of_work = trace.work_gaps(trace.lanes[row.lane], clocks)
+    of_work = work_gaps(trace, row.lane, clocks)
     chain = trace.chain(after, clocks)
     if of_work is None or (number := of_work.ended_by(bounds.after)) is None:
         kind = None

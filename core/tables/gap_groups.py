@@ -12,12 +12,11 @@ from ..base.arrays import U32, AnyArray, sum_of
 from ..base.clock import Clocks
 from ..base.short_names import comparable_name
 from ..index.store import Index
+from ..query.groups import dense
 from ..query.views import Row
 from .frame import Frame, FrameGroups
-from .frame_columns import GAP_CLASSES
-from .gap import gap_ended_by
-from .groups import dense
-from .idle import gap_rows
+from .frame_columns import GAP_CLASSES, gap_rows
+from .gap import gap_ended_by, gaps_of
 from .shape import Ask, Shape, flagged, n, share_of_all, statistic, text, total
 from .table import Table, Values
 
@@ -48,7 +47,7 @@ def recurrence(
     Steps are (start, end) in trace time. Zero times where the slice ends no gap.
     """
     index, names = trace.indexes[row.source], trace.indexes[row.source].column("slices.name")
-    gap, gaps = gap_ended_by(trace, row, at, clocks), trace.gaps(row, clocks)
+    gap, gaps = gap_ended_by(trace, row, at, clocks), gaps_of(trace, row, clocks)
     begins = lengths = np.empty(0, np.int64)
     if gap is not None and gaps is not None:
         sides = ((gaps.before, gap.before), (gaps.after, gap.after))

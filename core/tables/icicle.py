@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ..base.arrays import I64
-from .groups import Groups
+from ..query.groups import Groups
 from .table import Table
 from .tree import ROOT
 

@@ -11,7 +11,8 @@ from ..base.short_names import short_name
 from ..query.chain import enclosing
 from .device_state import CAUSES, IDLE, device_states
 from .frame import Frame, Words
-from .frame_columns import GAP_CLASSES, KERNEL_WAIT_NS, gap_classes, timed_work
+from .frame_columns import GAP_CLASSES, KERNEL_WAIT_NS, gap_classes, gap_rows, timed_work
+from .gap_groups import recurring_gaps
 from .metrics import Metric, ratio
 from .schema import Column, TableSchema
 from .scope import Scope
@@ -92,8 +93,6 @@ def analyse_idle(
     """Return the gaps by stream, the longest ones, and when no stream of a device did anything; or gaps that
     recur. `kernel_wait` is in µs.
     """
-    from .gap_groups import recurring_gaps
-
     work = idle(scope, round(kernel_wait * 1000))
     tables: dict[str, Callable[[], Table]] = {
         "streams": lambda: idle_table(work),
@@ -124,11 +123,6 @@ def idle(scope: Scope, kernel_wait_ns: int = KERNEL_WAIT_NS) -> Frame:
     """
     work = timed_work(scope)
     return work.plus(gap_class=gap_classes(work, kernel_wait_ns))
-
-
-def gap_rows(work: Frame) -> Frame:
-    """Return the rows that end a gap, by stream and start."""
-    return work[np.flatnonzero(work.gap)].in_order()
 
 
 def idle_table(work: Frame) -> Table:

@@ -13,11 +13,11 @@ from ..base.ids import SliceId
 from ..base.pattern import Pattern
 from ..base.progress import CancelledCallback
 from ..base.short_names import short_name
+from ..query.groups import Groups
 from ..query.scan import json_value_text
 from .attribution import with_steps
 from .frame import Frame, Words
 from .frame_columns import row_arguments, work_of
-from .groups import Groups
 from .schema import ARG, TableSchema, Unit, columns_from
 from .scope import Scope
 from .shape import Shape, first, flagged, given, moment, text

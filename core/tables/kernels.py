@@ -13,14 +13,13 @@ import numpy as np
 from ..base.arrays import AnyArray, sum_of
 from ..base.errors import UsageError
 from ..base.pattern import Pattern
+from ..query.groups import Labels
 from ..query.scan import json_value_text, number_of
 from .attribution import with_steps, work_in_windows
-from .devices import kernel_types
 from .frame import Frame, FrameGroups, Words
 from .frame_columns import KindRule, by_rule, row_arguments, work_of
-from .groups import Labels
 from .instances import Order, instances
-from .kinds import KERNEL_TYPES, kind_table
+from .kinds import KERNEL_TYPES, kernel_types, kind_table
 from .metrics import Metric, spread_metrics
 from .schema import ARG, Unit
 from .scope import Scope

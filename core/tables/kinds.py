@@ -12,16 +12,20 @@ own (vLLM, SGLang, DeepEP, mori, TransformerEngine), as they stand in real trace
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, Literal, TypeAlias
 
+import numpy as np
+
+from ..base.arrays import AnyArray
 from ..base.errors import UsageError
 from ..base.kineto import COPY_CATEGORIES
 from ..base.pattern import Pattern
 from ..base.private import config_path, read_settings, settings_table
 from ..base.slice_kinds import COMMUNICATION, COPYING, FILLING
+from ..index.store import Index
 
 KernelType: TypeAlias = Literal["compute", "communication", "memory", "sync"]
 KERNEL_TYPES: tuple[KernelType, ...] = ("compute", "communication", "memory", "sync")
@@ -205,3 +209,27 @@ def check_kind_settings() -> None:
     complaints = patterns_of(table)[1] if isinstance(table, dict) else [f"{SETTING} must be a table"]
     if complaints:
         raise UsageError(f"{path}: {'; '.join(complaints)}")
+
+
+def kernel_types(index: Index, names: AnyArray, categories: AnyArray) -> AnyArray:
+    """Return the type of each of many device slices as places in KERNEL_TYPES; one look per distinct pair."""
+    return _by_kind(index, names, categories, lambda kind: KERNEL_TYPES.index(kind.type))
+
+
+def kernel_kinds(index: Index, names: AnyArray, categories: AnyArray) -> AnyArray:
+    """Return the kind of each of many device slices as places in the names of the table of kinds."""
+    codes = {name: at for at, name in enumerate(kind_table().names)}
+    return _by_kind(index, names, categories, lambda kind: codes[kind.name])
+
+
+def _by_kind(
+    index: Index, names: AnyArray, categories: AnyArray, number: Callable[[KernelKind], int]
+) -> AnyArray:
+    table = kind_table()
+    pairs, which = np.unique(names.astype(np.int64) << 32 | categories.astype(np.int64), return_inverse=True)
+    table.look_at([index.string(pair >> 32) for pair in pairs.tolist()] if table.own_rows else ())
+    numbers = [
+        number(table.kind_of(index.string(pair >> 32), index.categories[pair & 0xFFFF_FFFF]))
+        for pair in pairs.tolist()
+    ]
+    return np.array(numbers, np.uint8)[which]

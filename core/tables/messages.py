@@ -16,7 +16,7 @@ from ..index.flex import BYTES, is_flex, sync_groups
 from ..index.format import NONE
 from ..index.store import Index
 from ..query.lookup import category_mask, lanes_of, promoted_of
-from .collectives import COLLECTIVE_CALL, collective_word, world_size
+from ..trace.collectives import COLLECTIVE_CALL, collective_word, world_size
 from .op_models import SIZES
 from .skew import Skew
 from .slices import nearest_around

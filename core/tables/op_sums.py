@@ -16,11 +16,11 @@ from ..base.kineto import WORK
 from ..index.flex import flex_work, is_flex
 from ..index.format import NONE
 from ..index.store import Index
+from ..query.groups import Groups, concatenated
 from ..query.launches import Launches
 from ..query.lookup import category_mask, promoted_of
 from .frame import Frame
 from .frame_columns import NEVER, work_of
-from .groups import Groups, concatenated
 from .op_events import ANNOTATION, I32, OpEvents, climbed, joined
 from .scope import NO_WORK, Scope
 from .slices import nearest_around

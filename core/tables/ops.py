@@ -19,11 +19,11 @@ import numpy.typing as npt
 from ..base.arrays import I64, AnyArray, add_at, means_of, sum_of
 from ..base.errors import UsageError
 from ..base.kineto import DEVICE_ANNOTATION, WORK
+from ..query.groups import Groups, concatenated, dense
 from ..query.lookup import category_mask, lanes_of
+from ..trace.devices import device_word
 from .attribution import by_step
 from .cached import cached_table
-from .devices import device_word
-from .groups import Groups, concatenated, dense
 from .metrics import Metric
 from .op_events import ANNOTATION, OP, name_keys, op_events, positions_of
 from .op_groups import NO_GROUPING, Grouping, grouped, parse_grouping

@@ -16,8 +16,8 @@ from ..base.arrays import I64, AnyArray
 from ..base.kineto import OPS, RUNTIME
 from ..index.store import Index
 from ..query.titles import plain
+from ..trace.devices import devices, lane_categories, ranks_of_processes
 from .attribution import owners_of_work
-from .devices import devices, lane_categories, ranks_of_processes
 from .frame_columns import work_of
 from .op_events import HOST
 from .scope import Scope, Where

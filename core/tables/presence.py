@@ -6,9 +6,9 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from ..index.store import Index
+from ..trace.devices import devices, ranks_of_processes
 from .analysis import Need
 from .compile_calls import DYNAMO, FUNCTION, GRAPH, LOOKUP, REGION
-from .devices import devices, ranks_of_processes
 from .op_sums import MEMORY
 from .sections import is_report
 

@@ -12,9 +12,9 @@ from ..base.arrays import I64, AnyArray, means_of, sum_of
 from ..base.intervals import merge
 from ..base.safe_text import safe
 from ..index.format import NONE
+from ..query.groups import Groups, Labels, concatenated, dense
 from ..query.lookup import category_mask
 from ..query.window import SPAN_CATEGORY
-from .groups import Groups, Labels, concatenated, dense
 from .metrics import Metric
 from .schema import TableSchema, columns_from
 from .scope import Chunk, Scope

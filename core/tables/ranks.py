@@ -15,14 +15,14 @@ from ..base.arrays import I64, sum_of
 from ..base.kineto import KERNEL_CATEGORIES
 from ..index.captures import Capture
 from ..index.flex import is_flex
+from ..query.groups import Groups
 from ..query.lookup import category_mask
-from .alignment import RankClock
+from ..trace.alignment import RankClock
+from ..trace.devices import ranks_of_processes
 from .attribution import steps_at_times, steps_of_work
 from .breakdown import device_table
-from .devices import ranks_of_processes
 from .frame import Frame
 from .frame_columns import timed_work
-from .groups import Groups
 from .messages import MessagesOf, messages_of
 from .parts import RankPart, parts_in_one_file
 from .rank_groups import host_of_source

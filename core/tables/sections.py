@@ -19,9 +19,9 @@ from ..base.arrays import F64, I64, sum_of
 from ..base.errors import UsageError
 from ..base.safe_text import safe
 from ..base.units import format_count
+from ..query.groups import Groups
 from ..query.promoted_terms import arguments_read
 from ..query.scan import json_value_text
-from .groups import Groups
 from .schema import ARG, Column, TableSchema
 from .scope import Chunk, Scope
 from .table import EXACT_FLOATS, Table, Tables, Values

@@ -62,7 +62,7 @@ class Selection:
 def selected_scope(trace: Trace, span: tuple[int, int] | None, chosen: Selection, label: str = "") -> Scope:
     """Return the scope of a selection whose range is known; `label` is what people call that range."""
     from ..query.filter import parse
-    from ..query.hits import matches
+    from ..trace.hit_search import matches
     from .attribution import scope_of_step
     from .device_clocks import with_device_clocks
     from .scope import Scope

@@ -11,10 +11,10 @@ import numpy as np
 from ..base.arrays import I64, AnyArray
 from ..base.intervals import Intervals, merge
 from ..index.captures import ranks_text
+from ..query.groups import Groups
 from ..query.lookup import lanes_of
-from .attendance import Attendance
-from .collectives import Matched, collectives_at, collectives_of, match
-from .groups import Groups
+from ..trace.attendance import Attendance
+from ..trace.collectives import Matched, collectives_at, collectives_of, match
 from .parts import RankPart
 from .scope import Scope
 

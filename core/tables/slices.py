@@ -17,7 +17,7 @@ from ..base.arrays import I64, AnyArray, places_in, sum_of
 from ..base.intervals import Intervals, merge
 from ..index.format import NONE
 from ..index.store import Index
-from .groups import Groups, dense
+from ..query.groups import Groups, dense
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,13 +17,13 @@ import numpy as np
 from ..base.arrays import I64, AnyArray, of_halves, sum_of, sums_between
 from ..base.intervals import EMPTY
 from ..base.units import format_ns
+from ..query.groups import Groups, concatenated
 from ..query.titles import plain
 from ..query.window import FAR
+from ..trace.devices import device_word
 from .attribution import StepRule, outside_windows
 from .cached import cached_table
-from .devices import device_word
 from .frame_columns import work_of
-from .groups import Groups, concatenated
 from .metrics import Metric, percentile, spread_metrics
 from .schema import Column, TableSchema, columns_from
 from .scope import Scope

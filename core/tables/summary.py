@@ -14,9 +14,9 @@ import numpy as np
 from ..base.arrays import I64, MOST, sum_of
 from ..base.errors import UsageError
 from ..base.short_names import comparable_name, is_short_form
+from ..query.groups import Groups, Labels, concatenated, dense
 from .attribution import step_scopes
 from .frame_columns import MODULE, timed_work
-from .groups import Groups, Labels, concatenated, dense
 from .metrics import ROW_GROUPS, ROWS, Metric, Number, metric_group_of, metrics, no_metric
 from .noise import Spread, spread_of
 from .op_events import NO_KIND, PYTHON, STEP, STEPS, host_kinds

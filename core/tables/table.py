@@ -19,7 +19,7 @@ from ..base.errors import UsageError
 from ..base.moments import moment_digits, origin_text
 from ..base.picture import Picture
 from ..base.short_names import short_names
-from .groups import Groups, Labels
+from ..query.groups import Groups, Labels
 from .schema import WHOLE, Column, TableSchema, Unit
 
 Value: TypeAlias = str | int | float | None

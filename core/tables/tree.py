@@ -29,8 +29,8 @@ from ..base.arrays import I64, AnyArray, add_at, added_upwards, sum_of
 from ..base.kineto import STEP
 from ..base.safe_text import safe
 from ..index.format import NONE
+from ..query.groups import Groups, Labels, concatenated
 from .frame_columns import work_of
-from .groups import Groups, Labels, concatenated
 from .schema import TableSchema, columns_from
 from .scope import Chunk, Scope
 from .slices import rows_around

@@ -10,9 +10,10 @@ import numpy as np
 from ..base.arrays import I64
 from ..index.format import NONE
 from ..index.store import Index
-from ..query.hits import Hits, hits_at
+from ..query.groups import Labels, concatenated
+from ..query.hits import Hits
+from ..trace.hit_search import hits_at
 from .frame_columns import work_of
-from .groups import Labels, concatenated
 from .scope import Scope
 from .slices import rows_around
 from .tree import (

@@ -29,7 +29,7 @@ from ..index.store import Index
 from ..query.launches import CALLS
 from ..query.lookup import lanes_of, processes_of, started_by
 from ..query.lost import StartingCalls, starting_calls, untimed_work
-from .devices import Device, device_title, devices
+from ..trace.devices import Device, device_title, devices
 from .frame_columns import NEVER
 from .schema import TableSchema, columns_from
 from .scope import Scope

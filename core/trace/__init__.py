@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
 from ..base.clock import Clocks
 from ..base.progress import CancelledCallback, ProgressCallback, never, no_progress
@@ -33,30 +33,13 @@ from .lanes import NO_CLOCKS
 from .slices import TraceSlices
 
 if TYPE_CHECKING:
-    from ..export.cut import Cut
     from ..index.changes import State
     from ..index.choice import ResolvedFiles
     from ..index.opening import Opened
     from ..index.verification import Verification
-    from ..tables.alignment import Alignment
-    from ..tables.explain import Explanation
-    from ..tables.findings.finding import Findings
-    from ..tables.gap import Gaps
-    from ..tables.table import Tables
+    from .alignment import Alignment
 
 NEWEST = Choice()
-LANES_WITH_GAPS = 64
-"""Lanes whose gaps are held in memory, those asked for last."""
-
-
-class Answers(Protocol):
-    """Answers about all ranks of a capture store, whose picture is the trace; moments are trace time."""
-
-    def tables(self, name: str, options: Mapping[str, Any]) -> Tables:
-        """Return the tables of an analysis. Raises UsageError for one that needs the ranks' traces."""
-
-    def findings(self) -> Findings:
-        """Return the findings."""
 
 
 class Trace(TraceSlices):
@@ -72,9 +55,8 @@ class Trace(TraceSlices):
     rank.
     """
 
-    answers: Answers | None = None
-    """In the picture of a capture store: answers from the store, in place of answers from the drawn slices.
-    """
+    answers: object | None = None
+    """In the picture of a capture store: what `tables.analysis.Answers` asks in place of the drawn slices."""
 
     def __init__(
         self,
@@ -86,10 +68,8 @@ class Trace(TraceSlices):
         """Hold indexes and the files they belong to; `captures` are all that could be opened,
         `open_capture` is the number of the open one.
         """
-        super().__init__(indexes)
-        self.members = tuple(members)
+        super().__init__(indexes, members)
         self.captures, self.open_capture = tuple(captures), open_capture
-        self._gaps: dict[tuple[object, Clocks], Gaps | None] = {}
 
     @property
     def minor_lanes(self) -> Sequence[Lane]:
@@ -101,41 +81,10 @@ class Trace(TraceSlices):
         """The sources that are files or logs: what is computed has no file of its own."""
         return tuple(source for source in self.sources if not source.is_computed)
 
-    def rank(self, source: int) -> int | None:
-        """Return the rank whose file a source is, None for a host process or a telemetry log."""
-        return self.members[source].rank if source < len(self.members) else None
-
-    def work_gaps(self, lane: Lane, clocks: Clocks = NO_CLOCKS) -> Gaps | None:
-        """Return the gaps in the work on a device's lane, as `idle` counts them; None for other lanes."""
-        from ..tables.gap import work_gaps  # a trace is drawn without it
-
-        return self._gaps_kept((lane.index, clocks), lambda: work_gaps(self, lane, clocks))
-
-    def gaps(self, row: Row, clocks: Clocks = NO_CLOCKS) -> Gaps | None:
-        """Return the gaps in the work on a device's lane, on other lanes those of the row; None for a row
-        without slices.
-        """
-        from ..tables.gap import row_gaps
-
-        if row.kind is not RowKind.SLICES:
-            return None
-        of_work = self.work_gaps(self.lanes[row.lane], clocks)
-        if of_work is not None:
-            return of_work
-        key = ((row.source, row.number), clocks)
-        return self._gaps_kept(key, lambda: row_gaps(self, row, clocks))
-
-    def _gaps_kept(self, key: tuple[object, Clocks], make: Callable[[], Gaps | None]) -> Gaps | None:
-        if key not in self._gaps:
-            while len(self._gaps) >= LANES_WITH_GAPS:
-                self._gaps.pop(next(iter(self._gaps)))
-            self._gaps[key] = make()
-        return self._gaps[key]
-
     @cached_property
     def alignment(self) -> Alignment:
         """The clocks of the ranks; none where fewer than two sources are ranks."""
-        from ..tables.alignment import align_processes, align_ranks  # a trace of one rank is drawn without it
+        from .alignment import align_processes, align_ranks  # a trace of one rank is drawn without it
 
         return align_ranks(self.indexes, self.members) if len(self.members) > 1 else align_processes(self)
 
@@ -219,51 +168,6 @@ class Trace(TraceSlices):
         from ..index.changes import states_read
 
         return states_read(self.indexes)
-
-    def shelf(self, kind: str) -> Path | None:
-        """Return the file for what is kept of this trace ("marks" or "view"); None where nothing tells it."""
-        from ..export.marks import shelf
-
-        return shelf(self.indexes, kind)
-
-    def cut(
-        self,
-        source: int,
-        window: tuple[int, int],
-        out: Path,
-        clocks: Clocks = NO_CLOCKS,
-        *,
-        lanes: Sequence[int] | None = None,
-        progress: ProgressCallback = no_progress,
-        cancelled: CancelledCallback = never,
-    ) -> Cut:
-        """Write what overlaps a window of a source, in trace time, to a file, as `core.export.cut` does;
-        `lanes` are lane numbers of the source, by default all.
-        """
-        from ..export.cut import cut_source
-
-        start, end = (time - clocks.offset(source) for time in window)
-        return cut_source(
-            self.indexes[source],
-            (start, end),
-            out,
-            lanes=lanes,
-            devices=clocks.of_processes(source),
-            progress=progress,
-            cancelled=cancelled,
-        )
-
-    def copy_source(self, source: int, out: Path, progress: ProgressCallback = no_progress) -> int:
-        """Write the whole text of a source to a file; return its bytes."""
-        from ..export.cut import copy_source
-
-        return copy_source(self.indexes[source], out, progress)
-
-    def explanation(self, source: int, name: str) -> Explanation | None:
-        """Return what a slice of a name does in a source, None where nothing is known of it."""
-        from ..tables.explain import explain
-
-        return explain(name, self.indexes[source])
 
     @cached_property
     def _lane_steps(self) -> list[list[LaneStep]]:

@@ -15,6 +15,7 @@ from ..base.clock import Clocks
 from ..base.ids import SliceId
 from ..base.kineto import RUNTIME
 from ..base.short_names import short_name
+from ..index.captures import Member
 from ..index.format import LaneRole, RowKind
 from ..index.store import Index
 from ..query import row_facts, samples
@@ -38,9 +39,9 @@ NO_CLOCKS = Clocks()
 class TraceLanes:
     """The lanes of one or several indexes; methods take and give trace time (lane time + clock offset)."""
 
-    def __init__(self, indexes: Sequence[Index]) -> None:
-        """Serve the lanes of these indexes."""
-        self.indexes = tuple(indexes)
+    def __init__(self, indexes: Sequence[Index], members: Sequence[Member] = ()) -> None:
+        """Serve the lanes of these indexes, each the file of a member."""
+        self.indexes, self.members = tuple(indexes), tuple(members)
         self._lane_bases = [0, *accumulate(len(index.lanes) for index in self.indexes)]
         self.lanes = LaneList(self._lane_bases[-1], self._make_lane)
         self._rows: dict[tuple[int, int], Row] = {}
@@ -53,6 +54,10 @@ class TraceLanes:
         """Release all mappings and locks."""
         for index in self.indexes:
             index.close()
+
+    def rank(self, source: int) -> int | None:
+        """Return the rank whose file a source is, None for a host process or a telemetry log."""
+        return self.members[source].rank if source < len(self.members) else None
 
     # -- contents ----------------------------------------------------------------------------------------
 

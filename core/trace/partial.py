@@ -11,10 +11,10 @@ from ..index.captures import Member
 from ..index.store import Index
 from ..query.window import Occupied, occupied, window_of
 from . import Trace
+from .alignment import Alignment, as_stamped
 
 if TYPE_CHECKING:
     from ..index.opening import Gathering
-    from ..tables.alignment import Alignment
 
 
 class PartialTrace(Trace):
@@ -54,8 +54,6 @@ class PartialTrace(Trace):
     @cached_property
     def alignment(self) -> Alignment:
         """The clocks as stamped."""
-        from ..tables.alignment import as_stamped
-
         return as_stamped(self.indexes, self.members, self.first)
 
     def _window(self) -> tuple[int, int] | None:

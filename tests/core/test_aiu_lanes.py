@@ -72,9 +72,8 @@ def test_memory_management_of_the_samples(path: Path, corpus_cache: Path) -> Non
     (row,) = copies(Scope(trace)).rows()
     assert (row["name"], row["count"]) == ("Allocation", sets) and row["bytes"]
     assert row["bandwidth"] is None and row["recorded_mean"] is None
-    (index,) = trace.indexes
     for name, word in (("Memset (Device)", "allocated"), ("Memory (Release)", "freed")):
-        explanation = explain(name, index)
+        explanation = explain(name, trace, 0)
         assert explanation is not None and word in explanation.line
 
 

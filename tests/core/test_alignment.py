@@ -15,8 +15,8 @@ from tests.events import complete
 from tracelane.core import Trace, open_trace
 from tracelane.core.index.choice import Choice
 from tracelane.core.index.store import Index
-from tracelane.core.tables.alignment import align_ranks
-from tracelane.core.tables.collectives import AIU, DEVICE, HOST, collectives_at, collectives_of
+from tracelane.core.trace.alignment import align_ranks
+from tracelane.core.trace.collectives import AIU, DEVICE, HOST, collectives_at, collectives_of
 
 DLRM = CORPUS / "multirank" / "dlrm_8gpu_ranks0-3"
 GLOO = CORPUS / "multirank" / "torch213_ddp_gloo_2ranks"

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tracelane.core.base.arrays import I64
-from tracelane.core.tables.alignment import fitted_offsets
-from tracelane.core.tables.attendance import Attendance, medians
-from tracelane.core.tables.collectives import Collectives, match
+from tracelane.core.trace.alignment import fitted_offsets
+from tracelane.core.trace.attendance import Attendance, medians
+from tracelane.core.trace.collectives import Collectives, match
 
 CELLS = st.dictionaries(
     st.tuples(st.integers(0, 6), st.integers(0, 4)), st.integers(-(10**6), 10**6), min_size=1

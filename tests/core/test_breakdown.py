@@ -18,9 +18,9 @@ from tracelane.core.tables.breakdown import (
     exclusive,
     type_table,
 )
-from tracelane.core.tables.devices import kernel_types
 from tracelane.core.tables.frame_columns import KindRule
 from tracelane.core.tables.kernels import kernels
+from tracelane.core.tables.kinds import kernel_types
 from tracelane.core.tables.scope import Scope
 
 HTA_TYPES = {"compute": "COMPUTATION", "communication": "COMMUNICATION", "memory": "MEMORY"}

@@ -26,10 +26,10 @@ from tracelane.core.tables.device_state import (
     flattened,
     looked_at,
 )
-from tracelane.core.tables.devices import device_keys, devices
 from tracelane.core.tables.frame_columns import work_of
 from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import Trace, open_trace
+from tracelane.core.trace.devices import device_keys, devices
 
 DLRM = "multirank/dlrm_8gpu_ranks0-3"
 US = 1000

@@ -15,7 +15,6 @@ from tests.events import Event, async_event, begin, complete, counter, end, even
 from tests.json_tables import flat
 from tracelane.core.query.launches import launch_of
 from tracelane.core.tables.breakdown import analyse_breakdown
-from tracelane.core.tables.devices import devices
 from tracelane.core.tables.doctor.doctor import RULES, analyse_doctor, doctor_exit_code
 from tracelane.core.tables.doctor.terms import TERMS
 from tracelane.core.tables.idle import analyse_idle
@@ -25,6 +24,7 @@ from tracelane.core.tables.scope import Scope
 from tracelane.core.tables.summary import analyse_summary
 from tracelane.core.tables.table import Tables
 from tracelane.core.trace import open_trace
+from tracelane.core.trace.devices import devices
 from tracelane.tui.cli.main import main
 
 HOST, DEVICE = 7, 0

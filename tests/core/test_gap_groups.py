@@ -12,10 +12,10 @@ from tests.corpus import needs_corpus, needs_goldens
 from tests.events import complete, index_of
 from tracelane.core.base.short_names import comparable_name
 from tracelane.core.query.lookup import locate_slice
-from tracelane.core.tables.frame_columns import GAP_CLASSES
+from tracelane.core.tables.frame_columns import GAP_CLASSES, gap_rows
 from tracelane.core.tables.gap import gap_of
 from tracelane.core.tables.gap_groups import recurrence, recurring_gaps
-from tracelane.core.tables.idle import gap_rows, idle
+from tracelane.core.tables.idle import idle
 from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import Trace
 

@@ -13,7 +13,7 @@ from tests.tui.small_trace import MS, START, small_trace
 from tracelane.core.base.ids import SliceId
 from tracelane.core.index.store import Index
 from tracelane.core.query.views import Row
-from tracelane.core.tables.gap import GapBounds, gap_ended_by, gap_holding, gap_of
+from tracelane.core.tables.gap import GapBounds, gap_ended_by, gap_holding, gap_of, gaps_of
 from tracelane.core.trace import Trace
 
 
@@ -41,7 +41,7 @@ def test_gaps_are_those_of_a_walk(index: Index) -> None:
     """Next, longest and the gap at a time agree with a walk over the row."""
     trace = Trace([index])
     for row in (row for lane in trace.lanes for row in trace.rows(lane)):
-        walked, gaps, first = _walk(trace, row), trace.gaps(row), int(index.rows[row.number]["first"])
+        walked, gaps, first = _walk(trace, row), gaps_of(trace, row), int(index.rows[row.number]["first"])
         assert walked and gaps is not None
         for at, start, stop in walked:
             assert gap_ended_by(trace, row, at) == GapBounds(0, start, stop, first + at - 1, first + at)

@@ -11,8 +11,9 @@ from tests.events import complete, index_of
 from tracelane.core.base.clock import Clocks
 from tracelane.core.query.filter import parse
 from tracelane.core.query.hit_marks import HitMarks
-from tracelane.core.query.hits import Hits, matches
+from tracelane.core.query.hits import Hits
 from tracelane.core.trace import Trace
+from tracelane.core.trace.hit_search import matches
 
 
 @pytest.fixture(scope="module")

@@ -17,8 +17,9 @@ from tests.events import complete, index_of
 from tracelane.core.base.clock import Clocks
 from tracelane.core.base.errors import Cancelled, TracelaneError
 from tracelane.core.query.filter import parse
-from tracelane.core.query.hits import Hits, matches
+from tracelane.core.query.hits import Hits
 from tracelane.core.trace import Trace, open_trace
+from tracelane.core.trace.hit_search import matches
 
 LARGEST = 200_000
 """Bytes of the corpus files that are looked through slice by slice."""

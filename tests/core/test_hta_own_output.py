@@ -18,10 +18,10 @@ from tracelane.core.base.arrays import I64, AnyArray
 from tracelane.core.base.intervals import merge
 from tracelane.core.query.lookup import promoted_of
 from tracelane.core.tables.breakdown import device_table
-from tracelane.core.tables.devices import kernel_types
 from tracelane.core.tables.frame import Frame
 from tracelane.core.tables.frame_columns import GAP_CLASSES, NEVER, KindRule, by_rule, work_of
 from tracelane.core.tables.idle import idle_table
+from tracelane.core.tables.kinds import kernel_types
 from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import Trace
 

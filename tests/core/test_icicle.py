@@ -12,13 +12,13 @@ import pytest
 from tests.corpus import CORPUS, needs_corpus
 from tests.tui.small_file import small_file
 from tracelane.core.demo.trace import write_demo
-from tracelane.core.query.hits import hits_at
 from tracelane.core.tables.icicle import Icicle, icicle_of, row_categories
 from tracelane.core.tables.scope import Scope
 from tracelane.core.tables.table import Table
 from tracelane.core.tables.tree import ROOT, TreeRoots, tree_table
 from tracelane.core.tables.tree_slices import slices_of_node
 from tracelane.core.trace import open_trace
+from tracelane.core.trace.hit_search import hits_at
 
 VIEWS: tuple[tuple[TreeRoots, bool], ...] = (
     ("all", False),

@@ -9,8 +9,8 @@ import pytest
 
 from tests.core.hta import EXACT, RANKS, golden, opened
 from tests.corpus import needs_corpus, needs_goldens
-from tracelane.core.tables.frame_columns import GAP_CLASSES
-from tracelane.core.tables.idle import gap_rows, gap_table, idle, idle_table
+from tracelane.core.tables.frame_columns import GAP_CLASSES, gap_rows
+from tracelane.core.tables.idle import gap_table, idle, idle_table
 from tracelane.core.tables.scope import Scope
 
 

@@ -9,7 +9,8 @@ import pytest
 
 from tests.linear import assert_linear
 from tracelane.core.base.short_names import comparable_name, short_name
-from tracelane.core.tables import collectives, compile_phases, copies, explain, kinds, step_choice
+from tracelane.core.tables import compile_phases, copies, explain, kinds, step_choice
+from tracelane.core.trace import collectives
 
 CHARACTERS = 8_000
 

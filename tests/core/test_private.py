@@ -162,7 +162,7 @@ def test_a_planted_lock_is_neither_followed_nor_waited_for(
 def test_marks_of_another_user_are_not_read(trace_file: Path) -> None:
     """Marks in a file or folder of somebody else are refused by name, and nothing is written there."""
     trace = open_trace(trace_file)
-    path = shelf(trace.indexes, "marks")
+    path = shelf(trace, "marks")
     assert path is not None
     write_marks(path, [Mark(1, 2, "ours")])
     for owned in (path, path.parent):
@@ -181,7 +181,7 @@ def test_what_is_planted_in_the_place_of_marks_is_not_read(
     trace_file: Path, tmp_path: Path, kind: str
 ) -> None:
     """A link, pipe, device or folder there is refused at once; writing replaces a link, not its target."""
-    path = shelf(open_trace(trace_file).indexes, "marks")
+    path = shelf(open_trace(trace_file), "marks")
     assert path is not None
     make_private_folder(path.parent)
     target = tmp_path / "target"
@@ -202,7 +202,7 @@ def test_what_is_planted_in_the_place_of_marks_is_not_read(
 @pytest.mark.usefixtures("_umask")
 def test_marks_are_for_their_owner_alone(trace_file: Path, tmp_path: Path) -> None:
     """Their folder has mode 0700 and their files 0600; a link in the location of the folder is refused."""
-    path = shelf(open_trace(trace_file).indexes, "marks")
+    path = shelf(open_trace(trace_file), "marks")
     assert path is not None
     write_marks(path, [Mark(1, 2)])
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700 and stat.S_IMODE(path.stat().st_mode) == 0o600

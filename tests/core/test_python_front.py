@@ -256,8 +256,8 @@ def test_columns_are_those_of_the_command(name: str, corpus_cache: Path) -> None
     """Slices have the names and times that `tracelane slices` lists, clocks of ranks applied."""
     from tracelane.core.export.slices import SliceRows
     from tracelane.core.query.filter import Filter
-    from tracelane.core.query.hits import matches
     from tracelane.core.trace import open_trace
+    from tracelane.core.trace.hit_search import matches
 
     path = next(iter(sorted(CORPUS.glob(f"{name.removesuffix('.gz').removesuffix('.json')}*"))))
     trace = open_trace(path, index_dir=corpus_cache)

@@ -15,10 +15,10 @@ from tests.events import complete
 from tests.json_tables import analysed
 from tracelane.core import open_trace
 from tracelane.core.query.filter import parse
-from tracelane.core.query.hits import matches
 from tracelane.core.tables.rank_tables import collectives_table, rank_steps_table, ranks_table
 from tracelane.core.tables.ranks import Ranks, ranks
 from tracelane.core.tables.scope import Scope
+from tracelane.core.trace.hit_search import matches
 
 DLRM = CORPUS / "multirank" / "dlrm_8gpu_ranks0-3"
 GLOO = CORPUS / "multirank" / "torch213_ddp_gloo_2ranks"

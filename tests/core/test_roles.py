@@ -16,8 +16,8 @@ from tracelane.core.index.flex import WORK as FLEX_WORK
 from tracelane.core.index.format import LaneRole, RowKind
 from tracelane.core.query.row_facts import slice_kind_codes
 from tracelane.core.sql.query import run_query
-from tracelane.core.tables.devices import devices
 from tracelane.core.trace import Trace, open_trace, trace_of
+from tracelane.core.trace.devices import devices
 from tracelane.core.trace.lane_order import drawn_device_lanes
 from tracelane.tui.text.summary import trace_info
 

@@ -14,9 +14,9 @@ from tests.small_index import L, S, write_index
 from tracelane.core.index.store import Index
 from tracelane.core.query.cells import row_cells
 from tracelane.core.query.filter import parse
-from tracelane.core.query.hits import matches
 from tracelane.core.query.rowview import RowView, RowViews
 from tracelane.core.trace import Trace
+from tracelane.core.trace.hit_search import matches
 
 KINDS = ("kernel", "cpu_op", "gpu_memcpy")
 

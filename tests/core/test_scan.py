@@ -21,9 +21,9 @@ from tracelane.core.base.ids import SliceId
 from tracelane.core.query import scan, scan_child
 from tracelane.core.query.args import arguments_in
 from tracelane.core.query.filter import Argument, parse
-from tracelane.core.query.hits import find, matches
 from tracelane.core.query.scan import holding, needles_of, term_for
 from tracelane.core.trace import Trace, open_trace
+from tracelane.core.trace.hit_search import find, matches
 
 EVENTS = 6000
 LARGEST = 20_000

@@ -13,7 +13,6 @@ from tests.tui.small_file import small_file
 from tracelane.core.base.errors import Cancelled
 from tracelane.core.tables import scope as scope_module
 from tracelane.core.tables.breakdown import breakdown
-from tracelane.core.tables.devices import devices
 from tracelane.core.tables.idle import idle
 from tracelane.core.tables.kernels import kernels
 from tracelane.core.tables.ops import ops
@@ -21,6 +20,7 @@ from tracelane.core.tables.range_table import lane_table, range_table
 from tracelane.core.tables.scope import Scope
 from tracelane.core.tables.steps import steps
 from tracelane.core.trace import Trace, open_trace
+from tracelane.core.trace.devices import devices
 
 
 def _sums(scope: Scope) -> tuple[int, int, int]:

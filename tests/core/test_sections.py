@@ -11,10 +11,10 @@ import pytest
 from tests.events import complete
 from tests.sambatune import CNAMES, HYPERFUNCTIONS, RUNS, section_calls, write_report
 from tracelane.core.query.filter import parse
-from tracelane.core.query.hits import matches
 from tracelane.core.tables.scope import Scope
 from tracelane.core.tables.sections import FIRST_ROW, By, is_report, sections
 from tracelane.core.trace import Trace, open_trace
+from tracelane.core.trace.hit_search import matches
 
 PAIRS = [(name, part) for name in HYPERFUNCTIONS for part in CNAMES]
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.events import complete, index_of
-from tracelane.core.tables.groups import Groups
+from tracelane.core.query.groups import Groups
 from tracelane.core.tables.scope import Chunk, Scope
 from tracelane.core.trace import Trace
 

@@ -20,10 +20,10 @@ from tracelane.core.index import column_checks, lane_writer
 from tracelane.core.index.indexing import ingest_index
 from tracelane.core.index.options import IndexOptions
 from tracelane.core.index.store import Index
+from tracelane.core.query.groups import Groups
 from tracelane.core.read.columns import TIME_LIMIT, TIME_LIMIT_TEXT, EventFlag
 from tracelane.core.read.scanner import ScanText
 from tracelane.core.read.source import open_source
-from tracelane.core.tables.groups import Groups
 from tracelane.core.tables.registry import ANALYSES
 from tracelane.core.trace import open_trace
 from tracelane.tui.cli.main import main

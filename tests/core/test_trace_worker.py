@@ -14,11 +14,11 @@ from tracelane.core.base.clock import Clocks
 from tracelane.core.base.errors import Cancelled
 from tracelane.core.index.blockstore import FOLDER
 from tracelane.core.index.version import MANIFEST
-from tracelane.core.tables import cached
+from tracelane.core.tables import cached, worker
 from tracelane.core.tables.findings.judge import findings
 from tracelane.core.tables.scope import Scope
-from tracelane.core.trace import Trace, worker
-from tracelane.core.trace.worker import QUESTIONS, clock_troubles, findings_by_worker
+from tracelane.core.tables.worker import QUESTIONS, clock_troubles, findings_by_worker
+from tracelane.core.trace import Trace
 
 pytestmark = pytest.mark.slow
 

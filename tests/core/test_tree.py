@@ -17,7 +17,6 @@ from tests.tui.small_file import small_file
 from tracelane.core.demo.trace import write_demo
 from tracelane.core.index.format import NONE
 from tracelane.core.query.filter import parse
-from tracelane.core.query.hits import matches
 from tracelane.core.tables.frame_columns import work_of
 from tracelane.core.tables.scope import Scope
 from tracelane.core.tables.table import Table
@@ -31,6 +30,7 @@ from tracelane.core.tables.tree import (
 )
 from tracelane.core.tables.tree_slices import slices_of_node
 from tracelane.core.trace import Trace, open_trace
+from tracelane.core.trace.hit_search import matches
 
 Path_ = tuple[str, ...]
 Sums = dict[Path_, tuple[int, int, int]]

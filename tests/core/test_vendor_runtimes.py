@@ -9,12 +9,12 @@ import pytest
 from tests.events import Event, complete, index_of, metadata
 from tracelane.core.base.kineto import RUNTIME, vendor_of
 from tracelane.core.query.chain import chain_of
-from tracelane.core.tables.devices import devices
 from tracelane.core.tables.findings.judge import findings
 from tracelane.core.tables.launches import analyse_launches
 from tracelane.core.tables.ops import ops, sort_column
 from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import Trace
+from tracelane.core.trace.devices import devices
 
 VENDORS = ("npu", "musa", "sdaa", "my_own", "TOPS")
 

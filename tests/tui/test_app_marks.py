@@ -38,7 +38,7 @@ def trace(tmp_path: Path) -> Trace:
 
 
 def _file(trace: Trace, kind: str) -> Path:
-    path = shelf(trace.indexes, kind)
+    path = shelf(trace, kind)
     assert path is not None
     return path
 
@@ -78,7 +78,7 @@ def test_a_copy_has_the_same_marks(trace: Trace, tmp_path: Path) -> None:
     copy = open_trace(small_file(other), index_dir=tmp_path / "index")
     assert _file(copy, "marks") == _file(trace, "marks")
     assert _file(copy, "marks") != _file(copy, "view")
-    assert shelf([], "marks") is None
+    assert shelf(Trace([]), "marks") is None
 
 
 def test_nothing_is_left_of_a_temporary_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

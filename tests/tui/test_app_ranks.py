@@ -15,8 +15,8 @@ from tests.tui.cli_process import on_terminal
 from tests.tui.driver import message, open_viewer, screen_text, wait_until_idle
 from tracelane.core.base.ids import SliceId
 from tracelane.core.query.filter import parse
-from tracelane.core.query.hits import matches
 from tracelane.core.trace import Trace, open_trace
+from tracelane.core.trace.hit_search import matches
 from tracelane.tui.actions.lanes import hidden_things, hide_matching
 from tracelane.tui.actions.refusal import Refusal
 from tracelane.tui.cli.main import main

@@ -16,9 +16,9 @@ from tests.tui.driver import open_viewer, wait_until, wait_until_idle
 from tracelane.core.base.errors import Cancelled
 from tracelane.core.base.ids import SliceId
 from tracelane.core.query.filter import Filter, parse
-from tracelane.core.query.hits import SearchProgress, find, matches
 from tracelane.core.tables.hit_table import hit_table
 from tracelane.core.trace import Trace
+from tracelane.core.trace.hit_search import SearchProgress, find, matches
 from tracelane.tui.app import TracelaneApp
 from tracelane.tui.controllers import searching
 from tracelane.tui.draw.drawn_rows import SliceRow

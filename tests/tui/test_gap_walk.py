@@ -9,13 +9,13 @@ import pytest
 
 from tests.corpus import CASES, CORPUS, needs_cases, needs_corpus
 from tests.tui.driver import open_viewer, screen_text, wait_until_idle
-from tracelane.core.tables.devices import devices
 from tracelane.core.tables.frame import Frame
-from tracelane.core.tables.frame_columns import GAP_CLASSES
-from tracelane.core.tables.gap import gap_of
-from tracelane.core.tables.idle import gap_rows, idle
+from tracelane.core.tables.frame_columns import GAP_CLASSES, gap_rows
+from tracelane.core.tables.gap import gap_of, work_gaps
+from tracelane.core.tables.idle import idle
 from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import RowKind, Trace, open_trace
+from tracelane.core.trace.devices import devices
 from tracelane.tui.actions import gaps
 from tracelane.tui.actions.refusal import Refusal
 from tracelane.tui.actions.table import Scene
@@ -109,7 +109,7 @@ def test_the_gaps_walked_are_those_of_idle(name: str, corpus_cache: Path) -> Non
             met.add(session.selection)
         if sessions:
             longest = gaps.select_longest_gap(scene).selection
-            of_work = trace.work_gaps(lane, trace.clocks)
+            of_work = work_gaps(trace, lane.index, trace.clocks)
             assert isinstance(longest, GapId) and of_work is not None
             start, end, _ = expected[longest]
             assert end - start == max((of_work.ends - of_work.starts).tolist())

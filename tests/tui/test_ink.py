@@ -12,10 +12,10 @@ import pytest
 from tests.corpus import CORPUS, needs_corpus
 from tracelane.core.index.format import RowKind
 from tracelane.core.query.filter import parse
-from tracelane.core.query.hits import matches
 from tracelane.core.tables.frame_columns import work_of
 from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import Lane, LaneRole, Trace, open_trace
+from tracelane.core.trace.hit_search import matches
 from tracelane.tui.draw.drawn_rows import SliceRow
 from tracelane.tui.draw.glyphs import UNICODE
 from tracelane.tui.draw.palette import Depth, Look, Palette

@@ -12,8 +12,8 @@ from tests.tui.fake_trace import LaneSpec, fake_trace
 from tracelane.core.base.ids import SliceId
 from tracelane.core.index.format import LaneKind
 from tracelane.core.query.filter import parse
-from tracelane.core.query.hits import matches
 from tracelane.core.trace import Trace
+from tracelane.core.trace.hit_search import matches
 from tracelane.tui.actions.focus import in_view
 from tracelane.tui.draw.folds import toggle_fold
 from tracelane.tui.draw.glyphs import UNICODE

@@ -12,8 +12,8 @@ from tests.corpus import CORPUS, needs_corpus
 from tests.tui.fake_trace import LaneSpec, fake_trace
 from tracelane.core.index.format import RowKind
 from tracelane.core.query.filter import parse
-from tracelane.core.query.hits import matches
 from tracelane.core.trace import Trace, open_trace
+from tracelane.core.trace.hit_search import matches
 from tracelane.core.trace.lane_order import drawn_device_lanes
 from tracelane.tui.actions.lanes import next_preset, toggle_frames
 from tracelane.tui.actions.view import first_session

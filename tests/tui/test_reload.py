@@ -153,7 +153,7 @@ def test_the_view_stays(path: Path) -> None:
 
 
 def read_marks_at(trace: Trace) -> Path:
-    marks_path = shelf(trace.indexes, "marks")
+    marks_path = shelf(trace, "marks")
     assert marks_path is not None
     return marks_path
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from tracelane.core.base.clock import Clocks
 from tracelane.core.base.units import format_ns
 from tracelane.core.index.format import RowKind
-from tracelane.core.tables.devices import devices
-from tracelane.core.tables.gap import GapBounds
+from tracelane.core.tables.gap import GapBounds, gaps_of, work_gaps
 from tracelane.core.trace import Lane, Row, Trace
+from tracelane.core.trace.devices import devices
 
 from ..draw.line import lane_key
 from ..session import RowKey, Session
@@ -34,8 +34,8 @@ def next_one(scene: Scene) -> Session:
     thing = None
     if session.selection is not None:
         thing = thing_by_id(scene.trace, session.clocks, session.selection)
-    gaps = scene.trace.gaps(row, session.clocks)
-    on_device = scene.trace.work_gaps(scene.trace.lanes[row.lane], session.clocks) is not None
+    gaps = gaps_of(scene.trace, row, session.clocks)
+    on_device = work_gaps(scene.trace, row.lane, session.clocks) is not None
     time, after = session.cursor, None
     least = max(1, session.viewport.span // max(1, session.viewport.width))
     if session.aim == "step":  # why the device waits there: the gap that the step begins in
@@ -54,7 +54,7 @@ def next_one(scene: Scene) -> Session:
 def select_longest_gap(scene: Scene) -> Session:
     """Select the longest gap, of the range if there is one."""
     session, row = scene.session, _row(scene)
-    gaps = scene.trace.gaps(row, session.clocks)
+    gaps = gaps_of(scene.trace, row, session.clocks)
     gap = None if gaps is None else gaps.bounds(gaps.longest(session.range))
     if gap is None:
         raise Refusal("no gap in the work of this lane" + (", in the range" if session.range else ""))
@@ -80,7 +80,7 @@ def _device_row(scene: Scene) -> RowKey | None:
             if scene.layout.y_of(key) is not None:
                 keys[number] = key
     for number in sorted(keys, key=lambda number: -_work_ns(trace, trace.lanes[number], clocks)):
-        gaps = trace.work_gaps(trace.lanes[number], clocks)
+        gaps = work_gaps(trace, number, clocks)
         if gaps is not None and len(gaps.starts):
             return keys[number]
     return None

@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 )
 def cut(options: TraceOptions, out: Path) -> None:
     """Write a window of a trace as a trace of its own: slices that overlap it, exactly as in the source."""
+    from tracelane.core.export.cut import cut_scope
     from tracelane.core.tables.device_clocks import with_device_clocks
+    from tracelane.core.tables.scope import Scope
     from tracelane.tui.text.progress import ProgressBar
 
     options = options.with_window_of_step()
@@ -48,7 +50,7 @@ def cut(options: TraceOptions, out: Path) -> None:
     chosen = None if options.lanes is None else _lanes(trace, options.lanes)
     with ProgressBar(Path(path).name) as progress:
         clocks = with_device_clocks(trace, trace.clocks, options.device_offsets)
-        done = trace.cut(0, window, out, clocks, lanes=chosen, progress=progress)
+        done = cut_scope(Scope(trace, window, chosen, clocks=clocks), out, progress)
     print_text(_cut_text(done, out))
 
 
@@ -57,7 +59,7 @@ def _lanes(trace: Trace, pattern: str) -> list[int]:
     titles.check("--lanes")
     own = titles.matches_in([lane.title for lane in trace.lanes])
     process = titles.matches_in([lane.process.title for lane in trace.lanes])
-    numbers = [lane.number for lane, *hits in zip(trace.lanes, own, process) if any(hits)]
+    numbers = [lane.index for lane, *hits in zip(trace.lanes, own, process) if any(hits)]
     if not numbers:
         raise UsageError(f"no lane has a title in which {pattern!r} is found")
     return numbers

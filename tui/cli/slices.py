@@ -76,7 +76,7 @@ def slice_rows(scope: Scope, where: str | None) -> SliceRows:
     """Return the slices of a scope that match a filter."""
     from tracelane.core.export.slices import SliceRows
     from tracelane.core.query.filter import Filter, parse
-    from tracelane.core.query.hits import matches
+    from tracelane.core.trace.hit_search import matches
 
     hits = matches(scope.trace, Filter("", ()) if where is None else parse(where), scope.clocks)
     return SliceRows(scope.trace, hits, scope.range, scope.lanes, scope.work)

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from textual.worker import get_current_worker
 
 from tracelane.core.tables.scope import Scope
+from tracelane.core.tables.worker import clock_troubles
 from tracelane.core.trace import Trace
-from tracelane.core.trace.worker import clock_troubles
 
 from ..actions import clocks
 from ..jobs import background

@@ -13,7 +13,7 @@ from tracelane.core.base.units import format_ns
 from tracelane.core.tables.findings.finding import Evidence, Finding, Findings
 from tracelane.core.tables.findings.saved import stored_findings
 from tracelane.core.tables.scope import Scope
-from tracelane.core.trace.worker import findings_by_worker
+from tracelane.core.tables.worker import findings_by_worker
 
 from ..actions import view
 from ..jobs import background
@@ -105,7 +105,7 @@ class FindingsController(Controller):
     def look_for_findings(self) -> None:
         """Begin with the whole trace: those stored beside the index at once, else away from the screen."""
         key = self._whole
-        stored = stored_findings(self._scope(key)) if self.store.trace.answers is None else None
+        stored = stored_findings(self._scope(key))
         if stored is not None:
             self._have_findings(key, stored)
         else:
@@ -123,8 +123,7 @@ class FindingsController(Controller):
     def _find(self, key: Key) -> None:
         worker = get_current_worker()
         scope = self._scope(key, lambda: worker.is_cancelled)
-        answers = scope.trace.answers
-        findings = findings_by_worker(scope) if answers is None else answers.findings()
+        findings = findings_by_worker(scope)
         if not worker.is_cancelled:
             self.app.call_from_thread(self._have_findings, key, findings)
 

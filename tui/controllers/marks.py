@@ -14,6 +14,7 @@ from tracelane.core.export.marks import (
     nearest_mark,
     read_marks,
     read_named_marks,
+    shelf,
     write_marks,
     write_object,
 )
@@ -59,7 +60,7 @@ class MarkController(Controller):
         self.marks: tuple[Mark, ...] = ()
         self._marks_trouble = ""
         self._marked_last: Mark | None = None
-        path = self.store.trace.shelf("marks")
+        path = shelf(self.store.trace, "marks")
         try:
             self.marks = () if path is None else read_marks(path)
         except TracelaneError as error:
@@ -130,7 +131,7 @@ class MarkController(Controller):
     def _keep(self, marks: tuple[Mark, ...]) -> None:
         if self._marks_trouble:
             raise Refusal(self._marks_trouble)
-        path = self.store.trace.shelf("marks")
+        path = shelf(self.store.trace, "marks")
         if path is not None:
             write_marks(path, marks, [source.path for source in self.store.trace.sources])
         self.marks = tuple(sorted(marks))
@@ -172,7 +173,7 @@ class MarkController(Controller):
 
     def save_view(self) -> None:
         """Keep the view for the next time; where it cannot be kept, nothing is lost but that."""
-        path = self.store.trace.shelf("view")
+        path = shelf(self.store.trace, "view")
         if path is not None and self.app.is_filled:
             with suppress(TracelaneError):
                 write_object(path, session_json(self.store.session))

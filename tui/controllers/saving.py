@@ -14,9 +14,11 @@ from tracelane.core.base.errors import Cancelled, TracelaneError, UsageError
 from tracelane.core.base.output import write_new_file
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.units import format_count
+from tracelane.core.export.cut import cut_scope
 from tracelane.core.export.formats import as_markdown
 from tracelane.core.export.forms import FORMS, Listing, emit
 from tracelane.core.tables.registry import PANELS
+from tracelane.core.tables.scope import Scope
 from tracelane.core.tables.table import Table, Tables
 from tracelane.core.trace import Trace
 
@@ -134,7 +136,7 @@ class SaveController(Controller):
         """Find the slices and write them."""
         from tracelane.core.export.slices import SliceRows, write_rows
         from tracelane.core.query.filter import Filter, parse
-        from tracelane.core.query.hits import matches
+        from tracelane.core.trace.hit_search import matches
 
         worker = get_current_worker()
         pattern = parse(session.filter) if session.filter else Filter("", ())
@@ -182,8 +184,10 @@ class SaveController(Controller):
     def _cut(self, source: int, window: tuple[int, int], clocks: Clocks, path: Path) -> None:
         """Read the blocks of the window and write its events."""
         worker = get_current_worker()
-        trace = self.store.trace
-        done = trace.cut(source, window, path, clocks, cancelled=lambda: worker.is_cancelled)
+        scope = Scope(
+            self.store.trace, window, clocks=clocks, source=source, cancelled=lambda: worker.is_cancelled
+        )
+        done = cut_scope(scope, path)
         if not worker.is_cancelled:
             count = f"{format_count(done.slices)} slice{'' if done.slices == 1 else 's'}"
             self.app.call_from_thread(self.app.say, f"saved {path.absolute()}: {count}")

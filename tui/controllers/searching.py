@@ -15,8 +15,9 @@ from tracelane.core.base.ids import SliceId
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.units import format_count, format_ns
 from tracelane.core.query.filter import parse
-from tracelane.core.query.hits import Hit, Hits, SearchProgress, find
+from tracelane.core.query.hits import Hit, Hits
 from tracelane.core.trace import Trace
+from tracelane.core.trace.hit_search import SearchProgress, find
 
 from ..actions import focus, lanes, select, view
 from ..actions.refusal import Refusal

@@ -49,13 +49,13 @@ def scope_of(
     in the file. Raises Cancelled.
     """
     lanes = where = None
-    if left is not None and left.filter.text == session.filter and left.is_of(trace):
-        where = left.where
-    elif session.filter:
+    if session.filter:
         from tracelane.core.query.filter import parse
-        from tracelane.core.query.hits import matches
+        from tracelane.core.trace.hit_search import is_of, matches
 
-        where = matches(trace, parse(session.filter), session.clocks, cancelled).where
+        if left is None or left.filter.text != session.filter or not is_of(left, trace):
+            left = matches(trace, parse(session.filter), session.clocks, cancelled)
+        where = left.where
     if session.only:
         lanes = tuple(sorted(only_lanes(trace, session.only)))
     scope = Scope(

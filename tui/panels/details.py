@@ -181,7 +181,9 @@ def _waiting_fields(
 
 
 def _means(trace: Trace, detail: SliceDetail) -> str:
-    entry = trace.explanation(detail.id.source, detail.name)
+    from tracelane.core.tables.explain import explain  # the first picture is drawn without it
+
+    entry = explain(detail.name, trace, detail.id.source)
     return "" if entry is None else f"{entry.line} ({entry.source})"
 
 

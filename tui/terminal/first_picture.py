@@ -17,7 +17,7 @@ from rich.segment import Segment
 from rich.style import Style
 
 from tracelane.core.base.errors import TracelaneError
-from tracelane.core.export.marks import Mark, moved, nearest_mark, read_marks
+from tracelane.core.export.marks import Mark, moved, nearest_mark, read_marks, shelf
 from tracelane.core.trace import Trace
 
 from ..actions.view import first_session
@@ -129,7 +129,7 @@ def _header(trace: Trace, session: Session, screen: Screen) -> list[Segment]:
 
 
 def _marks(trace: Trace, session: Session) -> Sequence[Mark]:
-    path = trace.shelf("marks")
+    path = shelf(trace, "marks")
     try:
         return () if path is None else moved(read_marks(path), session.clocks.offset(0))
     except TracelaneError:

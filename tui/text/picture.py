@@ -10,8 +10,8 @@ from rich.text import Text
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.units import format_count
 from tracelane.core.query.filter import parse
-from tracelane.core.query.hits import matches
 from tracelane.core.trace import Trace
+from tracelane.core.trace.hit_search import matches
 
 from ..draw.glyphs import Glyphs, glyphs_for
 from ..draw.labels import fit

@@ -15,8 +15,8 @@ from ...base.kineto import OPS
 from ...base.short_names import short_name
 from ...index.store import Index
 from ...query.launches import Launches
+from ...trace.devices import is_aiu
 from ..device_clocks import DeviceClock, device_clocks
-from ..devices import is_aiu
 from ..frame import Frame
 from ..frame_columns import work_of
 from ..scope import Scope

@@ -16,6 +16,8 @@ from ...base.safe_text import safe
 from ...base.short_names import short_name
 from ...base.units import count_of
 from ...index.store import Index
+from ...query.groups import concatenated
+from ...trace.devices import ranks_of_processes
 from ..attribution import steps_of_work
 from ..device_state import (
     COMPUTE,
@@ -27,11 +29,9 @@ from ..device_state import (
     device_states,
     looked_at,
 )
-from ..devices import ranks_of_processes
 from ..frame import Frame
 from ..frame_columns import is_host_late, rank_of, work_of
 from ..gap import threads_in
-from ..groups import concatenated
 from ..kinds import KERNEL_TYPES, KernelType
 from ..op_events import OP, PYTHON, RUNTIME
 from ..parts import RankPart, parts_of

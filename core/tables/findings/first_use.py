@@ -8,8 +8,8 @@ import numpy as np
 
 from ...base.arrays import I64, AnyArray
 from ...base.units import about_ns, count_of
+from ...query.groups import Groups
 from ..frame import Frame
-from ..groups import Groups
 from ..op_events import OP, RUNTIME
 from ..rule_threshold import OWN, Limits, RuleThreshold
 from .facts import SourceFacts

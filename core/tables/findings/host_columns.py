@@ -14,7 +14,7 @@ from ...base.safe_text import safe
 from ...base.short_names import short_name
 from ...index.flex import flex_work, is_flex, round_trips
 from ...index.store import Index
-from ..groups import Groups
+from ...query.groups import Groups
 from ..op_events import ANNOTATION, NO_KIND, PYTHON, RUNTIME, host_kinds
 from ..scope import Scope
 from ..slices import Slices

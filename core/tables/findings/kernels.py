@@ -11,9 +11,9 @@ from ...base.intervals import EMPTY, merge
 from ...base.short_names import comparable_name, short_name, short_names
 from ...base.units import about_ns, count_of, format_share
 from ...index.format import NONE
+from ...query.groups import Groups
 from ...query.lookup import promoted_of
 from ..frame import Frame
-from ..groups import Groups
 from ..op_events import OP, RUNTIME
 from ..rule_threshold import OWN, Limits, RuleThreshold
 from ..slices import nearest_around

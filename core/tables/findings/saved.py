@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+
+from ..answers import Answers
 from ..cached import cache_file, is_whole, read_cached, write_cached
 from ..scope import Scope
 from .finding import Findings
@@ -10,10 +13,20 @@ from .forms import findings_object, findings_of
 NAME = "findings"
 
 
+class JudgedAnswers(Answers):
+    """Answers of a capture store that has findings, too."""
+
+    @abstractmethod
+    def findings(self) -> Findings:
+        """Return the findings about all ranks."""
+
+
 def saved_findings(scope: Scope) -> Findings:
     """Return the findings of a scope; those of a whole trace are computed once and stored."""
     from .judge import findings  # all the rules, which reading findings does not need
 
+    if isinstance(scope.trace.answers, JudgedAnswers):
+        return scope.trace.answers.findings()
     if not is_whole(scope):
         return findings(scope)
     stored = stored_findings(scope)
@@ -25,7 +38,7 @@ def saved_findings(scope: Scope) -> Findings:
 
 def stored_findings(scope: Scope) -> Findings | None:
     """Return the findings stored of a whole trace, None where there are none; takes no time."""
-    if not is_whole(scope):
+    if scope.trace.answers is not None or not is_whole(scope):
         return None
     try:
         return findings_of(read_cached(cache_file(scope, NAME)), 0)

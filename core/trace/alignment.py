@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,15 +14,13 @@ from ..base.clock import ClockKey, Clocks
 from ..base.units import format_count, format_ns
 from ..index.captures import Member
 from ..index.store import Index
+from ..query.groups import Groups
 from ..query.lookup import lanes_of
 from ..read.columns import TIME_LIMIT
 from .attendance import Attendance, medians
 from .collectives import AIU, DEVICE, HOST, Collectives, Matched, collectives_at, match
 from .devices import ranks_of_processes
-from .groups import Groups
-
-if TYPE_CHECKING:
-    from ..trace import Trace
+from .lanes import TraceLanes
 
 EPOCHS = (10**18, 4 * 10**18)
 """Lane times between these two (the years 2001 to 2096) are ns since 1970, as older profilers wrote them."""
@@ -146,7 +143,7 @@ def collectives_of_ranks(indexes: Sequence[Index], level: int) -> list[Collectiv
     return [collectives_at(index, level) for index in indexes]
 
 
-def align_processes(trace: Trace) -> Alignment:
+def align_processes(trace: TraceLanes) -> Alignment:
     """Return the clocks of the ranks of one FLEX job trace, whose processes have clocks of their own."""
     processes = list(ranks_of_processes(trace))
     if len(processes) < 2:

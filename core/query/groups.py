@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..base.arrays import F64, I64, MOST, AnyArray, add_at, added_up
-
-if TYPE_CHECKING:
-    from ..index.store import Index
+from ..index.store import Index
 
 STATISTICS = (
     "count",

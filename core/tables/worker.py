@@ -1,6 +1,6 @@
 """Questions about a whole large trace, answered by a process of its own so that the viewer goes on drawing.
 
-    python -m tracelane.core.trace.worker
+    python -m tracelane.core.tables.worker
 
 The first line of standard input is {"question", "indexes": [[folder, path], …], "members", "aligned"}, the
 only line of standard output {"answer"} or {"failed": a sentence}. It ends when its standard input does.
@@ -20,15 +20,15 @@ from ..base.children import ONE_THREAD, Children, ChildrenError, Message, lines,
 from ..base.errors import Cancelled, TracelaneError
 from ..index.captures import Member
 from ..index.store import Index
-from ..tables.cached import cache_file, is_worth_caching, read_cached, write_cached
-from ..tables.device_clocks import troubled
-from ..tables.findings.finding import Findings
-from ..tables.findings.forms import findings_object, findings_of
-from ..tables.findings.saved import saved_findings
-from ..tables.scope import Scope
-from . import Trace
+from ..trace import Trace
+from .cached import cache_file, is_worth_caching, read_cached, write_cached
+from .device_clocks import troubled
+from .findings.finding import Findings
+from .findings.forms import findings_object, findings_of
+from .findings.saved import saved_findings
+from .scope import Scope
 
-MODULE = "tracelane.core.trace.worker"
+MODULE = "tracelane.core.tables.worker"
 Answer = TypeVar("Answer")
 
 
@@ -41,7 +41,7 @@ class ClockTroubles(NamedTuple):
 
 def findings_by_worker(scope: Scope) -> Findings:
     """Return the findings of a scope; those of a whole trace are cached. Raises Cancelled, TracelaneError."""
-    if not is_worth_caching(scope):
+    if scope.trace.answers is not None or not is_worth_caching(scope):
         return saved_findings(scope)
     return _answered(scope, "findings", lambda answer: findings_of(answer, 0))
 
@@ -71,7 +71,7 @@ def _answered(scope: Scope, question: str, read: Callable[[Any], Answer]) -> Ans
 
 
 def _findings(scope: Scope) -> Any:
-    from ..tables.findings.judge import findings  # all the rules: only the worker needs them
+    from .findings.judge import findings  # all the rules: only the worker needs them
 
     return findings_object(findings(scope), 0)
 

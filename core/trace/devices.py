@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,10 +14,7 @@ from ..index.roles import NAME, device_label, vendors
 from ..index.store import Index
 from ..query.titles import plain
 from ..query.views import Process
-from .kinds import KERNEL_TYPES, KernelKind, kind_table
-
-if TYPE_CHECKING:
-    from ..trace import Trace
+from .lanes import TraceLanes
 
 ALLOCATION_NAMES = ("Memset (Device)", "Memory (Allocation)")
 """What AIU profilers call an allocation of the device's memory."""
@@ -38,7 +33,7 @@ class Device:
     lanes: tuple[int, ...]
 
 
-def devices(trace: Trace) -> tuple[Device, ...]:
+def devices(trace: TraceLanes) -> tuple[Device, ...]:
     """Return the accelerators in display order: processes with lanes of a device in which something ran."""
     result = []
     for process in trace.processes:
@@ -70,7 +65,7 @@ def flex_rank(pid: str) -> int | None:
     return int(text) if text.isdigit() and len(text) < 7 else None
 
 
-def ranks_of_processes(trace: Trace) -> dict[int, int]:
+def ranks_of_processes(trace: TraceLanes) -> dict[int, int]:
     """Return the rank of each process, by its number, where one FLEX job trace holds several ranks; empty
     otherwise.
     """
@@ -81,7 +76,7 @@ def ranks_of_processes(trace: Trace) -> dict[int, int]:
     return known if len(known) > 1 and len(set(known.values())) == len(ranks) else {}
 
 
-def device_keys(trace: Trace) -> dict[str, Device]:
+def device_keys(trace: TraceLanes) -> dict[str, Device]:
     """Return the devices by key: the pid as people write it, with the source's number where pids repeat, and
     as the file writes it where one file has 1 and "1".
     """
@@ -94,7 +89,7 @@ def device_keys(trace: Trace) -> dict[str, Device]:
     return keys
 
 
-def device_title(trace: Trace, device: Device) -> str:
+def device_title(trace: TraceLanes, device: Device) -> str:
     """Return what sentences call a device, where several files have some with its rank or file."""
     title = device.label if device.label != "device" else f"device {plain(device.pid)}"
     if all(other.source == device.source for other in devices(trace)):
@@ -103,7 +98,7 @@ def device_title(trace: Trace, device: Device) -> str:
     return f"{title} of {Path(trace.sources[device.source].path).name if rank is None else f'rank {rank}'}"
 
 
-def device_word(trace: Trace) -> str:
+def device_word(trace: TraceLanes) -> str:
     """Return what the accelerators of a trace are called in columns; "Device" where nothing tells."""
     return next((device.word for device in devices(trace)), "Device")
 
@@ -145,27 +140,3 @@ def lane_categories(index: Index, rows: range) -> set[str]:
             first = int(entry["categories"])
             numbers.update(kinds[first : first + int(entry["category_count"])].tolist())
     return {index.categories[number] for number in numbers}
-
-
-def kernel_types(index: Index, names: AnyArray, categories: AnyArray) -> AnyArray:
-    """Return the type of each of many device slices as places in KERNEL_TYPES; one look per distinct pair."""
-    return _by_kind(index, names, categories, lambda kind: KERNEL_TYPES.index(kind.type))
-
-
-def kernel_kinds(index: Index, names: AnyArray, categories: AnyArray) -> AnyArray:
-    """Return the kind of each of many device slices as places in the names of the table of kinds."""
-    codes = {name: at for at, name in enumerate(kind_table().names)}
-    return _by_kind(index, names, categories, lambda kind: codes[kind.name])
-
-
-def _by_kind(
-    index: Index, names: AnyArray, categories: AnyArray, number: Callable[[KernelKind], int]
-) -> AnyArray:
-    table = kind_table()
-    pairs, which = np.unique(names.astype(np.int64) << 32 | categories.astype(np.int64), return_inverse=True)
-    table.look_at([index.string(pair >> 32) for pair in pairs.tolist()] if table.own_rows else ())
-    numbers = [
-        number(table.kind_of(index.string(pair >> 32), index.categories[pair & 0xFFFF_FFFF]))
-        for pair in pairs.tolist()
-    ]
-    return np.array(numbers, np.uint8)[which]

@@ -14,9 +14,9 @@ from ..base.kineto import KERNEL_CATEGORIES
 from ..base.slice_kinds import COMMUNICATION
 from ..index.flex import is_flex, sync_groups
 from ..index.store import Index
+from ..query.groups import dense
 from ..query.lookup import category_mask, promoted_of
 from .attendance import Attendance
-from .groups import dense
 
 NOTHING = np.iinfo(np.int64).min
 """The time of a rank that takes no part in a collective."""
