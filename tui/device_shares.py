@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 LANES_WITH_GAPS, GAPS_IN_FULL = 16, 16
 """Lanes whose gaps are drawn, and of how many of each it is looked up what the host did."""
-GAP_WORDS = ("host late", "between kernels", "other")
+GAP_WORDS = ("host late", "between kernels", "unexplained")
 """What the classes of gaps are called, in the order of GAP_CLASSES."""
 MOST_OF_SPAN = 0.98
 """Of a device that works in less of the time it is said what its share is a share of."""

@@ -26,7 +26,7 @@ class StepMark(NamedTuple):
     @property
     def title(self) -> str:
         """What it is called where nothing else tells that it is a step."""
-        return f"step {self.label}"
+        return self.label if self.label[:1].isalpha() else f"step {self.label}"
 
 
 def step_marks(trace: Trace, clocks: Clocks, name: str = "") -> Sequence[StepMark]:

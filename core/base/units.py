@@ -33,8 +33,12 @@ def format_ns(ns: float, digits: int = 3) -> str:
 
 
 def about_ns(ns: float) -> str:
-    """Return a duration to three significant digits, as sentences have it: "37.1 µs", "1.2 s"."""
+    """Return a duration to three significant digits, as sentences have it: "37.1 µs", "1.2 s"; minutes and
+    more as they are.
+    """
     ns = round(ns)
+    if abs(ns) >= _MINUTE:
+        return format_ns(ns)
     size = next((size for size, _ in reversed(_TIME_UNITS) if abs(ns) >= size), 1)
     grain = max(1, 10 ** max(0, len(str(abs(ns) // size)) - 3) * size // 100)
     while abs(ns) // grain >= 1000 and size > 1:

@@ -81,12 +81,10 @@ class DeviceClock:
         """What is wrong with the clock, in a sentence; empty where nothing is."""
         count = format_count(self.pairs)
         if self.early and self.stampless == self.early:
-            what = (
-                f"{format_count(self.stampless)} of {count} kernels and copies stand at 0 in the file: their"
-            )
-            return f"{self.title}: {what} times are lost"
+            part = "all" if self.stampless == self.pairs else f"{format_count(self.stampless)} of"
+            return f"{self.title}: {part} {count} device events have timestamp 0; their times are lost"
         if self.early:
-            lost = f" ({format_count(self.stampless)} stand at 0 in the file)" if self.stampless else ""
+            lost = f" ({format_count(self.stampless)} have timestamp 0)" if self.stampless else ""
             what = f"{format_count(self.early)} of {count} kernels and copies begin before their launch began"
             return f"{self.title}: {what}, by up to {format_ns(self.lead_ns)}{lost}"
         if self.apart_ns:

@@ -367,7 +367,11 @@ def flattened(layers: Sequence[Intervals], window: tuple[int, int]) -> tuple[I64
 
 
 def _causes(work: Frame, edges: I64, states: U8) -> U8:
-    """Return why the device is idle in each of its states: the class of the gap that the next work ends."""
+    """Return why the device is idle in each of its states: the class of the gap that the next work ends.
+
+    Before the first work the host is late where the launch came in the second half of that time: else it is
+    the launch that waits.
+    """
     causes = np.full(len(states), UNKNOWN, np.uint8)
     idle = np.flatnonzero(states == IDLE)
     by_start = np.argsort(work.start, kind="stable")
@@ -375,5 +379,7 @@ def _causes(work: Frame, edges: I64, states: U8) -> U8:
     ended = at < len(by_start)
     rows = by_start[at[ended]]
     idle = idle[ended]
-    causes[idle] = gap_classes(work[rows].plus(reach=edges[idle], gap=edges[idle + 1] - edges[idle]))
+    gap = edges[idle + 1] - edges[idle]
+    reach = edges[idle] + np.where(at[ended] == 0, gap // 2, 0)
+    causes[idle] = gap_classes(work[rows].plus(reach=reach, gap=gap))
     return causes

@@ -80,18 +80,18 @@ def test_with_sixteen_colours_it_is_low(trace: Trace) -> None:
 
 
 @pytest.mark.parametrize(
-    ("cells", "title"),
-    [(17, "device 549.568 ms"), (16, "device 549.56 ms"), (15, "device 549.5 ms"), (12, "device")],
+    ("length", "cells", "title"),
+    [
+        (549_568_123, 17, "device 550 ms"),
+        (11_763_000, 13, "device"),
+        (11_763_000, 14, "device 11.8 ms"),
+        (1_863_700_000_000, 20, "device 31 min 03.7 s"),
+        (1_863_700_000_000, 14, "device 31 min"),
+    ],
 )
-def test_the_unit_is_never_cut(cells: int, title: str) -> None:
-    """Beside narrow lanes the length loses digits, not its unit."""
-    assert length_title("device", 549_568_123, cells) == title
-
-
-def test_of_a_long_trace_the_largest_unit_is_said() -> None:
-    """Half an hour is not cut within a number."""
-    assert length_title("device", 1_863_700_000_000, 20) == "device 31 min 03.7 s"
-    assert length_title("device", 1_863_700_000_000, 14) == "device 31 min"
+def test_a_length_is_rounded_and_never_cut(length: int, cells: int, title: str) -> None:
+    """Beside narrow lanes the length loses its smaller unit, then goes; it is never cut within a number."""
+    assert length_title("device", length, cells) == title
 
 
 def test_the_visible_part_is_bracketed(trace: Trace) -> None:

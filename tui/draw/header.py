@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from rich.cells import cell_len
 
 from tracelane.core.base.safe_text import safe
-from tracelane.core.base.units import format_count, format_ns
+from tracelane.core.base.units import about_ns, format_count, format_ns
 from tracelane.core.query.titles import rank_titles
 from tracelane.core.trace import Trace
 
@@ -157,4 +157,4 @@ def _percent(one: DeviceShare, digits: int = 1) -> str:
 
 
 def _of_time(one: DeviceShare) -> str:
-    return "" if one.of_ns is None else f" of {format_ns(one.of_ns)}"
+    return "" if one.of_ns is None else f" of {about_ns(one.of_ns)}"

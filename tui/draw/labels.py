@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from rich.cells import cell_len, set_cell_size
 
-from tracelane.core.base.units import format_ns
+from tracelane.core.base.units import about_ns
 
 ELLIPSIS_FROM = 5
 """In fewer cells the letters are worth more than the sign that some are missing."""
@@ -72,8 +72,8 @@ def fit_middle(text: str, width: int, ellipsis: str = "…") -> str:
 
 
 def length_title(kind: str, length: int, cells: int) -> str:
-    """Return what a line is of and how long that is (ns), as exactly as there is room for."""
-    texts = [format_ns(length, digits) for digits in (3, 2, 1, 0)]
+    """Return what a line is of and, where there is room, how long that is (ns), to three digits."""
+    texts = [about_ns(length)]
     texts.append(" ".join(texts[-1].split()[:2]))  # "31 min" of "31 min 04 s"
     fitting = (f"{kind} {text}" for text in texts if len(kind) + 1 + len(text) <= cells)
     return next(fitting, kind.removesuffix(" of"))

@@ -144,7 +144,7 @@ def _line_segments(
         ]
     if line.kind is LineKind.MORE or line.lane is None:
         title = fit("  " + line.title, look.titles - 1, glyphs.ellipsis)
-        rest = fit(" not drawn: :expand opens them", look.area, "")
+        rest = fit(" :expand shows them", look.area, "")
         hidden = _hidden_rows(line)
         hits = reader.hits_in(hidden, view) if hidden else ()
         return [*_gutter(title, look, "dim"), *with_hits([Segment(rest, palette.hint)], hits)]

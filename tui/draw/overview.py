@@ -24,6 +24,7 @@ from ..steps import step_marks
 from .drawn_rows import BusyRow
 from .labels import fit, length_title
 from .lines import LineContext
+from .palette import Look
 from .runs import FULL
 from .segments import ascii_segments
 from .states import DrawnStates, state_row
@@ -164,7 +165,8 @@ def _idle_line(row: BusyRow, left: int, right: int, look: LineContext) -> list[S
     """Return a line of cells that are hatched the more densely the less of their time devices work."""
     idle = (IDLE_SHADES * (FULL - max(0, level)) / FULL for level in row.levels)
     text = fit("".join(look.glyphs.shades[round(share)] for share in idle), look.area, "")
-    inside, outside = look.palette.overview("", is_inside=True), look.palette.overview("", is_inside=False)
+    outside = look.palette.style("sync", Look.FAINT)
+    inside = outside + Style(bgcolor=look.palette.view.bgcolor)
     parts = [(text[:left], outside), (text[left:right], inside), (text[right:], outside)]
     gutter = _gutter("idle", look)
     return ascii_segments([*gutter, *(Segment(part, style) for part, style in parts if part)], look.glyphs)

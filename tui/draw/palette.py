@@ -58,6 +58,10 @@ DEPTH_OF = {
 
 LEAST_INK = 0.2
 """How much of its hue the palest step has at least; more where it would not differ from an empty cell."""
+OVERVIEW_LEVELS = (5, 7)
+"""As bright as cells of so many eighths are states in the minimap, outside of the view and inside."""
+FAINT_LEVEL = 6
+"""In 256 colours a faint glyph is as bright as a cell of so many eighths."""
 PALEST = 1.32
 """The contrast of the palest step to an empty cell."""
 
@@ -246,9 +250,8 @@ class Palette:
             plain = self.view if is_inside else self.minimap
             style = plain
             if key and self.coloured:
-                colour = self._base(key) if self.dark else blend(self._base(key), BLACK, 0.2)
-                share = (0.15 if is_inside else 0.5) if self.shaded else 0.0
-                style = self._style(self._paler(colour, share), None) + Style(bgcolor=plain.bgcolor)
+                colour = self.ground(key, OVERVIEW_LEVELS[is_inside])
+                style = self._style(colour, None) + Style(bgcolor=plain.bgcolor)
             self._overviews[key, is_inside] = style
         return style
 
@@ -286,6 +289,13 @@ class Palette:
             return self._style(self._readable(base), self._background)
         if not self.shaded and look in (Look.FAINT, Look.MARK):
             return self._style(base, self._background, bold=look is Look.MARK)
+        family = FAMILIES.get(key)
+        if look in (Look.FAINT, Look.MARK) and family is not None and self.depth is Depth.EIGHT_BIT:
+            return self._style(
+                self.ground(key, FAINT_LEVEL if look is Look.FAINT else FULL),
+                self._background,
+                bold=look is Look.MARK,
+            )
         if look in (Look.FAINT, Look.MARK):
             share = 0.25 if look is Look.FAINT else 0.0
             colour = base if self.dark else blend(base, BLACK, 0.35)

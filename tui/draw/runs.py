@@ -12,6 +12,8 @@ LABEL_CELLS = 3
 """Runs of fewer cells have no label."""
 HATCH_LABEL = 12
 """Hatched stretches of so many cells say what is waited for."""
+HATCH_MARGIN = 3
+"""Of them the text leaves one before it, and a blank on each side."""
 FULL = 8
 """The level of a cell whose whole time is covered."""
 

@@ -22,6 +22,7 @@ from .runs import (
     FULL,
     HATCH,
     HATCH_LABEL,
+    HATCH_MARGIN,
     HIT,
     LABEL_CELLS,
     OPEN_LEFT,
@@ -130,7 +131,7 @@ def _hatched(segments: list[Segment], run: Run, palette: Palette, glyphs: Glyphs
     if not run.label or width < HATCH_LABEL:
         segments.append(Segment(hatch * width, style))
         return
-    body = f" {fit(run.label, min(cell_len(run.label), width - 4), glyphs.ellipsis)} "
+    body = f" {fit(run.label, min(cell_len(run.label), width - HATCH_MARGIN), glyphs.ellipsis)} "
     rest = hatch * (width - 1 - cell_len(body))
     segments += [Segment(hatch, style), Segment(body, palette.gap_text), Segment(rest, style)]
 

@@ -12,12 +12,12 @@ import numpy as np
 
 from tracelane.core.base.arrays import I64, AnyArray
 from tracelane.core.base.clock import Clocks
-from tracelane.core.base.units import format_ns
+from tracelane.core.base.units import about_ns
 from tracelane.core.trace import Lane
 
 from .drawn_rows import BusyRow
 from .ranks import RANK_PARTS
-from .runs import FULL, HATCH, HATCH_LABEL, Run
+from .runs import FULL, HATCH, HATCH_LABEL, HATCH_MARGIN, Run
 
 if TYPE_CHECKING:
     from tracelane.core.tables.device_state import DeviceState
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 MOST_SLICES = 3_000_000
 """Of more slices it would take seconds of processor time to count exactly what a device does."""
 WAITS = "waits for a peer"
+LEAST_DETAIL = 8
+"""Cells behind the length of a gap from which on they say what the host did."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,11 +41,14 @@ class LaneGaps:
     causes: Sequence[str]  # as `i` says them
     details: Mapping[int, str]  # what the host did, of the longest, by their number
 
-    def text(self, number: int) -> str:
-        """Return why a gap is there: "host late 15.7 ms · flatten"."""
-        text = f"{self.causes[number]} {format_ns(int(self.ends[number] - self.starts[number]), 1)}"
-        detail = self.details.get(number, "")
-        return f"{text} · {detail}" if detail else text
+    def text(self, number: int, cells: int) -> str:
+        """Return why a gap is there, as much as fits: "host late 15.7 ms · flatten", its cause at least."""
+        cause, detail = self.causes[number], self.details.get(number, "")
+        text = f"{cause} {about_ns(int(self.ends[number] - self.starts[number]))}"
+        full = f"{text} · {detail}" if detail else text
+        if len(text) + LEAST_DETAIL <= cells or len(full) <= cells:
+            return full
+        return text if len(text) <= cells else cause
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,5 +155,5 @@ def with_gaps(runs: Sequence[Run], gaps: LaneGaps, positions: range, edges: I64)
         bounds = [left, *(edge for pair in others for edge in pair), right]
         free = max(zip(bounds[::2], bounds[1::2]), key=lambda pair: pair[1] - pair[0])
         if free[1] - free[0] >= HATCH_LABEL:
-            out.append(Run(*free, "sync", gaps.text(number), -1, 0, HATCH))
+            out.append(Run(*free, "sync", gaps.text(number, free[1] - free[0] - HATCH_MARGIN), -1, 0, HATCH))
     return tuple(sorted(out))

@@ -26,7 +26,7 @@ STATES = {
     "collective_waiting": ("collective", "waits for a peer"),
     "host_wait": ("", "idle: host late"),
     "kernel_wait": ("", "idle: between kernels"),
-    "other": ("", "idle: other"),
+    "other": ("", "idle: unexplained"),
     "": ("", "idle: no work follows"),
 }
 """The states, idle by its cause, in the order of the bar: their colour and what they are called."""
@@ -64,7 +64,7 @@ def _bar(shares: StateShares, look: LineContext) -> Iterator[Segment]:
     about = "≈" if shares.is_estimate else ""
     for ((key, name, waits), share), width in zip(seen.items(), widths([*seen.values()], look.area)):
         percent = f"{about}{100 * share:.0f} %"
-        texts = [f"{text} {percent}" for text in (name, *name.split(": ")[::-1])]
+        texts = [f"{text} {percent}" for text in (name, *name.split(": "))]
         label = next((text for text in (*texts, percent) if len(text) + 2 <= width), "")
         yield _part(label, width, key, waits, look.palette, look.glyphs)
 

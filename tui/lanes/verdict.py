@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rich.segment import Segment
 from textual import events
 from textual.message import Message
 from textual.strip import Strip
@@ -9,6 +10,7 @@ from textual.widget import Widget
 
 from tracelane.core.tables.findings.finding import Finding, Findings
 
+from ..draw.labels import fit
 from ..draw.segments import ascii_segments
 from ..draw.verdict import StateShares, bar_line, finding_line
 from .look import look_of
@@ -27,13 +29,14 @@ class Verdict(Widget):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._shares: StateShares | None = None
+        self._is_known = False
         self._finding: Finding | None = None
         self._is_judged = False
         self._offer = ""
 
     def know(self, shares: StateShares | None) -> None:
         """Show what the devices did."""
-        self._shares = shares
+        self._shares, self._is_known = shares, True
         self.refresh()
 
     def judge(self, findings: Findings | None) -> None:
@@ -54,6 +57,9 @@ class Verdict(Widget):
             line = finding_line(self._finding, self._offer, look)
         elif not is_last and self._shares is not None:
             line = bar_line(self._shares, look)
+        elif not is_last and self._is_known:
+            text = fit(" When the devices worked is not known", self.size.width, look.glyphs.ellipsis)
+            line = [Segment(text, look.palette.dim)]
         else:
             return Strip.blank(self.size.width, look.palette.blank)
         return Strip(ascii_segments(line, look.glyphs), self.size.width)

@@ -103,8 +103,8 @@ def first_kernel(facts: SourceFacts, limits: Limits) -> Outcome:
     if claim.length < offset.length:
         why = f"for {about_ns(offset.length - claim.length)} of it the profiler itself is at work"
     text = (
-        f"The first work starts {about_ns(late)} after its launch, all other work {about_ns(median)} "
-        f"(median) after its own or what ran before: {why}"
+        f"The first work starts {about_ns(late)} after its launch, the rest {about_ns(median)} "
+        f"(median) after theirs or the work before: {why}"
     )
     evidence = (
         facts.slice("the first launch", launch, begun, start - late),
@@ -115,7 +115,7 @@ def first_kernel(facts: SourceFacts, limits: Limits) -> Outcome:
 
 @rule(
     "step-gap",
-    "A gap in few steps",
+    "An unusually long gap",
     RuleThreshold(
         (
             "in at most one of {count} steps (of at least three) the device stands still at once for at "
@@ -200,9 +200,9 @@ class StepGaps:
         labels += ", …" if len(those) > 5 else ""
         rest = np.delete(self.longest, those)
         return (
-            f"Only in step{'s' if several else ''} {labels} does {facts.device_title} stand still for long, "
-            f"{'up to ' if several else ''}{about_ns(int(self.length[long].max()))} at once, in the other "
-            f"{len(rest):,} for {about_ns(int(rest.max()))} at most"
+            f"In step{'s' if several else ''} {labels} {facts.device_title} sits idle for "
+            f"{'up to ' if several else ''}{about_ns(int(self.length[long].max()))} at a stretch, "
+            f"in the other {len(rest):,} for {about_ns(int(rest.max()))} at most"
         )
 
     def evidence(self, facts: SourceFacts, worst: int) -> Evidence:
@@ -229,9 +229,9 @@ def _long_ones(length: I64, limits: Limits, span_ns: int) -> I64:
 
 
 def _gap_text(facts: SourceFacts, length: I64, long: I64) -> str:
-    times = "Once" if len(long) == 1 else "Twice"
+    times, longest = "once" if len(long) == 1 else "twice", about_ns(int(length[long].max()))
+    longest = longest if len(long) == 1 else f"up to {longest}"
     rest = int(np.delete(length, long).max(initial=0))
     return (
-        f"{times} {facts.device_title} stands still for long, {about_ns(int(length[long].max()))} at once; "
-        f"all its other gaps take {about_ns(rest)} at most"
+        f"{facts.device_title} sits idle {times} for {longest}; its other gaps take {about_ns(rest)} at most"
     )
