@@ -29,6 +29,7 @@ from .controllers.marks import MarkController
 from .controllers.mouse import MouseController
 from .controllers.navigation import NavigationController
 from .controllers.panels import PanelController
+from .controllers.path import PathController
 from .controllers.prompts import PromptController
 from .controllers.queries import QueryController
 from .controllers.ranks import RankController
@@ -45,6 +46,7 @@ from .draw.header import HeaderPiece
 from .keys import unbound_message
 from .lanes import messages
 from .lanes.look import glyphs
+from .lanes.path import PathStrip
 from .lanes.verdict import Verdict
 from .panels.panel import Panel
 from .panels.tree import TreePane
@@ -93,6 +95,7 @@ class TracelaneApp(Stage):
         self.drawing = DrawingController(self, store, self.panels, self.marking)
         self.drawing.notes = tuple(notes)
         self.selection = SelectionController(self, store)
+        self.paths = PathController(self, store, self.drawing, self.selection)
         self.tables = TableController(self, store, self.panels, self.selection)
         self.trees = TreeController(self, store, self.panels)
         self.queries = QueryController(self, store, self.panels)
@@ -120,7 +123,7 @@ class TracelaneApp(Stage):
             *(self.queries, self.counters, self.device_clocks, self.logs, self.reloading, self.steps),
             *(self.saving, self.navigation, self.prompts, self.comparing),
             *(RankController(self, self.store), SourceController(self, self.store), self.findings),
-            LongestController(self, self.store, self.selection),
+            *(LongestController(self, self.store, self.selection), self.paths),
         )
         for controller in controllers:
             self.handlers.update(controller.commands())
@@ -141,6 +144,7 @@ class TracelaneApp(Stage):
         elif now.session != before.session:
             self.drawing.draw_session(before.session, now.session)
             self.findings.offer()
+        self.paths.follow()
 
     def header_notes(self) -> list[HeaderPiece]:
         """Return what stands in the header beside the trace's name."""
@@ -285,6 +289,10 @@ class TracelaneApp(Stage):
     @on(Verdict.Pressed)
     def _finding_pressed(self) -> None:
         self.findings.show_first()
+
+    @on(PathStrip.Pressed)
+    def _path_pressed(self, message: PathStrip.Pressed) -> None:
+        self.paths.go_to(message.at)
 
     @on(VirtualTable.RowChosen, "#problems")
     def _read_report_row_chosen(self, message: VirtualTable.RowChosen) -> None:

@@ -65,7 +65,8 @@ def lacks_exactly(trace: Trace, lacks: set[str]) -> None:
 def test_every_panel_with_an_empty_text_of_its_own_says_what_it_needs() -> None:
     """A panel that needs nothing is one that any slice, op, collective or file fills."""
     free = {name for name, (_, panel) in PANELS.items() if not panel.needs}
-    of_slices = {"table", "lanes-busy", "categories", "tree", "tree-callers", "tree-threads", "critical-path"}
+    of_slices = {"table", "lanes-busy", "categories", "tree", "tree-callers", "tree-threads"}
+    of_slices |= {"critical-path", "critical-segments"}
     assert free == of_slices | {"ops", "ops-shape", "ops-module", "ranks", "collectives"}
 
 

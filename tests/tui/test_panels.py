@@ -72,7 +72,7 @@ async def test_a_panel_without_rows_says_what_is_not_there(trace: Trace) -> None
         (["panel-tree-callers"], "tree-callers"),
         (["panel-ops", "panel-ops", "panel-ops"], "ops-module"),
         (["panel-ops", "panel-ops-module"], "ops-module"),
-        (["panel-time", "panel-time"], "critical-path"),
+        (["panel-time", "panel-time"], "critical-segments"),
     ],
 )
 async def test_every_panel_has_a_command(trace: Trace, commands: list[str], panel: str) -> None:

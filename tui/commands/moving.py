@@ -152,6 +152,27 @@ MOVING: Final = (
                 words="arrows links",
             ),
             Command(
+                "critical",
+                "Critical path",
+                (),
+                "Show what the step or range hangs on, as a line above the lanes; again: remove it",
+                words="longest bottleneck blame",
+            ),
+            Command(
+                "next-segment",
+                "Next on the critical path",
+                ("shift+right",),
+                "Select the next segment that is a cell wide, else zoom in to the next; first: find the path",
+                words="segment",
+            ),
+            Command(
+                "previous-segment",
+                "Previous on the critical path",
+                ("shift+left",),
+                "Select the segment before that is a cell wide",
+                words="segment",
+            ),
+            Command(
                 "source",
                 "Source",
                 (),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 from textual.geometry import Size
@@ -31,6 +32,7 @@ from ..lanes.canvas import LaneCanvas
 from ..lanes.look import glyphs
 from ..lanes.messages import TimeAreaResized
 from ..lanes.minimap import Minimap
+from ..lanes.path import PathStrip
 from ..lanes.ruler import Ruler
 from ..lanes.verdict import Verdict
 from ..panels.panel import Panel
@@ -43,6 +45,9 @@ from ..widgets.bars import Bar, Footer
 from .controller import Controller
 from .marks import MarkController
 from .panels import PanelController
+
+if TYPE_CHECKING:
+    from ..draw.path_line import DrawnPath
 
 
 class DrawingController(Controller):
@@ -61,6 +66,8 @@ class DrawingController(Controller):
         """What the header says of devices, once that is known."""
         self.notes: tuple[str, ...] = ()
         """What is said when the lanes are drawn first."""
+        self.path: DrawnPath | None = None
+        """The critical path that is shown."""
         self._lacks: frozenset[Need] = frozenset()
         self._states_of: Trace | None = None  # the trace of whose devices it is known what they did
         self._focused_before: Widget | None = None
@@ -211,6 +218,13 @@ class DrawingController(Controller):
         self.app.main.query_one(Minimap).know(states)
         self.panels.know(states)
 
+    def know_path(self, path: DrawnPath | None) -> None:
+        """Show a critical path, or none."""
+        self.path = path
+        if self._has_lanes:
+            self.panels.know_path(path)
+            self.redraw()
+
     def fill_footer(self) -> None:
         """Show in the footer what the keys do at present."""
         if self.app.composed:
@@ -253,6 +267,7 @@ class DrawingController(Controller):
             self.app.search_again()
         main.query_one(LaneCanvas).show(self.store.trace, now, layout)
         main.query_one(Ruler).show(self.store.trace, now, self.marking.marks_seen, self.marking.measured_from)
+        main.query_one(PathStrip).show(self.store.trace, now, self.path)
         if before.viewport != now.viewport or before.clocks != now.clocks:
             self.draw_minimap()
         if before.panel != now.panel:
@@ -319,7 +334,8 @@ class DrawingController(Controller):
         return room.lanes(lines)
 
     def _strips(self, session: Session) -> Strips:
-        return strips_of(self.store.trace, session, bool(self.marking.marks_seen))
+        strips = strips_of(self.store.trace, session, bool(self.marking.marks_seen))
+        return strips._replace(path=int(self.path is not None))
 
     def _is_empty(self, session: Session) -> bool:
         """Tell whether the panel has nothing to show."""

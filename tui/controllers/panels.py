@@ -36,6 +36,7 @@ from ..widgets.text_pane import TextPane
 from .controller import Commands, Controller
 
 if TYPE_CHECKING:
+    from ..draw.path_line import DrawnPath
     from ..draw.states import DrawnStates
     from ..panels.details import Details
 
@@ -61,6 +62,7 @@ class PanelController(Controller):
         self.hint = self.nothing_selected
         """Returns what the details say where nothing is selected."""
         self._states: DrawnStates | None = None
+        self._path: DrawnPath | None = None
         self._panel_timer: Timer | None = None
         self._detailed: tuple[Thing, Details] | None = None
         self.arguments: Recent[Selectable, Arguments] = Recent(MOST_ARGUMENTS)
@@ -176,11 +178,17 @@ class PanelController(Controller):
         from ..panels.details import details_of
 
         trace, session = self.store.trace, self.store.session
-        return details_of(trace, stamps_of(trace, session), thing, session.range, self._states)
+        return details_of(trace, stamps_of(trace, session), thing, session.range, self._states, self._path)
 
     def know(self, states: DrawnStates | None) -> None:
         """Say of collectives how long they wait, as far as it is known."""
         self._states = states
+        if self.store.session.panel == "details":
+            self.panel_soon()
+
+    def know_path(self, path: DrawnPath | None) -> None:
+        """Say of slices what a critical path has of them."""
+        self._path = path
         if self.store.session.panel == "details":
             self.panel_soon()
 

@@ -34,6 +34,7 @@ class Strips(NamedTuple):
     verdict: int = 1
     minimap: int = 1
     ruler: int = 1
+    path: int = 0
 
 
 class Room(NamedTuple):
@@ -43,6 +44,7 @@ class Room(NamedTuple):
     minimap: int
     verdict: int
     ruler: int
+    path: int
     panel: int
     message: int
     footer: int
@@ -72,11 +74,13 @@ def room_of(lines: int, panel_wanted: int, maximised: bool, empty: bool, strips:
     header, footer, message = (int(lines >= least) for least in (HEADER_FROM, FOOTER_FROM, MESSAGE_FROM))
     panel = panel_height(max(0, lines - header - message - footer), panel_wanted, maximised, empty)
     if maximised:
-        return Room(header, 0, 0, 0, panel, message, footer)
+        return Room(header, 0, 0, 0, 0, panel, message, footer)
     most = MOST_STRIP if lines >= BAR_FROM else 1
     verdict = min(strips.verdict, most) * (lines >= VERDICT_FROM)
     minimap = min(strips.minimap, most) * (lines >= MINIMAP_FROM)
-    return Room(header, minimap, verdict, strips.ruler * (lines > FOOTER_FROM), panel, message, footer)
+    ruler = strips.ruler * (lines > FOOTER_FROM)
+    path = strips.path * (lines >= VERDICT_FROM)
+    return Room(header, minimap, verdict, ruler, path, panel, message, footer)
 
 
 def panel_height(lines: int, asked_lines: int, maximised: bool, empty: bool = False) -> int:

@@ -46,13 +46,6 @@ class Ruler(TimeStrip):
         height = self.size.height
         return ruler_lines(session, origin, steps, look_of(self), height, self._marks, self._measured_from)
 
-    def time_at(self, x: int) -> int:
-        """Return the time in view at which a cell begins."""
-        if self._session is None:
-            return 0
-        view = self._session.viewport.resized(look_of(self).area)
-        return view.edge(min(view.width, self.cell_at(x)))
-
     def on_mouse_up(self, event: events.MouseUp) -> None:
         """Put the cursor where a press without a drag was."""
         if self._drag_from is not None and not self._dragged:

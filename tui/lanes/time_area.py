@@ -93,6 +93,13 @@ class TimeStrip(TimeArea):
         super().notify_style_update()
         self._strips = ()
 
+    def time_at(self, x: int) -> int:
+        """Return the time in view at which a cell begins."""
+        if self._session is None:
+            return 0
+        view = self._session.viewport.resized(look_of(self).area)
+        return view.edge(min(view.width, self.cell_at(x)))
+
     def cell_at(self, x: int) -> int:
         """Return the cell of the time area, the first one beside the titles."""
         return max(0, x - look_of(self).titles)

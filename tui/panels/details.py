@@ -6,7 +6,7 @@ import json
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.cells import cell_len
@@ -34,6 +34,9 @@ from ..things import Thing
 from .around import NOTHING_AROUND, Around, around_lines, around_object, around_of
 from .fields import Field, fields_of, jump_to, laid_out, wrap
 from .gap import gap_fields, gap_title
+
+if TYPE_CHECKING:
+    from ..draw.path_line import DrawnPath
 
 FLOWS_SHOWN = 8
 LEAST_NAME = 6
@@ -86,14 +89,16 @@ def details_of(
     thing: Thing,
     span: tuple[int, int] | None = None,
     states: DrawnStates | None = None,
+    path: DrawnPath | None = None,
 ) -> Details:
     """Return everything that the index knows of a thing; its arguments come apart, read from the file.
 
     Of a lane of values it is told what it says of a range `span` too; of collectives how long they wait,
-    where `states` of devices know it.
+    where `states` of devices know it; of slices on a critical `path` what released them.
     """
     if thing.slice is not None and (detail := trace.detail(thing.slice)) is not None:
-        return _slice(trace, stamps, thing, detail, states)
+        lead = [*_waiting_fields(stamps.clocks, thing, detail, states), *_path_fields(trace, thing, path)]
+        return _slice(trace, stamps, thing, detail, lead)
     if thing.is_gap:
         all_fields = (*gap_fields(trace, stamps, thing), *_lane_fields(thing), *_start_fields(stamps, thing))
         return Details(gap_title(thing), gap_title(thing), all_fields, has_arguments=False)
@@ -127,12 +132,12 @@ def details_of(
 
 
 def _slice(
-    trace: Trace, stamps: TimeWriter, thing: Thing, detail: SliceDetail, states: DrawnStates | None
+    trace: Trace, stamps: TimeWriter, thing: Thing, detail: SliceDetail, first: Sequence[Field]
 ) -> Details:
     share = f" · {detail.self_time / detail.duration:.1%}" if detail.duration else ""
     end_event = "" if detail.end_ordinal is None else f", its end {format_count(detail.end_ordinal)}"
     lead = [
-        *_waiting_fields(stamps.clocks, thing, detail, states),
+        *first,
         Field("duration", format_ns(detail.duration, 9)),
         *_step_fields(trace, stamps, thing),
         *_launch_fields(trace, stamps, detail.id, detail.category),
@@ -178,6 +183,11 @@ def _waiting_fields(
         return []
     share = int(waits[0]) / max(1, detail.duration)
     return [Field("waits for a peer", f"{format_ns(int(waits[0]))} · {share:.0%} of it")]
+
+
+def _path_fields(trace: Trace, thing: Thing, path: DrawnPath | None) -> list[Field]:
+    text = "" if path is None else path.of_slice(thing.row.source, trace.position(thing.row, thing.index))
+    return [Field("critical path", text)] if text else []
 
 
 def _means(trace: Trace, detail: SliceDetail) -> str:

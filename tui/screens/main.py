@@ -16,6 +16,7 @@ from ..draw.room import LOW_MESSAGE, Room, Strips, room_of
 from ..fitting import Fitted
 from ..lanes.canvas import LaneCanvas
 from ..lanes.minimap import Minimap
+from ..lanes.path import PathStrip
 from ..lanes.ruler import Ruler
 from ..lanes.verdict import Verdict
 from ..panels.panel import Panel
@@ -43,7 +44,7 @@ def bindings() -> list[BindingType]:
 
 
 class MainScreen(Screen[None]):
-    """Header, verdict, minimap, ruler, lanes, panel, a line for messages and for what is typed, footer."""
+    """Header, verdict, minimap, ruler, path, lanes, panel, messages and what is typed, footer."""
 
     DEFAULT_CSS = """
     MainScreen { layout: vertical; overflow: hidden; layers: base above; }
@@ -77,6 +78,7 @@ class MainScreen(Screen[None]):
         yield Verdict(id="verdict")
         yield Minimap(id="minimap")
         yield Ruler(id="ruler")
+        yield PathStrip(id="path")
         yield LaneCanvas(id="lanes")
         yield Panel(self._queries, id="panel")
         yield Footer(self._keys, id="footer")
@@ -111,6 +113,7 @@ class MainScreen(Screen[None]):
             ("#minimap", room.minimap),
             ("#verdict", room.verdict),
             ("#ruler", room.ruler),
+            ("#path", room.path),
             ("#panel", room.panel),
         ):
             part = self.query_one(name)
