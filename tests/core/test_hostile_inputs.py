@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.corpus import CASES, later, needs_cases
+from tests.corpus import CASES, later, needs_cases, thinned
 from tests.forms import kineto_classic, kineto_new
 from tests.linear import assert_linear
 from tests.reading import index_differences
@@ -157,7 +157,7 @@ HOSTILE: dict[str, tuple[Callable[[int], bytes], int]] = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("name", thinned(HOSTILE, 3))
 def test_reading_takes_linear_time(name: str, tmp_path: Path) -> None:
     """Four times as much of whatever a file is full of takes about four times as long to read."""
     data_of, n = HOSTILE[name]

@@ -182,7 +182,7 @@ def test_want_of_memory_is_met_with_one_thread(tmp_path: Path) -> None:
 @pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="limits of other processes are Linux's")
 def test_want_of_memory_while_it_starts(tmp_path: Path) -> None:
     """Whenever memory ends, while threads start or modules are loaded, an index comes of it."""
-    for number in range(8):
+    for number in range(4):
         folder = tmp_path / str(number)
         folder.mkdir()
         source, location = source_and_location(trace_file(folder, 5000), folder)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.corpus import thinned
 from tests.events import Event, complete
 from tests.sambatune import write_report
 from tests.tui.small_file import small_file
@@ -191,7 +192,7 @@ def _checked(short: Any, long: Any, factor: int) -> Iterator[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["demo", "report", "every phase", "crowd"])
+@pytest.mark.parametrize("kind", thinned(["crowd", "demo", "report", "every phase"], 2))
 def test_totals_of_stretched_traces(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Of a trace over all of time each table has the numbers of the trace itself, so many times as great, or
     the limit.

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.corpus import thinned
 from tests.rank_files import rank_file
 from tests.remote.servers import bucket, web_server
 from tests.store.test_store_tables import store_of
@@ -105,7 +106,7 @@ def opens_a_rank(store: str, *options: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("where", ["beside", "named"])
+@pytest.mark.parametrize("where", thinned(["named", "beside"], 2))
 def test_a_rank_opens_from_a_table_over_a_terminal(store: Path, traces: Path, where: str) -> None:
     """Its trace lies where it was collected, or in the folder of --traces."""
     if where == "named":

@@ -135,8 +135,8 @@ def small_traces() -> list[Path]:
     return [path for path in paths if path.suffix not in (".md", ".py")]
 
 
-FIRST = {"v4_merged", "lost", "flows_odd", "empty_array"}
-"""What `make test` runs every form on: two ranks merged, a damaged trace, odd flows, an empty one."""
+FIRST = {"lost", "empty_array"}
+"""What `make test` runs every form on: a damaged trace and an empty one."""
 
 
 @pytest.mark.slow

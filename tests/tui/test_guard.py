@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.corpus import thinned
 from tests.tui.slow_line import PATIENCE_S, SlowLine, tracelane_command
 from tests.waiting import is_alive, wait_until
 
@@ -96,7 +97,7 @@ WAYS: dict[str, tuple[str, int, str]] = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", WAYS)
+@pytest.mark.parametrize("name", thinned(WAYS, 2))
 def test_a_viewer_that_dies(trace: Path, index: Path, tmp_path: Path, name: str) -> None:
     """Echo, lines, the screen, the cursor and the mouse are as before; one line tells why."""
     why, code, logged = WAYS[name]
@@ -111,7 +112,7 @@ def test_a_viewer_that_dies(trace: Path, index: Path, tmp_path: Path, name: str)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+@pytest.mark.parametrize("name", thinned(["SIGTERM", "SIGINT"], 2))
 def test_a_viewer_that_is_asked_to_end(trace: Path, index: Path, name: str) -> None:
     """It gives the terminal back by itself and its exit code names the signal."""
     with shell(trace, index) as line:

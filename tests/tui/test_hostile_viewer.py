@@ -129,7 +129,7 @@ def walk(trace: Path, folder: Path, part: str, *options: str) -> bytes:
         return b"".join((*tour.sent, line.received))
 
 
-@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("part", thinned(PARTS, len(PARTS)))
 def test_a_small_trace(part: str, tmp_path: Path) -> None:
     """Every panel and command on a trace whose every text is hostile; what is saved or copied is harmless."""
     data = walk(write_small(tmp_path / "small.json"), tmp_path, part)
@@ -155,7 +155,8 @@ def test_ranks_with_a_log(part: str, tmp_path: Path) -> None:
 
 
 @needs_hostile_maker
-@pytest.mark.parametrize("name", thinned(["gpu", "aiu", "mem", "comp", "raw", "zalgo", "cnt", "ddp"], 8))
+@pytest.mark.corpus
+@pytest.mark.parametrize("name", ["gpu", "aiu", "mem", "comp", "raw", "zalgo", "cnt", "ddp"])
 def test_hostile_twins_of_real_traces(name: str, hostile_folder: Path, tmp_path: Path) -> None:
     """Every panel on real traces made hostile, each of which fills other panels than the small one does."""
     data = walk(hostile_folder / (name if name == "ddp" else f"{name}.json"), tmp_path, PANELS_BELOW)

@@ -10,6 +10,7 @@ from textual.keys import _character_to_key
 from textual.pilot import Pilot
 from textual.widgets import Input
 
+from tests.corpus import thinned
 from tests.tui.driver import message, open_viewer, screen_text, wait_until_idle
 from tracelane.core.base.errors import UsageError
 from tracelane.core.trace import Trace
@@ -79,7 +80,7 @@ async def test_no_line_is_left_out(trace: Trace) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", LINES)
+@pytest.mark.parametrize("command", thinned(LINES, 3))
 async def test_every_bound_key_in_every_line(trace: Trace, command: str) -> None:
     """After any key the line is still there with what was typed, or the key is one that edits or answers."""
     async with open_viewer(trace) as (app, pilot):

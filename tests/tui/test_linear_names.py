@@ -103,7 +103,7 @@ def write_trace(path: Path, text: str) -> Path:
     return path
 
 
-@pytest.mark.parametrize(("command", "unit"), thinned(product(COMMANDS, UNITS), 3))
+@pytest.mark.parametrize(("command", "unit"), thinned(product(COMMANDS, UNITS), 7))
 def test_commands(
     command: tuple[str, ...], unit: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -123,7 +123,8 @@ def test_commands(
     assert_linear(prepare, CHARACTERS)
 
 
-@pytest.mark.parametrize("unit", thinned(UNITS, 2), ids=ascii)
+@pytest.mark.corpus
+@pytest.mark.parametrize("unit", UNITS, ids=ascii)
 def test_the_viewer(unit: str, tmp_path: Path) -> None:
     """So does walking through it: opening, choosing, zooming, tables, searching."""
 

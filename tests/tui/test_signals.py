@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.corpus import thinned
 from tests.tui.slow_line import SlowLine, tracelane_command, wants_to_run
 from tests.tui.terminal_screen import NOT_DRAWN, lanes_of
 from tests.waiting import wait_until
@@ -144,7 +145,7 @@ def fill(line: SlowLine) -> None:
     raise TimeoutError("the terminal takes everything")
 
 
-@pytest.mark.parametrize("how", ["q", "SIGINT", "SIGTERM"])
+@pytest.mark.parametrize("how", thinned(["SIGTERM", "SIGINT", "q"], 3))
 def test_the_end_before_a_silent_terminal(demo: Path, index: Path, how: str) -> None:
     """Where nobody reads the terminal the viewer ends all the same, as otherwise, and gives it back."""
     with viewer(demo, index, "--fresh") as line:
@@ -168,7 +169,7 @@ def test_the_end_before_a_silent_terminal(demo: Path, index: Path, how: str) -> 
         assert line.screen.modes == LEFT_AS_FOUND
 
 
-@pytest.mark.parametrize("how", ["SIGHUP", "hang up", "SIGTERM"])
+@pytest.mark.parametrize("how", thinned(["SIGHUP", "hang up", "SIGTERM"], 3))
 def test_a_broken_connection(demo: Path, index: Path, how: str) -> None:
     """The view is kept, nothing is said, and no process stays behind."""
     with viewer(demo, index, "--fresh") as line:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.corpus import thinned
 from tests.events import complete
 from tests.tui.driver import message, open_viewer, wait_until, wait_until_idle
 from tracelane.core.base import pattern as patterns
@@ -64,7 +65,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+@pytest.mark.parametrize("command", thinned(COMMANDS, 3), ids=" ".join)
 def test_a_command_says_so(
     command: list[str],
     path: Path,
