@@ -17,7 +17,8 @@ from ..query.hits import Hits
 from ..query.lookup import rows_of
 from ..query.titles import id_value
 from ..tables.schema import Column, TableSchema, Unit
-from ..tables.table import Table, sorted_rows
+from ..tables.table import Table
+from ..tables.table_rows import sorted_rows
 from .formats import JsonTable, json_pieces
 
 if TYPE_CHECKING:

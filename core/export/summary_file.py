@@ -15,7 +15,8 @@ from ..read.source import Source
 from ..tables.metrics import Metric
 from ..tables.schema import Unit
 from ..tables.summary import SCHEMAS, LeftOut, Summary, summary_tables
-from ..tables.table import Table, Values
+from ..tables.table import Table
+from ..tables.table_rows import Values
 from .formats import SCHEMA, as_json
 
 KIND = "summary"

@@ -8,7 +8,8 @@ from ..base.arrays import sum_of
 from ..base.short_names import comparable_name
 from ..tables.metrics import Metric, spread_metrics
 from ..tables.summary import SCHEMAS, Summary, numbered, summed
-from ..tables.table import Table, Values
+from ..tables.table import Table
+from ..tables.table_rows import Values
 from ..trace.attendance import medians
 from .opened import CaptureStore
 from .tables import kernels_of_store, steps_of_store

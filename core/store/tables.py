@@ -14,7 +14,8 @@ from ..base.short_names import short_names
 from ..query.groups import Groups, Labels
 from ..tables.rank_tables import tables_of_ranks
 from ..tables.schema import Column, TableSchema
-from ..tables.table import Table, Tables, Values
+from ..tables.table import Table, Tables
+from ..tables.table_rows import Values
 from ..trace.attendance import medians
 from .groups import STEP_NUMBERS
 from .opened import CaptureStore

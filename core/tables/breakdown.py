@@ -17,7 +17,8 @@ from .metrics import Metric, ratio
 from .schema import TableSchema, columns_from
 from .scope import Scope
 from .shape import Ask, Shape, flagged, n, ratio_of, text, total
-from .table import Table, Tables, Values
+from .table import Table, Tables
+from .table_rows import Values
 
 
 def _of_device(value: Callable[[WorkDevice], int | str]) -> Ask:

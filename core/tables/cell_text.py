@@ -8,7 +8,7 @@ from typing import Any
 from ..base.short_names import short_name
 from ..base.units import format_bytes, format_moment, format_ns
 from .schema import Column
-from .table import Table
+from .table_rows import TableRows
 
 CHIEF_NUMBERS = 3
 """Columns of numbers that matter more than any text but the name."""
@@ -21,7 +21,7 @@ def is_left(column: Column) -> bool:
     return column.unit in ("text", "id")
 
 
-def by_priority(table: Table, sort: str = "") -> list[int]:
+def by_priority(table: TableRows, sort: str = "") -> list[int]:
     """Return the places of a table's drawn columns, those that people look for first at the beginning: the
     name, the one that rows are sorted by, the chief ones, then the first numbers, other texts, other numbers.
     """
@@ -37,7 +37,7 @@ def by_priority(table: Table, sort: str = "") -> list[int]:
     return sorted(order, key=lambda at: ranks.get(columns[at].key, len(ranks) + 1))
 
 
-def text_in_cell(table: Table, column: Column, value: Any) -> str:
+def text_in_cell(table: TableRows, column: Column, value: Any) -> str:
     """Return a value of a table as a person reads it, of a name as much as tells it from the others."""
     if column.is_name and isinstance(value, str) and value:
         return table.short_forms[column.key].get(value) or short_name(value)

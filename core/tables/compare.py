@@ -16,7 +16,8 @@ import numpy as np
 
 from ..base.arrays import I64, AnyArray
 from .schema import Column
-from .table import ABSENT, Table, Value, Values
+from .table import ABSENT, Table, Value
+from .table_rows import Values
 
 if TYPE_CHECKING:
     from .noise import Comparison

@@ -18,7 +18,8 @@ from .frame import Frame, FrameGroups, Words
 from .frame_columns import NEVER, work_of
 from .scope import Scope
 from .shape import Ask, Shape, flagged, n, statistic, text, total
-from .table import Table, Values
+from .table import Table
+from .table_rows import Values
 
 GB = 1e9
 """The unit of the profiler's "memory bandwidth (GB/s)", in bytes."""

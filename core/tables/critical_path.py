@@ -20,7 +20,8 @@ from .schema import Column, TableSchema, columns_from
 from .scope import Scope
 from .slice_table import SOURCE_BITS
 from .slices import nearest_around
-from .table import Table, Tables, Values
+from .table import Table, Tables
+from .table_rows import Values
 
 NO_NAME, NO_OP, NO_RANK = "(nothing runs)", "(no op)", "(no rank)"
 SEGMENTS = TableSchema(

@@ -21,7 +21,8 @@ from .metrics import Metric, Number
 from .noise import LEAST, UNKNOWN, Comparison, Spread, Verdict, compare_spreads, compare_values, spread_of
 from .schema import Column, TableSchema, columns_from
 from .summary import LEADING, NAMED, SCATTER, SCHEMAS, SPREAD_COLUMNS, LeftOut, Summary, median_number
-from .table import ABSENT, Table, Values
+from .table import ABSENT, Table
+from .table_rows import Values
 
 CONTRIBUTION = Column("contribution", "of all change", "share", statistic=True)
 WITH_DEVICE = ("ops", "modules")

@@ -19,7 +19,7 @@ from ..base.picture import Picture
 from ..base.safe_text import json_text, safe
 from .cell_text import by_priority, is_left, text_in_cell
 from .schema import Column
-from .table import Table
+from .table_rows import TableRows
 
 HTML_ROWS = 50
 """Rows that a notebook draws."""
@@ -34,7 +34,7 @@ BAR_WIDTH, BAR_HEIGHT = 400, 17
 """Of a picture of bars, in pixels."""
 
 
-def column_array(table: Table, key: str) -> AnyArray:
+def column_array(table: TableRows, key: str) -> AnyArray:
     """Return a column as a numpy array: numbers as they are, texts and objects as an array of objects."""
     values = table.data[table.column(key).key]
     if isinstance(values, np.ndarray):
@@ -44,7 +44,7 @@ def column_array(table: Table, key: str) -> AnyArray:
     return array
 
 
-def pandas_frame(table: Table) -> Any:
+def pandas_frame(table: TableRows) -> Any:
     """Return the table as a pandas DataFrame; `attrs` holds the title, the scope and each column's unit."""
     pandas = package("pandas", "to_pandas()")
     frame = pandas.DataFrame({column.key: column_array(table, column.key) for column in table.columns})
@@ -52,7 +52,7 @@ def pandas_frame(table: Table) -> Any:
     return frame
 
 
-def arrow_table(table: Table) -> Any:
+def arrow_table(table: TableRows) -> Any:
     """Return the table as a pyarrow Table; the metadata of each field names its unit."""
     arrow = package("pyarrow", "to_arrow()")
     fields, arrays = [], []
@@ -66,7 +66,7 @@ def arrow_table(table: Table) -> Any:
     return arrow.Table.from_arrays(arrays, schema=arrow.schema(fields, metadata=metadata))
 
 
-def polars_frame(table: Table) -> Any:
+def polars_frame(table: TableRows) -> Any:
     """Return the table as a polars DataFrame."""
     polars = package("polars", "to_polars()")
     columns = {}
@@ -77,7 +77,7 @@ def polars_frame(table: Table) -> Any:
     return polars.DataFrame(columns)
 
 
-def html_table(table: Table, limit: int | None = HTML_ROWS, order: I64 | None = None) -> str:
+def html_table(table: TableRows, limit: int | None = HTML_ROWS, order: I64 | None = None) -> str:
     """Return the first rows, or all, as an HTML table as people read them, its title and scope above."""
     columns, classes = table.drawn_columns, _classes(table)
     rows = list(table.rows(order, limit))
@@ -103,7 +103,7 @@ def html_table(table: Table, limit: int | None = HTML_ROWS, order: I64 | None = 
     )
 
 
-def text_table(table: Table, limit: int = TEXT_ROWS) -> str:
+def text_table(table: TableRows, limit: int = TEXT_ROWS) -> str:
     """Return the first rows as aligned text, names short as people read them, notes below."""
     columns = table.drawn_columns
     rows = [
@@ -124,7 +124,7 @@ def text_table(table: Table, limit: int = TEXT_ROWS) -> str:
     return "\n".join([safe(f"{table.title}: {table.scope}"), *lines, *more, *map(safe, table.drawn_notes)])
 
 
-def bars_of(table: Table, key: str, limit: int) -> Picture:
+def bars_of(table: TableRows, key: str, limit: int) -> Picture:
     """Return the first rows as bars of a column of numbers; UsageError where it is none."""
     numbers = [column for column in table.drawn_columns if not is_left(column)]
     column = table.column(key) if key else next(iter(numbers), None)
@@ -162,7 +162,7 @@ def package(name: str, purpose: str) -> Any:
         raise MissingPackageError(f"{purpose} needs {name}: {install_hint(name)}", name) from None
 
 
-def _classes(table: Table) -> list[str]:
+def _classes(table: TableRows) -> list[str]:
     """Return the class of each column's cells: the less a column matters, the wider a page that shows it."""
     classes = [""] * len(table.drawn_columns)
     for rank, at in enumerate(by_priority(table, table.read_by)):
@@ -184,7 +184,7 @@ def _whole_name(column: Column, row: dict[str, Any]) -> str:
     return f' title="{escape(safe(value))}"' if column.is_name and isinstance(value, str) else ""
 
 
-def _plain_values(table: Table, column: Column) -> Any:
+def _plain_values(table: TableRows, column: Column) -> Any:
     """Return numbers as an array, anything else as a list of texts or None."""
     values = table.data[column.key]
     if isinstance(values, np.ndarray) and values.dtype != object:

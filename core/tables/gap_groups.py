@@ -18,7 +18,8 @@ from .frame import Frame, FrameGroups
 from .frame_columns import GAP_CLASSES, gap_rows
 from .gap import gap_ended_by, gaps_of
 from .shape import Ask, Shape, flagged, n, share_of_all, statistic, text, total
-from .table import Table, Values
+from .table import Table
+from .table_rows import Values
 
 if TYPE_CHECKING:
     from ..trace import Trace

@@ -21,7 +21,8 @@ from .frame_columns import row_arguments, work_of
 from .schema import ARG, TableSchema, Unit, columns_from
 from .scope import Scope
 from .shape import Shape, first, flagged, given, moment, text
-from .table import Table, Values
+from .table import Table
+from .table_rows import Values
 
 Order: TypeAlias = Literal["slowest", "time"]
 

@@ -20,7 +20,7 @@ from ..trace.collectives import COLLECTIVE_CALL, collective_word, world_size
 from .op_models import SIZES
 from .skew import Skew
 from .slices import nearest_around
-from .table import Values
+from .table_rows import Values
 
 if TYPE_CHECKING:
     from ..trace import Trace

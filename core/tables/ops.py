@@ -30,7 +30,8 @@ from .op_groups import NO_GROUPING, Grouping, grouped, parse_grouping
 from .op_sums import ANYWHERE, MEMORY, LinkedWork, memory_of, op_device_times, work_in, work_positions
 from .schema import Column, TableSchema
 from .scope import Scope
-from .table import Table, Tables, Value, Values
+from .table import Table, Tables, Value
+from .table_rows import Values
 
 if TYPE_CHECKING:
     from ..trace import Trace

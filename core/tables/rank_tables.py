@@ -15,7 +15,8 @@ from .rank_groups import RankOrigin, rank_groups, rank_origins
 from .ranks import RankInStep, Ranks, RankTimes, ranks
 from .schema import Column, TableSchema, columns_from
 from .scope import Scope
-from .table import Table, Tables, Values, row_of_object
+from .table import Table, Tables, row_of_object
+from .table_rows import Values
 
 NO_GROUPS: Mapping[int, str] = MappingProxyType({})
 RANK_COLUMNS = columns_from("""

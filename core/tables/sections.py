@@ -24,7 +24,8 @@ from ..query.promoted_terms import arguments_read
 from ..query.scan import json_value_text
 from .schema import ARG, Column, TableSchema
 from .scope import Chunk, Scope
-from .table import EXACT_FLOATS, Table, Tables, Values
+from .table import Table, Tables
+from .table_rows import EXACT_FLOATS, Values
 
 if TYPE_CHECKING:
     from ..trace import Trace

@@ -12,7 +12,8 @@ import numpy as np
 from ..base.arrays import MOST, AnyArray, sum_of
 from .frame import FrameGroups, Of, Words
 from .schema import Column, TableSchema, Unit, unit_by_end, words_of
-from .table import Table, Values
+from .table import Table
+from .table_rows import Values
 
 MIXED = "mixed"
 

@@ -24,7 +24,8 @@ from ..query.views import Lane
 from .attribution import WorkBySteps, steps_of_slices
 from .schema import TableSchema, columns_from
 from .scope import Scope
-from .table import Table, Values
+from .table import Table
+from .table_rows import Values
 
 SLICE_COLUMNS = columns_from("""
     id: id, name: text (is_name), short_name: text (detail), category: text, slice_kind: text (detail),

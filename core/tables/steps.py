@@ -29,7 +29,8 @@ from .schema import Column, TableSchema, columns_from
 from .scope import Scope
 from .step_choice import Steps, find_steps
 from .step_sets import ROLES, StepSets
-from .table import Table, Tables, Value, Values
+from .table import Table, Tables, Value
+from .table_rows import Values
 
 PERCENTILES = (50, 95, 99)
 CHIEF = ("step", "source", "process", "wall_ns", "device_busy_ns", "idle_ns", "cpu_busy_ns")

@@ -23,7 +23,8 @@ from .op_events import NO_KIND, PYTHON, STEP, STEPS, host_kinds
 from .schema import Column, TableSchema, columns_from
 from .scope import Scope
 from .step_spans import step_spans
-from .table import ABSENT, Table, Tables, Values
+from .table import ABSENT, Table, Tables
+from .table_rows import Values
 
 SPREAD_COLUMNS = columns_from("""
     steps (detail), step_median_ns = median of a step (detail),

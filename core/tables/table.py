@@ -6,49 +6,33 @@ exact in int64). A verb returns another table and changes none.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, TypeAlias, overload
 
 import numpy as np
 
 from ..base.arrays import I64, LEAST, MOST, AnyArray
-from ..base.errors import UsageError
-from ..base.moments import moment_digits, origin_text
 from ..base.picture import Picture
-from ..base.short_names import short_names
 from ..query.groups import Groups, Labels
-from .schema import WHOLE, Column, TableSchema, Unit
+from . import frames
+from .schema import Column, TableSchema
+from .table_rows import TableRows, Values
 
 Value: TypeAlias = str | int | float | None
-Values: TypeAlias = AnyArray | list[Any]
 PROMISED = (
     *("columns", "head", "name", "notes", "plot", "rows", "scope", "sort", "title", "to_arrow", "to_pandas"),
     *("to_polars", "totals", "units", "where"),
 )
 """What users may rely on, beside `table["column"]`, `table[3]`, `table[:3]`, `len` and iteration."""
-EXACT_FLOATS = 1 << 53
-"""Whole numbers below this are exact as floats."""
 ABSENT = -1
 """In place of a row number: there is no such row."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Table(TableSchema):
-    """Rows of an analysis as columns; `positions` and `sources` are each row's slice to jump to, a negative
-    position for none.
-    """
-
-    scope: str
-    data: Mapping[str, Values]
-    totals: Mapping[str, Any] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-    positions: AnyArray | None = None
-    sources: AnyArray | None = None  # of each row's position; None: all of the first source
-    origin_ns: int = 0  # of trace time, from which moments count
-    left_out: Mapping[str, Sequence[str]] = field(default_factory=dict)  # names of rows left out, by column
+class Table(TableRows):
+    """Rows of an analysis, and their shapes for shells, notebooks and other libraries."""
 
     @classmethod
     def from_rows(
@@ -96,9 +80,6 @@ class Table(TableSchema):
             sources=sources,
         )
 
-    def __len__(self) -> int:
-        return len(self.data[self.columns[0].key]) if self.columns else 0
-
     def __repr__(self) -> str:
         """Return name, scope, length and columns in one line; notebooks draw the rows."""
         columns = ", ".join(column.key for column in self.columns)
@@ -107,20 +88,11 @@ class Table(TableSchema):
 
     def __str__(self) -> str:
         """Return the first rows with the columns that people read, as aligned text."""
-        from .frames import text_table
-
-        return text_table(self)
+        return frames.text_table(self)
 
     def __dir__(self) -> list[str]:
         """Return the names that are promised, which shells complete; all others are internal."""
         return sorted(PROMISED)
-
-    def column(self, key: str) -> Column:
-        """Return a column by key; KeyError names those that exist."""
-        for column in self.columns:
-            if column.key == key:
-                return column
-        raise KeyError(f"no column {key!r}; there are {', '.join(c.key for c in self.columns)}")
 
     @overload
     def __getitem__(self, key: str) -> AnyArray: ...
@@ -134,176 +106,38 @@ class Table(TableSchema):
 
         KeyError names the columns that there are.
         """
-        from .frames import column_array
-
         if isinstance(key, slice):
             return self.take(key)
         if isinstance(key, int):
             row = range(len(self))[key]
             return next(self.rows(np.array([row], np.int64)))
-        return column_array(self, key)
+        return frames.column_array(self, key)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         """Yield the rows as dictionaries, as `rows()` does."""
         return self.rows()
 
-    @property
-    def units(self) -> Mapping[str, Unit]:
-        """The unit of each column: ns, count, bytes, share (of 1), text …"""
-        return {column.key: column.unit for column in self.columns}
-
     def to_pandas(self) -> Any:
         """Return the table as a pandas DataFrame. Needs pandas."""
-        from .frames import pandas_frame
-
-        return pandas_frame(self)
+        return frames.pandas_frame(self)
 
     def to_arrow(self) -> Any:
         """Return the table as a pyarrow Table whose fields name their units. Needs pyarrow."""
-        from .frames import arrow_table
-
-        return arrow_table(self)
+        return frames.arrow_table(self)
 
     def to_polars(self) -> Any:
         """Return the table as a polars DataFrame. Needs polars."""
-        from .frames import polars_frame
-
-        return polars_frame(self)
+        return frames.polars_frame(self)
 
     def plot(self, key: str = "", limit: int = 20) -> Picture:
         """Return the first rows as bars of a column of numbers, the first one without a key, for a notebook;
         `str()` of it is the SVG text.
         """
-        from .frames import bars_of
-
-        return bars_of(self, key, limit)
+        return frames.bars_of(self, key, limit)
 
     def _repr_html_(self) -> str:
-        from .frames import html_table
 
-        return html_table(self)
-
-    def numbers(self, key: str) -> I64:
-        """Return a column of whole numbers (counts, bytes, ns)."""
-        return np.asarray(self.data[key], np.int64)
-
-    def texts(self, key: str) -> list[str]:
-        """Return a column of text."""
-        return [str(text) for text in self.data[key]]
-
-    @cached_property
-    def short_forms(self) -> Mapping[str, Mapping[str, str]]:
-        """Of each column of names the short form of each name, by which no two of them are the same, nor one
-        that was left out.
-        """
-        forms = {}
-        for column in self.columns:
-            if column.is_name:
-                names = sorted(
-                    {text for text in (*self.texts(column.key), *self.left_out.get(column.key, ())) if text}
-                )
-                forms[column.key] = dict(zip(names, short_names(names)))
-        return forms
-
-    @cached_property
-    def moment_digits(self) -> Mapping[str, int]:
-        """Of each column of moments with how many digits no two different ones are written the same."""
-        return {
-            column.key: moment_digits(np.asarray(self.data[column.key]))
-            for column in self.columns
-            if column.moment
-        }
-
-    @property
-    def drawn_notes(self) -> tuple[str, ...]:
-        """The notes that people see: with what moments count from, where some are drawn."""
-        if not len(self) or not any(column.moment for column in self.drawn_columns):
-            return self.notes
-        return (*self.notes, origin_text(self.origin_ns))
-
-    @property
-    def key_columns(self) -> tuple[str, ...]:
-        """The columns that identify a row."""
-        return self.keys or tuple(column.key for column in self.columns if column.unit in ("text", "id"))
-
-    @property
-    def drawn_columns(self) -> tuple[Column, ...]:
-        """The columns that people see; the others are in exports only."""
-        return tuple(column for column in self.columns if not column.detail)
-
-    def jump(self, row: int) -> tuple[int, int] | None:
-        """Return (source, position) of the slice that a row leads to, None where it leads to none."""
-        if self.positions is None or self.positions[row] < 0:
-            return None
-        return 0 if self.sources is None else int(self.sources[row]), int(self.positions[row])
-
-    def take(self, rows: AnyArray | slice) -> Table:
-        """Return these rows, by number, by a mask, or by a slice; totals stay those of all."""
-        numbers = np.arange(len(self))[rows]
-        row_numbers = numbers.tolist()
-        return replace(
-            self,
-            data={
-                key: [values[at] for at in row_numbers] if isinstance(values, list) else values[numbers]
-                for key, values in self.data.items()
-            },
-            positions=None if self.positions is None else self.positions[numbers],
-            sources=None if self.sources is None else self.sources[numbers],
-        )
-
-    def where(self, mask: AnyArray) -> Table:
-        """Return the rows at which an array of booleans is true: `t.where(t["total_ns"] > 1_000_000)`."""
-        chosen = np.asarray(mask)
-        if chosen.dtype != np.bool_ or chosen.shape != (len(self),):
-            raise UsageError(f"where takes {len(self):,} booleans, one for each row")
-        return self.take(chosen)
-
-    def head(self, limit: int) -> Table:
-        """Return the first rows as a table whose notes say how many more there are."""
-        if len(self) <= limit:
-            return self
-        left = len(self) - limit
-        rows, are = ("row", "is") if left == 1 else ("rows", "are")
-        more = f"{left:,} more {rows} of {len(self):,} {are} not shown"
-        return replace(self.take(slice(limit)), notes=(*self.notes, more))
-
-    def counted_from(self, origin_ns: int) -> Table:
-        """Return the table with its moments, which are trace time, counted from another origin."""
-        moments = [column.key for column in self.columns if column.moment]
-        data = {**self.data, **{key: self.numbers(key) - origin_ns for key in moments}}
-        return replace(self, data=data, origin_ns=origin_ns)
-
-    def sort(self, key: str, descending: bool = True) -> Table:
-        """Return the rows in the order of `order`."""
-        return self.take(self.order(key, descending))
-
-    def order(self, key: str, descending: bool = True) -> I64:
-        """Return the row numbers sorted by a column, changes by their size; equal values keep their order
-        (PyTorch's way), none comes last.
-        """
-        order = self._order(self.column(key), descending)
-        if not self.within:
-            return order
-        runs = Labels().codes(self.texts(self.within))
-        return order[np.argsort(runs[order], kind="stable")]
-
-    def _order(self, column: Column, descending: bool) -> I64:
-        keys = self.sort_keys(column)
-        if isinstance(keys, list):
-            order = sorted(range(len(keys)), key=keys.__getitem__, reverse=descending)
-            return np.array(order, np.int64)
-        return sorted_rows(keys, descending)
-
-    def sort_keys(self, column: Column) -> Values:
-        """Return what a column is sorted by: texts or numbers; of changes the size, of objects the length."""
-        values = self.data[column.key]
-        if column.unit == "object" or (isinstance(values, list) and column.unit != "text"):
-            return np.array(
-                [len(value) if isinstance(value, Sized) else value or 0 for value in values], np.float64
-            )
-        if isinstance(values, list) or column.unit == "text":
-            return list(values)
-        return np.abs(values) if column.change else values
+        return frames.html_table(self)
 
     def group(self, by: str, sums: Sequence[str]) -> Table:
         """Return a row for each text of a column, in order of appearance, with the sums of other columns."""
@@ -325,20 +159,6 @@ class Table(TableSchema):
         left = sorted(rows.values())
         here = [*range(len(there)), *[ABSENT] * len(left)]
         return np.array(here, np.int64), np.array([*there, *left], np.int64)
-
-    def value(self, row: int, key: str) -> Any:
-        """Return one value as a plain Python value: none for NaN (JSON has no NaN), a whole number where a
-        time, a size or a count is one, though others of its column may be missing.
-        """
-        unit: Unit = next((column.unit for column in self.columns if column.key == key), "number")
-        return _plain(self.data[key][row], unit)
-
-    def rows(self, order: I64 | None = None, limit: int | None = None) -> Iterator[dict[str, Any]]:
-        """Yield rows as dictionaries by column key, in the given order."""
-        rows = range(len(self)) if order is None else order.tolist()
-        columns = [(column.key, column.unit, self.data[column.key]) for column in self.columns]
-        for row in list(rows)[:limit]:
-            yield {key: _plain(values[row], unit) for key, unit, values in columns}
 
 
 @dataclass(frozen=True)
@@ -438,29 +258,6 @@ def concat(tables: Sequence[Table], label: Column, labels: Sequence[str]) -> Tab
         keys=(label.key, *first.key_columns),
         within=label.key,
     )
-
-
-def sorted_rows(values: AnyArray, descending: bool = False) -> I64:
-    """Return the places of the values in their order, equal ones as they stand; NaN comes last either way."""
-    if not descending:
-        return np.argsort(values, kind="stable").astype(np.int64)
-    # Reversed stable ascending order of the reversed rows is a stable descending order.
-    order = (len(values) - 1 - np.argsort(values[::-1], kind="stable")[::-1]).astype(np.int64)
-    if values.dtype.kind == "f":
-        none = np.isnan(values[order])
-        order = np.concatenate([order[~none], order[none]])
-    return order
-
-
-def _plain(value: Any, unit: Unit) -> Any:
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float):
-        if not math.isfinite(value):
-            return None  # JSON has neither
-        if unit in WHOLE or (unit == "number" and abs(value) < EXACT_FLOATS):
-            return int(value) if value.is_integer() else value
-    return value
 
 
 def _values(column: Column, values: list[Any]) -> Values:

@@ -34,7 +34,8 @@ from .frame_columns import work_of
 from .schema import TableSchema, columns_from
 from .scope import Chunk, Scope
 from .slices import rows_around
-from .table import Table, Tables, Values
+from .table import Table, Tables
+from .table_rows import Values
 
 if TYPE_CHECKING:
     from ..index.store import Index

@@ -21,7 +21,7 @@ from textual.strip import Strip
 
 from tracelane.core.base.arrays import I64, AnyArray
 from tracelane.core.base.safe_text import safe
-from tracelane.core.tables.table import sorted_rows
+from tracelane.core.tables.table_rows import sorted_rows
 
 from ..commands.command import FocusedPart
 from ..draw.labels import label_in
