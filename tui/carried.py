@@ -15,8 +15,8 @@ from tracelane.core.trace import Trace
 
 from .actions.counters import base_of
 from .actions.history import History
+from .draw.things import thing_by_id
 from .session import Selectable, Session
-from .things import thing_by_id
 from .view_state import session_json, session_of
 
 NO_CLOCKS = Clocks()

@@ -16,11 +16,11 @@ from tracelane.core.trace import Trace
 from .actions import ranges, select, view
 from .actions.history import History
 from .actions.refusal import Refusal
-from .actions.table import Scene
+from .actions.scene import Scene
 from .draw.layout import Layout, layout_of
+from .draw.things import Thing, thing_by_id
 from .prepared import Prepared
 from .session import Session
-from .things import Thing, thing_by_id
 
 FIRST_WIDTH = 80
 """Cells of a view before the screen has told its size."""

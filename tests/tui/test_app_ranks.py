@@ -22,8 +22,8 @@ from tracelane.tui.actions.refusal import Refusal
 from tracelane.tui.cli.main import main
 from tracelane.tui.draw.layout import Layout
 from tracelane.tui.draw.line import LineKind
+from tracelane.tui.draw.things import thing_by_id
 from tracelane.tui.session import Session, Viewport
-from tracelane.tui.things import thing_by_id
 
 DLRM = CORPUS / "multirank" / "dlrm_8gpu_ranks0-3"
 REDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)"

@@ -13,7 +13,7 @@ from tests.json_tables import command_json, flat
 from tests.tui.small_file import small_file
 from tracelane.tui.cli.limits import parse_value
 from tracelane.tui.cli.main import EXIT_USAGE, main
-from tracelane.tui.cli.sides import split_side
+from tracelane.tui.cli.options import split_side
 
 Capture = pytest.CaptureFixture[str]
 

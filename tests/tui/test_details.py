@@ -22,6 +22,7 @@ from tracelane.tui.actions import view
 from tracelane.tui.clock import stamps_of
 from tracelane.tui.device_shares import states_over_all
 from tracelane.tui.draw.states import DrawnStates
+from tracelane.tui.draw.things import Thing, thing_by_id, thing_in
 from tracelane.tui.panels.details import (
     Details,
     DetailsStyles,
@@ -32,7 +33,6 @@ from tracelane.tui.panels.details import (
 )
 from tracelane.tui.panels.fields import LONGEST_LINES, Field, fields_of, laid_out, value_text, wrap
 from tracelane.tui.session import InstantId
-from tracelane.tui.things import Thing, thing_by_id, thing_in
 
 LOOK = DetailsStyles(Style(), Style(), Style(), Style())
 WIDTHS = (20, 40, 78, 118, 198)

@@ -18,14 +18,14 @@ from tracelane.core.trace import RowKind, Trace, open_trace
 from tracelane.core.trace.devices import devices
 from tracelane.tui.actions import gaps
 from tracelane.tui.actions.refusal import Refusal
-from tracelane.tui.actions.table import Scene
+from tracelane.tui.actions.scene import Scene
 from tracelane.tui.actions.view import first_session, view_of
 from tracelane.tui.clock import stamps_of
 from tracelane.tui.draw.layout import Layout
 from tracelane.tui.draw.line import lane_key
+from tracelane.tui.draw.things import thing_by_id
 from tracelane.tui.panels.gap import gap_fields
 from tracelane.tui.session import GapId, RowKey, Session
-from tracelane.tui.things import thing_by_id
 
 MOST = 120
 """Gaps of a lane that are walked; the longest traces have thousands."""

@@ -19,9 +19,9 @@ from tracelane.core.logs.overlay import LogOptions
 from tracelane.core.tables.compare import delta_key
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.app import TracelaneApp
+from tracelane.tui.draw.things import thing_by_id
 from tracelane.tui.panels.table import TablePane
 from tracelane.tui.session import GapId
-from tracelane.tui.things import thing_by_id
 
 JOBS = (Path(__file__).parent.parent.parent / "docs" / "jobs.md").read_text(encoding="utf-8")
 NAMES = {"Space": "space", "Enter": "enter", "Esc": "escape", "/": "slash", ">": "greater_than_sign"}

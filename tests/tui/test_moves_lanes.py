@@ -14,11 +14,12 @@ from tracelane.core.base.ids import SliceId
 from tracelane.core.trace import Trace
 from tracelane.tui.actions import follow, lanes, select, view
 from tracelane.tui.actions.refusal import Refusal
-from tracelane.tui.actions.table import MOVES, Scene
+from tracelane.tui.actions.scene import Scene
+from tracelane.tui.actions.table import MOVES
 from tracelane.tui.draw.layout import Layout
 from tracelane.tui.draw.line import lane_key
+from tracelane.tui.draw.things import thing_by_id
 from tracelane.tui.session import InstantId, RowKey, Session
-from tracelane.tui.things import thing_by_id
 
 HEIGHT = 20
 

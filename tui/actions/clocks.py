@@ -23,8 +23,8 @@ from tracelane.core.trace import Trace
 
 from ..draw.layout import Layout
 from ..draw.line import lane_key
+from ..draw.things import Thing, nearest_thing, row_of
 from ..session import RowKey, Session
-from ..things import Thing, nearest_thing, row_of
 from .focus import in_view
 from .refusal import Refusal
 from .view import keep_cursor, limits, view_of

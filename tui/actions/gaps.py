@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from tracelane.core.base.clock import Clocks
 from tracelane.core.base.units import format_ns
@@ -13,14 +12,12 @@ from tracelane.core.trace import Lane, Row, Trace
 from tracelane.core.trace.devices import devices
 
 from ..draw.line import lane_key
+from ..draw.things import gap_thing, row_of, thing_by_id
 from ..session import RowKey, Session
-from ..things import gap_thing, row_of, thing_by_id
 from .refusal import Refusal
+from .scene import Scene
 from .select import first_row, select
 from .view import zoomed_to
-
-if TYPE_CHECKING:
-    from .table import Scene
 
 LEAST_CELLS = 3
 """A gap of fewer cells is zoomed to: nothing would be seen in it."""

@@ -6,18 +6,15 @@ And the baseline, a range that tables hold their numbers against.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from tracelane.core.base.ids import SliceId
 from tracelane.core.base.slice_kinds import SliceKind, slice_kind
 
+from ..draw.things import thing_by_id
 from ..session import Session
 from ..steps import step_at, step_marks
-from ..things import thing_by_id
 from .refusal import Refusal
-
-if TYPE_CHECKING:
-    from .table import Scene
+from .scene import Scene
 
 
 def begun_or_ended(scene: Scene) -> Session:

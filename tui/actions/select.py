@@ -10,8 +10,17 @@ from tracelane.core.trace import Trace
 
 from ..draw.layout import Layout
 from ..draw.line import LineKind, alike, holders, lane_key
+from ..draw.things import (
+    Thing,
+    child_near,
+    nearest_thing,
+    parent,
+    row_of,
+    thing_before,
+    thing_by_id,
+    thing_in,
+)
 from ..session import RowKey, Session
-from ..things import Thing, child_near, nearest_thing, parent, row_of, thing_before, thing_by_id, thing_in
 from . import view
 from .focus import focus_line, focusable, in_view
 from .refusal import Refusal

@@ -3,31 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, TypeAlias
 
 from tracelane.core.query.hits import Hits
 from tracelane.core.trace import Trace
 
 from ..draw.layout import Layout
+from ..draw.things import thing_by_id
 from ..session import Session
 from ..steps import step_at, step_marks
-from ..things import thing_by_id
 from . import focus, gaps, lanes, ranges, select, view
 from .refusal import Refusal
+from .scene import Scene
 
 RULERS = ("relative", "file", "wall")
-
-
-@dataclass(frozen=True)
-class Scene:
-    """What a move works on: the trace, what is seen of it, and how many lines of lanes there are."""
-
-    trace: Trace
-    session: Session
-    layout: Layout
-    height: int
-    left: Hits | None = None  # what a filter leaves to be selected
 
 
 Move: TypeAlias = Callable[[Scene], Session]

@@ -13,6 +13,7 @@ from tracelane.core.base.errors import UsageError
 from tracelane.core.base.safe_text import safe
 
 from .ci_reports import CheckResult, report_results, results_table
+from .completing import complete_limits
 from .forms import Printout, print_output
 from .limits import Limit, parse_limit, read_limits
 from .opened import TraceOptions, takes
@@ -37,7 +38,7 @@ LIMIT = "METRIC=VALUE"
     metavar="METRIC=VALUE",
     multiple=True,
     help="Fail if it is more: kernels.calls=400.",
-    shell_complete=completed("limits"),
+    shell_complete=completed(complete_limits),
 )
 @click.option(
     "--min",
@@ -45,7 +46,7 @@ LIMIT = "METRIC=VALUE"
     metavar="METRIC=VALUE",
     multiple=True,
     help="Fail if it is less: device.busy_share=80%.",
-    shell_complete=completed("limits"),
+    shell_complete=completed(complete_limits),
 )
 @click.option("--limits", "file", metavar="FILE", help="Read limits from a TOML file: [max] and [min].")
 @click.option(
@@ -63,11 +64,6 @@ def check(
     least: tuple[str, ...],
     file: str | None,
     baselines: tuple[str, ...],
-    fail_above: str | None,
-    names: tuple[str, ...],
-    min_time: str,
-    junit: str | None,
-    github: bool,
 ) -> None:
     """Check a trace against limits and earlier runs: exit code 0 if all hold, 1 if not, 2 if unreadable.
 
@@ -82,8 +78,8 @@ def check(
     from tracelane.core.tables.table import Tables
 
     limits = _limits(most, least, file)
-    threshold = Threshold.of(names, fail_above, min_time)
-    _check_complete(limits, baselines, fail_above)
+    threshold = Threshold.of(options)
+    _check_complete(limits, baselines, options.fail_above)
     for limit in limits:
         metric_group_of(limit.metric)  # said before a trace is read
     whole = replace(options, traces=(), begin=None, end=None, step=None, skip_first=None, device_offsets=())
@@ -102,7 +98,7 @@ def check(
         "text": lambda _: ["\n".join(lines)],
     }
     print_output(Printout("check", Tables.of(results_table(results, scope.text))), options.form, own)
-    report_results("tracelane check", results, junit, github)
+    report_results("tracelane check", results, options.junit, options.github)
     if not passed:
         context.exit(EXCEEDED)
 

@@ -3,63 +3,50 @@
 from __future__ import annotations
 
 import os
-import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import click
-from click.shell_completion import CompletionItem, get_completion_class, split_arg_string
+from click.shell_completion import get_completion_class, split_arg_string
 
 from tracelane.core.base.errors import UsageError
 from tracelane.core.base.output import print_fields, print_text
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from tracelane.core.trace import Trace
+from .man import man_page
 
 PROGRAM = "tracelane"
-_SPECIAL = re.compile(r"[^\w:/@-]", re.ASCII)
-"""What shells or regular expressions read as something else; a dot matches it and needs no quoting."""
 VARIABLE = "_TRACELANE_COMPLETE"
 """What the shell's function sets when it asks for completions."""
-TERMS = ("name=", "cat:", "lane:", "dur>", "dur<", "self>", "self<", "arg.")
-"""What terms of a filter begin with, beside words."""
-MOST = 200
-"""Proposals that are made at once."""
 
 
 @click.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish", "man"]))
-def completion(shell: str) -> None:
+@click.pass_context
+def completion(ctx: click.Context, shell: str) -> None:
     """Print a script with which a shell completes commands, options, lanes, steps and metrics; man: the
     manual page.
 
     Lanes and steps are those of the first trace on the line, once it has an index.
     """
+    commands = ctx.find_root().command
+    assert isinstance(commands, click.Group)
     if shell == "man":
-        from .man import man_page
-
-        print_text(man_page(), end="")
+        print_text(man_page(commands), end="")
         return
     kind = get_completion_class(shell)
     if kind is None:
         raise UsageError(f"this version of click knows no completion for {shell}")
-    from .main import tracelane
-
-    print_text(kind(tracelane, {}, PROGRAM, VARIABLE).source())
+    print_text(kind(commands, {}, PROGRAM, VARIABLE).source())
 
 
-def answer_shell(instruction: str) -> int:
+def answer_shell(instruction: str, commands: click.Group, is_command: Callable[[str], bool]) -> int:
     """Answer the function of a shell that asks for completions; return the exit code."""
     shell, _, what = instruction.partition("_")
     kind = get_completion_class(shell)
     if kind is None or what not in ("source", "complete"):
         return 1
-    from .main import tracelane
-
     if what == "complete":
-        _name_view(shell)
-    answering = kind(tracelane, {}, PROGRAM, VARIABLE)
+        _name_view(shell, is_command)
+    answering = kind(commands, {}, PROGRAM, VARIABLE)
     if what == "source":
         print_text(answering.source())
     else:
@@ -67,10 +54,8 @@ def answer_shell(instruction: str) -> int:
     return 0
 
 
-def _name_view(shell: str) -> None:
+def _name_view(shell: str, is_command: Callable[[str], bool]) -> None:
     """Put `view` between the program and a trace on the line, as the command line itself does."""
-    from .main import is_command
-
     line, cursor = os.environ.get("COMP_WORDS", ""), os.environ.get("COMP_CWORD", "")
     words = split_arg_string(line)
     if shell == "fish":  # says the word itself
@@ -82,90 +67,3 @@ def _name_view(shell: str) -> None:
     os.environ["COMP_WORDS"] = line.replace(words[0], f"{words[0]} view", 1)
     if shell != "fish":
         os.environ["COMP_CWORD"] = str(at + 1)
-
-
-def complete_terms(_: click.Context, incomplete: str) -> list[str]:
-    """Return what a filter's next term may begin with, after the terms that stand there."""
-    before, blank, last = incomplete.rpartition(" ")
-    return [before + blank + term for term in TERMS if term.startswith(last)]
-
-
-def files_and(items: Sequence[CompletionItem], incomplete: str) -> list[CompletionItem]:
-    """Return completions, or where there are none that a path is to be completed: bash cannot do both."""
-    return list(items) or [CompletionItem(incomplete, type="file")]
-
-
-def complete_files(_: click.Context, incomplete: str) -> list[CompletionItem]:
-    """Return that the shell is to complete a path."""
-    return files_and((), incomplete)
-
-
-def complete_lanes(_: click.Context, incomplete: str) -> list[str]:
-    """Return expressions that the titles of lanes of the trace on the line match."""
-
-    def patterns(trace: Trace) -> list[str]:
-        return [_SPECIAL.sub(".", lane.title) for lane in trace.lanes]
-
-    return _of_trace(_SPECIAL.sub(".", incomplete), patterns)
-
-
-def complete_steps(_: click.Context, incomplete: str) -> list[str]:
-    """Return the labels of the steps of the trace on the line."""
-
-    def labels(trace: Trace) -> list[str]:
-        from tracelane.core.tables.cached import cached_step_spans
-
-        spans = cached_step_spans(trace, trace.clocks)
-        return [] if spans is None else list(spans.labels)
-
-    return _of_trace(incomplete, labels)
-
-
-def complete_columns(ctx: click.Context, incomplete: str) -> list[str]:
-    """Return the columns of the table that a command makes of the trace on the line."""
-    from tracelane.core.tables.registry import BY_NAME
-
-    row = BY_NAME.get(str(ctx.info_name).replace("-", "_"))
-
-    def keys(trace: Trace) -> list[str]:
-        from tracelane.core.tables.scope import Scope
-
-        if row is None:
-            return ["start", "duration", "self"] if ctx.info_name == "slices" else []
-        return [column.key for column in row.run(Scope(trace, clocks=trace.clocks)).main.columns]
-
-    return _of_trace(incomplete, keys)
-
-
-def complete_metrics(_: click.Context, incomplete: str) -> list[str]:
-    """Return the metrics that are mostly asked for, and what the names of all others begin with."""
-    from tracelane.core.tables.metrics import GROUPS, ROW_GROUPS
-
-    from .regression import DEFAULT_METRICS
-
-    known = [*DEFAULT_METRICS, *(f"{group}." for group in (*GROUPS, *ROW_GROUPS))]
-    return [name for name in known if name.startswith(incomplete)]
-
-
-def complete_limits(ctx: click.Context, incomplete: str) -> list[str]:
-    """Return metrics with what a limit has between them and its value."""
-    return [name if name.endswith(".") else f"{name}=" for name in complete_metrics(ctx, incomplete)]
-
-
-def _of_trace(incomplete: str, texts: Callable[[Trace], Sequence[str]]) -> list[str]:
-    """Return texts of the first trace on the line that begin so; none where it has no index yet."""
-    from tracelane.core.base.safe_text import safe
-    from tracelane.core.index.indexing import cached_index
-    from tracelane.core.read.source import open_source
-    from tracelane.core.trace import trace_of
-
-    words = split_arg_string(os.environ.get("COMP_WORDS", ""))[1:]
-    path = next((word for word in words if os.path.isfile(word)), None)
-    try:
-        index = None if path is None else cached_index(open_source(path))
-        if path is None or index is None:
-            return []
-        texts_of_trace = dict.fromkeys(safe(text) for text in texts(trace_of(path, index)))
-    except Exception:  # a shell is waiting: it gets no completions rather than a message
-        return []
-    return [text for text in texts_of_trace if text.startswith(incomplete)][:MOST]

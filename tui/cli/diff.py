@@ -17,9 +17,9 @@ from tracelane.core.export.forms import emit
 from .ci_reports import report_results
 from .forms import Printout, print_output
 from .opened import TraceOptions, takes
-from .options import FORM, HELD, INDEX, VERDICT, WHICH, limit_option
+from .options import FORM, HELD, INDEX, VERDICT, WHICH, limit_option, split_side
 from .regression import Threshold
-from .sides import read_sides, side_options, split_side
+from .sides import read_sides, side_options
 from .terminal import table_style
 
 if TYPE_CHECKING:
@@ -43,16 +43,7 @@ ROWS, TREE_ROWS = 15, 40
     help="Compare the trees of annotations, modules and ops, the worst first.",
 )
 @click.pass_context
-def diff(
-    context: click.Context,
-    options: TraceOptions,
-    names: tuple[str, ...],
-    fail_above: str | None,
-    min_time: str,
-    junit: str | None,
-    github: bool,
-    as_tree: bool,
-) -> None:
+def diff(context: click.Context, options: TraceOptions, as_tree: bool) -> None:
     """Say what changed from A to B: metrics, steps, categories, ops, modules and kernels, the worst first.
 
     --fail-above checks the time of kernels (without copies and memsets), or what --metric names. A rise
@@ -67,7 +58,7 @@ def diff(
     from tracelane.core.tables.table import Tables
     from tracelane.tui.text.diff import compact_tables, side_titles
 
-    threshold = Threshold.of(names, fail_above, min_time)
+    threshold = Threshold.of(options)
     sides, limit = options.traces, options.limit
     if len(sides) < 2:
         raise UsageError("diff compares two sides or more: A B, or several earlier runs and B")
@@ -88,7 +79,7 @@ def diff(
     }
     print_output(Printout("diff", replace(Tables.of(*cut), scope=heading)), options.form, own)
     results = threshold.results(gated)
-    report_results("tracelane diff", results, junit, github)
+    report_results("tracelane diff", results, options.junit, options.github)
     for one in results:
         if one.failed:
             print_text(f"tracelane: {one.text}", error=True)

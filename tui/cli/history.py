@@ -13,10 +13,11 @@ from tracelane.core.base.errors import UnreadableError, UsageError
 from tracelane.core.base.output import print_text
 from tracelane.core.base.safe_text import safe
 
+from .completing import complete_files
 from .forms import Printout, print_output
+from .limits import DEFAULT_METRICS
 from .opened import TraceOptions, takes
 from .options import FORM, completed
-from .regression import DEFAULT_METRICS
 from .terminal import table_style, terminal_width
 
 if TYPE_CHECKING:
@@ -29,9 +30,9 @@ _DIGITS = re.compile(r"(\d+)")
 
 @click.command()
 @takes("names", "limit", *FORM)
-@click.argument("paths", metavar="DIR…", nargs=-1, required=True, shell_complete=completed("files"))
+@click.argument("paths", metavar="DIR…", nargs=-1, required=True, shell_complete=completed(complete_files))
 @click.option("--by-time", is_flag=True, help="Order files by when they were written, not by name.")
-def history(options: TraceOptions, paths: tuple[str, ...], names: tuple[str, ...], by_time: bool) -> None:
+def history(options: TraceOptions, paths: tuple[str, ...], by_time: bool) -> None:
     """Show metrics over many summaries, as a table and a plot: each against the median of those before it.
 
     DIR is a folder of files that `tracelane summary TRACE --json` wrote; you can also name files. They are
@@ -42,6 +43,7 @@ def history(options: TraceOptions, paths: tuple[str, ...], names: tuple[str, ...
     from tracelane.core.tables.metrics import metric_group_of, no_metric
     from tracelane.core.tables.table import Tables
 
+    names = options.names
     for name in names:
         metric_group_of(name)
     summaries = _read(_files(paths, by_time))

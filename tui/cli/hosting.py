@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 
 from tracelane.core.base.errors import UsageError
-from tracelane.tui.host import Host
 from tracelane.tui.session_log import SessionLog, default_log
+from tracelane.tui.terminal.host import Host
 
 from .terminal import can_draw
 

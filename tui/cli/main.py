@@ -60,7 +60,7 @@ class CommandGroup(click.Group):
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Complete commands, and paths: a trace may stand in place of a command."""
-        from .completion import files_and
+        from .completing import files_and
 
         return files_and(super().shell_complete(ctx, incomplete), incomplete)
 
@@ -213,7 +213,7 @@ def _run(arguments: list[str]) -> int:
         if instruction := os.environ.get("_TRACELANE_COMPLETE"):
             from .completion import answer_shell
 
-            return answer_shell(instruction)
+            return answer_shell(instruction, tracelane, is_command)
         if not arguments:
             from .pick import pick
 

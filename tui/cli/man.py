@@ -22,14 +22,12 @@ tracelane \\- show profiler traces of any size in the terminal
 """
 
 
-def man_page() -> str:
+def man_page(group: click.Group) -> str:
     """Return the page as roff."""
-    from .main import tracelane
-
-    ctx = click.Context(tracelane, info_name="tracelane")
-    names = tracelane.list_commands(ctx)
-    commands = {name: command for name in names if (command := tracelane.get_command(ctx, name)) is not None}
-    parts = [INTRODUCTION.format(version=version("tracelane")), _text(tracelane.help or "")]
+    ctx = click.Context(group, info_name="tracelane")
+    names = group.list_commands(ctx)
+    commands = {name: command for name in names if (command := group.get_command(ctx, name)) is not None}
+    parts = [INTRODUCTION.format(version=version("tracelane")), _text(group.help or "")]
     for title, some in by_question(list(commands)).items():
         parts.append(f".SH {_plain(title.upper())}\n")
         parts += (_command(name, commands[name], ctx) for name in some)

@@ -14,13 +14,13 @@ from tracelane.core.base.errors import UnreadableError, UsageError
 from tracelane.core.base.output import print_text
 from tracelane.core.tables.selection import Selection, selected_scope, steps_there
 
-from .options import OPTIONS, is_store_path
+from .options import OPTIONS, Options, is_store_path
 
 if TYPE_CHECKING:
     from tracelane.core.index.choice import Choice, ResolvedFiles
     from tracelane.core.index.options import IndexOptions
     from tracelane.core.logs.overlay import LogOptions
-    from tracelane.core.tables.scope import Attribute, Scope
+    from tracelane.core.tables.scope import Scope
     from tracelane.core.tables.table import Tables
     from tracelane.core.trace import Trace
     from tracelane.tui.times import TimeFrame
@@ -29,35 +29,8 @@ Command: TypeAlias = Callable[..., None]
 
 
 @dataclass(frozen=True)
-class TraceOptions:
-    """What the options of the table said; of those that a command does not take, that nothing was said."""
-
-    traces: tuple[str, ...] = ()
-    begin: str | None = None
-    end: str | None = None
-    tz: str | None = None
-    step: str | None = None
-    step_name: str | None = None
-    attribute: Attribute = "launch"
-    skip_first: int | None = None
-    lanes: str | None = None
-    where: str | None = None
-    device_offsets: tuple[str, ...] = ()
-    logs: tuple[str, ...] = ()
-    log_zone: str | None = None
-    lag: float | None = None
-    cards: tuple[str, ...] = ()
-    sort: str | None = None
-    limit: int | None = None
-    form: str = "text"
-    run: str | None = None
-    capture: str | None = None
-    rank: str | None = None
-    wait: bool = False
-    threads: int | None = None
-    index_dir: Path | None = None
-    cache_limit: int | None = None
-    force: bool = False
+class TraceOptions(Options):
+    """What the options of a command say, and the one way to open what they name."""
 
     def complete(self) -> TraceOptions:
         """Return the same of traces by the names that they have once they are complete."""

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from tracelane.core.trace import Trace
     from tracelane.tui.app import TracelaneApp
     from tracelane.tui.carried import Carried
-    from tracelane.tui.host import Host
     from tracelane.tui.prepared import Prepared
+    from tracelane.tui.terminal.host import Host
 
 COLLECTING = (2000, 10, 10)
 """When the collector runs while the viewer does: small and often, so that no frame waits for it."""

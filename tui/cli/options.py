@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
@@ -14,7 +15,13 @@ from tracelane.core.base.errors import CacheError, UsageError
 from tracelane.core.base.output import printed_to
 from tracelane.core.export.forms import FORMS
 
+from . import completing
 from .values import Duration, Size, WholeNumber
+
+if TYPE_CHECKING:
+    from tracelane.core.tables.scope import Attribute
+
+Completion: TypeAlias = Callable[[click.Context, str], list[Any]]
 
 STDIN = "-"
 WHICH = ("run", "capture", "rank", "wait")
@@ -32,17 +39,13 @@ HELD = ("names", "fail_above", "min_time")
 """Which metrics may not rise, and by how much."""
 VERDICT = ("junit", "github")
 """What continuous integration is told."""
+STEP = "step="
+"""What a side begins its part with that is a step."""
 
 
-def completed(what: str) -> Callable[[click.Context, click.Parameter, str], list[Any]]:
-    """Return what completes values in a shell, by a function of the module `completion`: `complete_…`."""
-
-    def complete(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[Any]:
-        from . import completion
-
-        return list(getattr(completion, f"complete_{what}")(ctx, incomplete))
-
-    return complete
+def completed(values: Completion) -> Callable[[click.Context, click.Parameter, str], list[Any]]:
+    """Return what click asks for the values of a parameter."""
+    return lambda ctx, _, incomplete: values(ctx, incomplete)
 
 
 def is_store_path(path: str) -> bool:
@@ -52,6 +55,23 @@ def is_store_path(path: str) -> bool:
     from tracelane.core.store.opened import is_store
 
     return is_store(path)
+
+
+def split_side(text: str) -> tuple[str, str]:
+    """Return (path, part): the part is what stands behind the first colon before which there is a file."""
+    from tracelane.core.read.remote_files import is_url
+
+    if is_url(text):
+        path, _, part = text.rpartition(":")
+        return (path, part) if is_url(path) and (part.startswith(STEP) or ".." in part) else (text, "")
+    if Path(text).exists():
+        return text, ""
+    at = text.find(":")
+    while at >= 0:
+        if Path(text[:at]).exists():
+            return text[:at], text[at + 1 :]
+        at = text.find(":", at + 1)
+    return text, ""
 
 
 def remembered(name: str) -> Any:
@@ -123,8 +143,12 @@ def form_option(*more: str) -> click.Option:
 
 def limit_option(rows: int | None = None) -> click.Option:
     """Return --limit of a table that is printed with so many rows where it does not say."""
+    return click.Option(["--limit"], type=WholeNumber(1), help=_limit_text(rows))
+
+
+def _limit_text(rows: int | None = None) -> str:
     printed = "" if rows is None else f"; a printed table has {rows}"
-    return click.Option(["--limit"], type=WholeNumber(1), help=f"The number of rows{printed}.")
+    return f"The number of rows{printed}."
 
 
 def out_option(text: str, required: bool = True) -> click.Option:
@@ -134,88 +158,158 @@ def out_option(text: str, required: bool = True) -> click.Option:
 
 
 def _paths(metavar: str, **details: Any) -> click.Argument:
-    return click.Argument(
-        ["traces"], metavar=metavar, required=True, shell_complete=completed("files"), **details
-    )
+    complete = completed(completing.complete_files)
+    return click.Argument(["traces"], metavar=metavar, required=True, shell_complete=complete, **details)
 
 
-def _option(names: str, metavar: str, text: str, complete: str = "", **details: Any) -> click.Option:
-    """Return an option; `complete` is what its values are completed from."""
-    if complete:
-        details["shell_complete"] = completed(complete)
-    return click.Option(names.split(), metavar=metavar or None, help=text, **details)
+def _option(
+    name: str, metavar: str, text: str, complete: Completion | None = None, default: Any = None, **more: Any
+) -> Any:
+    """Return a field of Options with its option, whose values are completed from `complete`."""
+    if complete is not None:
+        more["shell_complete"] = completed(complete)
+    if default:
+        more["default"] = default
+    more |= {"metavar": metavar or None, "help": text}
+    value = () if more.get("multiple") else default
+    return field(default=value, metadata={"name": name, "more": more})
 
 
 def _aside(names: str, text: str, **details: Any) -> click.Option:
     """Return an option that `remembered` tells."""
-    return _option(names, "", text, expose_value=False, callback=_remember, **details)
+    details = {"callback": _remember, **details}
+    return click.Option(names.split(), help=text, expose_value=False, **details)
 
 
 _FOLDER = click.Path(path_type=Path, file_okay=False)
 _FILE = click.Path(path_type=Path, dir_okay=False)
-_OPTIONS = (
-    _option("--from begin", "TIME", "From here: +12.5ms, @µs, 09:28:06.1 or step:4."),
-    _option("--to end", "TIME", "Up to here; of a step, up to its end."),
-    _option(
+
+
+@dataclass(frozen=True)
+class Options:
+    """What options say; of those that a command does not take, that nothing was said."""
+
+    traces: tuple[str, ...] = ()
+    begin: str | None = _option("--from", "TIME", "From here: +12.5ms, @µs, 09:28:06.1 or step:4.")
+    end: str | None = _option("--to", "TIME", "Up to here; of a step, up to its end.")
+    tz: str | None = _option(
         "--tz", "ZONE", "Zone of wall times: Europe/Zurich, +02:00, UTC; else local.", callback=_check_zone
-    ),
-    _option("--step", "N", "This step only; nth:K: the K-th, nth:-1 the last.", "steps"),
-    _option("--step-name", "NAME", "Use the slices of this name as steps, whatever numbers it holds."),
-    _option(
+    )
+    step: str | None = _option(
+        "--step", "N", "This step only; nth:K: the K-th, nth:-1 the last.", completing.complete_steps
+    )
+    step_name: str | None = _option(
+        "--step-name", "NAME", "Use the slices of this name as steps, whatever numbers it holds."
+    )
+    attribute: Attribute = _option(  # noqa: RUF009 - a field
         "--attribute",
         "",
         "Which step device work belongs to: the one that launched it, or the one it ran in.",
-        type=click.Choice(["launch", "window"]),
         default="launch",
+        type=click.Choice(["launch", "window"]),
         show_default=True,
-    ),
-    _option(
+    )
+    skip_first: int | None = _option(
         "--skip-first", "N", "Leave out the first N steps, and what comes before them.", type=WholeNumber(0)
-    ),
-    _option("--lanes", "REGEX", "Only lanes whose title matches.", "lanes"),
-    _option("--where", "FILTER", "Only slices that match: nccl cat:kernel dur>1ms lane:'stream 0'.", "terms"),
-    _option(
-        "--smi logs",
+    )
+    lanes: str | None = _option(
+        "--lanes", "REGEX", "Only lanes whose title matches.", completing.complete_lanes
+    )
+    where: str | None = _option(
+        "--where",
+        "FILTER",
+        "Only slices that match: nccl cat:kernel dur>1ms lane:'stream 0'.",
+        completing.complete_terms,
+    )
+    logs: tuple[str, ...] = _option(
+        "--smi",
         "LOG",
         "An aiu-smi log (text or CSV), or any CSV with a header and times; may be given again.",
         multiple=True,
-    ),
-    _option(
-        "--smi-tz log_zone",
+    )
+    log_zone: str | None = _option(
+        "--smi-tz",
         "ZONE",
         "Time zone of the logs' stamps: Europe/Zurich, -04:00, UTC, local. Else the one that fits.",
-    ),
-    _option(
-        "--smi-offset lag",
+    )
+    lag: float | None = _option(
+        "--smi-offset",
         "TIME",
         "Time by which the logs' clock runs ahead of the trace's: 1.5s, 250ms. Else what fits most closely.",
         type=Duration(10**9, -(10**9), 10**9),
-    ),
-    _option(
-        "--smi-device cards",
+    )
+    cards: tuple[str, ...] = _option(
+        "--smi-device",
         "ID=PID",
         "Which device of a log is which process of the trace; may be given again.",
         multiple=True,
-    ),
-    _option(
-        "--metric names",
+    )
+    names: tuple[str, ...] = _option(
+        "--metric",
         "METRIC",
         "The metric that is checked or listed, such as step.wall.median; may be given again.",
-        "metrics",
+        completing.complete_metrics,
         multiple=True,
-    ),
-    _option("--fail-above", "SHARE", "Exit with 1 if a metric rose by more than this: 5%."),
-    _option("--min-time", "TIME", "Changes of a time below this do not count: 100us.", default="0"),
-    _option("--junit", "FILE", "Write the results as JUnit XML, one test per limit."),
-    _option(
+    )
+    fail_above: str | None = _option(
+        "--fail-above", "SHARE", "Exit with 1 if a metric rose by more than this: 5%."
+    )
+    min_time: str = _option(
+        "--min-time", "TIME", "Changes of a time below this do not count: 100us.", default="0"
+    )
+    junit: str | None = _option("--junit", "FILE", "Write the results as JUnit XML, one test per limit.")
+    github: bool = _option(
         "--github",
         "",
         "Print failures as annotations of a GitHub workflow, on standard error.",
+        default=False,
         is_flag=True,
-    ),
-    _option("--sort", "COLUMN", "Sort by this column, greatest first; -COLUMN: smallest first.", "columns"),
-    limit_option(),
-    form_option(),
+    )
+    sort: str | None = _option(
+        "--sort",
+        "COLUMN",
+        "Sort by this column, greatest first; -COLUMN: smallest first.",
+        completing.complete_columns,
+    )
+    limit: int | None = _option("--limit", "", _limit_text(), type=WholeNumber(1))
+    form: str = "text"
+    device_offsets: tuple[str, ...] = _option(
+        "--device-offset",
+        "PID=TIME",
+        "Shift a device's times: 0=-250ms; PID=auto: by what its launches show; auto: all wrong clocks.",
+        multiple=True,
+    )
+    run: str | None = _option("--run", "NAME", "Of several folders' captures, those of this folder.")
+    capture: str | None = _option(
+        "--capture",
+        "WHICH",
+        "Of several captures: a number (1 is the newest), a part of its time, or all. Else the newest.",
+    )
+    rank: str | None = _option("--rank", "RANKS", "Only these ranks' files: 0-3,7.")
+    wait: bool = _option(
+        "--wait", "", "Wait until the traces are complete, then open them.", default=False, is_flag=True
+    )
+    threads: int | None = _option(
+        "--threads",
+        "",
+        "Threads that read and build; as many as there are cores, up to 4.",
+        type=WholeNumber(1, 64),
+    )
+    index_dir: Path | None = _option(  # noqa: RUF009 - a field
+        "--index-dir", "", "Keep the index in this folder instead of the cache.", type=_FOLDER
+    )
+    cache_limit: int | None = _option(
+        "--cache-limit",
+        "SIZE",
+        "How much all indexes may take: 500M, 20G, none. Those opened longest ago are removed first.",
+        type=Size(),
+    )
+    force: bool = _option(
+        "--force", "", "Read the trace again even if it has an index.", default=False, is_flag=True
+    )
+
+
+_PRINTED = (
     _aside("--json", "The same as --format json.", is_flag=True, is_eager=True),
     _aside(
         "--columns",
@@ -231,47 +325,23 @@ _OPTIONS = (
         default="auto",
     ),
     _aside("--no-pager", "Print long text at once, not by pages.", is_flag=True),
-    _option(
+    _aside(
         "-o --out",
-        "",
         "Write to this file, which must not exist yet, instead of printing.",
         type=_FILE,
-        expose_value=False,
         callback=_print_to_file,
     ),
-    _option(
-        "--device-offset device_offsets",
-        "PID=TIME",
-        "Shift a device's times: 0=-250ms; PID=auto: by what its launches show; auto: all wrong clocks.",
-        multiple=True,
-    ),
-    _option("--run", "NAME", "Of several folders' captures, those of this folder."),
-    _option(
-        "--capture",
-        "WHICH",
-        "Of several captures: a number (1 is the newest), a part of its time, or all. Else the newest.",
-    ),
-    _option("--rank", "RANKS", "Only these ranks' files: 0-3,7."),
-    _option("--wait", "", "Wait until the traces are complete, then open them.", is_flag=True),
-    _option(
-        "--threads",
-        "",
-        "Threads that read and build; as many as there are cores, up to 4.",
-        type=WholeNumber(1, 64),
-    ),
-    _option("--index-dir", "", "Keep the index in this folder instead of the cache.", type=_FOLDER),
-    _option(
-        "--cache-limit",
-        "SIZE",
-        "How much all indexes may take: 500M, 20G, none. Those opened longest ago are removed first.",
-        type=Size(),
-    ),
-    _option("--force", "", "Read the trace again even if it has an index.", is_flag=True),
 )
 OPTIONS: Mapping[str, click.Parameter] = {
     "traces": _paths("TRACE…", nargs=-1),
     "trace": _paths("TRACE", callback=_one_path),
     "sides": _paths("A… B", nargs=-1),
-    **{str(option.name): option for option in _OPTIONS},
+    "form": form_option(),
+    **{
+        one.name: click.Option([one.metadata["name"], one.name], **one.metadata["more"])
+        for one in fields(Options)
+        if one.metadata
+    },
+    **{str(option.name): option for option in _PRINTED},
 }
-"""Name -> argument or option; what commands get as a value is a field of that name in TraceOptions."""
+"""Name -> argument or option; what commands get as a value is a field of that name in Options."""

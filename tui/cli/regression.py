@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING
 from tracelane.core.base.errors import UsageError
 
 from .ci_reports import CheckResult
-from .limits import check_unit, parse_value
+from .limits import DEFAULT_METRICS, check_unit, parse_value
 
 if TYPE_CHECKING:
     from tracelane.core.tables.diff import Difference, MetricChange
 
-DEFAULT_METRICS = ("kernels.time", "step.wall.median", "ops.self_cpu")
-"""The first of these that both sides have is what --fail-above holds to, where --metric does not say: the
-time of kernels, without copies and memsets, repeats where walls of the host do not.
-"""
+    from .options import Options
+
 NOT_FILTERED = "step.wall.median"
 """What a filter of slices does not narrow."""
 
@@ -32,19 +30,19 @@ class Threshold:
     text: str  # the share as it was typed
 
     @classmethod
-    def of(cls, names: tuple[str, ...], fail_above: str | None, min_time: str) -> Threshold:
+    def of(cls, options: Options) -> Threshold:
         """Return what the options mean; UsageError where they mean nothing, before a trace is read."""
         from tracelane.core.tables.metrics import metric_group_of
 
-        check_unit("--min-time", min_time, "ns")
-        check_unit("--fail-above", fail_above or "", "share")
-        share = None if fail_above is None else parse_value(fail_above)
-        least = round(parse_value(min_time))
+        check_unit("--min-time", options.min_time, "ns")
+        check_unit("--fail-above", options.fail_above or "", "share")
+        share = None if options.fail_above is None else parse_value(options.fail_above)
+        least = round(parse_value(options.min_time))
         if least < 0 or (share is not None and share < 0):
             raise UsageError("--fail-above and --min-time take no negative values")
-        for name in names:
+        for name in options.names:
             metric_group_of(name)
-        return cls(names, share, least, fail_above or "")
+        return cls(options.names, share, least, options.fail_above or "")
 
     def gated(self, difference: Difference, where: str | None = None) -> list[MetricChange]:
         """Return the metrics that are held to the share; UsageError for one that a side lacks, and where the

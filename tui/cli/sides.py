@@ -8,31 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tracelane.core.base.errors import UsageError
-from tracelane.core.read.remote_files import is_url
 
-from .options import is_store_path
+from .options import STEP, is_store_path, split_side
 
 if TYPE_CHECKING:
     from tracelane.core.tables.summary import Summary
 
     from .opened import TraceOptions
-
-STEP = "step="
-
-
-def split_side(text: str) -> tuple[str, str]:
-    """Return (path, part): the part is what stands behind the first colon before which there is a file."""
-    if is_url(text):
-        path, _, part = text.rpartition(":")
-        return (path, part) if is_url(path) and (part.startswith(STEP) or ".." in part) else (text, "")
-    if Path(text).exists():
-        return text, ""
-    at = text.find(":")
-    while at >= 0:
-        if Path(text[:at]).exists():
-            return text[:at], text[at + 1 :]
-        at = text.find(":", at + 1)
-    return text, ""
 
 
 def read_sides(

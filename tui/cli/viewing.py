@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from tracelane.core.store.opened import CaptureStore
     from tracelane.core.trace import Trace
     from tracelane.tui.carried import Carried
-    from tracelane.tui.host import Host
     from tracelane.tui.prepared import Prepared
+    from tracelane.tui.terminal.host import Host
 
     from .opened import TraceOptions
 

@@ -16,6 +16,7 @@ from tracelane.core.tables.scope import Scope
 from tracelane.core.tables.worker import findings_by_worker
 
 from ..actions import view
+from ..draw.things import Thing, gap_thing_at
 from ..jobs import background
 from ..lanes.verdict import Verdict
 from ..panels.findings import FindingsPane
@@ -24,7 +25,6 @@ from ..recent import Recent
 from ..session import Session, Viewport
 from ..session_store import SessionStore
 from ..stage import Stage
-from ..things import Thing, gap_thing_at
 from ..widgets.table import VirtualTable
 from ..widgets.text_pane import TextPane
 from .controller import Commands, Controller

@@ -14,13 +14,13 @@ from tracelane.core.query.scan import json_value_text, term_for
 from tracelane.core.tables.hit_table import HitTable, hit_table
 
 from ..actions.refusal import Refusal
+from ..draw.things import Thing
 from ..jobs import background
 from ..panels.panel import Panel
 from ..panels.table import TablePane
 from ..screens.pick import PickScreen
 from ..session_store import SessionStore
 from ..stage import Stage
-from ..things import Thing
 from ..widgets.table import ColumnView
 from .controller import Commands, Controller
 from .panels import PanelController

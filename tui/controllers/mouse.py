@@ -12,9 +12,9 @@ from tracelane.core.trace import Trace
 
 from ..actions import lanes, view
 from ..actions.refusal import Refusal
+from ..draw.things import gap_thing_at, row_of, thing_in
 from ..lanes import messages
 from ..session import Session
-from ..things import gap_thing_at, row_of, thing_in
 from .controller import Controller
 
 

@@ -20,6 +20,7 @@ from tracelane.core.tables.registry import PANELS
 from ..actions.clocks import read_out
 from ..actions.refusal import Refusal
 from ..clock import stamps_of
+from ..draw.things import Thing, thing_by_id
 from ..jobs import background
 from ..lanes.canvas import LaneCanvas
 from ..lanes.look import glyphs, palette_of
@@ -30,7 +31,6 @@ from ..recent import Recent
 from ..session import Selectable
 from ..session_store import SessionStore
 from ..stage import Stage
-from ..things import Thing, thing_by_id
 from ..widgets.table import VirtualTable
 from ..widgets.text_pane import TextPane
 from .controller import Commands, Controller

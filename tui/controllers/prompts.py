@@ -20,12 +20,12 @@ from ..command_line import completions, parse_order
 from ..commands.command import FocusedPart
 from ..commands.table import COMMANDS
 from ..config import DARK_THEME, LIGHT_THEME
+from ..draw.things import thing_by_id
 from ..lanes.canvas import LaneCanvas
 from ..screens.pick import PickScreen
 from ..session import InstantId
 from ..session_store import SessionStore
 from ..stage import Stage
-from ..things import thing_by_id
 from ..widgets.prompt import Prompt
 from ..widgets.table import ColumnView
 from .controller import Commands, Controller, Verbs

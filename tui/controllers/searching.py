@@ -26,6 +26,7 @@ from ..draw.labels import fit_middle
 from ..draw.layout import layout_of
 from ..draw.only import ask_titles
 from ..draw.overview import hit_cells, overview_of
+from ..draw.things import thing_by_id
 from ..jobs import background
 from ..lanes.canvas import LaneCanvas
 from ..lanes.look import glyphs, look_of
@@ -33,7 +34,6 @@ from ..lanes.minimap import Minimap
 from ..session import Session
 from ..session_store import SessionStore
 from ..stage import Stage
-from ..things import thing_by_id
 from ..widgets.prompt import Prompt
 from .controller import Commands, Controller, Verbs
 

@@ -10,9 +10,9 @@ from tracelane.core.base.units import format_count, format_ns
 from ..actions import follow, select
 from ..actions.refusal import Refusal
 from ..clock import stamps_of
+from ..draw.things import Thing, thing_by_id
 from ..lanes.canvas import LaneCanvas
 from ..screens.pick import PickScreen
-from ..things import Thing, thing_by_id
 from ..widgets.table import ColumnView
 from .controller import Commands, Controller
 

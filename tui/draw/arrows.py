@@ -16,11 +16,11 @@ from tracelane.core.trace import Trace
 from tracelane.core.trace.arrows import Arrows
 
 from ..session import RowKey, Session, Viewport
-from ..things import thing_by_id
 from .labels import ascii_text, fit
 from .layout import Layout
 from .line import Line
 from .lines import LineContext
+from .things import thing_by_id
 
 UP, DOWN, LEFT, RIGHT = 1, 2, 4, 8
 GLYPHS: Final = " │││─┘┐┤─└┌├─┴┬┼"

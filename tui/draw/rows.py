@@ -25,7 +25,6 @@ from tracelane.core.trace import Lane, LaneRole, Row, RowKind, Trace
 from tracelane.core.trace.lane_order import drawn_device_lanes
 
 from ..session import Selectable, Viewport
-from ..things import thing_by_id
 from .argument_colours import BY_ARGUMENT, ArgumentColours
 from .drawn_rows import BusyRow, DrawnRow, InstantRow, SampleRow, SliceRow
 from .ranks import RANK_PARTS
@@ -45,6 +44,7 @@ from .runs import (
 )
 from .segments import COUNT_FROM, compact_count, levels_of
 from .states import DrawnStates, state_row, with_gaps, with_waits
+from .things import thing_by_id
 
 if TYPE_CHECKING:
     from tracelane.core.query.hits import Hits

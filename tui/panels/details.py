@@ -29,8 +29,8 @@ from tracelane.core.trace import LaneRole, Link, Trace
 from ..clock import TimeWriter
 from ..draw.ranks import rank_heads
 from ..draw.states import DrawnStates
+from ..draw.things import Thing
 from ..steps import step_at, step_marks
-from ..things import Thing
 from .around import NOTHING_AROUND, Around, around_lines, around_object, around_of
 from .fields import Field, fields_of, jump_to, laid_out, wrap
 from .gap import gap_fields, gap_title

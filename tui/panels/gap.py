@@ -11,8 +11,8 @@ from tracelane.core.tables.gap_groups import recurrence
 from tracelane.core.trace import Trace
 
 from ..clock import TimeWriter
+from ..draw.things import Thing
 from ..steps import step_marks
-from ..things import Thing
 from .fields import Field, jump_to
 
 

@@ -10,9 +10,9 @@ from tracelane.core.base.ids import SliceId
 from tracelane.core.index.format import RowKind
 from tracelane.core.trace import Lane, Row, Trace
 
-from .draw.layout import Layout
-from .draw.line import lane_key
-from .session import GapId, InstantId, RowKey, Selectable
+from ..session import GapId, InstantId, RowKey, Selectable
+from .layout import Layout
+from .line import lane_key
 
 if TYPE_CHECKING:
     from tracelane.core.tables.gap import GapBounds

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-from .session_log import SessionLog, default_log
-
-if TYPE_CHECKING:
-    from .terminal.guard import TerminalGuard
+from ..session_log import SessionLog, default_log
+from .guard import TerminalGuard
 
 
 @dataclass(frozen=True)
