@@ -138,13 +138,15 @@ def _run(bin_folder: Path, folder: Path, *command: str, **more: str) -> str:
 
 
 USE = """import tracelane
-t = tracelane.open("demo")
+t: tracelane.OpenedTrace = tracelane.open(tracelane.demo("demo"))
 reveal_type(t.kernels(by="short", where="nccl", begin=3))
 t.findings(baseline=t, table="rules")
 t.kernels(by="nonsense")
 t.idle(limit="x")
 t.ranks(wher="")
 t.nothing()
+tracelane.check(t, most={"kernels.calls": 1}).rows(), tracelane.diff(t, t)["metrics"]
+tracelane.cut(t, "cut.json", step=4), tracelane.export(t, "t.folded"), tracelane.TracelaneError
 """
 
 

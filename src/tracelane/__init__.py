@@ -20,9 +20,18 @@ if TYPE_CHECKING:
 
     __version__: str
 
+# As single texts: checkers of types read nothing else.
 __all__ = [
-    *("OpenedTrace", "Table", "TracelaneError", "__version__"),
-    *("check", "cut", "demo", "diff", "export", "open"),
+    "OpenedTrace",
+    "Table",
+    "TracelaneError",
+    "__version__",
+    "check",
+    "cut",
+    "demo",
+    "diff",
+    "export",
+    "open",
 ]
 
 LAZY = {
