@@ -12,6 +12,7 @@ import pytest
 
 from tests.tui.small_file import events
 from tracelane.core.base.errors import UsageError
+from tracelane.core.export.forms import FORMS as EVERY_FORM
 from tracelane.core.export.forms import Listing, emit
 from tracelane.core.export.report import ALL_SLICES
 from tracelane.core.tables.schema import Column, TableSchema
@@ -202,17 +203,18 @@ def test_an_unknown_form_is_an_error(command: str, path: Path, capsys: pytest.Ca
     if command in NO_TABLE:
         return
     more = ["a", "b"] if command == "diff" else [str(path)] if command != "cache list" else []
-    assert main([*command.split(), *more, *FORMS.get(command, ()), "--format", "yaml"]) == 64
-    assert "'yaml' is not one of 'text', 'json', 'csv', 'md', 'html'" in capsys.readouterr().err
+    assert main([*command.split(), *more, *FORMS.get(command, ()), "--format", "nonsense"]) == 64
+    forms = ", ".join(map(repr, ("text", *EVERY_FORM)))
+    assert f"'nonsense' is not one of {forms}" in capsys.readouterr().err
 
 
 def test_emit_refuses_what_is_no_form() -> None:
     """A form that is neither a command's own nor one of all is an error, never another form."""
     table = Table.from_rows(TableSchema("t", "T", (Column("a", "a", "text"),)), "all", [{"a": "x"}])
     listing = Listing("t", Tables.of(table))
-    assert "".join(emit(listing, "yaml", {"yaml": lambda _: ["own"]})) == "own"
-    with pytest.raises(UsageError, match="no form 'yaml'; there are json, csv, md, html, folded"):
-        emit(listing, "yaml", {"folded": lambda _: []})
+    assert "".join(emit(listing, "nonsense", {"nonsense": lambda _: ["own"]})) == "own"
+    with pytest.raises(UsageError, match=f"no form 'nonsense'; there are {', '.join(EVERY_FORM)}, folded"):
+        emit(listing, "nonsense", {"folded": lambda _: []})
 
 
 def test_chains_of_a_part(path: Path, capsys: pytest.CaptureFixture[str]) -> None:

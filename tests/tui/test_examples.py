@@ -18,9 +18,11 @@ from tracelane.tui.cli.help import EXAMPLES
 from tracelane.tui.cli.main import main
 
 COMMAND = re.compile(r"^    (?:\$ )?(tracelane .*)$", re.MULTILINE)
+INLINE = re.compile(r"`(tracelane \S+ (?:TRACE|DIR|t\.json|trace\.json)\b[^`\n]*)`")
 RANK0 = (
-    *("trace.json", "t.json", "before.json", "yesterday.pt.trace.json", "yesterday.json", "run1.json"),
-    *("run2.json", "run3.json", "rank0.json", "a.json", "A", "old.json", "good.json", "eager.json"),
+    *("TRACE", "trace.json", "t.json", "before.json", "yesterday.pt.trace.json", "yesterday.json"),
+    *("run1.json", "run2.json", "run3.json", "rank0.json", "a.json", "A", "old.json", "good.json"),
+    "eager.json",
 )
 RANK1 = (
     "after.json",
@@ -47,7 +49,8 @@ def documents() -> list[Path]:
 
 def examples() -> list[str]:
     """Return each example once, without comments, pipes and what is printed to a file."""
-    lines = [line for path in documents() for line in COMMAND.findall(path.read_text(encoding="utf-8"))]
+    texts = [path.read_text(encoding="utf-8") for path in documents() if path.name != "recipes.md"]
+    lines = [line for text in texts for line in (*COMMAND.findall(text), *INLINE.findall(text))]
     lines += [line for pair in EXAMPLES.values() for line in pair if line.startswith("tracelane ")]
     lines = [re.split(r"\s+#\s|\s\|\s|\s>\s|\s{2,}", line)[0].strip() for line in lines]
     return [line for line in dict.fromkeys(lines) if line != "tracelane" and not ELSEWHERE.search(line)]
@@ -76,7 +79,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_there_are_examples() -> None:
     """The pattern finds the examples of each kind."""
     lines = examples()
-    assert len(lines) > 90 and "tracelane idle trace.json --step 4" in lines
+    assert len(lines) > 100 and "tracelane idle trace.json --step 4" in lines
 
 
 @pytest.mark.slow
