@@ -13,7 +13,7 @@ from ..base.errors import UsageError
 from ..base.short_names import short_names
 from ..query.groups import Groups, Labels
 from ..tables.rank_tables import tables_of_ranks
-from ..tables.schema import Column, TableSchema
+from ..tables.schema import Column, TableSchema, columns_from
 from ..tables.table import Table, Tables
 from ..tables.table_rows import Values
 from ..trace.attendance import medians
@@ -35,11 +35,9 @@ STEPS = TableSchema(
     "steps",
     "Steps",
     (
-        Column("rank", "rank", "count"),
-        Column("step", "step", "text"),
-        Column("group", "group", "text"),
-        Column("start_ns", "start", "ns", moment=True),
-        Column("wall_ns", "wall", "ns"),
+        *columns_from("""
+            rank, step: text, group: text, start_ns (moment), wall_ns
+        """),
         *(Column(key, title, "ns") for key, title in zip(STEP_NUMBERS, STEP_TITLES)),
         Column("device_slices", "device slices", "count"),
     ),
@@ -48,20 +46,11 @@ STEPS = TableSchema(
 KERNELS = TableSchema(
     "kernels",
     "Kernels of all ranks",
-    (
-        Column("name", "name", "text", is_name=True),
-        Column("type", "type", "text"),
-        Column("ranks", "ranks", "count"),
-        Column("count", "count", "count"),
-        Column("total_ns", "total", "ns"),
-        Column("share", "share", "share"),
-        Column("mean_ns", "mean", "ns", statistic=True),
-        Column("min_ns", "min", "ns", statistic=True),
-        Column("max_ns", "max", "ns", statistic=True),
-        Column("median_rank_ns", "median rank", "ns", statistic=True),
-        Column("most_ns", "most on a rank", "ns", statistic=True),
-        Column("most_rank", "which rank", "id"),
-    ),
+    columns_from("""
+        name: text (is_name), type: text, ranks, count, total_ns, share, mean_ns (statistic),
+        min_ns (statistic), max_ns (statistic), median_rank_ns (statistic),
+        most_ns = most on a rank (statistic), most_rank: id = which rank
+    """),
     keys=("name",),
 )
 

@@ -11,11 +11,8 @@ from collections.abc import Collection
 
 from ..base.added import ANALYSES as ADDED_ANALYSES
 from ..base.added import added
-from .analysis import Analysis, Need, Option, Tab, TablePanel
+from .analysis import Analysis, Need, Option, Tab, panels_from
 
-NO_WORK = "no device work here"
-NO_CALLS = "no slices here"
-NO_MEMORY = "no allocation is recorded here: profile_memory=True records them"
 STEP_ROWS = 100
 """The number of rows that PyTorch prints."""
 
@@ -60,34 +57,14 @@ OWN = (
         "A slice that an edge of the range cuts counts with the part inside. JSON and CSV have times in ns.",
         (Option("by", "Rows.", "name", ("name", "lane", "category")),),
         tab="table",
-        panels=(
-            TablePanel(
-                "table",
-                "Name",
-                "Sum up the slices of the range, or all, by name and category",
-                "range",
-                "no slices here",
-                "self_ns",
-            ),
-            TablePanel(
-                "lanes-busy",
-                "Lane",
-                "Say how busy each lane is in the range, or in the whole trace",
-                "range",
-                "no slices here",
-                "busy_ns",
-                (("by", "lane"),),
-            ),
-            TablePanel(
-                "categories",
-                "Category",
-                "Sum up the slices of the range, or all, by category",
-                "range",
-                "no slices here",
-                "self_ns",
-                (("by", "category"),),
-            ),
-        ),
+        panels=panels_from("""
+            table: Name = range, sort self_ns (no slices here)
+                Sum up the slices of the range, or all, by name and category
+            lanes-busy: Lane = range, sort busy_ns, options by=lane (no slices here)
+                Say how busy each lane is in the range, or in the whole trace
+            categories: Category = range, sort self_ns, options by=category (no slices here)
+                Sum up the slices of the range, or all, by category
+        """),
         metrics="range_table:range_metrics",
         metric_group="trace",
         group="Look",
@@ -114,47 +91,17 @@ OWN = (
             Option("bottom_up", "Start with each name, with its callers below it.", False),
         ),
         tab="tree",
-        panels=(
-            TablePanel(
-                "tree",
-                "Top down",
-                "Show which calls made which, from the outermost inwards",
-                "tree",
-                NO_CALLS,
-                is_compared=False,
-            ),
-            TablePanel(
-                "tree-callers",
-                "Bottom up",
-                "Show for each name from where it is called, its callers merged",
-                "tree",
-                NO_CALLS,
-                "",
-                (("bottom_up", True),),
-                is_compared=False,
-            ),
-            TablePanel(
-                "tree-threads",
-                "By thread",
-                "Show the call tree of each thread by itself",
-                "tree",
-                NO_CALLS,
-                "",
-                (("by", "thread"),),
-                is_compared=False,
-            ),
-            TablePanel(
-                "tree-launches",
-                "By launch",
-                "Show the device work below the calls that launched it",
-                "tree",
-                NO_WORK,
-                "",
-                (("by", "launch"),),
-                is_compared=False,
-                needs=("devices",),
-            ),
-        ),
+        panels=panels_from("""
+            tree: Top down = tree, is_compared no (no slices here)
+                Show which calls made which, from the outermost inwards
+            tree-callers: Bottom up = tree, options bottom_up, is_compared no (no slices here)
+                Show for each name from where it is called, its callers merged
+            tree-threads: By thread = tree, options by=thread, is_compared no (no slices here)
+                Show the call tree of each thread by itself
+            tree-launches: By launch = tree, options by=launch, needs devices, is_compared no
+                (no device work here)
+                Show the device work below the calls that launched it
+        """),
         rows=40,
         limits="lists",
         formats=(("folded", "tree:folded_lines"),),
@@ -181,35 +128,14 @@ OWN = (
             Option("by", "One table for each step, one below the other.", choices=("step",)),
         ),
         tab="table",
-        panels=(
-            TablePanel(
-                "ops",
-                "Op",
-                "Show PyTorch's table of ops (key_averages); again: by shape, by module",
-                "ops",
-                "no ops here",
-                "self_cpu_ns",
-                words="operators key_averages",
-            ),
-            TablePanel(
-                "ops-shape",
-                "Shape",
-                "Show the table of ops by name and input shapes",
-                "ops",
-                "no ops here",
-                "self_cpu_ns",
-                (("group_by", "shape"),),
-            ),
-            TablePanel(
-                "ops-module",
-                "Module",
-                "Show the table of ops by the nn.Module that called them",
-                "ops",
-                "no ops here",
-                "self_cpu_ns",
-                (("group_by", "module"),),
-            ),
-        ),
+        panels=panels_from("""
+            ops: Op = ops, sort self_cpu_ns, words operators key_averages (no ops here)
+                Show PyTorch's table of ops (key_averages); again: by shape, by module
+            ops-shape: Shape = ops, sort self_cpu_ns, options group_by=shape (no ops here)
+                Show the table of ops by name and input shapes
+            ops-module: Module = ops, sort self_cpu_ns, options group_by=module (no ops here)
+                Show the table of ops by the nn.Module that called them
+        """),
         rows=STEP_ROWS,
         sort="ops:sort_column",
         metrics="ops:op_metrics",
@@ -225,17 +151,11 @@ OWN = (
         "Below them: groups of steps (prefill, decode, batch size) with p50, p95, p99 and max.",
         (Option("groups", "Print only the groups: prefill, decode, batch size.", False),),
         tab="steps",
-        panels=(
-            TablePanel(
-                "steps",
-                "Steps",
-                "Show how long each step took, and what for",
-                "steps",
-                "no steps here: :steps NAME takes slices of a name for steps",
-                to_first=True,
-                needs=("steps",),
-            ),
-        ),
+        panels=panels_from("""
+            steps: Steps = steps, needs steps, to_first
+                (no steps here: :steps NAME takes slices of a name for steps)
+                Show how long each step took, and what for
+        """),
         rows=STEP_ROWS,
         metrics="steps:step_metrics",
         metric_group="step",
@@ -251,16 +171,10 @@ OWN = (
         "Kernel time runs from the first start to the last end; work that runs at the same time "
         "counts once.",
         tab="time",
-        panels=(
-            TablePanel(
-                "time",
-                "Time",
-                "Show for each device how long it computed, copied, communicated, waited or was idle",
-                "states",
-                NO_WORK,
-                needs=("devices",),
-            ),
-        ),
+        panels=panels_from("""
+            time: Time = states, needs devices (no device work here)
+                Show for each device how long it computed, copied, communicated, waited or was idle
+        """),
         metrics="breakdown:breakdown_metrics",
         metric_group="device",
         group="Where does the time go?",
@@ -301,18 +215,11 @@ OWN = (
             Option("order", "Which runs first.", "slowest", ("slowest", "time")),
         ),
         tab="table",
-        panels=(
-            TablePanel(
-                "kernels",
-                "Kernel",
-                "Show the device work of the range, or all, by name",
-                "kernels",
-                NO_WORK,
-                "total_ns",
-                words="gpu device work",
-                needs=("devices",),
-            ),
-        ),
+        panels=panels_from("""
+            kernels: Kernel = kernels, sort total_ns, needs devices, words gpu device work
+                (no device work here)
+                Show the device work of the range, or all, by name
+        """),
         limits="both",
         metrics="kernels:kernel_metrics",
         metric_group="kernels",
@@ -362,27 +269,13 @@ OWN = (
             Option("recurring", "Group the gaps by the names before and after them.", False),
         ),
         tab="time",
-        panels=(
-            TablePanel(
-                "idle",
-                "Idle",
-                "Show why each stream was idle, and for how long",
-                "streams",
-                NO_WORK,
-                "idle_ns",
-                needs=("devices",),
-            ),
-            TablePanel(
-                "gaps",
-                "Gaps that recur",
-                "Show the gaps that recur, by what runs before and after them",
-                "idle",
-                "no gap between device work here",
-                "idle_ns",
-                (("recurring", True),),
-                needs=("devices",),
-            ),
-        ),
+        panels=panels_from("""
+            idle: Idle = streams, sort idle_ns, needs devices (no device work here)
+                Show why each stream was idle, and for how long
+            gaps: Gaps that recur = idle, sort idle_ns, options recurring, needs devices
+                (no gap between device work here)
+                Show the gaps that recur, by what runs before and after them
+        """),
         limits="lists",
         metrics="idle:idle_metrics",
         metric_group="idle",
@@ -398,16 +291,10 @@ OWN = (
         "Work is matched to its launch by flow, else by correlation. It counts where it starts, with "
         "its whole time.",
         tab="time",
-        panels=(
-            TablePanel(
-                "launches",
-                "Launches",
-                "Show how long launch calls took, and how long their work waited",
-                "launches",
-                "no launches of device work here",
-                needs=("devices",),
-            ),
-        ),
+        panels=panels_from("""
+            launches: Launches = launches, needs devices (no launches of device work here)
+                Show how long launch calls took, and how long their work waited
+        """),
         limits="lists",
         metrics="launches:launch_metrics",
         metric_group="launches",
@@ -443,25 +330,12 @@ OWN = (
             ),
         ),
         tab="time",
-        panels=(
-            TablePanel(
-                "critical-path",
-                "Path",
-                "Show what the length of the step or range hangs on, by kind",
-                "path",
-                NO_CALLS,
-                "duration_ns",
-                (("by", "kind"),),
-            ),
-            TablePanel(
-                "critical-segments",
-                "Path's segments",
-                "List what the length of the step or range hangs on, one after the other",
-                "segments",
-                NO_CALLS,
-                is_compared=False,
-            ),
-        ),
+        panels=panels_from("""
+            critical-path: Path = path, sort duration_ns, options by=kind (no slices here)
+                Show what the length of the step or range hangs on, by kind
+            critical-segments: Path's segments = segments, is_compared no (no slices here)
+                List what the length of the step or range hangs on, one after the other
+        """),
         others=12,
         limits="rows",
         group="Where does the time go?",
@@ -480,17 +354,11 @@ OWN = (
         "colour where there is none. Estimated and measured latency come first, then their ratio.",
         (Option("by", "Rows.", "both", ("both", "hyperfunction", "hypersection")),),
         tab="table",
-        panels=(
-            TablePanel(
-                "sections",
-                "Sections",
-                "Show the hypersections of a SambaTune report",
-                "sections",
-                "no SambaTune report (…_chrome_tracing_report.json)",
-                options=(("only_report", True),),
-                needs=("report",),
-            ),
-        ),
+        panels=panels_from("""
+            sections: Sections = sections, options only_report, needs report
+                (no SambaTune report (…_chrome_tracing_report.json))
+                Show the hypersections of a SambaTune report
+        """),
         group="Where does the time go?",
         examples=("tracelane sections report.json", "tracelane sections report.json --json"),
     ),
@@ -519,39 +387,16 @@ OWN = (
             ),
         ),
         tab="ranks",
-        panels=(
-            TablePanel(
-                "ranks",
-                "Ranks",
-                "Show for each rank compute, communication, waiting and how often it came last",
-                "ranks",
-                "no ranks here",
-            ),
-            TablePanel(
-                "collectives",
-                "Collectives",
-                "Show how far apart the ranks came to each collective, who was last, how much it moved",
-                "collectives",
-                "no collectives here",
-                "spread_ns",
-            ),
-            TablePanel(
-                "rank-steps",
-                "Slowest by step",
-                "Show which rank was slowest in each step",
-                "steps",
-                "no step here that several ranks have",
-                needs=("ranks", "steps"),
-            ),
-            TablePanel(
-                "rank-heat",
-                "Ranks by steps",
-                "Show the time of each rank in each step",
-                "heat",
-                "no step here that several ranks have",
-                needs=("steps",),
-            ),
-        ),
+        panels=panels_from("""
+            ranks: Ranks = ranks (no ranks here)
+                Show for each rank compute, communication, waiting and how often it came last
+            collectives: Collectives = collectives, sort spread_ns (no collectives here)
+                Show how far apart the ranks came to each collective, who was last, how much it moved
+            rank-steps: Slowest by step = steps, needs ranks steps (no step here that several ranks have)
+                Show which rank was slowest in each step
+            rank-heat: Ranks by steps = heat, needs steps (no step here that several ranks have)
+                Show the time of each rank in each step
+        """),
         others=30,
         group="Several ranks",
         examples=("tracelane ranks traces/", "tracelane ranks traces/ --json"),
@@ -627,34 +472,16 @@ OWN = (
             ),
         ),
         tab="memory",
-        panels=(
-            TablePanel(
-                "memory",
-                "Memory",
-                "Show how much each allocator had given out, at the peak and at the end",
-                "allocators",
-                NO_MEMORY,
-                needs=("memory",),
-            ),
-            TablePanel(
-                "memory-peak",
-                "At the peak",
-                "Show which ops held memory at the peak",
-                "at_peak",
-                NO_MEMORY,
-                "bytes",
-                needs=("memory",),
-            ),
-            TablePanel(
-                "copies",
-                "Copies",
-                "Show the copies between host and device, by kind",
-                "copies",
-                "no copies here",
-                "bytes",
-                needs=("devices",),
-            ),
-        ),
+        panels=panels_from("""
+            memory: Memory = allocators, needs memory
+                (no allocation is recorded here: profile_memory=True records them)
+                Show how much each allocator had given out, at the peak and at the end
+            memory-peak: At the peak = at_peak, sort bytes, needs memory
+                (no allocation is recorded here: profile_memory=True records them)
+                Show which ops held memory at the peak
+            copies: Copies = copies, sort bytes, needs devices (no copies here)
+                Show the copies between host and device, by kind
+        """),
         limits="lists",
         metrics="memory:memory_metrics",
         metric_group="memory",
@@ -679,59 +506,20 @@ OWN = (
             ARTEFACTS,
         ),
         tab="compile",
-        panels=(
-            TablePanel(
-                "compile",
-                "Compile",
-                "Show the signs of torch.compile: compilations, recompilations, graph breaks",
-                "signs",
-                "no sign of torch.compile here",
-                needs=("compile",),
-            ),
-            TablePanel(
-                "compile-regions",
-                "Regions",
-                "Show the compiled regions, by their calls",
-                "regions",
-                "no compiled regions here",
-                needs=("regions",),
-            ),
-            TablePanel(
-                "compile-graphs",
-                "Graphs",
-                "Show the compiled graphs, by the time of their calls",
-                "graphs",
-                "no compiled graphs here",
-                "total_ns",
-                needs=("graphs",),
-            ),
-            TablePanel(
-                "compile-steps",
-                "By step",
-                "Show for each step what was compiled in it",
-                "steps",
-                "nothing compiled and no steps here",
-                needs=("compile",),
-            ),
-            TablePanel(
-                "compile-code",
-                "By code",
-                "Show the device work of compiled code, by where it was generated",
-                "code",
-                NO_WORK,
-                "total_ns",
-                needs=("devices",),
-            ),
-            TablePanel(
-                "compile-phases",
-                "Phases",
-                "Show how long each phase of compilation took",
-                "phases",
-                "no compilation here",
-                "self_ns",
-                needs=("phases",),
-            ),
-        ),
+        panels=panels_from("""
+            compile: Compile = signs, needs compile (no sign of torch.compile here)
+                Show the signs of torch.compile: compilations, recompilations, graph breaks
+            compile-regions: Regions = regions, needs regions (no compiled regions here)
+                Show the compiled regions, by their calls
+            compile-graphs: Graphs = graphs, sort total_ns, needs graphs (no compiled graphs here)
+                Show the compiled graphs, by the time of their calls
+            compile-steps: By step = steps, needs compile (nothing compiled and no steps here)
+                Show for each step what was compiled in it
+            compile-code: By code = code, sort total_ns, needs devices (no device work here)
+                Show the device work of compiled code, by where it was generated
+            compile-phases: Phases = phases, sort self_ns, needs phases (no compilation here)
+                Show how long each phase of compilation took
+        """),
         others=12,
         metrics="compile:compile_metrics",
         metric_group="compile",

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ...base.errors import UsageError
-from ..schema import Column, TableSchema
+from ..schema import Column, TableSchema, columns_from
 from ..scope import Scope
 from ..table import Table, Tables
 from ..untrusted import untrusted_table
@@ -61,40 +61,28 @@ FAILED = 1
 DOCTOR = TableSchema(
     "doctor",
     "Doctor",
-    (
-        Column("rule", "rule", "text"),
-        Column("severity", "severity", "text"),
-        Column("count", "count", "count"),
-        Column("text", "what", "text"),
-        Column("distorts", "distorts", "text"),
-        Column("evidence", "evidence", "object"),
-        Column("source", "from", "text", detail=True),
-        Column("threshold", "speaks when", "text", detail=True),
-        Column("file", "file", "text", detail=True),
-    ),
+    columns_from("""
+        rule: text, severity: text, count, text: text = what, distorts: text, evidence: object,
+        source: text = from (detail), threshold: text = speaks when (detail), file: text (detail)
+    """),
     keys=("rule", "file"),
 )
 EVENTS = TableSchema(
     "events",
     "Events",
-    (
-        Column("file", "file", "text", detail=True),
-        Column("term", "term", "text", detail=True),
-        Column("counts", "events", "text"),
-        Column("count", "count", "count"),
-    ),
+    columns_from("""
+        file: text (detail), term: text (detail), counts: text = events, count
+    """),
     keys=("file", "term"),
 )
 CLOCKS = TableSchema(
     "clocks",
     "Clocks of devices",
     (
-        Column("file", "file", "text", detail=True),
-        Column("device", "device", "text"),
-        Column("pairs", "launched", "count"),
-        Column("early", "before their launch", "count"),
-        Column("lead_ns", "by up to", "ns"),
-        Column("offset_ns", "the clock's proposed shift", "ns", statistic=True),
+        *columns_from("""
+            file: text (detail), device: text, pairs = launched, early = before their launch,
+            lead_ns = by up to, offset_ns = the clock's proposed shift (statistic)
+        """),
         Column("delay_median_ns", "delay then, median", "ns"),
         Column("delay_p95_ns", "p95", "ns"),
     ),

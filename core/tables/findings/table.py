@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...base.errors import UsageError
-from ..schema import Column, TableSchema
+from ..schema import Column, TableSchema, columns_from
 from ..scope import Scope
 from ..table import Table, Tables
 from .finding import Findings
@@ -18,26 +18,13 @@ if TYPE_CHECKING:
 FINDINGS = TableSchema(
     "findings",
     "Findings",
-    (
-        Column("rule", "rule", "text"),
-        Column("kind", "kind", "text"),
-        Column("claimed_ns", "claims", "ns"),
-        Column("share", "of the time", "share"),
-        Column("in_steps", "in steps", "count"),
-        Column("of_steps", "of steps", "count"),
-        Column("finding", "finding", "text"),
-        Column("threshold", "speaks when", "text"),
-        Column("from", "from", "text"),
-        Column("helps", "usually helps", "text"),
-        Column("title", "title", "text", detail=True),
-        Column("caused_by", "caused by", "text", detail=True),
-        Column("caused_ns", "by its cause", "ns", detail=True),
-        Column("place", "place", "text", detail=True),
-        Column("places", "places", "count", detail=True),
-        Column("note", "note", "number", detail=True),
-        Column("sources", "files", "object", detail=True),
-        Column("evidence", "evidence", "object", detail=True),
-    ),
+    columns_from("""
+        rule: text, kind: text, claimed_ns = claims, share = of the time, in_steps, of_steps,
+        finding: text, threshold: text = speaks when, from: text, helps: text = usually helps,
+        title: text (detail), caused_by: text (detail), caused_ns = by its cause (detail),
+        place: text (detail), places (detail), note: number (detail), sources: object = files (detail),
+        evidence: object (detail)
+    """),
 )
 NOT_JUDGED = TableSchema(
     "not_judged", "Not checked", (Column("rule", "rule", "text"), Column("reason", "reason", "text"))
