@@ -14,7 +14,7 @@ from ..index.captures import ranks_text
 from ..query.groups import Groups
 from ..query.lookup import lanes_of
 from ..trace.attendance import Attendance
-from ..trace.collectives import Matched, collectives_at, collectives_of, match
+from ..trace.collectives import MESSAGES, Matched, collectives_at, collectives_of, match
 from .parts import RankPart
 from .scope import Scope
 
@@ -81,9 +81,13 @@ class Skew:
 
     @cached_property
     def late(self) -> AnyArray:
-        """Of each collective: whether one rank of several began later than every other."""
+        """Of each collective: whether one rank of several began later than every other; of what sends and
+        receives only where no rank ended before: else these are messages of two ranks, as in a pipeline.
+        """
         latest = self.who.sums(self.starts == self.last_start[self.who.collective]) == 1
-        return np.asarray(latest & (self.who.sizes > 1))
+        may_be_messages = np.array([name in MESSAGES for _, name in self.families], np.bool_)[self.family]
+        meets = ~may_be_messages | (self.first_end >= self.last_start)
+        return np.asarray(latest & (self.who.sizes > 1) & meets)
 
     @cached_property
     def waits(self) -> I64:

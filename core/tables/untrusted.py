@@ -202,14 +202,14 @@ class LostCalls:
             rows = np.flatnonzero(table.device == number)
             bad = np.concatenate([[False], table.is_bad[rows], [False]]).astype(np.int8)
             edges = np.flatnonzero(np.diff(bad)).reshape(-1, 2)
-            reach = np.maximum.accumulate(np.append(NEVER, table.last[rows]))
-            until = np.append(np.minimum.accumulate(table.first[rows][::-1])[::-1], LATE)
+            around = {lane: table.around(rows, lane) for lane in np.unique(table.lane[rows]).tolist()}
             for low, high in edges.tolist():
-                called = int(table.called[rows[low]]), int(table.called[rows[high - 1]])
+                run = rows[low:high]
+                called = int(table.called[run[0]]), int(table.called[run[-1]])
+                reach, until = around[int(table.lane[run[0]])]
                 end = min(int(until[high]), self.span[1])
                 start = max(called[0], int(reach[low]))
                 if start < end:
-                    run = rows[low:high]
                     trouble: Trouble = "lost" if table.is_lost[run].any() else "zero"
                     count = int(np.maximum(1, table.pieces[run]).sum())
                     position = int(table.positions[run[0]])
@@ -233,11 +233,14 @@ class LostCalls:
         if len(by_process) == 1:
             device[:] = next(iter(by_process))
         device = _spread(device, lanes_of(self.index, positions))
+        lane = np.full(count, -1, np.int64)
+        lane[of] = lanes_of(self.index, works[joined])
         is_lost = self.calls.is_lost & (not self.are_few())
         return _CallTable(
             positions,
             self.scope.starts(self.source, positions),
             device,
+            _usual_lanes(lane, device, self.index.column("slices.name")[positions]),
             np.bincount(of, minlength=count),
             first,
             last,
@@ -253,11 +256,22 @@ class _CallTable:
     positions: I64
     called: I64  # their starts
     device: I64  # process numbers; -1 where nothing tells
+    lane: I64  # of their work; of lost work that of most work of such calls, -1 where there is none
     pieces: I64  # of work that they started
     first: I64  # start and end of the work with usable times; LATE and NEVER without any
     last: I64
     is_lost: AnyArray
     is_bad: AnyArray  # lost, or without work that has usable times
+
+    def around(self, rows: I64, lane: int) -> tuple[I64, I64]:
+        """Return when all work on a lane (-1: on any) that calls before each row started ends, and when
+        what it and those after it started begins.
+        """
+        here = (self.lane[rows] == lane) | (lane < 0)
+        last = np.where(here, self.last[rows], NEVER)
+        first = np.where(here, self.first[rows], LATE)
+        reach = np.maximum.accumulate(np.append(NEVER, last))
+        return reach, np.append(np.minimum.accumulate(first[::-1])[::-1], LATE)
 
 
 def _spread(device: I64, lanes: I64) -> I64:
@@ -271,6 +285,18 @@ def _spread(device: I64, lanes: I64) -> I64:
         if len(known):
             at = np.searchsorted(known, rows, "right") - 1
             result[rows] = device[known[np.maximum(at, 0)]]
+    return result
+
+
+def _usual_lanes(lane: I64, device: I64, name: AnyArray) -> I64:
+    """Return the lanes on which calls started work; where that is not known (-1) the one on which calls of
+    the name start most for the device.
+    """
+    result = lane.copy()
+    for number, at in np.unique(np.stack([name, device])[:, lane < 0], axis=1).T.tolist():
+        alike = (name == number) & (device == at)
+        known = lane[alike & (lane >= 0)]
+        result[alike & (lane < 0)] = np.bincount(known).argmax() if len(known) else -1
     return result
 
 

@@ -54,6 +54,8 @@ _WORDS = {
 }
 MEETING = frozenset({"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "barrier", "collective"})
 """Kinds of collectives that no rank can end before the last rank has come: all end at the same moment."""
+MESSAGES = frozenset({"send_recv", "send", "recv"})
+"""Kinds of what two ranks do, or all to all: NCCL's kernels have one name for both."""
 DEVICE, AIU, HOST = range(3)
 """Where a trace shows collectives, the best first: as device work, as calls of the AIU's runtime, as calls of
 a library of the host.

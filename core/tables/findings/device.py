@@ -24,7 +24,7 @@ LIMITS: Mapping[KernelType, str] = {
 }
 """What limits a device that is busy, by the type of work that it does most."""
 WORDS = {"memory": "copies"}
-COLLECTIVE = re.compile("^(" + "|".join(COLLECTIVE_OPS) + ")")
+COLLECTIVE = re.compile("^(" + "|".join(COLLECTIVE_OPS) + "|c10d::)")
 
 
 @rule(
@@ -53,16 +53,17 @@ def overhead_bound(facts: SourceFacts, limits: Limits) -> Outcome:
     blamed = host.without(facts.busy).without(facts.waiting)
     idle_ns = facts.busy.gaps(low, high).length
     if (
-        busy >= limits["busy_share"] * (high - low)
+        not busy
+        or busy >= limits["busy_share"] * (high - low)
         or host.length < limits["ratio"] * busy
         or blamed.length < limits["host_share"] * idle_ns
     ):
         return None
-    times = f", {host.length / busy:.1f} times as long" if busy else ""
     used = share(busy, facts.span_ns)
     text = (
-        f"The host works {about_ns(host.length)} to give the device {about_ns(busy)} of work{times}; "
-        f"{facts.device_is} busy in only {format_share(used)} of {about_ns(facts.span_ns)}"
+        f"The host works {about_ns(host.length)} to give the device {about_ns(busy)} of work, "
+        f"{host.length / busy:.1f} times as long; {facts.device_is} busy in only {format_share(used)} of "
+        f"{about_ns(facts.span_ns)}"
     )
     return Observation(text, facts.longest_windows("longest idle gap", facts.idle), blamed)
 

@@ -46,10 +46,12 @@ from .host_columns import (
     ANY_COPY,
     BLOCKING_COPIES,
     COPY_OPS,
+    LOADER,
     MOVES_DATA,
     POLLS,
     PROFILER,
     READ_OPS,
+    TRAINS,
     WAITS,
     HostSlices,
     host_of,
@@ -64,10 +66,10 @@ VALUE_NS = 20_000
 """An operator during which copies take no longer (ns) reads a value, and moves no data."""
 LEAST_TRUSTED = 0.1
 """Where less of the time than this can be trusted, nothing is said about the devices."""
-SERVERS = ("vLLM", "SGLang")
-"""How choices of steps begin that are a server's."""
-PAUSE_TIMES = 5
-"""A pause between steps is far longer than usual from so many times the median one on."""
+PAUSE_TIMES, PAUSES_ALIKE, PAUSES_DIFFER = 5, 20, 1.3
+"""A pause between steps is far longer than usual from so many times the usual one on, and not far shorter
+than the longest; those of a program without marks differ by such a factor, or they are its own.
+"""
 NO_HOST = NotJudged("the trace holds no host slices")
 NO_LAUNCHES = NotJudged("the trace does not say which call launched the device work")
 
@@ -469,22 +471,37 @@ class SourceFacts:
 
     @cached_property
     def awaiting(self) -> Intervals:
-        """The time in which a server has no requests: the threads that launch work poll for some, or nothing
-        runs on the host between two of its steps, for far longer than is usual there.
+        """The time in which a server has no requests: the threads that launch work poll for some, or a
+        program that does not train does nothing on the host, between two steps or bursts of calls, now and
+        then for far longer than is usual there.
         """
         host, steps = self.host, self.steps
         lanes = np.unique(host.lanes[np.isin(host.positions, self.work.launch)])
         polls = host.matching(POLLS, PYTHON)
         waits = host.union(polls[np.isin(host.lanes[polls], lanes)])
-        if steps is None or not steps.choice.startswith(SERVERS):
+        if len(host.matching(TRAINS)):
             return waits
-        starts, ends = np.maximum.accumulate(steps.ends)[:-1], steps.starts[1:]
-        usual = max(np.median(ends - starts), np.median(steps.ends - steps.starts) / 10) if len(ends) else 0
-        long = ends - starts >= PAUSE_TIMES * usual
-        if np.count_nonzero(long) < 2:  # one may be anything
+        doing = host.union(np.union1d(np.flatnonzero(self.active), host.matching(LOADER)))
+        if steps is not None and not np.isin(steps.positions, host.positions).all():
+            steps = None  # Python functions, say, of which a step may have many
+        if steps is None:
+            between = doing.gaps(*self.span)
+            starts, ends = between.starts, between.ends
+        else:
+            starts, ends = np.maximum.accumulate(steps.ends)[:-1], steps.starts[1:]
+        length = ends - starts
+        if not len(length):
             return waits
-        pauses = merge(starts[long], ends[long])
-        return waits.union(pauses.without(host.union(np.flatnonzero(self.active))))
+        if steps is None:  # the pauses within a burst of calls, below the widest step up
+            ordered = np.maximum(np.sort(length), self.span_ns // 100)
+            usual = float(ordered[np.argmax(ordered[1:] / ordered[:-1])]) if len(ordered) > 1 else np.inf
+        else:
+            usual = max(np.quantile(length, 0.25), np.median(steps.ends - steps.starts) / 10)
+        long = length >= max(PAUSE_TIMES * usual, length.max() / PAUSES_ALIKE)
+        few = np.count_nonzero(long) < 2  # one may be anything
+        if few or (steps is None and length[long].max() < PAUSES_DIFFER * length[long].min()):
+            return waits
+        return waits.union(merge(starts[long], ends[long]).without(doing))
 
     @cached_property
     def working_anywhere(self) -> Intervals:

@@ -88,7 +88,8 @@ def _first_calls(facts: SourceFacts, calls: I64, limits: Limits) -> I64:
     if not len(rows):
         return rows
     # Only the time that holds devices up: a launch waits for room in the queue, too.
-    own = np.minimum(host.self_ns[rows], facts.held_up.covered(host.starts[rows], host.ends[rows]))
+    length = np.where(host.kinds == RUNTIME, host.ends - host.starts, host.self_ns)[rows]
+    own = np.minimum(length, facts.held_up.covered(host.starts[rows], host.ends[rows]))
     names = Groups(host.name[rows], len(host.texts))
     median = np.where(names.counts > 1, names.quantiles(own, 0.5)[0], 0)
     chosen = own >= limits["times"] * np.maximum(median[names.codes], LEAST_NS)

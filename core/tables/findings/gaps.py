@@ -12,7 +12,7 @@ from ...base.units import about_ns, count_of, format_ns
 from ..frame import Frame
 from ..rule_threshold import OWN, Limits, RuleThreshold
 from ..step_choice import Steps
-from .facts import NO_LAUNCHES, SourceFacts
+from .facts import NO_HOST, NO_LAUNCHES, SourceFacts
 from .finding import Evidence, NotJudged, Observation, Outcome
 from .rule import GUIDE, HTA, effects_of, rule
 
@@ -138,6 +138,8 @@ def step_gap(facts: SourceFacts, limits: Limits) -> Outcome:
     steps, gaps = facts.steps, facts.idle.clipped(*facts.working_span)
     if len(facts.work) < 3:
         return NotJudged("the trace has less than three pieces of device work")
+    if not len(facts.host) and not (facts.work.launch >= 0).any():
+        return NO_HOST  # or what was left out of the file looks like a gap
     ended, next_work = facts.work_after(gaps)
     gaps = Intervals(gaps.starts[ended], gaps.ends[ended])
     length = gaps.ends - gaps.starts

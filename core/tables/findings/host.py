@@ -10,7 +10,7 @@ from ...base.units import about_ns, count_of, format_share
 from ...index.format import NONE
 from ..op_events import OP, RUNTIME
 from ..rule_threshold import OWN, Limits, RuleThreshold
-from .device import transfer_bound
+from .device import COLLECTIVE
 from .facts import NO_HOST, SourceFacts, share
 from .finding import Observation, Outcome
 from .host_columns import LOADER, WAITS
@@ -23,9 +23,8 @@ from .rule import GUIDE, TENSORBOARD, effects_of, rule
     RuleThreshold(
         (
             "one operator or call takes at least {share} of the host's self time, and at least {times} "
-            "times as much as the next (waits aside, and blocking copies where they bound the trace: "
-            "transfer-bound); where there are devices, they wait for it in {device_share} of the time looked "
-            "at"
+            "times as much as the next (waits, blocking copies and collectives aside); "
+            "where there are devices, they wait for it in {device_share} of the time looked at"
         ),
         f"{GUIDE} (hotspot); the limits are {OWN}",
         {"share": 0.5, "times": 2, "device_share": 0.1},
@@ -40,16 +39,15 @@ def host_hotspot(facts: SourceFacts, limits: Limits) -> Outcome:
     if not working.any():
         return NO_HOST
     whole = sum_of(host.self_ns[working])
-    if isinstance(transfer_bound(facts), Observation):
-        working[facts.transfers] = False
+    working[np.union1d(facts.transfers, host.matching(COLLECTIVE, OP))] = False
     own = np.flatnonzero(working)
     total = host.sums(own, host.self_ns)
     top = int(np.argmax(total))
     part = share(int(total[top]), whole)
     second = int(np.delete(total, top).max(initial=0))
+    rows = own[host.name[own] == top]
     if not second or part < limits["share"] or total[top] < limits["times"] * second:
         return None
-    rows = own[host.name[own] == top]
     claim = host.union(rows)
     if _is_hidden(facts, claim, limits):
         return None
@@ -64,9 +62,9 @@ def host_hotspot(facts: SourceFacts, limits: Limits) -> Outcome:
 
 
 def _is_hidden(facts: SourceFacts, claim: Intervals, limits: Limits) -> bool:
-    """Tell whether there are devices that what the host does holds up too little to matter."""
+    """Tell whether there are devices that the host holds up too little to matter, or that tell nothing."""
     if not facts.has_devices:
-        return False
+        return len(facts.untrusted_periods) > 0
     return claim.intersection(facts.held_up).length < limits["device_share"] * facts.span_ns
 
 

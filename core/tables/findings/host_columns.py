@@ -53,6 +53,8 @@ and other loaders, and what programs call their own.
 """
 POLLS = re.compile(r"select\.epoll|zmq\S*\(\d+\): (poll|recv\w*)$|: (_process_input_queue|recv_requests)$")
 """Python functions in which a server waits for requests; loaders wait for their workers by other calls."""
+TRAINS = re.compile(r"Backward\d*$|^autograd::|^Optimizer\.")
+"""Operators and annotations of programs that train."""
 PROFILER = re.compile(
     r"^(Activity Buffer Request|Buffer Flush|Instrumentation|Resource|aiuClockCalibration)$"
 )

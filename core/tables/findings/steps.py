@@ -67,10 +67,10 @@ def cold_start(facts: SourceFacts, limits: Limits) -> Outcome:
     RuleThreshold(
         (
             "between the start of an annotation and the first operator or call in it lie at least "
-            "{gap_ns} and {share} of it"
+            "{gap_ns} and {share} of it, and {rest_share} of it remain"
         ),
         f"{GUIDE} (there: the first aten operator); the limits are {OWN}",
-        {"gap_ns": 100_000, "share": 0.1},
+        {"gap_ns": 100_000, "share": 0.1, "rest_share": 0.1},
     ),
     helps="See what the Python code does there (with_stack=True shows it): input, setup, compilation.",
 )
@@ -95,6 +95,7 @@ def late_first_op(facts: SourceFacts, limits: Limits) -> Outcome:
         gap = first - host.starts[here]
         whole = host.ends[here] - host.starts[here]
         fits = inside & (gap >= limits["gap_ns"]) & (gap >= limits["share"] * whole)
+        fits &= gap <= (1 - limits["rest_share"]) * whole
         late.append(np.stack([here[fits], first[fits]]))
     rows, firsts = np.concatenate(late, axis=1) if late else np.empty((2, 0), np.int64)
     if not len(rows):
