@@ -85,7 +85,7 @@ VALUES = [b'{"a": {"b": 1', b"[[1, 2]", b'{"a": [1}', b"{{1}", b"1]}", b'{"a": 1
 @pytest.mark.slow
 @pytest.mark.parametrize("decoder", ["native", "python"])
 @pytest.mark.parametrize("packed", [False, True])
-@pytest.mark.parametrize("value", VALUES)
+@pytest.mark.parametrize("value", thinned(VALUES, 3))
 def test_files_with_brackets_in_the_header(value: bytes, packed: bool, decoder: str, tmp_path: Path) -> None:
     """Both readers read all events behind such a value, of packed files too, and what stands behind them."""
     events = json.dumps(numbered(3000)).encode()

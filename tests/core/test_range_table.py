@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
+from itertools import product
 from pathlib import Path
 
 import pytest
 
-from tests.corpus import CASES, needs_cases
+from tests.corpus import CASES, needs_cases, thinned
 from tests.events import complete, index_of
 from tracelane.core import open_trace
 from tracelane.core.index.store import Index
@@ -98,9 +99,7 @@ def test_self_time_is_shared_out_whole(trace: Trace, range_: tuple[int, int] | N
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("range_", RANGES)
-@pytest.mark.parametrize("odd", [False, True])
-@pytest.mark.parametrize("chunk", [7, 1 << 20])
+@pytest.mark.parametrize(("range_", "odd", "chunk"), thinned(product(RANGES, [False, True], [7, 1 << 20]), 3))
 def test_busy_is_time_in_which_anything_runs(
     trace: Trace, range_: tuple[int, int] | None, odd: bool, chunk: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

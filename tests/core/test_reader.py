@@ -174,7 +174,7 @@ FILES = {
 @pytest.mark.parametrize("form", FILES)
 def test_threads_chunks_and_scanners_make_no_difference(tmp_path: Path, form: str) -> None:
     """Events, their order, arguments, counts, keys around them, problems and blocks are always the same."""
-    path = write(tmp_path, FILES[form](events_text(1, 3000)))
+    path = write(tmp_path, FILES[form](events_text(1, 1500)))
     packed = write(tmp_path, path.read_text(), "t.json.gz")
     alone, parts = read_parts(path, ReadOptions(chunk_size=1 << 26))
     rows, block_rows = whole(parts), blocks(parts)

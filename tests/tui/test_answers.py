@@ -12,6 +12,7 @@ from textual import events
 from textual.pilot import Pilot
 from textual.widgets import Input
 
+from tests.corpus import thinned
 from tests.tui.driver import message, open_viewer, screen_text, wait_until_idle
 from tests.tui.small_file import LAUNCH, small_file
 from tracelane.core.trace import Trace, open_trace
@@ -48,7 +49,7 @@ WAYS: dict[str, Sequence[str]] = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", WAYS)
+@pytest.mark.parametrize("name", thinned(WAYS, 2))
 async def test_an_answer_counts_once(trace: Trace, name: str) -> None:
     """The same key twice, five times in one read: a screen is answered once and the viewer goes on."""
     async with open_viewer(trace) as (app, pilot):

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.corpus import LATER
 from tests.fuzz.viewer_keys import MOST_GROWTH_MIB, endure
 from tracelane.core.demo.trace import write_demo
 
 pytestmark = [
-    pytest.mark.slow,
+    *LATER,
     pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="reads memory from /proc"),
 ]
 

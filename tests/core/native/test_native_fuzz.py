@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from bundle.native_build import SOURCES, CompileError
-from tests.corpus import thinned
+from tests.corpus import LATER
 from tests.fuzz.native_core import CORPUS, compile_harness, fuzz_native
 
-pytestmark = pytest.mark.slow
+pytestmark = [*LATER]  # `make sanitize` fuzzes, too
 BOUNDED = 20_000
 QUICK = 4_000
 FAULTS = {
@@ -40,7 +40,7 @@ def test_a_bounded_run_finds_nothing(tmp_path: Path) -> None:
     assert outcome.inputs == QUICK > len(list(CORPUS.iterdir())) > 20
 
 
-@pytest.mark.parametrize("name", thinned(FAULTS, 6))
+@pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_is_found(name: str, tmp_path: Path) -> None:
     """A fault that is put in ends the run, and its input shows it again."""
     file, pattern, replacement = FAULTS[name]
