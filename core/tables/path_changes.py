@@ -71,6 +71,11 @@ class TimeChange:
             raise UsageError(f"no slice in the window is called {name!r}")
         return cls(factor, np.where(chosen, factor, 1.0), host)
 
+    def length(self, graph: PathGraph) -> int:
+        """Return the time of all that is changed, ns."""
+        durations = (graph.work.end - graph.work.start)[self.work != 1]
+        return int(durations.sum()) + sum(times.length for times in self.host.values())
+
     def host_times(self, thread: int, times: I64) -> I64:
         """Return the times of a thread without what is saved before each."""
         if thread not in self.host:

@@ -33,9 +33,9 @@ from ..query.groups import concatenated
 from ..query.lookup import category_mask, lanes_of, promoted_of
 from ..query.promoted_terms import argument_values
 from .device_state import looked_at, peers_of
-from .findings.host_columns import ANY_COPY, WAITS
 from .frame import Frame
 from .frame_columns import NEVER, work_of
+from .host_columns import ANY_COPY, WAITS
 from .op_events import ANNOTATION, PYTHON, RUNTIME, host_kinds
 from .scope import Scope
 from .slice_table import SOURCE_BITS

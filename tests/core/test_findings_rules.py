@@ -131,9 +131,16 @@ def _compiled_steps(wall: float) -> list[Event]:
     return [*eager, *(e for n in (2, 3) for e in (step(n, 1000 * n, wall), op(1000 * n, 5, REGION)))]
 
 
+def _hidden(op_us: float) -> list[Event]:
+    """A step with a kernel of 490 µs until 500, while an operator runs; a call waits for the kernel then."""
+    wait = call(5 + op_us, 500 - op_us, "cudaDeviceSynchronize")
+    return [step(0, 0, 1000), *launched(0, 5, 10, 490), op(5, op_us), wait]
+
+
 CASES: dict[str, tuple[list[Event], float, list[Event]]] = {
     # rule: events that trigger it, µs claimed, events just below the threshold
     "overhead-bound": (_two_kernels(259, 1000), 501, _two_kernels(260, 1000)),
+    "critical-path": (_hidden(449), 0, _hidden(448)),
     "transfer-bound": (_copied(496, 504), 496, _copied(495, 505)),
     "device-idle": (_two_kernels(239, 100), 481, _two_kernels(240, 100)),
     "device-bound": ([kernel(0, 400), kernel(600, 400)], 0, [kernel(0, 399), kernel(600, 400)]),

@@ -18,7 +18,7 @@ from ...base.units import count_of
 from ...index.store import Index
 from ...query.groups import concatenated
 from ...trace.devices import ranks_of_processes
-from ..attribution import steps_of_work
+from ..attribution import scope_of_step, steps_of_work
 from ..device_state import (
     COMPUTE,
     COPY,
@@ -32,17 +32,7 @@ from ..device_state import (
 from ..frame import Frame
 from ..frame_columns import is_host_late, rank_of, work_of
 from ..gap import threads_in
-from ..kinds import KERNEL_TYPES, KernelType
-from ..op_events import OP, PYTHON, RUNTIME
-from ..parts import RankPart, parts_of
-from ..scope import Scope
-from ..skew import Skew, skew, skew_of_parts
-from ..slices import nearest_around
-from ..step_choice import Steps, find_steps
-from ..untrusted import Untrusted, untrusted, untrusted_time
-from .baseline import Baseline
-from .finding import Evidence, NotJudged
-from .host_columns import (
+from ..host_columns import (
     ANY_COPY,
     BLOCKING_COPIES,
     COPY_OPS,
@@ -56,6 +46,17 @@ from .host_columns import (
     HostSlices,
     host_of,
 )
+from ..kinds import KERNEL_TYPES, KernelType
+from ..op_events import OP, PYTHON, RUNTIME
+from ..parts import RankPart, parts_of
+from ..scope import Scope
+from ..skew import Skew, skew, skew_of_parts
+from ..slices import nearest_around
+from ..step_choice import Steps, find_steps
+from ..step_spans import step_spans
+from ..untrusted import Untrusted, untrusted, untrusted_time
+from .baseline import Baseline
+from .finding import Evidence, NotJudged
 from .rule import Need
 
 NOT_BUSY = re.compile(r"^(event_wait|stream_?wait.*|wait.*event|.*synchronize)$", re.IGNORECASE)
@@ -93,6 +94,16 @@ class CaptureFacts:
     def states(self) -> tuple[DeviceState, ...]:
         """What each device did in the time that is looked at."""
         return device_states(self._scope)
+
+    @cached_property
+    def median_step(self) -> Scope | None:
+        """The step with the median time, over all files; None without steps, and for a range."""
+        scope = self._scope
+        spans = step_spans(scope.trace, scope.clocks, scope.steps or None) if scope.range is None else None
+        if spans is None:
+            return None
+        order = np.argsort(spans.ends - spans.starts, kind="stable")
+        return scope_of_step(scope, spans, int(order[len(order) // 2]))
 
     @cached_property
     def window(self) -> tuple[int, int]:
@@ -139,6 +150,11 @@ class SourceFacts:
     def skew(self) -> Skew:
         """How far apart the ranks of the whole capture arrive at their collectives."""
         return self._capture.skew
+
+    @property
+    def median_step(self) -> Scope | None:
+        """The step with the median time, over all files: asked of their first part, else None."""
+        return self._capture.median_step if self._capture.everyone[0] is self else None
 
     @property
     def baseline(self) -> Baseline | None:

@@ -10,11 +10,11 @@ from ...base.arrays import I64, AnyArray
 from ...base.units import about_ns, count_of
 from ...query.groups import Groups
 from ..frame import Frame
+from ..host_columns import ANY_COPY
 from ..op_events import OP, RUNTIME
 from ..rule_threshold import OWN, Limits, RuleThreshold
 from .facts import SourceFacts
 from .finding import Observation, Outcome
-from .host_columns import ANY_COPY
 from .rule import effects_of, rule
 
 LOADS = re.compile(

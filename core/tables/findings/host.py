@@ -8,12 +8,12 @@ from ...base.arrays import AnyArray, sum_of
 from ...base.intervals import Intervals
 from ...base.units import about_ns, count_of, format_share
 from ...index.format import NONE
+from ..host_columns import LOADER, WAITS
 from ..op_events import OP, RUNTIME
 from ..rule_threshold import OWN, Limits, RuleThreshold
 from .device import COLLECTIVE
 from .facts import NO_HOST, SourceFacts, share
 from .finding import Observation, Outcome
-from .host_columns import LOADER, WAITS
 from .rule import GUIDE, TENSORBOARD, effects_of, rule
 
 

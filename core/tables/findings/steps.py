@@ -8,13 +8,13 @@ from ...base.arrays import I64
 from ...base.intervals import merge
 from ...base.safe_text import safe
 from ...base.units import about_ns, count_of, format_share
+from ..host_columns import LOADER
 from ..op_events import ANNOTATION, OP, RUNTIME
 from ..rule_threshold import OWN, Limits, RuleThreshold
 from ..step_choice import Steps
 from .baseline import Baseline
 from .facts import SourceFacts, share
 from .finding import NotJudged, Observation, Outcome
-from .host_columns import LOADER
 from .rule import GUIDE, effects_of, rule
 
 NO_STEPS = NotJudged("the trace has no steps")

@@ -9,15 +9,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from ...base.arrays import I64, AnyArray
-from ...base.safe_text import safe
-from ...base.short_names import short_name
-from ...index.flex import flex_work, is_flex, round_trips
-from ...index.store import Index
-from ...query.groups import Groups
-from ..op_events import ANNOTATION, NO_KIND, PYTHON, RUNTIME, host_kinds
-from ..scope import Scope
-from ..slices import Slices
+from ..base.arrays import I64, AnyArray
+from ..base.safe_text import safe
+from ..base.short_names import short_name
+from ..index.flex import flex_work, is_flex, round_trips
+from ..index.store import Index
+from ..query.groups import Groups
+from .op_events import ANNOTATION, NO_KIND, PYTHON, RUNTIME, host_kinds
+from .scope import Scope
+from .slices import Slices
 
 LONG_NAME = 80
 """Of a longer name a sentence has the short form."""
