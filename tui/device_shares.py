@@ -12,12 +12,15 @@ from tracelane.core.base.arrays import sum_of
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.units import format_ns
 from tracelane.core.query.titles import rank_titles
+from tracelane.core.tables.run_pair import SIDES
 from tracelane.core.tables.scope import Scope
+from tracelane.core.trace import Trace
 
 from .draw.header import DeviceShare
 from .draw.ranks import RankNotes
 from .draw.states import MOST_SLICES, LaneGaps
 from .draw.verdict import StateShares
+from .steps import pair_of
 
 if TYPE_CHECKING:
     from tracelane.core.tables.device_state import DeviceState
@@ -64,11 +67,11 @@ def device_shares(scope: Scope, all_states: tuple[DeviceState, ...] | None) -> l
     all_devices = devices(trace)
     if all_states is None:
         return [_estimated(scope, one, window) for one in all_devices]
-    has_ranks = bool(rank_titles(trace.members))
+    has_ranks = _has_ranks(trace)
     states = {one.device.device: one.within(*window) for one in all_states}
     shares = [
         DeviceShare(
-            one.device.title,
+            _named(trace, one.device.device.source, one.device.title),
             one.device.rank if has_ranks else None,
             one.busy_ns / one.of_ns if one.of_ns else None,
             of_ns=_of_ns(scope, one.of_ns),
@@ -80,7 +83,8 @@ def device_shares(scope: Scope, all_states: tuple[DeviceState, ...] | None) -> l
             device = work.first_device
             if device.device not in states:
                 rank = device.rank if has_ranks else None
-                shares.append(DeviceShare(device.title, rank, None, work_ns=sum_of(work.dur)))
+                name = _named(trace, device.device.source, device.title)
+                shares.append(DeviceShare(name, rank, None, work_ns=sum_of(work.dur)))
     return shares
 
 
@@ -156,9 +160,22 @@ def _estimated(scope: Scope, device: Device, window: tuple[int, int]) -> DeviceS
         scope.check()
         busy += trace.work_cells(trace.lanes[number], edges, scope.clocks).busy
     share = float(np.minimum(busy, np.diff(edges)).sum() / max(1, end - start))
-    rank = trace.rank(device.source) if rank_titles(trace.members) else None
+    rank = trace.rank(device.source) if _has_ranks(trace) else None
     name = f"{device.label} {device.pid}" if device.label == "device" else device.label
-    return DeviceShare(name, rank, share, is_estimate=True, of_ns=_of_ns(scope, end - start))
+    return DeviceShare(
+        _named(trace, device.source, name), rank, share, is_estimate=True, of_ns=_of_ns(scope, end - start)
+    )
+
+
+def _has_ranks(trace: Trace) -> bool:
+    """Tell whether a trace has ranks that work together, as those of two runs do not."""
+    return bool(rank_titles(trace.members)) and pair_of(trace) is None
+
+
+def _named(trace: Trace, source: int, title: str) -> str:
+    """Return what a device is called in the header: of two runs with its side."""
+    pair = pair_of(trace)
+    return title if pair is None else f"{SIDES[source >= pair.first]} {title}"
 
 
 def rank_notes(scope: Scope) -> RankNotes:
@@ -166,7 +183,7 @@ def rank_notes(scope: Scope) -> RankNotes:
     the others wait; nothing where none does, or where it would take long to know.
     """
     trace = scope.trace
-    if not rank_titles(trace.members) or sum(lane.slices for lane in trace.lanes) > MOST_SLICES:
+    if not _has_ranks(trace) or sum(lane.slices for lane in trace.lanes) > MOST_SLICES:
         return RankNotes()
     from tracelane.core.tables.ranks import ranks
 

@@ -9,7 +9,7 @@ from time import monotonic
 from types import MappingProxyType
 
 from tracelane.core.base.clock import Clocks
-from tracelane.core.logs.more_sources import TraceWithMore
+from tracelane.core.logs.more_sources import own_trace
 from tracelane.core.query.hits import Hits
 from tracelane.core.trace import Trace
 
@@ -51,10 +51,7 @@ class ViewerState:
     @property
     def own_trace(self) -> Trace:
         """The trace without logs and computed lanes."""
-        trace = self.trace
-        while isinstance(trace, TraceWithMore):
-            trace = trace.own
-        return trace
+        return own_trace(self.trace)
 
 
 StateListener = Callable[[ViewerState, ViewerState], object]
@@ -123,6 +120,8 @@ class SessionStore:
         """Change the session and remember the one before, which is the present one unless given."""
         before = before or self.session
         session = ranges.aimed(before, ranges.extended(before, session))
+        if session.cursor != before.cursor:
+            session = view.step_over_step(self.trace, session)
         if session != before:
             history = self.now.history.left(before, together, monotonic())
             self.dispatch(replace(self.now, session=session, history=history, has_moved=True))

@@ -8,7 +8,9 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from tracelane.core.base.clock import ClockKey, Clocks
+from tracelane.core.logs.more_sources import own_trace
 from tracelane.core.tables.cached import cached_step_spans
+from tracelane.core.tables.run_pair import RunPair
 from tracelane.core.tables.step_spans import step_spans
 from tracelane.core.trace import Trace
 
@@ -29,8 +31,19 @@ class StepMark(NamedTuple):
         return self.label if self.label[:1].isalpha() else f"step {self.label}"
 
 
-def step_marks(trace: Trace, clocks: Clocks, name: str = "") -> Sequence[StepMark]:
-    """Return a trace's steps in time order, made once: those of a name, else as the analyses find them."""
+def pair_of(trace: Trace) -> RunPair | None:
+    """Return the two runs that a trace with its logs shows, None where it is one."""
+    own = own_trace(trace)
+    return own if isinstance(own, RunPair) else None
+
+
+def step_marks(trace: Trace, clocks: Clocks, name: str = "", source: int = 0) -> Sequence[StepMark]:
+    """Return a trace's steps in time order, made once: those of a name, else as the analyses find them; of
+    two runs those of the run that a source is of.
+    """
+    pair = pair_of(trace)
+    if pair is not None:
+        trace, clocks = pair.side(source, clocks)
     return _step_marks(trace, frozenset(clocks.offsets.items()), name)
 
 

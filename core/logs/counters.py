@@ -58,12 +58,15 @@ class WithCounters(TraceWithMore):
     @cached_property
     def clocks(self) -> Clocks:
         """The clocks of the trace; a computed lane has the clock of the process that it belongs to."""
-        clocks = self.own.clocks
+        return self.with_computed(self.own.clocks)
+
+    def with_computed(self, clocks: Clocks) -> Clocks:
+        """Return clocks of the trace with those of the computed lanes."""
         for number, (source, process) in enumerate(self.computed.owners):
             index = self.own.indexes[source]
             owner = index.string(int(index.processes[process]["pid"]))
             pid = self.computed.string(int(self.computed.processes[number]["pid"]))
-            clocks = clocks.shifted((self.counter_source, pid), self.own.clocks.offset(source, owner))
+            clocks = clocks.shifted((self.counter_source, pid), clocks.offset(source, owner))
         return clocks
 
     def owner_of(self, process: Process) -> tuple[int, int] | None:

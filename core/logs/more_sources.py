@@ -86,6 +86,13 @@ class TraceWithMore(Trace):
         self.own.close()
 
 
+def own_trace(trace: Trace) -> Trace:
+    """Return a trace without logs and computed lanes."""
+    while isinstance(trace, TraceWithMore):
+        trace = trace.own
+    return trace
+
+
 @dataclass(frozen=True, eq=False)
 class SeriesLane:
     """One lane of samples: `starts` in ns of lane time, ascending; each value holds until the next start."""

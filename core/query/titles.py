@@ -65,11 +65,13 @@ def lane_title(kind: LaneKind, tid: str, name: str, ids: int = 0) -> str:
 
 
 def rank_titles(members: Sequence[Member]) -> Mapping[int, str]:
-    """Return by source what its rank is called, "rank 1 · host"; nothing where there are not two ranks."""
+    """Return by source what its rank is called, "rank 1 · host"; nothing where there are not two ranks.
+    Files of two runs have titles, too.
+    """
     titles = {
         source: f"{member.title} · {member.host}" if member.host else member.title
         for source, member in enumerate(members)
-        if member.rank is not None
+        if member.rank is not None or member.side
     }
     return titles if len(titles) > 1 else {}
 

@@ -33,6 +33,7 @@ from .opened import CaptureStore, StoredRank
 
 if TYPE_CHECKING:
     from ..tables.findings.finding import Findings
+    from ..tables.scope import Scope
     from ..tables.table import Tables
 
 WAITING = OTHER + 1
@@ -95,7 +96,7 @@ class StoreAnswers(JudgedAnswers):
 
     store: CaptureStore
 
-    def tables(self, name: str, options: Mapping[str, Any]) -> Tables:
+    def tables(self, name: str, options: Mapping[str, Any], scope: Scope) -> Tables:
         """Return the tables of an analysis over all ranks. Raises UsageError for one that needs traces."""
         from .tables import store_tables  # not for the first picture
 

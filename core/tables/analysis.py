@@ -144,7 +144,7 @@ class Analysis:
 
         answers = scope.trace.answers
         if isinstance(answers, Answers):
-            return answers.tables(self.name, options)
+            return answers.tables(self.name, options, scope)
         tables: Tables = loaded(self.function)(scope, **options)
         return tables
 

@@ -90,6 +90,11 @@ class DeviceState:
         np.add.at(times, self.states, np.diff(self.edges))
         return dict(zip(PRECEDENCE, times.tolist()))
 
+    def moved(self, ns: int) -> DeviceState:
+        """Return the states on a clock that is ahead by some ns."""
+        layers = tuple(Intervals(layer.starts + ns, layer.ends + ns) for layer in self.layers)
+        return replace(self, edges=self.edges + ns, layers=layers)
+
     def within(self, start: int, end: int) -> DeviceState:
         """Return the states in a part of the time."""
         start, end = max(start, int(self.edges[0])), min(end, int(self.edges[-1]))

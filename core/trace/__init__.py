@@ -56,7 +56,9 @@ class Trace(TraceSlices):
     """
 
     answers: object | None = None
-    """In the picture of a capture store: what `tables.analysis.Answers` asks in place of the drawn slices."""
+    """In the picture of a capture store and of two runs: what `tables.answers.Answers` asks in place of the
+    drawn slices.
+    """
 
     def __init__(
         self,

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from tracelane.core.base.clock import Clocks
 from tracelane.core.base.units import format_ns
+from tracelane.core.logs.counters import WithCounters
 
 from ..draw.line import lane_key
 from ..draw.overview import has_step_cells
 from ..session import MIN_CELL_NS, PAN_STEP, ZOOM_LEAP, ZOOM_STEP, Session, Viewport
-from ..steps import step_marks
+from ..steps import pair_of, step_marks
+from .counters import base_of
 from .refusal import Refusal
 
 if TYPE_CHECKING:
@@ -42,17 +44,34 @@ Move: TypeAlias = "Callable[[Trace, Session], Session]"
 
 
 def first_session(trace: Trace, width: int) -> Session:
-    """Return the first session: the opening span over `width` cells, of many steps the median one; the cursor
-    where the first step in view begins, without steps in the middle.
+    """Return the first session: the opening span over `width` cells, of many steps the median one, of two
+    runs the step that changed most; the cursor where the first step in view begins, without steps in the
+    middle.
     """
     view, steps = view_of(*trace.opening_span, width), step_marks(trace, trace.clocks)
     seen = [step for step in steps if view.start <= step.start < view.end]
     cursor = seen[0].start if seen else view.edge(view.width // 2)
     session = without_minor_lanes(trace, Session(view, cursor, clocks=trace.clocks))
+    if (pair := pair_of(trace)) is not None:
+        paired = pair.common_steps()
+        most = int(paired.most_changed[0])
+        start = int(paired.a[most, 0])
+        session = step_over_step(trace, replace(session, cursor=start))
+        return zoomed_to(trace, session, start, start + max(1, int(paired.lengths[most].max())))
     if not has_step_cells(trace, session):
         return session
     median = sorted(steps, key=lambda step: step.end - step.start)[len(steps) // 2]
     return zoomed_to(trace, session, median.start, median.end)
+
+
+def step_over_step(trace: Trace, session: Session) -> Session:
+    """Return the session of two runs with the second moved so that the step at the cursor begins together."""
+    pair = pair_of(trace)
+    if pair is None:
+        return session
+    clocks = pair.clocks_at(session.cursor, session.clocks, session.steps)
+    base = base_of(trace)
+    return replace(session, clocks=base.with_computed(clocks) if isinstance(base, WithCounters) else clocks)
 
 
 def without_minor_lanes(trace: Trace, session: Session) -> Session:

@@ -54,6 +54,7 @@ class ViewOptions:
 @takes("traces", *WINDOW, "lanes", "where", *LOGS, "device_offsets", "colour", *WHICH, *INDEX)
 @click.option("--range", "span", metavar="FROM..TO", help="Take this as the range; or step:4, mark:NAME.")
 @click.option("--baseline", metavar="FROM..TO", help="Compare the tables with this range or step.")
+@click.option("--against", metavar="TRACE", help="Show this run below, step over step, with what changed.")
 @click.option("--marks", metavar="FILE", help="Add the marks that :save marks wrote to a file.")
 @click.option("--search", metavar="FILTER", help="Mark the slices that match, as / does.")
 @click.option("--width", type=WholeNumber(20, 1000), help="Columns of the printed picture.")
@@ -67,6 +68,7 @@ def view(
     options: TraceOptions,
     span: str | None,
     baseline: str | None,
+    against: str | None,
     marks: str | None,
     search: str | None,
     width: int | None,
@@ -86,14 +88,16 @@ def view(
     if options.traces.count(STDIN) > 1:
         raise UsageError("standard input (-) can be opened once only")
     _check_lanes(options.lanes)
+    if against is not None and options.logs:
+        raise UsageError("--against shows two runs, and logs belong to one: open them with it alone")
     if options.step is not None and span is not None:
         raise UsageError("--step is a range of its own: give it without --from, --to and --range")
     span = span if options.step is None else f"step:{options.step}"
     part = replace(options.with_window_of_step(), where=_parsed(options.where))
     options.log_options  # noqa: B018 - wrong ones are said before reading
-    check_there((*options.traces, *options.logs, *([marks] if marks else [])))
+    check_there((*options.traces, *options.logs, *(path for path in (against, marks) if path)))
     preparation = Preparation(ViewOptions(part, span, baseline, _parsed(search)), marks, fresh)
-    viewing = Viewing(options, preparation.prepare, traces_of_store)
+    viewing = Viewing(options, preparation.prepare, traces_of_store, against)
     with viewer_host(log_file) as host:
         opened = viewing.open(options.force)
         if isinstance(opened, Gathering) or (can_draw() and take_keyboard()):

@@ -33,10 +33,12 @@ class Viewing:
         options: TraceOptions,
         prepare: Callable[[Trace, Carried | None], Prepared],
         traces_of_store: str = "",
+        against: str | None = None,
     ) -> None:
         """Know what is to be opened; `prepare` makes of a trace, and of the view before, what is shown;
-        `traces_of_store`: where the traces of a store lie.
+        `traces_of_store`: where the traces of a store lie; `against`: a run to be shown below.
         """
+        self._against = against
         self._traces_of_store = traces_of_store
         self._store: CaptureStore | None = None
         self._grouping = "host"  # what groups the ranks of a store
@@ -51,6 +53,8 @@ class Viewing:
         """Return the trace; what is indexing it where a picture can be drawn meanwhile."""
         options = self._options.index_options.with_force(force)
         traces = self._options.traces
+        if self._against is not None:
+            return self._open_pair(self._against, options)
         if len(traces) == 1 and is_store_path(traces[0]):
             return self._open_store(options)
         if can_draw():
@@ -94,6 +98,25 @@ class Viewing:
             else:
                 return
             opened = self.open()
+
+    def _open_pair(self, against: str, options: IndexOptions) -> Trace:
+        """Open two runs, whose pictures need both."""
+        from tracelane.core.base.errors import UsageError
+        from tracelane.core.tables.pair_answers import paired_runs
+        from tracelane.core.trace import open_trace
+        from tracelane.tui.text.progress import ProgressBar
+
+        if STDIN in (*self._options.traces, against) or any(
+            map(is_store_path, (*self._options.traces, against))
+        ):
+            raise UsageError(
+                "--against shows traces: standard input and capture stores have no lanes to pair"
+            )
+        runs = []
+        for paths in (self._options.traces, (against,)):
+            with ProgressBar(self._title) as progress:
+                runs.append(open_trace(paths, options, choice=self._options.choice, progress=progress))
+        return paired_runs(*runs)
 
     def _open_store(self, options: IndexOptions) -> Trace:
         from tracelane.core.base.errors import UsageError

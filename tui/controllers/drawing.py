@@ -40,7 +40,7 @@ from ..screens.main import MainScreen
 from ..session import Session
 from ..session_store import SessionStore
 from ..stage import Stage
-from ..steps import step_marks
+from ..steps import pair_of, step_marks
 from ..widgets.bars import Bar, Footer
 from .controller import Controller
 from .marks import MarkController
@@ -69,6 +69,7 @@ class DrawingController(Controller):
         self.path: DrawnPath | None = None
         """The critical path that is shown."""
         self._lacks: frozenset[Need] = frozenset()
+        self._states: DrawnStates | None = None
         self._states_of: Trace | None = None  # the trace of whose devices it is known what they did
         self._focused_before: Widget | None = None
         self._keys_of_state: dict[tuple[object, ...], list[tuple[str, str]]] = {}
@@ -213,7 +214,7 @@ class DrawingController(Controller):
         return self.app.composed and bool(self.app.main.query(LaneCanvas))
 
     def _know(self, states: DrawnStates | None) -> None:
-        self._states_of = self.store.own_trace
+        self._states_of, self._states = self.store.own_trace, states
         self.app.main.query_one(LaneCanvas).know(states)
         self.app.main.query_one(Minimap).know(states)
         self.panels.know(states)
@@ -265,6 +266,8 @@ class DrawingController(Controller):
         main = self.app.main
         if (before.search, before.filter, before.clocks) != (now.search, now.filter, now.clocks):
             self.app.search_again()
+        if before.clocks != now.clocks and self._states and (pair := pair_of(self.store.trace)) is not None:
+            self._know(self._states.moved(self.store.own_clocks, pair))
         main.query_one(LaneCanvas).show(self.store.trace, now, layout)
         main.query_one(Ruler).show(self.store.trace, now, self.marking.marks_seen, self.marking.measured_from)
         main.query_one(PathStrip).show(self.store.trace, now, self.path)

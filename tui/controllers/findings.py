@@ -113,8 +113,12 @@ class FindingsController(Controller):
 
     @property
     def _whole(self) -> Key:
-        """The key of the whole trace under the present clocks, those of logs aside."""
-        return None, self.store.own_clocks, self.store.session.steps
+        """The key of the whole trace under the present clocks, those of logs aside; what the trace answers
+        itself does not depend on them.
+        """
+        own = self.store.own_trace
+        clocks = self.store.own_clocks if own.answers is None else own.clocks
+        return None, clocks, self.store.session.steps
 
     def _scope(self, key: Key, cancelled: CancelledCallback = never) -> Scope:
         return Scope(self.store.own_trace, key[0], clocks=key[1], steps=key[2], cancelled=cancelled)

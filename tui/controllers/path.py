@@ -88,7 +88,7 @@ class PathController(Controller):
 
     def _look_for(self, span: Span, title: str, says: bool = True) -> None:
         if self.store.trace.answers is not None:
-            raise Refusal("a picture of many ranks has no critical path: open one of them")
+            raise Refusal("a picture of many ranks or of two runs has no critical path: open one of them")
         self._shown_for = span, title
         if says:
             self.app.say("looking for the critical path…")

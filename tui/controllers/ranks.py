@@ -31,7 +31,7 @@ class RankController(Controller):
 
     def do_rank_groups(self) -> None:
         """List what the ranks of a store may be grouped by; choosing one draws them anew."""
-        if self.store.trace.answers is None:
+        if not self.store.trace.opens:
             raise Refusal("ranks are grouped in the picture of a capture store: see tracelane collect --help")
 
         def choose(row: int | None) -> None:

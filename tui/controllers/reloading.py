@@ -119,7 +119,7 @@ class ReloadController(Controller):
     async def _reload(self) -> None:
         """Leave to open the trace anew, if a file of it has changed since it was read."""
         watch = self._watch
-        if self.store.trace.answers is not None:  # a capture store, to which others may have written
+        if self.store.trace.opens:  # a capture store, to which others may have written
             self.app.wants_reload = True
             self.app.exit()
             return

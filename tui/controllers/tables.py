@@ -26,7 +26,7 @@ from ..recent import Recent
 from ..session import Session
 from ..session_store import SessionStore
 from ..stage import Stage
-from ..steps import step_marks
+from ..steps import pair_of, step_marks
 from ..widgets.table import ColumnView, VirtualTable
 from .controller import Commands, Controller
 from .panels import PanelController
@@ -61,7 +61,7 @@ def scope_of(
     scope = Scope(
         trace, session.range, lanes, where, session.clocks, steps=session.steps, cancelled=cancelled
     )
-    return scope if session.range is None else _of_step(scope, session.range)
+    return scope if session.range is None or pair_of(trace) is not None else _of_step(scope, session.range)
 
 
 def _of_step(scope: Scope, span: tuple[int, int]) -> Scope:
@@ -154,7 +154,7 @@ class TableController(Controller):
         if jump is None:
             self.app.say("this row has no single slice to go to")
             return
-        if self.store.trace.answers is not None:  # the row's slice is one of the rank's own trace
+        if self.store.trace.opens:  # the row's slice is one of the rank's own trace
             self.app.wanted_rank = jump[0]
             self.app.exit()
             return

@@ -13,11 +13,12 @@ from rich.cells import cell_len
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.units import about_ns, format_count, format_ns
 from tracelane.core.query.titles import rank_titles
+from tracelane.core.tables.run_pair import title_of_pair
 from tracelane.core.trace import Trace
 
 from ..read_report import read_report_state
 from ..session import Session
-from ..steps import step_marks
+from ..steps import pair_of, step_marks
 from .labels import fit_middle
 
 GAP = 2
@@ -95,6 +96,8 @@ def _fitting(pieces: Sequence[HeaderPiece], room: int) -> list[HeaderPiece]:
 
 def _title(trace: Trace) -> str:
     """Return what is open: a file, or the folder of several ranks and how many there are."""
+    if (pair := pair_of(trace)) is not None:
+        return safe(title_of_pair(pair))
     paths = [Path(source.path) for source in trace.files]
     if len(paths) == 1:
         return safe(paths[0].name)

@@ -13,6 +13,7 @@ from tracelane.core.trace import Lane, LaneRole, Process, Trace
 from tracelane.core.trace.lane_order import host_threads, profilers_lanes, quiet_lanes
 
 from ..session import LaneKey, RowKey, Session
+from ..steps import pair_of
 from .folds import is_outside, rows_shown
 from .frames import FoldedFrames, folded_frames
 from .line import Line, LineKind, alike, has_overlaps, holders, lane_key, process_key
@@ -34,6 +35,7 @@ LEAST_TITLED = 5
 PINNED_FROM = 4
 """Lane areas with fewer lines show no pinned ones."""
 
+DELTA = "Δ"
 _BELOW_TITLES = (LineKind.ROW, LineKind.LANE, LineKind.QUIET)
 
 
@@ -208,7 +210,10 @@ class Layout:
         quiet = frozenset() if is_whole else quiet_lanes(self.trace)
         own = frozenset() if is_whole else profilers_lanes(self.trace)
         left = only_lanes(self.trace, session.only) if session.only else None
+        pair = pair_of(self.trace)
         for rank, processes in by_rank(self.trace):
+            if pair is not None and rank is not None and rank.source == pair.first:
+                self._add(_Block(LineKind.DELTA, 1, text=f"{DELTA} B - A"))
             if rank is not None and rank.source in self.trace.missing:
                 self._add(_Block(LineKind.MISSING, 1, rank, text=self.trace.missing[rank.source]))
                 continue

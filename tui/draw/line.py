@@ -26,6 +26,7 @@ class LineKind(IntEnum):
     NOTE = 5  # what is not shown, counted
     RULE = 6  # between pinned lanes and the others
     MISSING = 7  # a rank whose file is not there yet, and why
+    DELTA = 8  # between two runs: how much longer each step of the second takes
 
 
 @dataclass(frozen=True)

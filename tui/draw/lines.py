@@ -7,15 +7,18 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
 from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 
 from tracelane.core.base.safe_text import safe
 from tracelane.core.query.hit_marks import RowSpan
+from tracelane.core.tables.run_pair import PairedSteps, signed_ns
 from tracelane.core.trace import Lane
 
 from ..session import Session, Viewport
+from ..steps import pair_of
 from .drawn_rows import InstantRow, SampleRow, SliceRow
 from .frames import spanning_frame
 from .glyphs import Glyphs
@@ -132,6 +135,12 @@ def _line_segments(
     view = session.viewport if session.viewport.width == look.area else session.viewport.resized(look.area)
     if line.kind is LineKind.PROCESS:
         return _process(line, reader, session, view, look)
+    if line.kind is LineKind.DELTA and (pair := pair_of(reader.trace)) is not None:
+        title = fit("  " + line.title, look.titles - 1, glyphs.ellipsis)
+        return [
+            *_gutter(title, look, "dim"),
+            *step_changes(pair.common_steps(session.steps), view, session, look),
+        ]
     if line.kind is LineKind.MISSING and line.process is not None:
         title = fit("  " + safe(line.process.title), look.titles - 1, glyphs.ellipsis)
         why = fit(" " + safe(line.title), look.area, glyphs.ellipsis)
@@ -156,6 +165,29 @@ def _line_segments(
             *_busy(line, reader, session, view, look),
         ]
     return _row(line, line.lane, reader, session, view, look)
+
+
+def step_changes(steps: PairedSteps, view: Viewport, session: Session, look: LineContext) -> list[Segment]:
+    """Return a line with how much longer each step of the second run takes, where the first run's begins; the
+    most changed first where there is no room for all.
+    """
+    seen = np.flatnonzero((steps.a[:, 0] < view.end) & (steps.a[:, 1] > view.start))
+    order = seen[np.argsort(-np.abs(steps.deltas[seen]), kind="stable")][: look.area]
+    current, texts = steps.at(session.cursor), dict[int, Segment]()
+    free = [True] * look.area
+    for at in order.tolist():
+        text = f"{safe(steps.title(at))} {signed_ns(int(steps.deltas[at]))}"
+        left = max(0, min(view.cell(int(steps.a[at, 0])), look.area - cell_len(text)))
+        cells = slice(left, left + cell_len(text) + 1)
+        if len(text) <= look.area and all(free[cells]):
+            free[cells] = [False] * len(free[cells])
+            texts[left] = Segment(text, look.palette.accent if at == current else look.palette.title)
+    segments, end = list[Segment](), 0
+    for left, segment in sorted(texts.items()):
+        segments += [Segment(" " * (left - end), look.palette.blank), segment]
+        end = left + segment.cell_length
+    segments.append(Segment(" " * (look.area - end), look.palette.blank))
+    return [segment for segment in segments if segment.text]
 
 
 def _row(

@@ -11,6 +11,8 @@ from typing import TypeAlias
 from tracelane.core.query.titles import rank_titles
 from tracelane.core.trace import Process, Trace
 
+from ..steps import pair_of
+
 FOLD_RANKS = 2
 """More ranks than this open folded to a line of device work each."""
 NO_PROCESS = -1
@@ -81,4 +83,4 @@ def _by_head(trace: Trace, heads: Mapping[int, Process]) -> Iterator[Group]:
 
 
 def opens_folded(trace: Trace) -> bool:
-    return len(rank_heads(trace)) > FOLD_RANKS
+    return len(rank_heads(trace)) > FOLD_RANKS or pair_of(trace) is not None

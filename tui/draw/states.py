@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -21,6 +21,7 @@ from .runs import FULL, HATCH, HATCH_LABEL, HATCH_MARGIN, Run
 
 if TYPE_CHECKING:
     from tracelane.core.tables.device_state import DeviceState
+    from tracelane.core.tables.run_pair import RunPair
 
 MOST_SLICES = 3_000_000
 """Of more slices it would take seconds of processor time to count exactly what a device does."""
@@ -67,6 +68,19 @@ class DrawnStates:
         gaps: Mapping[int, LaneGaps] = MappingProxyType({}),
     ) -> DrawnStates:
         return cls(clocks, {lane: one for one in states for lane in one.device.device.lanes}, gaps)
+
+    def moved(self, clocks: Clocks, pair: RunPair) -> DrawnStates:
+        """Return the same on clocks that move the second of two runs."""
+        ns = pair.move(clocks) - pair.move(self.clocks)
+        states = {id(one): one for one in self.by_lane.values()}.values()
+        gaps = {
+            lane: replace(one, starts=one.starts + ns, ends=one.ends + ns) if second else one
+            for lane, one in self.gaps.items()
+            for second in [pair.lanes[lane].source >= pair.first]
+        }
+        return DrawnStates.of(
+            clocks, [one.moved(ns) if one.device.device.source >= pair.first else one for one in states], gaps
+        )
 
     def gaps_of(self, lane: Lane, clocks: Clocks) -> LaneGaps | None:
         """Return the gaps in a lane's work, None where they are not known."""

@@ -239,7 +239,7 @@ def _launch_fields(trace: Trace, stamps: TimeWriter, identity: SliceId, category
 
 def _step_fields(trace: Trace, stamps: TimeWriter, thing: Thing) -> list[Field]:
     """Return the field with the share that a slice takes of the step in which it begins."""
-    step = step_at(step_marks(trace, stamps.clocks, stamps.steps), thing.start)
+    step = step_at(step_marks(trace, stamps.clocks, stamps.steps, thing.row.source), thing.start)
     if step is None or thing.end <= thing.start or thing.end - thing.start >= step.end - step.start:
         return []
     share = (thing.end - thing.start) / (step.end - step.start)

@@ -1,0 +1,146 @@
+"""Two runs in one view: step k over step k, what each step takes more between them, tables of B against A."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.corpus import CORPUS, needs_corpus
+from tests.events import complete
+from tests.tui.cli_process import tracelane_here
+from tests.tui.driver import message, open_viewer, screen_text, wait_until_idle
+from tracelane.core.base.units import format_ns
+from tracelane.core.logs.counters import with_cheap_lanes
+from tracelane.core.tables.pair_answers import paired_runs
+from tracelane.core.tables.run_pair import RunPair, signed_ns
+from tracelane.core.trace import open_trace
+
+AIU = "aiu/spyre_torch_profiler"
+PAIRS = {
+    "regions of AIUs": (f"{AIU}/jamie_mlp__coordinate-remap*", f"{AIU}/jamie_mlp__upstream-main*", "0 1 2 3"),
+    "another compiler": (f"{AIU}/decode_bmm__branch*", f"{AIU}/decode_bmm__upstream*", "0 1 2 3"),
+    "two vendors": ("gpu/tl_h100_qwen_infer.json.gz", "gpu/tl_mi300_qwen_infer.json.gz", "6"),
+    "more steps": ("cpu/torch213_mlp_plain.json", "cpu/torch213_graph_breaks.json", "0 1 2"),
+    "other numbers": ("gpu/hta_a100_resnet_ddp_nccl.json.gz", "gpu/tl_h100_qwen_infer.json.gz", "6"),
+    "ranks": ("multirank/dlrm_8gpu_ranks0-3", "multirank/torch213_ddp_gloo_2ranks", "10"),
+    "no steps": ("chrome/viztracer_multithread.json", "odd/overlapping_x.json", ""),
+}
+
+
+def paths(name: str) -> list[str]:
+    return [str(next(CORPUS.glob(pattern))) for pattern in PAIRS[name][:2]]
+
+
+def pair_of_runs(name: str) -> RunPair:
+    return paired_runs(*(open_trace(path) for path in paths(name)))
+
+
+def region_lengths(path: str) -> list[int]:
+    """Return how long each compiled region of an AIU trace takes until its last kernel is done, from JSON."""
+    events = [one for one in json.loads(Path(path).read_text())["traceEvents"] if one["ph"] == "X"]
+    regions = sorted(
+        (round(one["ts"] * 1000), round((one["ts"] + one["dur"]) * 1000))
+        for one in events
+        if one["name"] == "Torch-Compiled Region: 0/0"
+    )
+    launches = {
+        one["args"]["correlation"]: round(one["ts"] * 1000)
+        for one in events
+        if one["name"] == "aiuLaunchControlBlocks"
+    }
+    reach = [end for _, end in regions]
+    for kernel in (one for one in events if one.get("cat") == "kernel"):
+        called = launches[kernel["args"]["correlation"]]
+        for at, (start, end) in enumerate(regions):
+            if start <= called < end:
+                reach[at] = max(reach[at], round((kernel["ts"] + kernel["dur"]) * 1000))
+    return [end - start for end, (start, _) in zip(reach, regions)]
+
+
+@needs_corpus
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PAIRS)
+def test_the_same_steps_meet(name: str) -> None:
+    """Steps of one label meet, else those of one place, else both runs; each begins where A's begins."""
+    pair = pair_of_runs(name)
+    steps = pair.common_steps()
+    assert " ".join(steps.labels) == PAIRS[name][2]
+    for at in range(len(steps.labels)):
+        clocks = pair.clocks_at(int(steps.a[at, 0]), pair.clocks)
+        assert steps.b[at, 0] + pair.move(clocks) == steps.a[at, 0]
+        assert pair.side(0, clocks)[1] == pair.a.clocks
+
+
+@needs_corpus
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["regions of AIUs", "another compiler"])
+def test_a_step_takes_until_its_last_kernel_is_done(name: str) -> None:
+    """Lengths of steps are those that the file's own events give."""
+    expected = np.array([region_lengths(path) for path in paths(name)]).T
+    assert np.abs(pair_of_runs(name).common_steps().lengths - expected).max() <= 1  # µs as floats above
+
+
+@needs_corpus
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+async def test_two_bands_and_the_steps_between_them(size: tuple[int, int]) -> None:
+    """The step that changed most is shown first, Enter says how long it took; > and < walk, each time both
+    begin together; tables are B's against A's, and lead to slices of either.
+    """
+    pair = pair_of_runs("regions of AIUs")
+    steps = pair.common_steps()
+    texts = [f"step {label} {signed_ns(int(ns))}" for label, ns in zip(steps.labels, steps.deltas)]
+    async with open_viewer(with_cheap_lanes(pair), size) as (app, pilot):
+        for keys, at in ((), 0), (("enter",), 0), (("greater_than_sign",), 1), (("less_than_sign",), 0):
+            await pilot.press(*keys)
+            await wait_until_idle(app, pilot)
+            if keys == ("enter",):
+                first, second = map(format_ns, steps.lengths[0].tolist())
+                assert f"step 0: A {first}, B {second}" in message(app)
+            lines = screen_text(app).splitlines()
+            where = {
+                text: n for n, line in enumerate(lines) for text in ("▸ A ·", "Δ B", "▸ B ·") if text in line
+            }
+            assert list(where) == ["▸ A ·", "Δ B", "▸ B ·"] and texts[at] in lines[where["Δ B"]]
+            clocks = app.session.clocks
+            assert steps.b[at, 0] + pair.move(clocks) == steps.a[at, 0]
+            computed = [ns for (source, _), ns in clocks.offsets.items() if source == pair.source_count]
+            assert set(computed) == {clocks.offset(pair.first)}  # of B's memory
+        await pilot.press("5")
+        await wait_until_idle(app, pilot)
+        assert "Δ Wall" in screen_text(app)
+        await pilot.press("enter")
+        await wait_until_idle(app, pilot)
+        assert app.store.selected.row.source in range(pair.source_count)
+
+
+@needs_corpus
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["ranks", "no steps", "other numbers"])
+def test_a_picture_has_both_runs(name: str) -> None:
+    """Without a terminal a picture has a band for each rank of A, the changes, and one for each of B."""
+    a, b = paths(name)
+    answer = tracelane_here("view", a, "--against", b, "--width", "80", "--height", "40")
+    assert answer.returncode == 0, answer.stderr
+    lines = answer.stdout.splitlines()
+    heads = [line[2] for line in lines if line[1:2] == " " and line[3:5] == " ·"]
+    count = {"ranks": (4, 2)}.get(name, (1, 1))
+    assert heads == ["A"] * count[0] + ["B"] * count[1]
+    assert sum("Δ B - A" in line for line in lines) == 1
+
+
+def test_what_cannot_be_paired_is_refused(tmp_path: Path) -> None:
+    """Standard input, and logs of one of the runs, are no pair; a run that is missing is named."""
+    trace = tmp_path / "one.json"
+    trace.write_text(json.dumps([complete(0, 5)]))
+    refused = {
+        "against": ("-",),
+        "logs": (str(trace), "--smi", str(trace)),
+        "no.json": ("no.json",),
+    }
+    for word, more in refused.items():
+        answer = tracelane_here("view", str(trace), "--against", *more)
+        assert answer.returncode != 0 and word in answer.stderr, answer.stderr
