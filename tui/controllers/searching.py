@@ -129,6 +129,8 @@ class SearchController(Controller):
         if before is not None and search == self.store.session.search:
             # It was found while it was typed: only the place in the history is missing.
             self.store.go(self.store.session, before=before)
+            if self.hits is not None:
+                self._show_first(self.hits)
             self._say_found()
             return
         self._shows_first = True
@@ -188,7 +190,9 @@ class SearchController(Controller):
         )
 
     def _show_first(self, hits: Hits) -> None:
-        """Bring the first hit of the view, else the first after it, else the first of all, into view."""
+        """Bring the first hit of the view, else the first after it, else the first of all, into view; nothing
+        unfolds while the search is typed.
+        """
         trace, session = self.store.trace, self.store.session
         if self._before is not None:
             session = replace(self._before, search=session.search)
@@ -201,7 +205,9 @@ class SearchController(Controller):
             return
         if not session.viewport.start <= thing.start < session.viewport.end:
             session = view.go_to(trace, session, thing.start)
-        session = replace(select.unhidden(trace, session, thing), focus=thing.key)
+        if self._before is None:
+            session = select.unhidden(trace, session, thing)
+        session = replace(session, focus=thing.key)
         layout = layout_of(trace, session, self.store.layout_now)
         self.store.show(focus.in_view(session, layout, self.store.lane_lines))
 

@@ -90,6 +90,8 @@ _UNCLOSED, _OVERLAPS = int(SliceFlag.UNCLOSED), int(SliceFlag.OVERLAP)
 
 DIMMED = "quiet"
 """The colour of what a search does not match."""
+DIMMED_LEVEL, HIT_LEVEL = bytes((3,)), bytes((FULL,))
+"""How bright that is in eighths, and what it matches: runs of one shade are seen, and take few bytes."""
 
 
 class RowReader:
@@ -312,7 +314,7 @@ class RowReader:
         view = self._view(self._marked, row)
         touched = None if view is None or not view.count else view.cells(edges.array).count > 0
         if view is None or touched is None or not touched.any():
-            return tuple(run._replace(key=DIMMED) for run in runs)
+            return tuple(map(_dimmed, runs))
         indices = np.array([run.at for run in runs], np.int64)
         is_hit = np.isin(indices, view.indices).tolist()
         lefts, rights = (edges.array[[getattr(run, side) for run in runs]] for side in ("left", "right"))
@@ -321,7 +323,7 @@ class RowReader:
         return tuple(
             _hit_run(run, self._marked.hits.filter.text, count)
             if (hit if run.flags & WHOLE else bool(touched[run.left : run.right].any()))
-            else run._replace(key=DIMMED)
+            else _dimmed(run)
             for run, hit, count in zip(runs, is_hit, counts.tolist())
         )
 
@@ -473,12 +475,19 @@ class RowReader:
 
 
 def _hit_run(run: Run, text: str, hits: int) -> Run:
-    """Return a run in which what was searched for lies; several slices say how often: "nccl ×7"."""
-    run = run._replace(flags=run.flags | HIT)
+    """Return a run in which what was searched for lies, of one shade; several slices say how often:
+    "nccl ×7".
+    """
+    run = run._replace(flags=run.flags | HIT, levels=HIT_LEVEL * len(run.levels))
     if run.flags & WHOLE or run.right - run.left < COUNT_FROM:
         return run
     what = text if text.isidentifier() else "hits"
     return run._replace(label=f"{safe(what)} ×{compact_count(hits)}", share="", slices=0)
+
+
+def _dimmed(run: Run) -> Run:
+    """Return a run that a search does not match: grey, of one shade."""
+    return run._replace(key=DIMMED, levels=DIMMED_LEVEL * len(run.levels))
 
 
 def _runs_in(row: DrawnRow) -> int:

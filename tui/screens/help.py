@@ -171,7 +171,7 @@ class HelpScreen(AnswerScreen[str | None]):
     DEFAULT_CSS = """
     HelpScreen { align: center middle; }
     HelpScreen > Vertical {
-        width: 94%; max-width: 110; height: 94%; max-height: 18;
+        width: 94%; max-width: 110; height: 94%; max-height: 16;
         border: round $primary; background: $surface; padding: 0 1;
     }
     HelpScreen Input { height: 1; border: none; padding: 0; background: $surface; }
