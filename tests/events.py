@@ -11,6 +11,7 @@ from typing import Any
 
 from tests.batches import Part
 from tracelane.core.base.progress import ProgressCallback, no_progress
+from tracelane.core.demo.trace import write_demo
 from tracelane.core.index.build import build
 from tracelane.core.index.store import Index
 from tracelane.core.index.workers import Workers
@@ -25,6 +26,15 @@ from tracelane.core.trace import Trace, open_trace
 Event = dict[str, Any]
 PROMOTED_TABLE = PromotedTable()
 SLICES = 50
+
+
+def write_demo_without_counters(folder: Path) -> None:
+    """Write the demo without the counters that its files have of the memory."""
+    write_demo(folder)
+    for path in folder.glob("rank*.json"):
+        content = json.loads(path.read_text())
+        content["traceEvents"] = [event for event in content["traceEvents"] if event["ph"] != "C"]
+        path.write_text(json.dumps(content))
 
 
 def write_slices(path: Path, count: int = SLICES, name: str = "") -> Path:

@@ -16,6 +16,7 @@ from ..base.clock import Clocks
 from ..base.errors import UsageError
 from ..base.progress import CancelledCallback, never
 from ..index.flex import flex_work, is_flex
+from ..index.format import RowKind
 from ..query.args import Arguments
 from ..query.lookup import processes_of
 from ..query.views import Process
@@ -23,6 +24,7 @@ from ..trace import Trace
 from .more_sources import NO_CLOCKS, Counter, CounterIndex, TraceWithMore
 
 if TYPE_CHECKING:
+    from ..index.store import Index
     from ..tables.allocations import Allocator
     from ..tables.scope import Scope
     from ..tables.table import Table
@@ -125,7 +127,9 @@ def _kind(one: Counter) -> str:
 
 
 def memory_counters(scope: Scope) -> list[Counter]:
-    """Return what each allocator of a device gave out and reserved; of the host's where there is no other."""
+    """Return what each allocator of a device gave out and reserved; of the host's where there is no other.
+    A series that the file itself has, value by value, is left out.
+    """
     from ..tables.allocations import allocators
 
     used = [one for one in allocators(scope) if len(one)]
@@ -145,7 +149,18 @@ def memory_counters(scope: Scope) -> list[Counter]:
             owner_fields = MEMORY, one.source, owner, heading_of(scope, one.source, owner)
             samples = one.times[points], values[points] / MIB, events[points]
             counters.append(Counter(*owner_fields, f"{word} MiB", *samples))
-    return counters
+    return [one for one in counters if not _is_in_file(scope.trace.indexes[one.source], one)]
+
+
+def _is_in_file(index: Index, one: Counter) -> bool:
+    """Tell whether a process of the file has a counter of the same samples."""
+    values, starts = index.column("samples.value"), index.column("samples.start")
+    rows = index.rows[index.rows["kind"] == RowKind.SAMPLES]
+    for row in rows[index.lanes["process"][rows["lane"]] == one.process]:
+        part = slice(int(row["first"]), int(row["first"]) + int(row["count"]))
+        if np.array_equal(starts[part], one.starts) and np.allclose(values[part], one.values):
+            return True
+    return False
 
 
 def power_counters(scope: Scope) -> list[Counter]:

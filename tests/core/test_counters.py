@@ -14,7 +14,7 @@ import pytest
 from tests.core.findings_traces import DEVICE
 from tests.core.test_device_clocks import shifted, trace_of
 from tests.corpus import CORPUS, needs_corpus
-from tests.events import complete, metadata, open_events
+from tests.events import complete, metadata, open_events, write_demo_without_counters
 from tracelane.core.base.clock import Clocks
 from tracelane.core.demo.trace import write_demo
 from tracelane.core.logs.counters import (
@@ -156,9 +156,16 @@ def test_a_trace_without_either_keeps_the_place(tmp_path: Path) -> None:
     assert isinstance(with_lanes(trace, MEMORY), WithCounters)
 
 
+def test_no_curve_is_drawn_twice(tmp_path: Path) -> None:
+    """What a file has as a counter already, value by value, is not computed again."""
+    write_demo(tmp_path)
+    own = open_trace(tmp_path / "rank0.pt.trace.json", index_dir=tmp_path / "index")
+    assert lanes_of(with_cheap_lanes(own)) == {} == lanes_of(with_lanes(own, MEMORY))
+
+
 def test_lanes_move_with_the_clock_of_their_rank(tmp_path: Path) -> None:
     """Where ranks are aligned, a rank's computed lanes are moved as far as the rank itself."""
-    write_demo(tmp_path)
+    write_demo_without_counters(tmp_path)
     own = open_trace(sorted(tmp_path.glob("rank*.json")), index_dir=tmp_path / "index")
     trace = with_cheap_lanes(own)
     lanes = lanes_of(trace)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.core.test_device_clocks import shifted, trace_of
+from tests.events import write_demo_without_counters
 from tests.tui.driver import message, open_viewer, screen_text, wait_until_idle
-from tracelane.core.demo.trace import write_demo
 from tracelane.core.logs.counters import MEMORY, QUEUE, WithCounters, with_cheap_lanes, with_lanes
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.actions.counters import base_of, computed_lanes
@@ -20,7 +20,7 @@ from tracelane.tui.app import TracelaneApp
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trace]:
     """The first rank of the demo, with its memory lanes."""
     folder = tmp_path_factory.mktemp("demo")
-    write_demo(folder)
+    write_demo_without_counters(folder)
     trace = open_trace(folder / "rank0.pt.trace.json", index_dir=folder / "index")
     yield with_cheap_lanes(trace)
     trace.close()

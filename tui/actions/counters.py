@@ -12,7 +12,7 @@ from ..draw.line import lane_key
 from ..session import LaneKey, Session
 
 NO_LANES = {
-    MEMORY: "the trace has no [memory] records: profile_memory=True makes torch.profiler write them",
+    MEMORY: "Nothing to add: no [memory] records (profile_memory=True), or the file's counters have them",
     QUEUE: "The trace links no device work to a launch",
 }
 
