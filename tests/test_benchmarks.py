@@ -11,10 +11,10 @@ import pytest
 
 from benchmarks import report
 from benchmarks.forms import FORMS
-from tests.corpus import ROOT
+from tests.corpus import LATER, ROOT
 from tests.waiting import PATIENCE_S
 
-pytestmark = pytest.mark.slow
+pytestmark = [*LATER]
 
 RUN = ROOT / "benchmarks" / "run.py"
 MACHINE = {

@@ -126,6 +126,7 @@ def test_what_is_there_is_not_touched(tmp_path: Path) -> None:
     assert mine.is_dir()
 
 
+@pytest.mark.corpus
 def test_a_bundle_installs_and_runs(tmp_path: Path) -> None:
     """Packed here, it installs without an index and shows the demo; without a numpy of its own it takes the
     image's, in which nothing changes, and says so where there is none.
