@@ -163,14 +163,7 @@ def test_wrong_options_of_analyses_are_refused(small: OpenedTrace) -> None:
             call()
 
 
-def test_a_missing_file_is_one_line(tmp_path: Path) -> None:
-    """What cannot be opened raises TracelaneError with a line."""
-    with pytest.raises(tracelane.TracelaneError) as error:
-        tracelane.open(tmp_path / "nothing.json")
-    assert "\n" not in str(error.value)
-
-
-@pytest.mark.parametrize("paths", [123, None, 1.5, b"x", [], "", [1], [""]], ids=repr)
+@pytest.mark.parametrize("paths", ["/nothing.json", 123, None, 1.5, b"x", [], "", [1], [""]], ids=repr)
 def test_what_is_no_path_is_one_line(paths: Any) -> None:
     """What can be no path raises TracelaneError with a line, as a path where nothing is does."""
     with pytest.raises(tracelane.TracelaneError) as error:

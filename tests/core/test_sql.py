@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import re
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +14,7 @@ import tracelane
 from tests.corpus import CORPUS, needs_corpus
 from tests.fuzz.sql_queries import DANGEROUS, ENGINES, SECRET, check, hostile_query
 from tests.tui.small_file import small_file
-from tracelane.core.base.errors import Cancelled, MissingPackageError, TracelaneError, UsageError
+from tracelane.core.base.errors import MissingPackageError, TracelaneError, UsageError
 from tracelane.core.demo.trace import write_demo
 from tracelane.core.sql.engines import TimeLimit, has_duckdb
 from tracelane.core.sql.query import run_query
@@ -289,18 +288,6 @@ def test_time_between_the_calls_of_an_engine_does_not_count(monkeypatch: pytest.
             limit.raise_reason()
     now = 1e9
     assert not TimeLimit(0.0, lambda: False).is_over()
-
-
-@engines
-def test_a_query_can_be_stopped(engine: str, small: Trace) -> None:
-    """One that would never end is given up when its answer is no longer wanted."""
-    endless = "with recursive r(x) as (select 1 union all select x + 1 from r) select max(x) from r"
-    stop = threading.Event()
-    timer = threading.Timer(0.3, stop.set)
-    timer.start()
-    with pytest.raises(Cancelled), run_query(small, endless, engine, cancelled=stop.is_set) as answer:  # type: ignore[arg-type]
-        list(answer.rows)
-    timer.cancel()
 
 
 @engines

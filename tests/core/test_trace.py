@@ -224,11 +224,6 @@ def test_importing_core_is_cheap() -> None:
     assert said == "False False\n"
 
 
-@pytest.fixture(scope="module")
-def index_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("indexes")
-
-
 @pytest.mark.slow
 @needs_corpus
 @pytest.mark.parametrize("path", representative(sorted(CORPUS.rglob("*.json*"))), ids=lambda path: path.name)

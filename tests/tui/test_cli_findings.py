@@ -1,9 +1,7 @@
-"""`tracelane findings`: what it prints, in which forms, of which part."""
+"""`tracelane findings`: what it prints as text and JSON, of which part."""
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from pathlib import Path
 
@@ -43,29 +41,9 @@ def test_text(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert "\n2. " not in capsys.readouterr().out
 
 
-def test_csv_and_markdown(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """CSV has a row per finding, Markdown a numbered list."""
-    rows = command_json(capsys, "findings", trace)["findings"]
-    assert main(["findings", trace, "--format", "csv"]) == 0
-    read = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
-    assert [(row["rule"], int(row["claimed_ns"])) for row in read] == [
-        (row["rule"], row["claimed_ns"]) for row in rows
-    ]
-    assert main(["findings", trace, "--format", "md"]) == 0
-    assert f"\n{len(rows)}. **" in capsys.readouterr().out
-
-
 def test_range(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
     """A range is what is judged; a wrong one is told in a line."""
     answer = command_json(capsys, "findings", trace, "--from", "+60us", "--to", "+90us")
     assert "launch-gaps" not in [row["rule"] for row in answer["findings"]]
     assert main(["findings", trace, "--from", "nonsense"]) == EXIT_USAGE
     assert main(["findings", trace, "--lanes", "Stream"]) == EXIT_USAGE
-
-
-def test_sort(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Any column sorts, before the limit is applied."""
-    rules = sorted(row["rule"] for row in command_json(capsys, "findings", trace)["findings"])
-    assert len(rules) > 1
-    (first,) = command_json(capsys, "findings", trace, "--sort", "-rule", "--limit", "1")["findings"]
-    assert first["rule"] == rules[0]

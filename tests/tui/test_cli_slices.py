@@ -76,12 +76,6 @@ def test_a_table_says_how_many_there_are(path: str, capsys: pytest.CaptureFixtur
     )
 
 
-def test_a_wrong_filter_is_told_in_a_line(path: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """A filter that means nothing is wrong usage."""
-    assert main(["slices", path, "--where", "dur>1"]) == 64
-    assert "ns, us, ms or s" in capsys.readouterr().err
-
-
 def test_unclosed_slices_are_flagged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A begin without an end is marked in JSON and CSV: its time is not known."""
     path = tmp_path / "open.json"
