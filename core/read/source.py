@@ -305,8 +305,7 @@ def _forms_of(name: str, file: Openable, head: bytes) -> tuple[str, str, int]:
 
     Raises UnreadableError for what is plainly no trace.
     """
-    packing = next((kind for magic, kind in _MAGIC if head.startswith(magic)), "plain")
-    text = head[:SNIFF]
+    packing, text = _packing_of(head), head[:SNIFF]
     if packing != "plain":
         try:
             reader = open_packed(file, packing)
@@ -317,10 +316,16 @@ def _forms_of(name: str, file: Openable, head: bytes) -> tuple[str, str, int]:
             raise UnreadableError(f"{name}: {error}") from error
         if not text:
             raise UnreadableError(f"{name}: {damage.message if damage else 'holds nothing'}")
+        if (inner := _packing_of(text)) != "plain":
+            raise UnreadableError(f"{name}: is packed twice, {inner} in {packing}: unpack it once")
     encoding, mark = _encoding(text)
     if encoding == "utf-8":
         encoding = _own_encoding(name, text)
     return packing, encoding, mark
+
+
+def _packing_of(head: bytes) -> str:
+    return next((kind for magic, kind in _MAGIC if head.startswith(magic)), "plain")
 
 
 def _encoding(text: bytes) -> tuple[str, int]:

@@ -77,9 +77,9 @@ class Frame:
     devices: Sequence[WorkDevice]
     streams: Sequence[str]
     makers: ColumnMakers
-    given: Mapping[str, Any] = field(repr=False)
+    given: Mapping[str, AnyArray | Words] = field(repr=False)
     whole: Frame | None = None  # of which `rows` are these rows
-    rows: Any = None
+    rows: AnyArray | slice | None = None
 
     def __getattr__(self, name: str) -> Any:
         """Return a column: given, else that of the whole where it has one, else made."""

@@ -158,6 +158,8 @@ REFUSED = {
     "badzip": (b"PK\x03\x04garbage", "zip"),
     "zstd": (b"\x28\xb5\x2f\xfd\x00", "zstd|damaged|holds nothing"),
     "gzhead": (b"\x1f\x8b\x08", "cut off"),
+    "gzip in gzip": (gzip.compress(gzip.compress(b"[]")), "packed twice, gzip in gzip: unpack it once"),
+    "gzip in zip": (zipped(a=gzip.compress(b"[]")), "packed twice, gzip in zip"),
 }
 
 

@@ -68,7 +68,7 @@ NEWS = re.compile(
 )
 UNEXPECTED = "should not have happened"
 SECONDS_EACH = 30.0
-"""A command on a trace as small as these that takes longer hangs."""
+"""A command on a trace as small as these that works longer hangs."""
 EXTREMES = (0, 1, 2, 63, 64, 255, 256, LONG, NONE, 1 << 31, (1 << 31) - 1, 1 << 61, (1 << 63) - 1, -1, -2)
 
 
@@ -152,7 +152,7 @@ def run(command: Sequence[str], trace: Path, index_dir: Path) -> Answer:
     written.unlink(missing_ok=True)
     name, *options = (str(written) if word == OUT else word for word in command)
     out, err = io.StringIO(), io.StringIO()
-    began = time.monotonic()
+    began = time.process_time()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         try:
             code = main([name, str(trace), *options, "--index-dir", str(index_dir)])
@@ -162,7 +162,7 @@ def run(command: Sequence[str], trace: Path, index_dir: Path) -> Answer:
             code = 70
             err.write(f"{UNEXPECTED}: {error!r}")
     data = written.read_bytes() if written.exists() else b""
-    return Answer(code, out.getvalue(), err.getvalue(), data, time.monotonic() - began)
+    return Answer(code, out.getvalue(), err.getvalue(), data, time.process_time() - began)
 
 
 def judged(before: Answer, now: Answer, crafted: bool) -> str:

@@ -31,7 +31,7 @@ WORTH_A_MOVE: Final = 4
 """So many cells that stay as they are cost no less when written again than a move over them."""
 COLOUR_BYTES, MOVE_BYTES, RETURN_BYTES = 12, 4, 8
 """What a change of colour takes, a move on a line to the right, and one to anywhere."""
-MOST_CHANGES: Final = 4096
+MOST_CHANGES: Final = 1024
 """Pairs of styles whose change is remembered: a colour per share of time and per look makes many."""
 UTF_32: Final = "utf-32-le" if sys.byteorder == "little" else "utf-32-be"
 BLANK: Final = ord(" ")
