@@ -14,7 +14,7 @@ from tracelane.core.index.format import COLUMNS
 
 ROOT = Path(__file__).resolve().parent.parent
 STORE = "tracelane.core.index.store"
-MAKES_TRACES = frozenset(("tui/cli/opening.py",))
+MAKES_TRACES = frozenset(("tui/cli/viewing.py",))
 """Where the index of a file that was just read becomes a trace, without anybody looking into it."""
 WORDS = frozenset(("categories",))
 """Columns whose names say other things too."""

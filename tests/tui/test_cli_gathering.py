@@ -20,8 +20,8 @@ from tracelane.core.index.opening import resolve_files
 from tracelane.core.index.options import IndexOptions
 from tracelane.core.index.store import Index
 from tracelane.core.trace import Trace
-from tracelane.tui.cli import opening
-from tracelane.tui.cli.opening import open_files
+from tracelane.tui.cli import viewing
+from tracelane.tui.cli.viewing import open_files
 
 pytestmark = pytest.mark.slow
 
@@ -87,7 +87,7 @@ def test_without_processes_it_opens_all_the_same(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where no process can be started the one that asks indexes, before the viewer starts."""
-    monkeypatch.setattr(opening, "take_keyboard", lambda: True)
+    monkeypatch.setattr(viewing, "take_keyboard", lambda: True)
     monkeypatch.setattr(child.sys, "executable", "/bin/false")
     files = resolve_files([folder], Choice(), tmp_path)
     opened = open_files(files, "run", IndexOptions(tmp_path))

@@ -12,6 +12,7 @@ from tracelane.core.base.safe_text import safe
 from tracelane.core.export.forms import Listing, Writer
 from tracelane.core.tables.analysis import Analysis, Option, loaded
 from tracelane.core.tables.registry import BY_NAME
+from tracelane.core.tables.schema import Column
 
 from .forms import Printout, column_key, print_output
 from .opened import TraceOptions, takes
@@ -118,7 +119,7 @@ def _print(row: Analysis, tables: Tables, options: TraceOptions) -> None:
     )
     if form == "text" and row.name in TEXTS and (text := TEXTS[row.name](printout)):
         own["text"] = lambda _: [text]
-    print_output(printout, form, own)
+    print_output(printout, form, **own)
 
 
 def _of_tables(tables: Tables, path: str) -> Writer:
@@ -193,7 +194,6 @@ def _doctor_text(printed: Printout) -> str:
 
 def _summary_text(printed: Printout) -> str:
     from tracelane.core.export.formats import text_in_unit
-    from tracelane.core.tables.schema import Column
     from tracelane.tui.text.table import table_text
 
     metrics, *others = (table for table in printed.tables if table.is_drawn)

@@ -9,6 +9,7 @@ import click
 
 from tracelane.core.base.output import print_text
 from tracelane.core.base.safe_text import safe
+from tracelane.core.tables.schema import TableSchema, columns_from
 
 from .forms import Printout, print_output
 from .opened import TraceOptions, takes
@@ -16,18 +17,15 @@ from .options import FORM
 from .values import Duration
 
 if TYPE_CHECKING:
-    from tracelane.core.export.forms import Writer
     from tracelane.core.index.cached import CacheEntry
-    from tracelane.core.tables.schema import Unit
     from tracelane.core.tables.table import Table
 
-COLUMNS: Sequence[tuple[str, str, Unit]] = (
-    ("path", "trace", "text"),
-    ("bytes", "size", "bytes"),
-    ("slices", "slices", "count"),
-    ("used", "last opened", "text"),
-    ("folder", "folder", "text"),
-    ("state", "state", "text"),
+INDEXES = TableSchema(
+    "indexes",
+    "Indexes",
+    columns_from(
+        "path: text = trace, bytes = size, slices, used: text = last opened, folder: text, state: text"
+    ),
 )
 
 
@@ -57,8 +55,9 @@ def list_(options: TraceOptions) -> None:
         print_text(f"tracelane: {complaint}", error=True)
     entries = list_cache()
     lines = map(_line, entries)
-    own: dict[str, Writer] = {"text": lambda _: ["\n".join(lines)]}
-    print_output(Printout("cache", Tables.of(_table(entries))), options.form, own)
+    print_output(
+        Printout("cache", Tables.of(_table(entries))), options.form, text=lambda _: ["\n".join(lines)]
+    )
     if options.form != "text":
         return
     for one in evicted():
@@ -80,10 +79,8 @@ def _line(entry: CacheEntry) -> str:
 
 
 def _table(entries: Sequence[CacheEntry]) -> Table:
-    from tracelane.core.tables.schema import Column, TableSchema
     from tracelane.core.tables.table import Table
 
-    columns = tuple(Column(key, title, unit) for key, title, unit in COLUMNS)
     rows = [
         {
             **{key: getattr(entry, key) for key in ("path", "bytes", "slices")},
@@ -93,7 +90,7 @@ def _table(entries: Sequence[CacheEntry]) -> Table:
         }
         for entry in entries
     ]
-    return Table.from_rows(TableSchema("indexes", "Indexes", columns), "the cache", rows)
+    return Table.from_rows(INDEXES, "the cache", rows)
 
 
 @cache.command()

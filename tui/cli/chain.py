@@ -19,7 +19,6 @@ from .options import FORM, INDEX, PART, WHICH
 
 if TYPE_CHECKING:
     from tracelane.core.export.chains import SourceChains
-    from tracelane.core.export.forms import Writer
     from tracelane.core.trace import Trace
 
 MOST_DIGITS = 18
@@ -52,11 +51,12 @@ def chain(options: TraceOptions, name: str, at: str | None, every: bool) -> None
         raise TracelaneError(f"no slice has a name in which {name!r} is found")
     scope = f"{name}, {len(matching):,} of {count:,}"
     links = Tables(scope, 0, {"links": lambda: links_table(list(_entries(matching)), scope)})
-    own: dict[str, Writer] = {
-        "json": lambda _: _json(matching),
-        "text": lambda _: ["\n\n".join(_texts(matching, trace.opening_span[0], count))],
-    }
-    print_output(Printout("chain", links), options.form, own)
+    print_output(
+        Printout("chain", links),
+        options.form,
+        json=lambda _: _json(matching),
+        text=lambda _: ["\n\n".join(_texts(matching, trace.opening_span[0], count))],
+    )
 
 
 class Pick(NamedTuple):

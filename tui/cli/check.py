@@ -22,7 +22,6 @@ from .regression import Threshold
 from .sides import read_sides
 
 if TYPE_CHECKING:
-    from tracelane.core.export.forms import Writer
     from tracelane.core.tables.diff import MetricChange
     from tracelane.core.tables.metrics import Metric
 
@@ -93,11 +92,12 @@ def check(
     results = [*(outcome.result for outcome in outcomes), *threshold.results(changes)]
     passed = not any(result.failed for result in results)
     lines = (safe(f"{'EXCEEDED' if one.failed else 'ok      '}  {one.text}") for one in results)
-    own: dict[str, Writer] = {
-        "json": lambda _: _json(scope.text, outcomes, threshold, changes, passed),
-        "text": lambda _: ["\n".join(lines)],
-    }
-    print_output(Printout("check", Tables.of(results_table(results, scope.text))), options.form, own)
+    print_output(
+        Printout("check", Tables.of(results_table(results, scope.text))),
+        options.form,
+        json=lambda _: _json(scope.text, outcomes, threshold, changes, passed),
+        text=lambda _: ["\n".join(lines)],
+    )
     report_results("tracelane check", results, options.junit, options.github)
     if not passed:
         context.exit(EXCEEDED)

@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 from tracelane.core.base.errors import UnreadableError
 from tracelane.core.base.output import print_text
 from tracelane.core.base.safe_text import safe
+from tracelane.core.tables.schema import TableSchema, columns_from
 
 if TYPE_CHECKING:
     from tracelane.core.tables.table import Table
@@ -24,17 +25,18 @@ class CheckResult:
     failed: bool
 
 
+LIMITS = TableSchema("limits", "Limits", columns_from("verdict: text, metric: text, result: text"))
+
+
 def results_table(results: Sequence[CheckResult], scope: str) -> Table:
     """Return a row for each limit."""
-    from tracelane.core.tables.schema import Column, TableSchema
     from tracelane.core.tables.table import Table
 
-    columns = tuple(Column(key, key, "text") for key in ("verdict", "metric", "result"))
     rows = [
         {"verdict": "exceeded" if one.failed else "ok", "metric": one.name, "result": one.text}
         for one in results
     ]
-    return Table.from_rows(TableSchema("limits", "Limits", columns), scope, rows)
+    return Table.from_rows(LIMITS, scope, rows)
 
 
 def report_results(suite: str, results: Sequence[CheckResult], junit: str | None, github: bool) -> None:

@@ -23,7 +23,6 @@ from .sides import read_sides, side_options
 from .terminal import table_style
 
 if TYPE_CHECKING:
-    from tracelane.core.export.forms import Writer
     from tracelane.core.tables.diff import Difference, MetricChange
     from tracelane.core.tables.table import Table
 
@@ -72,12 +71,13 @@ def diff(context: click.Context, options: TraceOptions, as_tree: bool) -> None:
     tables, titles = compact_tables(result), side_titles(result)
     heading = " · ".join(f"{side_name} {title}" for side_name, title in titles)
     cut = tables if limit is None else [table.head(limit) for table in tables]
-    own: dict[str, Writer] = {
-        "json": lambda _: _json(result, limit, failed),
-        "text": lambda _: [_text(tables, titles, limit or ROWS)],
-        "md": lambda listing: [_markdown_titles(titles), *emit(listing, "md")],
-    }
-    print_output(Printout("diff", replace(Tables.of(*cut), scope=heading)), options.form, own)
+    print_output(
+        Printout("diff", replace(Tables.of(*cut), scope=heading)),
+        options.form,
+        json=lambda _: _json(result, limit, failed),
+        text=lambda _: [_text(tables, titles, limit or ROWS)],
+        md=lambda listing: [_markdown_titles(titles), *emit(listing, "md")],
+    )
     results = threshold.results(gated)
     report_results("tracelane diff", results, options.junit, options.github)
     for one in results:

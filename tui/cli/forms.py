@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -33,9 +33,9 @@ class Printout(Listing):
         return self.limit or self.rows
 
 
-def print_output(printout: Printout, form: str, own: Mapping[str, Writer] | None = None) -> None:
+def print_output(printout: Printout, form: str, **own: Writer) -> None:
     """Print tables in a form; `own` has the writers of what the command writes in its own way, or alone."""
-    own, printout = own or {}, replace(printout, say=partial(print_text, error=True))
+    printout = replace(printout, say=partial(print_text, error=True))
     pieces = emit(printout, form, {"text": lambda _: _text(printout), **own})
     if form == "text":
         if text := "".join(pieces):

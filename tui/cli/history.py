@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,6 @@ from .options import FORM, completed
 from .terminal import table_style, terminal_width
 
 if TYPE_CHECKING:
-    from tracelane.core.export.forms import Writer
     from tracelane.core.tables.summary import Summary
     from tracelane.core.tables.table import Table
 
@@ -40,6 +40,7 @@ def history(options: TraceOptions, paths: tuple[str, ...], by_time: bool) -> Non
     noise. Without --metric it is the first of kernels.time, step.wall.median, ops.self_cpu that exists.
     --limit has only the last runs; all count for the noise.
     """
+    from tracelane.core.export.formats import json_pieces, json_table
     from tracelane.core.tables.metrics import metric_group_of, no_metric
     from tracelane.core.tables.table import Tables
 
@@ -57,11 +58,16 @@ def history(options: TraceOptions, paths: tuple[str, ...], by_time: bool) -> Non
     if options.form == "csv" and len(chosen) > 1:
         raise UsageError("--format csv holds one metric: name one with --metric")
     tables = {name: _last(summaries, name, options.limit) for name in chosen}
-    own: dict[str, Writer] = {
-        "json": lambda _: _json(tables),
-        "text": lambda _: ["\n\n".join(map(_text, tables.values()))],
-    }
-    print_output(Printout("history", Tables.of(*tables.values())), options.form, own)
+    scope = next(iter(tables.values())).scope
+    printed = Tables(scope, 0, {name: partial(tables.__getitem__, name) for name in tables})
+    print_output(
+        Printout("history", printed),
+        options.form,
+        json=lambda _: json_pieces(
+            "history", scope, 0, {name: json_table(one) for name, one in tables.items()}
+        ),
+        text=lambda _: ["\n\n".join(map(_text, tables.values()))],
+    )
 
 
 def _files(paths: Sequence[str], by_time: bool) -> list[Path]:
@@ -108,13 +114,6 @@ def _last(summaries: Sequence[Summary], metric: str, limit: int | None) -> Table
 
     table = history_table(summaries, metric)
     return table if limit is None else table.take(slice(max(0, len(table) - limit), None))
-
-
-def _json(tables: Mapping[str, Table]) -> Iterator[str]:
-    from tracelane.core.export.formats import json_pieces, json_table
-
-    scope = next(iter(tables.values())).scope
-    return json_pieces("history", scope, 0, {name: json_table(table) for name, table in tables.items()})
 
 
 def _text(table: Table) -> str:

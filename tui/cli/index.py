@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,24 +11,22 @@ import click
 
 from tracelane.core.base.output import print_text
 from tracelane.core.base.safe_text import json_text, safe
+from tracelane.core.tables.schema import TableSchema, columns_from
 
 from .forms import Printout, print_output
 from .opened import TraceOptions, takes
 from .options import FORM, INDEX, WHICH
 
 if TYPE_CHECKING:
-    from tracelane.core.export.forms import Writer
     from tracelane.core.index.opening import IndexFacts
-    from tracelane.core.tables.schema import Unit
 
 SCHEMA = 1
-COLUMNS: Sequence[tuple[str, str, Unit]] = (
-    ("path", "trace", "text"),
-    ("index", "index", "text"),
-    ("index_bytes", "size", "bytes"),
-    ("events", "events", "count"),
-    ("slices", "slices", "count"),
-    ("seconds", "seconds", "number"),
+INDEXES = TableSchema(
+    "indexes",
+    "Indexes",
+    columns_from(
+        "path: text = trace, index: text, index_bytes = size, events: count, slices: count, seconds: number"
+    ),
 )
 
 
@@ -40,7 +38,6 @@ def index(options: TraceOptions) -> None:
     Of a folder, all captures are read, unless --capture chooses one.
     """
     from tracelane.core.index.opening import open_indexes
-    from tracelane.core.tables.schema import Column, TableSchema
     from tracelane.core.tables.table import Table, Tables
     from tracelane.tui.text.progress import ProgressBar
 
@@ -54,13 +51,13 @@ def index(options: TraceOptions) -> None:
         opened.write_block_stores(progress)
     files = opened.facts()
     facts = [_facts(one, seconds) for one in files]
-    columns = tuple(Column(key, title, unit) for key, title, unit in COLUMNS)
-    table = Table.from_rows(TableSchema("indexes", "Indexes", columns), trace, facts)
-    own: dict[str, Writer] = {
-        "json": lambda _: (json_text({"schema": SCHEMA, **one}) + "\n" for one in facts),
-        "text": lambda _: ["\n".join(map(_text, files, facts))],
-    }
-    print_output(Printout("index", Tables.of(table)), options.form, own)
+    table = Table.from_rows(INDEXES, trace, facts)
+    print_output(
+        Printout("index", Tables.of(table)),
+        options.form,
+        json=lambda _: (json_text({"schema": SCHEMA, **one}) + "\n" for one in facts),
+        text=lambda _: ["\n".join(map(_text, files, facts))],
+    )
     for note in (note for file in files for note in file.notes):
         print_text(f"  {safe(note)}", error=True)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -12,9 +11,6 @@ from tracelane.core.base.safe_text import json_text
 from .forms import Printout, print_output
 from .opened import TraceOptions, takes
 from .options import FORM, INDEX, WHICH
-
-if TYPE_CHECKING:
-    from tracelane.core.export.forms import Writer
 
 
 @click.command()
@@ -37,11 +33,12 @@ def info(options: TraceOptions) -> None:
     scanner = scanner_name(index_options.decoder)
     # A file as it was typed; of a folder which file it is.
     paths = [source.path if Path(trace).is_dir() else trace for source in opened.sources]
-    own: dict[str, Writer] = {
-        "json": lambda _: (
+    print_output(
+        Printout("info", Tables.of(*info_tables(opened))),
+        options.form,
+        json=lambda _: (
             json_text({**trace_info(opened, number), "path": str(path), "scanner": scanner}) + "\n"
             for number, path in enumerate(paths)
         ),
-        "text": lambda _: [writable(summary(opened)) + f"\n  scanner: {scanner}"],
-    }
-    print_output(Printout("info", Tables.of(*info_tables(opened))), options.form, own)
+        text=lambda _: [writable(summary(opened)) + f"\n  scanner: {scanner}"],
+    )

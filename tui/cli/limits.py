@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tracelane.core.base.errors import UnreadableError, UsageError
 from tracelane.core.base.private import read_regular, reason_of
+from tracelane.core.tables.schema import Column
 
 from .values import TIMES
 
@@ -65,7 +66,6 @@ class Limit:
 
     def text(self, metric: Metric) -> str:
         from tracelane.core.export.formats import text_in_unit
-        from tracelane.core.tables.schema import Column
 
         column = Column(metric.name, metric.name, metric.unit)
         value = "nothing of it in the trace" if metric.value is None else text_in_unit(column, metric.value)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ import click
 
 from tracelane.core.base.errors import UsageError
 from tracelane.core.base.units import format_count
+from tracelane.core.tables.schema import Column, columns_from
 
 from .forms import Printout, print_output
 from .opened import TraceOptions, takes
@@ -17,22 +17,17 @@ from .options import FORM, INDEX, PART, WHICH, limit_option
 from .terminal import table_style
 
 if TYPE_CHECKING:
-    from tracelane.core.export.forms import Writer
     from tracelane.core.export.slices import SliceRows
-    from tracelane.core.tables.schema import Unit
     from tracelane.core.tables.scope import Scope
 
 ROWS = 100
 """Rows of a printed table where --limit does not say."""
-DRAWN: Sequence[tuple[str, str, Unit]] = (
-    ("name", "name", "text"),
-    ("duration_ns", "duration", "ns"),
-    ("self_ns", "self", "ns"),
-    ("start_ns", "start (ns)", "id"),
-    ("lane", "lane", "text"),
-    ("category", "category", "text"),
+DRAWN = (
+    *columns_from("name: text (is_name), duration_ns, self_ns"),
+    Column("start_ns", "start (ns)", "id"),
+    *columns_from("lane: text, category: text"),
 )
-"""Keys, titles and units of the columns of a printed table; starts are those of the file."""
+"""The columns of a printed table; starts are those of the file."""
 
 
 @click.command()
@@ -64,12 +59,13 @@ def slices(options: TraceOptions) -> None:
             raise UsageError(f"--sort: {error.args[0]}") from None
     words = scope.text if where is None else f"{scope.text}, filtered"
     tables = Tables(scope.text, 0, {"slices": lambda: slices_table(rows, scope.text, limit or ROWS)})
-    own: dict[str, Writer] = {
-        "json": lambda _: slices_json(rows, words, limit),
-        "csv": lambda _: csv_pieces(rows, limit),
-        "text": lambda _: [_text(rows, scope.text, limit or ROWS)],
-    }
-    print_output(Printout("slices", tables), options.form, own)
+    print_output(
+        Printout("slices", tables),
+        options.form,
+        json=lambda _: slices_json(rows, words, limit),
+        csv=lambda _: csv_pieces(rows, limit),
+        text=lambda _: [_text(rows, scope.text, limit or ROWS)],
+    )
 
 
 def slice_rows(scope: Scope, where: str | None) -> SliceRows:
@@ -85,12 +81,10 @@ def slice_rows(scope: Scope, where: str | None) -> SliceRows:
 def _text(rows: SliceRows, scope: str, limit: int) -> str:
     """Return the first slices as a table, and how many there are."""
     from tracelane.core.export.slices import slices_table
-    from tracelane.core.tables.schema import Column
     from tracelane.tui.text.table import table_text
 
     table = slices_table(rows, scope, limit)
-    columns = tuple(Column(key, title, unit, is_name=key == "name") for key, title, unit in DRAWN)
-    text = table_text(replace(table, columns=columns, notes=()), table_style().plain)
+    text = table_text(replace(table, columns=DRAWN, notes=()), table_style().plain)
     total, left = len(rows), len(rows) - limit
     count = f"{format_count(total)} {'slice' if total == 1 else 'slices'}"
     return text + f"\n{count}" + (f", {format_count(left)} of them not listed (--limit)" if left > 0 else "")

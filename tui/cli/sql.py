@@ -21,7 +21,6 @@ from .options import FORM, INDEX, WHICH, limit_option
 from .values import Duration
 
 if TYPE_CHECKING:
-    from tracelane.core.export.forms import Writer
     from tracelane.core.sql.query import QueryAnswer
 
 ROWS = 100
@@ -81,11 +80,12 @@ def sql(
         scope, most = f"answered by {answer.engine}", limit or (ROWS if options.form == "text" else None)
         origin = trace.opening_span[0]  # people count from there; JSON and CSV have the views' own ns
         rows = Tables(scope, origin, {"rows": lambda: answer.table(scope, most, origin)})
-        own: dict[str, Writer] = {
-            "json": lambda _: _json(answer, scope, limit),
-            "csv": lambda _: _csv(answer, limit),
-        }
-        print_output(Printout("sql", rows), options.form, own)
+        print_output(
+            Printout("sql", rows),
+            options.form,
+            json=lambda _: _json(answer, scope, limit),
+            csv=lambda _: _csv(answer, limit),
+        )
 
 
 def _query(query: str | None, file: Path | None) -> str:

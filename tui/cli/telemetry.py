@@ -17,7 +17,6 @@ from .options import FORM, INDEX, LOGS, WHICH, WINDOW
 from .terminal import table_style
 
 if TYPE_CHECKING:
-    from tracelane.core.export.forms import Writer
     from tracelane.core.logs.overlay import LogOptions, Overlay
     from tracelane.core.logs.wall import Wall
     from tracelane.core.tables.table import Table
@@ -63,11 +62,12 @@ def telemetry(options: TraceOptions, by: str | None) -> None:
         counters = arranged(counters, options.sort, options.limit)
     scope = Scope(trace, grouping.within, clocks=trace.clocks).text
     answer = TelemetryAnswer(scope, trace.opening_span[0], descriptions, counters, sums)
-    own: dict[str, Writer] = {
-        "json": lambda _: _json(answer, grouping.name),
-        "text": lambda _: [_text(answer, _device_labels(wall))],
-    }
-    print_output(Printout("telemetry", Tables.of(*answer.tables)), options.form, own)
+    print_output(
+        Printout("telemetry", Tables.of(*answer.tables)),
+        options.form,
+        json=lambda _: _json(answer, grouping.name),
+        text=lambda _: [_text(answer, _device_labels(wall))],
+    )
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,11 @@ from tracelane.core.base.errors import UsageError
 from tracelane.core.base.output import print_coloured, print_text
 from tracelane.core.base.safe_text import safe
 
-from .hosting import viewer_host
 from .opened import TraceOptions, takes, typed_window
 from .options import INDEX, LOGS, STDIN, WHICH, WINDOW
 from .terminal import can_draw, has_colours, take_keyboard
 from .values import WholeNumber
-from .viewing import Viewing
+from .viewing import Viewing, viewer_host
 
 if TYPE_CHECKING:
     from tracelane.core.trace import Trace
