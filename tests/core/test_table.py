@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracelane.core.tables.schema import Column, TableSchema
+from tracelane.core.tables.cell_text import by_priority, text_in_unit
+from tracelane.core.tables.schema import Column, TableSchema, columns_from
 from tracelane.core.tables.table import ABSENT, Table, Tables, concat
 
 NAME, NS, MEAN = (
@@ -125,3 +126,54 @@ def test_a_sum_beyond_64_bits_stands_at_the_edge() -> None:
         [{"name": "a", "ns": 1 << 70}, {"name": "b", "ns": -(1 << 70)}],
     )
     assert table.data["ns"].tolist() == [(1 << 63) - 1, -(1 << 63)]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "text"),
+    [
+        ("count", 1234567, "1,234,567"),
+        ("a: number", 1234.5, "1,234.5"),
+        ("a: number", 0.0, "0"),
+        ("a: number", 0.01, "0.01"),
+        ("a: number", -0.0001234, "-0.000123"),
+        ("busy_share", 0.5, "50.00%"),
+        ("wait_ns (change)", 30, "+30 ns"),
+        ("wait_ns (change)", 0, "0 ns"),
+        ("id: id", 1234567, "1234567"),
+        ("id: id", None, "-"),
+    ],
+)
+def test_values_are_written_in_their_unit(key: str, value: float | None, text: str) -> None:
+    """Numbers have thousands and the decimals that tell something, changes a sign, what is missing a dash."""
+    (column,) = columns_from(key)
+    assert text_in_unit(column, value) == text
+
+
+@pytest.mark.parametrize(
+    ("key", "title", "heading"),
+    [
+        ("wait_ns", "wait", "Wait"),
+        ("p95_ns", "p95", "p95"),
+        ("arg:Dims", "dims", "dims"),
+        ("a", "b c", "B c"),
+    ],
+)
+def test_headings_begin_with_a_capital(key: str, title: str, heading: str) -> None:
+    """Percentiles and keys of arguments stay as they are."""
+    assert Column(key, title).heading == heading
+
+
+@pytest.mark.parametrize("text", ["a: parsec", "a b", "", "a: ns = (detail"])
+def test_what_is_no_column_is_refused(text: str) -> None:
+    """A unit that there is not, or words that say nothing, raise ValueError."""
+    with pytest.raises(ValueError, match="is no column"):
+        columns_from(text)
+
+
+def test_chief_columns_come_first() -> None:
+    """The name, the sorted column, three numbers, then other texts, then other numbers."""
+    schema = TableSchema("t", "T", columns_from("a, name: text, b, kind: text, c, d, e"))
+    table = Table.from_rows(schema, "all", [])
+    orders = {"": "name a b c kind d e", "e": "name e a b c kind d", "name": "name a b c kind d e"}
+    for sort, order in orders.items():
+        assert [table.columns[at].key for at in by_priority(table, sort)] == order.split()

@@ -145,6 +145,10 @@ def test_lanes_outside_the_first_window_open_folded() -> None:
     row = Layout(trace, opened).line(5)
     assert row is not None
     assert len(titles(trace, toggle_fold(opened, row, trace))) == 3
+    for rows, kind in ((1, LineKind.ROW), (2, LineKind.LANE)):
+        trace = fake_trace([LaneSpec("main"), LaneSpec("far", rows=rows, start=10**15, end=10**15 + 5)])
+        line = Layout(trace, SESSION).line(2)
+        assert line is not None and line.kind is kind, "a lane of one row takes one line anyway"
 
 
 def test_hidden_lanes_are_counted() -> None:
@@ -165,6 +169,7 @@ def test_hidden_lanes_are_counted() -> None:
     for session, hidden, left in cases:
         layout = Layout(trace, session)
         assert layout.hidden_lanes == hidden
+        assert session is not cases[0][0] or layout.y_of(RowKey(lane_key(trace.lanes[2]), 0)) is None
         assert [line.title for line in layout.lines(0, 99) if line.kind is LineKind.ROW] == left
         assert titles(trace, session)[-1].endswith(f"{hidden} lane{'s' if hidden > 1 else ''} hidden")
 
