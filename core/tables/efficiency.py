@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -184,9 +185,14 @@ def peaks() -> tuple[Mapping[str, Any], ...]:
 def peak_of(device: str, memory_gb: float) -> Mapping[str, Any] | None:
     """Return what a device of this name can do, None where that is not known."""
     for one in peaks():
-        if device and str(one["name"]).lower() in device.lower() and memory_gb >= one.get("memory_gb", 0):
+        is_other = one.get("without") and _has_words(device, str(one["without"]))
+        if _has_words(device, str(one["name"])) and not is_other and memory_gb >= one.get("memory_gb", 0):
             return one
     return None
+
+
+def _has_words(device: str, words: str) -> bool:
+    return re.search(rf"(?<![a-z0-9]){re.escape(words)}(?![a-z0-9])", device, re.IGNORECASE) is not None
 
 
 def _peak_share(name: str, row: _Row, tflops: float, gbs: float) -> float | None:

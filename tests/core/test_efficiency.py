@@ -134,14 +134,29 @@ def test_what_is_not_known_has_no_cost() -> None:
 def test_peaks_have_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All of the file, and the user's own go before."""
     assert all(one["source"] and one["gbs"] > 0 for one in peaks())
-    for device, gbs in (
-        ("NVIDIA A100-SXM4-80GB", 2039),
-        ("NVIDIA H200", 4800),
-        ("AMD Instinct MI300X", 5300),
+    for device, memory_gb, gbs in (
+        ("NVIDIA A100-SXM4-80GB", 85.0, 2039),
+        ("NVIDIA A100 80GB PCIe", 85.0, 1935),
+        ("NVIDIA A100-SXM4-40GB", 42.0, 1555),
+        ("NVIDIA A100-PCIE-40GB", 42.0, 1555),
+        ("NVIDIA H100 80GB HBM3", 85.0, 3350),
+        ("NVIDIA H100 PCIe", 85.0, 2000),
+        ("NVIDIA H100 NVL", 100.0, None),
+        ("NVIDIA H200", 150.0, 4800),
+        ("NVIDIA H200 NVL", 150.0, None),
+        ("NVIDIA GH200 480GB", 102.0, None),
+        ("NVIDIA B200", 190.0, 8000),
+        ("NVIDIA GB200", 190.0, None),
+        ("AMD Instinct MI300X", 206.0, 5300),
+        ("AMD Instinct MI300X OAM", 206.0, 5300),
+        ("AMD Instinct MI300A", 128.0, None),
+        ("AMD Instinct MI250X", 68.0, 1638.4),
+        ("AMD Instinct MI350X", 309.0, None),
+        ("AIU", 0, None),
+        ("", 0, None),
     ):
-        assert (peak_of(device, 85.0) or {})["gbs"] == gbs
-    assert (peak_of("NVIDIA A100-SXM4-40GB", 42.0) or {})["gbs"] == 1555
-    assert peak_of("AIU", 0) is None is peak_of("", 0)
+        assert (peak_of(device, memory_gb) or {}).get("gbs") == gbs, device
+    assert (peak_of("AMD Instinct MI250X", 68.0) or {})["matrix"]["bf16"] == 191.5
     (tmp_path / "tracelane").mkdir()
     (tmp_path / "tracelane/config.toml").write_text('[peaks."NVIDIA H200"]\ngbs = 7\n')
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
