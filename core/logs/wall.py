@@ -14,12 +14,10 @@ import numpy as np
 from ..base.arrays import I64
 from ..base.errors import UsageError
 from ..trace import Trace
+from ..trace.alignment import EPOCHS
 
 if TYPE_CHECKING:
     from ..trace.devices import Device
-
-EPOCHS = (10**18, 4 * 10**18)
-"""Lane times between these (2001 to 2096) are taken for ns since 1970: what older profilers wrote."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -52,11 +52,10 @@ class QueryAnswer:
                 break
             rows.append(dict(zip(self.columns, values)))
         columns = tuple(_column(key, [row[key] for row in rows]) for key in self.columns)
-        for key in [column.key for column in columns if column.moment]:
-            for row in rows:  # whole numbers still: with a none among them the column has floats
-                row[key] = None if row[key] is None else row[key] - origin_ns
         notes = (f"there are more rows than these {len(rows):,}",) if more else ()
-        table = Table.from_rows(TableSchema("rows", "Query", columns), scope, rows, notes=notes)
+        table = Table.from_rows(TableSchema("rows", "Query", columns), scope, rows, notes=notes).counted_from(
+            origin_ns
+        )
         return table if "id" not in self.columns else with_jumps(self.trace, table)
 
 

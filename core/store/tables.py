@@ -105,7 +105,7 @@ def steps_of_store(store: CaptureStore) -> Table:
         **rows,
         "rank": _numbers(store)[rank],
         "step": rows["label"],
-        "start_ns": rows["start"] + store.offsets[rank] - store.origin,
+        "start_ns": rows["start"] + store.offsets[rank],
         "wall_ns": rows["end"] - rows["start"],
     }
     notes = tuple(choices) or ("no rank of the store has steps",)

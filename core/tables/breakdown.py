@@ -51,7 +51,6 @@ def less(whole: Ask, part: Ask) -> Ask:
 
 
 START, END = Ask(lambda g: g.least(g.frame.start)), Ask(lambda g: g.most(g.frame.end, NEVER))
-ORIGIN = Ask(lambda g: np.full(g.size, g.frame.scope.origin))
 BUSY, COMPUTE, COMMUNICATION = covered(), covered("compute"), covered("communication")
 SPAN, NON_COMPUTE = less(END, START), less(BUSY, COMPUTE)
 IDLE = less(SPAN, BUSY)
@@ -79,8 +78,8 @@ DEVICES = Shape(
         "memory_ns": covered("memory"),
         "comm_compute_overlap_ns": ("overlap", OVERLAP),
         "comm_compute_overlap_share": ("overlap %", ratio_of(OVERLAP, COMMUNICATION)),
-        "start_ns": ("first start", flagged(less(START, ORIGIN), "moment", "detail")),
-        "end_ns": ("last end", flagged(less(END, ORIGIN), "moment", "detail")),
+        "start_ns": ("first start", flagged(START, "moment", "detail")),
+        "end_ns": ("last end", flagged(END, "moment", "detail")),
     },
     {
         "keys": ("rank", "label"),

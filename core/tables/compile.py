@@ -90,7 +90,7 @@ def analyse_compile(scope: Scope, first: str = "signs", artefacts: str = "") -> 
     paths = [source.path for source in scope.trace.sources]
     result = cache(partial(compiled, scope, partial(read_artefacts, artefacts, paths)))
     tables = {name: partial(_table_of, result, name) for name in TABLES}
-    return Tables(scope.text, scope.trace.opening_span[0], tables).led_by(first)
+    return Tables(scope.text, scope.origin, tables).led_by(first)
 
 
 def _table_of(result: Callable[[], Compiled], name: str) -> Table:
@@ -161,7 +161,7 @@ def sign_table(scope: Scope, sources: Sequence[int], code: Table) -> Table:
             if name is REGION:
                 again += recompiled_frames([signs])
             if len(signs):
-                rows.append(_sign(scope, signs, name, meaning))
+                rows.append(_sign(signs, name, meaning))
                 jumps.append((source, int(signs.positions[0])))
     ran = any(row["name"] in RAN for row in rows)
     kernels = [row for row in code.rows() if row["name"] in (CODE[INDUCTOR], CODE[SPYRE])]
@@ -193,13 +193,13 @@ def sign_table(scope: Scope, sources: Sequence[int], code: Table) -> Table:
     return Table.from_rows(COMPILE, scope.text, rows, jumps, totals={"applied": applied}, notes=notes)
 
 
-def _sign(scope: Scope, signs: Calls, name: str, meaning: str) -> dict[str, Any]:
+def _sign(signs: Calls, name: str, meaning: str) -> dict[str, Any]:
     return {
         "rank": str(signs.rank),
         "name": name,
         "count": len(signs),
         "total_ns": signs.total_ns,
-        "first_ns": int(signs.starts[0]) - scope.trace.opening_span[0],
+        "first_ns": int(signs.starts[0]),
         "meaning": meaning,
     }
 

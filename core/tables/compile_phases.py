@@ -137,7 +137,6 @@ def compilation_table(scope: Scope, sources: Sequence[Calls]) -> Table:
     """Return the compilations that the trace holds in order of time, with the time of their phases."""
     rows: list[dict[str, Any]] = []
     jumps: list[tuple[int, int]] = []
-    origin = scope.trace.opening_span[0]
     for one in sources:
         is_root = np.array(
             [bool(COMPILERS.fullmatch(t) or ENTIRE.fullmatch(t)) for t in one.texts] or [False]
@@ -157,7 +156,7 @@ def compilation_table(scope: Scope, sources: Sequence[Calls]) -> Table:
                 "rank": str(one.rank),
                 "name": ids.get(position, UNKNOWN),
                 "of": "backward graph" if backward else "frame",
-                "start_ns": int(one.starts[root]) - origin,
+                "start_ns": int(one.starts[root]),
                 "total_ns": int(one.durations[root]),
             }
             row |= {f"{phase.lower()}_ns": ns for phase, ns in zip(PHASES, times)}

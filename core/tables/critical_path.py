@@ -185,7 +185,7 @@ class CriticalPath:
             ordinals = trace.indexes[source].column("slices.ordinal")[one.positions[own]]
             ids[own] = ordinals.astype(np.int64) + (source << SOURCE_BITS)
         data: dict[str, Values] = {
-            "start_ns": one.starts - self.graph.scope.origin,
+            "start_ns": one.starts,
             "duration_ns": one.durations,
             "kind": [KINDS[kind] for kind in one.kinds.tolist()],
             "name": self.names,

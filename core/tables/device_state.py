@@ -190,7 +190,7 @@ def state_table(scope: Scope) -> Table:
             "busy_ns": one.busy_ns,
             "busy_share": ratio(one.busy_ns, one.of_ns),
             "of_ns": one.of_ns,
-            "start_ns": int(one.edges[0]) - scope.origin,
+            "start_ns": int(one.edges[0]),
         }
         for one in states
     ]

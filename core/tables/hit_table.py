@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -45,7 +45,6 @@ def hit_table(trace: Trace, hits: Hits, cancelled: CancelledCallback = never) ->
     """
     positions, sources, starts, durations, own, codes = [], [], [], [], [], []
     texts: dict[str, list[str]] = {"name": [], "lane": [], "category": []}
-    zero = trace.opening_span[0]
     for source, index in enumerate(hits.indexes):
         if cancelled():
             raise Cancelled
@@ -62,7 +61,7 @@ def hit_table(trace: Trace, hits: Hits, cancelled: CancelledCallback = never) ->
         codes.append(columns)
         positions.append(at)
         sources.append(np.full(len(at), source, np.uint32))
-        starts.append(index.column("slices.start")[at].astype(np.int64) + hits.offsets[source][row] - zero)
+        starts.append(index.column("slices.start")[at].astype(np.int64) + hits.offsets[source][row])
         durations.append(index.duration(at))
         own.append(index.self_time(at))
     start = _joined(starts)
@@ -86,7 +85,7 @@ def hit_table(trace: Trace, hits: Hits, cancelled: CancelledCallback = never) ->
         positions=_joined(positions)[order],
         sources=_joined(sources)[order],
     )
-    return HitTable(replace(table, origin_ns=zero), ranks)
+    return HitTable(table.counted_from(trace.opening_span[0]), ranks)
 
 
 def _distinct(numbers: AnyArray, text: Callable[[int], str], known: list[str]) -> I64:

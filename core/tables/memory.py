@@ -98,7 +98,6 @@ class MemoryUse:
     """The allocators of a scope that have a record in it, and the copies."""
 
     scope: str
-    origin: int
     uses: tuple[AllocatorUse, ...]
     copies: Table
     notes: tuple[str, ...]
@@ -111,14 +110,14 @@ def analyse_memory(scope: Scope, first: str = "allocators", limit: int | None = 
     use = memory(scope)
     notes = (FILTERED,) if scope.where is not None and first != "copies" else ()
     if first == "curve":
-        return Tables(use.scope, use.origin, {"memory": lambda: curve_table(use)}, notes)
+        return Tables(use.scope, scope.origin, {"memory": lambda: curve_table(use)}, notes)
     tables = {
         "allocators": lambda: allocator_table(use),
         "at_peak": lambda: peak_table(use, limit or LARGEST),
         "kept": lambda: unreleased_table(use, limit or LARGEST),
         "copies": lambda: use.copies,
     }
-    return Tables(use.scope, use.origin, tables, notes).led_by(LEADS.get(first, first))
+    return Tables(use.scope, scope.origin, tables, notes).led_by(LEADS.get(first, first))
 
 
 def memory_metrics(scope: Scope) -> list[Metric]:
@@ -138,8 +137,7 @@ def memory(scope: Scope) -> MemoryUse:
         begin, end = allocator.between(scope.range)
         if begin < end:
             uses.append(_use(allocator, begin, end, scope.range))
-    origin = scope.trace.opening_span[0]  # as relative times are written everywhere else
-    return MemoryUse(scope.text, origin, tuple(uses), copies(scope), tuple(_notes(scope, uses)))
+    return MemoryUse(scope.text, tuple(uses), copies(scope), tuple(_notes(scope, uses)))
 
 
 def _use(allocator: Allocator, begin: int, end: int, span: tuple[int, int] | None) -> AllocatorUse:
@@ -205,7 +203,7 @@ def _notes(scope: Scope, uses: list[AllocatorUse]) -> Iterable[str]:
 
 def allocator_table(result: MemoryUse) -> Table:
     """Return a row per allocator."""
-    rows = [_row(result, use) for use in result.uses]
+    rows = [_row(use) for use in result.uses]
     peaks = [max(use.peak if use.peak is not None else use.begin, use.begin) for use in result.uses]
     return Table.from_rows(
         MEMORY,
@@ -216,7 +214,7 @@ def allocator_table(result: MemoryUse) -> Table:
     )
 
 
-def _row(result: MemoryUse, use: AllocatorUse) -> dict[str, Any]:
+def _row(use: AllocatorUse) -> dict[str, Any]:
     one = use.allocator
     (allocations, allocated), (releases, released) = use.size(1), use.size(-1)
     reserved = None if one.reserved is None else int(one.reserved[use.begin : use.end].max())
@@ -229,7 +227,7 @@ def _row(result: MemoryUse, use: AllocatorUse) -> dict[str, Any]:
         "released_bytes": released,
         "first_bytes": use.first_bytes,
         "peak_bytes": use.peak_bytes,
-        "peak_ns": None if use.peak is None else use.peak_at - result.origin,
+        "peak_ns": None if use.peak is None else use.peak_at,
         "last_bytes": None if use.peak is None else int(one.total[use.end - 1]),
         "kept": len(use.unreleased),
         "kept_bytes": sum_of(one.changes[use.unreleased]),
@@ -258,7 +256,7 @@ def _live_table(
     rows, jumps, notes = [], [], []
     for use, records in lists:
         for record in records[:limit].tolist():
-            row, position = _live_row(result, use, record)
+            row, position = _live_row(use, record)
             rows.append(row)
             jumps.append((use.allocator.source, position))
         if len(records) > limit:
@@ -278,7 +276,7 @@ def _live_table(
     )
 
 
-def _live_row(result: MemoryUse, use: AllocatorUse, record: int) -> tuple[dict[str, Any], int | None]:
+def _live_row(use: AllocatorUse, record: int) -> tuple[dict[str, Any], int | None]:
     one = use.allocator
     end = int(one.ends()[record])
     start: int | None = int(one.times[record])
@@ -292,8 +290,8 @@ def _live_row(result: MemoryUse, use: AllocatorUse, record: int) -> tuple[dict[s
         "allocator": one.title,
         "name": op,
         "bytes": abs(int(one.changes[record])),
-        "start_ns": None if start is None else start - result.origin,
-        "end_ns": None if stop is None else stop - result.origin,
+        "start_ns": start,
+        "end_ns": stop,
         "held_ns": None if start is None or stop is None else stop - start,
         "address": f"{int(one.addresses[record]):#x}",
     }
@@ -312,7 +310,7 @@ def curve_table(result: MemoryUse) -> Table:
         count = use.end - use.begin
         parts["rank"] += [str(one.rank)] * count
         parts["allocator"] += [one.title] * count
-        parts["at_ns"].append(one.times[part] - result.origin)
+        parts["at_ns"].append(one.times[part])
         parts["change"].append(one.changes[part])
         parts["allocated"].append(one.total[part])
         parts["reserved"].append(np.full(count, np.nan) if one.reserved is None else one.reserved[part])

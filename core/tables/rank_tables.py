@@ -245,7 +245,7 @@ def collectives_table(result: Ranks, start_ns: int) -> Table:
         "group": [groups[row] for row in skew.family.tolist()],
         "number": skew.number,
         "ranks": [[numbers[at] for at in rows] for rows in present],
-        "start_ns": skew.first_start - start_ns,
+        "start_ns": skew.first_start,
         "spread_ns": skew.spread,
         "last": [str(numbers[at]) if late else "" for at, late in zip(last.tolist(), skew.late.tolist())],
         "together_ns": np.maximum(0, skew.first_end - skew.last_start),

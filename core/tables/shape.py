@@ -94,8 +94,8 @@ def given(values: Values, unit: Unit) -> Ask:
 
 
 def moment(key: str) -> Ask:
-    """Ask for the time of the first row, from the origin of the scope."""
-    return Ask(lambda g: g.column(key)[g.first()] - g.frame.scope.origin, flags={"moment": True})
+    """Ask for the time of the first row."""
+    return flagged(first(key), "moment")
 
 
 def flagged(ask: Ask, *flags: str) -> Ask:

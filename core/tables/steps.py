@@ -273,7 +273,7 @@ def _own_columns(scope: Scope, sets: StepSets) -> dict[str, I64]:
     wall = ends - starts
     columns = {
         "source": np.full(len(chosen), chosen.source, np.int64),
-        "start_ns": starts - scope.origin,
+        "start_ns": starts,
         "wall_ns": wall,
         "cpu_busy_ns": sets.host.covered(starts, ends),
         "idle_ns": wall - device.covered(starts, ends),

@@ -165,8 +165,8 @@ class Table(TableRows):
 class Tables:
     """The answer of an analysis: its tables by name, each made when it is asked for first.
 
-    The first one is what --sort and --limit are for, and all that is in CSV. Moments count from `origin_ns`
-    of trace time.
+    The first one is what --sort and --limit are for, and all that is in CSV. Their makers have trace time;
+    here moments count from `origin_ns` of it.
     """
 
     scope: str
@@ -201,7 +201,7 @@ class Tables:
         if name not in self.makers:
             raise KeyError(f"no table {name!r}; there are {', '.join(self.names)}")
         if name not in self._cache:
-            self._cache[name] = replace(self.makers[name](), name=name, origin_ns=self.origin_ns)
+            self._cache[name] = replace(self.makers[name]().counted_from(self.origin_ns), name=name)
         return self._cache[name]
 
     def __iter__(self) -> Iterator[Table]:
@@ -266,6 +266,8 @@ def _values(column: Column, values: list[Any]) -> Values:
         return list(map(str, values)) if is_text else values
     if values and all(isinstance(value, bool) for value in values):
         return np.array(values, np.bool_)
+    if column.moment and None in values:
+        return np.array(values, object)  # exact until `counted_from` makes them small
     if any(value is None or isinstance(value, float) for value in values):
         return np.array(values, np.float64)
     try:

@@ -34,7 +34,7 @@ class TableRows(TableSchema):
     notes: tuple[str, ...] = ()
     positions: AnyArray | None = None
     sources: AnyArray | None = None  # of each row's position; None: all of the first source
-    origin_ns: int = 0  # of trace time, from which moments count
+    origin_ns: int = 0  # of trace time, from which moments count; 0 as analyses make them
     left_out: Mapping[str, Sequence[str]] = field(default_factory=dict)  # names of rows left out, by column
 
     def __len__(self) -> int:
@@ -137,9 +137,10 @@ class TableRows(TableSchema):
         return replace(self.take(slice(limit)), notes=(*self.notes, more))
 
     def counted_from(self, origin_ns: int) -> Self:
-        """Return the table with its moments, which are trace time, counted from another origin."""
+        """Return the table with its moments counted from another origin of trace time."""
+        by = origin_ns - self.origin_ns
         moments = [column.key for column in self.columns if column.moment]
-        data = {**self.data, **{key: self.numbers(key) - origin_ns for key in moments}}
+        data = {**self.data, **{key: _earlier(np.asarray(self.data[key]), by) for key in moments}}
         return replace(self, data=data, origin_ns=origin_ns)
 
     def sort(self, key: str, descending: bool = True) -> Self:
@@ -187,6 +188,13 @@ class TableRows(TableSchema):
         columns = [(column.key, column.unit, self.data[column.key]) for column in self.columns]
         for row in list(rows)[:limit]:
             yield {key: _plain(values[row], unit) for key, unit, values in columns}
+
+
+def _earlier(times: AnyArray, by: int) -> AnyArray:
+    """Return times so many ns earlier; NaN for none, which stands among whole numbers until then."""
+    if times.dtype != object:
+        return times - by
+    return np.array([np.nan if time is None else time - by for time in times.tolist()], np.float64)
 
 
 def sorted_rows(values: AnyArray, descending: bool = False) -> I64:

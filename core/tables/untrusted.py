@@ -344,13 +344,13 @@ def untrusted_time(periods: Sequence[Untrusted], device: Device | None = None) -
 
 
 def untrusted_table(scope: Scope, periods: Sequence[Untrusted]) -> Table:
-    """Return a row per period, in trace time from the trace's beginning."""
+    """Return a row per period."""
     rows = [
         {
             "file": Path(scope.trace.indexes[one.source].path).name,
             "device": "" if one.device is None else device_title(scope.trace, one.device),
             "trouble": one.trouble,
-            "start_ns": one.start - scope.origin,
+            "start_ns": one.start,
             "ns": one.end - one.start,
             "count": one.count,
         }

@@ -11,9 +11,14 @@ import numpy as np
 import pytest
 
 from tests.core.findings_traces import call, kernel, launched, step
+from tests.corpus import CORPUS, needs_corpus, representative
 from tests.events import Event
+from tracelane.core.base.errors import TracelaneError
 from tracelane.core.base.moments import moment_digits, origin_text
 from tracelane.core.base.units import format_moment, format_ns
+from tracelane.core.tables.registry import ANALYSES
+from tracelane.core.tables.scope import Scope
+from tracelane.core.trace import open_trace
 from tracelane.tui.cli.main import main
 
 DAY_US = 86_400 * 10**6
@@ -135,3 +140,25 @@ def test_what_has_moments_says_from_where(
     if command in ("steps", "idle", "launches"):
         main([command, path, "--format", "md", "--index-dir", "cache"])
         assert origin in capsys.readouterr().out.replace("`", "")
+
+
+TRACES = sorted(path.relative_to(CORPUS).as_posix() for path in CORPUS.glob("*/*.json*"))
+
+
+@pytest.mark.slow
+@needs_corpus
+@pytest.mark.parametrize("name", representative(TRACES))
+def test_moments_lie_within_the_trace(name: str, corpus_cache: Path) -> None:
+    """Whatever table of whatever analysis: from the origin that it names, no moment is outside the trace."""
+    try:
+        trace = open_trace(CORPUS / name, index_dir=corpus_cache)
+    except TracelaneError as error:  # files that are no traces are other tests' matter
+        pytest.skip(str(error))
+    start, end = trace.span_at(trace.clocks)
+    for row in ANALYSES:
+        for table in row.run(Scope(trace, clocks=trace.clocks)):
+            for column in (one for one in table.columns if one.moment):
+                times = np.asarray(table.data[column.key])
+                times = times[~np.isnan(times)]
+                outside = (times < start - table.origin_ns) | (times > end - table.origin_ns)
+                assert not outside.any(), f"{row.name}, {table.name}: {column.key}"
