@@ -15,11 +15,11 @@ from ..query.lookup import category_mask
 from .metrics import ratio
 from .op_events import ANNOTATION, PYTHON, host_kinds
 from .path_changes import TimeChange, new_length, scale_of
-from .path_graph import VIA, PathGraph, graph_of
+from .path_graph import PathGraph, graph_of
+from .path_points import VIA, slice_ids
 from .path_walk import COMMUNICATION, COPY, HOST, KERNEL, KINDS, PathEnd, Segments, path_end, walked
 from .schema import Column, TableSchema, columns_from
 from .scope import Scope
-from .slice_table import SOURCE_BITS
 from .slices import nearest_around
 from .table import Table, Tables
 from .table_rows import Values
@@ -182,8 +182,7 @@ class CriticalPath:
         ids = np.full(len(one), np.nan)
         for source in np.unique(one.sources).tolist():
             own = np.flatnonzero((one.sources == source) & (one.positions >= 0))
-            ordinals = trace.indexes[source].column("slices.ordinal")[one.positions[own]]
-            ids[own] = ordinals.astype(np.int64) + (source << SOURCE_BITS)
+            ids[own] = slice_ids(trace.indexes[source], source, one.positions[own])
         data: dict[str, Values] = {
             "start_ns": one.starts,
             "duration_ns": one.durations,

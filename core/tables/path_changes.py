@@ -25,7 +25,8 @@ from ..base.errors import UsageError
 from ..base.intervals import Intervals, merge
 from ..base.short_names import short_names
 from .frame_columns import NEVER
-from .path_graph import LAUNCH, SYNC, PathGraph
+from .path_graph import PathGraph
+from .path_points import LAUNCH, SYNC
 from .path_walk import CHECKED, PathEnd
 
 END, CALL_END, MARK, PAUSE_END, LAUNCHED, START = range(6)
@@ -141,15 +142,17 @@ class _Again:
             # Of what begins together that comes first which takes no time.
             (graph.work.start, START, rows, none, none, (graph.work.end > graph.work.start).astype(np.int64)),
         ]
+        pauses = [(one.by[one.via != SYNC], one.at[one.via != SYNC]) for one in graph.points]
+        queried = _by_first(*(np.concatenate(column) for column in zip(*pauses))) if pauses else {}
         for number, (thread, points) in enumerate(zip(graph.threads, graph.points)):
             mine = np.flatnonzero((graph.thread == number) & (graph.launched >= low))
             calls = np.flatnonzero((graph.waits.threads == number) & (graph.waits.ends > low))
             turns = np.flatnonzero(points.via != SYNC)
             active = thread.activity
             begins = active.ends[np.maximum(np.searchsorted(active.starts, points.times[turns]) - 1, 0)]
-            queried = [one.at[(one.via != SYNC) & (one.by == number)] for one in graph.points]
             last = np.array([end.host_time] if number == end.host else [], np.int64)
-            marks = np.concatenate([begins, *queried, graph.waits.starts[calls], last])
+            of_others = np.array(queried.get(number, ()), np.int64)
+            marks = np.concatenate([begins, of_others, graph.waits.starts[calls], last])
             for times, order, items, more in (
                 (graph.launched[mine], LAUNCHED, mine, mine),
                 (graph.waits.ends[calls], CALL_END, calls, calls),

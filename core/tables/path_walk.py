@@ -19,15 +19,8 @@ from ..query.lookup import lanes_of
 from ..query.ranges import ragged
 from .frame_columns import NEVER
 from .op_events import ANNOTATION
-from .path_graph import (
-    COLLECTIVE,
-    LAUNCH,
-    SYNC,
-    THREAD,
-    HostThread,
-    PathGraph,
-    lane_bases,
-)
+from .path_graph import PathGraph
+from .path_points import COLLECTIVE, LAUNCH, SYNC, THREAD, HostThread, lane_bases
 
 KINDS = (
     "host",

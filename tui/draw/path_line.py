@@ -15,7 +15,7 @@ from tracelane.core.base.safe_text import safe
 from tracelane.core.base.short_names import short_name
 from tracelane.core.base.units import format_ns
 from tracelane.core.tables.critical_path import CriticalPath
-from tracelane.core.tables.path_graph import VIA
+from tracelane.core.tables.path_points import VIA
 from tracelane.core.tables.path_walk import KINDS
 from tracelane.core.trace import Trace
 
