@@ -205,7 +205,9 @@ def test_work_is_cut_at_windows_as_a_plain_loop_does(tmp_path: Path) -> None:
     ]
     events += [complete(ts, dur, f"k{n}", "kernel", pid=0, tid=n) for n, (ts, dur) in enumerate(times)]
     trace = Trace([index_of(events, tmp_path)])
-    rows = {row["name"]: row for row in kernels(Scope(trace, attribute="window"), by="step").rows()}
+    scope, spans = Scope(trace, attribute="window"), step_spans(trace)
+    assert spans is not None
+    rows = {row["name"]: row for row in kernels(scope, by="step").rows()}
     for n, (low, dur) in enumerate(marks):
         high = low + dur
         parts = [
@@ -215,6 +217,8 @@ def test_work_is_cut_at_windows_as_a_plain_loop_does(tmp_path: Path) -> None:
         ]
         row = rows[f"step {n}"]
         assert (row["count"], row["total_ns"]) == (len(parts), 1000 * sum(parts))
+        alone = kernels(scope_of_step(scope, spans, n)).totals
+        assert (alone["count"], alone["total_ns"]) == (row["count"], row["total_ns"])
     outside = sum(
         sum(not any(low <= at < low + dur for low, dur in marks) for at in range(ts, ts + length))
         for ts, length in times

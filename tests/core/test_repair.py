@@ -110,6 +110,19 @@ def test_values_nested_too_deep_are_noted() -> None:
     assert deep == [TOO_DEEP] and value["ph"] == "X"
 
 
+@pytest.mark.parametrize(
+    ("behind", "length", "why", "cut_off"),
+    [
+        (b', {"ph":"X","name":"a', 19, "an event is cut off by the end of the text", True),
+        (b', garbage, {"ph":"X","ts":1}', 7, "no value where one should stand", False),
+        (b', {"ph" "X"}', 10, "a key without its colon", False),
+    ],
+)
+def test_what_is_unreadable_says_why(behind: bytes, length: int, why: str, cut_off: bool) -> None:
+    """Only what the end of the text cuts off is said to be."""
+    assert repair(TEXTS[0] + behind)[1] == Unreadable(len(TEXTS[0]) + 2, length, why, cut_off)
+
+
 GARBAGE = [
     b"garbage",
     b"Segmentation fault (core dumped)\n",
