@@ -80,6 +80,7 @@ def _writes(argument: ast.expr) -> bool:
     return 0 < len(mode) <= 3 and set(mode) <= set("wxabt+r") and bool(set(mode) & set("wxa+"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", _modules())
 def test_text_leaves_by_the_door(module: str) -> None:
     """Nothing but core/base/output.py prints or writes text, so all that leaves is harmless."""

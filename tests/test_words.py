@@ -36,6 +36,7 @@ def banned_in(text: str) -> list[str]:
     return BANNED.findall(ALLOWED.sub("", text))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("room", ROOMS)
 def test_texts_are_plain(room: str) -> None:
     """No message, title, hint or help has a banned word."""

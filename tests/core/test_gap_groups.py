@@ -20,6 +20,7 @@ from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import Trace
 
 
+@pytest.mark.slow
 @needs_corpus
 @needs_goldens
 @pytest.mark.parametrize("name", ["hta_a100_resnet_ddp_nccl", "tl_mi300_resnet_train_rank0of8"])

@@ -407,6 +407,7 @@ def test_a_packed_trace_shows_its_arguments(tmp_path: Path) -> None:
     assert {"a", "7"} <= set(done.stdout.split())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_no_damage_breaks_the_reader(name: str) -> None:
     """Whatever byte of a file is changed, added, or the last, it is read as JSON to the end."""

@@ -18,6 +18,7 @@ SAMPLES = Path(__file__).parents[1] / "samples"
 NOTHING_OF_IT = {"ranks", "report", "memory", "compile", "regions", "graphs", "phases"}
 
 
+@pytest.mark.slow
 @needs_corpus
 @pytest.mark.parametrize(
     ("path", "lacks"),

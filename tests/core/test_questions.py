@@ -183,6 +183,7 @@ def test_operators_are_those_of_pytorch(name: str, tmp_path: Path) -> None:
     assert [(row["name"], row["calls"]) for row in rows] == [(one["key"], one["count"]) for one in golden[:3]]
 
 
+@pytest.mark.slow
 @needs_corpus
 @pytest.mark.parametrize(
     ("question", "path", "answer"),

@@ -125,6 +125,7 @@ def test_no_kernel_of_a_real_trace_is_joined_with_another(path: Path, corpus_cac
     trace.close()
 
 
+@pytest.mark.slow
 @needs_corpus
 @pytest.mark.parametrize("path", sorted(CORPUS.glob("gpu/*")), ids=lambda path: path.name)
 def test_a_filter_takes_the_names_that_tables_print(path: Path, corpus_cache: Path) -> None:

@@ -210,6 +210,7 @@ def test_the_zones_are_those_of_the_zone_database() -> None:
     assert set(ZONES) == {offset for offset in offsets if offset % 900 == 0}
 
 
+@pytest.mark.slow
 def test_many_zones_overlap(tmp_path: Path) -> None:
     """A log of many hours overlaps at many zones; the activity tells which."""
     starts, ends, fine = steps(7, 60)

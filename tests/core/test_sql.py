@@ -240,6 +240,7 @@ def test_hostile_queries_do_nothing(small: Trace, tmp_path: Path) -> None:
 ENDLESS = "with recursive r(x) as (select 1 union all select x + 1 from r) select {} from r"
 
 
+@pytest.mark.slow
 @engines
 @pytest.mark.parametrize("column", ["max(x)", "x"], ids=["no row", "many rows"])
 def test_a_query_stops_in_time(

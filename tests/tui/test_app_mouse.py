@@ -102,6 +102,7 @@ def turn(app: TracelaneApp, widget: str, x: int, event: type[events.MouseEvent],
     target.post_message(event(target, x, y, 0, 0, 0, **held))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("widget", "keys"),
     [("#lanes", {"ctrl": True}), ("#ruler", {}), ("#ruler", {"ctrl": True}), ("#minimap", {})],

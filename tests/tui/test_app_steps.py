@@ -19,6 +19,7 @@ from tracelane.tui.steps import step_at, step_marks
 from tracelane.tui.times import parse_span
 
 
+@pytest.mark.slow
 async def test_a_name_becomes_the_step(trace: Trace) -> None:
     """The selected op's name becomes the step: ruler, > and the table follow; again: as found."""
     async with open_viewer(trace, (160, 50)) as (app, pilot):

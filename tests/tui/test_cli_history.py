@@ -106,6 +106,7 @@ def test_a_plot_of_many_values_fits() -> None:
     assert plot_text([None, None], str, 60) == ""
 
 
+@pytest.mark.slow
 def test_several_earlier_runs_are_the_noise(runs: list[Path], tmp_path: Path, capsys: Capture) -> None:
     """`diff A A A B` and `check B --baseline A …` fail where B is beyond what the runs before scatter."""
     earlier, slow = [str(path) for path in runs[:5]], str(tmp_path / "trace14.json")

@@ -231,6 +231,7 @@ def texts(tree: ast.AST) -> Iterator[ast.Constant]:
                 yield child
 
 
+@pytest.mark.slow
 def test_texts_name_commands() -> None:
     """Keys in texts come from the table, as `{search}`: a literal one is wrong once it is remapped."""
     literals = []

@@ -53,6 +53,7 @@ async def test_its_key_shows_each_of_its_trees(trace: Trace) -> None:
             assert pane.flame.drawn is not None and pane.flame.drawn.labels[0][:6] in screen_text(app)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [(80, 24), (200, 50)])
 async def test_zooming_into_a_call_and_back(trace: Trace, size: tuple[int, int]) -> None:
     """f gives the chosen call the whole width and lists what lies in it, f again all; u goes out one call."""

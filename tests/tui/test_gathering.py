@@ -372,6 +372,7 @@ async def test_a_list_on_top_is_left_alone(tmp_path: Path) -> None:
         await until_all_there(app, pilot)
 
 
+@pytest.mark.slow
 async def test_a_file_that_begins_much_later(tmp_path: Path) -> None:
     """An untouched view takes in what comes; one that was moved does not."""
     folder = tmp_path / "run"

@@ -96,6 +96,7 @@ async def test_every_bound_key_in_every_line(trace: Trace, command: str) -> None
         assert (app.session.viewport, app.session.panel) == (before.viewport, before.panel)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", LINES)
 async def test_esc_leaves_every_line(trace: Trace, command: str) -> None:
     """Esc and Ctrl+C close the line without an answer."""
@@ -152,6 +153,7 @@ def test_completed_lines(line: str, words: Sequence[str], expected: list[str]) -
     assert completed_lines(line, words) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("line", "name"),
     [("onyl", "only"), ("kernel-rate", "kernels"), ("serach x", "search"), ("zoom", "zoom-in")],

@@ -31,6 +31,7 @@ MORE = {
 """What commands need besides a trace; | stands for a blank."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["json", "json.gz"])
 @pytest.mark.parametrize("name", [name for name in command_names() if name not in WITHOUT_TRACE])
 def test_a_command_opens_its_trace_once(

@@ -92,6 +92,7 @@ async def test_a_widget_is_fitted_to_its_size(
             assert fitted and fitted[-1] == widget.outer_size and widget.outer_size.width == size[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [

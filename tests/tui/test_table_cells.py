@@ -105,6 +105,7 @@ def columns_swatch(pane: TablePane):
     return next(column.swatch for column in pane.table._columns if column.swatch is not None)
 
 
+@pytest.mark.slow
 @needs_corpus
 @pytest.mark.parametrize(
     ("panel", "expected"),
