@@ -17,6 +17,7 @@ import numpy as np
 
 from ..base.arrays import F64, I64, sum_of
 from ..base.errors import UsageError
+from ..base.intervals import merge
 from ..base.safe_text import safe
 from ..base.units import format_count
 from ..query.groups import Groups
@@ -43,7 +44,7 @@ MOST_CALLS = 500_000
 """Calls whose arguments are read for one table."""
 MOST_ARGUMENTS = 40
 """Arguments that become columns: those that most calls have."""
-FIRST_ROW = "without the first row of a process, which holds the calls of all rows below it"
+HOLDERS = "without the rows that hold the calls of others, which no sum counts twice"
 
 
 def is_report(trace: Trace) -> bool:
@@ -79,11 +80,16 @@ def sections(scope: Scope, by: By = "both") -> Table:
     heads = [Column(word, word, "text") for word in ("hyperfunction", "hypersection") if by in ("both", word)]
     for at, column in enumerate(heads):
         data[column.key] = [group[at] for group in groups]
+    is_held = ~np.isin(calls.lanes, calls.holders)
+    if not is_held.all():
+        heads.append(Column("holds", "holds", "text"))
+        held = np.bincount(which, is_held, size) > 0
+        data["holds"] = ["" if one else "calls of other rows" for one in held.tolist()]
     return Table.from_arrays(
         TableSchema("sections", "Sections", (*heads, *columns)),
         scope.text,
         data,
-        totals={"calls": len(which), "total_ns": sum_of(calls.durations)},
+        totals={"calls": int(np.count_nonzero(is_held)), "total_ns": sum_of(calls.durations[is_held])},
         notes=calls.notes,
         positions=calls.positions[stats["longest"]],
         sources=calls.sources[stats["longest"]],
@@ -95,12 +101,13 @@ class _Calls:
 
     def __init__(self, scope: Scope, by: By) -> None:
         self.trace = scope.trace
-        self.notes: tuple[str, ...] = ()
         self.numbers: dict[str, tuple[list[int], list[int | float]]] = {}  # by argument: calls, values
         self.hypersections: list[str] = []
         chunks = list(scope.chunks())
+        self.holders = _holders(scope.trace, chunks)
+        self.notes: tuple[str, ...] = (HOLDERS,) if len(self.holders) else ()
         if by == "hypersection":
-            chunks = self._without_first_rows(chunks)
+            chunks = [chunk.take(~np.isin(chunk.lanes, self.holders)) for chunk in chunks]
         size = sum(map(len, chunks))
         if size > MOST_CALLS:
             raise UsageError(
@@ -116,18 +123,6 @@ class _Calls:
         )
         for chunk in chunks:
             self._read(chunk, scope)
-
-    def _without_first_rows(self, chunks: list[Chunk]) -> list[Chunk]:
-        """Leave out the first lane of each process with several: it repeats the calls of the others."""
-        lanes = [
-            [at for at in process.lanes if self.trace.lanes[at].slices] for process in self.trace.processes
-        ]
-        first = np.array([numbers[0] for numbers in lanes if len(numbers) > 1], np.int64)
-        rest = [chunk.take(~np.isin(chunk.lanes, first)) for chunk in chunks]
-        if sum(map(len, rest)) == sum(map(len, chunks)) or not any(map(len, rest)):
-            return chunks
-        self.notes = (FIRST_ROW,)
-        return rest
 
     def _read(self, chunk: Chunk, scope: Scope) -> None:
         begin = len(self.hypersections)
@@ -151,6 +146,36 @@ class _Calls:
                     values.append(value)
 
 
+def _holders(trace: Trace, chunks: list[Chunk]) -> I64:
+    """Return the lanes that repeat the calls of others, such as the run of the model: the first one of a
+    process, or of the trace, if all calls on the others lie within its own.
+    """
+    none = np.empty(0, np.int64)
+    lanes, starts, ends = (
+        np.concatenate([none, *(getattr(chunk, key) for chunk in chunks)])
+        for key in ("lanes", "starts", "ends")
+    )
+    everything = range(len(trace.lanes))
+    holders = []
+    for members in (everything, *(process.lanes for process in trace.processes)):
+        here = np.isin(lanes, np.arange(members.start, members.stop))
+        own = here & (lanes == lanes[here].min(initial=len(trace.lanes)))
+        others = here & ~own
+        covered = merge(starts[own], ends[own]).covered(starts[others], ends[others])
+        if others.any() and (covered == (ends - starts)[others]).all():
+            holders.append(int(lanes[own][0]))
+    return np.unique(np.array(holders, np.int64))
+
+
+def _title(trace: Trace, lane: int) -> str:
+    """Return what a hyperfunction is called: as its lane, or as its process where that has a name and no lane
+    but this, with a name that tells nothing.
+    """
+    own = trace.lanes[lane]
+    alone = sum(trace.lanes[at].slices > 0 for at in own.process.lanes) == 1
+    return safe(own.process.name if alone and own.process.name and not own.name else own.title)
+
+
 def _flat(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
     """Yield arguments by key, those inside of others by both keys with a point between."""
     for key, value in values.items():
@@ -171,7 +196,7 @@ def _grouped(calls: _Calls, by: By) -> tuple[list[tuple[str, ...]], I64]:
     texts = list(kinds)
     groups = []
     for lane, at in (divmod(pair, max(1, len(kinds))) for pair in pairs.tolist()):
-        lane_title, text = safe(calls.trace.lanes[lane].title), safe(texts[at])
+        lane_title, text = _title(calls.trace, lane), safe(texts[at])
         groups.append(
             {"both": (lane_title, text), "hyperfunction": (lane_title,), "hypersection": (text,)}[by]
         )

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.events import complete
+from tests.events import complete, metadata
 from tests.sambatune import CNAMES, HYPERFUNCTIONS, RUNS, section_calls, write_report
 from tracelane.core.query.filter import parse
 from tracelane.core.tables.scope import Scope
-from tracelane.core.tables.sections import FIRST_ROW, By, is_report, sections
+from tracelane.core.tables.sections import HOLDERS, By, is_report, sections
 from tracelane.core.trace import Trace, open_trace
 from tracelane.core.trace.hit_search import matches
 
@@ -31,6 +31,20 @@ def test_rows_are_those_of_the_report(trace: Trace) -> None:
     assert [row["hyperfunction"] for row in table.rows()] == ["RUN", *HYPERFUNCTIONS]
     run, *others = table.rows()
     assert run["count"] == sum(int(row["count"] or 0) for row in others) == len(section_calls())
+    assert [row["holds"] for row in table.rows()] == ["calls of other rows", "", "", ""]
+    assert table.totals["calls"] == len(section_calls())
+
+
+def test_hyperfunctions_that_are_processes(tmp_path: Path) -> None:
+    """They keep their names, and that of the whole run is not added to them."""
+    names = ("RUN", "hf_a", "hf_b")
+    events = [metadata("process_name", pid, name=name) for pid, name in enumerate(names)]
+    calls = ((0, 0, 30), (1, 0, 10), (2, 10, 20))
+    events += [complete(start, length, "section", pid=pid, tid=1) for pid, start, length in calls]
+    (path := tmp_path / "a_chrome_tracing_report.json").write_text(json.dumps(events))
+    table = sections(Scope(open_trace(path, index_dir=tmp_path / "index")), "hyperfunction")
+    assert [row["hyperfunction"] for row in table.rows()] == [*names]
+    assert table.totals == {"calls": 2, "total_ns": 30_000}
 
 
 def test_calls_and_times(trace: Trace) -> None:
@@ -54,7 +68,7 @@ def test_arguments(trace: Trace) -> None:
     """Numbers are columns of means, latencies come first, with their quotient; no ids."""
     table = sections(Scope(trace))
     keys = [column.key for column in table.columns]
-    assert keys[7:10] == [
+    assert keys[8:11] == [
         "arg:estimated latency (us)",
         "arg:measured latency (us)",
         "measured_of_estimated",
@@ -86,7 +100,7 @@ def test_hypersections(coloured: bool, named: bool, kinds: list[str], tmp_path: 
     table = sections(Scope(open_trace(path, index_dir=tmp_path / "index")), "hypersection")
     rows = {row["hypersection"]: row["count"] for row in table.rows()}
     assert rows == {kind: len(section_calls()) // len(kinds) for kind in kinds}
-    assert table.notes == (FIRST_ROW,)
+    assert table.notes == (HOLDERS,)
 
 
 def test_all_calls_of_a_section(trace: Trace) -> None:
