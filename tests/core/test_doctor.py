@@ -301,7 +301,7 @@ def test_overlap_is_an_error_on_an_aiu(tmp_path: Path) -> None:
     row = rules_in(doctor(tmp_path / "aiu", aiu(events)))["kernel-overlap"]
     assert row["severity"] == "error" and row["count"] == 1
     labels = [entry["label"] for entry in row["evidence"]]
-    assert labels == ["the one before: kernel99", "the one after: kernel100"]
+    assert labels == ["the earlier: kernel99", "the later: kernel100"]
     assert row["evidence"][1]["start_ns"] - row["evidence"][0]["start_ns"] == 5_000
 
 

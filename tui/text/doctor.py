@@ -1,4 +1,4 @@
-"""What the doctor says as lines for a terminal: what is wrong, what it distorts, where to look."""
+"""What the doctor says as lines for a terminal: what is wrong, what it affects, where to look."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _row_lines(row: Mapping[str, Any], width: int, origin: int) -> Iterator[str]
     yield from wrap(
         safe(f"{row['severity']}: {row['text']} ({row['rule']})"), width, subsequent_indent=INDENT
     )
-    texts = [f"distorts {row['distorts']}"]
+    texts = [f"affects: {row['distorts']}"]
     texts += [f"look at {_place_text(evidence, origin)}" for evidence in row["evidence"]]
     texts.append(f"reported when {row['threshold']}; from: {row['source']}")
     for text in texts:

@@ -80,10 +80,10 @@ CLOCKS = TableSchema(
     "Clocks of devices",
     (
         *columns_from("""
-            file: text (detail), device: text, pairs = launched, early = before their launch,
-            lead_ns = by up to, offset_ns = the clock's proposed shift (statistic)
+            file: text (detail), device: text, pairs = work with a launch, early = begins before it,
+            lead_ns = by up to, offset_ns = proposed shift (statistic)
         """),
-        Column("delay_median_ns", "delay then, median", "ns"),
+        Column("delay_median_ns", "delay after it, median", "ns"),
         Column("delay_p95_ns", "p95", "ns"),
     ),
     keys=("file", "device"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -30,6 +31,12 @@ from .rule import (
 
 BEGIN = ("kernel begins", "kernels begin")
 BLANK = re.compile(r"\A\s*(unknown)?\s*\Z")
+PERIODS: Mapping[Trouble, str] = {
+    "lost": "work missing",
+    "zero": "work without timestamps",
+    "truncated": "nothing recorded",
+}
+"""What lacks in a period."""
 FIRST = 3
 """So many places are named as evidence."""
 
@@ -51,7 +58,7 @@ def kernel_overlap(recording: Recording, limits: Limits) -> Diagnosis | None:
     for kernels in recording.kernels.by("stream") if not recording.may_overlap else ():
         pairs += _overlaps(kernels, kernels, limits["least_ns"])
     severity: Severity | None = "error" if recording.is_aiu else None
-    text = f"{count_of(len(pairs), *BEGIN)} before the one before on the stream ends"
+    text = f"{count_of(len(pairs), *BEGIN)} before the previous one on the stream has ended"
     return Diagnosis(len(pairs), text, _pairs(recording, pairs), severity)
 
 
@@ -90,7 +97,7 @@ def duplicate_starts(recording: Recording, limits: Limits) -> Diagnosis | None:
     at = np.flatnonzero((np.diff(kernels.start) == 0) & (np.diff(kernels.stream) == 0))
     pairs = _neighbours(kernels, at)
     severity: Severity | None = "error" if recording.is_aiu else None
-    text = f"{count_of(len(pairs), *BEGIN)} in the same ns as the one before on the stream"
+    text = f"{count_of(len(pairs), *BEGIN)} in the same ns as the previous one on the stream"
     return Diagnosis(len(pairs), text, _pairs(recording, pairs), severity)
 
 
@@ -182,15 +189,15 @@ def before_launch(recording: Recording, limits: Limits) -> Diagnosis | None:
 @doctor_rule(
     "zero-times",
     "error",
-    RuleThreshold("device work stands at 0 in the file while its launches do not", SPYRE),
-    "all times of this work: when it ran is lost",
+    RuleThreshold("device work has the timestamp 0 and its launches have not", SPYRE),
+    "all times of this work",
 )
 def zero_times(recording: Recording, limits: Limits) -> Diagnosis | None:
     """Times of device work were clamped to 0 when the trace was written."""
     untimed = recording.lost.untimed
     count = int(np.count_nonzero(recording.index.column("slices.start")[untimed] == 0))
-    what = count_of(count, "kernel or copy stands", "kernels and copies stand")
-    text = f"{what} at 0 in the file: when they ran is lost"
+    what = count_of(count, "kernel or copy has", "kernels and copies have")
+    text = f"{what} the timestamp 0: when they ran is not known"
     return Diagnosis(count, text, _periods(recording, "zero"))
 
 
@@ -383,7 +390,7 @@ def _pairs(recording: Recording, pairs: list[tuple[int, int]]) -> tuple[Exhibit,
     return tuple(
         recording.exhibit(f"{label}: {recording.name(at)}", at)
         for pair in pairs[:FIRST]
-        for label, at in zip(("the one before", "the one after"), pair)
+        for label, at in zip(("the earlier", "the later"), pair)
     )
 
 
@@ -394,4 +401,4 @@ def _slices(recording: Recording, label: str, positions: list[int]) -> tuple[Exh
 def _periods(recording: Recording, *troubles: Trouble) -> tuple[Exhibit, ...]:
     """Return the time in which device work is missing, or has no times, for some of these reasons."""
     periods = [one for one in recording.untrusted if one.trouble in troubles]
-    return tuple(Exhibit(f"{one.trouble} work", one.start, one.end) for one in periods[:FIRST])
+    return tuple(Exhibit(PERIODS[one.trouble], one.start, one.end) for one in periods[:FIRST])

@@ -29,7 +29,7 @@ FIRST = 3
     "unreadable",
     "error",
     RuleThreshold("events could not be read", FORMAT),
-    "every count and sum: what could not be read is in none",
+    "every count and sum: they lack what could not be read",
 )
 def unreadable(recording: Recording, limits: Limits) -> Diagnosis | None:
     """Events are lost to damage."""
@@ -42,7 +42,7 @@ def unreadable(recording: Recording, limits: Limits) -> Diagnosis | None:
     "repaired",
     "warning",
     RuleThreshold("events were read after a repair of their text", KINETO),
-    "names and arguments of these events may not be what was meant",
+    "names and arguments of these events: they may not be what was meant",
 )
 def repaired(recording: Recording, limits: Limits) -> Diagnosis | None:
     """Events are no valid JSON, and were repaired."""
@@ -55,7 +55,7 @@ def repaired(recording: Recording, limits: Limits) -> Diagnosis | None:
     "truncated",
     "error",
     RuleThreshold("the file ends in the middle", FORMAT),
-    "what was recorded last is missing: last steps, ends of long slices, names of lanes",
+    "what was recorded last: steps, ends of long slices, names of lanes are missing",
 )
 def truncated(recording: Recording, limits: Limits) -> Diagnosis | None:
     """The file was cut off, or its compression is damaged."""
@@ -68,7 +68,7 @@ def truncated(recording: Recording, limits: Limits) -> Diagnosis | None:
     "broken-envelope",
     "warning",
     RuleThreshold("values beside the events are no valid JSON", KINETO),
-    "the time base, device properties and settings of the profiler may be missing",
+    "the time base, device properties and settings of the profiler: they may be missing",
 )
 def broken_envelope(recording: Recording, limits: Limits) -> Diagnosis | None:
     """What stands beside the events is damaged."""
@@ -106,7 +106,7 @@ def merged_captures(recording: Recording, limits: Limits) -> Diagnosis | None:
     "oversized",
     "note",
     RuleThreshold("events were too large to keep their arguments", OWN),
-    "arguments of these events cannot be shown or searched for",
+    "arguments of these events: they cannot be shown or searched for",
 )
 def oversized(recording: Recording, limits: Limits) -> Diagnosis | None:
     """Events were read without their arguments."""
@@ -119,12 +119,15 @@ def oversized(recording: Recording, limits: Limits) -> Diagnosis | None:
     "not-objects",
     "error",
     RuleThreshold("elements of the event array are no objects", FORMAT),
-    "every count and sum: such elements are in none",
+    "every count and sum: they lack such elements",
 )
 def not_objects(recording: Recording, limits: Limits) -> Diagnosis | None:
     """There are numbers, texts or lists where events should be."""
     count = event_terms(recording.index)["not_objects"]
-    return Diagnosis(count, count_of(count, "element is no object", "elements are no objects"))
+    return Diagnosis(
+        count,
+        count_of(count, "element of the event list is no event", "elements of the event list are no events"),
+    )
 
 
 @doctor_rule(
@@ -156,7 +159,7 @@ def event_sum(recording: Recording, limits: Limits) -> Diagnosis | None:
     "negative-durations",
     "warning",
     RuleThreshold("durations are negative", SPYRE),
-    "these slices count as taking no time",
+    "durations of these slices: they count as 0",
 )
 def negative_durations(recording: Recording, limits: Limits) -> Diagnosis | None:
     """Slices end before they begin."""
@@ -168,7 +171,7 @@ def negative_durations(recording: Recording, limits: Limits) -> Diagnosis | None
     "missing-durations",
     "warning",
     RuleThreshold("complete events have no duration", FORMAT),
-    "these slices count as taking no time",
+    "durations of these slices: they count as 0",
 )
 def missing_durations(recording: Recording, limits: Limits) -> Diagnosis | None:
     """Complete events have no duration."""
@@ -180,7 +183,7 @@ def missing_durations(recording: Recording, limits: Limits) -> Diagnosis | None:
     "unmatched",
     "warning",
     RuleThreshold("begins have no end, or ends no begin", FORMAT),
-    "a begin without an end is drawn to the end of its lane; its time is not known",
+    "durations of begins without an end: they are drawn to the end of their lane",
 )
 def unmatched(recording: Recording, limits: Limits) -> Diagnosis | None:
     """Begin and end events do not pair, of threads or of async spans."""
@@ -196,20 +199,22 @@ def unmatched(recording: Recording, limits: Limits) -> Diagnosis | None:
 @doctor_rule(
     "mismatched-ends",
     "warning",
-    RuleThreshold("an end names another slice than the one it closes", FORMAT),
-    "pairs are made by nesting: durations of these slices may be swapped",
+    RuleThreshold("an end has another name than the begin that it closes", FORMAT),
+    "durations of these slices: pairs are made by nesting and may be swapped",
 )
 def mismatched_ends(recording: Recording, limits: Limits) -> Diagnosis | None:
     """Names of begins and ends differ."""
     count = read_report_count(recording.index, "mismatched_ends")
-    return Diagnosis(count, f"{count_of(count, 'end names', 'ends name')} another slice than the one closed")
+    return Diagnosis(
+        count, f"{count_of(count, 'end has', 'ends have')} another name than the begin that it closes"
+    )
 
 
 @doctor_rule(
     "clamped-times",
     "error",
     RuleThreshold(f"times lie beyond {TIME_LIMIT_TEXT}", OWN),
-    "these events stand at the limit instead of at their time",
+    "times of these events: they stand at the limit",
 )
 def clamped_times(recording: Recording, limits: Limits) -> Diagnosis | None:
     """Times lie centuries away."""
@@ -251,7 +256,7 @@ def far_times(recording: Recording, limits: Limits) -> Diagnosis | None:
     "outside-parent",
     "warning",
     RuleThreshold(
-        "ops and calls of one thread of the host reach out of each other by more than {least_ns}",
+        "an op or call ends more than {least_ns} after the one of its thread in which it begins",
         SPYRE,
         {"least_ns": 1_000},
     ),
@@ -280,9 +285,9 @@ def outside_parent(recording: Recording, limits: Limits) -> Diagnosis | None:
     ]
     if not out:
         return None
-    what = count_of(len(out), "op or call reaches", "ops and calls reach")
-    text = f"{what} out of the one in which {'it begins' if len(out) == 1 else 'they begin'}"
-    return Diagnosis(len(out), text, _slices(recording, "reaches out", np.array(out[:FIRST])))
+    what = count_of(len(out), "op or call ends", "ops and calls end")
+    text = f"{what} after the op or call in which {'it begins' if len(out) == 1 else 'they begin'}"
+    return Diagnosis(len(out), text, _slices(recording, "ends too late", np.array(out[:FIRST])))
 
 
 MEASURED = 2_000

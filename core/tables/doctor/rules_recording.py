@@ -35,7 +35,7 @@ def steps_overlap(recording: Recording, limits: Limits) -> Diagnosis | None:
         later += own[1:][steps.starts[own[1:]] < reach[:-1]].tolist()
     begin = "begins" if len(later) == 1 else "begin"
     of_steps = count_of(len(steps), "step")
-    text = f"{format_count(len(later))} of {of_steps} {begin} before the one before ends"
+    text = f"{format_count(len(later))} of {of_steps} {begin} before the previous one ends"
     evidence = (
         Exhibit(f"step {steps.labels[at]}", int(steps.starts[at]), int(steps.ends[at]))
         for at in later[:FIRST]
@@ -68,7 +68,7 @@ def profiler_overhead(recording: Recording, limits: Limits) -> Diagnosis | None:
     "buffer-flushes",
     "note",
     RuleThreshold("the profiler asked for buffers, or wrote them out, while it recorded", KINETO),
-    "the calls in which this happens take longer than they would",
+    "calls in which this happens: they take longer than they would",
 )
 def buffer_flushes(recording: Recording, limits: Limits) -> Diagnosis | None:
     """The profiler makes and empties buffers during the time that is measured."""
@@ -98,7 +98,7 @@ def buffers_exceeded(recording: Recording, limits: Limits) -> Diagnosis | None:
     "profiler-errors",
     "note",
     RuleThreshold("the profiler wrote errors into the trace", KINETO),
-    "depends on the message",
+    "what the message says",
 )
 def profiler_errors(recording: Recording, limits: Limits) -> Diagnosis | None:
     """The profiler met errors of its own."""
@@ -112,7 +112,7 @@ def profiler_errors(recording: Recording, limits: Limits) -> Diagnosis | None:
     "no-shapes",
     "note",
     RuleThreshold("no op has input shapes", PYTORCH),
-    "tables by shape, which are empty (record_shapes=True records shapes)",
+    "tables by shape: they are empty (record_shapes=True records shapes)",
 )
 def no_shapes(recording: Recording, limits: Limits) -> Diagnosis | None:
     """Shapes were not recorded."""
@@ -125,7 +125,7 @@ def no_shapes(recording: Recording, limits: Limits) -> Diagnosis | None:
     "no-stacks",
     "note",
     RuleThreshold("there are no Python frames", PYTORCH),
-    "source lines of ops, which are unknown (with_stack=True records them)",
+    "source lines of ops: they are not known (with_stack=True records them)",
 )
 def no_stacks(recording: Recording, limits: Limits) -> Diagnosis | None:
     """Stacks were not recorded."""
@@ -140,7 +140,7 @@ def no_stacks(recording: Recording, limits: Limits) -> Diagnosis | None:
     "no-memory",
     "note",
     RuleThreshold("there are no allocations", PYTORCH),
-    "tables of memory, which are empty (profile_memory=True records them)",
+    "tables of memory: they are empty (profile_memory=True records allocations)",
 )
 def no_memory(recording: Recording, limits: Limits) -> Diagnosis | None:
     """Allocations were not recorded."""
