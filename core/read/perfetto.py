@@ -405,7 +405,8 @@ class PacketEvents:
                 del self._flows[next(iter(self._flows))]
             yield b'{"ph":"%b","bp":"e","name":"flow","cat":"flow","id":%d,%b}' % (phase, number, stamp)
         for number in event.ending_flows:
-            self._flows.pop(number, None)
+            if not event.keeps_flows:
+                self._flows.pop(number, None)
             yield b'{"ph":"f","bp":"e","name":"flow","cat":"flow","id":%d,%b}' % (number, stamp)
 
     def _counters(self, event: TrackEvent, sequence: Sequence, time: int) -> Iterator[bytes]:

@@ -47,6 +47,7 @@ class TrackEvent:
     categories: tuple[str, ...] = ()
     flows: tuple[int, ...] = ()
     ending_flows: tuple[int, ...] = ()
+    keeps_flows: bool = False  # those that end here may end elsewhere, too
     counters: tuple[int, ...] = ()
     counts: tuple[int, ...] = ()
     double_counters: tuple[int, ...] = ()
@@ -126,6 +127,10 @@ class TrackEvent:
                 )
         if parts.get(12):
             texts.append(b'"bp":"e",')
+        if isinstance(number := parts.get(8), int) and parts.get(13) in (1, 2, 3):  # in, out, both
+            self.keeps_flows = parts[13] == 1  # several slices may end one
+            self.flows += () if self.keeps_flows else (signed_number(number),)
+            self.ending_flows += (signed_number(number),) if self.keeps_flows else ()
         if isinstance(reach := parts.get(14), int) and reach in (1, 2, 3):
             texts.append(b'"s":"%b",' % b"gpt"[reach - 1 : reach])
         self.legacy = b"".join(texts)

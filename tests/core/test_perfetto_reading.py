@@ -219,6 +219,21 @@ CASES: dict[str, tuple[Sequence[bytes], Sequence[Sequence[Any]], str]] = {
         [("X", "x", 1000, 5, 7), ("b", "y", 2000, 5, 7), ("I", "z", 3000, 8, 9)],
         "",
     ),
+    "older flows": (
+        [
+            MAIN,
+            *(
+                event(at, 0, legacy("X", number_field(8, 1), number_field(13, way)), name="x")
+                for at, way in ((1, 2), (2, 1), (3, 3), (4, 1))
+            ),
+        ],
+        [
+            (phase, name, at, 5, 7)
+            for at, way in enumerate("sftf", 1)
+            for phase, name in (("X", "x"), (way, "flow"))
+        ],
+        "",
+    ),
     "arguments": (
         [
             MAIN,
