@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ import click
 from tracelane.core.base.errors import UsageError
 from tracelane.core.base.safe_text import safe
 
-from .ci_reports import CheckResult, report_results, results_table
+from .ci_reports import report_results, results_table
 from .completing import complete_limits
 from .forms import Printout, print_output
 from .limits import Limit, parse_limit, read_limits
@@ -89,7 +89,7 @@ def check(
     changes = []
     if earlier and here is not None:
         changes = threshold.gated(difference(earlier, here), options.where)
-    results = [*(outcome.result for outcome in outcomes), *threshold.results(changes)]
+    results = [*(limit.result(metric) for limit, metric in outcomes), *threshold.results(changes)]
     passed = not any(result.failed for result in results)
     lines = (safe(f"{'EXCEEDED' if one.failed else 'ok      '}  {one.text}") for one in results)
     print_output(
@@ -101,32 +101,6 @@ def check(
     report_results("tracelane check", results, options.junit, options.github)
     if not passed:
         context.exit(EXCEEDED)
-
-
-@dataclass(frozen=True)
-class LimitOutcome:
-    """A limit and the metric that it bounds."""
-
-    limit: Limit
-    metric: Metric
-
-    @property
-    def is_kept(self) -> bool:
-        return self.limit.is_kept(self.metric)
-
-    @property
-    def result(self) -> CheckResult:
-        return CheckResult(self.limit.metric, self.limit.text(self.metric), not self.is_kept)
-
-    @property
-    def row(self) -> dict[str, object]:
-        bound = "max" if self.limit.at_most else "min"
-        return {
-            "metric": self.limit.metric,
-            "value": self.metric.value,
-            bound: self.limit.value,
-            "kept": self.is_kept,
-        }
 
 
 def _limits(most: Sequence[str], least: Sequence[str], file: str | None) -> list[Limit]:
@@ -150,16 +124,16 @@ def _check_complete(limits: Sequence[Limit], baselines: Sequence[str], fail_abov
         )
 
 
-def _outcomes(limits: Sequence[Limit], metrics: Mapping[str, Metric]) -> list[LimitOutcome]:
+def _outcomes(limits: Sequence[Limit], metrics: Mapping[str, Metric]) -> list[tuple[Limit, Metric]]:
     """Return each limit with its metric; UsageError for a value in a wrong unit."""
     for limit in limits:
         limit.check_unit(metrics[limit.metric])
-    return [LimitOutcome(limit, metrics[limit.metric]) for limit in limits]
+    return [(limit, metrics[limit.metric]) for limit in limits]
 
 
 def _json(
     scope: str,
-    outcomes: Sequence[LimitOutcome],
+    outcomes: Sequence[tuple[Limit, Metric]],
     threshold: Threshold,
     changes: Sequence[MetricChange],
     passed: bool,
@@ -179,7 +153,7 @@ def _json(
         for one in changes
     ]
     tables = {
-        "limits": json_rows([outcome.row for outcome in outcomes]),
+        "limits": json_rows([limit.row(metric) for limit, metric in outcomes]),
         "baseline": json_rows(compared),
         "totals": json_rows([{"kept": passed}]),
     }

@@ -14,6 +14,7 @@ from tracelane.core.base.errors import UnreadableError, UsageError
 from tracelane.core.base.private import read_regular, reason_of
 from tracelane.core.tables.schema import Column
 
+from .ci_reports import CheckResult
 from .values import TIMES
 
 if TYPE_CHECKING:
@@ -72,6 +73,13 @@ class Limit:
         bound = int(self.value) if self.value.is_integer() else self.value
         side = "at most" if self.at_most else "at least"
         return f"{self.metric} {value}, {side} {text_in_unit(column, bound)}"
+
+    def result(self, metric: Metric) -> CheckResult:
+        return CheckResult(self.metric, self.text(metric), not self.is_kept(metric))
+
+    def row(self, metric: Metric) -> dict[str, object]:
+        bound = "max" if self.at_most else "min"
+        return {"metric": self.metric, "value": metric.value, bound: self.value, "kept": self.is_kept(metric)}
 
 
 def parse_limit(text: str, at_most: bool) -> Limit:
