@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tracelane.core.base.clock import Clocks
+from tracelane.core.base.clock import NO_CLOCKS, Clocks
 from tracelane.core.export.marks import shelf
 from tracelane.core.index.inputs import UNFINISHED
 from tracelane.core.logs.counters import WithCounters
@@ -19,7 +19,6 @@ from .draw.things import thing_by_id
 from .session import Selectable, Session
 from .view_state import session_json, session_of
 
-NO_CLOCKS = Clocks()
 NO_HISTORY = History()
 
 

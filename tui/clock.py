@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tracelane.core.base.clock import Clocks
+from tracelane.core.base.clock import NO_CLOCKS, Clocks
 from tracelane.core.base.errors import TracelaneError
 from tracelane.core.base.units import format_moment
 from tracelane.core.export.marks import Mark, moved, read_marks, shelf
@@ -18,7 +18,6 @@ from .zone import moment_of, zone_text
 
 EPOCHS = (10**18, 4 * 10**18)
 """Stamps between these (2001 to 2096) are taken for ns since 1970: what older profilers wrote."""
-NO_CLOCKS = Clocks()
 
 
 @dataclass(frozen=True)

@@ -40,3 +40,7 @@ class Clocks:
         changed = dict(self.offsets)
         changed[key] = offset_ns
         return Clocks(MappingProxyType({k: v for k, v in changed.items() if v}))
+
+
+NO_CLOCKS = Clocks()
+"""Nothing is moved."""

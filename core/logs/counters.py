@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..base.arrays import I64
-from ..base.clock import Clocks
+from ..base.clock import NO_CLOCKS, Clocks
 from ..base.errors import UsageError
 from ..base.progress import CancelledCallback, never
 from ..index.flex import flex_work, is_flex
@@ -21,7 +21,7 @@ from ..query.args import Arguments
 from ..query.lookup import processes_of
 from ..query.views import Process
 from ..trace import Trace
-from .more_sources import NO_CLOCKS, Counter, CounterIndex, TraceWithMore
+from .more_sources import Counter, CounterIndex, TraceWithMore
 
 if TYPE_CHECKING:
     from ..index.store import Index

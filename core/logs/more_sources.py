@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..base.arrays import F64, I64, AnyArray
-from ..base.clock import Clocks
+from ..base.clock import NO_CLOCKS, Clocks
 from ..index.format import LANE, PROCESS, ROW, LaneKind, LaneRole, RowKind
 from ..index.pyramid import extremes, pyramid_sizes
 from ..index.store import Index
@@ -24,8 +24,6 @@ from ..trace import Row, Trace
 
 if TYPE_CHECKING:
     from ..trace.alignment import Alignment
-
-NO_CLOCKS = Clocks()
 
 
 class TraceWithMore(Trace):

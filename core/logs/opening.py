@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..base.clock import Clocks
+from ..base.clock import NO_CLOCKS, Clocks
 from ..base.errors import UnreadableError, UsageError
 from ..base.private import open_regular, reason_of
 from ..trace import Trace
 from .log import TelemetryLog, open_log
-from .more_sources import NO_CLOCKS
 from .overlay import LogOptions, Overlay, PlacedLog
 from .wall import Wall, host_offset, zone_offset
 

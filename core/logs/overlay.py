@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..base.arrays import F64, I64
-from ..base.clock import Clocks
+from ..base.clock import NO_CLOCKS, Clocks
 from ..base.errors import UsageError
 from ..index.format import RowKind
 from ..query.args import Arguments
@@ -21,7 +21,7 @@ from ..query.views import Lane, Process, Row
 from ..trace import Trace
 from .header import WATTS, ColumnKind, LogColumn
 from .log_index import LogIndex, LogLane
-from .more_sources import NO_CLOCKS, TraceWithMore
+from .more_sources import TraceWithMore
 from .series import Series, Statistics, statistics
 from .wall import SECOND, Wall, offset_text
 

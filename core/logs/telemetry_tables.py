@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..base.arrays import sum_of
-from ..base.clock import Clocks
+from ..base.clock import NO_CLOCKS, Clocks
 from ..base.intervals import merge
 from ..base.short_names import short_name
 from ..index.format import LaneKind, RowKind
@@ -28,7 +28,6 @@ from ..trace.devices import Device
 from .clock_fit import Proposal
 from .header import UNIT_WORDS, WATTS, ColumnKind, name_and_unit
 from .log import TelemetryLog
-from .more_sources import NO_CLOCKS
 from .overlay import Overlay, counter_series
 from .series import FAR, Series, Statistics, attribute, statistics
 from .stamps import SECOND

@@ -12,7 +12,7 @@ from functools import lru_cache
 import numpy as np
 
 from ..base.arrays import I64, AnyArray
-from ..base.clock import Clocks
+from ..base.clock import NO_CLOCKS, Clocks
 from ..base.ids import SliceId
 from ..index.format import LaneKind, RowKind
 from ..query.lookup import lanes_of
@@ -28,7 +28,6 @@ THREADS = 8
 """The most threads that are listed: the launching one first, then those that one slice kept busy."""
 LANES_LOOKED_AT = 256
 """The most lanes that are looked at for what the CPU did: nobody reads a longer list."""
-NO_CLOCKS = Clocks()
 
 
 @dataclass(frozen=True, eq=False)

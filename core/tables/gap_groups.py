@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..base.arrays import U32, AnyArray, sum_of
-from ..base.clock import Clocks
+from ..base.clock import NO_CLOCKS, Clocks
 from ..base.short_names import comparable_name
 from ..index.store import Index
 from ..query.groups import dense
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 FEW = 4096
 """Up to so many names a table of all pairs of names is cheaper than sorting millions of gaps."""
-NO_CLOCKS = Clocks()
 
 
 @dataclass(frozen=True)

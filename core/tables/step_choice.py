@@ -60,6 +60,22 @@ HIDDEN = GROUPS["device"] | GROUPS["python"]
 """Categories that hold no steps of the host: a device's twin of a step is the same step."""
 
 
+def latest_holding(starts: I64, ends: I64, times: I64) -> I64:
+    """Return which of some stretches of time, by start, holds each time: the latest begun, -1 for none."""
+    if not len(starts):
+        return np.full(len(times), -1, np.int64)
+    reach = np.maximum.accumulate(ends)
+    at = np.searchsorted(starts, times, "right") - 1
+    # They may overlap: an earlier one that still lasts holds what the latest does not.
+    while True:
+        begun = np.maximum(at, 0)
+        back = np.flatnonzero((at >= 0) & (times >= ends[begun]) & (times < reach[begun]))
+        if not len(back):
+            break
+        at[back] -= 1
+    return np.where((at >= 0) & (times < ends[begun]), at, -1)
+
+
 @dataclass(frozen=True, eq=False)
 class Steps:
     """The n steps of one source in time order; trace time in ns.
@@ -89,18 +105,7 @@ class Steps:
 
     def holding(self, times: I64) -> I64:
         """Return which step holds each time, of several the latest begun; -1 for none."""
-        if not len(self):
-            return np.full(len(times), -1, np.int64)
-        reach = np.maximum.accumulate(self.ends)
-        at = np.searchsorted(self.starts, times, "right") - 1
-        # Steps may overlap: an earlier one that still lasts holds what the latest does not.
-        while True:
-            begun = np.maximum(at, 0)
-            back = np.flatnonzero((at >= 0) & (times >= self.ends[begun]) & (times < reach[begun]))
-            if not len(back):
-                break
-            at[back] -= 1
-        return np.where((at >= 0) & (times < self.ends[begun]), at, -1)
+        return latest_holding(self.starts, self.ends, times)
 
     def take(self, rows: I64) -> Steps:
         """Return some of the steps."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..base.arrays import I64
 from ..base.clock import Clocks
-from .step_choice import Steps, find_steps
+from .step_choice import Steps, find_steps, latest_holding
 
 if TYPE_CHECKING:
     from ..trace import Trace
@@ -43,10 +43,7 @@ class StepSpans:
 
     def holding(self, times: I64) -> I64:
         """Return for each time the index of the latest step that contains it, -1 for none."""
-        rows = np.searchsorted(self.starts, times, "right") - 1
-        inside = (rows >= 0) & (times < self.ends[np.maximum(rows, 0)])
-        numbers: I64 = np.where(inside, rows, -1)
-        return numbers
+        return latest_holding(self.starts, self.ends, times)
 
 
 def step_spans(

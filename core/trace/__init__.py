@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from ..base.clock import Clocks
+from ..base.clock import NO_CLOCKS, Clocks
 from ..base.progress import CancelledCallback, ProgressCallback, never, no_progress
 from ..index.analyzer import analyzer_notes
 from ..index.captures import Capture, Member
@@ -29,7 +29,6 @@ from ..query.steps import steps_of
 from ..query.titles import plain
 from ..query.views import Lane, Link, Process, Row, SliceFlow, SourceInfo, Step
 from ..query.window import FAR, opening_window, slices_outside
-from .lanes import NO_CLOCKS
 from .slices import TraceSlices
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from time import monotonic
 import numpy as np
 
 from ..base.arrays import I64, U32, sum_of
-from ..base.clock import Clocks
+from ..base.clock import NO_CLOCKS, Clocks
 from ..base.errors import UnreadableError
 from ..base.progress import CancelledCallback, never
 from ..query.filter import Filter
@@ -24,7 +24,6 @@ REPORT_SECONDS = 0.3
 """Seconds between two reports of the hits so far, while arguments are searched."""
 SECONDS_PER_HIT = 2e-6
 """Further seconds between reports for each hit so far: marking a million hits takes 0.4 s."""
-NO_CLOCKS = Clocks()
 
 
 @dataclass(frozen=True)

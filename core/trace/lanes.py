@@ -11,7 +11,7 @@ from types import MappingProxyType
 import numpy as np
 
 from ..base.arrays import I64
-from ..base.clock import Clocks
+from ..base.clock import NO_CLOCKS, Clocks
 from ..base.ids import SliceId
 from ..base.kineto import RUNTIME
 from ..base.short_names import short_name
@@ -33,7 +33,6 @@ MINIMAP_LANES = 512
 """Lanes that the minimap reads at most; of more lanes it reads an even sample."""
 ROWS_HELD = 1 << 14
 """Rows that are held in memory, or a frame would make a new one of each that it shows."""
-NO_CLOCKS = Clocks()
 
 
 class TraceLanes:

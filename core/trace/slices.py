@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..base.arrays import I64, AnyArray
-from ..base.clock import Clocks
+from ..base.clock import NO_CLOCKS, Clocks
 from ..base.ids import SliceId
 from ..base.short_names import short_name
 from ..index.format import RowKind
@@ -29,7 +29,7 @@ from ..query.detail import (
 from ..query.flows import Flow, flows_in, flows_out
 from ..query.launches import Launched, Launches, kernels_under, launch_of, launches_of
 from ..query.views import Link, Row, SliceFlow
-from .lanes import NO_CLOCKS, TraceLanes
+from .lanes import TraceLanes
 
 REMEMBERED = 1 << 16
 
