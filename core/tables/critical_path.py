@@ -86,7 +86,7 @@ def analyse_critical_path(
     if by:
         tables = {"path": lambda: path().by(by), **tables}
     if changes := [*((name, 0.0) for name in without), *map(scale_of, scale)]:
-        tables = {**tables, "what_if": lambda: path().with_changes(changes)}
+        tables = {"what_if": lambda: path().with_changes(changes), **tables}
     return Tables(scope.text, scope.origin, tables)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ...base.safe_text import safe
 from ...base.short_names import short_name
 from ...base.units import about_ns
@@ -57,4 +59,5 @@ def hangs_on(facts: SourceFacts, limits: Limits) -> Outcome:
     start = int(scope.starts(source, position)[0])
     end = start + int(scope.trace.indexes[source].duration(position)[0])
     identity = scope.trace.slice_id_of(source, int(position[0]))
-    return Observation(text, (Evidence(f"most of it on the path of {scope.label}", start, end, identity),))
+    evidence = Evidence(f"most of it on the path of {scope.label}", start, end, identity)
+    return Observation(text, (evidence,), times=np.array(scope.range[:1] if scope.range else [], np.int64))
