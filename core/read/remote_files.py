@@ -36,6 +36,7 @@ from .web import (
     answers_web_ranges,
     short_answer,
     status_text,
+    url_parts,
     web_range,
     web_status,
 )
@@ -424,7 +425,10 @@ def _opened(url: str, missing: bool = False) -> Iterator[tuple[Any, str]]:
     """Yield the file system of a URL and the path there; what goes wrong is an UnreadableError of one line,
     but for a missing file where that is expected.
     """
-    parts = urlsplit(url)
+    try:
+        parts = url_parts(url)
+    except ValueError as error:  # the URL is not shown: nothing says where a password in it ends
+        raise UnreadableError(f"the URL of scheme {scheme_of(url)} is no address: {error}") from error
     system = file_system(scheme_of(url), parts.netloc)
     path = str(system._strip_protocol(url))
     if scheme_of(url) in SSH:

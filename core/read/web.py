@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import SplitResult, urljoin, urlsplit
 
 WEB = ("http", "https")
 MOST_REDIRECTS = 10
@@ -79,6 +79,11 @@ class WebAnswer:
         etag = self.headers.get("ETag", "").strip('"')
         return FileVersion(int(size) if size.isdecimal() else 0, etag, self.headers.get("Last-Modified", ""))
 
+    def is_part_from(self, offset: int) -> bool:
+        """Tell whether it is a part of the file that begins there."""
+        part = _CONTENT_RANGE.match(self.headers.get("Content-Range", ""))
+        return self.status == HTTPStatus.PARTIAL_CONTENT and part is not None and part[1] == str(offset)
+
     def check(self, version: FileVersion | None = None) -> WebAnswer:
         """Return it. Raises FileNotFoundError, or AnswerError for all but a file of this version."""
         if self.status in (HTTPStatus.NOT_FOUND, HTTPStatus.GONE):
@@ -100,10 +105,22 @@ def status_text(status: int) -> str:
         return str(status)
 
 
+def url_parts(url: str) -> SplitResult:
+    """Return the parts of a URL. Raises ValueError where its host or port cannot be."""
+    parts = urlsplit(url)
+    if parts.port == 0 or (parts.scheme in WEB and not parts.hostname):
+        raise ValueError("there is no host" if not parts.hostname else "port 0")
+    return parts
+
+
 def redirect_target(url: str, location: str) -> str:
-    """Return where a redirect leads. Raises AnswerError for a scheme that is not followed."""
-    target = urljoin(url, location)
-    before, after = urlsplit(url).scheme, urlsplit(target).scheme
+    """Return where a redirect leads. Raises AnswerError for a scheme that is not followed, or no address."""
+    try:
+        target = urljoin(url, location)
+        after = url_parts(target).scheme
+    except ValueError as error:
+        raise AnswerError(f"the server redirects to what is no address: {error}") from error
+    before = urlsplit(url).scheme
     if after not in WEB or (before, after) == ("https", "http"):
         raise AnswerError(
             f"the server redirects from {before} to {after or 'nowhere'}, which is not followed"
@@ -133,8 +150,7 @@ def web_range(system: Any, url: str, offset: int, length: int, version: FileVers
             version.check(answer.version)
         return b""
     answer.check(version)
-    part = _CONTENT_RANGE.match(answer.headers.get("Content-Range", ""))
-    if answer.status != HTTPStatus.PARTIAL_CONTENT or part is None or part[1] != str(offset):
+    if not answer.is_part_from(offset):
         raise AnswerError("the server gives another part of the file than is asked for")
     return answer.data
 
@@ -142,7 +158,7 @@ def web_range(system: Any, url: str, offset: int, length: int, version: FileVers
 def answers_web_ranges(system: Any, url: str, size: int) -> bool:
     """Tell whether a web server gives the last byte of a file alone."""
     answer = _ask(system, "GET", url, {"Range": f"bytes={size - 1}-{size - 1}"}).check()
-    return answer.status == HTTPStatus.PARTIAL_CONTENT
+    return answer.is_part_from(size - 1)
 
 
 class WebStream:

@@ -22,6 +22,7 @@ class FaultyServer:
 
     files: dict[str, bytes]
     has_ranges: bool = True
+    names_parts: bool = True  # a part comes with Content-Range
     etags: Literal["", "obeyed", "compared", "weak"] = "obeyed"
     has_times: bool = False
     becomes: bytes = b""
@@ -105,7 +106,7 @@ class FaultyHandler(http.server.BaseHTTPRequestHandler):
     def _head(self, status: int, data: bytes, length: int | None = None, part: str = "") -> None:
         self.send_response(status)
         self.send_header("Content-Length", str(len(data) if length is None else length))
-        if part:
+        if part and self._faults.names_parts:
             self.send_header("Content-Range", part)
         if self._faults.etags:
             self.send_header("ETag", self._etag(data))

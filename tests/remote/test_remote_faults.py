@@ -150,6 +150,13 @@ def test_a_server_that_knows_no_head_is_asked_otherwise(tmp_path: Path) -> None:
         assert open_source(server.url + PATH).size == len(TEXT)
 
 
+def test_a_server_that_does_not_say_which_part_comes_is_read_as_a_stream() -> None:
+    """An answer of 206 without Content-Range may be any part."""
+    with running(FaultyServer({PATH: TEXT}, names_parts=False)) as server:
+        source = open_source(server.url + PATH)
+        assert not source.seekable and source.open().read(len(TEXT)) == TEXT
+
+
 REDIRECTS = [
     ({PATH: PATH}, "redirects in a circle"),
     ({PATH: "/b", "/b": "c", "/c": "/b"}, "redirects in a circle"),
@@ -157,6 +164,8 @@ REDIRECTS = [
     ({PATH: "file:///etc/passwd"}, "redirects from http to file, which is not followed"),
     ({PATH: "ftp://127.0.0.1/t.json"}, "redirects from http to ftp, which is not followed"),
     ({PATH: "javascript:alert(1)"}, "redirects from http to javascript, which is not followed"),
+    ({PATH: "http://[::1"}, "redirects to what is no address"),
+    ({PATH: "http://127.0.0.1:99999/t.json"}, "redirects to what is no address: Port out of range"),
     ({PATH: "http://127.0.0.1:9/t.json"}, ""),
     ({PATH: "/none"}, "no such file"),
 ]

@@ -143,6 +143,9 @@ FAILURES = [
     ("gs://traces/a.json", "install gcsfs", ""),
     ("nonsense://traces/a.json", "no scheme that fsspec knows", ""),
     ("http://127.0.0.1:9/a.json", "http://127.0.0.1:9/a.json: ", ""),
+    ("http://127.0.0.1:99999/a.json", "no address: Port out of range", ""),
+    ("http://user:secret@[::1", "the URL of scheme http is no address: Invalid IPv6 URL\n", ""),
+    ("http:///a.json", "no address: there is no host", ""),
 ]
 
 
