@@ -150,6 +150,7 @@ tracelane.cut(t, "cut.json", step=4), tracelane.export(t, "t.folded"), tracelane
 """
 
 
+@pytest.mark.corpus
 def test_type_checkers_see_what_is_installed(bin_folder: Path, tmp_path: Path) -> None:
     """Of the installed wheel mypy knows methods and options in a user's script, and refuses others."""
     pytest.importorskip("mypy")

@@ -142,7 +142,8 @@ def test_a_small_trace(part: str, tmp_path: Path) -> None:
         assert not active_in(path.read_text(encoding="utf-8").replace("\u00a0", " ")), path
 
 
-@pytest.mark.parametrize("part", thinned([LOGS, ALL_PANELS], 2))
+@pytest.mark.corpus
+@pytest.mark.parametrize("part", [LOGS, ALL_PANELS])
 def test_ranks_with_a_log(part: str, tmp_path: Path) -> None:
     """The same for a folder of ranks with a hostile log laid over them."""
     folder = tmp_path / "ranks"
