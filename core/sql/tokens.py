@@ -142,6 +142,11 @@ def query_words(query: str) -> QueryWords:
                 raise unanswerable(AS_TABLE.format(call[2].text))
             keys[call[2].value] = None
             text, end = quoted_name(argument_table(call[2].value)), call[3].end
+        elif (
+            token.kind == "word" and token.value.lower() == ARGS and [one.text for one in call[1:2]] == ["("]
+        ):
+            if ARGS not in _own_tables(all_tokens):
+                raise unanswerable(AS_TABLE.format("'grid'"))
         elif token.kind == "word" and token.value.lower() == ARG and [one.text for one in call[1:2]] == ["("]:
             comma = _comma_of(all_tokens, at)
             key = all_tokens[comma + 1].value

@@ -410,6 +410,7 @@ def test_columns_have_the_names_of_the_query(engine: str, small: Trace) -> None:
     [
         ("select args('grid') from kernels", "arg(k.id, 'grid')"),
         ("select name, args('grid') from kernels", "arg(k.id, 'grid')"),
+        ("select args(k.id, 'grid') from kernels k", "arg(k.id, 'grid')"),
         ("select name from kernels k where args('grid') > 1", "arg(k.id, 'grid')"),
         ("select name from kernels k join ops o on args('x') = o.id", "arg(k.id, 'x')"),
         ("select name from kernels order by args('x')", "arg(k.id, 'x')"),
