@@ -304,6 +304,10 @@ class TracelaneApp(Stage):
         if message.is_current:
             self.tables.row_chosen(message)
 
+    @on(TreePane.SandwichAsked)
+    def _sandwich_asked(self, message: TreePane.SandwichAsked) -> None:
+        self.trees.sandwich_asked(message)
+
     @on(TreePane.CallChosen)
     def _call_chosen(self, message: TreePane.CallChosen) -> None:
         self.trees.call_chosen(message)

@@ -33,7 +33,7 @@ OWN_KEYS: Final[Mapping[FocusedPart, tuple[tuple[str, str, str], ...]]] = {
 PANE_COMMANDS: Final[Mapping[FocusedPart, tuple[str, ...]]] = {
     "lanes": ("next", "down", "details", "focus", "fold", "next-gap", "launch", "kernel", "longest"),
     "table": ("panel-back", "maximise", "copy", "other-pane"),
-    "flame": ("focus", "back", "panel-back", "maximise", "other-pane"),
+    "flame": ("focus", "same-name", "back", "panel-back", "maximise", "other-pane"),
     "text": ("same-name", "copy", "maximise", "other-pane"),
 }
 """Commands that are used most in a part."""

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ..base.arrays import I64
+from ..base.arrays import I64, Bools
 from ..query.groups import Groups
 from .table import Table
 from .tree import ROOT
@@ -27,9 +27,7 @@ if TYPE_CHECKING:
 
 
 WIDE = 0.99
-"""A node counts as wide as the drawing from this share of its width on."""
-LEAST_FOLDED = 3
-"""From this many nodes below each other on, all but the last are drawn as one line."""
+"""A node counts as wide as the one around it from this share of its width on."""
 
 
 class IcicleBox(NamedTuple):
@@ -41,21 +39,19 @@ class IcicleBox(NamedTuple):
     nodes: int  # how many nodes it stands for: of a single cell, those that begin in it
 
 
-class IcicleLine(NamedTuple):
-    """The depths that a line of the drawing stands for, several where each is one node as wide as it."""
-
-    first: int
-    last: int
-
-    @property
-    def folded(self) -> int:
-        """How many depths it stands for beyond one."""
-        return self.last - self.first
-
-
 @dataclass(frozen=True, eq=False)
 class Icicle:
-    """Where the rows of a table of a call tree lie, ns from the left edge; rows are depth first."""
+    """Where the rows of a table of a call tree lie, ns from the left edge; rows are depth first.
+
+    Of nodes one below the other that are as wide and alone in each other, the first and the last have lines
+    of their own; those between are one line, as they say little, and the deepest of them is drawn for all:
+
+        run ────────────────────  run ────────────────────
+        _call_impl ─────────────  3 calls … forward ──────
+        wrapper ────────────────  mm ─────────── add ─────
+        forward ────────────────
+        mm ─────────── add ─────
+    """
 
     starts: I64
     ends: I64
@@ -67,15 +63,49 @@ class Icicle:
         return len(self.starts)
 
     @cached_property
+    def _is_between(self) -> Bools:
+        """Which nodes have nothing but one node as wide in them, and are that in the node around them."""
+        rows, widths = np.arange(len(self)), self.ends - self.starts
+        child = np.minimum(rows + 1, len(self) - 1)
+        is_alone = (rows + 1 < self.behind) & (self.behind[child] == self.behind)
+        holds = is_alone & (widths[child] >= WIDE * widths)
+        is_held = np.zeros(len(self), np.bool_)
+        is_held[child[holds]] = True
+        between: Bools = holds & is_held
+        return between
+
+    @cached_property
+    def lines(self) -> I64:
+        """The line of each row."""
+        lines, between = np.zeros(len(self), np.int64), self._is_between
+        for rows in by_level(self.depths)[1:]:
+            above = self.parents[rows]
+            lines[rows] = lines[above] + ~(between[rows] & between[above])
+        return lines
+
+    @cached_property
     def levels(self) -> tuple[I64, ...]:
-        """The rows of each depth, from left to right."""
-        order = np.argsort(self.depths, kind="stable")  # depth first is from left to right within a depth
-        edges = np.searchsorted(self.depths[order], np.arange(int(self.depths.max(initial=-1)) + 2))
-        return tuple(order[begin:end] for begin, end in zip(edges[:-1].tolist(), edges[1:].tolist()))
+        """The rows that are drawn on each line, from left to right."""
+        between = self._is_between
+        is_drawn = ~(between & np.append(between[1:], False))
+        drawn = np.flatnonzero(is_drawn)
+        return tuple(drawn[rows] for rows in by_level(self.lines[drawn]))
+
+    def drawn_row(self, row: int) -> int:
+        """Return the row that is drawn for one: itself, or the deepest of those that are one line."""
+        while row + 1 < len(self) and self._is_between[row] and self._is_between[row + 1]:
+            row += 1
+        return row
+
+    def first_row(self, row: int) -> int:
+        """Return the outermost of the rows that a drawn one stands for."""
+        while self._is_between[row] and self._is_between[row - 1]:
+            row -= 1
+        return row
 
     @cached_property
     def _edges(self) -> tuple[tuple[I64, I64], ...]:
-        """Starts and ends of the nodes of each depth."""
+        """Starts and ends of the nodes of each line."""
         return tuple((self.starts[rows], self.ends[rows]) for rows in self.levels)
 
     @property
@@ -91,14 +121,14 @@ class Icicle:
         """Return the first row of a node with all below it, and the first one behind; of ROOT all."""
         return (0, len(self)) if row == ROOT else (row, int(self.behind[row]))
 
-    def boxes(self, depth: int, window: tuple[int, int], cells: int) -> list[IcicleBox]:
-        """Return what a line of so many cells, maybe none, shows of a depth: the node at each cell's middle.
+    def boxes(self, line: int, window: tuple[int, int], cells: int) -> list[IcicleBox]:
+        """Return what a line shows in so many cells, maybe none: the node at each cell's middle.
 
         Costs a search for each cell, however many nodes there are.
         """
-        if not 0 <= depth < len(self.levels) or window[1] <= window[0] or cells < 1:
+        if not 0 <= line < len(self.levels) or window[1] <= window[0] or cells < 1:
             return []
-        starts, ends = self._edges[depth]
+        starts, ends = self._edges[line]
         left, span = window[0], window[1] - window[0]
         halves = [left + half * span // (2 * cells) for half in range(2 * cells + 1)]
         begun = np.searchsorted(starts, np.array(halves[::2], np.int64)).tolist()
@@ -110,36 +140,23 @@ class Icicle:
             right = cell + sum(1 for _ in run)
             if member >= 0:  # of several cells all middles lie in one node
                 nodes = max(1, begun[right] - begun[cell]) if right - cell == 1 else 1
-                boxes.append(IcicleBox(cell, right, int(self.levels[depth][member]), nodes))
+                boxes.append(IcicleBox(cell, right, int(self.levels[line][member]), nodes))
             cell = right
         return boxes
 
-    def lines(self, row: int) -> list[IcicleLine]:
-        """Return the lines of the drawing of a node and all below it; of ROOT, of all.
-
-        Nodes one below the other that are all as wide as the drawing say little: they are one line.
-        """
-        first, last = self.rows_below(row)
-        if first == last:
-            return []
-        top = int(self.depths[first])
-        counts = np.bincount(self.depths[first:last] - top)
-        widths = self.ends[first:last] - self.starts[first:last]
-        alone = 0  # depths below the first that hold nothing but one node as wide as the drawing
-        while alone + 1 < len(counts) and counts[alone + 1] == 1 and widths[alone + 1] >= widths[0] * WIDE:
-            alone += 1
-        if counts[0] > 1 or alone < LEAST_FOLDED:
-            alone = 0
-        lines = [IcicleLine(top + 1, top + alone - 1)] if alone else []
-        lines += [IcicleLine(top + depth, top + depth) for depth in range(max(1, alone), len(counts))]
-        return [IcicleLine(top, top), *lines]
+    def lines_below(self, row: int) -> tuple[int, int]:
+        """Return the first line of a node and all below it, and the first one behind; of ROOT all."""
+        first, behind = self.rows_below(row)
+        if first == behind:
+            return 0, 0
+        return int(self.lines[first]), int(self.lines[first:behind].max()) + 1
 
     def neighbour(self, row: int, direction: int, least_ns: int) -> int:
-        """Return the next node of the same depth to the right (+1) or left (-1) that takes so much time; the
+        """Return the next node of the same line to the right (+1) or left (-1) that takes so much time; the
         same where there is none.
         """
-        rows = self.levels[int(self.depths[row])]
-        member = int(np.searchsorted(rows, row)) + direction
+        rows = self.levels[int(self.lines[row])]
+        member = int(np.searchsorted(rows, self.drawn_row(row))) + direction
         while 0 <= member < len(rows):
             if int(self.ends[rows[member]] - self.starts[rows[member]]) >= least_ns:
                 return int(rows[member])
@@ -147,8 +164,16 @@ class Icicle:
         return row
 
     def child(self, row: int) -> int:
-        """Return the node with most time below another, the same where there is none."""
-        return row + 1 if row + 1 < int(self.behind[row]) else row
+        """Return the drawn node with most time below another, the same where there is none."""
+        row = self.drawn_row(row)
+        return self.drawn_row(row + 1) if row + 1 < int(self.behind[row]) else row
+
+
+def by_level(levels: I64) -> list[I64]:
+    """Return the rows of each level, ascending."""
+    order = np.argsort(levels, kind="stable")
+    edges = np.searchsorted(levels[order], np.arange(int(levels.max(initial=-1)) + 2)).tolist()
+    return [order[begin:end] for begin, end in pairwise(edges)]
 
 
 def icicle_of(table: Table) -> Icicle:
@@ -164,7 +189,7 @@ def icicle_of(table: Table) -> Icicle:
     if inner.any():
         parents[inner] = by_node[np.searchsorted(nodes[by_node], above[inner])]
     widths = table.numbers("total_ns").astype(np.int64)
-    levels = [rows[depths == depth] for depth in range(int(depths.max(initial=-1)) + 1)]
+    levels = by_level(depths)
     behind = rows + 1
     for level in reversed(levels[1:]):
         # Calls that overlap may take more time together than the one that they lie in.

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 TreeRoots: TypeAlias = Literal["all", "thread", "launch"]
 ROOT = -1
+OUTSIDE = -2
 FROM_BOTTOM = ", from the bottom"
 UNKNOWN_LAUNCH = "(no launch known)"
 COLUMNS = columns_from("""
@@ -187,8 +188,8 @@ def call_tree(scope: Scope, by: TreeRoots = "all") -> CallTree:
     return builder.tree()
 
 
-def bottom_up(tree: CallTree, leaves_only: bool = False) -> CallTree:
-    """Return a tree from the bottom: each name with its callers below it.
+def bottom_up(tree: CallTree, leaves_only: bool = False, only: int | None = None) -> CallTree:
+    """Return a tree from the bottom: each name, or one of `texts` alone, with its callers below it.
 
     With `leaves_only` paths begin only at nodes without children, such as device work in a tree by launch.
     """
@@ -197,6 +198,8 @@ def bottom_up(tree: CallTree, leaves_only: bool = False) -> CallTree:
     begun = tree.calls > 0
     if leaves_only:
         begun &= ~is_parent[: len(tree)]
+    if only is not None:
+        begun &= tree.names == only
     nested = np.zeros(len(tree), np.bool_)  # whether a node of the same name lies above
     cursor = tree.parents.copy()
     while (inner := cursor >= 0).any():
@@ -227,6 +230,45 @@ def bottom_up(tree: CallTree, leaves_only: bool = False) -> CallTree:
     return builder.tree()
 
 
+def below(tree: CallTree, only: int) -> CallTree:
+    """Return a tree of one of `texts`: its outermost nodes, and what lies in them, merged."""
+    builder = TreeBuilder(Labels(zip(tree.texts, range(len(tree.texts)))))
+    depths, nodes = tree.depths, np.full(len(tree), OUTSIDE, np.int64)
+    for depth in range(int(depths.max(initial=-1)) + 1):
+        rows = np.flatnonzero(depths == depth)
+        above = np.where(tree.parents[rows] >= 0, nodes[tree.parents[rows]], OUTSIDE)
+        begins = (above == OUTSIDE) & (tree.names[rows] == only)
+        is_inside = begins | (above != OUTSIDE)
+        rows, above = rows[is_inside], np.where(begins, ROOT, above)[is_inside]
+        nodes[rows] = _nodes_of(builder, above, tree.names[rows])
+    inside = nodes >= 0
+    for source in np.unique(tree.sources[inside]).tolist():
+        some = inside & (tree.sources == source)
+        times = tree.total[some], tree.own[some], tree.calls[some]
+        builder.add(nodes[some], *times, tree.positions[some], source, tree.longest[some])
+    return builder.tree()
+
+
+def sandwich(table: Table, parents: I64, name: str) -> tuple[Table, Table]:
+    """Return what calls a name and what it calls, merged over all of a table of a tree from the top: two
+    tables that both begin with the name, its callers below it in the first, its callees in the second.
+    `parents` are the rows around each, ROOT for none.
+    """
+    labels = Labels()
+    names = labels.codes(table.texts("name"))
+    total, own, calls = (table.numbers(key) for key in ("total_ns", "self_ns", "calls"))
+    if table.positions is None or table.sources is None:
+        raise ValueError("a table of a tree leads to slices")
+    places = table.positions, table.sources
+    tree = CallTree(names, tuple(labels), parents, total, own, calls, total, *places)
+    whole, only = int(table.totals["self_ns"]), labels[name]
+    callers, callees = bottom_up(tree, only=only), below(tree, only)
+    return (
+        _listed(callers, whole, f"Callers of {name}", table.scope),
+        _listed(callees, whole, f"Callees of {name}", table.scope),
+    )
+
+
 def analyse_tree(
     scope: Scope, by: TreeRoots = "all", bottom_up: bool = False, limit: int | None = None
 ) -> Tables:
@@ -242,6 +284,12 @@ def tree_table(
     whole = sum_of(tree.own)
     if from_bottom:
         tree = bottom_up(tree, leaves_only=by == "launch")
+    title = {"all": "Call tree", "thread": "Call tree by thread", "launch": "Device time by launch"}[by]
+    return _listed(tree, whole, title + (FROM_BOTTOM if from_bottom else ""), scope.text, limit)
+
+
+def _listed(tree: CallTree, whole: int, title: str, scope: str, limit: int | None = None) -> Table:
+    """Return a tree as a table, depth first, with shares of `whole` ns."""
     order = tree.order()
     notes: tuple[str, ...] = ()
     if limit is not None and len(tree) > limit:
@@ -258,12 +306,9 @@ def tree_table(
         "node": order,
         "parent": tree.parents[order],
     }
-    title = {"all": "Call tree", "thread": "Call tree by thread", "launch": "Device time by launch"}[by]
     return Table.from_arrays(
-        TableSchema(
-            "tree", title + (FROM_BOTTOM if from_bottom else ""), COLUMNS, keys=("node",), chief=CHIEF
-        ),
-        scope.text,
+        TableSchema("tree", title, COLUMNS, keys=("node",), chief=CHIEF),
+        scope,
         data,
         totals={"self_ns": whole, "nodes": len(tree)},
         notes=notes,

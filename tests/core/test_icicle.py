@@ -15,7 +15,7 @@ from tracelane.core.demo.trace import write_demo
 from tracelane.core.tables.icicle import Icicle, icicle_of, row_categories
 from tracelane.core.tables.scope import Scope
 from tracelane.core.tables.table import Table
-from tracelane.core.tables.tree import ROOT, TreeRoots, tree_table
+from tracelane.core.tables.tree import ROOT, TreeRoots, sandwich, tree_table
 from tracelane.core.tables.tree_slices import slices_of_node
 from tracelane.core.trace import open_trace
 from tracelane.core.trace.hit_search import hits_at
@@ -103,17 +103,46 @@ def _chain(widths: list[int]) -> Icicle:
     return Icicle(starts, np.array(widths, np.int64), rows, rows - 1, np.full(count, count))
 
 
-def test_calls_as_wide_as_the_drawing_are_one_line() -> None:
-    """The first and the last of them stay lines of their own; two between them are worth it."""
-    lines = [(line.first, line.last) for line in _chain([100, 100, 100, 100, 50, 50]).lines(ROOT)]
-    assert lines == [(0, 0), (1, 2), (3, 3), (4, 4), (5, 5)]
-    assert [line.folded for line in _chain([100, 100, 100]).lines(ROOT)] == [0, 0, 0]
-    assert [(line.first, line.last) for line in _chain([100, 60, 60, 60, 60]).lines(1)] == [
-        (1, 1),
-        (2, 3),
-        (4, 4),
-    ]
-    assert _chain([]).lines(ROOT) == []
+def test_calls_as_wide_as_what_calls_them_are_one_line() -> None:
+    """Wherever they are; the first and the last of them stay lines of their own, two between them are one."""
+    for widths, lines in (
+        ([100, 100, 100, 100, 50, 50], [0, 1, 1, 2, 3, 4]),
+        ([100, 100, 100], [0, 1, 2]),
+        ([100, 60, 60, 60, 60], [0, 1, 2, 2, 3]),
+        ([], []),
+    ):
+        icicle = _chain(widths)
+        assert icicle.lines.tolist() == lines
+        assert [len(rows) for rows in icicle.levels] == [1] * len(set(lines))
+        drawn = [int(rows[0]) for rows in icicle.levels]
+        assert [drawn[line] for line in lines] == [icicle.drawn_row(row) for row in range(len(widths))]
+        assert [lines.index(line) for line in lines] == [icicle.first_row(row) for row in range(len(widths))]
+
+
+def test_callers_and_callees_of_a_name(scopes: list[Scope]) -> None:
+    """Both begin with the name and its time; what it calls is what its outermost calls hold, path by path."""
+    for scope in scopes:
+        table = tree_table(scope)
+        icicle, names = icicle_of(table), table.texts("name")
+        total, own = table.numbers("total_ns"), table.numbers("self_ns")
+        for name in sorted(set(names))[::7]:
+            paths = [path_of(table, icicle, row) for row in range(len(table))]
+            callers, callees = sandwich(table, icicle.parents, name)
+            expected: dict[tuple[str, ...], int] = {}
+            for path, ns in zip(paths, own.tolist()):
+                if name in path:
+                    below = tuple(path[path.index(name) :])
+                    expected[below] = expected.get(below, 0) + ns
+            drawn = icicle_of(callees)
+            assert {
+                tuple(path_of(callees, drawn, row)): ns
+                for row, ns in enumerate(callees.numbers("self_ns").tolist())
+            } == expected
+            outermost = [
+                row for row, path in enumerate(paths) if path[-1:] == [name] and path.count(name) == 1
+            ]
+            assert int(callers.numbers("total_ns")[0]) == int(total[outermost].sum())
+            assert callers.texts("name")[0] == callees.texts("name")[0] == name
 
 
 def test_walking(scopes: list[Scope]) -> None:

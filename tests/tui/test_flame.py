@@ -72,6 +72,24 @@ async def test_zooming_into_a_call_and_back(trace: Trace, size: tuple[int, int])
         assert pane.flame.root == ROOT and pane.table.row_count == len(drawn.icicle)
 
 
+async def test_callers_above_and_callees_below(trace: Trace) -> None:
+    """* draws what calls the chosen name above what it calls, Enter the same of another name, u goes back."""
+    async with tree_shown(trace) as (app, pilot, pane):
+        drawn = pane.flame.drawn
+        assert drawn is not None
+        row = next(row for row in range(len(drawn.icicle)) if drawn.icicle.child(row) != row)
+        pane.flame.row = child = drawn.icicle.child(row)
+        await pilot.press("asterisk")
+        await wait_until_idle(app, pilot)
+        assert pane.is_sandwich and pane.flame.drawn is not None and pane.callers.drawn is not None
+        assert pane.flame.drawn.labels[0] == pane.callers.drawn.labels[0] == drawn.labels[child]
+        await pilot.press("tab", "enter")
+        await wait_until_idle(app, pilot)
+        assert pane.flame.drawn.labels[0] == drawn.labels[row]
+        await pilot.press("u")
+        assert not pane.is_sandwich and pane.flame.drawn is drawn
+
+
 async def test_drawing_and_table_choose_the_same_call(trace: Trace) -> None:
     """Moving in one moves the other; Tab goes from the drawing to the table, then to the lanes."""
     async with tree_shown(trace) as (app, pilot, pane):

@@ -206,7 +206,7 @@ MOVING: Final = (
                 "same-name",
                 "All of this name",
                 ("*",),
-                "Search for all slices of the selected one's name",
+                "Search for all slices of the selected one's name; in a call tree: its callers and callees",
                 is_of_selection=True,
             ),
             Command(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from textual.worker import get_current_worker
 
 from tracelane.core.tables.hit_table import HitTable, hit_table
 from tracelane.core.tables.registry import PANELS
+from tracelane.core.tables.tree import sandwich
 from tracelane.core.tables.tree_slices import slices_of_node
 
 from ..jobs import background
@@ -67,6 +70,28 @@ class TreeController(Controller):
         self._trees.put(key, tree)
         if self.panels.shows_panel and key == self._key():
             self.fill()
+
+    # -- callers and callees ------------------------------------------------------------------------------
+
+    def sandwich_asked(self, message: TreePane.SandwichAsked) -> None:
+        """Show the callers and the callees of a name."""
+        tree = self._trees.get(self._key())
+        if dict(PANELS[self.store.session.panel][1].options).get("bottom_up"):
+            self.app.say("callers and callees are of a tree from the top: {panel-tree} shows the others")
+        elif tree is not None:
+            self._lay_sandwich(message.pane, tree, message.name)
+
+    @background("table")
+    def _lay_sandwich(self, pane: TreePane, tree: DrawnTree, name: str) -> None:
+        """Merge the callers and the callees of a name away from the screen."""
+        callers, callees = sandwich(tree.table, tree.icicle.parents, name)
+        both = [DrawnTree.of(self.store.trace, table) for table in (callers, callees)]
+        if not get_current_worker().is_cancelled:
+            self.app.call_from_thread(self._have_sandwich, pane, tree, both)
+
+    def _have_sandwich(self, pane: TreePane, tree: DrawnTree, both: Sequence[DrawnTree]) -> None:
+        if self.panels.shows_panel and self._trees.get(self._key()) is tree:
+            pane.show_sandwich(*both)
 
     # -- the slices of a call -------------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ from textual.widget import Widget
 
 from tracelane.core.base.colours import key_of
 from tracelane.core.base.safe_text import safe
-from tracelane.core.tables.icicle import Icicle, IcicleLine, icicle_of, row_categories
+from tracelane.core.tables.icicle import Icicle, icicle_of, row_categories
 from tracelane.core.tables.table import Table
 from tracelane.core.tables.tree import ROOT
 from tracelane.core.trace import Trace
@@ -75,8 +75,8 @@ class Flame(Widget, can_focus=True):
     Flame { height: 1fr; width: 1fr; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up", "caller", show=False),
-        Binding("down", "callee", show=False),
+        Binding("up", "up", show=False),
+        Binding("down", "down", show=False),
         Binding("left", "beside(-1)", show=False),
         Binding("right", "beside(1)", show=False),
         Binding("home", "root", show=False),
@@ -104,20 +104,23 @@ class Flame(Widget, can_focus=True):
 
         row: int
 
-    def __init__(self) -> None:
-        """Make an empty drawing."""
+    def __init__(self, is_upward: bool = False) -> None:
+        """Make an empty drawing; upward it has callers above what they call, and its first call is drawn
+        elsewhere.
+        """
         super().__init__()
+        self._is_upward = is_upward
         self.drawn: DrawnTree | None = None
         self.root = ROOT
         """The call that takes the whole width; ROOT: all of them together."""
-        self._lines: list[IcicleLine] = []
+        self._lines = range(0)
         self._scroll = 0
 
     def show(self, tree: DrawnTree, root: int = ROOT, row: int | None = None) -> None:
         """Draw a tree from a call on, a call chosen: the first one unless told."""
         self.drawn, self.root = tree, root
-        self._lines = tree.icicle.lines(root)
-        first, behind = tree.icicle.rows_below(root)
+        self._lines = range(*tree.icicle.lines_below(root))[self._is_upward :]
+        first, behind = self._rows()
         self._scroll = 0
         self.row = ROOT if first == behind else first if row is None else row
         self._keep_in_view()
@@ -137,40 +140,48 @@ class Flame(Widget, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         """Draw a depth, or several that are one line."""
-        width, number = self.size.width, y + self._scroll
+        width, number = self.size.width, self._number(y)
         if self.drawn is None or number >= len(self._lines):
             return Strip.blank(width, self.rich_style)
-        line = self._lines[number]
-        runs = self._folded_run(line) if line.folded else self._runs(line)
+        runs = self._runs(self._lines[number])
         chosen = None
-        if self.row != ROOT and line.first <= int(self.drawn.icicle.depths[self.row]) <= line.last:
-            own = [run for run in runs if run.at == self.row or line.folded]
-            chosen = SelectedCells(own[0].at, own[0].left, own[0].right) if own else None
+        if self.row != ROOT:
+            row = self.drawn.icicle.drawn_row(self.row)
+            own = next((run for run in runs if run.at == row), None)
+            chosen = SelectedCells(own.at, own.left, own.right) if own else None
         return Strip(slice_segments(runs, width, palette_of(self), glyphs(), chosen))
 
-    def _runs(self, line: IcicleLine) -> list[Run]:
+    def _number(self, y: int) -> int:
+        """Return which of its lines the drawing shows at a line of the widget."""
+        return self._scroll + (self.size.height - 1 - y if self._is_upward else y)
+
+    def _runs(self, line: int) -> list[Run]:
         tree, width = self._drawing, self.size.width
         runs: list[Run] = []
-        for box in tree.icicle.boxes(line.first, tree.icicle.window(self.root), width):
+        for box in tree.icicle.boxes(line, tree.icicle.window(self.root), width):
             key, size = tree.keys[box.row], box.right - box.left
             touches = bool(runs) and (runs[-1].right, runs[-1].key) == (box.left, key)
             levels = bytes((MERGED_LEVEL if box.nodes > 1 else tree.heat[box.row],)) * size
-            label = tree.labels[box.row] if box.nodes == 1 else ""
+            label = self._label(box.row) if box.nodes == 1 else ""
             flags = WHOLE | (TOUCH if touches else 0)
             runs.append(Run(box.left, box.right, key, label, box.row, box.nodes, flags, levels=levels))
         return runs
 
-    def _folded_run(self, line: IcicleLine) -> list[Run]:
-        first, _ = self._drawing.icicle.rows_below(self.root)
-        row = first + line.last - int(self._drawing.icicle.depths[first])
-        label = f"{glyphs().folded_frames} {line.folded + 1} calls … {self._drawing.labels[row]}"
-        return [Run(0, self.size.width, self._drawing.keys[row], label, row, line.folded + 1, WHOLE)]
+    def _label(self, row: int) -> str:
+        calls = row - self._drawing.icicle.first_row(row) + 1
+        label = self._drawing.labels[row]
+        return label if calls == 1 else f"{glyphs().folded_frames} {calls} calls … {label}"
 
     @property
     def _drawing(self) -> DrawnTree:
         if self.drawn is None:
             raise ValueError("no tree is drawn yet")
         return self.drawn
+
+    def _rows(self) -> tuple[int, int]:
+        """Return the first row that is drawn, and the one behind the last."""
+        first, behind = self._drawing.icicle.rows_below(self.root)
+        return min(first + self._is_upward, behind), behind
 
     def _keep_in_view(self) -> None:
         height = max(1, self.size.height)
@@ -181,46 +192,46 @@ class Flame(Widget, can_focus=True):
 
     def _place_of(self, row: int) -> int:
         """Return the line that a call stands on."""
-        depth = int(self._drawing.icicle.depths[row])
-        return next((number for number, line in enumerate(self._lines) if line.last >= depth), 0)
+        return int(self._drawing.icicle.lines[row]) - self._lines.start
 
     # -- actions --------------------------------------------------------------------------------------------
+
+    def action_up(self) -> None:
+        """Choose what is drawn above the chosen call."""
+        (self.action_callee if self._is_upward else self.action_caller)()
+
+    def action_down(self) -> None:
+        """Choose what is drawn below the chosen call."""
+        (self.action_caller if self._is_upward else self.action_callee)()
 
     def action_caller(self) -> None:
         """Choose the call that the chosen one lies in."""
         if self.row in (ROOT, self.root):
             return
-        line = self._lines[self._place_of(self.row)]
-        depth = int(self._drawing.icicle.depths[self.row])
-        row = int(self._drawing.icicle.parents[self.row - (depth - line.first if line.folded else 0)])
-        self.row = self.row if row == ROOT else row
+        icicle = self._drawing.icicle
+        row = int(icicle.parents[icicle.first_row(icicle.drawn_row(self.row))])
+        self.row = row if row >= self._rows()[0] else self.row
 
     def action_callee(self) -> None:
         """Choose the call with most time that lies in the chosen one."""
         if self.row == ROOT:
             return
-        icicle = self._drawing.icicle
-        row = icicle.child(self.row)
-        line = self._lines[self._place_of(row)]
-        if line.folded:  # one call a depth: the rows follow each other
-            depth = int(icicle.depths[row])
-            row += line.last - depth if depth == line.first else line.last + 1 - depth
-        self.row = row
+        self.row = self._drawing.icicle.child(self.row)
 
     def action_beside(self, by: int) -> None:
-        """Choose the next call of the same depth that is a cell wide."""
+        """Choose the next call of the same line that is a cell wide."""
         if self.row == ROOT:
             return
         icicle = self._drawing.icicle
         left, right = icicle.window(self.root)
         row = icicle.neighbour(self.row, by, (right - left) // max(1, self.size.width))
-        first, behind = icicle.rows_below(self.root)
+        first, behind = self._rows()
         self.row = row if first <= row < behind else self.row
 
     def action_root(self) -> None:
         """Choose the first call."""
         if self.row != ROOT:
-            self.row = self._drawing.icicle.rows_below(self.root)[0]
+            self.row = self._rows()[0]
 
     def action_choose(self) -> None:
         """Ask for the slices of the chosen call."""
@@ -229,11 +240,10 @@ class Flame(Widget, can_focus=True):
 
     def row_at(self, x: int, y: int) -> int:
         """Return the call drawn at a cell, ROOT where there is none."""
-        number = y + self._scroll
+        number = self._number(y)
         if self.drawn is None or not 0 <= number < len(self._lines):
             return ROOT
-        line = self._lines[number]
-        runs = self._folded_run(line) if line.folded else self._runs(line)
+        runs = self._runs(self._lines[number])
         return next((run.at for run in runs if run.left <= x < run.right), ROOT)
 
     def on_click(self, event: events.Click) -> None:

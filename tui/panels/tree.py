@@ -10,7 +10,7 @@ import numpy as np
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Container
+from textual.containers import Container, Vertical
 from textual.message import Message
 from textual.widget import Widget
 
@@ -40,15 +40,19 @@ class TreePane(TablePane):
     DEFAULT_CSS = """
     TreePane > .tree--parts { height: 1fr; layout: vertical; }
     TreePane.-wide > .tree--parts { layout: horizontal; }
-    TreePane.-wide Flame { width: 3fr; }
+    TreePane > .tree--parts > Vertical { height: 1fr; }
+    TreePane.-wide Vertical { width: 3fr; }
+    TreePane .tree--callers { display: none; }
+    TreePane.-sandwich .tree--callers { display: block; }
     TreePane.-wide VirtualTable { width: 2fr; margin-left: 1; }
     TreePane.-small VirtualTable { display: none; }
-    TreePane.-small.-listed Flame { display: none; }
+    TreePane.-small.-listed Vertical { display: none; }
     TreePane.-small.-listed VirtualTable { display: block; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f", "zoom", show=False, id="focus"),
         Binding("u,backspace", "zoom_out", show=False, id="back"),
+        Binding("*", "sandwich", show=False, id="same-name"),
     ]
 
     @dataclass
@@ -58,16 +62,27 @@ class TreePane(TablePane):
         pane: TreePane
         row: int
 
+    @dataclass
+    class SandwichAsked(Message):
+        """Callers and callees of a name are asked for."""
+
+        pane: TreePane
+        name: str
+
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
-        self.flame = Flame()
+        self.flame, self.callers = Flame(), Flame(is_upward=True)
+        self.callers.add_class("tree--callers")
+        self._tree: DrawnTree | None = None
         self._first = 0  # the row of the tree that the table's first one is
 
     def compose(self) -> ComposeResult:
         """Make line, drawing and table."""
         yield Bar()
         with Container(classes="tree--parts"):
-            yield self.flame
+            with Vertical():
+                yield self.callers
+                yield self.flame
             yield self.table
 
     def on_mount(self) -> None:
@@ -88,7 +103,9 @@ class TreePane(TablePane):
 
     def focus_after(self, focused: Widget) -> Widget | None:
         """Return what takes the arrows after a part of the pane, None where that is another pane."""
-        if focused is self.flame and self.table.row_count:
+        if focused is self.flame and self.is_sandwich:
+            return self.callers
+        if focused in (self.flame, self.callers) and self.table.row_count:
             self.set_class(True, "-listed")
             return self.table
         self.set_class(False, "-listed")
@@ -98,9 +115,27 @@ class TreePane(TablePane):
 
     def show_tree(self, tree: DrawnTree) -> None:
         """Draw and list a tree, all of it; as long as it is the same one, what is seen of it stays."""
-        if self.flame.drawn is not tree:
+        if self._tree is not tree:
+            self._tree = tree
+            self.set_class(False, "-sandwich")
             self._show_from(tree, ROOT)
         self.tell()
+
+    def show_sandwich(self, callers: DrawnTree, callees: DrawnTree) -> None:
+        """Draw the callers of a name above what it calls; the table lists what it calls."""
+        self.set_class(True, "-sandwich")
+        self.callers.show(callers)
+        self._show_from(callees, ROOT)
+        self.flame.focus()
+
+    @property
+    def is_sandwich(self) -> bool:
+        """Whether callers and callees of one name are shown."""
+        return self.has_class("-sandwich")
+
+    @property
+    def _active(self) -> Flame:
+        return self.callers if self.callers.has_focus else self.flame
 
     def _show_from(self, tree: DrawnTree, root: int, row: int | None = None) -> None:
         """Draw and list a tree from a call on."""
@@ -128,11 +163,12 @@ class TreePane(TablePane):
     def _flame_moved(self, message: Flame.Moved) -> None:
         message.stop()
         if not self.table.has_focus:
-            self._show_row(message.row)
+            if self._active is self.flame:
+                self._show_row(message.row)
             self._say_all()
 
     def _say_all(self) -> None:
-        tree, row = self.flame.drawn, self.flame.row
+        tree, row = self._active.drawn, self._active.row
         if tree is None or not self._says_scope:
             return
         table = tree.table
@@ -144,7 +180,7 @@ class TreePane(TablePane):
         sums = f"{format_ns(total)} {share:.1f} %, self {format_ns(own)}, {format_count(calls)} "
         calls_text = "call" if calls == 1 else "calls"
         name = fit_middle(tree.labels[row], max(12, self.size.width * NAME_SHARE // 100)).rstrip()
-        out = "" if self.flame.root == ROOT else "{back}: out"
+        out = "{back}: out" if self.is_sandwich or self.flame.root != ROOT else "{same-name}: its callers"
         keys = out if self.has_focus_within else "{other-pane}: arrows here"
         self._put(name, sums + calls_text, keys, table.scope, *table.notes)
 
@@ -152,15 +188,25 @@ class TreePane(TablePane):
 
     def action_zoom(self) -> None:
         """Give the chosen call the whole width; again: all of them together."""
-        if self.flame.drawn is not None:
+        if self.flame.drawn is not None and self._active is self.flame:
             row = self.flame.row
             self._show_from(self.flame.drawn, ROOT if row == self.flame.root else row, row)
 
     def action_zoom_out(self) -> None:
-        """Give the width to the call around the one that has it."""
+        """Give the width to the call around the one that has it; go back from callers and callees."""
         tree, root = self.flame.drawn, self.flame.root
         if tree is not None and root != ROOT:
             self._show_from(tree, int(tree.icicle.parents[root]), self.flame.row)
+        elif self._tree is not None and self.is_sandwich:
+            self.set_class(False, "-sandwich")
+            self._show_from(self._tree, ROOT)
+            self.flame.focus()
+
+    def action_sandwich(self) -> None:
+        """Show what calls the chosen name, and what it calls, wherever that is."""
+        tree, row = self._active.drawn, self._active.row
+        if tree is not None and row != ROOT:
+            self.post_message(self.SandwichAsked(self, tree.table.texts("name")[row]))
 
     @on(Flame.ZoomAsked)
     def _zoom_asked(self, message: Flame.ZoomAsked) -> None:
@@ -170,12 +216,19 @@ class TreePane(TablePane):
     @on(Flame.Chosen)
     def _flame_chosen(self, message: Flame.Chosen) -> None:
         message.stop()
-        self.post_message(self.CallChosen(self, message.row))
+        self._choose(message.row)
 
     @on(VirtualTable.RowChosen)
     def _row_chosen(self, message: VirtualTable.RowChosen) -> None:
         message.stop()
-        self.post_message(self.CallChosen(self, message.row + self._first))
+        self._choose(message.row + self._first)
+
+    def _choose(self, row: int) -> None:
+        """List the slices of a call; among callers and callees show those of another name."""
+        if self.is_sandwich:
+            self.action_sandwich()
+        else:
+            self.post_message(self.CallChosen(self, row))
 
 
 def _columns(tree: DrawnTree, first: int, behind: int) -> list[ColumnView]:
