@@ -82,12 +82,12 @@ def cut_source(
     what was indexed.
     """
     if window[0] >= window[1]:
-        raise UsageError("the window to cut is empty: --from must lie before --to")
+        raise UsageError("the window to cut is empty: --from must be before --to")
     if _same_file(out, index.path):
         raise UsageError(f"{out} is the trace itself: cut to another file")
     selection = _selection(index, window, range(len(index.lanes)) if lanes is None else lanes, devices)
     if not len(selection.ordinals):
-        raise UsageError("nothing of the trace lies in that window")
+        raise UsageError("nothing of the trace is in that window")
     envelope, left_out = _envelope(index)
     metadata = 0
     with whole_file(out) as file:

@@ -279,7 +279,7 @@ def _temporary(key: str, why: str) -> IndexLocation:
             f"{why}, and neither can {tempfile.gettempdir()} ({error.strerror or error}): use --index-dir"
         ) from None
     _temporaries.append(folder)  # held until the process ends, then removed by its finalizer
-    note = f"{why}: the index lies in a temporary folder and is gone afterwards; --index-dir names another"
+    note = f"{why}: the index is in a temporary folder and deleted afterwards; --index-dir names another"
     return IndexLocation(versioned / key, (note,), temporary=True)
 
 

@@ -167,7 +167,7 @@ def propose(
     # The usual zone where correlations do not tell.
     zone, peak = next(item for item in peaks if _score(item[1]) >= best_score - SAME)
     only = len(zones.offsets) == 1
-    reasons = [zones.reason if only else f"{zones.reason}, of which {_hours(zone)} fits best"]
+    reasons = [zones.reason if only else f"{zones.reason}; {_hours(zone)} fits best"]
     correlation: dict[tuple[str, str], float] = {}
     if peak is None or peak.score < LEAST:
         lag, confidence = _nearest_lag(span, window, zone), 0.1

@@ -147,7 +147,7 @@ class Overlay(TraceWithMore):
             yield f"{one.name}: not in the trace, so not drawn: device {', '.join(absent)}"
         span, shift = one.log.span, one.proposal.shift_ns - self.base_ns
         if span and not (span[0] + shift < self.span[1] and span[1] + shift > self.span[0]):
-            yield f"{one.name}: lies outside the trace's time, so nothing of it is drawn"
+            yield f"{one.name}: is outside the trace's time, so nothing of it is drawn"
 
     def device_name(self, device: Device) -> str:
         """Return a device's label, with its file's name where the trace has several."""

@@ -48,7 +48,7 @@ class Wall:
     def missing(self) -> str:
         """Return why no log can be laid over the trace."""
         path = self.trace.sources[0].path if self.trace.sources else "the trace"
-        return f"{path}: has no wall time (baseTimeNanoseconds), so no log can be laid over it"
+        return f"{path}: has no wall time (baseTimeNanoseconds), so no log can be aligned with it"
 
     @cached_property
     def devices(self) -> Mapping[str, Device]:

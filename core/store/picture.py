@@ -157,7 +157,7 @@ def trace_path(store: CaptureStore, rank: StoredRank, traces: str = "") -> str:
         raise UnreadableError(f"{store.title}: {rank.title} has no name that a trace may have")
     if not traces and not store.traces:
         raise UnreadableError(
-            f"the store has no index of {rank.title} and does not say where its trace lies: name it with "
+            f"the store has no index of {rank.title} and does not say where its trace is: name it with "
             "--traces FOLDER"
         )
     root = traces or store.location.root
@@ -225,7 +225,7 @@ def _marked_notes(store: CaptureStore) -> Iterator[str]:
     """Yield what is said of the ranks that are marked."""
     for number in sorted(marked_ranks(store)):
         waited = format_ns(int(store.skew.caused[store.skew.columns[number]]))
-        yield f"{store.ranks[number].title} {MARK}: the others wait {waited} for it, added up"
+        yield f"{store.ranks[number].title} {MARK}: the others wait {waited} for it in total"
 
 
 def _steps(store: CaptureStore) -> Iterator[str]:

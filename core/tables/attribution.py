@@ -233,7 +233,7 @@ def by_step(scope: Scope, make: Callable[[Scope], Table]) -> Table:
         raise UsageError("this trace has no steps, and nothing in it repeats")
     tables = [(title, make(step)) for title, step in step_scopes(scope, steps)]
     if not tables:
-        raise UsageError(f"no step lies wholly in the range; there are {len(steps):,}, {steps.choice}")
+        raise UsageError(f"no step is wholly in the range; there are {len(steps):,}, {steps.choice}")
     table = concat([each for _, each in tables], STEP, [title for title, _ in tables])
     notes = (f"steps are {steps.choice}: {steps.reason}", *table.notes)
     return replace(table, title=f"{table.title} by step", scope=scope.text, notes=notes)

@@ -89,7 +89,7 @@ class DeviceClock:
             return f"{self.title}: {what}, by up to {format_ns(self.lead_ns)}{lost}"
         if self.apart_ns:
             side = "after" if self.apart_ns > 0 else "before"
-            return f"{self.title}: all its work lies {format_ns(abs(self.apart_ns))} {side} the host's"
+            return f"{self.title}: all its work is {format_ns(abs(self.apart_ns))} {side} the host's"
         return ""
 
     @property

@@ -112,7 +112,7 @@ def _distinct_steps(g: FrameGroups) -> Values:
 
 RECURRING = Shape(
     "recurring",
-    "Gaps by what lies around them",
+    "Gaps by what surrounds them",
     {
         "before": ("before it", flagged(text("before_name"), "is_name")),
         "after": ("ended by", flagged(text("after_name"), "is_name")),

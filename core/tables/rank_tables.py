@@ -214,7 +214,7 @@ def heat_table(result: Ranks, most: int | None = None, *, is_drawn: bool = False
             }
         )
         jumps.append((result.file_of(entry.source), entry.position))
-    most_text = f", {HEAT[-1]}: the others wait {format_ns(top)}, added up" if top else ""
+    most_text = f", {HEAT[-1]}: the others wait {format_ns(top)} in total" if top else ""
     notes = [f"{HEAT[0]}: nobody waits for it in the step{most_text}"]
     title = "Ranks by steps"
     is_drawn = is_drawn or (top > 0 and len(steps) > 1)

@@ -316,7 +316,7 @@ OWN = (
             ),
             Option(
                 "scale",
-                "How long it would be if they took so many times as long.",
+                "How long it would be if they took this many times as long.",
                 (),
                 metavar="NAME=0.5",
                 check="path_changes:scale_of",

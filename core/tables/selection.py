@@ -42,7 +42,7 @@ class Selection:
             first, last = trace.span
             span = first if self.begin is None else self.begin, last if self.end is None else self.end
             if span[1] <= span[0]:
-                raise UsageError("begin must lie before end, and within the trace")
+                raise UsageError("begin must be before end, and within the trace")
         if self.step_name is not None:
             steps_there(trace, "step_name", self.step_name)
         return selected_scope(trace, span, self)

@@ -38,7 +38,7 @@ LAUNCH_NOTE = (
     "{word} time belongs to the step that launched it (HTA cuts it at the step's window, as --attribute "
     "window does; TensorBoard lengthens the step to its end); idle is of the step's own window"
 )
-WINDOW_NOTE = "{word} time is what lies in the step's time on the host, as in HTA, whoever launched it"
+WINDOW_NOTE = "{word} time is what is in the step's time on the host, as in HTA, whoever launched it"
 RULES = (StepRule.LAUNCH, StepRule.ANNOTATION, StepRule.START)
 
 
@@ -207,7 +207,7 @@ def _notes(
         notes.append("no steps: neither a profiler nor an engine marked any, and nothing repeats")
     if rest.outside_slices:
         what = f"{rest.outside_slices:,} {word} {'slice' if rest.outside_slices == 1 else 'slices'}"
-        why = "belong to no step: launched outside" if by_launch else "lie outside the steps, or in part"
+        why = "belong to no step: launched outside" if by_launch else "are outside the steps, or in part"
         notes.append(f"{what} ({format_ns(rest.outside_ns)}) {why}")
     if np.any(data["device_slices"]):
         notes.append((LAUNCH_NOTE if by_launch else WINDOW_NOTE).format(word=word))
@@ -218,7 +218,7 @@ def _notes(
         shared = format_ns(rest.shared_ns)
         notes.append(f"steps overlap: {shared} of {word} time counts in several of them")
     if by_launch and np.any(np.isnan(data["launch_offset_ns"]) & (np.asarray(data["by_launch"]) > 0)):
-        lost = "lies absurdly far from its launches: idle and launch to work are not known"
+        lost = "is absurdly far from its launches: idle and launch to work are not known"
         notes.append(f"{word} work {lost}")
     return tuple(notes)
 

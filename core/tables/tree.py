@@ -259,8 +259,8 @@ def sandwich(table: Table, parents: I64, name: str) -> tuple[Table, Table]:
     total, own, calls = (table.numbers(key) for key in ("total_ns", "self_ns", "calls"))
     if table.positions is None or table.sources is None:
         raise ValueError("a table of a tree leads to slices")
-    places = table.positions, table.sources
-    tree = CallTree(names, tuple(labels), parents, total, own, calls, total, *places)
+    times = total, own, calls, total
+    tree = CallTree(names, tuple(labels), parents, *times, table.positions, table.sources)
     whole, only = int(table.totals["self_ns"]), labels[name]
     callers, callees = bottom_up(tree, only=only), below(tree, only)
     return (

@@ -82,17 +82,17 @@ class Alignment:
         if not self.keys:
             return ""
         if self.matched is None:
-            return "several captures are open: ranks stand as their files' clocks have them"
+            return "several captures are open: ranks have their files' own clocks"
         clocks = self.rank_clocks
         used = max(clock.matched for clock in clocks)
         if not used:
-            return "ranks stand as their files' clocks have them: no collective is on two of them"
+            return "ranks have their files' own clocks: no collective is on two of them"
         most = max(abs(clock.correction_ns) for clock in clocks)
         moved = f"moved by up to {format_ns(most)}" if most else "their clocks agree"
         middle = max(clock.median_ns or 0 for clock in clocks)
         late = max(clock.p95_ns or 0 for clock in clocks)
         alone = sum(clock.matched == 0 for clock in clocks)
-        rest = f"; {alone} without one stand as stamped" if alone else ""
+        rest = f"; {alone} without one keep their stamps" if alone else ""
         return (
             f"ranks aligned by {format_count(used)} collective{'s' if used != 1 else ''}: {moved}, "
             f"residual {format_ns(middle)} (median), {format_ns(late)} (p95){rest}"

@@ -245,7 +245,7 @@ def _ranks_lead(tables: Tables) -> str:
     if worst is None or not worst["kept_waiting_ns"]:
         return ""
     others, waited = len(ranks) - 1, format_ns(worst["kept_waiting_ns"], 1)
-    who = f"the other {others:,} ranks wait {waited} for it, added up"
+    who = f"the other {others:,} ranks wait {waited} for it in total"
     if others == 1:
         who = f"the other rank waits {waited} for it"
     return (

@@ -65,7 +65,7 @@ def _bar(shares: StateShares, look: LineContext) -> Iterator[Segment]:
     for ((key, name, waits), share), width in zip(seen.items(), widths([*seen.values()], look.area)):
         percent = f"{about}{100 * share:.0f} %"
         texts = [f"{text} {percent}" for text in (name, *name.split(": "))]
-        label = next((text for text in (*texts, percent) if len(text) + 2 <= width), "")
+        label = next((text for text in (*texts, percent) if len(text) + 1 + bool(key) <= width), "")
         yield _part(label, width, key, waits, look.palette, look.glyphs)
 
 

@@ -145,7 +145,7 @@ class Flame(Widget, can_focus=True):
             return Strip.blank(width, self.rich_style)
         runs = self._runs(self._lines[number])
         chosen = None
-        if self.row != ROOT:
+        if self.row != ROOT and (self.has_focus or not self._is_upward):
             row = self.drawn.icicle.drawn_row(self.row)
             own = next((run for run in runs if run.at == row), None)
             chosen = SelectedCells(own.at, own.left, own.right) if own else None

@@ -63,7 +63,7 @@ DOCTOR = TableSchema(
     "Doctor",
     columns_from("""
         rule: text, severity: text, count, text: text = what, distorts: text, evidence: object,
-        source: text = from (detail), threshold: text = speaks when (detail), file: text (detail)
+        source: text = from (detail), threshold: text = reported when (detail), file: text (detail)
     """),
     keys=("rule", "file"),
 )
@@ -177,7 +177,7 @@ def _clocks_table(scope: Scope, recordings: list[Recording]) -> Table:
 
 def doctor_rules_table() -> str:
     """Return all rules as Markdown, for the docs."""
-    lines = ["| rule | severity | speaks when | distorts | from |", "|---|---|---|---|---|"]
+    lines = ["| rule | severity | reported when | distorts | from |", "|---|---|---|---|---|"]
     lines += [
         f"| `{rule.id}` | {rule.severity} | {rule.threshold} | {rule.distorts} | {rule.threshold.origin} |"
         for rule in RULES

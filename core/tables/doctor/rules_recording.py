@@ -20,7 +20,7 @@ FLUSHES = ("Buffer Flush", "Activity Buffer Request")
     "steps-overlap",
     "warning",
     RuleThreshold("steps of one process overlap", OWN),
-    "tables by step: what lies in both counts for the later one",
+    "tables by step: what is in both counts for the later one",
 )
 def steps_overlap(recording: Recording, limits: Limits) -> Diagnosis | None:
     """A step begins before the one before it in its process has ended."""
@@ -77,7 +77,7 @@ def buffer_flushes(recording: Recording, limits: Limits) -> Diagnosis | None:
         return None
     total = merge(recording.starts(flushes), recording.ends(flushes)).length
     what = count_of(len(flushes), "request or flush of a buffer", "requests and flushes of buffers")
-    text = f"{what}, {format_ns(total)} altogether"
+    text = f"{what}, {format_ns(total)} in total"
     evidence = tuple(recording.exhibit(recording.name(at), at) for at in flushes[:FIRST].tolist())
     return Diagnosis(len(flushes), text, evidence)
 

@@ -20,7 +20,7 @@ from .rule import rule
     "The device's clock cannot be right",
     RuleThreshold(
         (
-            "device work begins before the call that launched it began, or all of it lies further from the "
+            "device work begins before the call that launched it began, or all of it is further from the "
             "host's time than both last (after it: by over a second, too)"
         ),
         OWN,
@@ -100,7 +100,7 @@ def missing_work(facts: SourceFacts, limits: Limits) -> Outcome:
         parts.append(
             WHAT[trouble].format(
                 count=count_of(count, "launch call", "launch calls"),
-                pieces=count_of(count, "piece of work stands", "pieces of work stand"),
+                pieces=count_of(count, "piece of work is", "pieces of work are"),
             )
         )
     text = (

@@ -38,7 +38,7 @@ WRITTEN = re.compile(r"^aten::(matmul|linear|einsum|tensordot|inner|__matmul__)$
     "Graph breaks",
     RuleThreshold(
         (
-            "a compiled region lies in another (a graph break or a disabled region), or, in traces "
+            "a compiled region is inside another (a graph break or a disabled region), or, in traces "
             "without regions, several compiled functions run one after another in a step or before a "
             "backward pass; the time outside compiled graphs is claimed"
         ),
@@ -67,9 +67,9 @@ def graph_breaks(facts: SourceFacts, limits: Limits) -> Outcome:
     count = int(np.count_nonzero(np.isin(around, host.positions[broken])))
     graphs = f", {count:,} compiled graphs where {len(broken):,} would do" if count > len(broken) else ""
     text = (
-        f"{count_of(len(inner), 'compiled region lies', 'compiled regions lie')} within "
+        f"{count_of(len(inner), 'compiled region is', 'compiled regions are')} within "
         f"{count_of(len(broken), 'other')} (graph breaks or disabled regions){graphs}; "
-        f"{about_ns(claim.length)} of the outer {'one lies' if len(broken) == 1 else 'ones lie'} outside "
+        f"{about_ns(claim.length)} of the outer {'one is' if len(broken) == 1 else 'ones are'} outside "
         "compiled graphs"
     )
     name, inside = (host.label(int(host.name[which[0]])) for which in (broken, inner))
@@ -111,7 +111,7 @@ def _several_functions(facts: SourceFacts) -> Outcome:
     text = (
         f"In {len(several):,} of {of_passes} several compiled functions run one "
         f"after another, {typical:,} where one is expected (graph breaks, or parts compiled one by one); "
-        f"{about_ns(claim.length)} lie between them"
+        f"{about_ns(claim.length)} pass between them"
     )
     evidence = (
         facts.on_host("the first function of a pass", int(broken[0])),

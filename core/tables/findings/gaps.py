@@ -118,7 +118,7 @@ def first_kernel(facts: SourceFacts, limits: Limits) -> Outcome:
     "An unusually long gap",
     RuleThreshold(
         (
-            "in at most one of {count} steps (of at least three) the device stands still at once for at "
+            "in at most one of {count} steps (of at least three) the device is idle at a stretch for at "
             "least {times} times as long as in the others (median of their longest) and for {share} of "
             "a step; without steps one or two gaps are {times} times as long as all others, and take "
             "{span_share} of the time looked at"

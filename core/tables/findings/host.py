@@ -74,7 +74,7 @@ def _is_hidden(facts: SourceFacts, claim: Intervals, limits: Limits) -> bool:
     RuleThreshold(
         (
             "an operator or call is made at least {count} times, takes less than {mean_ns} on average, "
-            "and at least {share} of the host's busy time altogether; where there are devices, they wait for "
+            "and at least {share} of the host's busy time in total; where there are devices, they wait for "
             "it in {device_share} of the time looked at"
         ),
         f"{GUIDE}; the limits are {OWN}",
@@ -106,7 +106,7 @@ def many_calls(facts: SourceFacts, limits: Limits) -> Outcome:
     name = host.label(top)
     text = (
         f"{name} is called {int(count[top]):,} times, {about_ns(int(total[top]) // int(count[top]))} each, "
-        f"{about_ns(claim.length)} altogether"
+        f"{about_ns(claim.length)} in total"
     )
     first = int(rows[np.argmin(host.starts[rows])])
     return Observation(text, (facts.on_host(f"the first call of {name}", first),), claim)
@@ -142,7 +142,7 @@ def cost_in_children(facts: SourceFacts, limits: Limits) -> Outcome:
     name = host.label(top)
     itself = format_share(share(int(self_ns[top]), int(total[top])))
     text = (
-        f"{name} takes {about_ns(int(total[top]))}, of which {itself} itself: the time is in its children, "
+        f"{name} takes {about_ns(int(total[top]))}, {itself} of it itself: the time is in its children, "
         f"most in {host.label(int(host.name[child]))}"
     )
     evidence = (facts.longest_on_host("its longest call", rows), facts.on_host("the dearest child", child))

@@ -38,7 +38,7 @@ def findings(scope: Scope, baseline: Baseline | None = None) -> Findings:
     if scope.range is None and scope.trace.has_outliers and _length(scope.trace.span) > STRAY_NS:
         scope = replace(scope, range=scope.trace.opening_span)
         low, high = scope.trace.opening_span
-        text += f", but for what lies absurdly far from the rest: {format_ns(high - low)}"
+        text += f", without what is absurdly far from the rest: {format_ns(high - low)}"
     missing: dict[str, str] = {}
     judged: list[tuple[SourceFacts, dict[str, Observation]]] = []
     capture = CaptureFacts(scope, baseline)

@@ -354,7 +354,7 @@ def short_kernels(facts: SourceFacts, limits: Limits) -> Outcome:
     text = (
         f"{len(short):,} of {int(np.count_nonzero(free)):,} launch calls take longer than what they launch, "
         f"{about_ns(sum_of(short.call_ns))} for {about_ns(sum_of(short.work_ns))} of work; "
-        f"{facts.device_title} stands still for {about_ns(claim.length)} of that"
+        f"{facts.device_title} sits idle for {about_ns(claim.length)} of that"
     )
     label = f"the longest such call: {facts.name(launch)}"
     evidence = (facts.slice(label, launch, start, start + int(worst.call_ns[0])),)
@@ -365,7 +365,7 @@ def short_kernels(facts: SourceFacts, limits: Limits) -> Outcome:
 @rule(
     "occupancy-query",
     "Adaptive launches",
-    RuleThreshold("the runtime is asked for the occupancy of a kernel before it is launched", f"{GUIDE}"),
+    RuleThreshold("the occupancy of a kernel is queried before it is launched", f"{GUIDE}"),
     helps=(
         "A library chooses the launch by it: those are GEMMs or convolutions that adapt to the device. "
         "Nothing to do."
@@ -391,8 +391,8 @@ def occupancy_query(facts: SourceFacts, limits: Limits) -> Outcome:
     "Copies before matrix products",
     RuleThreshold(
         (
-            "right before a matrix product on the same stream stands a copy within the device that the same "
-            "addmm launched: it puts the bias in turn"
+            "right before a matrix product on the same stream runs a copy within the device that the same "
+            "addmm launched: it broadcasts the bias"
         ),
         GUIDE,
     ),
@@ -416,7 +416,7 @@ def hidden_copies(facts: SourceFacts, limits: Limits) -> Outcome:
     if not len(at):
         return None
     copies, products = work[at], work[at + 1]
-    what = count_of(len(at), "copy within the device stands", "copies within the device stand")
+    what = count_of(len(at), "copy within the device runs", "copies within the device run")
     text = f"{what} right before the matrix product of the same addmm"
     evidence = (facts.on_device("a copy", copies), facts.on_device("its product", products))
     return Observation(text, evidence, copies.union(), work=np.unique(copies.position))

@@ -62,7 +62,7 @@ def memory_limit(facts: SourceFacts, limits: Limits) -> Outcome:
     RuleThreshold(
         (
             "an allocator holds more at the end of each of at least {steps} steps than at the end of the one "
-            "before, altogether {share} of its peak or more"
+            "before, in total {share} of its peak or more"
         ),
         OWN,
         {"steps": 3, "share": 0.01},

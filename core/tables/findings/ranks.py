@@ -106,9 +106,7 @@ def awaited_rank(
     )
     others, waits = len(skew.sources) - 1, f"{about_ns(caused)} for it"
     who = (
-        f"the other {others:,} ranks wait {waits}, added up"
-        if others > 1
-        else f"the other rank waits {waits}"
+        f"the other {others:,} ranks wait {waits} in total" if others > 1 else f"the other rank waits {waits}"
     )
     text = f"{title} comes last to {len(rows):,} of {count_of(len(skew), 'collective')}: {who}"
     return AwaitedRank(text + next_rank_text(skew, column, title_of), rows, claim, evidence)

@@ -48,7 +48,7 @@ CAUSES_FIRST: Final = tuple(
 
 def rules_table() -> str:
     """Return all rules as Markdown, for the docs."""
-    lines = ["| rule | speaks when | from | what usually helps |", "|---|---|---|---|"]
+    lines = ["| rule | reported when | from | what usually helps |", "|---|---|---|---|"]
     for rule in RULES.values():
         kind = "" if rule.kind == "loss" else f" (a {rule.kind})"
         lines.append(

@@ -66,7 +66,7 @@ def cold_start(facts: SourceFacts, limits: Limits) -> Outcome:
     "Nothing runs at the start",
     RuleThreshold(
         (
-            "between the start of an annotation and the first operator or call in it lie at least "
+            "between the start of an annotation and the first operator or call in it pass at least "
             "{gap_ns} and {share} of it, and {rest_share} of it remain"
         ),
         f"{GUIDE} (there: the first aten operator); the limits are {OWN}",

@@ -19,8 +19,8 @@ FINDINGS = TableSchema(
     "findings",
     "Findings",
     columns_from("""
-        rule: text, kind: text, claimed_ns = claims, share = of the time, in_steps, of_steps,
-        finding: text, threshold: text = speaks when, from: text, helps: text = usually helps,
+        rule: text, kind: text, claimed_ns = cost, share = of the time, in_steps, of_steps,
+        finding: text, threshold: text = reported when, from: text, helps: text = usually helps,
         title: text (detail), caused_by: text (detail), caused_ns = by its cause (detail),
         place: text (detail), places (detail), note: number (detail), sources: object = files (detail),
         evidence: object (detail)
