@@ -239,7 +239,7 @@ def compiled_overhead(facts: SourceFacts, limits: Limits) -> Outcome:
     top = host.texts[int(np.argmax(total))]
     text = (
         f"{about_ns(claim.length)}, {format_share(part)} of the time in compiled regions, goes into what "
-        f"stands before the graphs, most into {top}"
+        f"runs before the graphs, most into {top}"
     )
     return Observation(text, (facts.longest_on_host("the longest", around),), claim)
 
