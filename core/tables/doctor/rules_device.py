@@ -225,7 +225,7 @@ def collapsed(recording: Recording, limits: Limits) -> Diagnosis | None:
     "clock-offset",
     "error",
     RuleThreshold(
-        "all work of a device lies before the host's events, or {least_ns} after them, and both last shorter",
+        "all work of a device is before the host's events, or {least_ns} after them, and both last shorter",
         OWN,
         {"least_ns": 10**8},
     ),
@@ -349,7 +349,7 @@ def device_stops_early(recording: Recording, limits: Limits) -> Diagnosis | None
     "blank-names",
     "warning",
     RuleThreshold("device work has a blank name, or one that the profiler put in place of it", KINETO),
-    "tables by name: work of different kinds stands in one row",
+    "tables by name: work of different kinds is in one row",
 )
 def blank_names(recording: Recording, limits: Limits) -> Diagnosis | None:
     """Kernels have no name."""

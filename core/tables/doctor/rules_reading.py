@@ -79,13 +79,13 @@ def broken_envelope(recording: Recording, limits: Limits) -> Diagnosis | None:
 @doctor_rule(
     "merged",
     "warning",
-    RuleThreshold("several documents or captures stand in one file", KINETO),
+    RuleThreshold("several documents or captures are in one file", KINETO),
     "counts, steps and busy times are those of all captures together",
 )
 def merged_captures(recording: Recording, limits: Limits) -> Diagnosis | None:
     """Captures were joined into one file: each ends with a mark of its own, and has one process."""
     if (ends := len(capture_ends(recording.index))) > 1:
-        return Diagnosis(ends, f"{ends} captures stand in one file")
+        return Diagnosis(ends, f"{ends} captures are in one file")
     index, lanes = recording.index, recording.scope.trace.lanes
     accelerators = {one.process for one in devices(recording.scope.trace) if one.source == recording.source}
     processes = {
@@ -96,9 +96,9 @@ def merged_captures(recording: Recording, limits: Limits) -> Diagnosis | None:
         and any(category in CALLS for category in lane_categories(index, lane.rows))
     }
     if len(processes) > 1:
-        return Diagnosis(len(processes), f"ops and calls of {len(processes)} processes stand in one file")
+        return Diagnosis(len(processes), f"ops and calls of {len(processes)} processes are in one file")
     if index.manifest.get("form") == "concatenated":
-        return Diagnosis(1, "several JSON documents stand in one file")
+        return Diagnosis(1, "several JSON documents are in one file")
     return None
 
 
@@ -213,8 +213,8 @@ def mismatched_ends(recording: Recording, limits: Limits) -> Diagnosis | None:
 @doctor_rule(
     "clamped-times",
     "error",
-    RuleThreshold(f"times lie beyond {TIME_LIMIT_TEXT}", OWN),
-    "times of these events: they stand at the limit",
+    RuleThreshold(f"times are beyond {TIME_LIMIT_TEXT}", OWN),
+    "times of these events: they are drawn at the limit",
 )
 def clamped_times(recording: Recording, limits: Limits) -> Diagnosis | None:
     """Times lie centuries away."""
@@ -227,7 +227,7 @@ def clamped_times(recording: Recording, limits: Limits) -> Diagnosis | None:
     "far-times",
     "warning",
     RuleThreshold(
-        "events lie further from the bulk of the trace than {least_ns} and {times} times its length",
+        "events are further from the bulk of the trace than {least_ns} and {times} times its length",
         SPYRE,
         {"least_ns": 60 * 10**9, "times": 10},
     ),
@@ -248,7 +248,7 @@ def far_times(recording: Recording, limits: Limits) -> Diagnosis | None:
     if gaps[at] <= max(limits["least_ns"], limits["times"] * length):
         return None
     where = Exhibit("a gap between events", int(starts[at]), int(starts[at + 1]))
-    text = f"{count_of(few, 'event lies', 'events lie')} {format_ns(int(gaps[at]))} from all others"
+    text = f"{count_of(few, 'event is', 'events are')} {format_ns(int(gaps[at]))} from all others"
     return Diagnosis(few, text, (where,))
 
 
