@@ -11,7 +11,7 @@ from tests.corpus import CORPUS, needs_corpus
 from tests.events import complete, index_of
 from tracelane.core.index.store import Index
 from tracelane.core.tables.explain import TABLE, explain
-from tracelane.core.trace import open_trace
+from tracelane.core.trace import Trace, open_trace
 
 MOST = 100
 """Cells of a line: it shall fit the panel on a screen of ordinary width."""
@@ -65,7 +65,7 @@ def test_every_entry_is_a_plain_line_with_a_source() -> None:
 )
 def test_names_are_explained(cuda: Index, name: str, part: str) -> None:
     """The first entry that fits the whole name, case aside, is the one that is meant."""
-    explanation = explain(name, cuda)
+    explanation = explain(name, Trace([cuda]), 0)
     assert explanation is not None
     assert part in explanation.line
 
@@ -73,15 +73,15 @@ def test_names_are_explained(cuda: Index, name: str, part: str) -> None:
 @pytest.mark.parametrize("name", ["my_function", "aten::mm_backward", "cudaLaunchKernel2", ""])
 def test_other_names_are_left_alone(cuda: Index, name: str) -> None:
     """A name that only begins like one of the table is not explained."""
-    assert explain(name, cuda) is None
+    assert explain(name, Trace([cuda]), 0) is None
 
 
 def test_a_memset_allocates_on_an_aiu_only(cuda: Index, aiu: Index) -> None:
     """What a name means depends on the device: elsewhere a memset sets memory."""
-    explanation = explain("Memset (Device)", aiu)
+    explanation = explain("Memset (Device)", Trace([aiu]), 0)
     assert explanation is not None
     assert "allocated" in explanation.line
-    assert explain("Memset (Device)", cuda) is None
+    assert explain("Memset (Device)", Trace([cuda]), 0) is None
 
 
 @needs_corpus
@@ -101,5 +101,5 @@ def test_the_calls_of_real_traces_are_known(
     kinds = index.column("slices.category").tolist()
     names = index.strings(index.column("slices.name"))
     calls = [text for kind, text in zip(kinds, names) if index.categories[kind] in categories]
-    known = sum(explain(text, index) is not None for text in calls)
-    assert known >= 0.9 * len(calls), {text for text in calls if explain(text, index) is None}
+    known = sum(explain(text, Trace([index]), 0) is not None for text in calls)
+    assert known >= 0.9 * len(calls), {text for text in calls if explain(text, Trace([index]), 0) is None}
