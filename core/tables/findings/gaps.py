@@ -234,6 +234,6 @@ def _gap_text(facts: SourceFacts, length: I64, long: I64) -> str:
     times, longest = "once" if len(long) == 1 else "twice", about_ns(int(length[long].max()))
     longest = longest if len(long) == 1 else f"up to {longest}"
     rest = int(np.delete(length, long).max(initial=0))
-    return (
-        f"{facts.device_title} sits idle {times} for {longest}; its other gaps take {about_ns(rest)} at most"
-    )
+    others = f"its other gaps take {about_ns(rest)} at most"
+    text = f"{facts.device_title} sits idle {times} for {longest}; {others}"
+    return text[0].upper() + text[1:]
