@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..base.arrays import F64, I64
+from ..base.arrays import F64, I64, sum_of
 from ..base.errors import UsageError
 from ..base.intervals import Intervals, merge
 from ..base.short_names import short_names
@@ -75,7 +75,7 @@ class TimeChange:
     def length(self, graph: PathGraph) -> int:
         """Return the time of all that is changed, ns."""
         durations = (graph.work.end - graph.work.start)[self.work != 1]
-        return int(durations.sum()) + sum(times.length for times in self.host.values())
+        return sum_of(durations) + sum(times.length for times in self.host.values())
 
     def host_times(self, thread: int, times: I64) -> I64:
         """Return the times of a thread without what is saved before each."""
