@@ -333,7 +333,7 @@ OWN = (
         panels=panels_from("""
             critical-path: Path = path, sort duration_ns, options by=kind (no slices here)
                 Show what the length of the step or range hangs on, by kind
-            critical-segments: Path's segments = segments, is_compared no (no slices here)
+            critical-segments: Segments = segments, is_compared no (no slices here)
                 List what the length of the step or range hangs on, one after the other
         """),
         others=12,

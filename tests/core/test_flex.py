@@ -305,7 +305,7 @@ def test_waits_and_receives_by_other_names(tmp_path: Path) -> None:
 def test_a_second_late_rank_is_named(tmp_path: Path) -> None:
     """A rank that costs the others at least half as much as the worst is named beside it, others are not."""
     texts = []
-    for number, late in enumerate(({0: 0, 1: 60, 2: 40, 3: 0}, {0: 0, 1: 60, 2: 5, 3: 0})):
+    for number, late in enumerate(({0: 0, 1: 120, 2: 80, 3: 0}, {0: 0, 1: 120, 2: 10, 3: 0})):
         (tmp_path / str(number)).mkdir()
         folder = jobs_of_ranks(tmp_path / str(number) / "jobs", dict.fromkeys(late, 0))
         for rank in late:
@@ -325,5 +325,5 @@ def test_a_second_late_rank_is_named(tmp_path: Path) -> None:
         texts.append(finding.text)
         trace.close()
     assert "Rank 1 comes last to 2 of 4 collectives" in texts[0]
-    assert texts[0].endswith("; for rank 2, last to 2 of them, the others wait 240 µs")
+    assert texts[0].endswith("; for rank 2, last to 2 of them, the others wait 480 µs")
     assert "; for" not in texts[1]

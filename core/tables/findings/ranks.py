@@ -30,7 +30,7 @@ EVIDENCE = 3
             "of all that ranks wait"
         ),
         f"{HTA}, whose straggler rule knows few collectives by name; the limit is {OWN}",
-        {"share": 0.05, "most_share": 0.5},
+        {"share": 0.03, "most_share": 0.5},
     ),
     helps=(
         "Look at what this rank does before it comes: more or slower work (uneven batches, experts or "
