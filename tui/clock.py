@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tracelane.core.base.clock import NO_CLOCKS, Clocks
+from tracelane.core.base.clock import NO_CLOCKS, Clocks, wall_base_of
 from tracelane.core.base.errors import TracelaneError
 from tracelane.core.base.units import format_moment
 from tracelane.core.export.marks import Mark, moved, read_marks, shelf
@@ -15,9 +15,6 @@ from .session import Session
 from .steps import step_marks
 from .times import TimeFrame
 from .zone import moment_of, zone_text
-
-EPOCHS = (10**18, 4 * 10**18)
-"""Stamps between these (2001 to 2096) are taken for ns since 1970: what older profilers wrote."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +56,7 @@ def wall_offset(trace: Trace, clocks: Clocks) -> int | None:
     for number, source in enumerate(trace.sources):
         if source.base_time_ns is not None:
             return source.base_time_ns - clocks.offset(number)
-    start = trace.opening_span[0]
-    return 0 if EPOCHS[0] <= start < EPOCHS[1] else None
+    return wall_base_of(trace.opening_span[0])
 
 
 def stamps_of(trace: Trace, session: Session) -> TimeWriter:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..base.arrays import I64
+from ..base.clock import wall_base_of
 from ..base.errors import UsageError
 from ..trace import Trace
-from ..trace.alignment import EPOCHS
 
 if TYPE_CHECKING:
     from ..trace.devices import Device
@@ -42,7 +42,7 @@ class Wall:
         for source in self.trace.sources:
             if source.base_time_ns is not None:
                 return source.base_time_ns
-        return 0 if EPOCHS[0] <= self.trace.opening_span[0] < EPOCHS[1] else None
+        return wall_base_of(self.trace.opening_span[0])
 
     @property
     def missing(self) -> str:

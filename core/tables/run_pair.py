@@ -16,10 +16,10 @@ from ..base.clock import Clocks
 from ..base.units import format_ns
 from ..index.captures import Member
 from ..trace import Trace
-from ..trace.alignment import NONE, Alignment
 from .step_spans import StepSpans
 
 if TYPE_CHECKING:  # what only a pair needs is loaded when there is one
+    from ..trace.alignment import Alignment
     from .frame import Frame
     from .scope import Scope
 
@@ -74,6 +74,8 @@ class RunPair(Trace):
     @property
     def alignment(self) -> Alignment:
         """None: runs have no collective in common, and each has aligned its own ranks."""
+        from ..trace.alignment import NONE
+
         return NONE
 
     @cached_property

@@ -10,7 +10,7 @@ from types import MappingProxyType
 import numpy as np
 
 from ..base.arrays import I64, AnyArray
-from ..base.clock import ClockKey, Clocks
+from ..base.clock import ClockKey, Clocks, wall_base_of
 from ..base.units import format_count, format_ns
 from ..index.captures import Member
 from ..index.store import Index
@@ -22,8 +22,6 @@ from .collectives import AIU, DEVICE, HOST, Collectives, Matched, collectives_at
 from .devices import ranks_of_processes
 from .lanes import TraceLanes
 
-EPOCHS = (10**18, 4 * 10**18)
-"""Lane times between these two (the years 2001 to 2096) are ns since 1970, as older profilers wrote them."""
 FIT_NS = 50_000
 FIT_RATIO = 5
 """Clocks are fitted to those kinds of collectives whose ends scatter by at most FIT_NS, or by at most
@@ -296,7 +294,7 @@ def wall_base(index: Index) -> int | None:
     base, start = index.manifest.get("base_time_ns"), index.manifest.get("start_ns")
     if isinstance(base, int):
         return base
-    return 0 if isinstance(start, int) and EPOCHS[0] <= start < EPOCHS[1] else None
+    return wall_base_of(start) if isinstance(start, int) else None
 
 
 def _clocks(offsets: dict[ClockKey, int]) -> Clocks:

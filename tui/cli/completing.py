@@ -7,10 +7,11 @@ import re
 from typing import TYPE_CHECKING
 
 import click
-from click.shell_completion import CompletionItem, split_arg_string
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # loaded when a shell asks
     from collections.abc import Callable, Sequence
+
+    from click.shell_completion import CompletionItem
 
     from tracelane.core.trace import Trace
 
@@ -30,6 +31,8 @@ def complete_terms(_: click.Context, incomplete: str) -> list[str]:
 
 def files_and(items: Sequence[CompletionItem], incomplete: str) -> list[CompletionItem]:
     """Return completions, or where there are none that a path is to be completed: bash cannot do both."""
+    from click.shell_completion import CompletionItem
+
     return list(items) or [CompletionItem(incomplete, type="file")]
 
 
@@ -92,6 +95,8 @@ def complete_limits(ctx: click.Context, incomplete: str) -> list[str]:
 
 def _of_trace(incomplete: str, texts: Callable[[Trace], Sequence[str]]) -> list[str]:
     """Return texts of the first trace on the line that begin so; none where it has no index yet."""
+    from click.shell_completion import split_arg_string
+
     from tracelane.core.base.safe_text import safe
     from tracelane.core.index.indexing import cached_index
     from tracelane.core.read.source import open_source

@@ -185,6 +185,6 @@ def path_line(path: DrawnPath, session: Session, look: LineContext) -> list[Segm
             chosen = SelectedCells(number, max(0, left), min(look.area, right))
     runs = path.runs(np.array(view.edges(), np.int64)) if len(path) else ()
     area = slice_segments(runs, look.area, look.palette, look.glyphs, chosen)
-    title = Segment(fit(path.title, look.titles - 1, look.glyphs.ellipsis), look.palette.accent)
+    title = Segment(fit(safe(path.title), look.titles - 1, look.glyphs.ellipsis), look.palette.accent)
     gutter = [title, Segment(look.glyphs.separator, look.palette.line)]
     return ascii_segments([*gutter, *area], look.glyphs)
