@@ -61,8 +61,9 @@ class PairAnswers(JudgedAnswers):
         is_whole = not steps.labels[0]
         many = f"{len(deltas):,} steps" if len(deltas) > 1 else steps.title(0)
         count = "without common steps, in all" if is_whole else f"in {many}"
-        parts = [f"B takes {format_ns(abs(total))} {'more' if total >= 0 else 'less'} than A {count}"]
-        if len(deltas) > 1:
+        longer = f"{format_ns(abs(total))} {'more' if total > 0 else 'less'} than" if total else "as long as"
+        parts = [f"B takes {longer} A {count}"]
+        if len(deltas) > 1 and deltas.any():
             parts.append(f"{steps.title(most[0])} changed most, {signed_ns(int(deltas[most[0]]))}")
         for side, lonely in zip(SIDES, steps.without):
             parts += [f"{lonely:,} more steps in {side} alone"] if lonely else []
@@ -73,7 +74,7 @@ class PairAnswers(JudgedAnswers):
             evidence=tuple(_evidence(steps, at) for at in most),
             claimed_ns=max(0, total),
             share=max(0, total) / max(1, of_a),
-            kind="loss",
+            kind="loss" if total > 0 else "note",
             threshold="two runs are shown together",
             origin="the length of the steps that both runs have",
             helps="`tracelane diff A B` says which metrics, kernels and ops changed",

@@ -14,7 +14,7 @@ from tests.tui.cli_process import tracelane_here
 from tests.tui.driver import message, open_viewer, screen_text, wait_until_idle
 from tracelane.core.base.units import format_ns
 from tracelane.core.logs.counters import with_cheap_lanes
-from tracelane.core.tables.pair_answers import paired_runs
+from tracelane.core.tables.pair_answers import PairAnswers, paired_runs
 from tracelane.core.tables.run_pair import RunPair, signed_ns
 from tracelane.core.trace import open_trace
 
@@ -144,3 +144,20 @@ def test_what_cannot_be_paired_is_refused(tmp_path: Path) -> None:
     for word, more in refused.items():
         answer = tracelane_here("view", str(trace), "--against", *more)
         assert answer.returncode != 0 and word in answer.stderr, answer.stderr
+
+
+@needs_corpus
+def test_only_what_takes_longer_is_a_loss() -> None:
+    """A run against itself costs nothing, nor does the faster of two; the sentence says which it is."""
+    slow, fast = paths("regions of AIUs")
+    kinds = {}
+    for a, b in ((slow, slow), (slow, fast), (fast, slow)):
+        pair = paired_runs(open_trace(a), open_trace(b))
+        assert isinstance(pair.answers, PairAnswers)
+        (finding,) = pair.answers.findings().findings
+        total = int(pair.common_steps().deltas.sum())
+        word = "more than" if total > 0 else "less than" if total < 0 else "as long as"
+        assert word in finding.text and ("changed most" in finding.text) == (total != 0)
+        kinds[total > 0] = finding.kind
+        assert finding.claimed_ns == max(0, total)
+    assert kinds == {True: "loss", False: "note"}

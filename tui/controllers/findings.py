@@ -63,7 +63,7 @@ class FindingsController(Controller):
         return {"details": self.do_details}
 
     def do_details(self) -> None:
-        """Show the costliest finding's place where nothing else was looked at yet, then its next; else what
+        """Show the first finding's place where nothing else was looked at yet, then its next; else what
         lies at the cursor.
         """
         finding = self._first if self.is_offered else None
@@ -74,7 +74,7 @@ class FindingsController(Controller):
 
     @property
     def is_offered(self) -> bool:
-        """Whether Enter shows a place of the costliest finding."""
+        """Whether Enter shows a place of the first finding."""
         session = self.store.session
         untouched = not self.store.has_moved and session.selection is None
         return self._first is not None and (untouched or _seen(session) == self._offered)
@@ -82,10 +82,12 @@ class FindingsController(Controller):
     @property
     def _first(self) -> Finding | None:
         findings = self._by_range.get(self._whole)
-        return next(iter(findings.losses), None) if findings is not None else None
+        leading = findings.leading if findings is not None else None
+        # A headline is about the whole: no place shows it, and its figures need the room of an offer.
+        return leading if leading is not None and leading.kind != "headline" else None
 
     def show_first(self) -> None:
-        """Show the costliest finding's first place, its next if that is shown."""
+        """Show the first finding's first place, its next if that is shown."""
         findings = self._by_range.get(self._whole)
         if findings is None or self._first is None or not self._first.evidence:
             return

@@ -40,9 +40,9 @@ class Verdict(Widget):
         self.refresh()
 
     def judge(self, findings: Findings | None) -> None:
-        """Show the first finding: the costliest loss, without losses the first note."""
+        """Show the first finding."""
         self._is_judged = findings is not None
-        self._finding = next(iter(findings.losses or findings.findings), None) if findings else None
+        self._finding = findings.leading if findings is not None else None
         self.refresh()
 
     def offer(self, text: str) -> None:

@@ -112,6 +112,11 @@ class Findings:
         return replace(self, findings=self.findings[:count])
 
     @property
+    def leading(self) -> Finding | None:
+        """The finding to read first: the costliest loss, without losses the first headline or note."""
+        return next(iter(self.findings), None)
+
+    @property
     def losses(self) -> tuple[Finding, ...]:
         """The findings that are losses."""
         return self._of_kind("loss")
