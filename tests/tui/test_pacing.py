@@ -132,13 +132,13 @@ def test_a_silent_terminal_is_waited_for_once(demo: Path, index: Path) -> None:
         line.wait_for("details")
         line.hold("w", PATIENCE_S + 0.3)
         line.wait_for_quiet(PATIENCE_S + A_MOMENT_S)  # it has given up asking
-        asked = line.questions  # fewer where it gave up before the first key
-        assert 0 < asked <= UNANSWERED
+        questions = line.questions  # fewer where it gave up before the first key
+        assert 0 < questions <= UNANSWERED
         for number in range(3):
             before = len(line.delivered)
             line.type("ws"[number % 2])
             line.wait_until(lambda: len(line.delivered) > before, "a frame")  # noqa: B023
-        assert line.questions == asked
+        assert line.questions == questions
         line.type("q")
         assert line.wait_for_end() == 0
 
