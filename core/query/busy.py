@@ -11,7 +11,7 @@ import numpy as np
 from ..base.arrays import F64, I64
 from ..index.format import RowKind
 from ..index.store import Index
-from .cells import Cells, Span, clipped_edges, row_cells
+from .cells import Cells, Span, clipped_edges, has_categories, row_cells
 from .ranges import first_where
 from .samples import instant_cells, sample_cells
 
@@ -34,31 +34,37 @@ class Busy:
     of: int
 
 
-def lane_cells(index: Index, lane_number: int, edges: Sequence[int] | I64, offset: int = 0) -> Cells:
-    """Return the cells of a folded lane: its top row and, where slices overlap, the busy time of the busiest
-    row.
+def lane_cells(
+    index: Index,
+    lane_number: int,
+    edges: Sequence[int] | I64,
+    offset: int = 0,
+    leaving_out: Collection[int] = (),
+) -> Cells:
+    """Return the cells of a folded lane: its top row; where slices of the categories `leaving_out`
+    (annotations) lie there, what they hold; where slices overlap, the busiest row.
 
     All nested slices lie under the top row, so its busy time is exactly that of the lane. A slice that
-    overlaps the end of a top slice without lying in it is counted in its own row: there the busy time is a
-    lower bound.
+    overlaps the end of a top slice without lying in it is counted in its own row: there, and where a cell has
+    slices of several rows under annotations, the busy time is a lower bound. A cell with nothing but
+    annotations has a category and no busy time.
     """
     lane = index.lanes[lane_number]
     first, rows = int(lane["first_row"]), int(lane["rows"])
-    top = row_cells(index, first, edges, offset) if _is_slices(index, first) else None
-    width = len(edges) - 1
-    if top is None:
-        nothing = np.full(width, -1, np.int64)
+    if not _is_slices(index, first):
+        nothing = np.full(len(edges) - 1, -1, np.int64)
         count = _marks(index, lane_number, edges, offset)
-        return Cells(count, nothing, nothing, np.zeros(width, np.int64))
-    if int(lane["overlapping"]) == 0:
-        return top
-    count, busy = top.count.copy(), top.busy.copy()
-    for row_number in range(first + 1, first + min(rows, UNION_ROWS)):
-        if _is_slices(index, row_number):
-            below = row_cells(index, row_number, edges, offset)
-            np.maximum(busy, below.busy, out=busy)
-            np.maximum(count, below.count, out=count)
-    return Cells(count, top.longest, top.category, busy)
+        return Cells(count, nothing, nothing, np.zeros(len(edges) - 1, np.int64))
+    cells, number = row_cells(index, first, edges, offset, leaving_out), first
+    while number + 1 < first + min(rows, UNION_ROWS) and _is_slices(index, number + 1):
+        if int(lane["overlapping"]) == 0 and not has_categories(index, number, leaving_out):
+            break
+        number += 1
+        below = row_cells(index, number, edges, offset, leaving_out)
+        category = np.where(below.busy > cells.busy, below.category, cells.category)
+        count, busy = np.maximum(cells.count, below.count), np.maximum(cells.busy, below.busy)
+        cells = Cells(count, cells.longest, category, busy)
+    return cells
 
 
 def work_cells(

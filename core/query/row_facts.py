@@ -84,14 +84,20 @@ def ns_by_lane(index: Index, categories: Collection[int]) -> dict[int, int]:
 
 
 def categories_besides_work(index: Index) -> frozenset[int]:
-    """Return the numbers of the categories that are no work on the lanes of devices: annotations, waits."""
+    """Return the numbers of the categories that are no work: on the lanes of devices annotations and waits, and
+    what is an annotation on others.
+    """
     rows = index.rows[index.rows["kind"] == RowKind.SLICES]
     rows = rows[index.lanes["role"][rows["lane"]] == LaneRole.DEVICE]
     first = rows["categories"].astype(np.int64)
     positions, _ = ragged(first, first + rows["category_count"])
     present = np.unique(index.column("row_categories")[positions]).tolist()
     work = work_of_categories(index.categories[number] for number in present)
-    return frozenset(number for number in present if index.categories[number] not in work)
+    return frozenset(
+        number
+        for number, category in enumerate(index.categories)
+        if (category not in work if number in present else slice_kind(category) is SliceKind.ANNOTATION)
+    )
 
 
 def slice_kind_codes(index: Index, categories: AnyArray, names: AnyArray) -> U8:

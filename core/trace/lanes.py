@@ -184,7 +184,7 @@ class TraceLanes:
         return row_cells(self.indexes[row.source], row.number, edges, offset, leaving_out)
 
     def besides_work(self, source: int) -> frozenset[int]:
-        """Return the categories, by number, that are no work on devices' lanes: annotations and waits."""
+        """Return the categories, by number, that are no work: annotations, and on devices' lanes waits."""
         if source not in self._besides_work:
             self._besides_work[source] = row_facts.categories_besides_work(self.indexes[source])
         return self._besides_work[source]
@@ -229,10 +229,10 @@ class TraceLanes:
         return samples.series_range(self.indexes[row.source], row.number)
 
     def lane_cells(self, lane: Lane | int, edges: Sequence[int] | I64, clocks: Clocks = NO_CLOCKS) -> Cells:
-        """Return what the cells show of a lane folded into one line."""
+        """Return what the cells show of a lane folded into one line: annotations where there is no other."""
         lane = self.lanes[lane] if isinstance(lane, int) else lane
-        offset = clocks.offset(lane.source, lane.pid)
-        return lane_cells(self.indexes[lane.source], lane.number, edges, offset)
+        index, offset = self.indexes[lane.source], clocks.offset(lane.source, lane.pid)
+        return lane_cells(index, lane.number, edges, offset, self.besides_work(lane.source))
 
     def work_cells(
         self,

@@ -239,6 +239,21 @@ def test_folded_lane_shows_everything(tmp_path: Path) -> None:
     assert busy.count[2] >= 2 and busy.lanes == 2
 
 
+def test_folded_lane_shows_what_annotations_hold(tmp_path: Path) -> None:
+    """Where annotations lie on top the cells of a folded lane are busy with what is in them, and have the
+    category of annotations where nothing is.
+    """
+    step, part = S(0, 40, "step", "user_annotation"), S(10, 20, "forward", "user_annotation")
+    write_index(tmp_path, [L(slices=[step, part, S(10, 10), S(12, 5), S(40, 10)])])
+    index = Index.open(tmp_path)
+    numbers = {category: number for number, category in enumerate(index.categories)}
+    annotation, op = numbers["user_annotation"], numbers["cpu_op"]
+    cells = lane_cells(index, 0, [0, 10, 20, 30, 40, 50, 60], leaving_out=[annotation])
+    assert cells.busy.tolist() == [0, 10, 0, 0, 10, 0]
+    assert cells.category.tolist() == [annotation, op, annotation, annotation, op, -1]
+    assert (cells.count > 0).tolist() == [True] * 5 + [False]
+
+
 def test_work_does_not_grow_with_the_row(tmp_path: Path) -> None:
     """A row four times as long costs a zoomed-out query about the same number of elements read."""
     reads = {}

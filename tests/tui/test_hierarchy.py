@@ -250,6 +250,28 @@ def test_nothing_says_nothing(corpus_cache: Path) -> None:
         assert ("Spans" in titles) == ("thread 0 (python3)" in titles) == is_whole
         assert ("1 host thread" in titles) == (not is_whole)
         assert any("3 lanes of the profiler not shown" in title for title in titles) == (not is_whole)
+    layout, look = Layout(trace, session), LineContext(Palette(), UNICODE, 20, session.viewport.width)
+    (line,) = (line for line in layout.lines(0, layout.height) if line.kind is LineKind.QUIET)
+    drawn = {character for character, _ in cells(line_segments(line, RowReader(trace), session, look), 20)}
+    assert drawn == {" ", UNICODE.bars[1]}
+
+
+@needs_corpus
+def test_a_folded_line_is_no_bar_of_annotations(corpus_cache: Path) -> None:
+    """The line of a folded thread shows what its annotations hold, and those alone as a line without area."""
+    trace = open_trace(CORPUS / "gpu" / "hta_a100_resnet_ddp_nccl.json.gz", index_dir=corpus_cache)
+    session, palette = first_session(trace, SIZE[0]), Palette()
+    look = LineContext(palette, UNICODE, 20, session.viewport.width)
+    (lane,) = (lane for lane in trace.lanes if lane.title == "thread 2910249 (pt_main_thread)")
+    line = Line(LineKind.LANE, lane.title, lane.process, lane, 0, folded=True)
+    keys = {palette.style(key, Look.FAINT): key for key in ("cpu_op", "runtime", "overhead", "memory")}
+    keys |= {palette.style("annotation", Look.BRACKET): "annotation", palette.blank: ""}
+    drawn = [
+        (character, keys.get(segment.style or palette.blank))
+        for character, segment in cells(line_segments(line, RowReader(trace), session, look), 20)
+    ]
+    assert {character for character, key in drawn if key == "annotation"} == {UNICODE.filler}
+    assert 20 < sum(key == "cpu_op" for _, key in drawn) < sum(key == "annotation" for _, key in drawn) * 2
 
 
 @needs_corpus

@@ -109,7 +109,9 @@ def lane_change_text(command_id: str, before: Session, now: Session, layout: Lay
         what = f"{'its process ' if command_id == 'fold-process' else ''}is {'open' if opened else 'folded'}"
     elif command_id == "expand":
         what = "is open to its full depth" if folds[1] > 0 else "is as deep as before"
-    return f"{focused_line(layout, with_focus(before, layout, height)).title} {what}: {{back}} undoes it"
+    line = focused_line(layout, with_focus(before, layout, height))
+    title = line.title or (line.lane.title if line.lane is not None else "")
+    return f"{title} {what}: {{back}} undoes it"
 
 
 def fold_process(trace: Trace, session: Session, layout: Layout, height: int) -> Session:

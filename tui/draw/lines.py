@@ -26,7 +26,7 @@ from .labels import fit, fit_middle, label_in
 from .line import Line, LineKind
 from .palette import Palette
 from .ranks import RANK_PARTS, RankNotes, is_rank
-from .rows import GAP, RowReader, Selected
+from .rows import DIMMED, GAP, RowReader, Selected
 from .runs import Run
 from .segments import (
     SelectedCells,
@@ -307,6 +307,8 @@ def _busy(
 ) -> list[Segment]:
     members = line.members or ((line.lane.index,) if line.lane is not None else ())
     row = reader.busy(members, view, session.clocks, line.part)
+    if line.kind is LineKind.QUIET:
+        row = replace(row, levels=tuple(min(level, 1) for level in row.levels), keys=(DIMMED,) * len(row.keys))
     area = busy_segments(row, look.palette, look.glyphs)
     return with_range(area, *range_cells(view, session.range), look) if session.range is not None else area
 

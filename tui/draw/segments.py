@@ -337,7 +337,8 @@ def counter_segments(levels: Sequence[tuple[int, int]], palette: Palette, glyphs
 
 
 def busy_segments(row: BusyRow, palette: Palette, glyphs: Glyphs) -> list[Segment]:
-    """Return the segments of a line of busy levels in eighths, each in its cell's colour; -1 is empty.
+    """Return the segments of a line of busy levels in eighths, each in its cell's colour; -1 is empty, and
+    what is in annotations alone is a line.
 
     Cells with hits are marked, in the colour of marks: a line under a full bar would not be seen.
     """
@@ -347,7 +348,10 @@ def busy_segments(row: BusyRow, palette: Palette, glyphs: Glyphs) -> list[Segmen
     for (level, key, hit, waits), cells in groupby(zip(row.levels, row.keys, hits, hatched)):
         count = sum(1 for _ in cells)
         text = glyphs.shades[1] if waits else " " if level < 0 else glyphs.bars[max(1, level)]
-        style = palette.blank if text == " " else palette.style(key, Look.FAINT)
+        look = Look.FAINT
+        if key == "annotation" and level >= 0:
+            text, look = glyphs.filler, Look.BRACKET
+        style = palette.blank if text == " " else palette.style(key, look)
         segments.append(Segment(text * count, style + marked if hit else style))
     return segments
 
