@@ -58,7 +58,7 @@ def says(p: Program, first: Finding | None) -> bool:
     if first is None or first.rule not in NAMES[p.cause]:
         return first is None and not NAMES[p.cause]
     if p.cause == "late-rank":
-        return f"{'Process' if p.merged else 'Rank'} {late_number(p)} comes last" in first.text
+        return f"{'Process' if p.merged else 'Rank'} {late_number(p)} is last in" in first.text
     if p.cause in ("heavy-kernel", "uneven-kernel"):
         return short_name(p.chosen) in first.text
     return True

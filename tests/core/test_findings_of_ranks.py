@@ -121,7 +121,7 @@ def test_merged_ranks_are_compared(ranks: int, late: int, shared: bool, tmp_path
     assert (rows[late]["kept_waiting_ns"], rows[late]["last"]) == (cost, 4)
     assert {row["steps"] for row in rows.values()} == {4} and {r["kernels"] for r in rows.values()} == {4}
     (finding,) = [one for one in findings(Scope(trace)).findings if one.rule == "rank-imbalance"]
-    assert finding.text.startswith(f"Process {700 + late} comes last to 4 of 4 collectives")
+    assert finding.text.startswith(f"Process {700 + late} is last in 4 of 4 collectives")
     assert format_ns(cost) in finding.text and (finding.in_steps, finding.of_steps) == (4, 4)
 
 

@@ -195,7 +195,7 @@ def test_pids_of_one_file_are_ranks(documents: bool, tmp_path: Path) -> None:
     assert [row["ranks"] for row in tables["collectives"].rows()] == [[0, 2, 7]] * 4
     assert len(tables["imbalance"]) == 12 and set(tables["steps"].data["slowest"]) == {2}
     (finding,) = [one for one in findings(Scope(trace)).findings if one.rule == "rank-imbalance"]
-    assert finding.text.startswith("Rank 2 comes last to 4 of 4 collectives: the other 2 ranks wait 440 µs")
+    assert finding.text.startswith("Rank 2 is last in 4 of 4 collectives: the other 2 ranks wait 440 µs")
     trace.close()
 
 
@@ -324,6 +324,6 @@ def test_a_second_late_rank_is_named(tmp_path: Path) -> None:
         (finding,) = [one for one in findings(Scope(trace)).findings if one.rule == "rank-imbalance"]
         texts.append(finding.text)
         trace.close()
-    assert "Rank 1 comes last to 2 of 4 collectives" in texts[0]
+    assert "Rank 1 is last in 2 of 4 collectives" in texts[0]
     assert texts[0].endswith("; for rank 2, last to 2 of them, the others wait 480 µs")
     assert "; for" not in texts[1]

@@ -45,7 +45,7 @@ def test_the_culprit_is_named(late: int, tmp_path: Path) -> None:
     trace = written(tmp_path, late)
     (finding,) = [one for one in findings(Scope(trace)).findings if one.rule == RULE]
     assert trace.rank(finding.sources[0]) == late
-    assert finding.text.startswith(f"Rank {late} comes last to 5 of 5 collectives")
+    assert finding.text.startswith(f"Rank {late} is last in 5 of 5 collectives")
     waited = 5 * sum(400 + 10 * rank for rank in range(8) if rank != late) * 1000
     rows = list(ranks_table(ranks(Scope(trace))).rows())
     assert (rows[0]["rank"], rows[0]["kept_waiting_ns"]) == (late, waited)

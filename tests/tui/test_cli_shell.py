@@ -116,7 +116,7 @@ def test_tables_in_pipes(
         (
             "ranks",
             "multirank/dlrm_8gpu_ranks0-3",
-            "Rank 2 comes last to 6 of 8 collectives: the other 3 ranks ",
+            "Rank 2 is last in 6 of 8 collectives: the other 3 ranks ",
         ),
         (
             "idle",

@@ -12,6 +12,7 @@ from rich.cells import cell_len
 from tests.corpus import CORPUS, needs_corpus
 from tracelane.core.tables.device_state import state_table
 from tracelane.core.tables.findings.finding import Finding
+from tracelane.core.tables.findings.saved import saved_findings
 from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import open_trace
 from tracelane.tui.device_shares import device_shares, state_shares, states_over_all
@@ -80,15 +81,26 @@ def test_lines_have_their_width(width: int, depth: Depth) -> None:
 
 
 def test_a_sentence_is_never_cut_within() -> None:
-    """What is left of it ends where a sentence may end; figures go before the title does."""
+    """What is left of it ends where a sentence may end; the title goes before the cause does, and the cost is
+    said where that is too long.
+    """
     one = finding("Host late", "The GPU sat idle for 503 ms; the next kernel came late. Launch ahead", 503)
     texts = sentences(one)
     assert texts[0].startswith("Host late: The GPU") and texts[-1] == "Host late"
-    assert texts == sorted(texts, key=len, reverse=True)
+    assert texts.index("The GPU sat idle for 503 ms") < texts.index("Host late: 503 ns, 50.0 % of the time")
     for width in range(20, 120):
         line = "".join(part.text for part in finding_line(one, "Enter shows it", look(width)))
         said = line.strip().removesuffix("Enter shows it").strip()
         assert said in texts, (width, said)
+
+
+@needs_corpus
+def test_a_verdict_says_the_cause_at_80_columns(corpus_cache: Path) -> None:
+    """Where the sentence has no room behind its title it says which rank is late, not how long all wait."""
+    folder = CORPUS / "multirank" / "dlrm_8gpu_ranks0-3"
+    first = saved_findings(Scope(open_trace(sorted(folder.glob("*")), index_dir=corpus_cache))).leading
+    line = "".join(part.text for part in finding_line(first, "Enter shows it", look(80)))
+    assert line.strip() == "Rank 2 is last in 5 of 8 collectives  Enter shows it"
 
 
 def test_a_headline_says_its_share_at_80_columns() -> None:

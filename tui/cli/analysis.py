@@ -249,7 +249,7 @@ def _ranks_lead(tables: Tables) -> str:
     if others == 1:
         who = f"the other rank waits {waited} for it"
     return (
-        f"Rank {worst['rank']} comes last to {worst['last']:,} of {worst['collectives']:,} collectives: {who}"
+        f"Rank {worst['rank']} is last in {worst['last']:,} of {worst['collectives']:,} collectives: {who}"
     )
 
 

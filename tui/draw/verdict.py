@@ -34,6 +34,9 @@ HATCHED = "collective_waiting"
 ENDS = ("; ", ". ", ": ")
 """Where a sentence that is too long may end: what follows adds to it, or gives a reason or a conclusion."""
 
+OFFER_CELLS = len("  Enter: next place")
+"""Kept free behind a finding with places: its sentence stays the same whether a key offers one or not."""
+
 
 @dataclass(frozen=True)
 class StateShares:
@@ -100,12 +103,14 @@ def finding_line(finding: Finding | None, offer: str, look: LineContext) -> list
     if finding is None:
         return [Segment(fit(" Nothing stands out", width), palette.dim)]
     tail = f"  {offer}" if offer else ""
+    kept_free = OFFER_CELLS if finding.evidence and finding.kind != "headline" else 0
     texts = sentences(finding)
-    text = next((text for text in texts if cell_len(text) + cell_len(tail) + 1 <= width), None)
-    if text is None:
+    for room in (width - max(kept_free, cell_len(tail)), width):
+        text = next((text for text in texts if cell_len(text) < room), texts[-1])
+        if cell_len(text) < room:
+            break
         tail = ""
-        text = next((text for text in texts if cell_len(text) + 1 <= width), texts[-1])
-    title = finding.title if text.startswith(finding.title) else ""
+    title = safe(finding.title) if text.startswith(f"{safe(finding.title)}:") else text
     parts = [
         Segment(fit(f" {title}", min(width, 1 + cell_len(title)), ""), palette.accent),
         Segment(text[len(title) :], palette.ruler),
@@ -116,14 +121,18 @@ def finding_line(finding: Finding | None, offer: str, look: LineContext) -> list
 
 
 def sentences(finding: Finding) -> list[str]:
-    """Return what is said of a finding, the longest first: all of it, its parts, what it costs, its title."""
+    """Return what is said of a finding, the most telling first: its title and its sentence or the beginning
+    of that, the beginning alone, its title and what it costs, its title.
+    """
     title, text = safe(finding.title), safe(finding.text)
-    texts = [f"{title}: {text}"]
+    beginnings = {text}
     for end in ENDS:
         while end in text:
             text = text.rpartition(end)[0]
-            texts.append(f"{title}: {text}")
+            beginnings.add(text)
+    texts = sorted(beginnings, key=len, reverse=True)
+    said = [*(f"{title}: {text}" for text in texts), *texts]
     if finding.claimed_ns and not finding.note:
         cost = format_ns(finding.claimed_ns)
-        texts += [f"{title}: {cost}, {format_share(finding.share)} of the time", f"{title}: {cost}"]
-    return [*sorted(set(texts), key=len, reverse=True), title]
+        said += [f"{title}: {cost}, {format_share(finding.share)} of the time", f"{title}: {cost}"]
+    return [*said, title]

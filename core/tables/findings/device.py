@@ -61,7 +61,7 @@ def overhead_bound(facts: SourceFacts, limits: Limits) -> Outcome:
         return None
     used = share(busy, facts.span_ns)
     text = (
-        f"The host works {about_ns(host.length)} to give the device {about_ns(busy)} of work, "
+        f"The host works {about_ns(host.length)} to give the device {about_ns(busy)} of work: "
         f"{host.length / busy:.1f} times as long; {facts.device_is} busy in only {format_share(used)} of "
         f"{about_ns(facts.span_ns)}"
     )

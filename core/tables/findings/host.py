@@ -276,10 +276,10 @@ def dataloader(facts: SourceFacts, limits: Limits) -> Outcome:
     part = share(claim.length, facts.span_ns)
     if part <= limits["share"]:
         return None
-    waits = f"{facts.device_title} waits" if facts.has_devices else "the program waits"
+    who = facts.device_title if facts.has_devices else "the program"
     doing = facts.doing_in(*_longest(claim))
-    text = f"For {about_ns(claim.length)}, {format_share(part)} of the time, {waits} for the data loader"
-    text += f", at its longest in {doing}" if doing and not LOADER.search(doing) else ""
+    text = f"{who[0].upper()}{who[1:]} waits for the data loader for {about_ns(claim.length)}, {format_share(part)} of the time"
+    text += f"; longest in {doing}" if doing and not LOADER.search(doing) else ""
     return Observation(text, (facts.longest_on_host("the longest", rows),), claim)
 
 

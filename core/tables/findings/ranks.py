@@ -108,7 +108,7 @@ def awaited_rank(
     who = (
         f"the other {others:,} ranks wait {waits} in total" if others > 1 else f"the other rank waits {waits}"
     )
-    text = f"{title} comes last to {len(rows):,} of {count_of(len(skew), 'collective')}: {who}"
+    text = f"{title} is last in {len(rows):,} of {count_of(len(skew), 'collective')}: {who}"
     return AwaitedRank(text + next_rank_text(skew, column, title_of), rows, claim, evidence)
 
 
