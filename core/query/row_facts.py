@@ -84,9 +84,7 @@ def ns_by_lane(index: Index, categories: Collection[int]) -> dict[int, int]:
 
 
 def categories_besides_work(index: Index) -> frozenset[int]:
-    """Return the numbers of the categories that are no work: on the lanes of devices annotations and waits, and
-    what is an annotation on others.
-    """
+    """Return the numbers of the categories that are no work: annotations, and on devices' lanes waits."""
     rows = index.rows[index.rows["kind"] == RowKind.SLICES]
     rows = rows[index.lanes["role"][rows["lane"]] == LaneRole.DEVICE]
     first = rows["categories"].astype(np.int64)

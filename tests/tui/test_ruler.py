@@ -43,6 +43,14 @@ def test_steps_are_one_two_five(span: int, width: int) -> None:
         assert step * width <= 2.5 * (span * 14 + width)
 
 
+def test_a_step_has_its_number_where_its_title_has_no_room() -> None:
+    """A narrow step says which one it is: `12`, not `ste`."""
+    session = Session(Viewport(0, 64, 64), 0)
+    steps = [StepMark("11", 0, 20), StepMark("12", 20, 26), StepMark("warm_up", 26, 32)]
+    above, _ = text_of(ruler_lines(session, Origin(0, 0, None), steps, LOOK, 2))
+    assert above[16:48] == "┊step 11            ┊12   ┊warm…".ljust(32)
+
+
 @given(
     st.integers(-(10**18), 10**18),
     st.integers(1, 10**18),

@@ -84,34 +84,23 @@ def _lines(layout: Layout) -> list[Line | None]:
     return [*layout.pinned, *map(layout.line, range(layout.height))]
 
 
-CHANGES = {
-    "fold": "folded or opened",
-    "fold-process": "its process is folded or opened",
-    "expand": "opened in full, or back",
-    "pin": "stays at the top",
-    "hide": "is hidden",
-    "hide-alike": "and lanes like it are hidden",
-}
-
-
 def lane_change_text(command_id: str, before: Session, now: Session, layout: Layout, height: int) -> str:
     """Return a text that says what a command did to the focused lane and how to undo it, "" for other
     commands.
     """
-    if command_id not in CHANGES or before == now:
+    opened = len(now.folded) < len(before.folded) or len(now.unfolded) > len(before.unfolded)
+    changes = {
+        "fold": "is open" if opened else "is folded",
+        "fold-process": f"its process is {'open' if opened else 'folded'}",
+        "expand": "is open to its full depth" if opened else "is as deep as before",
+        "pin": "is released" if len(now.pinned) < len(before.pinned) else "stays at the top",
+        "hide": "is hidden",
+        "hide-alike": "and lanes like it are hidden",
+    }
+    if command_id not in changes or before == now:
         return ""
-    what = CHANGES[command_id]
-    if command_id == "pin" and len(now.pinned) < len(before.pinned):
-        what = "is released"
-    folds = len(now.folded) - len(before.folded), len(now.unfolded) - len(before.unfolded)
-    if command_id in ("fold", "fold-process"):
-        opened = folds[0] < 0 or folds[1] > 0
-        what = f"{'its process ' if command_id == 'fold-process' else ''}is {'open' if opened else 'folded'}"
-    elif command_id == "expand":
-        what = "is open to its full depth" if folds[1] > 0 else "is as deep as before"
     line = focused_line(layout, with_focus(before, layout, height))
-    title = line.title or (line.lane.title if line.lane is not None else "")
-    return f"{title} {what}: {{back}} undoes it"
+    return f"{(line.lane or line).title} {changes[command_id]}: {{back}} undoes it"
 
 
 def fold_process(trace: Trace, session: Session, layout: Layout, height: int) -> Session:

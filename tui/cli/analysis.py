@@ -248,9 +248,7 @@ def _ranks_lead(tables: Tables) -> str:
     who = f"the other {others:,} ranks wait {waited} for it in total"
     if others == 1:
         who = f"the other rank waits {waited} for it"
-    return (
-        f"Rank {worst['rank']} is last in {worst['last']:,} of {worst['collectives']:,} collectives: {who}"
-    )
+    return f"Rank {worst['rank']} is last in {worst['last']:,} of {worst['collectives']:,} collectives: {who}"
 
 
 MOST_LEADS = 4

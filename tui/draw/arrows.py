@@ -296,7 +296,6 @@ def with_arrows(
             before, rest = left.split_cells(x - at - (width - left.cell_length))
             _, left = rest.split_cells(cell_len(text))
             style = (segment.style or look.palette.blank) + ink
-            text = ascii_text(text) if look.glyphs.ascii else text
             written.extend(part for part in (before, Segment(text, style)) if part.text)
         if left.text:
             written.append(left)

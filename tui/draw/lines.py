@@ -30,7 +30,6 @@ from .rows import DIMMED, GAP, RowReader, Selected
 from .runs import Run
 from .segments import (
     SelectedCells,
-    ascii_segments,
     busy_segments,
     counter_segments,
     mark_segments,
@@ -64,6 +63,14 @@ class LineContext:
     titles: int  # cells of the titles, the separator included
     area: int  # cells of the time area
     ranks: RankNotes = field(default_factory=RankNotes)
+
+
+def gutter(title: str, look: LineContext, style: Style | None = None) -> list[Segment]:
+    """Return what stands left of the time area: a title, dim if in no style of its own, and the separator."""
+    text = fit(title, look.titles - 1, look.glyphs.ellipsis)
+    if not text.strip():
+        return [Segment(text + look.glyphs.separator, look.palette.line)]
+    return [Segment(text, style or look.palette.dim), Segment(look.glyphs.separator, look.palette.line)]
 
 
 def framed(segments: list[Segment], has_thumb: bool, look: LineContext) -> list[Segment]:
@@ -118,13 +125,7 @@ def with_range(segments: Sequence[Segment], left: int, right: int, look: LineCon
 
 
 def line_segments(line: Line | None, reader: RowReader, session: Session, look: LineContext) -> list[Segment]:
-    """Return one line of the lane area, exactly titles + area cells; in ASCII if the glyphs are."""
-    return ascii_segments(_line_segments(line, reader, session, look), look.glyphs)
-
-
-def _line_segments(
-    line: Line | None, reader: RowReader, session: Session, look: LineContext
-) -> list[Segment]:
+    """Return one line of the lane area, exactly titles + area cells."""
     palette, glyphs = look.palette, look.glyphs
     if line is None:
         return [Segment(" " * (look.titles + look.area), palette.blank)]
@@ -136,34 +137,26 @@ def _line_segments(
     if line.kind is LineKind.PROCESS:
         return _process(line, reader, session, view, look)
     if line.kind is LineKind.DELTA and (pair := pair_of(reader.trace)) is not None:
-        title = fit("  " + line.title, look.titles - 1, glyphs.ellipsis)
         return [
-            *_gutter(title, look, "dim"),
+            *gutter("  " + line.title, look),
             *step_changes(pair.common_steps(session.steps), view, session, look),
         ]
     if line.kind is LineKind.MISSING and line.process is not None:
-        title = fit("  " + safe(line.process.title), look.titles - 1, glyphs.ellipsis)
         why = fit(" " + safe(line.title), look.area, glyphs.ellipsis)
-        return [*_gutter(title, look, "dim"), Segment(why, palette.dim)]
+        return [*gutter("  " + safe(line.process.title), look), Segment(why, palette.dim)]
     if line.kind is LineKind.QUIET:
         title = f"  {line.title} {glyphs.folded}"
-        return [
-            *_gutter(fit(title, look.titles - 1, glyphs.ellipsis), look, "dim"),
-            *_busy(line, reader, session, view, look),
-        ]
+        return [*gutter(title, look), *_busy(line, reader, session, view, look)]
     if line.kind is LineKind.MORE or line.lane is None:
-        title = fit("  " + line.title, look.titles - 1, glyphs.ellipsis)
         rest = fit(" :expand shows them", look.area, "")
         hidden = _hidden_rows(line)
         hits = reader.hits_in(hidden, view) if hidden else ()
-        return [*_gutter(title, look, "dim"), *with_hits([Segment(rest, palette.hint)], hits)]
+        return [*gutter("  " + line.title, look), *with_hits([Segment(rest, palette.hint)], hits)]
     if line.kind is LineKind.LANE:
         focused = line.holds(session.focus)
         title = _title(line, look, glyphs.folded + " ", focused, "")
-        return [
-            *_gutter(title, look, "focus" if focused else "title"),
-            *_busy(line, reader, session, view, look),
-        ]
+        style = palette.accent if focused else palette.title
+        return [*gutter(title, look, style), *_busy(line, reader, session, view, look)]
     return _row(line, line.lane, reader, session, view, look)
 
 
@@ -227,7 +220,7 @@ def _row(
     if focused:
         area = with_cursor(area, view.cell(session.cursor), look)
     title = _title(line, look, _indent(line, look), focused, value, row)
-    return [*_gutter(title, look, "focus" if focused else "title"), *area]
+    return [*gutter(title, look, palette.accent if focused else palette.title), *area]
 
 
 def _note(line: Line, look: LineContext) -> list[Segment]:
@@ -261,11 +254,8 @@ def _process(
         if line.process is not None and cell_len(title) >= look.titles:
             title = f"{mark} {safe(line.process.title)}"  # which one it is matters more than its size
         title, style = _with_note(title, line, look)
-        return [
-            Segment(fit_middle(title, look.titles - 1, glyphs.ellipsis), style),
-            Segment(glyphs.separator, palette.line),
-            *_busy(line, reader, session, view, look),
-        ]
+        title = fit_middle(title, look.titles - 1, glyphs.ellipsis)
+        return [*gutter(title, look, style), *_busy(line, reader, session, view, look)]
     width = look.titles + look.area
     text = fit(title, min(width, cell_len(title)), glyphs.ellipsis)
     rest = width - cell_len(text)
@@ -308,7 +298,9 @@ def _busy(
     members = line.members or ((line.lane.index,) if line.lane is not None else ())
     row = reader.busy(members, view, session.clocks, line.part)
     if line.kind is LineKind.QUIET:
-        row = replace(row, levels=tuple(min(level, 1) for level in row.levels), keys=(DIMMED,) * len(row.keys))
+        row = replace(
+            row, levels=tuple(min(level, 1) for level in row.levels), keys=(DIMMED,) * len(row.keys)
+        )
     area = busy_segments(row, look.palette, look.glyphs)
     return with_range(area, *range_cells(view, session.range), look) if session.range is not None else area
 
@@ -352,14 +344,6 @@ def _title(line: Line, look: LineContext, lead: str, focused: bool, value: str, 
         text = _RANGE.sub("", text)  # the value at the cursor tells more than the range
     space = room - cell_len(lead) - cell_len(tail)
     return fit(lead + fit_middle(text, max(0, space), glyphs.ellipsis) + tail, room, "")
-
-
-def _gutter(title: str, look: LineContext, kind: str) -> list[Segment]:
-    palette = look.palette
-    if not title.strip():
-        return [Segment(title + look.glyphs.separator, palette.line)]
-    style = {"title": palette.title, "focus": palette.accent, "dim": palette.dim}[kind]
-    return [Segment(title, style), Segment(look.glyphs.separator, palette.line)]
 
 
 def _value_at(row: SampleRow, session: Session, view: Viewport) -> str:

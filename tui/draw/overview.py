@@ -23,10 +23,9 @@ from ..session import Session, Viewport
 from ..steps import step_marks
 from .drawn_rows import BusyRow
 from .labels import fit, length_title
-from .lines import LineContext
+from .lines import LineContext, gutter
 from .palette import Look
 from .runs import FULL
-from .segments import ascii_segments
 from .states import DrawnStates, state_row
 
 if TYPE_CHECKING:
@@ -168,8 +167,7 @@ def _idle_line(row: BusyRow, left: int, right: int, look: LineContext) -> list[S
     outside = look.palette.style("sync", Look.FAINT)
     inside = outside + Style(bgcolor=look.palette.view.bgcolor)
     parts = [(text[:left], outside), (text[left:right], inside), (text[right:], outside)]
-    gutter = _gutter("idle", look)
-    return ascii_segments([*gutter, *(Segment(part, style) for part, style in parts if part)], look.glyphs)
+    return [*gutter("idle", look), *(Segment(part, style) for part, style in parts if part)]
 
 
 def _state_row(trace: Trace, session: Session, overview: MinimapCells, states: DrawnStates) -> BusyRow | None:
@@ -192,13 +190,6 @@ def _with_hits(line: list[Segment], marked: Sequence[bool], look: LineContext) -
     return marked_line
 
 
-def _gutter(title: str, look: LineContext) -> list[Segment]:
-    return [
-        Segment(fit(title, look.titles - 1, look.glyphs.ellipsis), look.palette.dim),
-        Segment(look.glyphs.separator, look.palette.line),
-    ]
-
-
 def overview_line(title: str, row: BusyRow, left: int, right: int, look: LineContext) -> list[Segment]:
     """Return a line of busy levels under a title, with the cells [left, right) set off."""
     palette, glyphs = look.palette, look.glyphs
@@ -209,7 +200,7 @@ def overview_line(title: str, row: BusyRow, left: int, right: int, look: LineCon
         bars[cell] = glyphs.shades[1] if waits else bars[cell]
     if not palette.coloured or (not palette.shaded and right - left < len(bars)):
         bars[left], bars[right - 1] = "[", "]"
-    parts = _gutter(title, look)
+    parts = gutter(title, look)
     at = 0
     for style, cells in groupby(
         palette.overview(key if bar != " " else "", left <= cell < right)
@@ -219,4 +210,4 @@ def overview_line(title: str, row: BusyRow, left: int, right: int, look: LineCon
         parts.append(Segment("".join(bars[at : at + count]), style))
         at += count
     parts.append(Segment(" " * (look.area - len(bars)), palette.blank))
-    return ascii_segments([part for part in parts if part.text], glyphs)
+    return [part for part in parts if part.text]

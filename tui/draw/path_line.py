@@ -20,10 +20,9 @@ from tracelane.core.tables.path_walk import KINDS
 from tracelane.core.trace import Trace
 
 from ..session import Session
-from .labels import fit
-from .lines import LineContext
+from .lines import LineContext, gutter
 from .runs import HATCH, WHOLE, Run
-from .segments import SelectedCells, ascii_segments, slice_segments
+from .segments import SelectedCells, slice_segments
 
 KEYS = {
     "host": "cpu_op",
@@ -185,6 +184,4 @@ def path_line(path: DrawnPath, session: Session, look: LineContext) -> list[Segm
             chosen = SelectedCells(number, max(0, left), min(look.area, right))
     runs = path.runs(np.array(view.edges(), np.int64)) if len(path) else ()
     area = slice_segments(runs, look.area, look.palette, look.glyphs, chosen)
-    title = Segment(fit(safe(path.title), look.titles - 1, look.glyphs.ellipsis), look.palette.accent)
-    gutter = [title, Segment(look.glyphs.separator, look.palette.line)]
-    return ascii_segments([*gutter, *area], look.glyphs)
+    return [*gutter(safe(path.title), look, look.palette.accent), *area]

@@ -19,10 +19,9 @@ from ..clock import stamps_of
 from ..session import Session, Viewport
 from ..steps import StepMark
 from ..zone import moment_of, zone_text
-from .labels import fit, fit_middle, length_title
-from .lines import LineContext, range_cells
+from .labels import fit_middle, length_title
+from .lines import LineContext, gutter, range_cells
 from .palette import Look as RunLook
-from .segments import ascii_segments
 
 TICK_CELLS = 14
 """Least distance of labelled ticks."""
@@ -166,30 +165,18 @@ def ruler_lines(
     lines = []
     if height > 1:
         above = _steps(view, steps, session, look, measured_from)
-        lines.append([*_corner(length_title("view", view.span, look.titles - 1), look), *above])
+        lines.append([*gutter(length_title("view", view.span, look.titles - 1), look), *above])
     cursor = time_text(session.cursor, session, origin, digits_for(view))
-    lines.append(
-        [
-            *_corner(f"{look.glyphs.cursor} {_fitted_time(cursor, look)}", look, accent=True),
-            *_ticks(view, session, origin, look, marks),
-        ]
-    )
-    return [ascii_segments(line, look.glyphs) for line in lines]
+    title = f"{look.glyphs.cursor} {_fitted_time(cursor, look)}"
+    ticks_line = _ticks(view, session, origin, look, marks)
+    lines.append([*gutter(title, look, look.palette.accent_plain), *ticks_line])
+    return lines
 
 
 def _fitted_time(text: str, look: LineContext) -> str:
     """Return a time without its leading digits where there is no room: the last ones tell places apart."""
     excess = cell_len(text) - max(1, look.titles - 3)  # beside the cursor's mark, a blank and the separator
     return text if excess <= 0 else look.glyphs.ellipsis + text[excess + 1 :]
-
-
-def _corner(text: str, look: LineContext, accent: bool = False) -> list[Segment]:
-    palette = look.palette
-    style = palette.accent_plain if accent else palette.dim
-    return [
-        Segment(fit(text, look.titles - 1, look.glyphs.ellipsis), style),
-        Segment(look.glyphs.separator, palette.line),
-    ]
 
 
 def _ticks(
@@ -294,8 +281,9 @@ def _steps(
         left = max(left, free)
         canvas.put(left, glyphs.step, palette.line)
         if right - left > STEP_LABEL_CELLS:
-            label = safe(step.title)
-            room = min(right - left - 1, cell_len(label))
+            room = right - left - 1
+            label = safe(step.title if cell_len(step.title) <= room else step.label)
+            room = min(room, cell_len(label))
             if closed.isdisjoint(range(left + 1, left + 1 + room)):
                 canvas.put(left + 1, fit_middle(label, room, glyphs.ellipsis), palette.step)
         free = max(free, min(right, left + 1))

@@ -14,7 +14,7 @@ from tracelane.core.tables.findings.finding import Finding
 
 from .glyphs import Glyphs
 from .labels import fit, length_title
-from .lines import LineContext
+from .lines import LineContext, gutter
 from .palette import Look, Palette
 from .runs import FULL, LABEL_CELLS
 
@@ -51,11 +51,7 @@ class StateShares:
 def bar_line(shares: StateShares, look: LineContext) -> list[Segment]:
     """Return the bar under a title, exactly titles + area cells."""
     title = length_title(f"{shares.devices} of", shares.of_ns, look.titles - 1)
-    parts = [
-        Segment(fit(safe(title), look.titles - 1, look.glyphs.ellipsis), look.palette.dim),
-        Segment(look.glyphs.separator, look.palette.line),
-    ]
-    return [*parts, *_bar(shares, look)]
+    return [*gutter(safe(title), look), *_bar(shares, look)]
 
 
 def _bar(shares: StateShares, look: LineContext) -> Iterator[Segment]:

@@ -11,7 +11,6 @@ from textual.widget import Widget
 from tracelane.core.tables.findings.finding import Finding, Findings
 
 from ..draw.labels import fit
-from ..draw.segments import ascii_segments
 from ..draw.verdict import StateShares, bar_line, finding_line
 from .look import look_of
 
@@ -62,7 +61,7 @@ class Verdict(Widget):
             line = [Segment(text, look.palette.dim)]
         else:
             return Strip.blank(self.size.width, look.palette.blank)
-        return Strip(ascii_segments(line, look.glyphs), self.size.width)
+        return Strip(line, self.size.width)
 
     def on_click(self, event: events.Click) -> None:
         """Go where the finding is."""

@@ -31,6 +31,7 @@ from ..draw.palette import SYSTEMS, Depth, depth_of, palette_for
 from ..draw.room import Room
 from ..draw.rows import RowReader
 from ..draw.ruler import origin_of, ruler_lines
+from ..draw.segments import ascii_segments
 from ..draw.surface import SURFACES, Surface
 from ..draw.weave import Weaver
 from ..fitting import fit_to_screen
@@ -99,8 +100,7 @@ def first_picture(trace: Trace, session: Session | None, screen: Screen) -> str:
     marks, look = _marks(trace, session), screen.look
     fit = fit_to_screen(trace, session, screen.width, screen.height, bool(marks))
     session, room = fit.session, fit.room
-    lines: list[list[Segment]] = []
-    lines += [[Segment(" " * screen.width, look.palette.blank)]] * room.verdict
+    lines = [[Segment(" " * screen.width, look.palette.blank)]] * room.verdict
     if room.minimap:
         lines += minimap_lines(trace, session, look)[: room.minimap]
     if room.ruler:
@@ -113,7 +113,7 @@ def first_picture(trace: Trace, session: Session | None, screen: Screen) -> str:
     lines += weaver.lines(layout.visible(scroll, fit.lanes), layout, session, look)
     if room.header:  # last: it says whether columns that are drawn have not been checked yet
         lines.insert(0, _header(trace, session, screen))
-    return _written(lines, screen, room)
+    return _written([ascii_segments(line, screen.glyphs) for line in lines], screen, room)
 
 
 def _header(trace: Trace, session: Session, screen: Screen) -> list[Segment]:

@@ -16,7 +16,7 @@ from tracelane.core.trace.hit_search import matches
 from ..draw.glyphs import Glyphs, glyphs_for
 from ..draw.labels import fit
 from ..draw.layout import Layout
-from ..draw.lines import LineContext, title_cells
+from ..draw.lines import LineContext, gutter, title_cells
 from ..draw.opening import with_devices_in_view
 from ..draw.overview import minimap_lines
 from ..draw.palette import Depth, palette_for
@@ -72,7 +72,7 @@ def picture(
     for number, line in enumerate(lines):
         if number:
             text.append("\n")
-        for segment in line:
+        for segment in ascii_segments(line, look.glyphs):
             text.append(segment.text, segment.style)
     return text
 
@@ -93,21 +93,15 @@ def _found_lines(reader: RowReader, session: Session, look: LineContext) -> list
     lines = []
     hits, left = reader.hits, reader.left
     if hits is not None:
-        title = fit(f"{format_count(hits.count)} found", look.titles - 1, glyphs.ellipsis)
+        title = f"{format_count(hits.count)} found"
         touched = hits.cells(session.viewport.edges()) > 0
         marks = "".join(glyphs.instant if hit else " " for hit in touched.tolist())
-        lines.append(
-            [
-                Segment(title, palette.dim),
-                Segment(glyphs.separator, palette.line),
-                Segment(marks, palette.accent_plain),
-            ]
-        )
+        lines.append([*gutter(title, look), Segment(marks, palette.accent_plain)])
     if left is not None:
         hidden = f"{format_count(left.of - left.count)} of {format_count(left.of)} slices hidden"
         text = fit(f"{safe(session.filter)}: {hidden}", look.titles + look.area, glyphs.ellipsis)
         lines.append([Segment(text, palette.dim)])
-    return [ascii_segments(line, glyphs) for line in lines]
+    return lines
 
 
 def plain_picture(

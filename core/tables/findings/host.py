@@ -276,9 +276,10 @@ def dataloader(facts: SourceFacts, limits: Limits) -> Outcome:
     part = share(claim.length, facts.span_ns)
     if part <= limits["share"]:
         return None
-    who = facts.device_title if facts.has_devices else "the program"
+    who = facts.device_title if facts.has_devices else "The program"
     doing = facts.doing_in(*_longest(claim))
-    text = f"{who[0].upper()}{who[1:]} waits for the data loader for {about_ns(claim.length)}, {format_share(part)} of the time"
+    lasting = f"{about_ns(claim.length)}, {format_share(part)} of the time"
+    text = f"{who[0].upper()}{who[1:]} waits for the data loader for {lasting}"
     text += f"; longest in {doing}" if doing and not LOADER.search(doing) else ""
     return Observation(text, (facts.longest_on_host("the longest", rows),), claim)
 
