@@ -97,6 +97,41 @@ def test_fish_gets_help_behind_a_tab(demo: Path) -> None:
     assert done.stdout.startswith("plain,kernels\tList the device work")
 
 
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        ("help ke", {"kernels"}),
+        ("help ", {*command_names()}),
+        ("help cache cl", {"clear"}),
+        ("help kernels --", set()),
+        ("help trace", set()),
+    ],
+)
+def test_help_completes_names_of_commands(
+    shell: str,
+    words: str,
+    names: set[str],
+    demo: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Behind `help` every shell gets commands, behind one of two words the second, and nothing else."""
+    typed = f"tracelane {words}".split(" ")
+    monkeypatch.chdir(demo)
+    monkeypatch.setenv("_TRACELANE_COMPLETE", f"{shell}_complete")
+    monkeypatch.setenv("COMP_WORDS", " ".join(typed))
+    monkeypatch.setenv("COMP_CWORD", typed[-1] if shell == "fish" else str(len(typed) - 1))
+    assert main([]) == 0
+    answers = [line for line in capsys.readouterr().out.splitlines() if line]
+    if shell == "zsh":  # kind, word and help on a line each
+        assert answers[::3] == ["plain"] * len(names)
+        assert {*answers[1::3]} == names
+    else:
+        separator = "," if shell == "bash" else "\t"
+        assert {line.removeprefix("plain,").split(separator)[0] for line in answers} == names
+
+
 def test_the_manual_page_names_all(capsys: pytest.CaptureFixture[str]) -> None:
     """The page is roff, and has every command and the exit codes."""
     assert main(["completion", "man"]) == 0

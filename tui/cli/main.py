@@ -133,7 +133,7 @@ def misspelt(arguments: Sequence[str]) -> str:
 def asks_for_help(arguments: Sequence[str]) -> bool:
     """Tell whether arguments are `help`, alone or with a command, and no file of that name."""
     is_named = list(arguments[:1]) == ["help"] and not os.path.lexists("help")
-    return is_named and all(map(is_command, arguments[1:]))
+    return is_named and all(map(is_command, arguments[1:2]))
 
 
 def with_command(arguments: Sequence[str]) -> list[str]:
@@ -141,7 +141,7 @@ def with_command(arguments: Sequence[str]) -> list[str]:
     if arguments and (arguments[0] in ("-h", "--help", "--version") or is_command(arguments[0])):
         return list(arguments)
     if asks_for_help(arguments):
-        return [*arguments[1:2], "--help"]
+        return [*arguments[1:], "--help"]
     return ["view", *arguments]
 
 
@@ -213,7 +213,7 @@ def _run(arguments: list[str]) -> int:
         if instruction := os.environ.get("_TRACELANE_COMPLETE"):
             from .completion import answer_shell
 
-            return answer_shell(instruction, tracelane, is_command)
+            return answer_shell(instruction, tracelane, with_command)
         if not arguments:
             from .pick import pick
 
