@@ -13,7 +13,7 @@ TESTERS ?= 3
 # tester would compile all tests anew, and each process that a test starts all of the program.
 BYTECODE := env -u PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX="$(CURDIR)/.pytest_cache/bytecode"
 PYTEST := $(BYTECODE) $(BIN)/python -m pytest -n $(TESTERS) --dist worksteal
-# What `make mutation` tries: "--most 40 --seed 1 FILE …".
+# What `make mutation` tries: "--most 40 --seed 1 FILE[:LINE] …".
 MUTATION ?=
 # What `make bench` measures, and how: TRACE=path, BENCH="--size 1e8 --only frames"; made traces without.
 TRACE ?=

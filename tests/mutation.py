@@ -1,8 +1,8 @@
 """Change single operators and numbers of some files, and list the changes that their tests do not notice.
 
-    python -m tests.mutation [--most 40] [--seed 1] [FILE …]
+    python -m tests.mutation [--most 40] [--seed 1] [FILE[:LINE] …]
 
-Each survivor is a question: is a test missing, or does the line not matter?
+Each survivor is a question: is a test missing, or does the line not matter? Of a line all changes are tried.
 """
 
 from __future__ import annotations
@@ -16,16 +16,18 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+_OF_RULES = tuple(f"tests/core/test_findings{room}.py" for room in ("_rules", "", "_patterns"))
 TESTS: Mapping[str, tuple[str, ...]] = {
     "tui/draw/layout.py": ("tests/tui/test_layout.py",),
     "core/tables/schema.py": ("tests/core/test_table.py", "tests/core/test_registry.py"),
     "core/tables/cell_text.py": ("tests/core/test_table.py", "tests/tui/test_cli_table.py"),
     "core/tables/rule_threshold.py": ("tests/core/test_findings_rules.py",),
-    "core/tables/findings/gaps.py": ("tests/core/test_findings_rules.py", "tests/core/test_findings.py"),
-    "core/tables/findings/steps.py": ("tests/core/test_findings_rules.py", "tests/core/test_findings.py"),
+    "core/tables/findings/gaps.py": _OF_RULES,
+    "core/tables/findings/steps.py": (*_OF_RULES, "tests/tui/test_cli_patterns.py"),
 }
 """File -> the tests that speak of it."""
 SWAPS: Mapping[type[ast.AST], type[ast.AST]] = {
@@ -40,21 +42,43 @@ SWAPS: Mapping[type[ast.AST], type[ast.AST]] = {
     ast.And: ast.Or,
     ast.Or: ast.And,
 }
+EQUIVALENT: Mapping[str, Mapping[tuple[str, str], str]] = {}
+"""File -> (before, after) -> why nobody can tell the two apart."""
 ENDLESS_S = 600
 """A change after which tests take longer is one that they notice."""
 
 
-def changes(text: str) -> list[int]:
-    """Return which nodes of a text, as `ast.walk` numbers them, can be changed."""
-    return [number for number, node in enumerate(ast.walk(ast.parse(text))) if _change(node)]
+@dataclass(frozen=True)
+class Change:
+    """One operator or number of a file that is another."""
+
+    file: str
+    line: int
+    before: str
+    after: str
+    text: str  # of the whole file
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.before}  ->  {self.after}"
 
 
-def changed(text: str, number: int) -> tuple[int, str]:
-    """Return the line of a node, and the text with it changed."""
+def changes_of(file: str) -> list[Change]:
+    """Return all changes of a file but those known to matter to nobody."""
+    text = (ROOT / file).read_text(encoding="utf-8")
+    count = sum(1 for _ in ast.walk(ast.parse(text)))
+    changes = [change for number in range(count) if (change := _changed(file, text, number)) is not None]
+    return [one for one in changes if (one.before, one.after) not in EQUIVALENT.get(file, {})]
+
+
+def _changed(file: str, text: str, number: int) -> Change | None:
+    """Change one node of a file, as `ast.walk` numbers them; None where it has nothing to change."""
     tree = ast.parse(text)
     node = next(each for at, each in enumerate(ast.walk(tree)) if at == number)
-    _change(node)
-    return node.lineno, ast.unparse(tree)  # type: ignore[attr-defined]
+    before = ast.unparse(node)  # type: ignore[attr-defined]
+    if not _change(node):
+        return None
+    after: str = ast.unparse(node)  # type: ignore[attr-defined]
+    return Change(file, node.lineno, before, after, ast.unparse(tree))  # type: ignore[attr-defined]
 
 
 def _change(node: ast.AST) -> bool:
@@ -90,7 +114,7 @@ def survives(home: Path, file: str, text: str) -> bool:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("files", nargs="*", choices=[[], *TESTS], default=[])
+    parser.add_argument("files", nargs="*", metavar="FILE[:LINE]", help=f"of {', '.join(TESTS)}; all")
     parser.add_argument("--most", type=int, default=40, help="changes that are tried, drawn by chance")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
@@ -101,17 +125,19 @@ def main() -> None:
             shutil.copytree(ROOT / room, home / "tracelane" / room)
         for module in (ROOT / "src" / "tracelane").glob("*.py"):
             shutil.copy(module, home / "tracelane")
-        files = options.files or list(TESTS)
-        texts = {file: (ROOT / file).read_text(encoding="utf-8") for file in files}
-        wrong = [file for file in files if not survives(home, file, texts[file])]
+        places = {(file, int(line or 0)) for file, _, line in (one.partition(":") for one in options.files)}
+        places = places or {(file, 0) for file in TESTS}
+        files = sorted({file for file, _ in places})
+        wrong = [file for file in files if not survives(home, file, (ROOT / file).read_text("utf-8"))]
         assert not wrong, f"tests fail without any change: {wrong}"
-        tries = [(file, number) for file in files for number in changes(texts[file])]
-        chosen = random.sample(tries, min(options.most, len(tries)))
-        tried = [(file, *changed(texts[file], number)) for file, number in chosen]
-        left = [(file, line) for file, line, text in tried if survives(home, file, text)]
-    for file, line in sorted(left):
-        print(f"{file}:{line}: {texts[file].splitlines()[line - 1].strip()}")
-    print(f"{len(left)} of {len(chosen)} changes were noticed by no test; there are {len(tries):,} changes")
+        every = [one for file in files for one in changes_of(file) if places & {(file, 0), (file, one.line)}]
+        tried = random.sample(every, min(options.most, len(every)))
+        left = 0
+        for one in sorted(tried, key=lambda change: (change.file, change.line)):
+            if survives(home, one.file, one.text):
+                left += 1
+                print(one, flush=True)
+    print(f"{left} of {len(tried)} changes were noticed by no test; there are {len(every):,} changes")
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 FRONT = ("src/tracelane/__init__.py", "src/tracelane/__main__.py", "src/tracelane/py.typed")
 PARTS = ("core", "tui", *FRONT, "bundle", "pyproject.toml", "README.md", "LICENSE")
 """What a wheel is made of."""
+DAY = "2026-02-03T12:00:00Z"
 
 
 def _tracked() -> set[str]:
@@ -32,7 +33,9 @@ def _tracked() -> set[str]:
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of what git knows, without the links of src/, as a checkout on a system without symlinks."""
+    """A copy of what git knows, without the links of src/, as a checkout on a system without symlinks; its
+    commit is of a day of its own.
+    """
     copy = tmp_path_factory.mktemp("checkout")
     for name in sorted(_tracked()):
         if not (ROOT / name).is_file():
@@ -40,6 +43,11 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
         target = copy / name
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes((ROOT / name).read_bytes())
+    author = ["-c", "user.name=tests", "-c", "user.email=tests@example.org"]
+    for arguments in (["init", "-q"], ["add", "-A"], [*author, "commit", "-q", "-m", "all", "--date", DAY]):
+        subprocess.run(
+            ["git", "-C", copy, *arguments], check=True, env={**os.environ, "GIT_COMMITTER_DATE": DAY}
+        )
     (copy / "core" / "native" / "_tracelane.native.so").write_bytes(b"of another build")
     return copy
 
@@ -85,7 +93,7 @@ def test_wheel_holds_exactly_the_two_packages(
     sources = {name for name in _tracked() if name.startswith(("core/", "tui/"))}
     sources |= {name.removeprefix("src/tracelane/") for name in FRONT}
     library = {name for name in files if "_tracelane.native" in name}
-    assert files - library == {name for name in sources if not name.endswith((".c", ".h"))}
+    assert files - library - {"COMMIT"} == {name for name in sources if not name.endswith((".c", ".h"))}
     assert len(library) == has_library
     assert all(name.startswith(("tracelane/", "tracelane-")) for name in names)
     assert any(name.endswith("licenses/LICENSE") for name in names)
@@ -171,12 +179,30 @@ def test_type_checkers_see_what_is_installed(bin_folder: Path, tmp_path: Path) -
     assert errors == ["5", "6", "7", "8"], result.stdout
 
 
-def test_an_installed_tracelane_runs(bin_folder: Path, tmp_path: Path) -> None:
+def _commit_of(checkout: Path) -> str:
+    git = ["git", "-C", str(checkout), "rev-parse", "--short", "HEAD"]
+    return subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_a_wheel_of_the_sdist_names_the_commit(checkout: Path, tmp_path: Path) -> None:
+    """Also what is packed from the sdist, where there is no git, says which commit it is of."""
+    command = [sys.executable, "-m", "hatchling", "build", "--target", "sdist", "--directory", str(tmp_path)]
+    subprocess.run(command, cwd=checkout, capture_output=True, check=True)
+    (archive,) = tmp_path.glob("*.tar.gz")
+    shutil.unpack_archive(archive, tmp_path, filter="data")
+    wheel = _wheel(
+        tmp_path / archive.name.removesuffix(".tar.gz"), tmp_path / "wheels", TRACELANE_WHEEL="any"
+    )
+    assert wheel.read("tracelane/COMMIT").decode() == f"{_commit_of(checkout)} of {DAY[:10]}\n"
+
+
+def test_an_installed_tracelane_runs(checkout: Path, bin_folder: Path, tmp_path: Path) -> None:
     """Of the installed wheel the command, `python -m`, completion, manual page, demo and Python all work."""
     where = _run(bin_folder, tmp_path, "python", "-c", "import tracelane; print(tracelane.__file__)")
     assert Path(where.strip()).is_relative_to(bin_folder.parent)
     version = _run(bin_folder, tmp_path, "tracelane", "--version")
     assert version == _run(bin_folder, tmp_path, "python", "-m", "tracelane", "--version")
+    assert f"\n  commit {_commit_of(checkout)} of {DAY[:10]}\n" in version
     for shell in ("bash", "zsh", "fish"):
         assert "_TRACELANE_COMPLETE" in _run(bin_folder, tmp_path, "tracelane", "completion", shell)
     completed = {"_TRACELANE_COMPLETE": "bash_complete", "COMP_WORDS": "tracelane kern", "COMP_CWORD": "1"}

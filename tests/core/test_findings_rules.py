@@ -9,6 +9,7 @@ import pytest
 
 from tests.core.findings_traces import allocated, call, kernel, launched, linked, note, op, step, trace_of
 from tests.events import Event
+from tracelane.core.tables.findings.baseline import Baseline
 from tracelane.core.tables.findings.facts import SourceFacts
 from tracelane.core.tables.findings.judge import findings
 from tracelane.core.tables.findings.rules import RULES
@@ -50,9 +51,21 @@ def _gap(length: float, at: float) -> list[Event]:
     return [*launched(0, 5, 10, 490), *launched(at, 1, second, 1010 - second)]
 
 
-def _first(delay: float) -> list[Event]:
+def _pauses(*lengths: float) -> list[Event]:
+    """Work of 10 µs that was launched long before, after each pause, of which a piece is launched in it where
+    its length is negative; no steps.
+    """
+    events, end = launched(0, 1, 1000, 10), 1010.0
+    for number, length in enumerate(lengths):
+        start = end + abs(length)
+        at = 10 + 2 * number if length >= 0 else start - 1
+        events, end = [*events, *launched(at, 1, start, 10)], start + 10
+    return events
+
+
+def _first(delay: float, others: int = 4) -> list[Event]:
     first = launched(0, 10, 10 + delay, 5)
-    return first + [e for n in range(4) for e in launched(2000 + 50 * n, 10, 2015 + 50 * n, 5)]
+    return first + [e for n in range(others) for e in launched(2000 + 50 * n, 10, 2015 + 50 * n, 5)]
 
 
 def _names(*totals: float) -> list[Event]:
@@ -280,6 +293,80 @@ def test_limits_belong_to_the_rule(tmp_path: Path) -> None:
     assert strict(facts) is None and "150 %" in str(strict.threshold)
 
 
+EAGER = Baseline("before.json", compiled=False, steps=2, wall_ns=20_000)
+_ALL_COMPILED = [e for n in range(3) for e in (step(n, 1000 * n, 50 + 10 * n), op(1000 * n, 5, REGION))]
+SENTENCES: list[tuple[str, list[Event], Baseline | None, str, list[tuple[str, int, int]]]] = [
+    # rule, events, what they are compared with, the sentence, evidence from and to in µs
+    (
+        "launch-gaps", [*_gap(101, 501), *launched(1050, 1, 1090, 10)], None,
+        "For 181 µs in 2 gaps GPU 0 sat idle because the next work was launched too late",
+        [("longest wait", 500, 601), ("longest wait", 1010, 1090),
+         ("the launch that ended the longest gap (101 µs): cudaLaunchKernel", 501, 502)],
+    ),
+    (
+        "first-kernel", [*_first(2000), call(500, 900, "Activity Buffer Request", "overhead")], None,
+        "The first work starts 2 ms after its launch, the rest 5 µs (median) after theirs or the work "
+        "before: for 900 µs of it the profiler itself is at work",
+        [("the first launch", 0, 10), ("what it launched", 2010, 2015)],
+    ),
+    (
+        "step-gap", _one_gap(101), None,
+        "In step 2 GPU 0 sits idle for 101 µs at a stretch, in the other 3 for 0 ns at most",
+        [("the gap", 2510, 2611), ("the step: ProfilerStep#2", 2000, 3000)],
+    ),
+    (
+        "step-gap", _pauses(500, *[10] * 8), None,
+        "GPU 0 sits idle once for 500 µs; its other gaps take 10 µs at most", [("the gap", 1010, 1510)],
+    ),
+    (
+        "step-gap", _pauses(20, 450, 10, 500, *[10] * 8), None,
+        "GPU 0 sits idle twice for up to 500 µs; its other gaps take 20 µs at most",
+        [("the gap", 1520, 2020), ("the gap", 1040, 1490)],
+    ),
+    (
+        "cold-start", _steps(30, 10, 12), None, "The first step takes 30 µs, those after it 11 µs (median)",
+        [("the first step: ProfilerStep#0", 0, 30)],
+    ),
+    (
+        "late-first-op",
+        [note(0, 1000, "forward"), op(100, 900), note(2000, 800, "forward"), op(2300, 500)], None,
+        "In 2 annotations the first operator comes late; in forward after 300 µs, 37.5 % of it",
+        [("forward", 2000, 2800)],
+    ),
+    (
+        "compiled-slower", _compiled_steps(60), None,
+        "The 2 steps with compiled regions take 60 µs, the 2 without 10 µs (medians)",
+        [("the first step", 2000, 2060)],
+    ),
+    (
+        "compiled-slower", _ALL_COMPILED, EAGER,
+        "Compiled steps take 60 µs (this trace), eager ones 20 µs (before.json; medians): 3.00 times as long",
+        [("the first step", 0, 50)],
+    ),
+    (
+        "compiled-slower", _steps(10, 12, 14), replace(EAGER, compiled=True),
+        "Compiled steps take 20 µs (before.json), eager ones 12 µs (this trace; medians): 1.67 times as long",
+        [("the first step", 0, 10)],
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("rule", "events", "baseline", "sentence", "evidence"), SENTENCES)
+def test_what_is_said(
+    rule: str,
+    events: list[Event],
+    baseline: Baseline | None,
+    sentence: str,
+    evidence: list[tuple[str, int, int]],
+    tmp_path: Path,
+) -> None:
+    """A rule's sentence has the counts and times of its trace, and its evidence lies where they are."""
+    rows = findings(Scope(trace_of(events, tmp_path)), baseline).findings
+    (finding,) = [finding for finding in rows if finding.rule == rule]
+    assert finding.text == sentence
+    assert [(one.label, one.start // 1000, one.end // 1000) for one in finding.evidence] == evidence
+
+
 def test_children_that_take_no_time(tmp_path: Path) -> None:
     """Where an operator has its time in a call of its name, a child that takes none is the dearest."""
     events = [note("first", 0, 0), op(0, 100, "again"), op(0, 100, "again"), op(50, 0, "nothing")]
@@ -314,6 +401,22 @@ def test_rule(rule: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rule", "events"),
     [
+        ("launch-gaps", [op(0, 2030), *_pauses(-500, 500)]),  # half of the idle time, exactly
+        ("first-kernel", _first(1000, 1)),  # one other is enough to compare with
+        ("step-gap", _pauses(500, *[10] * 8)),  # one in a trace without steps
+        ("step-gap", _pauses(500, 450, *[10] * 8)),  # two
+    ],
+)
+def test_also_so(rule: str, events: list[Event], tmp_path: Path) -> None:
+    """The least that a rule needs is enough."""
+    assert rule in [finding.rule for finding in findings(Scope(trace_of(events, tmp_path))).findings]
+
+
+@pytest.mark.parametrize(
+    ("rule", "events"),
+    [
+        ("step-gap", _pauses(500, 200, *[90] * 8)),  # two, of which the shorter is none
+        ("step-gap", _pauses(500, *[10] * 6)),  # too few gaps to tell which is usual
         ("launch-gaps", _gap(100, 400)),  # launched in time: the device's own gap
         ("uneven-kernel", _runs(21, 2)),  # too few runs to tell
         ("uneven-kernel", [kernel(50 * n, 10 + 11 * (n == 0), "ncclDevKernel_x") for n in range(8)]),
@@ -325,6 +428,7 @@ def test_rule(rule: str, tmp_path: Path) -> None:
         ("device-bound", [kernel(0, 100, "threading.py(1): wait", "python_function")]),
         ("sync", [call(0, 100, "cudaDeviceSynchronize")]),  # no device work in the trace
         ("cold-start", _steps(20, 10)),
+        ("compiled-slower", _compiled_steps(10)),  # as long as eager ones
         ("short-kernels", [call(0, 500, "cudaGraphLaunch", correlation=9), *(
             kernel(600 + 20 * n, 15, correlation=9) for n in range(40)
         )]),

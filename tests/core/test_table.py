@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracelane.core.tables.cell_text import by_priority, text_in_unit
+from tracelane.core.tables.cell_text import by_priority, text_in_cell, text_in_unit
 from tracelane.core.tables.schema import Column, TableSchema, columns_from
 from tracelane.core.tables.table import ABSENT, Table, Tables, concat
 
@@ -147,6 +147,15 @@ def test_values_are_written_in_their_unit(key: str, value: float | None, text: s
     """Numbers have thousands and the decimals that tell something, changes a sign, what is missing a dash."""
     (column,) = columns_from(key)
     assert text_in_unit(column, value) == text
+
+
+def test_a_name_in_a_cell_tells_it_from_the_others() -> None:
+    """Of names whose short forms would be the same the cell has more; of another it has the short form."""
+    paths = ["/a/b.py(1): f", "/c/b.py(1): f"]
+    column = Column("name", "name", "text", is_name=True)
+    table = Table.from_rows(TableSchema("t", "T", (column,)), "all", [{"name": path} for path in paths])
+    assert len({text_in_cell(table, column, path) for path in paths}) == 2
+    assert text_in_cell(table, column, "/d/e.py(2): g") == "e.py(2): g"
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import platform
-import subprocess
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from tracelane.core.base.commit import commit_of
 from tracelane.core.index.version import FORMAT_VERSION
 from tracelane.core.native.library import native_library
 
@@ -18,7 +18,7 @@ OPTIONAL = ("isal", "duckdb", "fsspec", "distributed")
 def version_text() -> str:
     """Return one line per part: tracelane, native core, index format, Python, and what it depends on."""
     native = native_library()
-    commit = _commit()
+    commit = commit_of(Path(__file__).resolve().parents[2])
     lines = {
         "tracelane": version("tracelane"),
         **({"commit": commit} if commit else {}),
@@ -30,19 +30,6 @@ def version_text() -> str:
     }
     first, *others = (f"{name} {value}" for name, value in lines.items())
     return "\n".join([first, *(f"  {line}" for line in others)])
-
-
-def _commit() -> str:
-    """Return commit and date of the checkout that runs, as "d8a85cb of 2026-11-24"; "" where it is none."""
-    home = Path(__file__).resolve().parents[2]
-    if not (home / ".git").exists():
-        return ""
-    try:
-        command = ["git", "-C", str(home), "log", "-1", "--format=%h of %cs"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=5)
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    return done.stdout.strip()
 
 
 def _installed(package: str, otherwise: str = "is missing") -> str:

@@ -223,7 +223,7 @@ def _long_ones(length: I64, limits: Limits, span_ns: int) -> I64:
     order = np.argsort(-length, kind="stable")
     for count in (1, 2):
         rest = length[order[count:]]
-        least = int(length[order[count - 1]]) if len(order) >= count else 0
+        least = int(length[order[count - 1]])
         is_far = least >= limits["times"] * max(int(rest.max(initial=0)), 1)
         if is_far and sum_of(length[order[:count]]) >= limits["span_share"] * span_ns:
             return order[:count]
