@@ -1,5 +1,5 @@
-"""What hatchling calls for sdist and wheel: puts the commit into both that `tracelane --version` names, the compiled
-native core into a wheel, and names that after its platform.
+"""What hatchling calls for sdist and wheel: puts into both the commit that `tracelane --version` names, into
+a wheel the compiled native core, and names that after its platform.
 
 TRACELANE_WHEEL=s390x makes the wheel of another platform (those of native_build.py), TRACELANE_WHEEL=any one
 without a library; unset, the library is compiled for this machine if that is possible.

@@ -125,12 +125,16 @@ def main() -> None:
             shutil.copytree(ROOT / room, home / "tracelane" / room)
         for module in (ROOT / "src" / "tracelane").glob("*.py"):
             shutil.copy(module, home / "tracelane")
-        places = {(file, int(line or 0)) for file, _, line in (one.partition(":") for one in options.files)}
-        places = places or {(file, 0) for file in TESTS}
-        files = sorted({file for file, _ in places})
+        positions = {
+            (file, int(line or 0)) for file, _, line in (one.partition(":") for one in options.files)
+        }
+        positions = positions or {(file, 0) for file in TESTS}
+        files = sorted({file for file, _ in positions})
         wrong = [file for file in files if not survives(home, file, (ROOT / file).read_text("utf-8"))]
         assert not wrong, f"tests fail without any change: {wrong}"
-        every = [one for file in files for one in changes_of(file) if places & {(file, 0), (file, one.line)}]
+        every = [
+            one for file in files for one in changes_of(file) if positions & {(file, 0), (file, one.line)}
+        ]
         tried = random.sample(every, min(options.most, len(every)))
         left = 0
         for one in sorted(tried, key=lambda change: (change.file, change.line)):
