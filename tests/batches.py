@@ -28,8 +28,6 @@ class Part:
     metadata: Sequence[Metadata]
     counts: dict[str, int]
     problems: Sequence[Problem]
-    exact_start: int | None
-    exact_end: int | None
 
     @classmethod
     def of(cls, batch: Batch, table: StringTable) -> Part:
@@ -65,8 +63,6 @@ class Part:
             metadata=batch.metadata,
             counts=dict(batch.counts),
             problems=batch.problems,
-            exact_start=batch.exact_start,
-            exact_end=batch.exact_end,
         )
 
     def batch(self, table: int) -> tuple[Batch, StringTable]:
@@ -85,8 +81,6 @@ class Part:
             table=table,
             first_uses=np.arange(1, len(texts), dtype=np.uint32),
             first_tracks=np.arange(len(tracks), dtype=np.uint32),
-            exact_start=self.exact_start,
-            exact_end=self.exact_end,
         )
         return batch, string_table(texts, tracks)
 

@@ -53,7 +53,7 @@ def scan_of(scanner: Scanner, stop: ScanStop) -> Scan:
 def differences(one: Scan, other: Scan) -> list[str]:
     """Return in what two scans differ, byte for byte."""
     a, b = one.batch, other.batch
-    fields = ("events", "metadata", "counts", "problems", "exact_start", "exact_end", "strings", "tracks")
+    fields = ("events", "metadata", "counts", "problems", "strings", "tracks")
     differing = [
         f"{name}: {getattr(a, name)!r} and {getattr(b, name)!r}"
         for name in fields

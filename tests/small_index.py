@@ -229,7 +229,7 @@ class _Writer:
             last = end
             self.columns["category_sums"] += [spent[kind] for kind in kinds]
         times = row[0].start, max(one.end for one in row)
-        pointers = (pyramid, categories_at, len(kinds), sums_at, 0, 0)
+        pointers = (pyramid, categories_at, len(kinds), sums_at)
         self.rows.append((len(self.lanes), RowKind.SLICES, depth, 0, first, len(row), *times, *pointers))
 
     def _add_series(self, depth: int, name: str, values: list[tuple[int, float]]) -> None:
@@ -242,7 +242,7 @@ class _Writer:
         self.ordinal += len(values)
         times = values[0][0], values[-1][0]
         head = (len(self.lanes), RowKind.SAMPLES, depth, self.text(name), first, len(values))
-        self.rows.append((*head, *times, pyramid, 0, 0, 0, 0, 0))
+        self.rows.append((*head, *times, pyramid, 0, 0, 0))
 
     def _add_instants(self, depth: int, instants: list[tuple[int, str, str]]) -> None:
         first = len(self.columns["instants.start"])
@@ -255,7 +255,7 @@ class _Writer:
             self.ordinal += 1
         times = instants[0][0], instants[-1][0]
         self.rows.append(
-            (len(self.lanes), RowKind.INSTANTS, depth, 0, first, len(instants), *times, *[0] * 6)
+            (len(self.lanes), RowKind.INSTANTS, depth, 0, first, len(instants), *times, *[0] * 4)
         )
 
     # -- columns of slices and flows ------------------------------------------------------------------------

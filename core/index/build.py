@@ -200,8 +200,7 @@ class _Build:
     # -- what speaks of positions, strings, blocks --------------------------------------------------------
 
     def _draw(self, tables: LaneTables, worker: Worker) -> None:
-        drawing = Drawing(self.columns, tables.rows, len(self.batches.categories))
-        drawing.write(_overview_span(tables), worker.check)
+        Drawing(self.columns, tables.rows, len(self.batches.categories)).write(worker.check)
 
     def _write_rest(self, worker: Worker) -> None:
         batches = self.batches
@@ -222,21 +221,6 @@ class _Build:
         _write_file(self.folder / table_file(name), raw)
         return {"length": len(table), "crc": zlib.crc32(raw)}
 
-    def _exact_span(self, tables: LaneTables) -> tuple[int | None, int | None]:
-        """Return first start and last end of slices, exact beyond what columns hold; None without any."""
-        if not tables.lanes["slices"][tables.lanes["kind"] == LaneKind.THREAD].any():
-            return None, None
-        batches, closed, clamped = self.batches.batches, tables.closed, tables.clamped
-        lows = [batch.exact_start for batch in batches if batch.exact_start is not None]
-        highs = [batch.exact_end for batch in batches if batch.exact_end is not None]
-        if not lows and clamped.low is not None:
-            lows.append(clamped.low)
-        if not highs and clamped.high is not None:
-            highs.append(clamped.high)
-        lows += [closed.low] if closed.low is not None else []
-        highs += [closed.high] if closed.high is not None else []
-        return min(lows, default=None), max(highs, default=None)
-
     def _write_manifest(
         self,
         identity: Mapping[str, Any],
@@ -245,7 +229,6 @@ class _Build:
         tables: LaneTables,
     ) -> None:
         envelope = self.read.envelope
-        start, end = self._exact_span(tables)
         lanes = tables.lanes
         bounds = [int(lanes["start"].min()), int(lanes["end"].max())] if len(lanes) else None
         manifest: dict[str, Any] = {
@@ -257,8 +240,8 @@ class _Build:
             "base_time_ns": envelope.base_time_ns,
             "display_unit": envelope.display_unit,
             "envelope": envelope.values,
-            "start_ns": start,
-            "end_ns": end,
+            "start_ns": tables.closed.low,
+            "end_ns": tables.closed.high,
             "bounds": bounds,
             "read_report": self._read_report(tables, flow_counts),
             "problems": [
@@ -318,13 +301,6 @@ class _Build:
             "unreadable": counts.get("unreadable", 0),
             "counts": counts,
         }
-
-
-def _overview_span(tables: LaneTables) -> tuple[int, int] | None:
-    """Return first start and last end of threads' slices as the columns have them."""
-    low = [bound.low for bound in (tables.closed, tables.clamped) if bound.low is not None]
-    high = [bound.high for bound in (tables.closed, tables.clamped) if bound.high is not None]
-    return (min(low), max(high)) if low else None
 
 
 def _clear(positions: U32, worker: Worker) -> None:

@@ -27,7 +27,6 @@ from .format import (
     FLOW_COUNTS,
     NO_SUMS,
     NONE,
-    OVERVIEW_CELLS,
     READ_REPORT,
     TABLES,
     LaneKind,
@@ -192,7 +191,7 @@ def _check_owners(first: AnyArray, count: AnyArray, owner: AnyArray, message: st
 
 
 def _check_drawing(rows: AnyArray, lengths: Mapping[str, int]) -> None:
-    """Check that what rows say of pyramids, category sums and overviews lies in those columns."""
+    """Check that what rows say of pyramids and category sums lies in those columns."""
     slices, samples = rows[rows["kind"] == RowKind.SLICES], rows[rows["kind"] == RowKind.SAMPLES]
     for some, column in ((slices, "pyramid.longest"), (samples, "pyramid.low")):
         sizes = pyramid_sizes(some["count"].astype(np.int64))
@@ -205,10 +204,6 @@ def _check_drawing(rows: AnyArray, lengths: Mapping[str, int]) -> None:
     blocks = blocks_of(summed["count"].astype(np.int64), BLOCK) + 1
     sizes = blocks * summed["category_count"].astype(np.int64)
     _check_places(summed["sums"], sizes, lengths.get("category_sums", 0), "category_sums")
-    cells = slices["overview_count"].astype(np.int64)
-    require(bool((cells <= OVERVIEW_CELLS).all()), "a row has more overview cells than there are")
-    stored = cells > 0
-    _check_places(slices["overview"][stored], cells[stored], lengths.get("overview.cell", 0), "overview.cell")
 
 
 def _check_places(first: AnyArray, count: AnyArray, length: int, column: str) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 from ..base.arrays import AnyArray
 from ..read.columns import TIME_LIMIT
 from .checks import MOST_BYTES, require
-from .format import LONG, NONE, OVERVIEW_CELLS, RowKind, StoredColumn, stored_column
+from .format import LONG, NONE, RowKind, StoredColumn, stored_column
 from .pyramid import pyramid_sizes
 
 CHUNK = 1 << 18
@@ -55,8 +55,6 @@ def _limit(numbers: str, columns: Columns) -> int:
     if numbers == "events":
         last = columns.column("blocks.ordinal")[-1:], columns.column("blocks.count")[-1:]
         return int(last[0][0]) + int(last[1][0]) if len(last[0]) else NONE
-    if numbers == "cells":
-        return OVERVIEW_CELLS
     return columns.length(numbers)
 
 
@@ -139,13 +137,10 @@ def _check_offsets(name: str, values: AnyArray, columns: Columns) -> None:
 
 
 def _check_longest(name: str, values: AnyArray, columns: Columns) -> None:
-    """Check that the longest slices of a row, by block or by cell, lie in that row."""
+    """Check that the longest slices of a row by block lie in that row."""
     rows = columns.rows
     rows = rows[rows["kind"] == RowKind.SLICES]
-    if name == "pyramid.longest":
-        first, count = rows["pyramid"], pyramid_sizes(rows["count"].astype(np.int64))
-    else:
-        first, count = rows["overview"], rows["overview_count"].astype(np.int64)
+    first, count = rows["pyramid"], pyramid_sizes(rows["count"].astype(np.int64))
     some = count > 0
     begin, size = rows["first"][some].astype(np.int64), rows["count"][some].astype(np.int64)
     first, count = first[some].astype(np.int64), count[some]
@@ -158,13 +153,10 @@ def _check_longest(name: str, values: AnyArray, columns: Columns) -> None:
 def _check_ascent(name: str, values: AnyArray, columns: Columns) -> None:
     """Check that values ascend within the part of each row; in a crafted index such parts may overlap."""
     rows = columns.rows
-    begin, count = (
-        ("overview", "overview_count") if name == "overview.cell" else ("categories", "category_count")
-    )
-    rows = rows[(rows["kind"] == RowKind.SLICES) & (rows[count] > 0)]
+    rows = rows[(rows["kind"] == RowKind.SLICES) & (rows["category_count"] > 0)]
     falls = np.append(0, np.cumsum(values[1:] <= values[:-1]))  # before and at each value
-    begins = rows[begin].astype(np.int64)
-    sound = falls[begins + rows[count].astype(np.int64) - 1] == falls[begins]
+    begins = rows["categories"].astype(np.int64)
+    sound = falls[begins + rows["category_count"].astype(np.int64) - 1] == falls[begins]
     require(bool(sound.all()), f"{name} does not ascend within a row")
 
 
@@ -215,8 +207,6 @@ _SPECIAL: Mapping[str, Callable[[str, AnyArray, Columns], None]] = {
     "long.self": _check_long_durations,
     "strings.offset": _check_offsets,
     "pyramid.longest": _check_longest,
-    "overview.longest": _check_longest,
-    "overview.cell": _check_ascent,
     "row_categories": _check_ascent,
     "flows.source": _check_order,
     "flows.by_target": _check_by_target,

@@ -34,9 +34,6 @@ BLOCK = 64
 """Slices per block of the category sums and of the first pyramid level."""
 FANOUT = 16
 """Blocks of one pyramid level per block of the next."""
-OVERVIEW_CELLS = 1024
-OVERVIEW_FROM = 4096
-"""Rows with at least this many slices have a stored full-span view."""
 
 
 class LaneKind(IntEnum):
@@ -119,8 +116,6 @@ ROW = np.dtype(
         ("categories", "u8"),  # first entry in row_categories
         ("category_count", "u4"),
         ("sums", "u8"),  # first entry in category_sums: (blocks + 1) x category_count, row-major; or NO_SUMS
-        ("overview", "u8"),  # first entry in overview.*
-        ("overview_count", "u4"),  # stored (non-empty) overview cells; 0: none stored
     ]
 )
 
@@ -148,7 +143,7 @@ TABLES: Mapping[str, np.dtype[np.void]] = {"lanes": LANE, "processes": PROCESS, 
 @dataclass(frozen=True)
 class StoredColumn:
     """The dtypes that a column may have, and what holds of every value: it is below the count of what it
-    `numbers` (a column, "strings", "events", "cells"), or NONE where that is allowed; `ascending`: each is
+    `numbers` (a column, "strings", "events"), or NONE where that is allowed; `ascending`: each is
     greater than the one before.
     """
 
@@ -202,12 +197,6 @@ COLUMNS: Mapping[str, StoredColumn] = {
     ),  # SLICES: position of the longest slice per block, level after level
     "pyramid.low": StoredColumn("f8"),  # SAMPLES: smallest and greatest value per block, level after level
     "pyramid.high": StoredColumn("f8"),
-    "overview.cell": StoredColumn(
-        "u2", numbers="cells"
-    ),  # 0..OVERVIEW_CELLS-1 over [start_ns, end_ns] of the manifest
-    "overview.count": StoredColumn("u4"),
-    "overview.category": StoredColumn("u1|u2|u4", numbers="categories"),  # dominant
-    "overview.longest": StoredColumn("u4", numbers="slices.start"),  # position
     # -- flows, by source position (unbound sources last) -------------------------------------------------
     "flows.source": StoredColumn(
         "u4", numbers="slices.start", none=True
@@ -252,7 +241,7 @@ in the smallest dtype that holds them, texts as string numbers.
 EQUALLY_LONG = (
     *(
         tuple(name for name in COLUMNS if name.startswith(f"{table}."))
-        for table in ("slices", "instants", "samples", "flags", "ends", "long", "flows", "blocks", "overview")
+        for table in ("slices", "instants", "samples", "flags", "ends", "long", "flows", "blocks")
     ),
     ("pyramid.low", "pyramid.high"),
     *(

@@ -38,8 +38,7 @@ class LaneTables:
     slices: int
     instants: int
     samples: int
-    closed: Bounds  # of threads' slices, but unclosed and clamped ones
-    clamped: Bounds  # of those whose time was clamped, as clamped
+    closed: Bounds  # of threads' slices, but unclosed ones
     pairs: int  # threads' slices that have a begin and an end
     unmatched_ends: dict[LaneKind, int]
     mismatched_ends: int
@@ -91,14 +90,13 @@ def write_lane_tables(
     table[drawn] = drawn_lanes
     samples = _write_samples(rows, table, counted, series, columns)
 
-    closed, clamped = Bounds(), Bounds()
+    closed = Bounds()
     for group in groups:
         closed.take(group.closed.low, group.closed.high)
-        clamped.take(group.clamped.low, group.clamped.high)
     is_thread = kinds[drawn] == LaneKind.THREAD
     unmatched = _joined(groups, "unmatched_ends")
     return LaneTables(
-        table, rows, writer.slices, int(instants.sum()), samples, closed, clamped,
+        table, rows, writer.slices, int(instants.sum()), samples, closed,
         int(_joined(groups, "pairs")[is_thread].sum()),
         {LaneKind.THREAD: int(unmatched[is_thread].sum()), LaneKind.ASYNC: int(unmatched[~is_thread].sum())},
         sum(group.mismatched_ends for group in groups),

@@ -72,8 +72,7 @@ class Group:
     row_start: I64
     row_end: I64
     mismatched_ends: int = 0  # ends of threads' slices that name another slice
-    closed: Bounds = field(default_factory=Bounds)  # of threads' slices, but unclosed and clamped ones
-    clamped: Bounds = field(default_factory=Bounds)  # of those whose time was clamped, as clamped
+    closed: Bounds = field(default_factory=Bounds)  # of threads' slices, but unclosed ones
     sparse: dict[str, list[AnyArray]] = field(default_factory=dict)  # pieces of the columns of few slices
 
 
@@ -273,10 +272,8 @@ class LaneWriter:
         if has_flags:
             start = events["start"].take(order)
             end = start + events["duration"].take(order)
-            exact = is_thread & ((flags & (_UNCLOSED | _CLAMPED)) == 0)
-            wide = is_thread & ((flags & _CLAMPED) != 0)
-            group.closed.take_all(start[exact], end[exact])
-            group.clamped.take_all(start[wide], end[wide])
+            is_closed = is_thread & ((flags & _UNCLOSED) == 0)
+            group.closed.take_all(start[is_closed], end[is_closed])
         flags |= np.where(rows.overlap.take(order) != 0, _OVERLAP, 0).astype(np.uint8)
         some = np.flatnonzero(flags)
         self._keep(group, "flags.position", some + first)

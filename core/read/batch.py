@@ -73,8 +73,6 @@ class Batch:
     table: int  # the thread whose StringTable the numbers index
     first_uses: U32  # numbers of that table's strings, in the order in which this batch uses them first
     first_tracks: U32  # likewise its tracks
-    exact_start: int | None = None  # bounds over slices whose time was clamped, exact ns
-    exact_end: int | None = None
 
 
 class Numbering(Protocol):
@@ -171,8 +169,6 @@ class ColumnBuffers:
         self.named_counts: Counter[str] = Counter()
         self.metadata: list[Metadata] = []
         self.problems: list[Problem] = []
-        self.first_starts: list[int] = []
-        self.last_ends: list[int] = []
         self.clamped = 0
         self.first_clamped: int | None = None
 
@@ -239,8 +235,6 @@ class ColumnBuffers:
             table=table,
             first_uses=uses[0],
             first_tracks=uses[1],
-            exact_start=min(self.first_starts, default=None),
-            exact_end=max(self.last_ends, default=None),
         )
 
     def _named(self) -> dict[str, int]:

@@ -11,7 +11,7 @@ from ..base.arrays import AnyArray
 
 TIME_LIMIT = (1 << 62) - 1
 """Times beyond ± this many ns (146 years) are clamped where text is read, so that no sum or difference of two
-times overflows int64; the batch keeps the exact bounds. Stamps that count from 1970 fit until 2116.
+times overflows int64. Stamps that count from 1970 fit until 2116.
 """
 TIME_LIMIT_TEXT = "±146 years (2^62 - 1 ns)"
 """The limit as messages say it."""

@@ -122,17 +122,13 @@ class EventWriter:
         duration = 0
         if phase == "X":
             duration, code = self._duration(event)
-        begins, ends = start, start + duration
+        ends = start + duration
         clamped = abs(start) > TIME_LIMIT or ends > TIME_LIMIT
         if clamped:
             start = max(-TIME_LIMIT, min(TIME_LIMIT, start))
             duration = max(start, min(ends, TIME_LIMIT)) - start
             columns.clamped += 1
             columns.first_clamped = begin if columns.first_clamped is None else columns.first_clamped
-            if code in b"XB":
-                columns.first_starts.append(begins)
-            if code in b"XE":
-                columns.last_ends.append(ends)
         self._row(event, code, start, duration, EventFlag.CLAMPED if clamped else 0)
 
     def _duration(self, event: dict[str, Any]) -> tuple[int, int]:

@@ -1,8 +1,7 @@
-"""Drawing columns: sums, longest slices, extremes and overviews are what a scan of the row finds."""
+"""Drawing columns: sums, longest slices and extremes are what a scan of the row finds."""
 
 from __future__ import annotations
 
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.events import complete, counter, index_of
-from tracelane.core.index.drawing import overview
-from tracelane.core.index.format import BLOCK, FANOUT, NO_SUMS, OVERVIEW_CELLS
+from tracelane.core.index.format import BLOCK, FANOUT, NO_SUMS
 from tracelane.core.index.pyramid import category_sums, extremes, longest, sums_begin
 
 COUNTS = st.lists(st.sampled_from([1, 2, 63, 64, 65, 128, 1000, 1025, 3000]), min_size=1, max_size=6)
@@ -81,53 +79,13 @@ def test_pyramids(counts: list[int], seed: int) -> None:
     assert (got[0].tolist(), got[1].tolist()) == (low, high)
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.integers(0, 10**6), st.integers(1, 400), st.sampled_from([1, 7, 10**15]))
-def test_overview(seed: int, n: int, scale: int) -> None:
-    """Per cell: how many slices touch it, the longest, and the category with most time inside."""
-    random = np.random.default_rng(seed)
-    gaps, lengths = random.integers(0, 9, n), random.integers(0, 9, n) * (random.random(n) < 0.8)
-    start = np.cumsum(gaps + np.concatenate(([0], lengths[:-1]))) * scale
-    duration = lengths * scale
-    category = random.integers(0, 4, n) * 2
-    low, high = int(start[0]), int((start + duration).max())
-    width = int(random.integers(1, 40))
-    edges = [low + i * (high - low) // width for i in range(width + 1)]
-    got = overview(start, duration, category, edges)
-    actual = iter(zip(got.cell.tolist(), got.count.tolist(), got.category.tolist(), got.longest.tolist()))
-    for cell, (a, b) in enumerate(pairwise(edges)):
-        last = cell == width - 1
-        touching = [
-            i
-            for i in range(n)
-            if (start[i] < b or (last and start[i] <= b))
-            and (start[i] >= a or (start[i] + duration[i] > a and b > a))
-            and (a < b or last)
-        ]
-        if not touching:
-            continue
-        best = max(touching, key=lambda i: (duration[i], -i))
-        spent: dict[int, int] = {}
-        for i in touching:
-            inside = min(b, start[i] + duration[i]) - max(a, start[i])
-            spent[int(category[i])] = spent.get(int(category[i]), 0) + max(0, int(inside))
-        most = max(spent.values())
-        winners = sorted(c for c in spent if spent[c] == most)
-        own = int(category[best])
-        want = (cell, len(touching), own if own in winners else winners[0], best)
-        assert next(actual) == want
-    assert next(actual, None) is None
-
-
 def test_stored_for_long_rows(tmp_path: Path) -> None:
-    """Rows from 4,096 slices on store an overview; every row finds its entries by the row table."""
+    """Every row finds its sums and its pyramid by the row table."""
     events = [complete(i * 10, 4 + i % 3, "x", f"c{i % 3}") for i in range(5000)]
     events += [complete(i * 10, 5, "y", tid=2) for i in range(100)]
     events += [counter(i, "mem", used=i % 50) for i in range(200)]
     index = index_of(events, tmp_path)
     long, short, samples = index.rows
-    assert (long["overview_count"], short["overview_count"]) == (OVERVIEW_CELLS, 0)
-    assert index.column("overview.count").sum() >= 5000
     assert index.column("pyramid.longest")[short["pyramid"]] == short["first"]
     assert index.column("pyramid.high")[int(samples["pyramid"]) + 4] == 49
     totals = index.column("category_sums")[int(long["sums"]) + 79 * 3 : int(long["sums"]) + 80 * 3]

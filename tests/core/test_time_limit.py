@@ -87,6 +87,18 @@ def test_boundary_times_are_built(form: str, tmp_path: Path) -> None:
     index.close()
 
 
+@pytest.mark.parametrize("pairs", ["BE", "X"])
+def test_the_span_is_clamped_as_slices_are(pairs: str, tmp_path: Path) -> None:
+    """What `info` says of the first and the last moment is what the lanes draw, also beyond the limit."""
+    far = [event_text(phase, "1e19" if phase == "E" else "-1e19", dur="3e19") for phase in pairs]
+    path = tmp_path / "t.json"
+    path.write_text(f"[{', '.join(far)}]")
+    index = ingest_index(open_source(path), IndexOptions(index_dir=tmp_path / "index"))
+    drawn = int(index.lanes["start"].min()), int(index.lanes["end"].max())
+    assert (index.manifest["start_ns"], index.manifest["end_ns"]) == drawn == (-TIME_LIMIT, TIME_LIMIT)
+    index.close()
+
+
 def test_limit_in_docs_and_messages(tmp_path: Path) -> None:
     """What is clamped is said with the limit, by the read report as by the doctor's documentation."""
     index = index_of([complete(10**17, 1)], tmp_path)

@@ -130,7 +130,6 @@ def test_an_index_of_another_trace_is_not_taken(folder: Path) -> None:
         ("flows.source.u4", 10**6),
         ("flows.by_target.u4", 10**6),
         ("pyramid.longest.u4", 10**6),
-        ("overview.cell.u2", 2000),
         ("row_categories.u4", 99),
         ("blocks.count.u4", 10**9),
         ("blocks.ordinal.u4", 10**6),
