@@ -1,8 +1,8 @@
-"""Raw slices one after another: what a filter matches, in order of time, as plain rows."""
+"""Raw slices one after another: those of a scope, in order of time, as plain rows."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,10 +10,8 @@ import numpy as np
 
 from ..base.arrays import I64
 from ..base.output import write_new_file
-from ..base.progress import CancelledCallback, never
 from ..base.safe_text import csv_line
 from ..index.format import SliceFlag
-from ..query.hits import Hits
 from ..query.lookup import rows_of
 from ..query.titles import id_value
 from ..tables.schema import Column, TableSchema, Unit
@@ -22,8 +20,7 @@ from ..tables.table_rows import sorted_rows
 from .formats import JsonTable, json_pieces
 
 if TYPE_CHECKING:
-    from ..tables.scope import StepWork
-    from ..trace import Trace
+    from ..tables.scope import Scope
 
 CHUNK = 1 << 14
 """The number of slices whose rows are made together: output begins at once and memory stays bounded."""
@@ -52,49 +49,25 @@ USED = (
 
 
 class SliceRows:
-    """The slices of a search that lie in a range, in order of (start, source, lane); of a step by launch its
-    device work whenever that ran.
+    """The slices of a scope, whole where its range cuts them, in order of (start, source, lane).
 
     A row has COLUMNS, and `source` where the trace has several; start_ns is lane time, as in the file.
     """
 
-    def __init__(
-        self,
-        trace: Trace,
-        hits: Hits,
-        range: tuple[int, int] | None = None,
-        lanes: Collection[int] | None = None,
-        work: StepWork | None = None,
-    ) -> None:
-        """Take those hits that touch the range, given in trace time, and are on lanes, given as places in
-        Trace.lanes; all where None. `work` is a step's device work, which counts in place of the range's.
-        """
-        self.trace = trace
-        lane_set = None if lanes is None else frozenset(lanes)
-        starts, sources, positions = [], [], []
-        for source, index in enumerate(trace.indexes):
+    def __init__(self, scope: Scope) -> None:
+        """Take the slices of a scope. Raises Cancelled."""
+        self.scope, self.trace = scope, scope.trace
+        for index in self.trace.indexes:
             index.check(*USED)
-            for own, begin in hits.starts(source):
-                if lane_set is not None:
-                    numbers, which = np.unique(rows_of(index, own), return_inverse=True)
-                    rows = [trace.row_number(source, number).lane in lane_set for number in numbers.tolist()]
-                    inside_lanes = np.array(rows, np.bool_)[which]
-                    own, begin = own[inside_lanes], begin[inside_lanes]
-                if range is not None:
-                    low, high = range
-                    end = begin + index.duration(own)
-                    inside = (begin < high) & ((end > low) | (begin >= low))
-                    if work is not None and source in work.all:
-                        is_work = np.isin(own, work.all[source])
-                        inside = np.where(is_work, np.isin(own, work.chosen[source]), inside)
-                    own, begin = own[inside], begin[inside]
-                starts.append(begin)
-                positions.append(own.astype(np.uint32))
-                sources.append(np.full(len(own), source, np.uint32))
+        starts, sources, positions = [], [], []
+        for chunk in scope.chunks():
+            starts.append(scope.starts(chunk.source, chunk.positions) if len(chunk.cut) else chunk.starts)
+            positions.append(chunk.positions.astype(np.uint32))
+            sources.append(np.full(len(chunk), chunk.source, np.uint32))
         none = [np.empty(0, np.int64)]
         start, self._positions = np.concatenate(starts or none), np.concatenate(positions or none)
         self._sources = np.concatenate(sources or none)
-        # Stable: hits of equal start keep the order of source and position.
+        # Stable: slices of equal start keep the order of source and position.
         self._order = np.argsort(start, kind="stable")
 
     def __len__(self) -> int:
@@ -163,13 +136,13 @@ class SliceRows:
         return list(zip(*columns))
 
 
-def slices_table(slices: SliceRows, scope: str, limit: int) -> Table:
+def slices_table(slices: SliceRows, limit: int) -> Table:
     """Return the first slices as a table for people; times are those of the file."""
     columns = tuple(Column(name, name.removesuffix("_ns"), UNITS[name]) for name in slices.columns)
     rows = [dict(zip(slices.columns, row)) for row in slices.rows(limit)]
     left = len(slices) - len(rows)
     notes = (f"{left:,} more of {len(slices):,}",) if left > 0 else ()
-    return Table.from_rows(TableSchema("slices", "Slices", columns), scope, rows, notes=notes)
+    return Table.from_rows(TableSchema("slices", "Slices", columns), slices.scope.text, rows, notes=notes)
 
 
 def csv_pieces(rows: SliceRows, limit: int | None = None) -> Iterator[str]:
@@ -179,16 +152,16 @@ def csv_pieces(rows: SliceRows, limit: int | None = None) -> Iterator[str]:
         yield csv_line(row)
 
 
-def slices_json(slices: SliceRows, scope: str, limit: int | None = None) -> Iterator[str]:
+def slices_json(slices: SliceRows, limit: int | None = None) -> Iterator[str]:
     """Yield the slices as the JSON of a command, entry by entry; times are those of the file."""
     columns = [{"name": name, "unit": UNITS[name]} for name in slices.columns]
     rows = (dict(zip(slices.columns, row)) for row in slices.rows(limit))
-    return json_pieces("slices", scope, 0, {"slices": JsonTable(columns, rows)})
+    return json_pieces("slices", slices.scope.text, 0, {"slices": JsonTable(columns, rows)})
 
 
-def write_rows(rows: SliceRows, path: Path, scope: str, cancelled: CancelledCallback = never) -> None:
+def write_rows(rows: SliceRows, path: Path) -> None:
     """Write all slices to a new file, as JSON where it is called so, else as CSV; nothing of it is left where
     that fails. Raises OSError, Cancelled.
     """
     is_json = path.suffix.lower() == ".json"
-    write_new_file(path, slices_json(rows, scope) if is_json else csv_pieces(rows), cancelled)
+    write_new_file(path, slices_json(rows) if is_json else csv_pieces(rows), rows.scope.cancelled)

@@ -248,15 +248,14 @@ def test_a_plot_is_one_sound_picture(small: OpenedTrace) -> None:
 def test_columns_are_those_of_the_command(name: str, corpus_cache: Path) -> None:
     """Slices have the names and times that `tracelane slices` lists, clocks of ranks applied."""
     from tracelane.core.export.slices import SliceRows
-    from tracelane.core.query.filter import Filter
+    from tracelane.core.tables.scope import Scope
     from tracelane.core.trace import open_trace
-    from tracelane.core.trace.hit_search import matches
 
     path = next(iter(sorted(CORPUS.glob(f"{name.removesuffix('.gz').removesuffix('.json')}*"))))
     trace = open_trace(path, index_dir=corpus_cache)
     with tracelane.open(path, index_dir=corpus_cache) as opened:
         table = opened.slices()
-        rows = list(SliceRows(trace, matches(trace, Filter("", ()), trace.clocks)).rows())
+        rows = list(SliceRows(Scope(trace, clocks=trace.clocks)).rows())
     assert len(rows) == len(table)
     assert sorted((row[0], row[5], row[6], row[7]) for row in rows) == sorted(
         zip(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -91,16 +90,15 @@ def _matching(options: TraceOptions, pattern: Pattern, pick: Pick) -> tuple[Trac
     import numpy as np
 
     from tracelane.core.export.chains import SourceChains
+    from tracelane.core.export.slices import SliceRows
 
-    from .slices import slice_rows
-
-    scope = replace(options, where=None).scope()
-    trace, is_whole = scope.trace, scope.range is None and scope.lanes is None and options.where is None
+    scope = options.scope()
+    trace, is_whole = scope.trace, scope.range is None and scope.lanes is None and scope.where is None
     time = None if pick.at is None else _time(trace, pick.at, options)
     sources = [SourceChains(trace, source) for source in range(trace.source_count)]
     named = [chains.named(pattern) for chains in sources]
     if not is_whole:
-        rows = slice_rows(scope, options.where)
+        rows = SliceRows(scope)
         named = [some[np.isin(some, rows.positions(source))] for source, some in enumerate(named)]
     device = [chains.are_device_work(some) for chains, some in zip(sources, named)]
     kernels = any(mask.any() for mask in device)

@@ -18,7 +18,6 @@ from .terminal import table_style
 
 if TYPE_CHECKING:
     from tracelane.core.export.slices import SliceRows
-    from tracelane.core.tables.scope import Scope
 
 ROWS = 100
 """Rows of a printed table where --limit does not say."""
@@ -43,47 +42,35 @@ def slices(options: TraceOptions) -> None:
     A filter's terms must all hold: words, 'quoted text' and /regex/ for names; name=, cat:, lane:; dur>1ms
     and self>1ms; arg.KEY>1, =, : (contains); -term for its opposite. Times are ns as in the file.
     """
-    from tracelane.core.export.slices import csv_pieces, slices_json, slices_table
+    from tracelane.core.export.slices import SliceRows, csv_pieces, slices_json, slices_table
     from tracelane.core.query.filter import parse
     from tracelane.core.tables.table import Tables
 
-    where, sort, limit = options.where, options.sort, options.limit
-    if where is not None:
-        parse(where)  # a wrong one is said before reading
-    scope = replace(options, where=None).scope()
-    rows = slice_rows(scope, where)
+    sort, limit = options.sort, options.limit
+    if options.where is not None:
+        parse(options.where)  # a wrong one is said before reading
+    rows = SliceRows(options.scope())
     if sort:
         try:
             rows.sort(sort.removeprefix("-"), not sort.startswith("-"))
         except KeyError as error:
             raise UsageError(f"--sort: {error.args[0]}") from None
-    words = scope.text if where is None else f"{scope.text}, filtered"
-    tables = Tables(scope.text, 0, {"slices": lambda: slices_table(rows, scope.text, limit or ROWS)})
+    tables = Tables(rows.scope.text, 0, {"slices": lambda: slices_table(rows, limit or ROWS)})
     print_output(
         Printout("slices", tables),
         options.form,
-        json=lambda _: slices_json(rows, words, limit),
+        json=lambda _: slices_json(rows, limit),
         csv=lambda _: csv_pieces(rows, limit),
-        text=lambda _: [_text(rows, scope.text, limit or ROWS)],
+        text=lambda _: [_text(rows, limit or ROWS)],
     )
 
 
-def slice_rows(scope: Scope, where: str | None) -> SliceRows:
-    """Return the slices of a scope that match a filter."""
-    from tracelane.core.export.slices import SliceRows
-    from tracelane.core.query.filter import Filter, parse
-    from tracelane.core.trace.hit_search import matches
-
-    hits = matches(scope.trace, Filter("", ()) if where is None else parse(where), scope.clocks)
-    return SliceRows(scope.trace, hits, scope.range, scope.lanes, scope.work)
-
-
-def _text(rows: SliceRows, scope: str, limit: int) -> str:
+def _text(rows: SliceRows, limit: int) -> str:
     """Return the first slices as a table, and how many there are."""
     from tracelane.core.export.slices import slices_table
     from tracelane.tui.text.table import table_text
 
-    table = slices_table(rows, scope, limit)
+    table = slices_table(rows, limit)
     text = table_text(replace(table, columns=DRAWN, notes=()), table_style().plain)
     total, left = len(rows), len(rows) - limit
     count = f"{format_count(total)} {'slice' if total == 1 else 'slices'}"

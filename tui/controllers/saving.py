@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -135,17 +134,11 @@ class SaveController(Controller):
     def _write_slices(self, trace: Trace, session: Session, path: Path) -> None:
         """Find the slices and write them."""
         from tracelane.core.export.slices import SliceRows, write_rows
-        from tracelane.core.query.filter import Filter, parse
-        from tracelane.core.trace.hit_search import matches
 
         worker = get_current_worker()
-        pattern = parse(session.filter) if session.filter else Filter("", ())
         try:
-            hits = matches(trace, pattern, session.clocks, lambda: worker.is_cancelled)
-            scope = scope_of(trace, replace(session, filter=""), lambda: worker.is_cancelled)
-            slices = SliceRows(trace, hits, scope.range, scope.lanes, scope.work)
-            words = f"{scope.text}, filtered" if session.filter else scope.text
-            write_rows(slices, path, words, lambda: worker.is_cancelled)
+            slices = SliceRows(scope_of(trace, session, lambda: worker.is_cancelled))
+            write_rows(slices, path)
         except Cancelled:
             return
         except (TracelaneError, OSError) as error:
