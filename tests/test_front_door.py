@@ -5,14 +5,14 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
+from tests.budgets import ROOT
+from tests.modules import at, files_of, tree_of
 from tracelane.core.base.kineto import GROUPS, vendor_of
 from tracelane.core.index.format import COLUMNS
 
-ROOT = Path(__file__).resolve().parent.parent
 STORE = "tracelane.core.index.store"
 MAKES_TRACES = frozenset(("tui/cli/viewing.py",))
 """Where the index of a file that was just read becomes a trace, without anybody looking into it."""
@@ -46,13 +46,12 @@ def _uses(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 def test_the_viewer_knows_no_index() -> None:
     """No file of the viewer names a column or asks a trace for its indexes; two pass an index on."""
-    around = []
-    for path in sorted((ROOT / "tui").rglob("*.py")):
-        file = str(path.relative_to(ROOT))
-        uses = _uses(ast.parse(path.read_text(encoding="utf-8")))
-        around += [
-            f"{file}:{line}: {what}" for line, what in uses if what != STORE or file not in MAKES_TRACES
-        ]
+    around = [
+        at(path, line, what)
+        for path in files_of("tui")
+        for line, what in _uses(tree_of(path))
+        if what != STORE or str(path.relative_to(ROOT)) not in MAKES_TRACES
+    ]
     assert not around, "\n".join(around)
 
 
@@ -78,11 +77,7 @@ def _judgements(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 def test_the_viewer_judges_no_lane() -> None:
     """No file of the viewer tells by a category, label or name what a device, kernel or call is."""
-    around = [
-        f"{path.relative_to(ROOT)}:{line}: {what}"
-        for path in sorted((ROOT / "tui").rglob("*.py"))
-        for line, what in _judgements(ast.parse(path.read_text(encoding="utf-8")))
-    ]
+    around = [at(path, *one) for path in files_of("tui") for one in _judgements(tree_of(path))]
     assert not around, "\n".join(around)
 
 

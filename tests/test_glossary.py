@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
-from functools import cache
-from pathlib import Path
 
-import pytest
+from tests.budgets import ROOT
+from tests.modules import files_of, tree_of
 
-ROOT = Path(__file__).resolve().parent.parent
 LIBRARIES = frozenset({"Segment"})
 """Classes that come from Rich or Textual."""
 GLOSSARY = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
@@ -20,18 +18,6 @@ ROWS = [
 ]
 
 
-@cache
-def _classes() -> frozenset[str]:
-    """Return the names of all classes of tracelane."""
-    return frozenset(
-        node.name
-        for room in ("core", "tui")
-        for path in (ROOT / room).rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.ClassDef)
-    )
-
-
 def test_each_word_is_explained_once() -> None:
     """No word stands in two rows, and each row explains its word in one sentence."""
     words = [word for row in ROWS for word in row[0].split(", ")]
@@ -39,8 +25,10 @@ def test_each_word_is_explained_once() -> None:
     assert all(len(row) == 4 and re.fullmatch(r"[A-Z][^.]*(\.\w[^.]*)*\.", row[1]) for row in ROWS)
 
 
-@pytest.mark.parametrize("row", ROWS, ids=[row[0] for row in ROWS])
-def test_named_classes_exist(row: tuple[str, ...]) -> None:
+def test_named_classes_exist() -> None:
     """Every class that a row names is one of tracelane's, or a library's."""
-    named = set(re.findall(r"`(\w+)`", row[3]))
-    assert named <= _classes() | LIBRARIES
+    classes = {
+        node.name for path in files_of() for node in tree_of(path).body if isinstance(node, ast.ClassDef)
+    }
+    named = {name for row in ROWS for name in re.findall(r"`(\w+)`", row[3])}
+    assert named <= classes | LIBRARIES

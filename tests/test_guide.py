@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
-import subprocess
-import sys
 from collections.abc import Iterator
+from contextlib import chdir
 from pathlib import Path
 
 import pytest
 
+from tests.tui.cli_process import tracelane_here
 from tests.tui.driver import open_viewer, screen_text, wait_until_idle
 from tracelane.core.demo.trace import write_demo
 from tracelane.core.trace import open_trace
@@ -41,15 +40,8 @@ def printed(command: str, folder: Path) -> str:
     """Return what a command of the guide prints, in a terminal of 100 columns."""
     name, *arguments = shlex.split(command)
     assert name == "tracelane", command
-    environment = {**os.environ, "COLUMNS": "100", "XDG_CACHE_HOME": str(folder / "cache")}
-    answer = subprocess.run(
-        [sys.executable, "-m", "tracelane", *arguments],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    with chdir(folder):
+        answer = tracelane_here(*arguments)
     assert answer.returncode == 0, answer.stderr
     return answer.stdout
 
@@ -72,8 +64,11 @@ def assert_quoted(quoted: str, text: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("title", [title for title, text in SECTIONS.items() if "```console" in text])
-def test_commands_print_what_the_guide_quotes(title: str, folder: Path) -> None:
+def test_commands_print_what_the_guide_quotes(
+    title: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each quoted line is printed, and every number of the text around it was printed or shown."""
+    monkeypatch.setenv("COLUMNS", "100")
     section = SECTIONS[title]
     known = " ".join(SCREEN.findall(section))
     for command, quoted in CONSOLE.findall(section):

@@ -5,50 +5,22 @@ from __future__ import annotations
 import ast
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from functools import cache
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
+from tests.budgets import ROOT
+from tests.modules import at, files_of, tree_of
+
 ENTRY = "main"
 """The function that every process begins with."""
 NO_NAMES = frozenset(
     (
-        "found",
-        "told",
-        "kept",
-        "made",
-        "wanted",
-        "shown",
-        "asked",
-        "meant",
-        "taken",
-        "settled",
-        "woven",
-        "apart",
-        "beside",
-        "over",
-        "laid",
-        "lay_over",
-        "place",
-        "places",
-        "stretch",
-        "stretches",
-        "pen",
-        "pens",
-        "letter",
-        "letters",
-        "ledger",
-        "lifted",
+        *("found", "told", "kept", "made", "wanted", "shown", "asked", "meant", "taken", "settled"),
+        *("woven", "apart", "beside", "over", "laid", "lay_over", "place", "places", "stretch"),
+        *("stretches", "pen", "pens", "letter", "letters", "ledger", "lifted"),
     )
 )
 """Words that name no variable, parameter, attribute, function, class or file; docs/glossary.md has others."""
-
-
-@cache
-def _tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 def _defined() -> dict[str, list[str]]:
@@ -56,12 +28,11 @@ def _defined() -> dict[str, list[str]]:
     twin what it stands in for.
     """
     files: dict[str, list[str]] = defaultdict(list)
-    for room in ("core", "tui"):
-        for path in sorted((ROOT / room).rglob("*.py")):
-            for node in _tree(path).body:
-                named = isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
-                if named and not node.name.startswith("_") and not _is_command(node):
-                    files[node.name].append(str(path.relative_to(ROOT)))
+    for path in files_of():
+        for node in tree_of(path).body:
+            named = isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+            if named and not node.name.startswith("_") and not _is_command(node):
+                files[node.name].append(str(path.relative_to(ROOT)))
     return files
 
 
@@ -87,26 +58,16 @@ def _names(tree: ast.AST) -> Iterator[tuple[str, int]]:
             yield node.name, node.lineno
 
 
-def _uses(folder: Path) -> list[str]:
-    """Return where the files that lie right in a folder use a word of NO_NAMES as a name."""
-    uses = []
-    for path in sorted(folder.glob("*.py")):
-        names = [(path.stem, 0), *_names(_tree(path))]
-        uses += [f"{path.name}:{line}: {name}" for name, line in names if name.lower().strip("_") in NO_NAMES]
-    return uses
-
-
-def _folders() -> list[str]:
-    """Return the folders with code, relative to the root."""
-    tops = ("core", "tui", "tests", "benchmarks", "bundle", "screenshots")
-    return sorted({str(path.parent.relative_to(ROOT)) for top in tops for path in (ROOT / top).rglob("*.py")})
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("folder", _folders())
-def test_names_say_what_things_are(folder: str) -> None:
+@pytest.mark.parametrize("room", ["core", "tui", "tests", "benchmarks", "bundle", "screenshots"])
+def test_names_say_what_things_are(room: str) -> None:
     """No name is a word of the list."""
-    uses = _uses(ROOT / folder)
+    uses = [
+        at(path, line, name)
+        for path in files_of(room)
+        for name, line in ((path.stem, 0), *_names(tree_of(path)))
+        if name.lower().strip("_") in NO_NAMES
+    ]
     assert not uses, "\n".join(uses)
 
 
@@ -131,13 +92,13 @@ def _parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
 @pytest.mark.slow
 def test_no_function_takes_many_parameters() -> None:
     """Arguments that travel together are a value; only a command's options may be many."""
-    long = []
-    for path in sorted(path for room in ("core", "tui") for path in (ROOT / room).rglob("*.py")):
-        for node in ast.walk(_tree(path)):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not _is_command(node):
-                names = _parameters(node)
-                if len(names) > MOST_PARAMETERS:
-                    long.append(f"{path.relative_to(ROOT)}:{node.lineno}: {node.name}({', '.join(names)})")
+    long = [
+        at(path, node.lineno, f"{node.name}({', '.join(names)})")
+        for path in files_of()
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not _is_command(node)
+        if len(names := _parameters(node)) > MOST_PARAMETERS
+    ]
     assert not long, "\n".join(long)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.budgets import BUDGETS, ROOT, room_of, too_long
+from tests.modules import at, files_of, tree_of
 
 EXCEPTIONS = BUDGETS["exceptions"]
 STORE_FILE = ROOT / "tui" / "session_store.py"
@@ -58,10 +59,10 @@ def _store_assignments(tree: ast.AST) -> Iterator[int]:
 def test_only_the_store_replaces_its_state() -> None:
     """Nobody else assigns to the SessionStore: what is shown changes by dispatch alone."""
     lines = [
-        f"{path.relative_to(ROOT)}:{line}"
-        for path in sorted((ROOT / "tui").rglob("*.py"))
+        at(path, line, "store")
+        for path in files_of("tui")
         if path != STORE_FILE
-        for line in _store_assignments(ast.parse(path.read_text(encoding="utf-8")))
+        for line in _store_assignments(tree_of(path))
     ]
     assert not lines, "\n".join(lines)
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
+from tests.budgets import ROOT
+from tests.modules import at, files_of, tree_of
+
 DOOR = "core/base/output.py"
 HARMLESS = "core/base/safe_text.py"
 CLICK = frozenset({"echo", "secho", "echo_via_pager", "edit"})
@@ -29,10 +30,8 @@ SPEAKS = ("tui/", "core/export/")
 """Where what is written is for people and other programs; elsewhere it is indexes and caches."""
 
 
-def _modules() -> list[str]:
-    return sorted(
-        str(path.relative_to(ROOT)) for room in ("core", "tui") for path in (ROOT / room).rglob("*.py")
-    )
+LET_OFF = {DOOR, HARMLESS, *TO_PROCESSES, *DRAWS, *GUARDS, *NO_TEXT}
+MODULES = {str(path.relative_to(ROOT)): path for path in files_of()}
 
 
 def _ways(module: str, tree: ast.Module) -> Iterator[tuple[int, str]]:
@@ -81,13 +80,11 @@ def _writes(argument: ast.expr) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("module", _modules())
-def test_text_leaves_by_the_door(module: str) -> None:
+def test_text_leaves_by_the_door() -> None:
     """Nothing but core/base/output.py prints or writes text, so all that leaves is harmless."""
-    if module in {DOOR, HARMLESS, *TO_PROCESSES, *DRAWS, *GUARDS, *NO_TEXT}:
-        return
-    ways = list(_ways(module, ast.parse((ROOT / module).read_text())))
-    assert not ways, f"{module}: use {DOOR} instead of {ways}"
+    modules = {name: path for name, path in MODULES.items() if name not in LET_OFF}
+    ways = [at(path, *way) for name, path in modules.items() for way in _ways(name, tree_of(path))]
+    assert not ways, "\n".join((f"use {DOOR} instead:", *ways))
 
 
 @pytest.mark.parametrize(
@@ -115,5 +112,4 @@ def test_other_ways_are_seen(line: str) -> None:
 
 def test_what_is_let_off_is_there() -> None:
     """Modules that are let off are still there: a name that is gone would let a new file off."""
-    let_off = {DOOR, HARMLESS, *TO_PROCESSES, *DRAWS, *GUARDS, *NO_TEXT}
-    assert let_off <= set(_modules())
+    assert MODULES.keys() >= LET_OFF

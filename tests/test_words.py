@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.budgets import ROOT
+from tests.modules import at, files_of, tree_of
 
 BANNED = re.compile(
     r"\b(claims?|lies?|lay|laid|lying|stands?|stood|standing|any more|anew|altogether|tells? of|told of"
@@ -21,9 +21,8 @@ ROOMS = ("tui", "core/tables", "core/logs", "core/store", "core/export", "core/t
 """Where texts have been gone through; what reads them first goes first."""
 
 
-def texts(source: str) -> Iterator[tuple[int, str]]:
+def texts(tree: ast.AST) -> Iterator[tuple[int, str]]:
     """Yield the line and text of strings of several words that are no docstrings."""
-    tree = ast.parse(source)
     notes = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
         is_text = isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in notes
@@ -40,12 +39,11 @@ def banned_in(text: str) -> list[str]:
 @pytest.mark.parametrize("room", ROOMS)
 def test_texts_are_plain(room: str) -> None:
     """No message, title, hint or help has a banned word."""
-    paths = sorted((ROOT / room).rglob("*.py")) if not room.endswith(".py") else [ROOT / room]
-    assert paths
+    assert files_of(room)
     uses = [
-        f"{path.relative_to(ROOT)}:{line}: {', '.join(words)} in {text!r}"
-        for path in paths
-        for line, text in texts(path.read_text(encoding="utf-8"))
+        at(path, line, f"{', '.join(words)} in {text!r}")
+        for path in files_of(room)
+        for line, text in texts(tree_of(path))
         if (words := banned_in(text))
     ]
     assert not uses, "\n".join(uses)

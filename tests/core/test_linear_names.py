@@ -7,6 +7,7 @@ from inspect import unwrap
 
 import pytest
 
+from tests.corpus import later
 from tests.linear import assert_linear
 from tracelane.core.base.short_names import comparable_name, short_name
 from tracelane.core.tables import compile_phases, copies, explain, kinds, step_choice
@@ -44,7 +45,7 @@ CASES = [(what, unit) for what, (_, units) in LOOKS.items() for unit in units]
 
 
 @pytest.mark.parametrize(("what", "unit"), CASES)
-@pytest.mark.parametrize("before", ["", *(pytest.param(text, marks=pytest.mark.slow) for text in BEGINNINGS)])
+@pytest.mark.parametrize("before", ["", *map(later, BEGINNINGS)])
 def test_looking_at_a_name_takes_linear_time(what: str, unit: str, before: str) -> None:
     """A name of four times as many characters takes about four times as long, whatever it repeats."""
     look, _ = LOOKS[what]

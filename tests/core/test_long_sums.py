@@ -15,6 +15,7 @@ import pytest
 
 from tests.corpus import thinned
 from tests.events import Event, complete
+from tests.modules import tree_of
 from tests.sambatune import write_report
 from tests.tui.small_file import small_file
 from tracelane.core.base.arrays import LEAST, MOST, add_at, added_up, sum_of, sums_between
@@ -80,7 +81,7 @@ def test_sums_equal_python_s(size: int) -> None:
 
 
 def _raw_sums(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             name, of = node.func.attr, node.func.value
             if name == "sum" or (

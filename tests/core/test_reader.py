@@ -212,7 +212,7 @@ SWALLOWING = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "decoder"), thinned(product(SWALLOWING, [("native", 3), ("python", 3), ("native", 1)]), 2)
+    ("name", "decoder"), thinned(product(SWALLOWING, [("native", 3), ("python", 3), ("native", 1)]), 4)
 )
 def test_packed_text_is_kept_until_nobody_reads_it(
     tmp_path: Path, name: str, decoder: tuple[str, int]

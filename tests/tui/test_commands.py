@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
+from tests.modules import files_of, tree_of
 from tracelane.core.base.errors import UsageError
 from tracelane.core.tables.registry import PANELS
 from tracelane.core.trace import Trace
@@ -30,8 +30,6 @@ from tracelane.tui.keys import (
 from tracelane.tui.screens.help import help_rows, listed, pane_rows
 from tracelane.tui.screens.main import bindings
 from tracelane.tui.session import Session
-
-TUI = Path(__file__).resolve().parents[2] / "tui"
 
 
 def test_every_command_does_something() -> None:
@@ -235,10 +233,10 @@ def texts(tree: ast.AST) -> Iterator[ast.Constant]:
 def test_texts_name_commands() -> None:
     """Keys in texts come from the table, as `{search}`: a literal one is wrong once it is remapped."""
     literals = []
-    for path in sorted(TUI.rglob("*.py")):
+    for path in files_of("tui"):
         if path.parent.name in ("cli", "commands", "text"):
             continue
-        for text in texts(ast.parse(path.read_text(encoding="utf-8"))):
+        for text in texts(tree_of(path)):
             keys = [key for key in WORD.findall(text.value) if key not in NO_KEYS]
             if keys and text.value not in ALLOWED:
                 literals.append(f"{path.name}:{text.lineno}: {keys[0]} in {text.value!r}")

@@ -278,10 +278,10 @@ async def test_what_the_viewer_saves(tmp_path: Path) -> None:
     [
         ("gpu", tuple(COMMANDS)),
         *(later((name, tuple(COMMANDS))) for name in ("aiu", "raw", "zalgo")),
-        ("cnt", ("info", "telemetry", "view", "report")),
-        ("mem", ("memory", "ops", "steps", "findings", "slices")),
-        ("comp", ("compile", "chain")),
-        ("ddp", ("ranks", "info", "steps")),
+        later(("cnt", ("info", "telemetry", "view", "report"))),
+        later(("mem", ("memory", "ops", "steps", "findings", "slices"))),
+        later(("comp", ("compile", "chain"))),
+        later(("ddp", ("ranks", "info", "steps"))),
     ],
 )
 def test_hostile_twins_of_real_traces(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.corpus import needs_hostile_maker, thinned
+from tests.corpus import needs_hostile_maker
 from tests.tui.hostile_traces import HOSTILE, write_log, write_ranks, write_small
 from tests.tui.slow_line import SlowLine, tracelane_command
 from tests.tui.terminal_judge import active_in, assert_only_draws
@@ -129,7 +129,8 @@ def walk(trace: Path, folder: Path, part: str, *options: str) -> bytes:
         return b"".join((*tour.sent, line.received))
 
 
-@pytest.mark.parametrize("part", thinned(PARTS, len(PARTS)))
+@pytest.mark.corpus
+@pytest.mark.parametrize("part", PARTS)
 def test_a_small_trace(part: str, tmp_path: Path) -> None:
     """Every panel and command on a trace whose every text is hostile; what is saved or copied is harmless."""
     data = walk(write_small(tmp_path / "small.json"), tmp_path, part)

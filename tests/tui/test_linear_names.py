@@ -103,7 +103,7 @@ def write_trace(path: Path, text: str) -> Path:
     return path
 
 
-@pytest.mark.parametrize(("command", "unit"), thinned(product(COMMANDS, UNITS), 7))
+@pytest.mark.parametrize(("command", "unit"), thinned(product(COMMANDS, UNITS), 13))
 def test_commands(
     command: tuple[str, ...], unit: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
