@@ -31,7 +31,14 @@ class AnalysisMethods:
     ) -> Table:
         """Show the call tree: total time, own time and number of calls of each path of names."""
 
-    def ops(self, *, group_by: str = "", by: Literal["", "step"] = "", **part: Unpack[Part]) -> Table:
+    def ops(
+        self,
+        *,
+        group_by: str = "",
+        by: Literal["", "step"] = "",
+        no_frames: bool = False,
+        **part: Unpack[Part],
+    ) -> Table:
         """Print what PyTorch's key_averages().table() prints, from the trace file alone."""
 
     def steps(self, *, groups: bool = False, **part: Unpack[Part]) -> Table:

@@ -16,9 +16,9 @@ import numpy.typing as npt
 from ..base.arrays import I64, AnyArray, places_in
 from ..base.kineto import ANNOTATIONS, GROUPS, OPS
 from ..base.kineto import RUNTIME as RUNTIME_CALLS
-from ..index.format import NONE, SliceFlag
+from ..index.format import NONE, LaneRole, SliceFlag
 from ..index.store import Index
-from ..query.lookup import lanes_of, promoted_of
+from ..query.lookup import category_mask, lanes_of, promoted_of
 from .scope import Scope
 
 I32: TypeAlias = npt.NDArray[np.int32]
@@ -29,6 +29,7 @@ HOST = RUNTIME_CALLS | GROUPS["runtime"] | GROUPS["python"] | OPS | ANNOTATIONS
 """Categories of host events."""
 NO_KIND = 255
 EXTERNAL_ID = "external_id"
+OVERHEAD = "overhead"
 MANY = 16
 """From this share of all slices on, a table over all of them is faster than a search for each."""
 DENSE = 8
@@ -76,6 +77,21 @@ class OpEvents:
         """(the ops and annotations, the External id of each, 0 for none)."""
         which = np.flatnonzero(self.kind <= ANNOTATION)
         return which, self.external_ids(self.positions[which])
+
+    @cached_property
+    def calls(self) -> tuple[I64, I64]:
+        """(the runtime calls, the op that each names by its External id, -1 for none).
+
+        Some writers put no such ids at calls, others other numbers: only an op that was running is named, and
+        none where most ids name none.
+        """
+        which = np.flatnonzero(self.kind == RUNTIME)
+        ops, own = self.ids
+        ids, begin = self.external_ids(self.positions[which]), self.start[which]
+        op = joined(own, ops, ids)
+        inside = (op >= 0) & (self.start[op] <= begin) & (begin <= self.end[op])
+        is_named = 2 * np.count_nonzero(inside) > np.count_nonzero(ids)
+        return which, np.where(inside & is_named, op, -1)
 
     def external_ids(self, positions: I64) -> I64:
         """Return the External id of each position of the index, 0 where it has none."""
@@ -128,10 +144,14 @@ def climbed(parent: I32, skipped: npt.NDArray[np.bool_]) -> I32:
     return ancestor
 
 
-def op_events(scope: Scope, source: int) -> OpEvents:
-    """Return the host events of one source that lie in or reach into the scope, with torch's tree."""
+def op_events(scope: Scope, source: int, no_frames: bool = False) -> OpEvents:
+    """Return the host events of one source that lie in or reach into the scope, with torch's tree; without
+    Python frames on demand.
+    """
     index = scope.trace.indexes[source]
     kinds = host_kinds(index)
+    if no_frames:
+        kinds[kinds == PYTHON] = NO_KIND
     positions = positions_of(scope, source, kinds != NO_KIND)
     dropped = np.array(sorted({n for name in DROPPED for n in index.string_numbers(name)}), np.uint32)
     if len(dropped):
@@ -217,22 +237,41 @@ def _flagged(index: Index, flag: SliceFlag) -> AnyArray:
 
 def _homes(events: OpEvents) -> tuple[I32, I64]:
     """Return (the lane each event counts for, which were moved): a runtime call is its op's, also where
-    the profiler wrote it on the thread that collected it.
+    the profiler wrote it on the thread that collected it. One that names no op counts for the thread that
+    ran the profiler, and so does the profiler's own overhead.
     """
     home = events.lane.copy()
-    calls = np.flatnonzero(events.kind == RUNTIME)
-    ids = events.external_ids(events.positions[calls])
-    calls, ids = calls[ids != 0], ids[ids != 0]
-    if not len(calls):
-        return home, calls
-    ops, own = events.ids
-    op = joined(own, ops, ids)
-    calls, op = calls[op >= 0], op[op >= 0]
-    # Only where the op was running: some writers put other numbers under this key.
-    inside = (events.start[op] <= events.start[calls]) & (events.start[calls] <= events.end[op])
-    strayed = inside & (home[op] != home[calls])
-    home[calls[strayed]] = home[op[strayed]]
-    return home, calls[strayed]
+    calls, ops = events.calls
+    named = ops >= 0
+    home[calls[named]] = home[ops[named]]
+    alone = calls[~named]
+    if not named.any():  # this writer names no ops: each call is its thread's, and only overhead has none
+        overhead = category_mask(events.index, {OVERHEAD})
+        alone = alone[overhead[events.index.column("slices.category")[events.positions[alone]]]]
+    if len(alone):
+        home[alone] = _profiling_lanes(events)[home[alone]]
+    return home, calls[home[calls] != events.lane[calls]]
+
+
+def _profiling_lanes(events: OpEvents) -> I32:
+    """Return for each lane that of the thread which ran the profiler in its process: the one with the steps,
+    else the main thread, else the one with most ops. Overhead is in a process of its own: it goes to the only
+    other one, and stays where there are several.
+    """
+    lanes, ops = events.index.lanes, events.kind <= ANNOTATION
+    process, numbers = lanes["process"].astype(np.int64), np.arange(len(lanes), dtype=np.int32)
+    is_step = np.array([name == STEPS for name in events.names], np.bool_)
+    steps = np.bincount(events.lane[ops][is_step[events.key[ops]]], minlength=len(lanes))
+    is_main = lanes["tid"] == events.index.processes["pid"][process]
+    counts = np.bincount(events.lane[events.kind != PYTHON], minlength=len(lanes))
+    counts[lanes["role"] != LaneRole.HOST] = 0
+    order = np.lexsort((counts, is_main & (counts > 0), steps))
+    first = np.full(len(events.index.processes), -1, np.int32)
+    first[process[order]] = order
+    first[np.bincount(process, counts, len(first)) == 0] = -1
+    own = first[process]
+    only = first[first >= 0]
+    return np.where(own >= 0, own, only[0] if len(only) == 1 else numbers)
 
 
 def _nested(events: OpEvents) -> I32:

@@ -25,6 +25,7 @@ class Grouping(NamedTuple):
 
     by: str = ""  # "", "shape", "stack", "module"
     depth: int = 0
+    no_frames: bool = False  # without Python frames, as rows and in self times
 
     @property
     def column(self) -> tuple[str, str]:

@@ -21,6 +21,7 @@ from ..query.launches import Launches
 from ..query.lookup import category_mask, promoted_of
 from .frame import Frame
 from .frame_columns import NEVER, work_of
+from .kinds import SYNC_CATEGORIES
 from .op_events import ANNOTATION, I32, OpEvents, climbed, joined
 from .scope import NO_WORK, Scope
 from .slices import nearest_around
@@ -91,10 +92,11 @@ def memory_records(index: Index) -> I64:
 
 
 def work_positions(index: Index) -> I64:
-    """Return the positions of all kernels, copies and memsets."""
+    """Return the positions of all kernels, copies, memsets and the device's own records of waiting."""
     if is_flex(index):
         return np.flatnonzero(np.isin(index.column("slices.name"), flex_work(index))).astype(np.int64)
-    return np.flatnonzero(category_mask(index, WORK)[index.column("slices.category")]).astype(np.int64)
+    mask = category_mask(index, WORK | SYNC_CATEGORIES)
+    return np.flatnonzero(mask[index.column("slices.category")]).astype(np.int64)
 
 
 def op_device_times(events: OpEvents, launches: Launches, work: I64) -> tuple[I64, I64]:
@@ -173,7 +175,9 @@ class LinkedWork:
 
 
 def ops_of(events: OpEvents, launches: Launches, work: I64) -> I64:
-    """Return the event number of the op that each piece of device work belongs to, -1 where none is told."""
+    """Return the event number of the op that each piece of device work belongs to, -1 for none: that of its
+    External id or of its launch's; in files whose launches have none, the innermost around the launch.
+    """
     index = events.index
     ops, ids = events.ids
     correlation = promoted_of(index, "correlation", work)
@@ -187,7 +191,9 @@ def ops_of(events: OpEvents, launches: Launches, work: I64) -> I64:
     rest, calls = rest[calls >= 0], calls[calls >= 0]
     own = events.external_ids(calls)
     by_id = joined(ids, ops, np.where(own == promoted_of(index, "correlation", calls), 0, own))
-    result[rest] = np.where(by_id >= 0, by_id, _around(events, calls))
+    # Where launches name their ops, one that names none was launched by none.
+    named = (events.calls[1] >= 0).any()
+    result[rest] = by_id if named else np.where(by_id >= 0, by_id, _around(events, calls))
     return result
 
 

@@ -24,6 +24,7 @@ from ..query.lookup import category_mask, lanes_of
 from ..trace.devices import device_word
 from .attribution import by_step
 from .cached import cached_table
+from .kinds import SYNC_CATEGORIES
 from .metrics import Metric
 from .op_events import ANNOTATION, OP, name_keys, op_events, positions_of
 from .op_groups import NO_GROUPING, Grouping, grouped, parse_grouping
@@ -86,9 +87,11 @@ _Columns = dict[str, I64]
 """COUNTED of some rows: their calls, their first and their longest event, and what is summed."""
 
 
-def analyse_ops(scope: Scope, group_by: str = "", by: str = "") -> Tables:
+def analyse_ops(scope: Scope, group_by: str = "", by: str = "", no_frames: bool = False) -> Tables:
     """Return the ops of a scope, or (by step) of each step in it."""
     grouping = parse_grouping(group_by) if group_by else NO_GROUPING
+    if no_frames:
+        grouping = grouping._replace(no_frames=True)
 
     def table() -> Table:
         if by == "step":
@@ -116,7 +119,7 @@ def ops(scope: Scope, by: Grouping = NO_GROUPING) -> Table:
     Slices cut by the edge of the scope's range count by their part inside, device work by the op that
     launched it in the range, wherever it ran. Times are ns, memory bytes.
     """
-    name = f"ops-{by.by}-{by.depth}" if by.by else "ops"
+    name = f"ops-{by.by}-{by.depth}{'-no-frames' if by.no_frames else ''}" if by != NO_GROUPING else "ops"
     return cached_table(scope, name, lambda: _counted(scope, by))
 
 
@@ -166,7 +169,7 @@ def _host_rows(
     scope: Scope, source: int, by: Grouping, parts: list[tuple[list[_Key], _Columns]], notes: list[str]
 ) -> I64:
     """Add the rows of the host; return the ns of the device work that belongs to none, as REST."""
-    events = op_events(scope, source)
+    events = op_events(scope, source, by.no_frames)
     index = events.index
     offsets = scope.lane_offsets(source)
     alive, parent = events.merged
@@ -224,7 +227,9 @@ def _host_rows(
 
 def _device_rows(scope: Scope, source: int) -> Iterator[tuple[list[_Key], _Columns]]:
     index = scope.trace.indexes[source]
-    positions = positions_of(scope, source, category_mask(index, WORK | {DEVICE_ANNOTATION}))
+    positions = positions_of(
+        scope, source, category_mask(index, WORK | SYNC_CATEGORIES | {DEVICE_ANNOTATION})
+    )
     if scope.where is not None:
         positions = positions[scope.where(index, positions)]
     if not len(positions):

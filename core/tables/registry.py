@@ -126,6 +126,11 @@ OWN = (
                 check="op_groups:parse_grouping",
             ),
             Option("by", "One table for each step, one below the other.", choices=("step",)),
+            Option(
+                "no_frames",
+                "Leave Python frames out, as PyTorch until 2.11 did. 2.14 hides their rows only.",
+                default=False,
+            ),
         ),
         tab="table",
         panels=panels_from("""

@@ -14,12 +14,13 @@ from tests.corpus import CORPUS, GOLDENS, needs_corpus, needs_goldens
 from tests.events import complete, event, flow, index_of
 from tracelane.core.base.errors import UsageError
 from tracelane.core.tables.op_events import HOST
-from tracelane.core.tables.op_groups import parse_grouping
+from tracelane.core.tables.op_groups import NO_GROUPING, Grouping, parse_grouping
 from tracelane.core.tables.ops import SORTS, ops, sort_column
 from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import Trace, open_trace
 
 FOLDER = GOLDENS / "key_averages"
+SAMPLES = Path(__file__).parent.parent / "samples" / "cuda"
 PAIRS = {
     "ka_compile_breaks_mem_shapes": ".pt.trace.json",
     "ka_mlp_sched_shapes_mem": ".pt.trace.json",
@@ -67,6 +68,51 @@ def test_rows_are_those_of_torch(name: str, by: str, corpus_cache: Path) -> None
     more = sum(ASYNC[want["key"]] for want in expected if want["is_async"])
     total = golden["self_cpu_time_total_all"] * 1000 + more
     assert table.totals["self_cpu_total_ns"] == pytest.approx(total, abs=1)
+
+
+TIMES = ("cpu_total_ns", "self_cpu_ns", "device_total_ns", "self_device_ns")
+TWICE = ("aten::embedding", "aten::index_select", "aten::gather", "aten::argmax", "cudaLaunchKernel")
+CUDA: dict[str, dict[str, tuple[str, ...]]] = {
+    "stacks": {},
+    "activities": {},
+    # It ends on another thread, which the file does not tell.
+    "gloo": {"gloo:all_reduce": TIMES[1:]},
+    # Torch links kernels to overhead by a number that an op happens to have too, and counts them twice.
+    "inference": dict.fromkeys((*TWICE, "Activity Buffer Request", "Lazy Function Loading"), TIMES[2:]),
+}
+"""Recorded on an H100 with PyTorch 2.11; the times of each name that a file does not have."""
+AROUND = 2
+"""A GPU annotation is written 1 ns longer at either end than torch has it."""
+
+
+@pytest.mark.parametrize("name", CUDA)
+def test_rows_on_cuda_are_those_of_torch(name: str, tmp_path: Path) -> None:
+    """Calls and times of host and device are key_averages' own, overhead inside what it held up."""
+    trace = open_trace(SAMPLES / f"{name}.pt.trace.json.gz", index_dir=tmp_path)
+    rows = ops(Scope(trace), Grouping(no_frames=True)).rows()
+    ours = {(row["name"], row["on_device"], row["annotation"]): row for row in rows}
+    golden = json.loads((SAMPLES / f"{name}.averages.json").read_bytes())
+    assert len(ours) == len(golden)
+    for key, on_device, annotation, calls, *times in golden:
+        row = ours[key, on_device, annotation]
+        slack = AROUND * calls if on_device and annotation else 0
+        assert row["calls"] == calls, key
+        for column, want in zip(TIMES, times):
+            if column not in CUDA[name].get(key, ()):
+                assert row[column] == pytest.approx(want, abs=slack), (key, column)
+
+
+def test_python_frames_are_counted_or_left_out(tmp_path: Path) -> None:
+    """PyTorch 2.12 and later count Python frames as rows and in self times, earlier ones do neither."""
+    scope = Scope(open_trace(SAMPLES / "stacks.pt.trace.json.gz", index_dir=tmp_path))
+    tables = [
+        {row["name"]: row["self_cpu_ns"] for row in ops(scope, by).rows() if not row["on_device"]}
+        for by in (NO_GROUPING, Grouping(no_frames=True))
+    ]
+    frames = tables[0].keys() - tables[1].keys()
+    assert "torch/optim/adam.py(214): step" in frames
+    assert not any(name.startswith(("aten::", "cuda")) for name in frames)
+    assert [table["ProfilerStep*"] for table in tables] == [306_807, 26_975_050]
 
 
 TENSORBOARD = ("hta_a100_resnet_ddp_nccl", "tl_h100_qwen_infer", "tl_mi300_resnet_train_rank0of8")
