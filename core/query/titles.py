@@ -41,7 +41,7 @@ def process_title(pid: str, name: str, labels: str) -> str:
     head = title if title == number else " ".join(part for part in (title, number) if part)
     if title.endswith(f" {number}"):
         head = title  # as in "MTIA 17"
-    elif not title and number and number[:1].isdigit():
+    elif not title and number and number.lstrip("-")[:1].isdigit():
         head = f"process {number}"
     return f"{head} · {marks}" if marks and marks != title else head
 

@@ -36,6 +36,7 @@ def traced(folder: Path, *sources: list[L], **more) -> Trace:
         ('"Spans"', "", "", "Spans"),
         ("7", "", "", "process 7"),
         ("7", " ", "GPU 7", "process 7 · GPU 7"),
+        ("-1", "", "", "process -1"),
         ('""', "", "", "(no process)"),
         ("null", "", "", "(no process)"),
         ("null", "renderer", "", "renderer"),

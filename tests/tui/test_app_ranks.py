@@ -50,20 +50,34 @@ def lines(trace: Trace, **session: Any) -> list[tuple[LineKind, str, bool]]:
     return [(line.kind, line.title, line.folded) for line in layout.lines(0, layout.height)]
 
 
-@pytest.mark.parametrize(("ranks", "folded"), [(2, False), (3, True), (9, True)])
-def test_many_ranks_start_as_a_line_each(tmp_path: Path, ranks: int, folded: bool) -> None:
-    """Two ranks open with their processes, more as one line per rank; all in order."""
+@pytest.mark.parametrize("ranks", [2, 3, 9])
+def test_ranks_start_as_a_line_each(tmp_path: Path, ranks: int) -> None:
+    """Ranks open as one line each, in order; one that is opened has a line for each process, lane and row."""
     trace = write(tmp_path, ranks)
-    all_lines = lines(trace)
-    heads = [(title, is_folded) for kind, title, is_folded in all_lines if title.startswith("rank ")]
-    more = " · 2 lanes" if folded else ""
-    assert heads == [(f"rank {n} · pod-{n}{more}", folded) for n in range(ranks)]
-    assert len(all_lines) == (ranks if folded else 5 * ranks)
+    heads = [(title, is_folded) for _, title, is_folded in lines(trace)]
+    assert heads == [(f"rank {n} · pod-{n} · 2 lanes", True) for n in range(ranks)]
+    assert len(lines(trace, unfolded=frozenset({(1, "")}))) == ranks - 1 + 5
     one = lines(trace, unfolded=frozenset({(1, "")}), folded=frozenset({(0, "")}))
     assert [is_folded for _, title, is_folded in one if title.startswith(("rank 0", "rank 1"))] == [
         True,
         False,
     ]
+
+
+@needs_corpus
+@pytest.mark.slow
+async def test_an_open_rank_leaves_room_for_the_others(corpus_cache: Path) -> None:
+    """On a low screen the host of a rank that is opened stays one line, so that all ranks are seen."""
+    async with open_viewer(open_trace(DLRM, index_dir=corpus_cache), (80, 24)) as (app, pilot):
+        await pilot.press("home", "space")
+        await wait_until_idle(app, pilot)
+        text = screen_text(app)
+        assert "▾ rank 0" in text and "stream 84" in text
+        assert all(f"▸ rank {number}" in text for number in (1, 2, 3)) and app.session.host_rows == 0
+        assert "ProfilerStep" not in text
+        await pilot.press("u")
+        await wait_until_idle(app, pilot)
+        assert "▸ rank 0" in screen_text(app) and app.session.host_rows > 0
 
 
 @pytest.mark.slow

@@ -24,6 +24,7 @@ from tracelane.tui.app import TracelaneApp
 from tracelane.tui.carried import Carried, carried, session_over
 from tracelane.tui.config import Config
 from tracelane.tui.controllers.gathering import GatheringController
+from tracelane.tui.draw.glyphs import UNICODE
 from tracelane.tui.lanes.canvas import LaneCanvas
 from tracelane.tui.prepared import PendingFiles, Prepared
 from tracelane.tui.screens.files import QUESTION, FilesScreen, StopQuestion
@@ -161,7 +162,7 @@ async def test_lanes_before_the_last_file_is_there(tmp_path: Path) -> None:
         assert [title.split(" · ")[0].lstrip("▸ ") for title in ranks] == [f"rank {n}" for n in range(6)]
         assert [title.startswith("▸") for title in ranks] == [False, False, True, False, False, False]
         text = screen_text(app)
-        assert "1 of 6 ranks" in text and text.count("not indexed yet") == 5 and "step" in text
+        assert "1 of 6 ranks" in text and text.count("not indexed yet") == 5 and UNICODE.step in text
         for key, title in (
             ("3", "Call tree, flame"),
             ("slash", "Search"),

@@ -11,6 +11,7 @@ from tracelane.core.trace import Lane, Trace
 
 from ..draw.folds import toggle_fold
 from ..draw.frames import PYTHON
+from ..draw.labels import fit_middle
 from ..draw.layout import Layout, layout_of
 from ..draw.line import Line, LineKind, alike, lane_key, process_key
 from ..draw.only import only_lanes
@@ -59,8 +60,7 @@ def fold(trace: Trace, session: Session, layout: Layout, height: int) -> Session
 
 def line_folded(trace: Trace, session: Session, line: Line, height: int) -> Session:
     """Fold or open what a line stands for; the focus stays on a visible row."""
-    changed = toggle_fold(session, line, trace)
-    return _in_sight(trace, changed, height)
+    return _in_sight(trace, toggle_fold(session, line, trace), height)
 
 
 def expand(trace: Trace, session: Session, layout: Layout, height: int) -> Session:
@@ -100,7 +100,7 @@ def lane_change_text(command_id: str, before: Session, now: Session, layout: Lay
     if command_id not in changes or before == now:
         return ""
     line = focused_line(layout, with_focus(before, layout, height))
-    return f"{(line.lane or line).title} {changes[command_id]}: {{back}} undoes it"
+    return f"{fit_middle((line.lane or line).title, 50).rstrip()} {changes[command_id]}: {{back}} undoes it"
 
 
 def fold_process(trace: Trace, session: Session, layout: Layout, height: int) -> Session:

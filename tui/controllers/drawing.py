@@ -21,7 +21,7 @@ from ..actions.clocks import on_log
 from ..device_shares import device_shares, gaps_of_lanes, rank_notes, state_shares, states_over_all
 from ..draw.header import PIECE_STYLES, DeviceShare, busy_texts, far_off_text, header_of
 from ..draw.opening import with_devices_in_view
-from ..draw.ranks import RankNotes
+from ..draw.ranks import RankNotes, opens_folded
 from ..draw.room import Strips, room_of
 from ..draw.states import DrawnStates
 from ..draw.verdict import StateShares
@@ -262,6 +262,11 @@ class DrawingController(Controller):
 
     def draw_session(self, before: Session, now: Session) -> None:
         """Bring everything that is seen up to date."""
+        if (before.folded, before.unfolded) != (now.folded, now.unfolded) and (
+            (fitted := self._with_ranks_in_view(now)) != now
+        ):
+            self.store.show(fitted)
+            return
         layout = self.store.layout_now
         main = self.app.main
         if (before.search, before.filter, before.clocks) != (now.search, now.filter, now.clocks):
@@ -329,6 +334,14 @@ class DrawingController(Controller):
             self.redraw()
         self.store.dispatch(replace(self.store.now, session=session, lane_lines=lines))
         self.draw_minimap()
+
+    def _with_ranks_in_view(self, session: Session) -> Session:
+        """Return the session with the hosts of open ranks folded where they leave the others no room."""
+        if not opens_folded(self.store.trace) or not self._is_empty(session):
+            return session
+        height = self._most_lanes(session)
+        session = with_devices_in_view(self.store.trace, session, height)
+        return focus.in_view(session, self.store.layout_for(session), height)
 
     def _most_lanes(self, session: Session) -> int:
         """Return how many lines lanes have beside an empty panel that takes none of those that they leave."""

@@ -51,10 +51,13 @@ def with_devices_in_view(trace: Trace, session: Session, height: int) -> Session
                 return False
         return True
 
-    shallow = replace(session, host_rows=LEAST_HOST_ROWS)
-    chief = [*devices, *first]
+    shallow, chief = replace(session, host_rows=LEAST_HOST_ROWS), [*devices, *first]
+    if opens_folded(trace) and not seen(replace(shallow, device_rows=LEAST_DEVICE_ROWS), chief):
+        shallow = replace(session, host_rows=0)  # an open rank leaves room for the others
     rows = _most(LEAST_DEVICE_ROWS, lambda rows: seen(replace(shallow, device_rows=rows), chief))
-    session = replace(session, device_rows=rows)
+    session = replace(shallow, device_rows=rows)
+    if not session.host_rows:
+        return session
     every = [number for number, _ in threads]
     rows = _most(LEAST_HOST_ROWS, lambda rows: seen(replace(session, host_rows=rows), every))
     return replace(session, host_rows=rows)

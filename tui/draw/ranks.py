@@ -14,7 +14,7 @@ from tracelane.core.trace import Process, Trace
 from ..steps import pair_of
 
 FOLD_RANKS = 2
-"""More ranks than this open folded to a line of device work each."""
+"""More ranks than this open folded where there are no devices."""
 NO_PROCESS = -1
 RANK_PARTS = ("compute", "communication", "copies")
 """What the lines of a folded rank show where there is room for one each."""
@@ -83,4 +83,6 @@ def _by_head(trace: Trace, heads: Mapping[int, Process]) -> Iterator[Group]:
 
 
 def opens_folded(trace: Trace) -> bool:
-    return len(rank_heads(trace)) > FOLD_RANKS or pair_of(trace) is not None
+    """Tell whether a rank, or one of two runs, opens as lines of its devices' work, the others below it."""
+    heads = rank_heads(trace)
+    return len(heads) > (1 if trace.device_lanes else FOLD_RANKS) or pair_of(trace) is not None

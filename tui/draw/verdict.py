@@ -106,9 +106,11 @@ def finding_line(finding: Finding | None, offer: str, look: LineContext) -> list
         if cell_len(text) < room:
             break
         tail = ""
-    title = safe(finding.title) if text.startswith(f"{safe(finding.title)}:") else text
+    has_title = text.startswith(safe(finding.title))
+    title = safe(finding.title) if has_title else text
+    accent = palette.accent if has_title else palette.accent_plain
     parts = [
-        Segment(fit(f" {title}", min(width, 1 + cell_len(title)), ""), palette.accent),
+        Segment(fit(f" {title}", min(width, 1 + cell_len(title)), ""), accent),
         Segment(text[len(title) :], palette.ruler),
         Segment(tail, palette.dim),
     ]
