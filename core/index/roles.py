@@ -9,7 +9,8 @@ these rules that tells:
    device's; if all are the host's (operators, runtime calls, Python frames) it is the host's, though its
    process may have a device's label, where profilers put thread 0; if all are overhead the profiler's;
 4. the process: slices without a category that tells are a device's where the process has a device's label
-   ("AIU 0"), or only a device and its number as its name ("GPU2").
+   ("AIU 0"), or only a device and its number as its name ("GPU2", or "/device:GPU:0" as
+   XLA has it).
 
 Everything else is the host's.
 """
@@ -36,7 +37,7 @@ PROFILERS_OWN = frozenset({'"Spans"', '"Traces"'})
 """Pids, as JSON texts, under which Kineto files notes about itself."""
 KINDS = "GPU|AIU|SPYRE|CUDA|XPU|MTIA|HPU|NPU|TPU|MPS"
 LABEL = re.compile(rf"^\s*({KINDS})\b[ :#]*(\d+)?", re.IGNORECASE)
-NAME = re.compile(rf"^\s*({KINDS})[ :#_-]?(\d+)\s*$", re.IGNORECASE)
+NAME = re.compile(rf"^\s*(?:/device:)?({KINDS})[ :#_-]?(\d+)\s*$", re.IGNORECASE)
 KNOWN_VENDORS = {"cuda": "CUDA", "xpu": "XPU", "mtia": "MTIA", "privateuse1": "PRIVATEUSEONE"}
 """How categories begin -> what torch calls the devices; also those of ROCm begin with "cuda"."""
 

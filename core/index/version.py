@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..read.promoted import table_hash
 
-FORMAT = 9
+FORMAT = 10
 """2: strings are numbered as they are used first, and the read report counts every event once.
 3: values of counters that are numbers in quotes are samples.
 4: promoted arguments and the read report are called so.
@@ -12,6 +12,7 @@ FORMAT = 9
 8: empty objects are counted, lanes without categories may be a device's.
 7: no time lies beyond columns.TIME_LIMIT, so that no difference of two overflows.
 9: no overviews of rows, which nobody read; the span has clamped times as they are drawn.
+10: lanes of processes that XLA names "/device:GPU:0" may be a device's.
 """
 FORMAT_VERSION = f"{FORMAT}-{table_hash()}"
 MANIFEST = "manifest.json"

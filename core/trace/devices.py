@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from ..query.titles import plain
 from ..query.views import Process
 from .lanes import TraceLanes
 
+XLA = re.compile(r"^\s*/device:(\w+):")
 ALLOCATION_NAMES = ("Memset (Device)", "Memory (Allocation)")
 """What AIU profilers call an allocation of the device's memory."""
 
@@ -52,7 +54,7 @@ def _device(index: Index, process: Process, lanes: tuple[int, ...]) -> Device:
     named = NAME.match(process.name) if labelled is None else None
     label, word, number = "device", "", None
     if match := labelled or named:
-        label = (process.labels if labelled else process.name).strip()
+        label = (process.labels if labelled else XLA.sub(r"\1 ", process.name)).strip()
         word, number = match[1].upper(), int(match[2]) if match[2] else None
     elif is_flex(index):
         label, word, number = f"AIU {plain(process.pid)}", "AIU", flex_rank(process.pid)

@@ -16,11 +16,15 @@ from tracelane.core.index.flex import WORK as FLEX_WORK
 from tracelane.core.index.format import LaneRole, RowKind
 from tracelane.core.query.row_facts import slice_kind_codes
 from tracelane.core.sql.query import run_query
+from tracelane.core.tables.doctor.doctor import analyse_doctor
+from tracelane.core.tables.kernels import kernels
+from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import Trace, open_trace, trace_of
 from tracelane.core.trace.devices import devices
 from tracelane.core.trace.lane_order import drawn_device_lanes
 from tracelane.tui.text.summary import trace_info
 
+SAMPLES = Path(__file__).parent.parent / "samples"
 DEVICE, HOST, TELEMETRY, PROFILER = LaneRole.DEVICE, LaneRole.HOST, LaneRole.TELEMETRY, LaneRole.PROFILER
 
 
@@ -48,6 +52,8 @@ def slice_of(category: str | None, pid: int = 1) -> Event:
         ([None], "GPU 2", "", DEVICE),
         ([None], "", "GPU2", DEVICE),
         ([None], "", "gpu:11", DEVICE),
+        ([None], "", "/device:TPU:3", DEVICE),
+        ([None], "", "/host:CPU", HOST),
         (["unheard of"], "XPU 1", "", DEVICE),
         ([None], "CPU", "", HOST),
         ([None], "", "GPU Process", HOST),  # of a browser
@@ -158,6 +164,17 @@ def test_a_device_found_by_its_processs_name_has_kernels(tmp_path: Path) -> None
     """rocprof's exports have neither categories nor labels: what ran on "GPU2" is device work."""
     trace = open_trace(CORPUS / "verdicts" / "rpd_matmul.json.gz", index_dir=tmp_path)
     assert [(device.label, device.number) for device in devices(trace)] == [("GPU2", 2)]
+
+
+def test_a_trace_of_jax_has_device_work(tmp_path: Path) -> None:
+    """XLA names the process of a device "/device:GPU:0": its slices are kernels; that they overlap on an H100 is
+    nothing to warn of.
+    """
+    trace = open_trace(SAMPLES / "jax.trace.json.gz", index_dir=tmp_path)
+    assert [(device.label, device.number) for device in devices(trace)] == [("GPU 0", 0)]
+    rows = {row["name"]: (row["count"], row["total_ns"]) for row in kernels(Scope(trace)).rows()}
+    assert rows["wrapped_tanh"] == (5, 58_306) and len(rows) == 4
+    assert not list(analyse_doctor(Scope(trace))["doctor"].rows())
 
 
 def test_json_has_the_role(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...base.arrays import I64, AnyArray
-from ...base.kineto import OPS
+from ...base.kineto import OPS, WORK
 from ...base.short_names import short_name
 from ...index.store import Index
 from ...query.launches import Launches
@@ -69,8 +69,11 @@ class Recording:
     @cached_property
     def may_overlap(self) -> bool:
         """Whether kernels of a stream overlap by right: from CUDA 12 or capability 9.0 on the next one may
-        begin before the one before has ended (programmatic dependent launch).
+        begin before the one before has ended (programmatic dependent launch). XLA does not say which it is:
+        its slices have no categories.
         """
+        if not self.is_aiu and not WORK & set(self.index.categories):
+            return True
         version = self.envelope.get("cuda_runtime_version")
         properties = self.envelope.get("deviceProperties")
         devices = [one for one in properties if isinstance(one, dict)] if isinstance(properties, list) else []
