@@ -167,8 +167,8 @@ def test_a_device_found_by_its_processs_name_has_kernels(tmp_path: Path) -> None
 
 
 def test_a_trace_of_jax_has_device_work(tmp_path: Path) -> None:
-    """XLA names the process of a device "/device:GPU:0": its slices are kernels; that they overlap on an H100 is
-    nothing to warn of.
+    """XLA names the process of a device "/device:GPU:0": its slices are kernels, which may overlap on an
+    H100.
     """
     trace = open_trace(SAMPLES / "jax.trace.json.gz", index_dir=tmp_path)
     assert [(device.label, device.number) for device in devices(trace)] == [("GPU 0", 0)]
