@@ -47,11 +47,10 @@ def exit_code_table() -> str:
 
 def _overview(groups: Mapping[str, Sequence[str]], commands: Mapping[str, click.Command]) -> str:
     lines = ["| command | what it does |\n", "|---|---|\n"]
+    help_of = {name: first_sentence(command.help or "") for name, command in commands.items()}
     for title, names in groups.items():
         lines.append(f"| **{title}** | |\n")
-        lines += (
-            f"| [`{name}`](#tracelane-{name}) | {_cell(first_sentence(commands[name]))} |\n" for name in names
-        )
+        lines += (f"| [`{name}`](#tracelane-{name}) | {_cell(help_of[name])} |\n" for name in names)
     return "".join(lines)
 
 
@@ -75,7 +74,7 @@ def _inner_commands(name: str, group: click.Group, ctx: click.Context) -> list[R
     """Return the commands inside a command, each with its own options behind it."""
     records = []
     for inner, command in group.commands.items():
-        records.append((f"tracelane {name} {inner}", first_sentence(command)))
+        records.append((f"tracelane {name} {inner}", first_sentence(command.help or "")))
         own = click.Context(command, info_name=inner, parent=ctx)
         records += (record for _, record in _options(command, own))
     return records

@@ -1,24 +1,27 @@
-"""`tracelane cache`: which indexes are kept, and how to be rid of them."""
+"""List or clear the indexes kept of traces opened before."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from datetime import datetime
 
 import click
 
 from tracelane.core.base.output import print_text
+from tracelane.core.base.private import config_path
 from tracelane.core.base.safe_text import safe
+from tracelane.core.base.units import format_bytes
+from tracelane.core.index.cache import cache_root
+from tracelane.core.index.cached import CacheEntry, clear_cache, list_cache
+from tracelane.core.index.quota import UNLIMITED, evicted, limit_of
 from tracelane.core.tables.schema import TableSchema, columns_from
+from tracelane.core.tables.table import Table, Tables
+from tracelane.tui.config import read_config
 
 from .forms import Printout, print_output
 from .opened import TraceOptions, takes
 from .options import FORM
 from .values import Duration
-
-if TYPE_CHECKING:
-    from tracelane.core.index.cached import CacheEntry
-    from tracelane.core.tables.table import Table
 
 INDEXES = TableSchema(
     "indexes",
@@ -32,7 +35,6 @@ INDEXES = TableSchema(
 @click.group(invoke_without_command=True)
 @click.pass_context
 def cache(ctx: click.Context) -> None:
-    """List or clear the indexes kept of traces opened before."""
     if ctx.invoked_subcommand is None:
         ctx.invoke(list_)
 
@@ -43,14 +45,6 @@ def cache(ctx: click.Context) -> None:
 @takes(*FORM)
 def list_(options: TraceOptions) -> None:
     """List the indexes: size, when last opened, folder, trace; and which were removed lately."""
-    from tracelane.core.base.private import config_path
-    from tracelane.core.base.units import format_bytes
-    from tracelane.core.index.cache import cache_root
-    from tracelane.core.index.cached import list_cache
-    from tracelane.core.index.quota import UNLIMITED, evicted, limit_of
-    from tracelane.core.tables.table import Tables
-    from tracelane.tui.config import read_config
-
     for complaint in read_config(config_path()).complaints:
         print_text(f"tracelane: {complaint}", error=True)
     entries = list_cache()
@@ -79,8 +73,6 @@ def _line(entry: CacheEntry) -> str:
 
 
 def _table(entries: Sequence[CacheEntry]) -> Table:
-    from tracelane.core.tables.table import Table
-
     rows = [
         {
             **{key: getattr(entry, key) for key in ("path", "bytes", "slices")},
@@ -102,8 +94,6 @@ def _table(entries: Sequence[CacheEntry]) -> Table:
 )
 def clear(older_than: float | None) -> None:
     """Remove the indexes; those in use stay until they are closed."""
-    from tracelane.core.index.cached import clear_cache
-
     removed, size, left = clear_cache(older_than=older_than)
     in_use = f", {left} in use and kept" if left else ""
     print_text(f"{removed} removed, {size / 1e6:.1f} MB{in_use}", error=True)
@@ -114,6 +104,4 @@ def _state(entry: CacheEntry) -> str:
 
 
 def _date(stamp: float) -> str:
-    from datetime import datetime
-
     return datetime.fromtimestamp(stamp).strftime("%Y-%m-%d %H:%M")

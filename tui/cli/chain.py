@@ -1,24 +1,31 @@
-"""`tracelane chain`: where a kernel comes from, and what an op launched."""
+"""Show what launched a kernel: annotation, op, launch, kernel, with the time between them.
+
+For an op or annotation, list the kernels that were launched under it. JSON is one list.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import click
+import numpy as np
 
 from tracelane.core.base.errors import TracelaneError, UsageError
 from tracelane.core.base.pattern import Pattern
 from tracelane.core.base.safe_text import json_text
+from tracelane.core.export.chains import SourceChains, links_table
+from tracelane.core.export.slices import SliceRows
+from tracelane.core.tables.table import Tables
+from tracelane.core.trace import Trace
+from tracelane.tui.clock import time_frame
+from tracelane.tui.text.chains import chain_text, launched_text
+from tracelane.tui.times import parse_time
 
 from .forms import Printout, print_output
 from .opened import TraceOptions, takes
 from .options import FORM, INDEX, PART, WHICH
-
-if TYPE_CHECKING:
-    from tracelane.core.export.chains import SourceChains
-    from tracelane.core.trace import Trace
 
 MOST_DIGITS = 18
 """Of a time in ns: 31 years from any origin."""
@@ -34,13 +41,6 @@ MOST_DIGITS = 18
 )
 @click.option("--all", "every", is_flag=True, help="All that match, not only the first.")
 def chain(options: TraceOptions, name: str, at: str | None, every: bool) -> None:
-    """Show what launched a kernel: annotation, op, launch, kernel, with the time between them.
-
-    For an op or annotation, list the kernels that were launched under it. JSON is one list.
-    """
-    from tracelane.core.export.chains import links_table
-    from tracelane.core.tables.table import Tables
-
     pattern = Pattern(name)
     pattern.check("--name")
     trace, matching, count = _matching(options, pattern, Pick(at, every, options.limit))
@@ -67,9 +67,6 @@ class Pick(NamedTuple):
 
 
 def _time(trace: Trace, text: str, options: TraceOptions) -> int:
-    from tracelane.tui.clock import time_frame
-    from tracelane.tui.times import parse_time
-
     if re.fullmatch(r"\s*-?\d+\s*", text):
         if len(text.strip()) > MOST_DIGITS:
             raise UsageError(f"--at: {text.strip()[:MOST_DIGITS]}… outside every trace")
@@ -87,11 +84,6 @@ class Match(NamedTuple):
 
 def _matching(options: TraceOptions, pattern: Pattern, pick: Pick) -> tuple[Trace, list[Match], int]:
     """Return the trace, what is shown, and how many slices match in the part that the options choose."""
-    import numpy as np
-
-    from tracelane.core.export.chains import SourceChains
-    from tracelane.core.export.slices import SliceRows
-
     scope = options.scope()
     trace, is_whole = scope.trace, scope.range is None and scope.lanes is None and scope.where is None
     time = None if pick.at is None else _time(trace, pick.at, options)
@@ -119,8 +111,6 @@ def _matching(options: TraceOptions, pattern: Pattern, pick: Pick) -> tuple[Trac
 
 
 def _texts(matching: list[Match], zero: int, count: int) -> Iterator[str]:
-    from tracelane.tui.text.chains import chain_text, launched_text
-
     for chains, position, is_kernel in matching:
         yield (chain_text if is_kernel else launched_text)(chains, zero, position)
     if len(matching) < count:

@@ -1,16 +1,26 @@
-"""`tracelane check`: a trace against limits, for CI."""
+"""Check a trace against limits and earlier runs: exit code 0 if all hold, 1 if not, 2 if unreadable.
+
+`tracelane summary TRACE` lists the metrics. Values take units: 250ms, 1.5GiB, 80%. A limit fails if the
+trace lacks its metric. With --baseline, --fail-above 5% fails where the time of kernels (or
+what --metric names) rose by more than that, and by more than its noise: that of three and more baselines,
+else of the steps.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from tracelane.core.base.errors import UsageError
 from tracelane.core.base.safe_text import safe
+from tracelane.core.export.formats import json_pieces, json_rows
+from tracelane.core.tables.diff import MetricChange, difference
+from tracelane.core.tables.metrics import Metric, metric_group_of
+from tracelane.core.tables.summary import metrics_named, summarise
+from tracelane.core.tables.table import Tables
 
 from .ci_reports import report_results, results_table
 from .completing import complete_limits
@@ -20,10 +30,6 @@ from .opened import TraceOptions, takes
 from .options import FORM, HELD, INDEX, PART, VERDICT, WHICH, completed
 from .regression import Threshold
 from .sides import read_sides
-
-if TYPE_CHECKING:
-    from tracelane.core.tables.diff import MetricChange
-    from tracelane.core.tables.metrics import Metric
 
 EXCEEDED = 1
 LIMIT = "METRIC=VALUE"
@@ -64,18 +70,6 @@ def check(
     file: str | None,
     baselines: tuple[str, ...],
 ) -> None:
-    """Check a trace against limits and earlier runs: exit code 0 if all hold, 1 if not, 2 if unreadable.
-
-    `tracelane summary TRACE` lists the metrics. Values take units: 250ms, 1.5GiB, 80%. A limit fails if the
-    trace lacks its metric. With --baseline, --fail-above 5% fails where the time of kernels (or
-    what --metric names) rose by more than that, and by more than its noise: that of three and more baselines,
-    else of the steps.
-    """
-    from tracelane.core.tables.diff import difference
-    from tracelane.core.tables.metrics import metric_group_of
-    from tracelane.core.tables.summary import metrics_named, summarise
-    from tracelane.core.tables.table import Tables
-
     limits = _limits(most, least, file)
     threshold = Threshold.of(options)
     _check_complete(limits, baselines, options.fail_above)
@@ -138,8 +132,6 @@ def _json(
     changes: Sequence[MetricChange],
     passed: bool,
 ) -> Iterator[str]:
-    from tracelane.core.export.formats import json_pieces, json_rows
-
     failed = threshold.failed(changes)
     compared = [
         {

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 from tracelane.core.base.errors import UnreadableError
 from tracelane.core.base.output import print_text
 from tracelane.core.base.safe_text import safe
 from tracelane.core.tables.schema import TableSchema, columns_from
-
-if TYPE_CHECKING:
-    from tracelane.core.tables.table import Table
+from tracelane.core.tables.table import Table
 
 
 @dataclass(frozen=True)
@@ -30,8 +27,6 @@ LIMITS = TableSchema("limits", "Limits", columns_from("verdict: text, metric: te
 
 def results_table(results: Sequence[CheckResult], scope: str) -> Table:
     """Return a row for each limit."""
-    from tracelane.core.tables.table import Table
-
     rows = [
         {"verdict": "exceeded" if one.failed else "ok", "metric": one.name, "result": one.text}
         for one in results

@@ -1,21 +1,26 @@
-"""`tracelane collect`: write what is needed to compare many ranks into a store, here or on a cluster."""
+"""Summarise each rank's trace into a store, which then opens as a trace does: `tracelane STORE`.
+
+Traces and store may be folders or URLs. Running it again reads only what the store lacks. The exit code
+is 1 if a trace could not be read; each is named.
+"""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 import click
 
 from tracelane.core.base.errors import UsageError
 from tracelane.core.base.output import print_text
+from tracelane.core.base.progress import Progress
 from tracelane.core.base.safe_text import safe
+from tracelane.core.base.threads import collect_often
+from tracelane.core.store.cluster import cluster_engine
+from tracelane.core.store.collect import Engine, Shard, one_after_another, planned
+from tracelane.core.store.collect import collect as collected_of
+from tracelane.tui.text.progress import ProgressBar
 
 from .main import EXIT_FAILED
 from .opened import TraceOptions, takes
 from .options import INDEX, WHICH
-
-if TYPE_CHECKING:
-    from tracelane.core.store.collect import Engine
 
 
 @click.command()
@@ -35,22 +40,10 @@ def collect(
     cluster: str | None,
     with_index: bool,
 ) -> None:
-    """Summarise each rank's trace into a store, which then opens as a trace does: `tracelane STORE`.
-
-    Traces and store may be folders or URLs. Running it again reads only what the store lacks. The exit code
-    is 1 if a trace could not be read; each is named.
-    """
-    from tracelane.core.base.threads import collect_often
-    from tracelane.core.store.collect import Shard, one_after_another, planned
-    from tracelane.core.store.collect import collect as collected_of
-    from tracelane.tui.text.progress import ProgressBar
-
     if shard and cluster:
         raise UsageError("--shard and --cluster both share out the work: give one of them")
     engine: Engine = one_after_another
     if cluster:
-        from tracelane.core.store.cluster import cluster_engine
-
         engine = cluster_engine(cluster)
     plan = planned(
         options.traces,
@@ -65,8 +58,6 @@ def collect(
     by_name = {}
     collect_often()  # what one rank leaves is garbage before the next
     with ProgressBar("collecting") as progress:
-        from tracelane.core.base.progress import Progress
-
         for result in collected_of(plan, store, engine):
             by_name[result.name] = result
             progress(Progress("collecting", len(by_name), len(plan.jobs)))

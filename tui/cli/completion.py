@@ -1,4 +1,8 @@
-"""`tracelane completion`: the shell completes commands, options, lanes, steps, metrics; the manual page."""
+"""Print a script with which a shell completes commands, options, lanes, steps and metrics; man: the
+manual page.
+
+Lanes and steps are those of the first trace on the line, once it has an index.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +27,6 @@ VARIABLE = "_TRACELANE_COMPLETE"
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish", "man"]))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:
-    """Print a script with which a shell completes commands, options, lanes, steps and metrics; man: the
-    manual page.
-
-    Lanes and steps are those of the first trace on the line, once it has an index.
-    """
     commands = ctx.find_root().command
     assert isinstance(commands, click.Group)
     if shell == "man":

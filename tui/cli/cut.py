@@ -1,9 +1,8 @@
-"""`tracelane cut`: a window of a trace as a small trace of its own."""
+"""Write a window of a trace as a trace of its own: slices that overlap it, exactly as in the source."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -11,13 +10,14 @@ from tracelane.core.base.errors import UsageError
 from tracelane.core.base.output import print_text
 from tracelane.core.base.pattern import Pattern
 from tracelane.core.base.safe_text import safe
+from tracelane.core.export.cut import Cut, cut_scope
+from tracelane.core.tables.device_clocks import with_device_clocks
+from tracelane.core.tables.scope import Scope
+from tracelane.core.trace import Trace
+from tracelane.tui.text.progress import ProgressBar
 
 from .opened import TraceOptions, takes
 from .options import INDEX, WHICH, WINDOW, out_option
-
-if TYPE_CHECKING:
-    from tracelane.core.export.cut import Cut
-    from tracelane.core.trace import Trace
 
 
 @click.command()
@@ -32,12 +32,6 @@ if TYPE_CHECKING:
     more=(out_option("The file to write; packed when it is called *.gz."),),
 )
 def cut(options: TraceOptions, out: Path) -> None:
-    """Write a window of a trace as a trace of its own: slices that overlap it, exactly as in the source."""
-    from tracelane.core.export.cut import cut_scope
-    from tracelane.core.tables.device_clocks import with_device_clocks
-    from tracelane.core.tables.scope import Scope
-    from tracelane.tui.text.progress import ProgressBar
-
     options = options.with_window_of_step()
     if options.begin is None and options.end is None:
         raise UsageError("say what to cut: --from TIME and --to TIME, or --step 4")

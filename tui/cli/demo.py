@@ -1,4 +1,7 @@
-"""`tracelane demo`: write the demo trace and open it."""
+"""Write a small AIU trace of two ranks, and the aiu-smi log of their cards, and open it.
+
+Three training steps of a transformer; the files are the same, byte for byte, everywhere.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,10 @@ from pathlib import Path
 import click
 
 from tracelane.core.base.output import print_text
+from tracelane.core.base.safe_text import safe
+from tracelane.core.demo.trace import write_demo
+
+from .view import view
 
 FOLDER = "tracelane-demo"
 
@@ -22,17 +29,8 @@ FOLDER = "tracelane-demo"
 @click.option("--no-open", is_flag=True, help="Write the files and stop.")
 @click.pass_context
 def demo(ctx: click.Context, out: Path, no_open: bool) -> None:
-    """Write a small AIU trace of two ranks, and the aiu-smi log of their cards, and open it.
-
-    Three training steps of a transformer; the files are the same, byte for byte, everywhere.
-    """
-    from tracelane.core.base.safe_text import safe
-    from tracelane.core.demo.trace import write_demo
-
     paths = write_demo(out)
     for path in paths:
         print_text(safe(str(path)), error=not no_open)
     if not no_open:
-        from .view import view
-
         ctx.invoke(view, traces=tuple(str(path) for path in paths if path.suffix == ".json"))

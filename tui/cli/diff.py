@@ -1,18 +1,33 @@
-"""`tracelane diff`: what changed from one trace, or part of one, to another."""
+"""Say what changed from A to B: metrics, steps, categories, ops, modules and kernels, the worst first.
+
+--fail-above checks the time of kernels (without copies and memsets), or what --metric names. A rise
+within the noise does not fail; the noise is that of the steps, or of three or more earlier runs (A A A
+B). Where nothing repeats, only the share decides.
+
+A side is a trace, a step of it (A:step=4, A:step=nth:-1), a range (A:+10ms..+20ms), or a file that
+`tracelane summary --json` wrote. Names are compared without generated hashes and step numbers.
+--run, --capture, --rank and --step-name are for all sides.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from tracelane.core.base.errors import UsageError
 from tracelane.core.base.output import print_text
 from tracelane.core.base.safe_text import markdown_words, safe
+from tracelane.core.export.formats import json_pieces, json_rows, json_table
 from tracelane.core.export.forms import emit
+from tracelane.core.tables.diff import Difference, MetricChange, difference
+from tracelane.core.tables.diff_trees import diff_trees, largest_changes
+from tracelane.core.tables.noise import TEST
+from tracelane.core.tables.table import Table, Tables
+from tracelane.tui.text.diff import compact_tables, noise_basis, side_titles
+from tracelane.tui.text.table import table_text
 
 from .ci_reports import report_results
 from .forms import Printout, print_output
@@ -21,10 +36,6 @@ from .options import FORM, HELD, INDEX, VERDICT, WHICH, limit_option, split_side
 from .regression import Threshold
 from .sides import read_sides, side_options
 from .terminal import table_style
-
-if TYPE_CHECKING:
-    from tracelane.core.tables.diff import Difference, MetricChange
-    from tracelane.core.tables.table import Table
 
 EXCEEDED = 1
 ROWS, TREE_ROWS = 15, 40
@@ -43,20 +54,6 @@ ROWS, TREE_ROWS = 15, 40
 )
 @click.pass_context
 def diff(context: click.Context, options: TraceOptions, as_tree: bool) -> None:
-    """Say what changed from A to B: metrics, steps, categories, ops, modules and kernels, the worst first.
-
-    --fail-above checks the time of kernels (without copies and memsets), or what --metric names. A rise
-    within the noise does not fail; the noise is that of the steps, or of three or more earlier runs (A A A
-    B). Where nothing repeats, only the share decides.
-
-    A side is a trace, a step of it (A:step=4, A:step=nth:-1), a range (A:+10ms..+20ms), or a file that
-    `tracelane summary --json` wrote. Names are compared without generated hashes and step numbers.
-    --run, --capture, --rank and --step-name are for all sides.
-    """
-    from tracelane.core.tables.diff import difference
-    from tracelane.core.tables.table import Tables
-    from tracelane.tui.text.diff import compact_tables, side_titles
-
     threshold = Threshold.of(options)
     sides, limit = options.traces, options.limit
     if len(sides) < 2:
@@ -88,9 +85,6 @@ def diff(context: click.Context, options: TraceOptions, as_tree: bool) -> None:
 
 
 def _print_trees(options: TraceOptions) -> None:
-    from tracelane.core.tables.diff_trees import diff_trees, largest_changes
-    from tracelane.core.tables.table import Tables
-
     if len(options.traces) != 2:
         raise UsageError("diff --tree compares two traces, or parts of them")
     parts = [split_side(side) for side in options.traces]
@@ -106,8 +100,6 @@ def _print_trees(options: TraceOptions) -> None:
 
 
 def _text(tables: Sequence[Table], titles: Sequence[tuple[str, str]], limit: int) -> str:
-    from tracelane.tui.text.table import table_text
-
     first, *rest = tables
     texts = ["".join(f"{side_name}  {safe(title)}\n" for side_name, title in titles) + "\n"]
     texts[0] += table_text(first, table_style().plain)
@@ -123,10 +115,6 @@ def _markdown_titles(titles: Sequence[tuple[str, str]]) -> str:
 
 
 def _json(result: Difference, limit: int | None, failed: list[MetricChange]) -> Iterator[str]:
-    from tracelane.core.export.formats import json_pieces, json_rows, json_table
-    from tracelane.core.tables.noise import TEST
-    from tracelane.tui.text.diff import noise_basis
-
     sides = [
         {"side": side, "title": one.title, "scope": one.scope}
         for side, one in (

@@ -1,4 +1,10 @@
-"""`tracelane export`: a trace, or a part of it, in a format that other programs read."""
+"""Write a trace, or a part of it, for other programs; the name of the file says for which.
+
+.pftrace: Perfetto, with tracks, flows, counters and arguments. .speedscope.json: speedscope, a profile
+per lane. .folded: stacks for flamegraph.pl. .sqlite: the views of `tracelane sql` as tables. .parquet:
+the slices (needs pyarrow or duckdb). .html: a page with pictures and tables. .json.gz, .json: the trace's
+own events, byte by byte.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +14,8 @@ import click
 
 from tracelane.core.base.output import print_text
 from tracelane.core.base.safe_text import safe
+from tracelane.core.python.exporting import writer_of
+from tracelane.tui.text.progress import ProgressBar
 
 from .opened import TraceOptions, takes
 from .options import INDEX, PART, WHICH, out_option
@@ -24,16 +32,6 @@ from .options import INDEX, PART, WHICH, out_option
     more=(out_option("The file to write; how it ends says the format."),),
 )
 def export(options: TraceOptions, out: Path) -> None:
-    """Write a trace, or a part of it, for other programs; the name of the file says for which.
-
-    .pftrace: Perfetto, with tracks, flows, counters and arguments. .speedscope.json: speedscope, a profile
-    per lane. .folded: stacks for flamegraph.pl. .sqlite: the views of `tracelane sql` as tables. .parquet:
-    the slices (needs pyarrow or duckdb). .html: a page with pictures and tables. .json.gz, .json: the trace's
-    own events, byte by byte.
-    """
-    from tracelane.core.python.exporting import writer_of
-    from tracelane.tui.text.progress import ProgressBar
-
     write = writer_of(out)
     scope = options.scope()
     with ProgressBar(out.name) as progress:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from tracelane.core.base.errors import UsageError
 from tracelane.core.base.output import print_paged, print_pieces, print_text
 from tracelane.core.export.forms import Listing, Writer, emit
 
@@ -45,7 +46,7 @@ def print_output(printout: Printout, form: str, **own: Writer) -> None:
 
 
 def _text(printout: Printout) -> Iterable[str]:
-    from tracelane.tui.text.table import table_text
+    from tracelane.tui.text.table import table_text  # brings rich, which other forms do without
 
     style, limit = table_style(), printout.most
     first, *others = printout.drawn
@@ -68,8 +69,6 @@ def column_key(table: Table, name: str) -> str:
 
 def arranged(table: Table, sort: str | None, limit: int | None) -> Table:
     """Return a table sorted by a column and cut to so many rows; UsageError where it has no such column."""
-    from tracelane.core.base.errors import UsageError
-
     if sort:
         sort = column_key(table, sort)
         try:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+import pkgutil
 from collections.abc import Mapping, Sequence
 
 import click
 
+from tracelane.core.base.output import print_text
 from tracelane.core.tables.registry import ANALYSES
 
 from .options import HELD, LOGS, OPTIONS, VERDICT
@@ -109,13 +112,24 @@ def by_question(names: Sequence[str]) -> dict[str, list[str]]:
     return {title: group for title, group in groups.items() if group}
 
 
-def first_sentence(command: click.Command) -> str:
+def help_text(name: str) -> str:
+    """Return the help of a command: of an analysis that of its row, else the first text of the module of its
+    name, read without loading what the module imports.
+    """
+    if text := next((row.help for row in ANALYSES if row.command == name), ""):
+        return text
+    source = pkgutil.get_data(__package__, f"{name}.py")
+    return ast.get_docstring(ast.parse(source or b"")) or ""
+
+
+def first_sentence(text: str) -> str:
     """Return the first sentence of a command's help, whole."""
-    return " ".join((command.help or "").split("\n\n")[0].split())
+    return " ".join(text.split("\n\n")[0].split())
 
 
 def with_help(name: str, command: click.Command) -> click.Command:
-    """Return a command whose help ends with its examples, and that takes -h for its own options alone."""
+    """Return a command with its help and examples, which takes -h for its own options alone."""
+    command.help = help_text(name)
     if name in EXAMPLES and not command.epilog:
         command.epilog = "\b\nExamples:\n" + "\n".join(f"  {line}" for line in EXAMPLES[name])
     if not any("-h" in param.opts for param in command.params):
@@ -135,8 +149,6 @@ def with_help(name: str, command: click.Command) -> click.Command:
 def _print_short(ctx: click.Context, _: click.Parameter, is_given: bool) -> None:
     if not is_given or ctx.resilient_parsing:
         return
-    from tracelane.core.base.output import print_text
-
     formatter = ctx.make_formatter()
     command = ctx.command
     command.format_usage(ctx, formatter)

@@ -1,18 +1,33 @@
-"""`tracelane history`: metrics over many summaries, as a table and a plot."""
+"""Show metrics over many summaries, as a table and a plot: each against the median of those before it.
+
+DIR is a folder of files that `tracelane summary TRACE --json` wrote; you can also name files. They are
+ordered by name, with numbers by value. From the fourth run on it says whether a change is more than
+noise. Without --metric it is the first of kernels.time, step.wall.median, ops.self_cpu that exists.
+--limit has only the last runs; all count for the noise.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from tracelane.core.base.errors import UnreadableError, UsageError
 from tracelane.core.base.output import print_text
 from tracelane.core.base.safe_text import safe
+from tracelane.core.export.formats import json_pieces, json_table, text_in_unit
+from tracelane.core.export.summary_file import is_summary, read_summary
+from tracelane.core.tables.diff import history_table
+from tracelane.core.tables.metrics import metric_group_of, no_metric
+from tracelane.core.tables.summary import Summary
+from tracelane.core.tables.table import Table, Tables
+from tracelane.tui.draw.glyphs import glyphs_for
+from tracelane.tui.text.plot import plot_text
+from tracelane.tui.text.table import table_text
 
 from .completing import complete_files
 from .forms import Printout, print_output
@@ -20,10 +35,6 @@ from .limits import DEFAULT_METRICS
 from .opened import TraceOptions, takes
 from .options import FORM, completed
 from .terminal import table_style, terminal_width
-
-if TYPE_CHECKING:
-    from tracelane.core.tables.summary import Summary
-    from tracelane.core.tables.table import Table
 
 _DIGITS = re.compile(r"(\d+)")
 
@@ -33,17 +44,6 @@ _DIGITS = re.compile(r"(\d+)")
 @click.argument("paths", metavar="DIR…", nargs=-1, required=True, shell_complete=completed(complete_files))
 @click.option("--by-time", is_flag=True, help="Order files by when they were written, not by name.")
 def history(options: TraceOptions, paths: tuple[str, ...], by_time: bool) -> None:
-    """Show metrics over many summaries, as a table and a plot: each against the median of those before it.
-
-    DIR is a folder of files that `tracelane summary TRACE --json` wrote; you can also name files. They are
-    ordered by name, with numbers by value. From the fourth run on it says whether a change is more than
-    noise. Without --metric it is the first of kernels.time, step.wall.median, ops.self_cpu that exists.
-    --limit has only the last runs; all count for the noise.
-    """
-    from tracelane.core.export.formats import json_pieces, json_table
-    from tracelane.core.tables.metrics import metric_group_of, no_metric
-    from tracelane.core.tables.table import Tables
-
     names = options.names
     for name in names:
         metric_group_of(name)
@@ -72,8 +72,6 @@ def history(options: TraceOptions, paths: tuple[str, ...], by_time: bool) -> Non
 
 def _files(paths: Sequence[str], by_time: bool) -> list[Path]:
     """Return the summaries that are named or lie in the folders, in order; UnreadableError for none."""
-    from tracelane.core.export.summary_file import is_summary
-
     files: list[Path] = []
     for path in map(Path, paths):
         try:
@@ -102,26 +100,15 @@ def _natural(path: Path) -> list[tuple[int, int, str]]:
 
 
 def _read(files: Sequence[Path]) -> list[Summary]:
-    from dataclasses import replace
-
-    from tracelane.core.export.summary_file import read_summary
-
     return [replace(read_summary(file), title=file.name) for file in files]
 
 
 def _last(summaries: Sequence[Summary], metric: str, limit: int | None) -> Table:
-    from tracelane.core.tables.diff import history_table
-
     table = history_table(summaries, metric)
     return table if limit is None else table.take(slice(max(0, len(table) - limit), None))
 
 
 def _text(table: Table) -> str:
-    from tracelane.core.export.formats import text_in_unit
-    from tracelane.tui.draw.glyphs import glyphs_for
-    from tracelane.tui.text.plot import plot_text
-    from tracelane.tui.text.table import table_text
-
     column = table.columns[1]
     width = terminal_width()
     numbers = [None if row["value"] is None else row["value"] for row in table.rows()]

@@ -1,24 +1,27 @@
-"""`tracelane index`: read a trace and keep its index, without showing it."""
+"""Read a trace and keep its index, so that it opens at once later.
+
+Of a folder, all captures are read, unless --capture chooses one.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from tracelane.core.base.output import print_text
 from tracelane.core.base.safe_text import json_text, safe
+from tracelane.core.index.opening import IndexFacts, open_indexes
 from tracelane.core.tables.schema import TableSchema, columns_from
+from tracelane.core.tables.table import Table, Tables
+from tracelane.tui.text.progress import ProgressBar
 
 from .forms import Printout, print_output
 from .opened import TraceOptions, takes
 from .options import FORM, INDEX, WHICH
-
-if TYPE_CHECKING:
-    from tracelane.core.index.opening import IndexFacts
 
 SCHEMA = 1
 INDEXES = TableSchema(
@@ -33,14 +36,6 @@ INDEXES = TableSchema(
 @click.command()
 @takes("trace", *FORM, *WHICH, *INDEX)
 def index(options: TraceOptions) -> None:
-    """Read a trace and keep its index, so that it opens at once later.
-
-    Of a folder, all captures are read, unless --capture chooses one.
-    """
-    from tracelane.core.index.opening import open_indexes
-    from tracelane.core.tables.table import Table, Tables
-    from tracelane.tui.text.progress import ProgressBar
-
     (trace,) = options.traces
     began = time.monotonic()
     with ProgressBar(Path(trace).name) as progress:

@@ -1,4 +1,8 @@
-"""`tracelane info`: what a trace holds and what went wrong while reading it."""
+"""Say what a trace holds: events by kind, flows, processes and lanes, and every problem met.
+
+Of a folder it describes all captures, unless --capture chooses one. `scanner` is what reads here: the
+native core or plain Python; both make the same index. JSON is an object per file, a line each.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,11 @@ from pathlib import Path
 import click
 
 from tracelane.core.base.safe_text import json_text
+from tracelane.core.read.reader import scanner_name
+from tracelane.core.tables.table import Tables
+from tracelane.core.trace import open_trace
+from tracelane.tui.text.progress import ProgressBar
+from tracelane.tui.text.summary import info_tables, summary, trace_info, writable
 
 from .forms import Printout, print_output
 from .opened import TraceOptions, takes
@@ -16,17 +25,6 @@ from .options import FORM, INDEX, WHICH
 @click.command()
 @takes("trace", *FORM, *WHICH, *INDEX)
 def info(options: TraceOptions) -> None:
-    """Say what a trace holds: events by kind, flows, processes and lanes, and every problem met.
-
-    Of a folder it describes all captures, unless --capture chooses one. `scanner` is what reads here: the
-    native core or plain Python; both make the same index. JSON is an object per file, a line each.
-    """
-    from tracelane.core.read.reader import scanner_name
-    from tracelane.core.tables.table import Tables
-    from tracelane.core.trace import open_trace
-    from tracelane.tui.text.progress import ProgressBar
-    from tracelane.tui.text.summary import info_tables, summary, trace_info, writable
-
     (trace,), index_options = options.traces, options.index_options
     with ProgressBar(Path(trace).name) as progress:
         opened = open_trace(trace, index_options, choice=options.all_captures, progress=progress)

@@ -8,17 +8,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tracelane.core.base.errors import UnreadableError, UsageError
 from tracelane.core.base.private import read_regular, reason_of
+from tracelane.core.export.formats import text_in_unit
+from tracelane.core.tables.metrics import Metric
 from tracelane.core.tables.schema import Column
 
 from .ci_reports import CheckResult
 from .values import TIMES
-
-if TYPE_CHECKING:
-    from tracelane.core.tables.metrics import Metric
 
 UNITS: Mapping[str, float] = {
     "": 1.0,
@@ -66,8 +65,6 @@ class Limit:
         return metric.value <= self.value if self.at_most else metric.value >= self.value
 
     def text(self, metric: Metric) -> str:
-        from tracelane.core.export.formats import text_in_unit
-
         column = Column(metric.name, metric.name, metric.unit)
         value = "nothing of it in the trace" if metric.value is None else text_in_unit(column, metric.value)
         bound = int(self.value) if self.value.is_integer() else self.value

@@ -23,7 +23,7 @@ from tracelane.core.base.output import print_text
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.threads import collect_rarely
 
-from .help import by_question, first_sentence, with_help
+from .help import by_question, first_sentence, help_text, with_help
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -60,9 +60,14 @@ class CommandGroup(click.Group):
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Complete commands, and paths: a trace may stand in place of a command."""
+        from click.shell_completion import CompletionItem
+
         from .completing import files_and
 
-        return files_and(super().shell_complete(ctx, incomplete), incomplete)
+        names = [name for name in command_names() if name.startswith(incomplete)]
+        texts = (click.Command(name, help=help_text(name)).get_short_help_str() for name in names)
+        items = [CompletionItem(name, help=text) for name, text in zip(names, texts)]
+        return files_and([*items, *click.Command.shell_complete(self, ctx, incomplete)], incomplete)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if not is_command(cmd_name):
@@ -77,11 +82,9 @@ class CommandGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands by the question that they answer, each with the first sentence of its help."""
-        commands = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
-        for title, names in by_question(list(commands)).items():
+        for title, names in by_question(self.list_commands(ctx)).items():
             with formatter.section(title):
-                some = [(name, command) for name in names if (command := commands[name]) is not None]
-                formatter.write_dl([(name, first_sentence(command)) for name, command in some])
+                formatter.write_dl([(name, first_sentence(help_text(name))) for name in names])
 
 
 def command_names() -> tuple[str, ...]:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from tracelane.core.base.errors import UsageError
+from tracelane.core.tables.diff import Difference, MetricChange
+from tracelane.core.tables.metrics import metric_group_of, no_metric
+from tracelane.tui.text.diff import change_text
 
 from .ci_reports import CheckResult
 from .limits import DEFAULT_METRICS, check_unit, parse_value
-
-if TYPE_CHECKING:
-    from tracelane.core.tables.diff import Difference, MetricChange
-
-    from .options import Options
+from .options import Options
 
 NOT_FILTERED = "step.wall.median"
 """What a filter of slices does not narrow."""
@@ -32,8 +30,6 @@ class Threshold:
     @classmethod
     def of(cls, options: Options) -> Threshold:
         """Return what the options mean; UsageError where they mean nothing, before a trace is read."""
-        from tracelane.core.tables.metrics import metric_group_of
-
         check_unit("--min-time", options.min_time, "ns")
         check_unit("--fail-above", options.fail_above or "", "share")
         share = None if options.fail_above is None else parse_value(options.fail_above)
@@ -48,8 +44,6 @@ class Threshold:
         """Return the metrics that are held to the share; UsageError for one that a side lacks, and where the
         filter leaves nothing to hold to it.
         """
-        from tracelane.core.tables.metrics import no_metric
-
         metrics = difference.metrics
         if self.share is None:
             return []
@@ -81,8 +75,6 @@ class Threshold:
 
     def results(self, changes: Sequence[MetricChange]) -> list[CheckResult]:
         """Return each change as what continuous integration reads."""
-        from tracelane.tui.text.diff import change_text
-
         failed = self.failed(changes)
         return [
             CheckResult(one.metric.name, f"{change_text(one)}; {self.text} is allowed", one in failed)

@@ -1,26 +1,47 @@
-"""`tracelane report`: one Markdown file for a performance issue, or a bundle with a cut of one iteration."""
+"""Write what a performance issue needs: environment, iterations, steps, device time, findings, tables.
+
+It has a picture of the iteration of median length, a summary of the aiu-smi logs (those beside the
+trace, or --smi), and a list of what you should add by hand. Without --out and --bundle it is printed.
+"""
 
 from __future__ import annotations
 
+import getpass
+import socket
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from tracelane.core.base.errors import CacheError
 from tracelane.core.base.output import print_text, write_new_file
 from tracelane.core.base.safe_text import markdown_code, markdown_words, safe
+from tracelane.core.export.bundle import bundle as write_bundle
+from tracelane.core.export.redact import Redaction
+from tracelane.core.export.report import Example, Printed, example_of
+from tracelane.core.export.report import report as report_text
+from tracelane.core.export.summary_file import summary_json
+from tracelane.core.logs.header import nearby_logs
+from tracelane.core.logs.opening import excerpt, read_logs
+from tracelane.core.logs.overlay import Overlay
+from tracelane.core.logs.telemetry_tables import NamedRange, describe, ranges_table
+from tracelane.core.logs.wall import Wall
+from tracelane.core.tables.diff import Difference, difference
+from tracelane.core.tables.findings.saved import saved_findings
+from tracelane.core.tables.ops import ops
+from tracelane.core.tables.scope import Scope
+from tracelane.core.tables.summary import summarise
+from tracelane.core.tables.table import Table
+from tracelane.tui.actions.view import first_session, view_of
+from tracelane.tui.read_report import read_report_state
+from tracelane.tui.text.diff import compact_tables, side_titles
+from tracelane.tui.text.ops_table import ops_text
+from tracelane.tui.text.picture import plain_picture
+from tracelane.tui.text.telemetry import log_text, steps_text
 
 from .opened import TraceOptions, takes
 from .options import INDEX, LOGS, PART, WHICH, check_new, out_option
-
-if TYPE_CHECKING:
-    from tracelane.core.export.report import Example
-    from tracelane.core.logs.overlay import Overlay
-    from tracelane.core.tables.diff import Difference
-    from tracelane.core.tables.scope import Scope
-    from tracelane.core.tables.table import Table
+from .sides import read_sides
 
 PICTURE_WIDTH, PICTURE_HEIGHT = 120, 40
 OPS = 30
@@ -41,22 +62,6 @@ OPS = 30
 def report(
     options: TraceOptions, out: Path | None, bundle: Path | None, baseline: str | None, redact: bool
 ) -> None:
-    """Write what a performance issue needs: environment, iterations, steps, device time, findings, tables.
-
-    It has a picture of the iteration of median length, a summary of the aiu-smi logs (those beside the
-    trace, or --smi), and a list of what you should add by hand. Without --out and --bundle it is printed.
-    """
-    from tracelane.core.export.bundle import bundle as write_bundle
-    from tracelane.core.export.redact import Redaction
-    from tracelane.core.export.report import Printed, example_of
-    from tracelane.core.export.report import report as report_text
-    from tracelane.core.export.summary_file import summary_json
-    from tracelane.core.tables.diff import difference
-    from tracelane.core.tables.findings.saved import saved_findings
-    from tracelane.core.tables.summary import summarise
-
-    from .sides import read_sides
-
     for path in (out, bundle):
         if path is not None:
             check_new(path)
@@ -89,8 +94,6 @@ def report(
 
 
 def _against(result: Difference) -> tuple[list[tuple[str, str]], list[Table]]:
-    from tracelane.tui.text.diff import compact_tables, side_titles
-
     return side_titles(result), compact_tables(result)
 
 
@@ -107,8 +110,6 @@ def _write(text: str, out: Path | None) -> None:
 
 def _read_report(scope: Scope) -> list[str]:
     """Return a line per file: its name, span and what of it was read."""
-    from tracelane.tui.read_report import read_report_state
-
     return [
         f"{markdown_code(Path(source.path).name)}: {markdown_words(read_report_state([source])[0])}"
         for source in scope.trace.sources
@@ -116,17 +117,11 @@ def _read_report(scope: Scope) -> list[str]:
 
 
 def _ops(scope: Scope) -> str:
-    from tracelane.core.tables.ops import ops
-    from tracelane.tui.text.ops_table import ops_text
-
     table = ops(scope)
     return ops_text(table, table.order(table.read_by), OPS)
 
 
 def _picture(scope: Scope, example: Example) -> str:
-    from tracelane.tui.actions.view import first_session, view_of
-    from tracelane.tui.text.picture import plain_picture
-
     session = first_session(scope.trace, PICTURE_WIDTH)
     viewport = view_of(example.start, example.end, PICTURE_WIDTH)
     session = replace(session, viewport=viewport, clocks=scope.clocks)
@@ -143,10 +138,6 @@ class Telemetry:
     @classmethod
     def of(cls, scope: Scope, options: TraceOptions) -> Telemetry:
         """Read the logs named, else those beside the trace; UsageError where one named is of another run."""
-        from tracelane.core.logs.header import nearby_logs
-        from tracelane.core.logs.opening import read_logs
-        from tracelane.core.logs.wall import Wall
-
         paths = options.logs or nearby_logs(scope.trace)
         if not paths or (not options.logs and Wall(scope.trace).base is None):
             return cls()
@@ -157,9 +148,6 @@ class Telemetry:
         """Return what was understood of the logs, and whether they cover the example; empty without logs."""
         if self.overlay is None:
             return "\n\n".join(self.left_out)
-        from tracelane.core.logs.telemetry_tables import NamedRange, describe, ranges_table
-        from tracelane.tui.text.telemetry import log_text, steps_text
-
         logs = [log_text(describe(one.log, one.proposal), {}) for one in self.overlay.placed]
         label = example.label or "the whole"
         table = ranges_table(self.overlay, [NamedRange(label, example.start, example.end)])
@@ -176,8 +164,6 @@ class Telemetry:
         """Return for each log the lines it has of the example, by the file's name in the bundle."""
         if self.overlay is None:
             return {}
-        from tracelane.core.logs.opening import excerpt
-
         lines = {
             f"telemetry-{number}{Path(placed.log.path).suffix or '.txt'}": excerpt(
                 self.overlay, placed, example.start, example.end
@@ -189,9 +175,6 @@ class Telemetry:
 
 def _this_machine() -> list[str]:
     """Return the names of this host and user: a trace taken here may hold them anywhere."""
-    import getpass
-    import socket
-
     try:
         user = getpass.getuser()
     except (KeyError, OSError):

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tracelane.core.base.errors import UsageError
+from tracelane.core.export.summary_file import is_summary_source, read_summary
+from tracelane.core.index.inputs import check_there
+from tracelane.core.index.opening import keep_cached
+from tracelane.core.store.comparison import summary_of_store
+from tracelane.core.store.opened import open_store
+from tracelane.core.tables.summary import Summary, summarise
 
+from .opened import TraceOptions
 from .options import STEP, is_store_path, split_side
-
-if TYPE_CHECKING:
-    from tracelane.core.tables.summary import Summary
-
-    from .opened import TraceOptions
 
 
 def read_sides(
@@ -29,9 +30,6 @@ def read_sides(
 
     Raises UsageError for a part that means nothing, UnreadableError for what cannot be read.
     """
-    from tracelane.core.index.inputs import check_there
-    from tracelane.core.index.opening import keep_cached
-
     parts = [split_side(side) for side in sides]
     check_there([*(opened.traces if opened else ()), *more, *(path for path, _ in parts)])
     all_options = [side_options(like, *part) for part in parts]
@@ -42,14 +40,8 @@ def read_sides(
 
 
 def _read_side(text: str, options: TraceOptions) -> Summary:
-    from tracelane.core.export.summary_file import is_summary_source, read_summary
-    from tracelane.core.tables.summary import summarise
-
     path, part = split_side(text)
     if is_store_path(path):
-        from tracelane.core.store.comparison import summary_of_store
-        from tracelane.core.store.opened import open_store
-
         if part or options.where is not None or options.lanes is not None:
             raise UsageError(f"{path} holds summaries of whole traces: it has no parts such as {text!r}")
         return summary_of_store(open_store(path))

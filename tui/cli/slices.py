@@ -1,23 +1,29 @@
-"""`tracelane slices`: the raw slices that a filter matches, one per line."""
+"""List slices in order of time: all of them, or those that match a filter and overlap a range.
+
+--sort duration or --sort self lists the longest first.
+
+A filter's terms must all hold: words, 'quoted text' and /regex/ for names; name=, cat:, lane:; dur>1ms
+and self>1ms; arg.KEY>1, =, : (contains); -term for its opposite. Times are ns as in the file.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import click
 
 from tracelane.core.base.errors import UsageError
 from tracelane.core.base.units import format_count
+from tracelane.core.export.slices import SliceRows, csv_pieces, slices_json, slices_table
+from tracelane.core.query.filter import parse
 from tracelane.core.tables.schema import Column, columns_from
+from tracelane.core.tables.table import Tables
+from tracelane.tui.text.table import table_text
 
 from .forms import Printout, print_output
 from .opened import TraceOptions, takes
 from .options import FORM, INDEX, PART, WHICH, limit_option
 from .terminal import table_style
-
-if TYPE_CHECKING:
-    from tracelane.core.export.slices import SliceRows
 
 ROWS = 100
 """Rows of a printed table where --limit does not say."""
@@ -35,17 +41,6 @@ DRAWN = (
     more=(limit_option(ROWS),),
 )
 def slices(options: TraceOptions) -> None:
-    """List slices in order of time: all of them, or those that match a filter and overlap a range.
-
-    --sort duration or --sort self lists the longest first.
-
-    A filter's terms must all hold: words, 'quoted text' and /regex/ for names; name=, cat:, lane:; dur>1ms
-    and self>1ms; arg.KEY>1, =, : (contains); -term for its opposite. Times are ns as in the file.
-    """
-    from tracelane.core.export.slices import SliceRows, csv_pieces, slices_json, slices_table
-    from tracelane.core.query.filter import parse
-    from tracelane.core.tables.table import Tables
-
     sort, limit = options.sort, options.limit
     if options.where is not None:
         parse(options.where)  # a wrong one is said before reading
@@ -67,9 +62,6 @@ def slices(options: TraceOptions) -> None:
 
 def _text(rows: SliceRows, limit: int) -> str:
     """Return the first slices as a table, and how many there are."""
-    from tracelane.core.export.slices import slices_table
-    from tracelane.tui.text.table import table_text
-
     table = slices_table(rows, limit)
     text = table_text(replace(table, columns=DRAWN, notes=()), table_style().plain)
     total, left = len(rows), len(rows) - limit

@@ -1,4 +1,9 @@
-"""`tracelane sql`: a question in SQL over the slices, flows and counters of a trace."""
+"""Answer a SELECT over the views slices, ops, kernels, launches, flows, counters, steps and args('key').
+
+arg(id, 'key') is an argument of one event, as a value. Times are whole ns, columns are listed in
+docs/sql.md. A query only reads the trace: no files, no settings, no network. DuckDB (pip install
+duckdb) reads the index as it is; SQLite gets a copy of the columns that the query names.
+"""
 
 from __future__ import annotations
 
@@ -8,20 +13,21 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import click
 
 from tracelane.core.base.errors import UsageError
+from tracelane.core.base.safe_text import csv_line
+from tracelane.core.export.formats import JsonTable, json_pieces
 from tracelane.core.sql import TIMEOUT_S
+from tracelane.core.sql.query import QueryAnswer, run_query, unit_of_column
+from tracelane.core.tables.table import Tables
 
 from .forms import Printout, print_output
 from .opened import TraceOptions, takes
 from .options import FORM, INDEX, WHICH, limit_option
 from .values import Duration
-
-if TYPE_CHECKING:
-    from tracelane.core.sql.query import QueryAnswer
 
 ROWS = 100
 """Rows of a printed table where --limit does not say."""
@@ -63,15 +69,6 @@ def sql(
     engine: Literal["auto", "duckdb", "sqlite"],
     timeout: float,
 ) -> None:
-    """Answer a SELECT over the views slices, ops, kernels, launches, flows, counters, steps and args('key').
-
-    arg(id, 'key') is an argument of one event, as a value. Times are whole ns, columns are listed in
-    docs/sql.md. A query only reads the trace: no files, no settings, no network. DuckDB (pip install
-    duckdb) reads the index as it is; SQLite gets a copy of the columns that the query names.
-    """
-    from tracelane.core.sql.query import run_query
-    from tracelane.core.tables.table import Tables
-
     text = _query(query, file)
     # DuckDB's bindings complain on stderr of what is not collected when the process ends.
     atexit.unregister(gc.freeze)
@@ -106,17 +103,12 @@ def _query(query: str | None, file: Path | None) -> str:
 
 
 def _json(answer: QueryAnswer, scope: str, limit: int | None) -> Iterator[str]:
-    from tracelane.core.export.formats import JsonTable, json_pieces
-    from tracelane.core.sql.query import unit_of_column
-
     columns = [{"name": key, "unit": unit_of_column(key)} for key in answer.columns]
     rows = (dict(zip(answer.columns, row)) for row in islice(answer.rows, limit))
     return json_pieces("sql", scope, 0, {"rows": JsonTable(columns, rows)})
 
 
 def _csv(answer: QueryAnswer, limit: int | None) -> Iterator[str]:
-    from tracelane.core.base.safe_text import csv_line
-
     yield csv_line(answer.columns)
     for row in islice(answer.rows, limit):
         yield csv_line(row)

@@ -1,25 +1,47 @@
-"""`tracelane telemetry`: what was understood of logs, how their clocks fit a trace, energy per step."""
+"""Report what telemetry logs hold, how their clocks fit a trace, and the trace's own counters.
+
+Without --smi it reads the aiu-smi logs beside the trace. With --by step: power, energy, busy time and
+temperature of each step; with --step, or --from and --to: of that range, or of its steps. With --by
+kernel: the energy by name of the kernels and copies that ran for many sampling intervals in all. --sort,
+--limit and CSV are for the table of steps, kernels or the range, else for the trace's counters, else for
+the logs.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from tracelane.core.base.errors import UsageError
+from tracelane.core.export.formats import json_pieces, json_rows, json_table
+from tracelane.core.index.inputs import check_there
+from tracelane.core.logs.header import nearby_logs
+from tracelane.core.logs.log import open_log
+from tracelane.core.logs.opening import check_cards, read_logs
+from tracelane.core.logs.overlay import LogOptions, Overlay
+from tracelane.core.logs.telemetry_tables import (
+    NamedRange,
+    counters_table,
+    describe,
+    kernels_table,
+    logs_table,
+    ranges_table,
+    steps_table,
+)
+from tracelane.core.logs.wall import Wall
+from tracelane.core.tables.scope import Scope
+from tracelane.core.tables.table import Table, Tables
+from tracelane.tui.text.table import table_text
+from tracelane.tui.text.telemetry import log_text, steps_text
 
 from .forms import Printout, arranged, print_output
 from .opened import TraceOptions, takes
 from .options import FORM, INDEX, LOGS, WHICH, WINDOW
 from .terminal import table_style
-
-if TYPE_CHECKING:
-    from tracelane.core.logs.overlay import LogOptions, Overlay
-    from tracelane.core.logs.wall import Wall
-    from tracelane.core.tables.table import Table
 
 
 @click.command()
@@ -30,21 +52,6 @@ if TYPE_CHECKING:
     help="Add means, greatest values and energy per step, or the energy by name of kernels.",
 )
 def telemetry(options: TraceOptions, by: str | None) -> None:
-    """Report what telemetry logs hold, how their clocks fit a trace, and the trace's own counters.
-
-    Without --smi it reads the aiu-smi logs beside the trace. With --by step: power, energy, busy time and
-    temperature of each step; with --step, or --from and --to: of that range, or of its steps. With --by
-    kernel: the energy by name of the kernels and copies that ran for many sampling intervals in all. --sort,
-    --limit and CSV are for the table of steps, kernels or the range, else for the trace's counters, else for
-    the logs.
-    """
-    from tracelane.core.index.inputs import check_there
-    from tracelane.core.logs.header import nearby_logs
-    from tracelane.core.logs.telemetry_tables import counters_table
-    from tracelane.core.logs.wall import Wall
-    from tracelane.core.tables.scope import Scope
-    from tracelane.core.tables.table import Tables
-
     log_options, ranged = options.log_options, options.with_window_of_step()
     check_there((*options.traces, *options.logs))
     trace = ranged.open()
@@ -91,8 +98,6 @@ class LogGrouping:
 
     def table(self, overlay: Overlay) -> Table | None:
         """Return the table of sums, None where there is to be none."""
-        from tracelane.core.logs.telemetry_tables import NamedRange, kernels_table, ranges_table, steps_table
-
         clocks = overlay.own.clocks
         if self.by == "kernel":
             return kernels_table(overlay, self.within, clocks)
@@ -116,8 +121,6 @@ class TelemetryAnswer:
     @property
     def tables(self) -> list[Table]:
         """The tables that have rows, that of sums first."""
-        from tracelane.core.logs.telemetry_tables import logs_table
-
         first = [] if self.sums is None else [self.sums.counted_from(self.start_ns)]
         tables = [*first, self.counters, logs_table(self.descriptions, self.scope)]
         return [table for table in tables if len(table)]
@@ -131,10 +134,6 @@ def _read_logs(
     Raises UsageError where there are to be sums and the wall time lacks, or a log that is named is of another
     run, or all that lie beside the trace are.
     """
-    from tracelane.core.logs.log import open_log
-    from tracelane.core.logs.opening import check_cards, read_logs
-    from tracelane.core.logs.telemetry_tables import describe
-
     if not paths:
         return [], None
     if wall.base is not None:
@@ -160,8 +159,6 @@ def _device_labels(wall: Wall) -> dict[str, str]:
 
 
 def _json(answer: TelemetryAnswer, name: str) -> Iterator[str]:
-    from tracelane.core.export.formats import json_pieces, json_rows, json_table
-
     tables = {"logs": json_rows(answer.descriptions), "counters": json_table(answer.counters)}
     notes = list(answer.counters.notes)
     if answer.sums is not None:
@@ -171,9 +168,6 @@ def _json(answer: TelemetryAnswer, name: str) -> Iterator[str]:
 
 
 def _text(answer: TelemetryAnswer, labels: dict[str, str]) -> str:
-    from tracelane.tui.text.table import table_text
-    from tracelane.tui.text.telemetry import log_text, steps_text
-
     texts = [log_text(entry, labels) for entry in answer.descriptions]
     if answer.sums is not None:
         texts.append(steps_text(answer.sums, answer.start_ns))
