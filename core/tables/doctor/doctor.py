@@ -16,46 +16,11 @@ from .recording import Exhibit, Recording
 from .rule import SEVERITIES, Diagnosis, DoctorRule
 from .terms import TERMS, event_terms, event_total
 
-RULES: tuple[DoctorRule, ...] = (
-    rules_reading.unreadable,
-    rules_reading.truncated,
-    rules_reading.repaired,
-    rules_reading.not_objects,
-    rules_reading.without_time,
-    rules_reading.event_sum,
-    rules_reading.broken_envelope,
-    rules_reading.merged_captures,
-    rules_reading.oversized,
-    rules_reading.negative_durations,
-    rules_reading.missing_durations,
-    rules_reading.clamped_times,
-    rules_reading.far_times,
-    rules_reading.unmatched,
-    rules_reading.mismatched_ends,
-    rules_reading.outside_parent,
-    rules_device.before_launch,
-    rules_device.zero_times,
-    rules_device.collapsed,
-    rules_device.clock_offset,
-    rules_device.ends_late,
-    rules_device.kernel_overlap,
-    rules_device.host_stamped_copies,
-    rules_device.duplicate_starts,
-    rules_device.cycle_stamps,
-    rules_device.zero_durations,
-    rules_device.out_of_order,
-    rules_device.ambiguous_launches,
-    rules_device.lost_kernels,
-    rules_device.device_stops_early,
-    rules_device.blank_names,
-    rules_recording.steps_overlap,
-    rules_recording.profiler_overhead,
-    rules_recording.buffer_flushes,
-    rules_recording.buffers_exceeded,
-    rules_recording.profiler_errors,
-    rules_recording.no_shapes,
-    rules_recording.no_stacks,
-    rules_recording.no_memory,
+RULES: tuple[DoctorRule, ...] = tuple(
+    each
+    for file in (rules_reading, rules_device, rules_recording)
+    for each in vars(file).values()
+    if isinstance(each, DoctorRule)
 )
 FAILED = 1
 DOCTOR = TableSchema(

@@ -15,6 +15,7 @@ from ...base.kineto import OPS, WORK
 from ...base.short_names import short_name
 from ...index.store import Index
 from ...query.launches import Launches
+from ...query.lookup import category_mask
 from ...trace.devices import is_aiu
 from ..device_clocks import DeviceClock, device_clocks
 from ..frame import Frame
@@ -23,6 +24,8 @@ from ..scope import Scope
 from ..step_choice import Steps, find_steps
 from ..untrusted import LostCalls, Untrusted
 
+FIRST = 3
+"""So many places are named as evidence."""
 CUDA_12, HOPPER = 12_000, 9
 """`cuda_runtime_version` and `computeMajor` from which on a kernel may begin before the one before ends."""
 NVIDIA = re.compile(r"NVIDIA|GeForce|Tesla|Quadro|RTX|\b[BGH]+[1-3]00\b")
@@ -137,10 +140,7 @@ class Recording:
 
     def of_categories(self, categories: Container[str]) -> I64:
         """Return the positions of the slices of these categories."""
-        mask = np.array([category in categories for category in self.index.categories], np.bool_)
-        column = self.index.column("slices.category")
-        positions: I64 = np.flatnonzero(mask[column]) if mask.any() else np.empty(0, np.int64)
-        return positions
+        return np.flatnonzero(category_mask(self.index, categories)[self.index.column("slices.category")])
 
     def starts(self, positions: AnyArray) -> I64:
         """Return when slices begin, trace time in ns."""
@@ -160,3 +160,7 @@ class Recording:
         one = np.array([position], np.int64)
         ordinal = int(self.index.column("slices.ordinal")[position])
         return Exhibit(label, int(self.starts(one)[0]), int(self.ends(one)[0]), ordinal)
+
+    def slices(self, label: str, positions: AnyArray | list[int]) -> tuple[Exhibit, ...]:
+        """Return the first slices as places to look at, their names behind the label."""
+        return tuple(self.exhibit(f"{label}: {self.name(int(at))}", int(at)) for at in positions[:FIRST])

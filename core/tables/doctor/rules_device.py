@@ -15,7 +15,7 @@ from ..flex_stamps import flex_stamps
 from ..frame import Frame
 from ..rule_threshold import OWN, Limits, RuleThreshold
 from ..untrusted import COLLAPSED_SHARE, COLLAPSED_TIMES, FEW_CALLS, FEW_SHARE, Trouble
-from .recording import Exhibit, Recording
+from .recording import FIRST, Exhibit, Recording
 from .rule import (
     AIUPTI,
     ANALYZER,
@@ -37,8 +37,108 @@ PERIODS: Mapping[Trouble, str] = {
     "truncated": "nothing recorded",
 }
 """What lacks in a period."""
-FIRST = 3
-"""So many places are named as evidence."""
+
+
+@doctor_rule(
+    "before-launch",
+    "error",
+    RuleThreshold("device work begins before the call that launched it", OWN),
+    "delays, idle times, and which step device work belongs to: the device's clock is not the host's",
+)
+def before_launch(recording: Recording, limits: Limits) -> Diagnosis | None:
+    """Device work begins before the call that launched it: the two clocks differ."""
+    early = [clock for clock in recording.clocks if clock.early > clock.stampless]
+    evidence = [
+        recording.exhibit(f"{label}: {recording.name(at)}", at)
+        for clock in early
+        if clock.earliest is not None
+        for label, at in zip(("before its launch", "its launch"), clock.earliest)
+    ]
+    count = sum(clock.early - clock.stampless for clock in early)
+    text = "; ".join(f"{clock.trouble} ({clock.proposal})" for clock in early)
+    return Diagnosis(count, text, tuple(evidence))
+
+
+@doctor_rule(
+    "zero-times",
+    "error",
+    RuleThreshold("device work has the timestamp 0 and its launches have not", SPYRE),
+    "all times of this work",
+)
+def zero_times(recording: Recording, limits: Limits) -> Diagnosis | None:
+    """Times of device work were clamped to 0 when the trace was written."""
+    untimed = recording.lost.untimed
+    count = int(np.count_nonzero(recording.index.column("slices.start")[untimed] == 0))
+    what = count_of(count, "kernel or copy has", "kernels and copies have")
+    text = f"{what} the timestamp 0: when they ran is not known"
+    return Diagnosis(count, text, _periods(recording, "zero"))
+
+
+@doctor_rule(
+    "collapsed",
+    "error",
+    RuleThreshold(
+        f"work lasts {COLLAPSED_TIMES} times as long as others of its name, and "
+        f"{format_share(COLLAPSED_SHARE)} of what is launched meanwhile is lost",
+        TRACELENS,
+    ),
+    "busy time and every sum over this work: when it ended is not known",
+)
+def collapsed(recording: Recording, limits: Limits) -> Diagnosis | None:
+    """The last piece of work that was recorded lasts until the profiler ends."""
+    positions, starts, ends = recording.lost.work
+    rows = recording.lost.collapsed.tolist()
+    longest = format_ns(max((int(ends[at] - starts[at]) for at in rows), default=0))
+    what = count_of(len(rows), "kernel or copy lasts", "kernels and copies last")
+    text = f"{what} up to {longest}, while nearly all launches have no device work"
+    return Diagnosis(len(rows), text, recording.slices("lasts too long", positions[rows].tolist()))
+
+
+@doctor_rule(
+    "clock-offset",
+    "error",
+    RuleThreshold(
+        "all work of a device is before the host's events, or {least_ns} after them, and both last shorter",
+        OWN,
+        {"least_ns": 10**8},
+    ),
+    "delays, idle times, and which step device work belongs to: the device's clock is not the host's",
+)
+def clock_offset(recording: Recording, limits: Limits) -> Diagnosis | None:
+    """The times of host and device do not overlap at all."""
+    distant = [
+        clock
+        for clock in recording.clocks
+        if not clock.early and (clock.apart_ns < 0 or clock.apart_ns >= limits["least_ns"])
+    ]
+    text = "; ".join(f"{clock.trouble} ({clock.proposal})" for clock in distant)
+    return Diagnosis(
+        len(distant), text, tuple(Exhibit("the device's work", *clock.extent) for clock in distant)
+    )
+
+
+@doctor_rule(
+    "ends-late",
+    "error",
+    RuleThreshold(
+        "device work ends more than {least_ns} after everything on the host", SPYRE, {"least_ns": 10**9}
+    ),
+    "busy time, the length of the trace and every share of it",
+)
+def ends_late(recording: Recording, limits: Limits) -> Diagnosis | None:
+    """Durations of device work are too long."""
+    calls = recording.of_categories(OPS | ANNOTATIONS | RUNTIME | GROUPS["python"])
+    if not len(calls) or any(clock.trouble for clock in recording.clocks):
+        return None
+    last = int(recording.ends(calls).max())
+    work = recording.timed_work
+    late = work.position[work.end > last + limits["least_ns"]].tolist()
+    if not late:
+        return None
+    furthest = int(recording.ends(np.array(late)).max()) - last
+    what = count_of(len(late), "kernel or copy ends", "kernels and copies end up to")
+    text = f"{what} {format_ns(furthest)} after the host's last event"
+    return Diagnosis(len(late), text, recording.slices("ends late", late))
 
 
 @doctor_rule(
@@ -124,7 +224,7 @@ def cycle_stamps(recording: Recording, limits: Limits) -> Diagnosis | None:
     furthest = format_ns(int(off[rows].max(initial=0)))
     verb = "disagrees with its cycle stamps" if len(rows) == 1 else "disagree with their cycle stamps"
     text = f"{format_count(len(rows))} of {count_of(len(stamps.positions), 'slice')} {verb} at {mhz:,.0f} MHz"
-    slices = _slices(recording, "not as its stamps say", stamps.positions[rows].tolist())
+    slices = recording.slices("not as its stamps say", stamps.positions[rows].tolist())
     return Diagnosis(len(rows), f"{text}, by up to {furthest}", slices)
 
 
@@ -142,7 +242,7 @@ def zero_durations(recording: Recording, limits: Limits) -> Diagnosis | None:
         return None
     takes = "takes" if len(positions) == 1 else "take"
     text = f"{format_count(len(positions))} of {count_of(total, 'kernel')} {takes} no time"
-    return Diagnosis(len(positions), text, _slices(recording, "takes no time", positions))
+    return Diagnosis(len(positions), text, recording.slices("takes no time", positions))
 
 
 @doctor_rule(
@@ -167,108 +267,6 @@ def out_of_order(recording: Recording, limits: Limits) -> Diagnosis | None:
 
 
 @doctor_rule(
-    "before-launch",
-    "error",
-    RuleThreshold("device work begins before the call that launched it", OWN),
-    "delays, idle times, and which step device work belongs to: the device's clock is not the host's",
-)
-def before_launch(recording: Recording, limits: Limits) -> Diagnosis | None:
-    """Device work begins before the call that launched it: the two clocks differ."""
-    early = [clock for clock in recording.clocks if clock.early > clock.stampless]
-    evidence = [
-        recording.exhibit(f"{label}: {recording.name(at)}", at)
-        for clock in early
-        if clock.earliest is not None
-        for label, at in zip(("before its launch", "its launch"), clock.earliest)
-    ]
-    count = sum(clock.early - clock.stampless for clock in early)
-    text = "; ".join(f"{clock.trouble} ({clock.proposal})" for clock in early)
-    return Diagnosis(count, text, tuple(evidence))
-
-
-@doctor_rule(
-    "zero-times",
-    "error",
-    RuleThreshold("device work has the timestamp 0 and its launches have not", SPYRE),
-    "all times of this work",
-)
-def zero_times(recording: Recording, limits: Limits) -> Diagnosis | None:
-    """Times of device work were clamped to 0 when the trace was written."""
-    untimed = recording.lost.untimed
-    count = int(np.count_nonzero(recording.index.column("slices.start")[untimed] == 0))
-    what = count_of(count, "kernel or copy has", "kernels and copies have")
-    text = f"{what} the timestamp 0: when they ran is not known"
-    return Diagnosis(count, text, _periods(recording, "zero"))
-
-
-@doctor_rule(
-    "collapsed",
-    "error",
-    RuleThreshold(
-        f"work lasts {COLLAPSED_TIMES} times as long as others of its name, and "
-        f"{format_share(COLLAPSED_SHARE)} of what is launched meanwhile is lost",
-        TRACELENS,
-    ),
-    "busy time and every sum over this work: when it ended is not known",
-)
-def collapsed(recording: Recording, limits: Limits) -> Diagnosis | None:
-    """The last piece of work that was recorded lasts until the profiler ends."""
-    positions, starts, ends = recording.lost.work
-    rows = recording.lost.collapsed.tolist()
-    longest = format_ns(max((int(ends[at] - starts[at]) for at in rows), default=0))
-    what = count_of(len(rows), "kernel or copy lasts", "kernels and copies last")
-    text = f"{what} up to {longest}, while nearly all launches have no device work"
-    return Diagnosis(len(rows), text, _slices(recording, "lasts too long", positions[rows].tolist()))
-
-
-@doctor_rule(
-    "clock-offset",
-    "error",
-    RuleThreshold(
-        "all work of a device is before the host's events, or {least_ns} after them, and both last shorter",
-        OWN,
-        {"least_ns": 10**8},
-    ),
-    "delays, idle times, and which step device work belongs to: the device's clock is not the host's",
-)
-def clock_offset(recording: Recording, limits: Limits) -> Diagnosis | None:
-    """The times of host and device do not overlap at all."""
-    distant = [
-        clock
-        for clock in recording.clocks
-        if not clock.early and (clock.apart_ns < 0 or clock.apart_ns >= limits["least_ns"])
-    ]
-    text = "; ".join(f"{clock.trouble} ({clock.proposal})" for clock in distant)
-    return Diagnosis(
-        len(distant), text, tuple(Exhibit("the device's work", *clock.extent) for clock in distant)
-    )
-
-
-@doctor_rule(
-    "ends-late",
-    "error",
-    RuleThreshold(
-        "device work ends more than {least_ns} after everything on the host", SPYRE, {"least_ns": 10**9}
-    ),
-    "busy time, the length of the trace and every share of it",
-)
-def ends_late(recording: Recording, limits: Limits) -> Diagnosis | None:
-    """Durations of device work are too long."""
-    calls = recording.of_categories(OPS | ANNOTATIONS | RUNTIME | GROUPS["python"])
-    if not len(calls) or any(clock.trouble for clock in recording.clocks):
-        return None
-    last = int(recording.ends(calls).max())
-    work = recording.timed_work
-    late = work.position[work.end > last + limits["least_ns"]].tolist()
-    if not late:
-        return None
-    furthest = int(recording.ends(np.array(late)).max()) - last
-    what = count_of(len(late), "kernel or copy ends", "kernels and copies end up to")
-    text = f"{what} {format_ns(furthest)} after the host's last event"
-    return Diagnosis(len(late), text, _slices(recording, "ends late", late))
-
-
-@doctor_rule(
     "ambiguous-launches",
     "warning",
     RuleThreshold("work has several launches that are as likely, or a launch that begins after it", KINETO),
@@ -284,9 +282,7 @@ def ambiguous_launches(recording: Recording, limits: Limits) -> Diagnosis | None
     behind[known] = recording.starts(calls[known]) > recording.starts(positions[known])
     positions = positions[~behind]  # those are for before-launch
     text = f"the launch of {count_of(len(positions), 'kernel or copy', 'kernels and copies')} is ambiguous"
-    return Diagnosis(
-        len(positions), text, _slices(recording, "launched by one of several", positions.tolist())
-    )
+    return Diagnosis(len(positions), text, recording.slices("launched by one of several", positions.tolist()))
 
 
 @doctor_rule(
@@ -313,7 +309,7 @@ def lost_kernels(recording: Recording, limits: Limits) -> Diagnosis | None:
     has = "has" if count == 1 else "have"
     text = f"{format_count(count)} of {of_launches} {has} no device work: {', '.join(names[:FIRST])}{more}"
     periods = () if few else _periods(recording, "lost", "truncated")
-    evidence = periods or _slices(recording, "launch without work", lost.lost[:1].tolist())
+    evidence = periods or recording.slices("launch without work", lost.lost[:1].tolist())
     return Diagnosis(count, text, evidence, "note" if few else None)
 
 
@@ -342,7 +338,7 @@ def device_stops_early(recording: Recording, limits: Limits) -> Diagnosis | None
         f"the device's events stop {format_ns(end - int(begun[0]))} before the end, "
         f"while {count_of(len(after), 'more launch follows', 'more launches follow')}"
     )
-    return Diagnosis(len(after), text, _slices(recording, "launch without work", after[:1]))
+    return Diagnosis(len(after), text, recording.slices("launch without work", after[:1]))
 
 
 @doctor_rule(
@@ -355,7 +351,7 @@ def blank_names(recording: Recording, limits: Limits) -> Diagnosis | None:
     """Kernels have no name."""
     blank = recording.work.position[recording.work.named(BLANK)].tolist()
     text = f"{count_of(len(blank), 'kernel or copy has', 'kernels and copies have')} no name"
-    return Diagnosis(len(blank), text, _slices(recording, "without a name", blank))
+    return Diagnosis(len(blank), text, recording.slices("without a name", blank))
 
 
 def _overlaps(first: Frame, second: Frame, least: float) -> list[tuple[int, int]]:
@@ -392,10 +388,6 @@ def _pairs(recording: Recording, pairs: list[tuple[int, int]]) -> tuple[Exhibit,
         for pair in pairs[:FIRST]
         for label, at in zip(("the earlier", "the later"), pair)
     )
-
-
-def _slices(recording: Recording, label: str, positions: list[int]) -> tuple[Exhibit, ...]:
-    return tuple(recording.exhibit(f"{label}: {recording.name(at)}", at) for at in positions[:FIRST])
 
 
 def _periods(recording: Recording, *troubles: Trouble) -> tuple[Exhibit, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from ...base.arrays import AnyArray
@@ -15,40 +17,42 @@ from ...read.columns import TIME_LIMIT_TEXT
 from ...trace.devices import devices, lane_categories
 from ..rule_threshold import OWN, Limits, RuleThreshold
 from ..untrusted import capture_ends, damage
-from .recording import Exhibit, Recording
-from .rule import FORMAT, KINETO, SPYRE, Diagnosis, doctor_rule
+from .recording import FIRST, Exhibit, Recording
+from .rule import FORMAT, KINETO, SPYRE, Diagnosis, DoctorRule, Severity, doctor_rule
 from .terms import event_terms, event_total, read_report_count
 
 CALLS = OPS | RUNTIME
 """Categories of ops, and of calls into a device's runtime."""
-FIRST = 3
-"""So many places are named as evidence."""
 
 
-@doctor_rule(
+def _counted(
+    id: str,
+    severity: Severity,
+    threshold: RuleThreshold,
+    distorts: str,
+    term: str,
+    words: Sequence[str],
+    *,
+    problem: str = "",
+) -> DoctorRule:
+    """Make the rule that the reader counted events of a kind, in words for one and for several."""
+
+    def examine(recording: Recording, limits: Limits) -> Diagnosis | None:
+        count = read_report_count(recording.index, term)
+        return Diagnosis(count, count_of(count, *words), _problems(recording, problem))
+
+    return doctor_rule(id, severity, threshold, distorts)(examine)
+
+
+UNREADABLE = _counted(
     "unreadable",
     "error",
     RuleThreshold("events could not be read", FORMAT),
     "every count and sum: they lack what could not be read",
+    "unreadable",
+    ("event could not be read", "events could not be read"),
+    problem="unreadable",
 )
-def unreadable(recording: Recording, limits: Limits) -> Diagnosis | None:
-    """Events are lost to damage."""
-    count = event_terms(recording.index)["unreadable"]
-    text = f"{count_of(count, 'event')} could not be read"
-    return Diagnosis(count, text, _problems(recording, "unreadable"))
-
-
-@doctor_rule(
-    "repaired",
-    "warning",
-    RuleThreshold("events were read after a repair of their text", KINETO),
-    "names and arguments of these events: they may not be what was meant",
-)
-def repaired(recording: Recording, limits: Limits) -> Diagnosis | None:
-    """Events are no valid JSON, and were repaired."""
-    count = int(recording.index.read_report["repaired"])
-    text = f"{count_of(count, 'event')} had to be repaired"
-    return Diagnosis(count, text, _problems(recording, "repaired"))
 
 
 @doctor_rule(
@@ -62,6 +66,50 @@ def truncated(recording: Recording, limits: Limits) -> Diagnosis | None:
     kinds = damage(recording.index)
     evidence = tuple(exhibit for kind in kinds for exhibit in _problems(recording, kind))
     return Diagnosis(len(evidence), "the file is cut off or damaged", evidence)
+
+
+REPAIRED = _counted(
+    "repaired",
+    "warning",
+    RuleThreshold("events were read after a repair of their text", KINETO),
+    "names and arguments of these events: they may not be what was meant",
+    "repaired",
+    ("event had to be repaired", "events had to be repaired"),
+    problem="repaired",
+)
+
+
+NOT_OBJECTS = _counted(
+    "not-objects",
+    "error",
+    RuleThreshold("elements of the event array are no objects", FORMAT),
+    "every count and sum: they lack such elements",
+    "not_objects",
+    ("element of the event list is no event", "elements of the event list are no events"),
+)
+
+
+WITHOUT_TIME = _counted(
+    "without-time",
+    "error",
+    RuleThreshold("events have no usable time", FORMAT),
+    "every count and sum: they cannot be placed and are not shown",
+    "without_time",
+    ("event without a usable time", "events without a usable time"),
+)
+
+
+@doctor_rule(
+    "event-sum",
+    "error",
+    RuleThreshold("the terms of the event sum do not add up to all events", OWN),
+    "every count and sum: some events were counted twice or not at all",
+)
+def event_sum(recording: Recording, limits: Limits) -> Diagnosis | None:
+    """What was read does not account for every event."""
+    total, counted = event_total(recording.index), sum(event_terms(recording.index).values())
+    text = f"{format_count(counted)} of {format_count(total)} events are accounted for"
+    return Diagnosis(abs(total - counted), text)
 
 
 @doctor_rule(
@@ -102,112 +150,35 @@ def merged_captures(recording: Recording, limits: Limits) -> Diagnosis | None:
     return None
 
 
-@doctor_rule(
+OVERSIZED = _counted(
     "oversized",
     "note",
     RuleThreshold("events were too large to keep their arguments", OWN),
     "arguments of these events: they cannot be shown or searched for",
+    "oversized",
+    ("event read without arguments", "events read without arguments"),
+    problem="oversized",
 )
-def oversized(recording: Recording, limits: Limits) -> Diagnosis | None:
-    """Events were read without their arguments."""
-    count = int(recording.index.read_report["oversized"])
-    text = f"{count_of(count, 'event')} read without arguments"
-    return Diagnosis(count, text, _problems(recording, "oversized"))
 
 
-@doctor_rule(
-    "not-objects",
-    "error",
-    RuleThreshold("elements of the event array are no objects", FORMAT),
-    "every count and sum: they lack such elements",
-)
-def not_objects(recording: Recording, limits: Limits) -> Diagnosis | None:
-    """There are numbers, texts or lists where events should be."""
-    count = event_terms(recording.index)["not_objects"]
-    return Diagnosis(
-        count,
-        count_of(count, "element of the event list is no event", "elements of the event list are no events"),
-    )
-
-
-@doctor_rule(
-    "without-time",
-    "error",
-    RuleThreshold("events have no usable time", FORMAT),
-    "every count and sum: they cannot be placed and are not shown",
-)
-def without_time(recording: Recording, limits: Limits) -> Diagnosis | None:
-    """Times are missing, null, not finite or no number."""
-    count = event_terms(recording.index)["without_time"]
-    return Diagnosis(count, f"{count_of(count, 'event')} without a usable time")
-
-
-@doctor_rule(
-    "event-sum",
-    "error",
-    RuleThreshold("the terms of the event sum do not add up to all events", OWN),
-    "every count and sum: some events were counted twice or not at all",
-)
-def event_sum(recording: Recording, limits: Limits) -> Diagnosis | None:
-    """What was read does not account for every event."""
-    total, counted = event_total(recording.index), sum(event_terms(recording.index).values())
-    text = f"{format_count(counted)} of {format_count(total)} events are accounted for"
-    return Diagnosis(abs(total - counted), text)
-
-
-@doctor_rule(
+NEGATIVE_DURATIONS = _counted(
     "negative-durations",
     "warning",
     RuleThreshold("durations are negative", SPYRE),
     "durations of these slices: they count as 0",
+    "negative_durations",
+    ("event with a negative duration", "events with a negative duration"),
 )
-def negative_durations(recording: Recording, limits: Limits) -> Diagnosis | None:
-    """Slices end before they begin."""
-    count = read_report_count(recording.index, "negative_durations")
-    return Diagnosis(count, f"{count_of(count, 'event')} with a negative duration")
 
 
-@doctor_rule(
+MISSING_DURATIONS = _counted(
     "missing-durations",
     "warning",
     RuleThreshold("complete events have no duration", FORMAT),
     "durations of these slices: they count as 0",
+    "missing_durations",
+    ("event without a duration", "events without a duration"),
 )
-def missing_durations(recording: Recording, limits: Limits) -> Diagnosis | None:
-    """Complete events have no duration."""
-    count = read_report_count(recording.index, "missing_durations")
-    return Diagnosis(count, f"{count_of(count, 'event')} without a duration")
-
-
-@doctor_rule(
-    "unmatched",
-    "warning",
-    RuleThreshold("begins have no end, or ends no begin", FORMAT),
-    "durations of begins without an end: they are drawn to the end of their lane",
-)
-def unmatched(recording: Recording, limits: Limits) -> Diagnosis | None:
-    """Begin and end events do not pair, of threads or of async spans."""
-    read_report = recording.index.read_report
-    begins = int(read_report["unmatched_begin"]) + int(read_report.get("async_unmatched_begin", 0))
-    ends = int(read_report["unmatched_end"]) + int(read_report.get("async_unmatched_end", 0))
-    flagged = recording.index.column("flags.value") & SliceFlag.UNCLOSED > 0
-    positions = recording.index.column("flags.position")[flagged][:FIRST]
-    text = f"{count_of(begins, 'begin')} without an end, {count_of(ends, 'end')} without a begin"
-    return Diagnosis(begins + ends, text, _slices(recording, "begin without an end", positions))
-
-
-@doctor_rule(
-    "mismatched-ends",
-    "warning",
-    RuleThreshold("an end has another name than the begin that it closes", FORMAT),
-    "durations of these slices: pairs are made by nesting and may be swapped",
-)
-def mismatched_ends(recording: Recording, limits: Limits) -> Diagnosis | None:
-    """Names of begins and ends differ."""
-    count = read_report_count(recording.index, "mismatched_ends")
-    return Diagnosis(
-        count, f"{count_of(count, 'end has', 'ends have')} another name than the begin that it closes"
-    )
 
 
 @doctor_rule(
@@ -253,6 +224,36 @@ def far_times(recording: Recording, limits: Limits) -> Diagnosis | None:
 
 
 @doctor_rule(
+    "unmatched",
+    "warning",
+    RuleThreshold("begins have no end, or ends no begin", FORMAT),
+    "durations of begins without an end: they are drawn to the end of their lane",
+)
+def unmatched(recording: Recording, limits: Limits) -> Diagnosis | None:
+    """Begin and end events do not pair, of threads or of async spans."""
+    read_report = recording.index.read_report
+    begins = int(read_report["unmatched_begin"]) + int(read_report.get("async_unmatched_begin", 0))
+    ends = int(read_report["unmatched_end"]) + int(read_report.get("async_unmatched_end", 0))
+    flagged = recording.index.column("flags.value") & SliceFlag.UNCLOSED > 0
+    positions = recording.index.column("flags.position")[flagged][:FIRST]
+    text = f"{count_of(begins, 'begin')} without an end, {count_of(ends, 'end')} without a begin"
+    return Diagnosis(begins + ends, text, recording.slices("begin without an end", positions))
+
+
+MISMATCHED_ENDS = _counted(
+    "mismatched-ends",
+    "warning",
+    RuleThreshold("an end has another name than the begin that it closes", FORMAT),
+    "durations of these slices: pairs are made by nesting and may be swapped",
+    "mismatched_ends",
+    (
+        "end has another name than the begin that it closes",
+        "ends have another name than the begin that it closes",
+    ),
+)
+
+
+@doctor_rule(
     "outside-parent",
     "warning",
     RuleThreshold(
@@ -287,7 +288,7 @@ def outside_parent(recording: Recording, limits: Limits) -> Diagnosis | None:
         return None
     what = count_of(len(out), "op or call ends", "ops and calls end")
     text = f"{what} after the op or call in which {'it begins' if len(out) == 1 else 'they begin'}"
-    return Diagnosis(len(out), text, _slices(recording, "ends too late", np.array(out[:FIRST])))
+    return Diagnosis(len(out), text, recording.slices("ends too late", np.array(out[:FIRST])))
 
 
 MEASURED = 2_000
@@ -336,7 +337,3 @@ def _problems(recording: Recording, kind: str) -> tuple[Exhibit, ...]:
         for problem in recording.index.problems
         if problem["kind"] == kind
     )
-
-
-def _slices(recording: Recording, label: str, positions: AnyArray) -> tuple[Exhibit, ...]:
-    return tuple(recording.exhibit(f"{label}: {recording.name(at)}", at) for at in positions.tolist())

@@ -6,12 +6,11 @@ import numpy as np
 
 from ...base.intervals import merge
 from ...base.units import count_of, format_count, format_ns, format_share
+from ..host_columns import PROFILER
 from ..rule_threshold import OWN, Limits, RuleThreshold
-from .recording import Exhibit, Recording
+from .recording import FIRST, Exhibit, Recording
 from .rule import AIUPTI, KINETO, PYTORCH, Diagnosis, doctor_rule
 
-FIRST = 3
-"""So many places are named as evidence."""
 OVERHEAD = "overhead"
 FLUSHES = ("Buffer Flush", "Activity Buffer Request")
 
@@ -52,6 +51,7 @@ def steps_overlap(recording: Recording, limits: Limits) -> Diagnosis | None:
 def profiler_overhead(recording: Recording, limits: Limits) -> Diagnosis | None:
     """The profiler itself takes part of the time that is measured."""
     own = recording.of_categories({OVERHEAD})
+    own = own[[PROFILER.search(recording.name(at)) is not None for at in own.tolist()]]
     start, end = recording.span
     if not len(own) or end <= start:
         return None
