@@ -192,7 +192,7 @@ def program(seed: int, cause: str) -> Program:
 def _habits(p: Program) -> None:
     """Do as other authors do."""
     p.loader, p.reader = p.rng.choice(LOADERS), p.rng.choice(READERS)
-    if p.cause == "clean" and p.ranks == 1 and not p.sync_steps:
+    if p.cause == "clean" and p.ranks == 1 and not (p.sync_steps or p.train):
         p.mark, p.pauses, p.steps = "execute_context_0(0)_generation_{}(8)", True, 10
 
 

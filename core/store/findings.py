@@ -6,31 +6,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..base.ids import SliceId
-from ..tables.findings.causes import listed_by_cause
+from ..tables.findings.causes import listed_by_cause, together
 from ..tables.findings.facts import share
 from ..tables.findings.finding import Evidence, Finding, Findings
 from ..tables.findings.forms import findings_of
 from ..tables.findings.ranks import awaited_rank
 from ..tables.findings.rules import RULES
-from ..tables.findings.table import NOT_JUDGED, findings_table
-from ..tables.table import Table, Tables
 from .opened import CaptureStore
 
 IMBALANCE = "rank-imbalance"
-
-
-def findings_tables(store: CaptureStore) -> Tables:
-    """Return the findings of a store, and the rules that could not be judged."""
-    judged = findings_of_store(store)
-    missing = [{"rule": rule, "reason": reason} for rule, reason in judged.not_judged]
-    return Tables(
-        store.scope,
-        store.origin,
-        {
-            "findings": lambda: findings_table(judged, store.origin),
-            "not_judged": lambda: Table.from_rows(NOT_JUDGED, judged.scope, missing),
-        },
-    )
 
 
 def findings_of_store(store: CaptureStore) -> Findings:
@@ -51,11 +35,7 @@ def findings_of_store(store: CaptureStore) -> Findings:
                 by_rule.setdefault(finding.rule, []).append(own)
         for rule, reason in judged.not_judged:
             missing.setdefault(rule, reason)
-    merged = []
-    for alike in by_rule.values():
-        first = max(alike, key=lambda finding: finding.claimed_ns + finding.caused_ns)
-        others = (finding.sources[0] for finding in alike if finding is not first)
-        merged.append(replace(first, sources=(first.sources[0], *others), parts=len(alike)))
+    merged = [together(alike) for alike in by_rule.values()]
     awaited = _imbalance(store)
     if awaited is not None:
         merged.append(awaited)

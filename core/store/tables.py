@@ -174,6 +174,7 @@ def _numbers(store: CaptureStore) -> I64:
 
 
 def _findings(store: CaptureStore) -> Tables:
-    from .findings import findings_tables  # with the rules of all findings, which no other table needs
+    from ..tables.findings.table import tables_of
+    from .findings import findings_of_store  # with all rules, which no other table needs
 
-    return findings_tables(store)
+    return tables_of(findings_of_store(store), store.origin)

@@ -50,20 +50,12 @@ def by_rule(work: Frame, rule: KindRule) -> AnyArray:
     return np.asarray(work.from_parts(of_source), np.uint8)
 
 
-def is_host_late(work: Frame, since: AnyArray, *, until_done: bool = False) -> AnyArray:
-    """Return which rows the host launched too late for a device that did nothing since some times: the call
-    began after that, which is HTA's rule and that of all classes of gaps; or `until_done`, it was not done by
-    then. A call that loads a module for 10 ms while the device runs dry holds it up, but began before.
-    """
-    called = work.call_start + work.call_ns if until_done else work.call_start
-    return np.asarray((work.launch >= 0) & (called > since))
-
-
 def gap_classes(work: Frame, kernel_wait_ns: int = KERNEL_WAIT_NS) -> AnyArray:
-    """Return the classes of gaps: host_wait where the host is late, else kernel_wait below a limit, else
-    other (HTA's rule).
+    """Return the classes of gaps (HTA's rule): host_wait where the call that launched what ends a gap began
+    in it, else kernel_wait below a limit, else other. How much of a gap the host takes is another question:
+    it ends with the call, which may have begun before the gap (`held_up` of findings).
     """
-    is_late = is_host_late(work, work.reach)
+    is_late = (work.launch >= 0) & (work.call_start > work.reach)
     return np.where(is_late, 0, np.where(work.gap < kernel_wait_ns, 1, 2)).astype(np.uint8)
 
 
@@ -120,7 +112,7 @@ def _before(work: Frame) -> AnyArray:
 
 
 def _waiting(work: Frame) -> I64:
-    ends = work.call_start + work.call_ns
+    ends = work.call_end
     free = np.minimum(np.maximum(work.reach, ends), work.start)
     return np.asarray(np.maximum(0, free - ends))
 
@@ -197,13 +189,14 @@ COLUMNS: dict[str, Callable[[Frame], Any]] = {
     "device": lambda work: Words(work.device_row, [one.title for one in work.devices]),
     "stream_name": lambda work: Words(work.stream, work.streams),
     # the launch call: its position, -1 where it is not known; whether another is as likely or it begins after
-    # its work; its start and ns
+    # its work; its start, ns and end
     "launch": lambda work: work.from_parts(
         lambda part: part.scope.trace.launches(part.source_number).calls_of(part.position)
     ),
     "is_doubtful": lambda work: work.from_parts(_is_doubtful),
     "call_start": _of_calls(lambda part: part.scope.starts(part.source_number, part.launch)),
     "call_ns": _of_calls(lambda part: part.index.duration(part.launch)),
+    "call_end": lambda work: work.call_start + work.call_ns,
     # the call, else by its External id the operator, that launched it; the innermost operator, module of
     # PyTorch and annotation (without the steps') in which that lies: positions, -1 for none
     "launched": lambda work: work.from_parts(

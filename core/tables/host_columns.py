@@ -51,6 +51,12 @@ LOADER = re.compile(
 """Operators, annotations and Python functions that get the next input: TensorBoard's name, those of PyTorch's
 and other loaders, and what programs call their own.
 """
+HOST_COLLECTIVES = re.compile(r"^(gloo|mpi):")
+"""Annotations of collectives that the host itself does."""
+ALLOCATES = re.compile(
+    r"^[a-z]{2,12}(USM)?(Host|Device|Shared|Mem|Phys\w*)?(Alloc\w*|Malloc\w*|Free\w*|MemCreate|MemUn?map|MemRelease)$"
+)
+"""Calls that take memory from the driver or give it back: cudaMalloc, hipFree, urUSMDeviceAlloc, cuMemMap."""
 POLLS = re.compile(r"select\.epoll|zmq\S*\(\d+\): (poll|recv\w*)$|: (_process_input_queue|recv_requests)$")
 """Python functions in which a server waits for requests; loaders wait for their workers by other calls."""
 TRAINS = re.compile(r"Backward\d*$|^autograd::|^Optimizer\.")

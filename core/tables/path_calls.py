@@ -256,7 +256,7 @@ class RuntimeCalls:
         """Return the points of calls that copied and returned when their own copy was done."""
         work = table.work
         is_own = (work.source == self.source) & (work.launch >= 0) & work.is_type("memory")
-        rows = np.flatnonzero(is_own & (work.end <= work.call_start + work.call_ns))
+        rows = np.flatnonzero(is_own & (work.end <= work.call_end))
         names = work[rows].names_of("launch")
         fits = np.array([bool(ANY_COPY.search(text)) for text in names.texts], np.bool_)
         rows = rows[fits[names.codes]] if len(rows) else rows

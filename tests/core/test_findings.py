@@ -57,8 +57,8 @@ EXPECTED: dict[str, tuple[list[str], str]] = {
         "a tiny network: 50 µs of work in 12 ms; TensorBoard's own sample of a high DataLoader share",
     ),
     "gpu/tl_sglang_decode_graph.json.gz": (
-        ["transfer-bound", "step-gap", "sync"],
-        "the host blocks 463 ms in a copy while the device does nothing; its launches are not blamed",
+        ["step-gap", "sync"],
+        "463 ms pass before what was launched in time starts; the copy that waits for it takes 5 µs itself",
     ),
     "cpu/torch213_graph_breaks.json": (
         ["graph-breaks", "compiled-overhead"],

@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 from tests.core.findings_traces import allocated, call, kernel, launched, linked, note, op, step, trace_of
-from tests.events import Event
+from tests.events import Event, index_of
 from tracelane.core.tables.findings.baseline import Baseline
 from tracelane.core.tables.findings.facts import SourceFacts
 from tracelane.core.tables.findings.judge import findings
 from tracelane.core.tables.findings.rules import RULES
 from tracelane.core.tables.parts import RankPart
 from tracelane.core.tables.scope import Scope
+from tracelane.core.trace import Trace
 
 LOOKUP, REGION = "TorchDynamo Cache Lookup", "Torch-Compiled Region: 0/0"
 GRAPH = "## Call CompiledFxGraph abc ##"
@@ -111,6 +112,41 @@ def _slowed(us: float) -> list[Event]:
     return [kernel(150 * n, 100 if n < 10 else us, "gemm", grid=[1, 1, 1]) for n in range(20)]
 
 
+def _allocating(malloc: float) -> list[Event]:
+    """Work of 80 µs each 100 µs, launched in time but where memory is taken from the driver before."""
+    events = []
+    for n in range(10):
+        late = malloc if n % 2 else 0
+        events += launched(100 * n + 2 + late, 5, 100 * n + 10 + late, 80 - late)
+        events += [call(100 * n - 5, 5 + malloc, "cudaMalloc")] if n % 2 else []
+    return events
+
+
+def _exchanged(name: str) -> list[Event]:
+    """Gradients that the host exchanges itself, between a copy to it and one back."""
+    waits = [call(1000 * n + 20, 100, "cudaStreamSynchronize") for n in range(6)]
+    notes = [note(1000 * n + 121, 700, name) for n in range(6)]
+    return [*waits, *notes, *(e for n in range(6) for e in launched(1000 * n, 5, 1000 * n + 10, 100))]
+
+
+def _late_at_the_end(n_late: int) -> list[Event]:
+    """Steps of 100 µs, of which one does nothing for long after all that it launches."""
+    events, at = [], 0.0
+    for n in range(6):
+        wall = 1000 if n == n_late else 100
+        events += [step(n, at, wall), *launched(at, 5, at + 10, 50), *launched(at + 20, 5, at + 61, 30)]
+        at += wall
+    return events
+
+
+def _queued_copy(copied: float) -> list[Event]:
+    """A copy whose call waits for a kernel that was launched before, and begins late."""
+    first = [*launched(0, 5, 10, 5), *launched(20, 5, 920, 20)]
+    number = 4711
+    copy = [call(30, 915 + copied, "hipMemcpyWithStream", correlation=number), *launched(980, 5, 1000, 20)]
+    return [*first, *copy, kernel(941, copied, "Memcpy DtoH", "gpu_memcpy", correlation=number)]
+
+
 def _selfs(*totals: float) -> list[Event]:
     return [op(100 * n, total, f"aten::o{n}") for n, total in enumerate(totals)]
 
@@ -157,7 +193,7 @@ CASES: dict[str, tuple[list[Event], float, list[Event]]] = {
     "transfer-bound": (_copied(496, 504), 496, _copied(495, 505)),
     "device-idle": (_two_kernels(239, 100), 481, _two_kernels(240, 100)),
     "device-bound": ([kernel(0, 400), kernel(600, 400)], 0, [kernel(0, 399), kernel(600, 400)]),
-    "launch-gaps": (_gap(101, 501), 101, _gap(100, 501)),
+    "launch-gaps": (_gap(101, 590), 101, _gap(100, 590)),
     "communication": (
         [step(0, 0, 1000), kernel(0, 201, "ncclDevKernel_AllReduce"), kernel(100, 100)],
         101,
@@ -168,6 +204,7 @@ CASES: dict[str, tuple[list[Event], float, list[Event]]] = {
         20,
         [kernel(0, 81), kernel(81, 19, "Memcpy HtoD (Pageable -> Device)", "gpu_memcpy")],
     ),
+    "device-allocations": (_allocating(40), 5 * 45, _allocating(-2)),
     "pageable-copies": (
         [op(0, 1000), kernel(0, 10, "Memcpy HtoD (Pageable -> Device)", "gpu_memcpy")],
         10,
@@ -298,10 +335,10 @@ _ALL_COMPILED = [e for n in range(3) for e in (step(n, 1000 * n, 50 + 10 * n), o
 SENTENCES: list[tuple[str, list[Event], Baseline | None, str, list[tuple[str, int, int]]]] = [
     # rule, events, what they are compared with, the sentence, evidence from and to in µs
     (
-        "launch-gaps", [*_gap(101, 501), *launched(1050, 1, 1090, 10)], None,
+        "launch-gaps", [*_gap(101, 590), *launched(1080, 1, 1090, 10)], None,
         "For 181 µs in 2 gaps GPU 0 sat idle because the next work was launched too late",
         [("longest wait", 500, 601), ("longest wait", 1010, 1090),
-         ("the launch that ended the longest gap (101 µs): cudaLaunchKernel", 501, 502)],
+         ("the launch that ended the longest gap (101 µs): cudaLaunchKernel", 590, 591)],
     ),
     (
         "first-kernel", [*_first(2000), call(500, 900, "Activity Buffer Request", "overhead")], None,
@@ -340,7 +377,7 @@ SENTENCES: list[tuple[str, list[Event], Baseline | None, str, list[tuple[str, in
     ),
     (
         "compiled-slower", _ALL_COMPILED, EAGER,
-        "Compiled steps take 60 µs (this trace), eager ones 20 µs (before.json; medians): 3.00 times as long",
+        "Compiled steps take 60 µs (this trace), eager ones 20 µs (before.json; medians): 3 times as long",
         [("the first step", 0, 50)],
     ),
     (
@@ -429,6 +466,12 @@ def test_also_so(rule: str, events: list[Event], tmp_path: Path) -> None:
         ("sync", [call(0, 100, "cudaDeviceSynchronize")]),  # no device work in the trace
         ("cold-start", _steps(20, 10)),
         ("compiled-slower", _compiled_steps(10)),  # as long as eager ones
+        ("sync-in-loop", _exchanged("gloo:all_reduce")),  # the host is busy with its peers
+        ("launch-gaps", _exchanged("gloo:all_reduce")),
+        ("transfer-bound", _queued_copy(4)),  # the copy is short, what waits before it is not
+        ("launch-gaps", _queued_copy(4)),  # launched in time
+        ("memory-limit", [op(0, 9), allocated(1, 1000, 920_000), kernel(0, 1)]),  # taken ahead
+        ("device-idle", [op(0, 100), kernel(0, 0), kernel(50, 0)]),  # work that takes no time tells nothing
         ("short-kernels", [call(0, 500, "cudaGraphLaunch", correlation=9), *(
             kernel(600 + 20 * n, 15, correlation=9) for n in range(40)
         )]),
@@ -437,6 +480,46 @@ def test_also_so(rule: str, events: list[Event], tmp_path: Path) -> None:
 def test_not_so(rule: str, events: list[Event], tmp_path: Path) -> None:
     """What looks alike but is something else is not claimed."""
     assert rule not in [finding.rule for finding in findings(Scope(trace_of(events, tmp_path))).findings]
+
+
+def test_collectives_of_the_host_are_communication(tmp_path: Path) -> None:
+    """While the host itself exchanges data, devices wait for communication, and for nothing else."""
+    rows = findings(Scope(trace_of(_exchanged("gloo:all_reduce"), tmp_path))).losses
+    assert rows[0].rule == "communication" and rows[0].claimed_ns == 6 * 700_000
+
+
+def test_the_step_in_which_the_host_was(tmp_path: Path) -> None:
+    """A gap belongs to the step in which the host was idle, not to the one that launches again."""
+    first = findings(Scope(trace_of(_late_at_the_end(3), tmp_path))).losses[0]
+    assert first.rule == "step-gap" and first.text.startswith("In step 3 ")
+
+
+def test_an_excerpt_does_not_tell_what_was_before(tmp_path: Path) -> None:
+    """In a file without names of processes, which is cut out of another, the first launch is not judged."""
+    scope = Scope(Trace([index_of(_first(5000), tmp_path)]))
+    assert "first-kernel" in dict(findings(scope).not_judged)
+
+
+def test_first_calls_of_a_loader_are_its_own(tmp_path: Path) -> None:
+    """What takes long the first time while input is loaded is the loader's time."""
+    loader = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+    slow = [note(1000 * n, 500, loader) for n in range(4)]
+    slow += [op(1000 * n + 10, 400 if n == 0 else 1, "aten::cat") for n in range(4)]
+    events = [*slow, *(e for n in range(4) for e in launched(1000 * n + 510, 5, 1000 * n + 520, 400))]
+    rules = [row.rule for row in findings(Scope(trace_of(events, tmp_path))).losses]
+    assert rules[0] == "dataloader" and "first-use" not in rules
+
+
+def test_questions_about_a_kernel_load_it(tmp_path: Path) -> None:
+    """A call about a kernel that takes long right before its first launch is a first use."""
+    name = "cudaOccupancyMaxActiveBlocksPerMultiprocessor"
+    events = []
+    for n in range(8):
+        long = 400 if n == 4 else 3
+        events += [call(600 * n, long, name)]
+        events += launched(600 * n + long + 1, 5, 600 * n + long + 10, 150, "gemm" if n < 4 else "conv")
+    first = findings(Scope(trace_of(events, tmp_path))).losses
+    assert "first-use" in [row.rule for row in first]
 
 
 def test_profiler_is_not_blamed(tmp_path: Path) -> None:

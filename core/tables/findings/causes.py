@@ -130,3 +130,10 @@ def listed_by_cause(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     rest = [finding for finding in findings if finding.kind != "loss"]
     rest.sort(key=lambda finding: (finding.kind == "note", -finding.claimed_ns, number[finding.rule]))
     return (*listed, *rest)
+
+
+def together(alike: Sequence[Finding]) -> Finding:
+    """Return several findings of one rule as one; time that they share counts once."""
+    first = max(alike, key=lambda finding: (finding.claimed_ns + finding.caused_ns, finding.kind == "loss"))
+    sources = dict.fromkeys((first.sources[0], *(finding.sources[0] for finding in alike)))
+    return replace(first, sources=tuple(sources), parts=len(alike))

@@ -19,10 +19,8 @@ from .rule import rule
     "device-clock",
     "The device's clock cannot be right",
     RuleThreshold(
-        (
-            "device work begins before the call that launched it began, or all of it is further from the "
-            "host's time than both last (after it: by over a second, too)"
-        ),
+        "device work begins before the call that launched it began, or all of it is further from the "
+        "host's time than both last (after it: by over a second, too)",
         OWN,
     ),
     helps=(

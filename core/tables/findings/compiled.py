@@ -37,11 +37,9 @@ WRITTEN = re.compile(r"^aten::(matmul|linear|einsum|tensordot|inner|__matmul__)$
     "graph-breaks",
     "Graph breaks",
     RuleThreshold(
-        (
-            "a compiled region is inside another (a graph break or a disabled region), or, in traces "
-            "without regions, several compiled functions run one after another in a step or before a "
-            "backward pass; the time outside compiled graphs is claimed"
-        ),
+        "a compiled region is inside another (a graph break or a disabled region), or, in traces "
+        "without regions, several compiled functions run one after another in a step or before a "
+        "backward pass; the time outside compiled graphs is claimed",
         PYTORCH,
     ),
     helps="TORCH_LOGS=graph_breaks names the lines; torch.compile(fullgraph=True) refuses them.",
@@ -211,10 +209,8 @@ def compile_time(facts: SourceFacts, limits: Limits) -> Outcome:
     "compiled-overhead",
     "Overhead around compiled graphs",
     RuleThreshold(
-        (
-            "cache lookups, bytecode and wrappers before compiled graphs take at least {share} of the "
-            "time in compiled regions"
-        ),
+        "cache lookups, bytecode and wrappers before compiled graphs take at least {share} of the "
+        "time in compiled regions",
         f"{GUIDE}; the limit is {OWN}",
         {"share": 0.1},
     ),
@@ -248,10 +244,8 @@ def compiled_overhead(facts: SourceFacts, limits: Limits) -> Outcome:
     "fused-ops",
     "Products that became others",
     RuleThreshold(
-        (
-            "compiled graphs call addmm (a product and a sum in one) or bmm, or an eager matmul, linear or "
-            "einsum became one of them"
-        ),
+        "compiled graphs call addmm (a product and a sum in one) or bmm, or an eager matmul, linear or "
+        "einsum became one of them",
         GUIDE,
     ),
     helps=(

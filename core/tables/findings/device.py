@@ -31,11 +31,9 @@ COLLECTIVE = re.compile("^(" + "|".join(COLLECTIVE_OPS) + "|c10d::)")
     "overhead-bound",
     "Overhead-bound",
     RuleThreshold(
-        (
-            "in the time in which the host gives the device work (waits and blocking copies aside) the "
-            "host works at least {ratio} times as long as the device, during at least {host_share} of "
-            "the device's idle time; the device for less than {busy_share} of it"
-        ),
+        "in the time in which the host gives the device work (waits and blocking copies aside) the "
+        "host works at least {ratio} times as long as the device, during at least {host_share} of "
+        "the device's idle time; the device for less than {busy_share} of it",
         f"{GUIDE}; utilisation below 50 %: {TENSORBOARD}",
         {"busy_share": 0.5, "ratio": 2, "host_share": 0.5},
     ),
@@ -62,7 +60,7 @@ def overhead_bound(facts: SourceFacts, limits: Limits) -> Outcome:
     used = share(busy, facts.span_ns)
     text = (
         f"The host works {about_ns(host.length)} to give the device {about_ns(busy)} of work: "
-        f"{host.length / busy:.1f} times as long; {facts.device_is} busy in only {format_share(used)} of "
+        f"{host.length / busy:.3g} times as long; {facts.device_is} busy in only {format_share(used)} of "
         f"{about_ns(facts.span_ns)}"
     )
     return Observation(text, facts.longest_windows("longest idle gap", facts.idle), blamed)
@@ -72,10 +70,8 @@ def overhead_bound(facts: SourceFacts, limits: Limits) -> Outcome:
     "transfer-bound",
     "Bound by copies that block the host",
     RuleThreshold(
-        (
-            "copies to and from the device that the host waits for take at least {host_share} of the time in "
-            "which the host works or waits while no kernel runs, and {share} of the time looked at"
-        ),
+        "copies to and from the device that the host waits for take at least {host_share} of the time in "
+        "which the host works or waits while no kernel runs, and {share} of the time looked at",
         f"{GUIDE} (blocking copies); the limits are {OWN}",
         {"share": 0.1, "host_share": 0.5},
     ),
@@ -107,10 +103,8 @@ def transfer_bound(facts: SourceFacts, limits: Limits) -> Outcome:
     "device-idle",
     "Device idle",
     RuleThreshold(
-        (
-            "the device is busy less than {busy_share} of the time looked at, a server's without requests "
-            "aside; a headline where other findings explain most of the idle time"
-        ),
+        "the device is busy less than {busy_share} of the time looked at, a server's without requests "
+        "aside; a headline where other findings explain most of the idle time",
         TENSORBOARD,
         {"busy_share": 0.5},
     ),
@@ -199,6 +193,7 @@ def exposed_communication(facts: SourceFacts, limits: Limits) -> Outcome:
     """Communication that nothing hides."""
     if facts.has_devices:
         claim = facts.types["communication"].without(facts.types["compute"]).without(facts.launching_late)
+        claim = claim.union(facts.host_collectives.intersection(facts.idle))
         what = "communication that no compute hides"
     else:
         claim = facts.host.union(facts.host.matching(COLLECTIVE, OP))

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...base.arrays import I64, AnyArray
 from ...base.ids import SliceId
-from ...base.intervals import Intervals, merge
+from ...base.intervals import EMPTY, Intervals, merge
 from ...base.safe_text import safe
 from ...base.short_names import short_name
 from ...base.units import count_of
@@ -30,12 +30,13 @@ from ..device_state import (
     looked_at,
 )
 from ..frame import Frame
-from ..frame_columns import is_host_late, rank_of, work_of
+from ..frame_columns import KERNEL_WAIT_NS, rank_of, work_of
 from ..gap import threads_in
 from ..host_columns import (
     ANY_COPY,
     BLOCKING_COPIES,
     COPY_OPS,
+    HOST_COLLECTIVES,
     LOADER,
     MOVES_DATA,
     POLLS,
@@ -56,8 +57,7 @@ from ..step_choice import Steps, find_steps
 from ..step_spans import step_spans
 from ..untrusted import Untrusted, untrusted, untrusted_time
 from .baseline import Baseline
-from .finding import Evidence, NotJudged
-from .rule import Need
+from .finding import Evidence, Need, NotJudged
 
 NOT_BUSY = re.compile(r"^(event_wait|stream_?wait.*|wait.*event|.*synchronize)$", re.IGNORECASE)
 """Slices on a device's lanes during which the device waits for something else."""
@@ -139,34 +139,24 @@ class SourceFacts:
         self.part = part
         self.scope = part.scope
         self.source = part.scope.source or 0
-        self._capture = capture or CaptureFacts(part.scope)
+        self.capture = capture or CaptureFacts(part.scope)
         self.stray = stray  # pieces of device work whose times cannot be right
         self.index: Index = part.scope.trace.indexes[self.source]
-        self._capture.everyone.append(self)
+        self.capture.everyone.append(self)
 
     # -- other ranks --------------------------------------------------------------------------------------
 
     @property
-    def skew(self) -> Skew:
-        """How far apart the ranks of the whole capture arrive at their collectives."""
-        return self._capture.skew
-
-    @property
     def median_step(self) -> Scope | None:
         """The step with the median time, over all files: asked of their first part, else None."""
-        return self._capture.median_step if self._capture.everyone[0] is self else None
-
-    @property
-    def baseline(self) -> Baseline | None:
-        """The trace that this one is compared with, if one is."""
-        return self._capture.baseline
+        return self.capture.median_step if self.capture.everyone[0] is self else None
 
     @property
     def column(self) -> int | None:
         """The column of this rank in `skew`; None where it has none."""
         in_one_file = self.part.process is not None and len(self.scope.trace.indexes) == 1
         source = self.part.process if in_one_file else self.source
-        return None if source is None else self.skew.columns.get(source)
+        return None if source is None else self.capture.skew.columns.get(source)
 
     @cached_property
     def rank(self) -> int | None:
@@ -174,6 +164,11 @@ class SourceFacts:
         rank = self.scope.trace.rank(self.source)
         said = rank_of(self.index, -1) if rank is None else rank
         return None if said < 0 else said
+
+    @property
+    def is_excerpt(self) -> bool:
+        """Whether the file is cut out of a longer recording: its processes have lost their names."""
+        return not any(name or labels for _, name, labels, *_ in self.index.processes.tolist())
 
     @property
     def is_numbered(self) -> bool:
@@ -193,9 +188,9 @@ class SourceFacts:
 
     def title_of_column(self, column: int) -> str:
         """Return the name of one of the ranks of `skew`, for sentences."""
-        source = self.skew.sources[column]
+        source = self.capture.skew.sources[column]
         if self.part.process is not None and len(self.scope.trace.indexes) == 1:
-            return next(part.title for part in self._capture.parts(0) if part.process == source)
+            return next(part.title for part in self.capture.parts(0) if part.process == source)
         rank = self.scope.trace.rank(source)
         return Path(self.scope.trace.indexes[source].path).name if rank is None else f"rank {rank}"
 
@@ -249,14 +244,17 @@ class SourceFacts:
     @cached_property
     def drains(self) -> I64:
         """Rows of the host's slices in which it waits until the device has done what was launched, to copy
-        little or nothing: synchronisations, and operators that read a value. Waits within larger copies are
-        none.
+        little or nothing: synchronisations, and operators that read a value or copy as little. Waits within
+        larger copies are none.
         """
-        host = self.host
-        readers = host.matching(READ_OPS, OP)
+        host, transfers = self.host, self.transfers
         copied = self.work.union(self.work.is_type("memory"))
-        large = copied.covered(host.starts[self.transfers], host.ends[self.transfers]) > VALUE_NS
-        copying = np.sort(host.positions[np.setdiff1d(self.transfers[large], readers)])
+        copied_ns = copied.covered(host.starts[transfers], host.ends[transfers])
+        copying = np.sort(host.positions[transfers])
+        outermost = nearest_around(self.index, host.positions[transfers], copying) < 0
+        small = transfers[outermost & (copied_ns > 0) & (copied_ns <= VALUE_NS)]
+        readers = np.union1d(host.matching(READ_OPS, OP), small)
+        copying = np.sort(host.positions[np.setdiff1d(transfers[copied_ns > VALUE_NS], readers)])
         waits = np.setdiff1d(self.waits, host.matching(BLOCKING_COPIES, RUNTIME))
         waits = waits[nearest_around(self.index, host.positions[waits], copying) < 0]
         outer = nearest_around(self.index, host.positions[waits], np.sort(host.positions[readers]))
@@ -265,7 +263,7 @@ class SourceFacts:
     def _calls_until_copied(self) -> I64:
         """Return the rows of calls that end after the copy that they started: from pageable memory, say."""
         copies = self.work[self.work.is_type("memory") & (self.work.launch >= 0)]
-        calls = copies.launch[copies.end <= copies.call_start + copies.call_ns]
+        calls = copies.launch[copies.end <= copies.call_end]
         return np.flatnonzero(np.isin(self.host.positions, calls))
 
     def _with_ancestors(self, positions: I64, members: I64) -> I64:
@@ -279,7 +277,7 @@ class SourceFacts:
     @cached_property
     def transferring(self) -> Intervals:
         """The time in which the host waits for copies while no kernel runs; calls within an operator that do
-        something else (set up the device, allocate) aside.
+        something else (set up the device, allocate) aside, and copies that wait for earlier work.
         """
         host = self.host
         calls = np.flatnonzero(host.kinds == RUNTIME)
@@ -292,7 +290,10 @@ class SourceFacts:
         copied = self.work[self.work.is_type("memory") & (self.work.launch >= 0)]
         inside = nearest_around(self.index, copied.launch, np.sort(host.positions[readers])) >= 0
         reading = host.union(readers).without(copied.union(inside))  # a wait, not a copy
-        return host.union(self.transfers).without(host.union(within)).without(kernels).without(reading)
+        until = np.clip(copied.reach, copied.call_start, copied.call_end)
+        queued = merge(copied.call_start, until).without(copied.union())
+        rest = host.union(self.transfers).without(host.union(within)).without(kernels)
+        return rest.without(reading).without(queued)
 
     @cached_property
     def active(self) -> AnyArray:
@@ -352,7 +353,7 @@ class SourceFacts:
     @cached_property
     def work(self) -> Frame:
         """The work of the source's devices in the time that is looked at."""
-        work = work_of(replace(self.scope, range=self._capture.window, work=None))
+        work = work_of(replace(self.scope, range=self.capture.window, work=None))
         begun = np.searchsorted(self.untrusted.starts, work.start, "right") - 1
         is_lost = (begun >= 0) & (work.start < np.append(self.untrusted.ends, 0)[begun])
         return work.separate(~(work.named(NOT_BUSY) | is_lost | bool(self.stray)))
@@ -361,7 +362,7 @@ class SourceFacts:
     def has_devices(self) -> bool:
         """Whether the source has device work that can be judged: of most of the time."""
         whole = self.span[1] - self.span[0]
-        return len(self.work) > 0 and whole - self._untrusted_ns > LEAST_TRUSTED * whole
+        return bool(self.work.dur.any()) and whole - self._untrusted_ns > LEAST_TRUSTED * whole
 
     @property
     def _untrusted_ns(self) -> int:
@@ -373,7 +374,7 @@ class SourceFacts:
         if self.stray:
             return ()
         own = {one.first_device.device for one in self.work.by("device_row")}
-        states = self._capture.states if self.part.scope.where is None else device_states(self.part.scope)
+        states = self.capture.states if self.part.scope.where is None else device_states(self.part.scope)
         return tuple(one for one in states if one.device.device in own)
 
     def row_of(self, state: DeviceState) -> int:
@@ -399,7 +400,7 @@ class SourceFacts:
         lanes = None if self.scope.lanes is None else set(self.scope.lanes)
         return tuple(
             one
-            for one in self._capture.untrusted
+            for one in self.capture.untrusted
             if one.source == self.source
             and one.start < high
             and one.end > low
@@ -446,7 +447,7 @@ class SourceFacts:
         waits = self.in_states(WAITING).without(self.busy)
         ended, work = self.work_after(waits, self.work[self.work.is_type("compute")])
         work, ended = work[work.launch >= 0], ended[work.launch >= 0]
-        starts, launched = waits.starts[ended], np.minimum(waits.ends[ended], work.call_start + work.call_ns)
+        starts, launched = waits.starts[ended], np.minimum(waits.ends[ended], work.call_end)
         late = launched > starts
         if self.steps is not None:
             step, later = (
@@ -458,7 +459,7 @@ class SourceFacts:
     @property
     def held_elsewhere(self) -> Intervals:
         """The time during which devices of other ranks do nothing but wait for a peer."""
-        waits = [one.waiting for one in self._capture.everyone if one is not self]
+        waits = [one.waiting for one in self.capture.everyone if one is not self]
         return merge(concatenated([one.starts for one in waits]), concatenated([one.ends for one in waits]))
 
     @cached_property
@@ -476,14 +477,26 @@ class SourceFacts:
 
     @cached_property
     def held_up(self) -> Intervals:
-        """The idle time in which devices wait for the host: the call that launched what ends it was not done
-        before, or is not known; or nothing ends it.
+        """The idle time in which devices wait for the host: until the call that launched what ends it is done
+        and the hardware has had time to start it; all of it where that is not known or nothing ends it. The
+        host's own collectives aside.
         """
         idle = self.busy.union(self.waiting).union(self.untrusted).gaps(*self.span)
-        late = np.ones(len(idle), np.bool_)
+        ends = idle.ends.copy()
         ended, work = self.work_after(idle)
-        late[ended] = (work.launch < 0) | is_host_late(work, idle.starts[ended], until_done=True)
-        return Intervals(idle.starts[late], idle.ends[late]).without(self.profiling).without(self.awaiting)
+        since, call_end = idle.starts[ended], np.where(work.launch < 0, ends[ended], work.call_end)
+        ends[ended] = np.where(call_end > since, np.minimum(ends[ended], call_end + KERNEL_WAIT_NS), since)
+        late = Intervals(idle.starts[ends > idle.starts], ends[ends > idle.starts])
+        return late.without(self.host_collectives).without(self.profiling).without(self.awaiting)
+
+    def reach_of(self, claim: Intervals, least_share: float) -> Intervals:
+        """Return the time that a cause explains by holding devices up so often, by its share of such time."""
+        return self.held_up if claim.length >= least_share * self.held_up.length else EMPTY
+
+    @cached_property
+    def host_collectives(self) -> Intervals:
+        """The time of collectives that the host itself does."""
+        return self.host.union(self.host.matching(HOST_COLLECTIVES))
 
     @cached_property
     def awaiting(self) -> Intervals:
@@ -537,9 +550,13 @@ class SourceFacts:
         ended = np.flatnonzero(at < len(order))
         return ended, work[order[at[ended]]]
 
-    def doing_in(self, start: int, end: int) -> str:
-        """Return what a thread of the host did for most of some time, "" where no slice of use says it."""
-        threads = threads_in(self.scope.trace, self.source, (start, end), self.scope.clocks, None)
+    def doing_in(self, start: int, end: int, launch: int = -1) -> str:
+        """Return what a thread of the host did for most of some time, "" where no slice of use says it; with
+        the position of a launch call the thread that makes it.
+        """
+        lane = next(iter(self.host.lanes[self.host.positions == launch].tolist()), None)
+        threads = threads_in(self.scope.trace, self.source, (start, end), self.scope.clocks, lane)
+        threads = tuple(one for one in threads if lane in (None, one.lane.index))
         names = (safe(short_name(one.label)) for one in threads if 10 * one.covered >= 8 * (end - start))
         marks = set() if self.steps is None else {self.name(int(at)) for at in self.steps.positions}
         return next((name for name in names if name not in marks), "")
@@ -572,7 +589,7 @@ class SourceFacts:
     @property
     def span(self) -> tuple[int, int]:
         """From the first to the last moment that is looked at."""
-        return self._capture.window
+        return self.capture.window
 
     @property
     def span_ns(self) -> int:
@@ -584,7 +601,7 @@ class SourceFacts:
     def steps(self) -> Steps | None:
         """The steps that lie wholly in the scope, None where there are none."""
         self.scope.check()
-        steps = self._capture.steps(self.source)
+        steps = self.capture.steps(self.source)
         if steps is not None and self.part.process in steps.processes:
             steps = steps.take(np.flatnonzero(steps.processes == self.part.process))
         if steps is None or self.scope.range is None:

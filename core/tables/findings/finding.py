@@ -55,6 +55,8 @@ Outcome: TypeAlias = Observation | NotJudged | None
 """None: there is nothing of the kind."""
 Kind: TypeAlias = Literal["loss", "headline", "note"]
 """Lost time; how the device was used as a whole; a fact for reading on. Only the first claims time."""
+Need: TypeAlias = Literal["device", "host"]
+"""Whose slices a rule cannot judge without."""
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,10 @@ from ...base.arrays import I64, AnyArray
 from ...base.units import about_ns, count_of
 from ...query.groups import Groups
 from ..frame import Frame
-from ..host_columns import ANY_COPY
+from ..host_columns import ANY_COPY, LOADER
 from ..op_events import OP, RUNTIME
 from ..rule_threshold import OWN, Limits, RuleThreshold
+from ..slices import nearest_around
 from .facts import SourceFacts
 from .finding import Observation, Outcome
 from .rule import effects_of, rule
@@ -26,6 +27,10 @@ LOADS = re.compile(
 OPERATORS = re.compile(r"^aten::")
 ALLOCATES = re.compile(r"^aten::empty(_strided|_like)?$|^[a-z]{2,12}(Malloc|MemAlloc|HostAlloc|DeviceAlloc)")
 """What makes a device's context when it is the first, and costs little otherwise."""
+LOADING = re.compile(r"^(Lazy Function Loading|Runtime Triggered Module Loading|Driver Compiler)$")
+"""What CUPTI records while a call loads code."""
+ASKS = re.compile(r"Occupancy|Func(Get|Set)|(Module|Library)Get(Function|Kernel)", re.IGNORECASE)
+"""Calls about a kernel, which load it."""
 LEAST_NS = 10_000
 """A call is not long below so many times this (ns), however short the others are."""
 FEW_RUNS = 3
@@ -36,12 +41,10 @@ FEW_RUNS = 3
     "first-use",
     "First use of kernels and libraries",
     RuleThreshold(
-        (
-            "at most {few_share} of the calls of a name, each the first of its name or of a kernel, or a "
-            "call that loads code, take {times} times as long as the median and {share} of the time of all; "
-            "or the first run of a collective does; nothing is computed then for {claim_share} of the time "
-            "looked at"
-        ),
+        "at most {few_share} of the calls of a name, each the first of its name or of a kernel, or a "
+        "call that loads code, take {times} times as long as the median and {share} of the time of all; "
+        "or the first run of a collective does; nothing is computed then for {claim_share} of the time "
+        "looked at",
         f"NVIDIA, lazy loading (CUDA_MODULE_LOADING); the limits are {OWN}",
         {"few_share": 0.25, "times": 8, "share": 0.5, "claim_share": 0.02},
     ),
@@ -61,7 +64,8 @@ def first_use(facts: SourceFacts, limits: Limits) -> Outcome:
     calls = np.setdiff1d(calls, np.union1d(facts.waits, copies))
     chosen = _first_calls(facts, calls, limits)
     chosen = np.union1d(chosen, np.intersect1d(calls, host.matching(LOADS, RUNTIME)))
-    claim = host.union(chosen).intersection(facts.held_up)
+    loading = np.union1d(chosen, host.matching(LOADING, RUNTIME))
+    claim = host.union(loading).intersection(facts.held_up)
     runs = _first_collectives(facts, limits, int(host.ends[chosen].max(initial=facts.span[0])))
     claim = claim.union(runs.union().without(facts.types["compute"]))
     if not claim.length or not len(chosen):
@@ -85,6 +89,8 @@ def _first_calls(facts: SourceFacts, calls: I64, limits: Limits) -> I64:
     """Return the few rows of calls and operators that are the first of their kind and take most time."""
     host = facts.host
     rows = np.union1d(calls, host.matching(OPERATORS, OP))
+    loaders = np.sort(host.positions[host.matching(LOADER)])
+    rows = rows[nearest_around(facts.index, host.positions[rows], loaders) < 0]
     if not len(rows):
         return rows
     # Only the time that holds devices up: a launch waits for room in the queue, too.
@@ -116,12 +122,23 @@ def _first_collectives(facts: SourceFacts, limits: Limits, until: int) -> Frame:
 
 
 def _is_first(facts: SourceFacts, rows: I64) -> AnyArray:
-    """Return which slices are the first of their name, or launch a kernel of a name for the first time."""
+    """Return which slices are the first of their name, launch a kernel for the first time, or ask about one
+    right before that.
+    """
     host = facts.host
     order = rows[np.argsort(host.starts[rows], kind="stable")]
     _, at = np.unique(host.name[order], return_index=True)
     work = facts.work[facts.work.launch >= 0]
     work = work[np.argsort(work.call_start, kind="stable")]
     _, first = np.unique(work.name_number, return_index=True)
-    launches = np.isin(host.positions[rows], work.launch[first])
-    return launches | np.isin(rows, order[at])
+    launching = np.flatnonzero(np.isin(host.positions, work.launch))
+    launching = launching[np.lexsort((host.starts[launching], host.lanes[launching]))]
+    is_first = np.isin(host.positions, work.launch[first])
+    # Calls about a kernel go right before its launch.
+    asks = np.intersect1d(rows, host.matching(ASKS, RUNTIME))
+    for lane in np.unique(host.lanes[asks]).tolist():
+        here, own = asks[host.lanes[asks] == lane], launching[host.lanes[launching] == lane]
+        next_launch = np.searchsorted(host.starts[own], host.starts[here])
+        known = next_launch < len(own)
+        is_first[here[known]] = is_first[own[next_launch[known]]]
+    return is_first[rows] | np.isin(rows, order[at])

@@ -12,6 +12,15 @@ from ..table import Tables
 from .finding import Evidence, Finding, Findings
 
 SCHEMA = 1
+FIELDS = {
+    **{name: name for name in ("rule", "title", "kind", "caused_by", "caused_ns", "claimed_ns", "share")},
+    **{name: name for name in ("in_steps", "of_steps", "threshold", "helps")},
+    "finding": "text",
+    "place": "of_part",
+    "places": "parts",
+    "from": "origin",
+}
+"""Keys of a row, and the fields of a finding that they hold as they are."""
 
 
 def findings_object(findings: Findings, origin: int) -> dict[str, Any]:
@@ -87,26 +96,9 @@ def claim_text(finding: Finding) -> str:
 
 def finding_row(finding: Finding, origin: int) -> dict[str, Any]:
     """Return a finding as a row of its table; times of evidence are ns since the origin (trace time)."""
-    return {
-        "rule": finding.rule,
-        "title": finding.title,
-        "kind": finding.kind,
-        "finding": finding.text,
-        "note": finding.note,
-        "caused_by": finding.caused_by,
-        "caused_ns": finding.caused_ns,
-        "claimed_ns": finding.claimed_ns,
-        "share": finding.share,
-        "in_steps": finding.in_steps,
-        "of_steps": finding.of_steps,
-        "sources": list(finding.sources),
-        "place": finding.of_part,
-        "places": finding.parts,
-        "threshold": finding.threshold,
-        "from": finding.origin,
-        "helps": finding.helps,
-        "evidence": [_evidence_row(evidence, origin) for evidence in finding.evidence],
-    }
+    row = {key: getattr(finding, name) for key, name in FIELDS.items()}
+    evidence = [_evidence_row(evidence, origin) for evidence in finding.evidence]
+    return row | {"note": finding.note, "sources": list(finding.sources), "evidence": evidence}
 
 
 def _evidence_row(evidence: Evidence, origin: int) -> dict[str, Any]:
@@ -121,25 +113,9 @@ def _evidence_row(evidence: Evidence, origin: int) -> dict[str, Any]:
 
 
 def _finding(row: dict[str, Any], origin: int) -> Finding:
-    return Finding(
-        rule=str(row["rule"]),
-        title=str(row["title"]),
-        text=str(row["finding"]),
-        evidence=tuple(_evidence(entry, origin) for entry in row["evidence"]),
-        claimed_ns=int(row["claimed_ns"]),
-        share=float(row["share"]),
-        kind=row["kind"],
-        threshold=str(row["threshold"]),
-        origin=str(row["from"]),
-        helps=str(row["helps"]),
-        in_steps=int(row["in_steps"]),
-        of_steps=int(row["of_steps"]),
-        sources=tuple(int(source) for source in row["sources"]),
-        of_part=str(row["place"]),
-        parts=int(row.get("places", 1)),
-        caused_by=str(row.get("caused_by", "")),
-        caused_ns=int(row.get("caused_ns", 0)),
-    )
+    values = {name: row[key] for key, name in FIELDS.items()}
+    evidence = tuple(_evidence(entry, origin) for entry in row["evidence"])
+    return Finding(**(values | {"sources": tuple(row["sources"]), "evidence": evidence}))
 
 
 def _evidence(row: dict[str, Any], origin: int) -> Evidence:

@@ -24,11 +24,9 @@ FEW_GAPS = 8
     "launch-gaps",
     "Gaps while the host launches",
     RuleThreshold(
-        (
-            "the time in which no device works because the call that launches the next work was not done "
-            "before is at least {class_share} of the idle time, and, where the host does not wait for a copy "
-            "meanwhile, {share} of the time looked at"
-        ),
+        "the time in which no device works because the call that launches the next work was not done "
+        "before is at least {class_share} of the idle time, and, where the host does not wait for a copy "
+        "meanwhile, {share} of the time looked at",
         f"{HTA}'s idle breakdown; the limits are {OWN}",
         {"class_share": 0.5, "share": 0.1},
     ),
@@ -57,8 +55,11 @@ def launch_gaps(facts: SourceFacts, limits: Limits) -> Outcome:
         f"For {about_ns(claim.length)} in {count_of(len(claim), 'gap')} {facts.device_title} sat idle "
         "because the next work was launched too late"
     )
-    worst = work.plus(wait=(claim.ends - claim.starts)[ended])[work.launch >= 0].top("wait")
-    launch, start = int(worst.launch[0]), int(worst.call_start[0])
+    worst = work.plus(wait=(claim.ends - claim.starts)[ended], until=claim.ends[ended])
+    worst = worst[work.launch >= 0].top("wait")
+    launch, start, until = (int(column[0]) for column in (worst.launch, worst.call_start, worst.until))
+    doing = facts.doing_in(until - int(worst.wait[0]), until, launch)
+    text += f"; at the longest the host is in {doing}" if doing else ""
     label = f"the launch that ended the longest gap ({format_ns(int(worst.wait[0]))}): {facts.name(launch)}"
     last = facts.slice(label, launch, start, start + int(worst.call_ns[0]))
     evidence = (*facts.longest_windows("longest wait", claim), last)
@@ -69,11 +70,9 @@ def launch_gaps(facts: SourceFacts, limits: Limits) -> Outcome:
     "first-kernel",
     "The first launch waits",
     RuleThreshold(
-        (
-            "the work of the first launch starts at least {delay_ns} after its call, {times} times as "
-            "late as the median of the others (waiting for earlier work aside), and {times} times a "
-            "median call"
-        ),
+        "the work of the first launch starts at least {delay_ns} after its call, {times} times as "
+        "late as the median of the others (waiting for earlier work aside), and {times} times a "
+        "median call",
         f"{GUIDE} (about 2.5 ms there: the profiler's first buffer, or a cold device); the limits are {OWN}",
         {"delay_ns": 1_000_000, "times": 10},
     ),
@@ -90,6 +89,8 @@ def first_kernel(facts: SourceFacts, limits: Limits) -> Outcome:
     work = facts.work[(facts.work.launch >= 0) & facts.work.is_begun]
     if len(work) < 2:
         return None if len(work) else NO_LAUNCHES
+    if facts.is_excerpt:
+        return NotJudged("the file is cut out of a longer one: what the device did before is not in it")
     first = int(np.argmin(work.call_start))
     late, median = int(work.latency[first]), float(np.median(np.delete(work.latency, first)))
     call = float(np.median(facts.index.duration(np.unique(work.launch))))
@@ -117,12 +118,10 @@ def first_kernel(facts: SourceFacts, limits: Limits) -> Outcome:
     "step-gap",
     "An unusually long gap",
     RuleThreshold(
-        (
-            "in at most one of {count} steps (of at least three) the device is idle at a stretch for at "
-            "least {times} times as long as in the others (median of their longest) and for {share} of "
-            "a step; without steps one or two gaps are {times} times as long as all others, and take "
-            "{span_share} of the time looked at"
-        ),
+        "in at most one of {count} steps (of at least three) the device is idle at a stretch for at "
+        "least {times} times as long as in the others (median of their longest) and for {share} of "
+        "a step; without steps one or two gaps are {times} times as long as all others, and take "
+        "{span_share} of the time looked at",
         f"{GUIDE} (what occurs once is not the model); the limits are {OWN}",
         {"count": 4, "times": 5, "share": 0.1, "span_share": 0.04},
     ),
@@ -156,7 +155,7 @@ def step_gap(facts: SourceFacts, limits: Limits) -> Outcome:
         return None
     claim = merge(gaps.starts[long], gaps.ends[long])
     worst = int(long[np.argmax(length[long])])
-    doing = facts.doing_in(int(gaps.starts[worst]), int(gaps.ends[worst]))
+    doing = facts.doing_in(int(gaps.starts[worst]), int(gaps.ends[worst]), int(next_work.launch[worst]))
     text = _gap_text(facts, length, long) if of_steps is None else of_steps.text(facts, long)
     text += f"; meanwhile the host is in {doing}" if doing else ""
     evidence = facts.longest_windows("the gap", claim)
@@ -177,9 +176,15 @@ class StepGaps:
 
     @classmethod
     def of(cls, facts: SourceFacts, steps: Steps, length: I64, next_work: Frame) -> StepGaps:
-        """Assign gaps to steps."""
+        """Assign gaps to steps: to that in which the host was for most of a gap until it launched what ends
+        it, else to that which launched this.
+        """
         ascending, which = np.unique(next_work.position, return_inverse=True)
-        at = facts.steps_of(ascending)[which]
+        begins = next_work.start - length
+        host = np.where(next_work.launch < 0, begins, np.minimum(next_work.start, next_work.call_start))
+        overlap = np.minimum(host[:, None], steps.ends) - np.maximum(begins[:, None], steps.starts)
+        launching = facts.steps_of(ascending)[which]
+        at = np.where(2 * overlap.max(axis=1) > length, overlap.argmax(axis=1), launching)
         longest = np.zeros(len(steps), np.int64)
         np.maximum.at(longest, at[at >= 0], length[at >= 0])
         return cls(steps, length, at, longest, facts.span_ns)

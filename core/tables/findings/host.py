@@ -21,11 +21,9 @@ from .rule import GUIDE, TENSORBOARD, effects_of, rule
     "host-hotspot",
     "One operator dominates the host",
     RuleThreshold(
-        (
-            "one operator or call takes at least {share} of the host's self time, and at least {times} "
-            "times as much as the next (waits, blocking copies and collectives aside); "
-            "where there are devices, they wait for it in {device_share} of the time looked at"
-        ),
+        "one operator or call takes at least {share} of the host's self time, and at least {times} "
+        "times as much as the next (waits, blocking copies and collectives aside); "
+        "where there are devices, they wait for it in {device_share} of the time looked at",
         f"{GUIDE} (hotspot); the limits are {OWN}",
         {"share": 0.5, "times": 2, "device_share": 0.1},
     ),
@@ -56,6 +54,7 @@ def host_hotspot(facts: SourceFacts, limits: Limits) -> Outcome:
         f"{name} takes {format_share(part)} of the host's own time, {about_ns(int(total[top]))} in "
         f"{count_of(len(rows), 'call')}"
     )
+    text += ", with what only a first call costs" if len(rows) == 1 else ""
     longest = int(rows[np.argmax(host.self_ns[rows])])
     evidence = (facts.on_host(f"its longest call: {name}", longest),)
     return Observation(text, evidence, claim, min(int(total[top]), claim.length))
@@ -72,11 +71,9 @@ def _is_hidden(facts: SourceFacts, claim: Intervals, limits: Limits) -> bool:
     "many-calls",
     "Many calls of a cheap operator",
     RuleThreshold(
-        (
-            "an operator or call is made at least {count} times, takes less than {mean_ns} on average, "
-            "and at least {share} of the host's busy time in total; where there are devices, they wait for "
-            "it in {device_share} of the time looked at"
-        ),
+        "an operator or call is made at least {count} times, takes less than {mean_ns} on average, "
+        "and at least {share} of the host's busy time in total; where there are devices, they wait for "
+        "it in {device_share} of the time looked at",
         f"{GUIDE}; the limits are {OWN}",
         {"count": 500, "mean_ns": 10_000, "share": 0.1, "device_share": 0.1},
     ),
@@ -203,13 +200,11 @@ def sync(facts: SourceFacts, limits: Limits) -> Outcome:
     "sync-in-loop",
     "The host waits for the device again and again",
     RuleThreshold(
-        (
-            "at least {count} times, and as often as there are steps, the device runs dry because the host "
-            "waits for it (a synchronisation, .item()) before it launches more, in {share} of the time "
-            "looked at; gaps of over {times} times the median aside"
-        ),
+        "at least {count} times, and as often as there are steps, the device runs dry because the host "
+        "waits for it (a synchronisation, .item()) before it launches more, in {share} of the time "
+        "looked at, once a step in {once_share}; gaps of over {times} times the median aside",
         f"PyTorch, performance tuning guide (avoid synchronisation); the limits are {OWN}",
-        {"count": 5, "share": 0.05, "times": 4},
+        {"count": 5, "share": 0.02, "once_share": 0.1, "times": 4},
     ),
     helps=(
         "Take values from the device once at the end: no .item(), .cpu(), print, nonzero or if over a tensor "
@@ -236,8 +231,9 @@ def sync_in_loop(facts: SourceFacts, limits: Limits) -> Outcome:
     is_usual = length <= limits["times"] * np.median(length) if len(known) else is_after[:0]
     known, wait = known[is_usual], wait[is_usual]
     claim = Intervals(gaps.starts[known], gaps.ends[known])
-    few = len(known) < max(limits["count"], 0.8 * len(facts.steps or ()))
-    if few or claim.length < limits["share"] * facts.span_ns:
+    steps = len(facts.steps or ())
+    least = limits["share" if len(known) > 1.5 * steps else "once_share"]
+    if len(known) < max(limits["count"], 0.8 * steps) or claim.length < least * facts.span_ns:
         return None
     count = np.bincount(host.name[wait], minlength=len(host.texts))
     name = host.label(int(np.argmax(count)))
@@ -293,10 +289,8 @@ def _longest(times: Intervals) -> tuple[int, int]:
     "profiler",
     "The profiler itself",
     RuleThreshold(
-        (
-            "the profiler's own work is in the trace (buffer requests, clock calibration); idle time "
-            "under it is not blamed on anything else"
-        ),
+        "the profiler's own work is in the trace (buffer requests, clock calibration); idle time "
+        "under it is not blamed on anything else",
         f"{GUIDE}; CUPTI's overhead records",
     ),
     helps="Nothing to do: leave out these steps, or warm up before recording.",

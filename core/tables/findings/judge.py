@@ -15,7 +15,7 @@ from ...base.units import format_ns
 from ..frame_columns import work_of
 from ..scope import Scope
 from .baseline import Baseline
-from .causes import HOLDING, Claim, claims_of, listed_by_cause
+from .causes import HOLDING, Claim, claims_of, listed_by_cause, together
 from .facts import CaptureFacts, SourceFacts, share
 from .finding import Finding, Findings, NotJudged, Observation
 from .rule import Rule
@@ -59,7 +59,7 @@ def findings(scope: Scope, baseline: Baseline | None = None) -> Findings:
     by_rule: dict[str, list[Finding]] = {}
     for finding in _findings_of(judged):
         by_rule.setdefault(finding.rule, []).append(finding)
-    listed = listed_by_cause([_together(alike) for alike in by_rule.values()])
+    listed = listed_by_cause([together(alike) for alike in by_rule.values()])
     not_judged = tuple((rule, missing[rule]) for rule in RULES if rule in missing and rule not in by_rule)
     return Findings(text, listed, not_judged)
 
@@ -163,10 +163,3 @@ def _recurrence(observation: Observation, facts: SourceFacts) -> tuple[int, int]
     begun = np.searchsorted(times, steps.ends) > np.searchsorted(times, steps.starts)
     covered = claim.covered(steps.starts, steps.ends) > 0
     return int(np.count_nonzero(begun | covered)), len(steps)
-
-
-def _together(alike: list[Finding]) -> Finding:
-    """Return several findings of one rule as one; time that they share counts once."""
-    first = max(alike, key=lambda finding: (finding.claimed_ns + finding.caused_ns, finding.kind == "loss"))
-    sources = dict.fromkeys((first.sources[0], *(finding.sources[0] for finding in alike)))
-    return replace(first, sources=tuple(sources), parts=len(alike))

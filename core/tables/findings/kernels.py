@@ -6,8 +6,8 @@ import re
 
 import numpy as np
 
-from ...base.arrays import F64, I64, AnyArray, sum_of
-from ...base.intervals import EMPTY, merge
+from ...base.arrays import I64, sum_of
+from ...base.intervals import merge
 from ...base.short_names import comparable_name, short_name, short_names
 from ...base.units import about_ns, count_of, format_share
 from ...index.format import NONE
@@ -38,11 +38,9 @@ SLOWER_RUNS = 4
     "device-hotspot",
     "One kernel dominates",
     RuleThreshold(
-        (
-            "one kernel name takes at least {share} of all kernel time (copies and allocations aside), at "
-            "least {times} times as much as the next, and {claim_share} of the time looked at; collectives "
-            "are never named"
-        ),
+        "one kernel name takes at least {share} of all kernel time (copies and allocations aside), at "
+        "least {times} times as much as the next, and {claim_share} of the time looked at; collectives "
+        "are never named",
         f"{GUIDE} (hotspot); the limits are {OWN}",
         {"share": 0.5, "times": 2, "claim_share": 0.02},
     ),
@@ -74,13 +72,11 @@ def device_hotspot(facts: SourceFacts, limits: Limits) -> Outcome:
     "uneven-kernel",
     "A kernel varies",
     RuleThreshold(
-        (
-            "of a compute kernel with at least {count} runs of the same work (name, grid, block, shapes of "
-            "the operator, kernels around it, place in the step; without shapes and steps only where it is "
-            "the only one) some take over {times} times as long as the quick ones (lower quartile), and they "
-            "do not fall into two or three sorts of equal length; what they take beyond that is claimed, "
-            "where it is {claim_share} of the time looked at"
-        ),
+        "of a compute kernel with at least {count} runs of the same work (name, grid, block, shapes of "
+        "the operator, kernels around it, place in the step; without shapes and steps only where it is "
+        "the only one) some take over {times} times as long as the quick ones (lower quartile), and they "
+        "do not fall into two or three sorts of equal length; what they take beyond that is claimed, "
+        "where it is {claim_share} of the time looked at",
         f"{GUIDE}; the limits are {OWN}",
         {"count": 3, "times": 2, "claim_share": 0.02},
     ),
@@ -218,11 +214,9 @@ def _lower_quartiles(groups: Groups, durations: I64) -> I64:
     "clock-drop",
     "All kernels became slower",
     RuleThreshold(
-        (
-            "from some moment on kernels take at least {times} times as long for the same work as before, at "
-            "least {agree_share} of their time agrees, and what they take beyond it is {share} of the time "
-            "looked at"
-        ),
+        "from some moment on kernels take at least {times} times as long for the same work as before, at "
+        "least {agree_share} of their time agrees, and what they take beyond it is {share} of the time "
+        "looked at",
         OWN,
         {"times": 1.12, "agree_share": 0.8, "share": 0.02},
     ),
@@ -264,10 +258,10 @@ def _slower_from(work: Frame, limits: Limits) -> tuple[int, float] | None:
     """Return from which moment on the runs of one device take how many times as long as before for the same
     work; None where they do not.
     """
+    whole_ns = sum_of(work.dur)
     work = work[np.argsort(work.start, kind="stable")]
-    groups = work.group("same")
-    many = groups.counts[groups.codes] >= SLOWER_RUNS
-    work = work[many & (work.dur > 0)]
+    many = work.group("same")
+    work = work[(many.counts[many.codes] >= SLOWER_RUNS) & (work.dur > 0)]
     if len(work) < 4 * SLOWER_RUNS:
         return None
     groups = work.group("same")
@@ -278,54 +272,31 @@ def _slower_from(work: Frame, limits: Limits) -> tuple[int, float] | None:
     # Where the means before and after differ most, weighed by how many stand on both sides.
     gain = (total[-1] * count / len(ratio) - total)[inner] ** 2 / (count * (len(ratio) - count))[inner]
     at = int(np.argmax(gain)) + edge
-    before, after = (
-        groups.counts_where(np.arange(len(ratio)) < at),
-        groups.counts_where(np.arange(len(ratio)) >= at),
-    )
-    both = (before >= 2) & (after >= 2)
-    early, late = (_medians(groups, work.dur, mask) for mask in (count <= at, count > at))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        times = np.where(both, late / early, 1.0)
-    weight = np.where(both, groups.sums(work.dur), 0)
-    if not sum_of(weight):
+    both = (groups.counts_where(count <= at) >= 2) & (groups.counts_where(count > at) >= 2)
+    compared, late = work[both[groups.codes]], (count > at)[both[groups.codes]]
+    if 2 * (compared_ns := sum_of(compared.dur)) < max(whole_ns, 1):
         return None
+    groups = compared.group("same")
+    early, later = (
+        Groups(groups.codes[side], groups.size).quantiles(compared.dur[side], 0.5)[0]
+        for side in (~late, late)
+    )
+    times, weight = later / early, groups.sums(compared.dur)
     order = np.argsort(times)
-    typical = float(times[order][np.searchsorted(np.cumsum(weight[order]), sum_of(weight) / 2)])
-    agree = sum_of(weight[np.abs(np.log(times / typical)) <= 0.3 * np.log(max(typical, 1.0001))])
-    compared = sum_of(weight)
-    if (
-        typical < limits["times"]
-        or agree < limits["agree_share"] * compared
-        or 2 * compared < sum_of(work.dur)
-    ):
+    typical = float(times[order][np.searchsorted(np.cumsum(weight[order]), compared_ns / 2)])
+    agree_ns = sum_of(weight[np.abs(np.log(times / typical)) <= 0.3 * np.log(max(typical, 1.0001))])
+    if typical < limits["times"] or agree_ns < limits["agree_share"] * compared_ns:
         return None
     return int(work.start[at]), typical
-
-
-def _medians(groups: Groups, values: I64, mask: AnyArray) -> F64:
-    """Return the median of each group's values under a mask; 1 where it has none."""
-    codes = groups.codes[mask]
-    order = np.lexsort((values[mask], codes))
-    counts = np.bincount(codes, minlength=groups.size)
-    first = np.cumsum(counts) - counts
-    ordered = values[mask][order]
-    medians: F64 = np.where(
-        counts > 0,
-        ordered[np.minimum(first + counts // 2, max(len(ordered) - 1, 0))] if len(ordered) else 1,
-        1,
-    ).astype(np.float64)
-    return medians
 
 
 @rule(
     "short-kernels",
     "Kernels shorter than their launch",
     RuleThreshold(
-        (
-            "at least {share} of the launch calls, and {count}, take longer than all that they launch "
-            "(blocking copies aside), and in these calls no device works for {time_share} of the time looked "
-            "at; where that is {cause_share} of the time in which devices wait for the host, it is the cause"
-        ),
+        "at least {share} of the launch calls, and {count}, take longer than all that they launch "
+        "(blocking copies aside), and in these calls no device works for {time_share} of the time looked "
+        "at; where that is {cause_share} of the time in which devices wait for the host, it is the cause",
         f"{HTA}'s launch statistics; the limits are {OWN}",
         {"share": 0.5, "count": 20, "time_share": 0.02, "cause_share": 0.25},
     ),
@@ -343,9 +314,9 @@ def short_kernels(facts: SourceFacts, limits: Limits) -> Outcome:
         work_ns=of_call.sums(work.dur), copies=of_call.sums(work.is_type("memory"))
     )
     free = ~np.isin(calls.launch, facts.host.positions[np.union1d(facts.waits, facts.transfers)])
-    free &= (calls.copies == 0) | (calls.call_start + calls.call_ns < calls.end)
+    free &= (calls.copies == 0) | (calls.call_end < calls.end)
     short = calls[free & (calls.work_ns < calls.call_ns)]
-    claim = merge(short.call_start, short.call_start + short.call_ns).intersection(facts.held_up)
+    claim = merge(short.call_start, short.call_end).intersection(facts.held_up)
     few = len(short) < limits["count"] or len(short) < limits["share"] * int(np.count_nonzero(free))
     if few or claim.length < limits["time_share"] * facts.span_ns:
         return None
@@ -358,8 +329,7 @@ def short_kernels(facts: SourceFacts, limits: Limits) -> Outcome:
     )
     label = f"the longest such call: {facts.name(launch)}"
     evidence = (facts.slice(label, launch, start, start + int(worst.call_ns[0])),)
-    is_cause = claim.length >= limits["cause_share"] * facts.held_up.length
-    return Observation(text, evidence, claim, reach=facts.held_up if is_cause else EMPTY)
+    return Observation(text, evidence, claim, reach=facts.reach_of(claim, limits["cause_share"]))
 
 
 @rule(
@@ -390,10 +360,8 @@ def occupancy_query(facts: SourceFacts, limits: Limits) -> Outcome:
     "hidden-copies",
     "Copies before matrix products",
     RuleThreshold(
-        (
-            "right before a matrix product on the same stream runs a copy within the device that the same "
-            "addmm launched: it broadcasts the bias"
-        ),
+        "right before a matrix product on the same stream runs a copy within the device that the same "
+        "addmm launched: it broadcasts the bias",
         GUIDE,
     ),
     helps=(

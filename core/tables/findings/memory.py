@@ -9,11 +9,13 @@ import numpy as np
 
 from ...base.units import about_ns, count_of, format_bytes, format_share
 from ..allocations import Allocator, allocators
+from ..host_columns import ALLOCATES
 from ..memory import AllocatorUse, memory
+from ..op_events import RUNTIME
 from ..rule_threshold import OWN, Limits, RuleThreshold
 from .facts import SourceFacts, share
 from .finding import Evidence, NotJudged, Observation, Outcome
-from .rule import TENSORBOARD, rule
+from .rule import TENSORBOARD, effects_of, rule
 from .steps import NO_STEPS
 
 PAGEABLE = re.compile(r"\bPageable\b")
@@ -24,14 +26,12 @@ NO_RECORDS = NotJudged("the trace holds no records of allocators (profile_memory
     "memory-limit",
     "Close to the memory's limit",
     RuleThreshold(
-        "an allocator's peak is at least {share} of the memory that the device has",
+        "an allocator's peak is at least {share} of the memory that the device has, and what the trace "
+        "begins with is less: engines take memory for their caches ahead",
         TENSORBOARD,
         {"share": 0.9},
     ),
-    helps=(
-        "Smaller batches, checkpointing, lower precision; `tracelane memory` says what was live at the peak. "
-        "An engine that takes memory for its cache ahead does so on purpose."
-    ),
+    helps="Smaller batches, checkpointing, lower precision; `tracelane memory` says what fills it.",
     always=True,
 )
 def memory_limit(facts: SourceFacts, limits: Limits) -> Outcome:
@@ -46,7 +46,7 @@ def memory_limit(facts: SourceFacts, limits: Limits) -> Outcome:
     worst = max(known, key=lambda use: share(use.peak_bytes or 0, sizes[use.allocator.device_id]))
     size = sizes[worst.allocator.device_id]
     part = share(worst.peak_bytes or 0, size)
-    if part < limits["share"]:
+    if part < limits["share"] or share(worst.first_bytes, size) >= limits["share"]:
         return None
     text = (
         f"{worst.allocator.title} reaches {format_bytes(worst.peak_bytes or 0)}, {format_share(part)} of the "
@@ -60,10 +60,8 @@ def memory_limit(facts: SourceFacts, limits: Limits) -> Outcome:
     "memory-growth",
     "Memory grows from step to step",
     RuleThreshold(
-        (
-            "an allocator holds more at the end of each of at least {steps} steps than at the end of the one "
-            "before, in total {share} of its peak or more"
-        ),
+        "an allocator holds more at the end of each of at least {steps} steps than at the end of the one "
+        "before, in total {share} of its peak or more",
         OWN,
         {"steps": 3, "share": 0.01},
     ),
@@ -121,6 +119,47 @@ def pageable_copies(facts: SourceFacts, limits: Limits) -> Outcome:
     text = f"{count_of(count, 'copy of pageable memory', 'copies of pageable memory')} take"
     text += f"{'s' if count == 1 else ''} {about_ns(claim.length)}"
     return Observation(text, (facts.on_device("the longest", copies.top("dur", 1)),), claim)
+
+
+@rule(
+    "device-allocations",
+    "Memory is taken from the driver again and again",
+    RuleThreshold(
+        "calls that take memory of a device from the driver or give it back (at least {count}, in "
+        "{steps_share} of the steps) hold devices up for {time_share} of the time looked at; where that "
+        "is {cause_share} of the time in which devices wait for the host, it is the cause",
+        f"PyTorch, CUDA semantics (caching allocator); the limits are {OWN}",
+        {"count": 5, "steps_share": 0.6, "time_share": 0.02, "cause_share": 0.15},
+    ),
+    helps=(
+        "Let the allocator keep what it has: no empty_cache() in the loop, fewer different sizes, "
+        "expandable_segments:True, less memory in use, so that it need not give any back."
+    ),
+    needs=("device", "host"),
+    explains=effects_of("device-allocations"),
+)
+def device_allocations(facts: SourceFacts, limits: Limits) -> Outcome:
+    """The driver is asked for memory again and again."""
+    host = facts.host
+    rows = host.matching(ALLOCATES, RUNTIME)
+    claim = host.union(rows).intersection(facts.held_up)
+    if len(rows) < limits["count"] or claim.length < limits["time_share"] * facts.span_ns:
+        return None
+    starts = np.sort(host.starts[rows])
+    if facts.steps is not None:
+        begun = np.searchsorted(starts, facts.steps.ends) > np.searchsorted(starts, facts.steps.starts)
+        is_often = bool(begun.mean() >= limits["steps_share"])
+    else:
+        is_often = bool(np.ptp(starts) >= limits["steps_share"] * facts.span_ns)
+    if not is_often:
+        return None
+    most = host.label(int(np.argmax(host.sums(rows, host.self_ns))))
+    text = (
+        f"{len(rows):,} calls take memory of {facts.device_title} from the driver or give it back, most time "
+        f"goes into {most}; {facts.device_title} waits {about_ns(claim.length)} for them"
+    )
+    reach = facts.reach_of(claim, limits["cause_share"])
+    return Observation(text, (facts.longest_on_host("the longest", rows),), claim, reach=reach)
 
 
 def _sizes(facts: SourceFacts) -> dict[int, int]:

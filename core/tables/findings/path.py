@@ -23,10 +23,8 @@ UNITS = (1_000_000, 100_000, 10_000, 1000)
     "critical-path",
     "What the step hangs on",
     RuleThreshold(
-        (
-            "one name takes at least {share} of the critical path of the step with the median time, and less "
-            "of it makes the step shorter by {least_share} to {most_share} of that"
-        ),
+        "one name takes at least {share} of the critical path of the step with the median time, and less "
+        "of it makes the step shorter by {least_share} to {most_share} of that",
         f"{HTA} (its critical path); the limits are {OWN}",
         {"share": 0.1, "least_share": 0.05, "most_share": 0.95},
     ),

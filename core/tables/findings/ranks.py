@@ -24,11 +24,9 @@ EVIDENCE = 3
     "rank-imbalance",
     "One rank keeps the others waiting",
     RuleThreshold(
-        (
-            "ranks do nothing but wait in collectives for one of them for at least {share} of the time, "
-            "{share} and {most_share} longer than it waits for others, or, of more than two, {most_share} "
-            "of all that ranks wait"
-        ),
+        "ranks do nothing but wait in collectives for one of them for at least {share} of the time, "
+        "{share} and {most_share} longer than it waits for others, or, of more than two, {most_share} "
+        "of all that ranks wait",
         f"{HTA}, whose straggler rule knows few collectives by name; the limit is {OWN}",
         {"share": 0.03, "most_share": 0.5},
     ),
@@ -40,7 +38,7 @@ EVIDENCE = 3
 )
 def rank_imbalance(facts: SourceFacts, limits: Limits) -> Outcome:
     """The source's rank is the one that the others wait for most."""
-    skew = facts.skew
+    skew = facts.capture.skew
     if not len(skew) or facts.column is None:
         return NotJudged("no collective is on two ranks")
     if facts.column != int(skew.caused.argmax()):

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict, Unpack
+from typing import Literal, TypeAlias, TypedDict, Unpack
 
 from ..rule_threshold import Limits, RuleThreshold
-from .finding import Kind, Observation, Outcome
+from .facts import SourceFacts
+from .finding import Kind, Need, Observation, Outcome
 
-if TYPE_CHECKING:
-    from .facts import SourceFacts
-
-Judge: TypeAlias = "Callable[[SourceFacts, Limits], Outcome]"
-Need: TypeAlias = Literal["device", "host"]
+Judge: TypeAlias = Callable[[SourceFacts, Limits], Outcome]
 Counts: TypeAlias = Literal["looked at", "held up", "anywhere"]
 """Which of its time counts: all that is looked at; where there are devices, only that in which the host holds
 them up; also what lies outside the time that is looked at."""
@@ -27,8 +24,8 @@ AIU = "kineto-spyre, AIU runtime events"
 
 STALLS = (
     *("recompiled", "compile-time", "profiler", "first-use", "aiu-graph", "first-kernel", "dataloader"),
-    *("sync-in-loop", "transfer-bound", "aiu-convert", "step-gap", "cold-start", "short-kernels"),
-    *("aiu-launch", "overhead-bound", "launch-gaps", "graph-breaks", "host-hotspot"),
+    *("sync-in-loop", "transfer-bound", "aiu-convert", "device-allocations", "step-gap", "cold-start"),
+    *("short-kernels", "aiu-launch", "overhead-bound", "launch-gaps", "graph-breaks", "host-hotspot"),
     *("many-calls", "late-first-op", "compiled-overhead", "aiu-waits", "sync", "device-idle"),
 )
 """Rules about devices that wait for the host, from what is the reason to what only says that they do."""

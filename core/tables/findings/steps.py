@@ -65,10 +65,8 @@ def cold_start(facts: SourceFacts, limits: Limits) -> Outcome:
     "late-first-op",
     "Nothing runs at the start",
     RuleThreshold(
-        (
-            "between the start of an annotation and the first operator or call in it pass at least "
-            "{gap_ns} and {share} of it, and {rest_share} of it remain"
-        ),
+        "between the start of an annotation and the first operator or call in it pass at least "
+        "{gap_ns} and {share} of it, and {rest_share} of it remain",
         f"{GUIDE} (there: the first aten operator); the limits are {OWN}",
         {"gap_ns": 100_000, "share": 0.1, "rest_share": 0.1},
     ),
@@ -118,10 +116,8 @@ def late_first_op(facts: SourceFacts, limits: Limits) -> Outcome:
     "compiled-slower",
     "Compiled steps are slower",
     RuleThreshold(
-        (
-            "the median step with compiled regions takes longer than the median step without: of one "
-            "trace, or of this one and its baseline (--baseline)"
-        ),
+        "the median step with compiled regions takes longer than the median step without: of one "
+        "trace, or of this one and its baseline (--baseline)",
         GUIDE,
     ),
     helps=(
@@ -132,8 +128,8 @@ def late_first_op(facts: SourceFacts, limits: Limits) -> Outcome:
 )
 def compiled_slower(facts: SourceFacts, limits: Limits) -> Outcome:
     """Steps with compiled regions take longer than steps without."""
-    if facts.baseline is not None:
-        return _slower_than_baseline(facts, facts.baseline)
+    if facts.capture.baseline is not None:
+        return _slower_than_baseline(facts, facts.capture.baseline)
     compiled_starts = _compiled_starts(facts)
     if not len(compiled_starts):
         return None
@@ -182,7 +178,7 @@ def _slower_than_baseline(facts: SourceFacts, baseline: Baseline) -> Outcome:
     sides = ("this trace", baseline.title) if compiled else (baseline.title, "this trace")
     text = (
         f"Compiled steps take {about_ns(slow)} ({safe(sides[0])}), eager ones {about_ns(quick)} "
-        f"({safe(sides[1])}; medians): {slow / quick:.2f} times as long"
+        f"({safe(sides[1])}; medians): {slow / quick:.3g} times as long"
     )
     return _slower_steps(text, facts, steps, np.arange(len(steps)), slow - quick)
 

@@ -46,15 +46,17 @@ def analyse_findings(scope: Scope, baseline: Summary | None = None) -> Tables:
         from .judge import findings
 
         verdicts = findings(scope, baseline_of(baseline))
-    missing = [{"rule": rule, "reason": reason} for rule, reason in verdicts.not_judged]
-    tables = {
-        "findings": lambda: findings_table(verdicts, scope.origin),
-        "not_judged": lambda: Table.from_rows(NOT_JUDGED, verdicts.scope, missing),
-    }
-    return Tables(verdicts.scope, scope.origin, tables)
+    return tables_of(verdicts, scope.origin)
 
 
-def findings_table(findings: Findings, origin: int) -> Table:
-    """Return a row per finding, losses first, most time first; evidence counts from the origin."""
+def tables_of(findings: Findings, origin: int) -> Tables:
+    """Return a row per finding, losses first, most time first, and the rules that could not be judged;
+    evidence counts from the origin.
+    """
     rows = [finding_row(finding, origin) for finding in findings.findings]
-    return Table.from_rows(FINDINGS, findings.scope, rows)
+    missing = [{"rule": rule, "reason": reason} for rule, reason in findings.not_judged]
+    tables = {
+        "findings": lambda: Table.from_rows(FINDINGS, findings.scope, rows),
+        "not_judged": lambda: Table.from_rows(NOT_JUDGED, findings.scope, missing),
+    }
+    return Tables(findings.scope, origin, tables)
