@@ -24,7 +24,7 @@ _OF_RULES = tuple(f"tests/core/test_findings{room}.py" for room in ("_rules", ""
 TESTS: Mapping[str, tuple[str, ...]] = {
     "tui/draw/layout.py": ("tests/tui/test_layout.py",),
     "core/tables/schema.py": ("tests/core/test_table.py", "tests/core/test_registry.py"),
-    "core/tables/cell_text.py": ("tests/core/test_table.py", "tests/tui/test_cli_table.py"),
+    "core/tables/cell_text.py": ("tests/core/test_table.py", "tests/tui/test_cli_tables.py"),
     "core/tables/rule_threshold.py": ("tests/core/test_findings_rules.py",),
     "core/tables/findings/gaps.py": _OF_RULES,
     "core/tables/findings/steps.py": (*_OF_RULES, "tests/tui/test_cli_patterns.py"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tests.core.test_hostile_inputs import HOSTILE
+from tests.core.test_damage import HOSTILE
 
 TESTS = Path(__file__).resolve().parent
 TEXT = (TESTS.parent / "docs" / "security.md").read_text(encoding="utf-8")

@@ -315,7 +315,7 @@ CASES: dict[str, tuple[list[Event], float, list[Event]]] = {
 
 
 def test_every_rule_is_tried() -> None:
-    """All rules have a case, but the one that needs several files (test_rank_imbalance.py)."""
+    """All rules have a case, but the one that needs several files (test_ranks.py)."""
     assert RULES.keys() - {"rank-imbalance"} == CASES.keys()
 
 

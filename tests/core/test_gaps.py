@@ -1,19 +1,28 @@
-"""Gaps of a row: found as a plain walk over the row finds them; told with host, launch and neighbours."""
+"""Gaps of a row: as a plain walk finds them, told with host, launch and neighbours, and grouped by these."""
 
 from __future__ import annotations
 
 import random
+import statistics
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from tests.core.hta import opened
+from tests.corpus import needs_corpus, needs_goldens
 from tests.events import complete, index_of
 from tests.tui.small_trace import MS, START, small_trace
 from tracelane.core.base.ids import SliceId
+from tracelane.core.base.short_names import comparable_name
 from tracelane.core.index.store import Index
+from tracelane.core.query.lookup import locate_slice
 from tracelane.core.query.views import Row
+from tracelane.core.tables.frame_columns import GAP_CLASSES, gap_rows
 from tracelane.core.tables.gap import GapBounds, gap_ended_by, gap_holding, gap_of, gaps_of
+from tracelane.core.tables.gap_groups import recurrence, recurring_gaps
+from tracelane.core.tables.idle import idle
+from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import Trace
 
 
@@ -76,3 +85,70 @@ def test_a_gap_tells_host_and_launch(tmp_path: Path) -> None:
     assert gap.threads[0].covered == 5 * MS
     first = trace.find(SliceId(0, 4))
     assert first is not None and gap_of(trace, *first) is None
+
+
+@pytest.mark.slow
+@needs_corpus
+@needs_goldens
+@pytest.mark.parametrize("name", ["hta_a100_resnet_ddp_nccl", "tl_mi300_resnet_train_rank0of8"])
+def test_groups_are_those_of_a_plain_loop(name: str, corpus_cache: Path) -> None:
+    """Number, sum, maximum, class and steps of each pair of names are what a loop over all gaps finds."""
+    trace = opened(name, "0", corpus_cache)
+    work = idle(Scope(trace))
+    expected: dict[tuple[str, str], list[tuple[int, int]]] = {}
+    begun: dict[tuple[str, str], set[str]] = {}
+    for gap in gap_rows(work).by("position"):
+        before, after = (comparable_name(words.tolist()[0]) for words in (gap.names_of("before"), gap.name))
+        expected.setdefault((before, after), []).append((int(gap.gap[0]), int(gap.gap_class[0])))
+        steps = begun.setdefault((before, after), set())
+        steps |= {step.label for step in trace.steps if step.start <= gap.reach[0] < step.end}
+    table = recurring_gaps(work)
+    assert table.totals["steps"] == len(trace.steps)
+    rows = {(str(row["before"]), str(row["after"])): row for row in table.rows()}
+    assert rows.keys() == expected.keys() and len(rows) == len(table)
+    for pair, gaps in expected.items():
+        row, lengths = rows[pair], [ns for ns, _ in gaps]
+        assert (row["gaps"], row["idle_ns"], row["max_ns"]) == (len(gaps), sum(lengths), max(lengths))
+        times = [sum(ns for ns, kind in gaps if kind == number) for number in range(len(GAP_CLASSES))]
+        assert row["steps"] == len(begun[pair])
+        assert row["class"] == GAP_CLASSES[times.index(max(times))]
+    totals = [int(value) for value in table.data["idle_ns"]]
+    assert totals == sorted(totals, reverse=True)
+    assert table.totals["idle_ns"] == int(work.gap.sum())
+
+
+def test_without_steps_none_are_counted(tmp_path: Path) -> None:
+    """Where nothing repeats there is no column of steps."""
+    events = [complete(at, 5, f"k{at}", "kernel", pid=0) for at in (0, 50, 70)]
+    table = recurring_gaps(idle(Scope(Trace([index_of(events, tmp_path)]))))
+    assert len(table) == 2 and "steps" not in table.data
+
+
+@pytest.mark.slow
+@needs_corpus
+@pytest.mark.parametrize("name", ["hta_a100_resnet_ddp_nccl", "tl_mi300_resnet_train_rank0of8"])
+def test_one_gap_through_the_steps(name: str, corpus_cache: Path) -> None:
+    """How often a gap comes back, in how many steps and how long, is what a loop over its stream finds; its
+    bounds and class are those of the idle breakdown.
+    """
+    trace = opened(name, "0", corpus_cache)
+    steps = [(step.start, step.end) for step in trace.steps]
+    gaps = gap_rows(max(idle(Scope(trace)).by("stream"), key=len))
+    names = list(
+        zip(gaps.names_of("before", comparable_name).tolist(), map(comparable_name, gaps.name.tolist()))
+    )
+    columns = list(zip(gaps.reach.tolist(), gaps.start.tolist()))
+    checked = 0
+    for at in range(0, len(gaps), max(1, len(gaps) // 40)):
+        number, slot = locate_slice(gaps.index, int(gaps.position[at]))
+        row = trace.row_number(gaps.source_number, number)
+        gap = gap_of(trace, row, slot)
+        assert gap is not None and gap.kind == GAP_CLASSES[int(gaps.gap_class[at])]
+        assert (gap.start, gap.end) == columns[at]
+        alike = [columns[n] for n in range(len(names)) if names[n] == names[at]]
+        inside = [any(low <= start < high for start, _ in alike) for low, high in steps]
+        repeats = recurrence(trace, row, slot, steps)
+        assert (repeats.count, repeats.steps, repeats.of) == (len(alike), sum(inside), len(steps))
+        assert repeats.median_ns == statistics.median(end - start for start, end in alike)
+        checked += 1
+    assert checked > 10

@@ -1,4 +1,4 @@
-"""Names from a trace are only text in JSON, in a spreadsheet and in Markdown."""
+"""Texts of a trace are only text: on terminals, in JSON, spreadsheets and Markdown; redaction of names."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import unicodedata
+from pathlib import Path
 
 import pytest
 from hypothesis import example, given
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from tests.tui.small_file import events
 from tracelane.core.base.safe_text import (
     csv_line,
     json_text,
@@ -23,8 +25,10 @@ from tracelane.core.base.safe_text import (
     safe,
 )
 from tracelane.core.export.formats import as_csv, as_markdown
+from tracelane.core.export.redact import Redaction
 from tracelane.core.tables.schema import Column, TableSchema
 from tracelane.core.tables.table import Table
+from tracelane.core.trace import Trace, open_trace
 
 ANYTHING = st.text(alphabet=st.characters(exclude_categories=()))
 MARKUP = st.text(alphabet="ab1 `|\\<>[]()*_~#!&;:/.@$-=+\n\x1b\u202e")
@@ -133,3 +137,67 @@ def test_tables_are_harmless_whole() -> None:
     assert as_csv(table).splitlines()[1].startswith("'=x⟨U+001B⟩]0;t")
     tokens = _tokens(as_markdown(table))
     assert not any(token.type.startswith("html") for token in tokens) and _inside(tokens) <= PLAIN
+
+
+@pytest.mark.parametrize(
+    ("raw", "escaped"),
+    [
+        ("plain", "plain"),
+        ("größe 測試 é", "größe 測試 é"),
+        ("a\tb\nc\r\nd", "a b c  d"),
+        ("\x1b]0;owned\x07", "⟨U+001B⟩]0;owned⟨U+0007⟩"),
+        ("\x9b31m", "⟨U+009B⟩31m"),
+        ("a\u202eb\u2066c\u200fd", "a⟨U+202E⟩b⟨U+2066⟩c⟨U+200F⟩d"),
+        ("x\u200by\ufeffz\u200d", "x⟨U+200B⟩y⟨U+FEFF⟩z⟨U+200D⟩"),
+        ("\ud800", "⟨U+D800⟩"),
+        ("\x00\x7f", "⟨U+0000⟩⟨U+007F⟩"),
+    ],
+)
+def test_known_troublemakers(raw: str, escaped: str) -> None:
+    """Escapes, direction changers and invisible characters are written as their numbers, real text stays."""
+    assert safe(raw) == escaped
+
+
+@given(st.text(alphabet=st.characters(exclude_categories=())))
+def test_nothing_harmful_remains(text: str) -> None:
+    """Whatever comes in, what goes out is encodable and has no control or format characters."""
+    cleaned = safe(text)
+    cleaned.encode("utf-8")
+    assert not {unicodedata.category(c) for c in cleaned} & {"Cc", "Cf", "Cs", "Cn", "Co", "Zl", "Zp"}
+    assert safe(cleaned) == cleaned
+
+
+KERNEL = "/tmp/torchinductor_jane/inductor-spyre/sdsc_fused_mm_0_434jgp19/bundle.mlir"
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Trace:
+    """A trace of host `build-7`, taken by jane, whose file torch named."""
+    path = tmp_path / "build-7_1234.1781947844789580072.pt.trace.json"
+    path.write_text(json.dumps({"host_name": "build-7", "tw_user": "jane_d", "traceEvents": events()}))
+    return open_trace(path, index_dir=tmp_path / "index")
+
+
+@pytest.mark.parametrize(
+    ("text", "hidden"),
+    [
+        ("on build-7 at 10.2.3.44", "on redacted at redacted"),
+        ("build-7_1234.178.pt.trace.json", "redacted_1234.178.pt.trace.json"),
+        ("by jane_d in rebuild-70", "by redacted in rebuild-70"),
+        ("/home/user1/model/run.py(12): step", "/redacted/run.py(12): step"),
+        ('"cwd": "/home/user1/x/y", "user": "user1"', '"cwd": "/redacted/y", "user": "redacted"'),
+        (KERNEL, "/redacted/sdsc_fused_mm_0_434jgp19/bundle.mlir"),
+        ("torch/nn/modules/linear.py(103): forward", "torch/nn/modules/linear.py(103): forward"),
+        ("1/2 of 3/4 s/step", "1/2 of 3/4 s/step"),
+        ('"ts": 5533068085033.188, "v": "2.9.1"', '"ts": 5533068085033.188, "v": "2.9.1"'),
+    ],
+)
+def test_what_is_hidden(text: str, hidden: str, trace: Trace) -> None:
+    """Each kind goes wherever it stands, whole words only."""
+    assert Redaction.of(trace)(text) == hidden
+
+
+def test_words_of_this_machine(trace: Trace) -> None:
+    """More words can be given; those too short to mean anyone are not hidden."""
+    hide = Redaction.of(trace, ["login3", "me"])
+    assert hide("me on login3") == "me on redacted"

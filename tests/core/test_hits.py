@@ -1,11 +1,13 @@
-"""Search results against brute force over the events as plain JSON."""
+"""The filter language and what a search finds: against brute force over the events as plain JSON."""
 
 from __future__ import annotations
 
 import gzip
+import itertools
 import json
 import re
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +17,9 @@ import pytest
 from tests.corpus import CORPUS, REPRESENTATIVE, later, needs_corpus
 from tests.events import complete, index_of
 from tracelane.core.base.clock import Clocks
-from tracelane.core.base.errors import Cancelled, TracelaneError
-from tracelane.core.query.filter import parse
+from tracelane.core.base.errors import Cancelled, TracelaneError, UsageError
+from tracelane.core.query.filter import Argument, Category, LaneTitle, Name, Number, Text, Time, parse, quoted
+from tracelane.core.query.hit_marks import HitMarks
 from tracelane.core.query.hits import Hits
 from tracelane.core.trace import Trace, open_trace
 from tracelane.core.trace.hit_search import matches
@@ -227,3 +230,111 @@ def test_a_search_can_be_stopped(tmp_path: Path) -> None:
     """When nobody waits any more the search ends by Cancelled."""
     with pytest.raises(Cancelled):
         matches(small(tmp_path), parse("k"), cancelled=lambda: True)
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory: pytest.TempPathFactory) -> Trace:
+    rng = np.random.default_rng(7)
+    events = [
+        complete(int(ts), int(dur), f"n{int(name)}", pid=int(lane) % 3, tid=int(lane))
+        for ts, dur, name, lane in zip(
+            rng.integers(0, 5000, 400),
+            rng.integers(0, 300, 400),
+            rng.integers(0, 9, 400),
+            rng.integers(0, 7, 400),
+        )
+    ]
+    return Trace([index_of(events, tmp_path_factory.mktemp("marks") / "index")])
+
+
+def brute(trace: Trace, hits: Hits, rows: range, edges: list[int], clocks: Clocks) -> list[bool]:
+    index = trace.indexes[0]
+    spans = []
+    for position in hits.positions[0].tolist():
+        number = index.row_of(position)
+        if number in rows:
+            lane = trace.lanes[int(index.rows[number]["lane"])]
+            start = index.start(position) + clocks.offset(0, lane.pid)
+            spans.append((start, start + max(1, int(index.duration([position])[0]))))
+    return [any(s < b and e > a for s, e in spans) for a, b in itertools.pairwise(edges)]
+
+
+@pytest.mark.parametrize("text", ["n3", "dur>200us", "n", "none"])
+@pytest.mark.parametrize("clocks", [Clocks(), Clocks().shifted((0, "1"), 123_456)])
+def test_touched_cells_are_those_with_a_hit(trace: Trace, text: str, clocks: Clocks) -> None:
+    """For one lane, several and all, the marked cells are those that a hit overlaps, clocks moved or not."""
+    hits = matches(trace, parse(text), clocks)
+    marks = HitMarks(hits)
+    for edges in (list(range(0, 5_400_000, 40_000)), list(range(1_000_000, 1_000_200, 7))):
+        for lanes in ([trace.lanes[0]], list(trace.lanes)[2:5], list(trace.lanes)):
+            spans = [(0, lane.rows.start, lane.rows.stop) for lane in lanes]
+            touched = [brute(trace, hits, lane.rows, edges, clocks) for lane in lanes]
+            expected = [any(column) for column in zip(*touched)]
+            for _ in range(2):
+                assert marks.touched(spans, edges).tolist() == expected
+
+
+MEANINGS = [
+    ("nccl", Name(Text("in", "nccl"))),
+    ("-nccl", Name(Text("in", "nccl"), negated=True)),
+    ("-", Name(Text("in", "-"))),
+    ("'two words'", Name(Text("in", "two words"))),
+    ("'it''s'", Name(Text("in", "it's"))),
+    ("aten::mm", Name(Text("in", "aten::mm"))),
+    ("self::run", Name(Text("in", "self::run"))),
+    ("/a b|c/", Name(Text("regex", "a b|c"))),
+    (r"/a\/b/i", Name(Text("regex", r"a\/b", True))),
+    ("name='all of this'", Name(Text("is", "all of this"))),
+    ("cat:kernel", Category(Text("is", "kernel", True))),
+    ("-cat:/gpu_.*/", Category(Text("regex", "gpu_.*"), negated=True)),
+    ("lane:'stream 0'", LaneTitle(Text("in", "stream 0"))),
+    ("dur>1ms", Time("dur", Number(">", Fraction(10**6)))),
+    ("self<=0.5us", Time("self", Number("<=", Fraction(500)))),
+    ("dur=0", Time("dur", Number("=", Fraction(0)))),
+    ("dur>=1.5µs", Time("dur", Number(">=", Fraction(1500)))),
+    ("arg.bytes>1e6", Argument("bytes", Number(">", Fraction(10**6)))),
+    ("arg.'External id'=7", Argument("External id", Number("=", Fraction(7)), Text("is", "7"))),
+    ("arg.dtype='7'", Argument("dtype", None, Text("is", "7"))),
+    ("arg.dtype:half", Argument("dtype", None, Text("in", "half"))),
+    ("arg.dtype", Argument("dtype")),
+]
+
+
+@pytest.mark.parametrize(("text", "term"), MEANINGS)
+def test_a_term_means(text: str, term: object) -> None:
+    """Every form of a term reads as what it says, alone and among others."""
+    assert parse(text).terms == (term,)
+    assert parse(f"  one {text}\ttwo ").terms == (Name(Text("in", "one")), term, Name(Text("in", "two")))
+
+
+REFUSED = [
+    ("", "nothing to look for"),
+    ("   ", "nothing to look for"),
+    ("/model/layers.0", "no closing /"),
+    ("/(/", "not a regular expression"),
+    ("dur>1", "ns, us, ms or s"),
+    ("dur>1h", "ns, us, ms or s"),
+    ("dur>fast", "names no time"),
+    ("dur:5ms", "is no comparison"),
+    ("dur > 1ms", "without spaces"),
+    ("arg.", "needs the argument's name"),
+    ("arg.bytes>many", "needs a number"),
+    ("arg.bytes>1e999", "too large"),
+    ("lane:", "has no text"),
+    ("'open", "not closed"),
+    ("''", "has no text"),
+]
+
+
+@pytest.mark.parametrize(("text", "why"), REFUSED)
+def test_what_is_refused_says_why(text: str, why: str) -> None:
+    """A text that means nothing is refused in one line that says what to write."""
+    with pytest.raises(UsageError, match=why) as caught:
+        parse(text)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["plain", "it's", "a 'b' \"c\"", "-x", "/y/", "''"])
+def test_a_quoted_name_reads_back(name: str) -> None:
+    """What `quoted` writes is read as the very text."""
+    assert parse("name=" + quoted(name)).terms == (Name(Text("is", name)),)

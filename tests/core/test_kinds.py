@@ -1,27 +1,45 @@
-"""Device work is told apart by one table of kinds, which a user may put patterns before."""
+"""What lanes and slices are, decided once: roles, kinds, runtimes of vendors, lanes of an AIU."""
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.corpus import CORPUS, needs_corpus
-from tests.events import complete, index_of
+from tests.corpus import CORPUS, needs_corpus, representative, thinned
+from tests.events import Event, complete, index_of, metadata
 from tests.json_tables import command_json
-from tracelane.core import open_trace
-from tracelane.core.base.errors import UsageError
+from tracelane.core.base.errors import TracelaneError, UsageError
+from tracelane.core.base.kineto import GROUPS, RUNTIME, vendor_of
+from tracelane.core.base.slice_kinds import SliceKind, slice_kind
+from tracelane.core.index.flex import WORK as FLEX_WORK
+from tracelane.core.index.format import LaneRole, RowKind
+from tracelane.core.query.chain import chain_of
+from tracelane.core.query.row_facts import slice_kind_codes
+from tracelane.core.sql.query import run_query
 from tracelane.core.tables.breakdown import breakdown, device_table
 from tracelane.core.tables.cached import cache_file
+from tracelane.core.tables.copies import copies
+from tracelane.core.tables.doctor.doctor import analyse_doctor
+from tracelane.core.tables.explain import explain
+from tracelane.core.tables.findings.judge import findings
 from tracelane.core.tables.frame_columns import work_of
+from tracelane.core.tables.kernels import kernels
 from tracelane.core.tables.kinds import DEFAULT_KINDS, KINDS, UNKNOWN
+from tracelane.core.tables.launches import analyse_launches
+from tracelane.core.tables.ops import ops, sort_column
+from tracelane.core.tables.range_table import range_table
 from tracelane.core.tables.scope import Scope
-from tracelane.core.trace import Trace
+from tracelane.core.trace import Lane, Trace, open_trace, trace_of
+from tracelane.core.trace.devices import devices
+from tracelane.core.trace.lane_order import drawn_device_lanes
 from tracelane.tui.cli.main import EXIT_USAGE, main
 from tracelane.tui.config import read_config
+from tracelane.tui.text.summary import trace_info
 
 NAMES = [
     ("ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage)", "collective", "communication"),
@@ -287,3 +305,343 @@ def test_memsets_of_other_devices_are_work(tmp_path: Path) -> None:
     events = [complete(0, 10, "Memset (Device)", "gpu_memset", pid=0)]
     work = work_of(Scope(Trace([index_of(events, tmp_path)])))
     assert work.dur.tolist() == [10_000]
+
+
+JAX = Path(__file__).parent.parent / "samples" / "jax.trace.json.gz"
+DEVICE, HOST, TELEMETRY, PROFILER = LaneRole.DEVICE, LaneRole.HOST, LaneRole.TELEMETRY, LaneRole.PROFILER
+
+
+def slice_of(category: str | None, pid: int = 1) -> Event:
+    """Return a slice of a category, or without one."""
+    event = complete(10, 5, pid=pid)
+    return {key: value for key, value in (event | {"cat": category}).items() if value is not None}
+
+
+@pytest.mark.parametrize(
+    ("categories", "labels", "process", "role"),
+    [
+        (["kernel"], "", "", DEVICE),
+        (["kernel", "cpu_op"], "", "python", DEVICE),
+        (["gpu_user_annotation"], "", "", DEVICE),
+        (["cuda_sync"], "GPU 0", "", DEVICE),
+        (["python_function"], "GPU 0", "python3", HOST),
+        (["cpu_op", "python_function"], "AIU 3", "", HOST),
+        (["mtia_runtime"], "MTIA 17", "MTIA 17", HOST),
+        (["overhead"], "GPU 0", "", PROFILER),
+        (["overhead", "cuda_runtime"], "", "", HOST),
+        (["privateuse1_driver"], "AIU 0", "python", DEVICE),
+        (["privateuse1_driver"], "CPU", "python", HOST),
+        (["musa_runtime"], "MUSA 1", "", HOST),
+        ([None], "GPU 2", "", DEVICE),
+        ([None], "", "GPU2", DEVICE),
+        ([None], "", "gpu:11", DEVICE),
+        ([None], "", "/device:TPU:3", DEVICE),
+        ([None], "", "/host:CPU", HOST),
+        (["unheard of"], "XPU 1", "", DEVICE),
+        ([None], "CPU", "", HOST),
+        ([None], "", "GPU Process", HOST),  # of a browser
+        ([None], "", "GPU 0 monitor", HOST),
+        ([None], "", "device", HOST),
+        ([None], "huge image - Google Search", "Renderer", HOST),
+        (["devtools.timeline"], "", "GPU Process", HOST),
+    ],
+)
+def test_rules(
+    categories: list[str | None], labels: str, process: str, role: LaneRole, tmp_path: Path
+) -> None:
+    """Categories decide before labels, labels before names, and a name must be a device and its number."""
+    events = [slice_of(category) for category in categories]
+    events += [metadata("process_labels", labels=labels)] if labels else []
+    events += [metadata("process_name", name=process)] if process else []
+    trace = trace_of("t.json", index_of(events, tmp_path))
+    assert [lane.role for lane in trace.lanes] == [role]
+
+
+def test_a_vendors_label_needs_its_runtime(tmp_path: Path) -> None:
+    """ "MUSA 1" names a device in a file that has calls of MUSA's runtime, and in no other."""
+    unknown = [slice_of(None, pid=0), metadata("process_labels", 0, labels="MUSA 1")]
+    alone = trace_of("a.json", index_of(unknown, tmp_path / "a"))
+    called = trace_of("b.json", index_of([*unknown, slice_of("musa_runtime", pid=9)], tmp_path / "b"))
+    assert {lane.pid: lane.role for lane in alone.lanes} == {"0": HOST}
+    assert {lane.pid: lane.role for lane in called.lanes} == {"0": DEVICE, "9": HOST}
+
+
+def plain_role(trace: Trace, number: int, categories: set[str], names: set[str]) -> LaneRole:
+    """Return the role of a lane the slow way, from the categories and names of all its slices."""
+    lane = trace.lanes[number]
+    process = lane.process
+    if lane.samples and not lane.slices:
+        return TELEMETRY
+    if process.pid in ('"Spans"', '"Traces"') and not process.name:
+        return PROFILER
+    if not any(trace.categories(lane.source)) and any(FLEX_WORK.search(name) for name in names):
+        return DEVICE
+    if categories & GROUPS["device"]:
+        return DEVICE
+    host = [category in RUNTIME or category in GROUPS["op"] | GROUPS["python"] for category in categories]
+    own = [category in {"overhead", "Trace"} for category in categories]
+    if categories and all(own):
+        return PROFILER
+    if not categories or all(one or other for one, other in zip(host, own)):
+        return HOST
+    words = process.labels.split() or [
+        process.name.rstrip("0123456789") if process.name[-1:].isdigit() else ""
+    ]
+    return DEVICE if words[0].rstrip(":#") in ("GPU", "AIU", "MTIA") else HOST
+
+
+TRACES = sorted(path.relative_to(CORPUS).as_posix() for path in CORPUS.glob("*/*.json*"))
+
+
+@needs_corpus
+@pytest.mark.parametrize("path", representative(TRACES))
+def test_everybody_says_the_same_of_every_lane(path: str, corpus_cache: Path) -> None:
+    """On real traces the roles are those of the plain rule, and tables, the viewer's device lanes and JSON
+    agree on them.
+    """
+    try:
+        trace = open_trace(CORPUS / path, index_dir=corpus_cache)
+    except TracelaneError as error:  # files that are no traces are other tests' matter
+        pytest.skip(str(error))
+    index = trace.indexes[0]
+    categories: list[set[str]] = [set() for _ in trace.lanes]
+    names: list[set[str]] = [set() for _ in trace.lanes]
+    for row in index.rows[index.rows["kind"] == RowKind.SLICES]:
+        own = slice(int(row["first"]), int(row["first"] + row["count"]))
+        present = set(index.column("slices.category")[own].tolist())
+        categories[int(row["lane"])] |= {index.categories[number] for number in present}
+        if not any(index.categories):
+            names[int(row["lane"])] |= set(index.strings(set(index.column("slices.name")[own].tolist())))
+    roles = [lane.role for lane in trace.lanes]
+    assert roles == [plain_role(trace, at, *of) for at, of in enumerate(zip(categories, names))]
+
+    ran = {at for at, role in enumerate(roles) if role is DEVICE and trace.lanes[at].slices}
+    assert {at for device in devices(trace) for at in device.lanes} == ran
+    assert {at for at in drawn_device_lanes(trace) if roles[at] is not TELEMETRY} == {
+        at for at, role in enumerate(roles) if role is DEVICE
+    }
+    in_json = [lane["role"] for process in trace_info(trace)["processes"] for lane in process["lanes"]]
+    in_order = [roles[at] for process in trace.processes for at in process.lanes]
+    assert in_json == [role.name.lower() for role in in_order]
+
+
+@pytest.mark.slow
+@needs_corpus
+@pytest.mark.parametrize("path", ["gpu/hta_a100_resnet_ddp_nccl.json.gz", "aiu/mlp_trace.json"])
+def test_kinds_of_slices(path: str, corpus_cache: Path) -> None:
+    """Each slice has the kind that its category and name say, in SQL as in the viewer's colours."""
+    trace = open_trace(CORPUS / path, index_dir=corpus_cache)
+    index = trace.indexes[0]
+    numbers = [index.column(f"slices.{key}") for key in ("category", "name")]
+    kinds = [list(SliceKind)[code] for code in slice_kind_codes(index, *numbers).tolist()]
+    names = index.strings(index.column("slices.name"))
+    categories = [index.categories[number] for number in index.column("slices.category").tolist()]
+    assert kinds == [slice_kind(category, name) for category, name in zip(categories, names)]
+    query = "select slice_kind, count(*) from slices group by 1"
+    with run_query(trace, query, "sqlite") as answer:
+        assert dict(answer.rows) == {kind: kinds.count(kind) for kind in kinds}
+
+
+@needs_corpus
+def test_a_device_found_by_its_processs_name_has_kernels(tmp_path: Path) -> None:
+    """rocprof's exports have neither categories nor labels: what ran on "GPU2" is device work."""
+    trace = open_trace(CORPUS / "verdicts" / "rpd_matmul.json.gz", index_dir=tmp_path)
+    assert [(device.label, device.number) for device in devices(trace)] == [("GPU2", 2)]
+
+
+def test_a_trace_of_jax_has_device_work(tmp_path: Path) -> None:
+    """XLA names the process of a device "/device:GPU:0": its slices are kernels, which may overlap on an
+    H100.
+    """
+    trace = open_trace(JAX, index_dir=tmp_path)
+    assert [(device.label, device.number) for device in devices(trace)] == [("GPU 0", 0)]
+    rows = {row["name"]: (row["count"], row["total_ns"]) for row in kernels(Scope(trace)).rows()}
+    assert rows["wrapped_tanh"] == (5, 58_306) and len(rows) == 4
+    assert not list(analyse_doctor(Scope(trace))["doctor"].rows())
+
+
+def test_json_has_the_role(tmp_path: Path) -> None:
+    """`info --json` says the role of each lane in words."""
+    trace = trace_of("t.json", index_of([slice_of("kernel", pid=7)], tmp_path))
+    (lane,) = json.loads(json.dumps(trace_info(trace)))["processes"][0]["lanes"]
+    assert lane["role"] == "device"
+
+
+VENDORS = ("npu", "musa", "sdaa", "my_own", "TOPS")
+
+
+def program(category: str, label: str = "") -> list[Event]:
+    """Four ops that each launch a kernel by correlation, and a wait for a device that is long done."""
+    events = [metadata("process_labels", 0, labels=label)] if label else []
+    for n in range(1, 5):
+        at, args = n * 1000, {"correlation": n, "External id": 70 + n}
+        events += [
+            complete(at, 100, "aten::mm", "cpu_op", pid=9, tid=1, args={"External id": 70 + n}),
+            complete(at + 10, 20, "xLaunchKernel", category, pid=9, tid=1, args=args),
+            complete(at + 50, 30, "k", "kernel", pid=0, tid=3, args={**args, "stream": 3, "device": 0}),
+        ]
+    events.append(complete(5000, 900, "xStreamSynchronize", category, pid=9, tid=1))
+    return events
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+@pytest.mark.parametrize("kind", ["runtime", "driver"])
+def test_calls_of_any_vendor_launch(vendor: str, kind: str, tmp_path: Path) -> None:
+    """Launches, ops, chains and findings hold the calls of a runtime by the ending of their category."""
+    trace = Trace([index_of(program(f"{vendor}_{kind}"), tmp_path)])
+    table = analyse_launches(Scope(trace)).main
+    assert list(table.data["name"]) == ["xLaunchKernel"] and table.totals["without_launch"] == 0
+    assert (int(table.data["count"][0]), int(table.data["delay_ns"][0])) == (4, 4 * 20_000)
+    rows = {row["name"]: row for row in ops(Scope(trace)).rows()}
+    assert rows["xLaunchKernel"]["calls"] == 4
+    assert rows["aten::mm"]["device_total_ns"] == 4 * 30_000
+    kernel = trace.indexes[0].strings(trace.indexes[0].column("slices.name")).index("k")
+    assert [link.role for link in chain_of(trace.indexes[0], kernel)][:3] == ["kernel", "launch", "op"]
+    assert "sync" in [finding.rule for finding in findings(Scope(trace)).findings]
+
+
+@pytest.mark.parametrize(
+    ("category", "label", "title", "word"),
+    [
+        ("musa_runtime", "MUSA 1", "MUSA 1", "MUSA"),
+        ("npu_runtime", "NPU 0", "NPU 0", "NPU"),
+        ("npu_runtime", "GPU 0", "GPU 0", "NPU"),
+        ("sdaa_driver", "", "device", "SDAA"),
+        ("cuda_runtime", "MUSA 1", "device", "CUDA"),
+        ("cuda_driver", "GPU 3", "GPU 3", "CUDA"),
+    ],
+)
+def test_devices_are_called_as_their_runtime_tells(
+    category: str, label: str, title: str, word: str, tmp_path: Path
+) -> None:
+    """A device has its process's label where its vendor's runtime is in the file, and the vendor's word."""
+    (device,) = devices(Trace([index_of(program(category, label), tmp_path)]))
+    assert (device.label, device.word) == (title, word)
+
+
+@pytest.mark.parametrize(
+    "category", ["kernel", "cpu_op", "runtime", "_runtime", "overhead", "privateuse1_driver", "driver", "", 7]
+)
+def test_other_categories_are_no_vendors_runtime(category: object) -> None:
+    """Only what stands before the ending makes a vendor; the driver of AIUs stands on their device."""
+    assert (category in RUNTIME) == (category == "runtime")
+
+
+def test_vendors_by_category() -> None:
+    """The vendor is all that stands before the ending."""
+    assert [vendor_of(text) for text in ("npu_runtime", "my_own_driver", "gpu_memcpy", "x_Runtime")] == [
+        "npu",
+        "my_own",
+        "",
+        "x",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("key", "column"),
+    [
+        ("self_npu_time_total", "self_device_ns"),
+        ("musa_time_total", "device_total_ns"),
+        ("cuda_time", "device_avg_ns"),
+        ("-xpu_memory_usage", "-device_mem"),
+        ("self_cpu_time_total", "self_cpu_ns"),
+        ("cpu_time", "cpu_avg_ns"),
+    ],
+)
+def test_sort_keys_of_any_device(key: str, column: str) -> None:
+    """PyTorch's sort keys name the device by its own word."""
+    assert sort_column(key) == column
+
+
+SAMPLES = sorted(
+    [
+        *CORPUS.glob("aiu/spyre_torch_profiler/*.json"),
+        CORPUS / "aiu/mlp_trace.json",
+        *CORPUS.glob("aiu/acelyzer*"),
+    ]
+)
+MEMORY_LANES = {"400": "Memory management:", "401": "Memory management +1"}
+SPANS = 2
+"""Slices of category Trace in each sample: one of PyTorch's profiler, one of the AIU's."""
+
+
+def on_device(path: Path) -> dict[str, Counter[str]]:
+    """Return the names on each lane of pid 0 as the file has them, by tid."""
+    names: dict[str, Counter[str]] = {}
+    for event in json.loads(path.read_bytes())["traceEvents"]:
+        if event.get("ph") == "X" and event.get("pid") == 0:
+            names.setdefault(str(event["tid"]), Counter())[event["name"]] += 1
+    return names
+
+
+def names_of(trace: Trace, lane: Lane) -> Counter[str]:
+    names: Counter[str] = Counter()
+    for row in trace.rows(lane):
+        names.update(trace.name(row, at) for at in range(row.count))
+    return names
+
+
+@needs_corpus
+@pytest.mark.parametrize("path", thinned(SAMPLES, 4), ids=lambda path: path.name[:34])
+def test_lanes_of_the_samples(path: Path, corpus_cache: Path) -> None:
+    """All of a sample's device lanes stand below the AIU, memory management first, with what the file has."""
+    trace = open_trace(path, index_dir=corpus_cache)
+    (device,) = [process for process in trace.processes if process.labels == "AIU 0"]
+    lanes = [trace.lanes[number] for number in device.lanes]
+    expected = on_device(path)
+    assert {lane.tid: names_of(trace, lane) for lane in lanes} == expected
+    titles = {lane.tid: lane.title for lane in lanes}
+    for tid, title in titles.items():
+        assert title == MEMORY_LANES.get(tid, title) and (tid in MEMORY_LANES or title.startswith("Stream "))
+    assert list(titles) == sorted(titles, key=lambda tid: (tid not in MEMORY_LANES, tid))
+    managed = {name for tid in MEMORY_LANES for name in expected.get(tid, ())}
+    assert managed <= {"Memset (Device)", "Memory (Release)"}
+
+
+@needs_corpus
+@pytest.mark.parametrize("path", thinned(SAMPLES, 4), ids=lambda path: path.name[:34])
+def test_memory_management_of_the_samples(path: Path, corpus_cache: Path) -> None:
+    """A Memset (Device) counts as an allocation, of no bandwidth; its meaning and the release's are told."""
+    trace = open_trace(path, index_dir=corpus_cache)
+    sets = sum(names["Memset (Device)"] for names in on_device(path).values())
+    (row,) = copies(Scope(trace)).rows()
+    assert (row["name"], row["count"]) == ("Allocation", sets) and row["bytes"]
+    assert row["bandwidth"] is None and row["recorded_mean"] is None
+    for name, word in (("Memset (Device)", "allocated"), ("Memory (Release)", "freed")):
+        explanation = explain(name, trace, 0)
+        assert explanation is not None and word in explanation.line
+
+
+@needs_corpus
+@pytest.mark.parametrize("path", thinned(SAMPLES, 4), ids=lambda path: path.name[:34])
+def test_spans_count_nowhere(path: Path, corpus_cache: Path) -> None:
+    """The profiler's spans over the whole recording are in no table's sums, and what is left out is told."""
+    trace = open_trace(path, index_dir=corpus_cache)
+    table = range_table(Scope(trace))
+    assert "Trace" not in [row["category"] for row in table.rows()]
+    slices = sum(lane.slices for lane in trace.lanes)
+    assert dict(table.totals)["slices"] == slices - SPANS
+    assert [note for note in table.notes if f"{SPANS} slices" in note]
+    assert not [row for row in kernels(Scope(trace)).rows() if "rofiler" in str(row["name"])]
+
+
+def copy(tid: int, ts: float, kind: str) -> dict[str, Any]:
+    args = {"call": kind, "device": 0, "correlation": 0, "bytes": 4096, "memory bandwidth (GB/s)": "N/A"}
+    return complete(ts, 10, f"Memcpy ({kind})", "gpu_memcpy", pid=0, tid=tid, args=args)
+
+
+def test_copies_of_every_kind(tmp_path: Path) -> None:
+    """Copies are told apart by kind; a lane called " " is named for the one whose overlaps it holds."""
+    lanes = {100: "Memcpy (HtoD):", 101: " ", 200: "Memcpy (DtoH):", 300: "Memcpy (DtoD):", 305: " ", 7: " "}
+    kinds = {100: "HtoD", 101: "HtoD", 200: "DtoH", 300: "DtoD", 305: "PtoP", 7: "PtoP"}
+    events = [metadata("process_labels", 0, labels="AIU 0")]
+    for number, (tid, name) in enumerate(lanes.items()):
+        events.append(metadata("thread_name", 0, tid, name=name))
+        events.append(copy(tid, 100 + 5 * number, kinds[tid]))
+    events.append(complete(0, 5, "aiuLaunchControlBlocks", "privateuse1_runtime", pid=1, tid=1))
+    trace = Trace([index_of(events, tmp_path)])
+    titles = {lane.tid: lane.title for lane in trace.lanes}
+    assert titles["101"] == "Memcpy (HtoD) +1" and titles["305"] == "Memcpy (DtoD) +5"
+    assert titles["100"] == "Memcpy (HtoD):" and titles["7"] == "thread 7"
+    rows = {str(row["name"]): row["count"] for row in copies(Scope(trace)).rows()}
+    assert rows == {"HtoD": 2, "DtoH": 1, "DtoD": 1, "PtoP": 2}

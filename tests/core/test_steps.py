@@ -1,9 +1,15 @@
-"""Steps: found by what a trace holds, with TensorBoard's split of their time and percentiles by group."""
+"""Steps: which slices they are, TensorBoard's split of their time, percentiles, processes, tables by step."""
 
 from __future__ import annotations
 
+import gzip
 import json
 import random
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +17,21 @@ import numpy as np
 import pytest
 
 from tests.corpus import CORPUS, GOLDENS, needs_corpus, needs_goldens
-from tests.events import complete, counter, index_of
+from tests.events import Event, complete, counter, index_of, metadata
+from tracelane.core.base.arrays import I64
+from tracelane.core.base.errors import UsageError
 from tracelane.core.base.intervals import Intervals, merge
 from tracelane.core.index.store import Index
+from tracelane.core.query.launches import launches_of
+from tracelane.core.tables.attribution import by_step
+from tracelane.core.tables.kernels import kernels
+from tracelane.core.tables.op_sums import work_positions
+from tracelane.core.tables.ops import ops
 from tracelane.core.tables.scope import Scope
-from tracelane.core.tables.step_choice import find_steps
-from tracelane.core.tables.steps import percentile, steps
+from tracelane.core.tables.selection import step_place, steps_there
+from tracelane.core.tables.step_choice import Steps, find_steps
+from tracelane.core.tables.step_spans import step_spans
+from tracelane.core.tables.steps import ROLES, percentile, step_columns, step_metrics, steps
 from tracelane.core.trace import Trace, open_trace
 
 TENSORBOARD = {
@@ -220,3 +235,400 @@ def test_a_source_without_slices_has_no_steps(tmp_path: Path) -> None:
     assert [column.key for column in with_log.columns] == [column.key for column in alone.columns]
     assert with_log.keys == ("step",) and len(with_log) == 2
     assert two.columns[0].key == "source" and len(two) == 4
+
+
+OF_2021 = "kineto2021_resnet50_num_workers_4.tb_0.4.3"
+OF_DRIVER = "tl_h100_qwen_infer.tb_0.4.3_PATCHED_runtime"
+NAMES = (
+    OF_2021,
+    OF_DRIVER,
+    "tl_mi300_resnet_train_rank0of8.tb_0.4.3_PATCHED_runtime",
+    "hta_a100_resnet_ddp_nccl.tb_0.4.3_PATCHED_runtime",
+)
+
+
+@cache
+def golden(name: str) -> dict[str, Any]:
+    """Return what TensorBoard's plugin gave."""
+    return dict(json.loads((GOLDENS / "tb" / f"{name}.json").read_bytes()))
+
+
+def marked(name: str, cache_folder: Path) -> tuple[Scope, Steps]:
+    """Return a reference's trace and its steps as the host marked them."""
+    trace = open_trace(CORPUS / golden(name)["input"].removeprefix("share/"), index_dir=cache_folder)
+    steps = find_steps(trace, 0)
+    assert steps is not None
+    return Scope(trace), steps
+
+
+def lengthened(index: Index, steps: Steps) -> tuple[I64, I64]:
+    """Return (starts, ends) by the plugin's rule: a step ends with the last work launched in it, if that is
+    later; it begins where the one before ended, the first where work launched before any step ended.
+    """
+    work = work_positions(index)
+    begun: I64 = index.column("slices.start")[work].astype(np.int64)
+    done = begun + index.duration(work)
+    launches = launches_of(index).calls_of(work)
+    launched = index.column("slices.start")[np.maximum(launches, 0)].astype(np.int64)
+    of = [
+        (launches >= 0) & (launched >= low) & (launched <= high)
+        for low, high in zip(steps.starts.tolist(), steps.ends.tolist())
+    ]
+    free = ~np.any(of, axis=0)
+    earlier = done[free][done[free] < begun[of[0]].min(initial=np.iinfo(np.int64).max)]
+    last = earlier.max(initial=steps.starts[0])
+    starts, ends = steps.starts.copy(), steps.ends.copy()
+    for at, own in enumerate(of):
+        starts[at] = max(last, starts[at])
+        ends[at] = last = max(ends[at], starts[at], done[own].max(initial=ends[at]))
+    return starts, ends
+
+
+@needs_corpus
+@needs_goldens
+@pytest.mark.parametrize("name", NAMES)
+def test_lengthened_steps_are_those_of_tensorboard(name: str, corpus_cache: Path) -> None:
+    """Lengthened by its rule, each step's total and split equal its numbers to 0.1 µs; calls of the driver,
+    which it does not know, are Runtime here.
+    """
+    scope, steps = marked(name, corpus_cache)
+    starts, ends = lengthened(scope.trace.indexes[0], steps)
+    columns = step_columns(scope, replace(steps, starts=starts, ends=ends))
+    expected = golden(name)["steps"]
+    assert list(steps.labels) == [step["name"].removeprefix("ProfilerStep#") for step in expected]
+    assert (columns["wall_ns"] / 1000).tolist() == pytest.approx([s["Total"] for s in expected], abs=0.1)
+    driver = "cuda_driver" in scope.trace.indexes[0].categories
+    assert driver == (name == OF_DRIVER)
+    rest = ("Runtime", "CpuOp", "Other") if driver else ()
+    for role in (role for role in (*ROLES, "Other") if role not in rest):
+        ours = (columns[f"split_{role.lower()}_ns"] / 1000).tolist()
+        assert ours == pytest.approx([step[role] for step in expected], abs=0.1), role
+    together = sum(columns[f"split_{role.lower()}_ns"] for role in rest) / 1000
+    assert together == pytest.approx(np.array([sum(step[r] for r in rest) for step in expected]), abs=0.1)
+
+
+@needs_corpus
+@needs_goldens
+@pytest.mark.parametrize("name", NAMES)
+def test_ours_are_as_the_host_marked_them(name: str, corpus_cache: Path) -> None:
+    """Without lengthening, the walls differ from TensorBoard's, except where steps waited for their work."""
+    scope, steps = marked(name, corpus_cache)
+    walls = (step_columns(scope, steps)["wall_ns"] / 1000).tolist()
+    alike = walls == pytest.approx([step["Total"] for step in golden(name)["steps"]], abs=0.1)
+    assert alike == (name == NAMES[-1])
+
+
+@needs_corpus
+@needs_goldens
+def test_what_marks_a_step_is_no_op_in_it(corpus_cache: Path) -> None:
+    """A profiler of 2021 writes its steps as ops: the time between ops is Other all the same."""
+    scope, steps = marked(OF_2021, corpus_cache)
+    index = scope.trace.indexes[0]
+    assert set(index.column("slices.category")[steps.positions].tolist()) == {
+        index.categories.index("Operator")
+    }
+    columns = step_columns(scope, steps)
+    assert (columns["split_other_ns"] > 0).all()
+    assert (columns["cpu_busy_ns"] < columns["wall_ns"]).all()
+
+
+COLUMNS = (
+    *("wall_ns", "cpu_busy_ns", "device_ns", "device_busy_ns", "idle_ns", "kernel_ns", "comm_ns", "copy_ns"),
+    *("device_slices", "launch_offset_ns", "split_kernel_ns", "split_runtime_ns", "split_other_ns"),
+)
+WHERE = ("own device", "own stream", "holds its device")
+
+
+def _rank(number: int, where: str, at: float = 0) -> list[dict[str, Any]]:
+    """Three steps of a rank whose work takes the longer the higher its number, partly after its step."""
+    host = 100 + number
+    device, stream = {
+        "own device": (number, 7),
+        "own stream": (0, 7 + number),
+        "holds its device": (host, 900),
+    }[where]
+    events = []
+    for n in range(3):
+        start, ids = n * 1000 + at, {"correlation": n + 1} if where != "holds its device" else {}
+        events += [
+            complete(start, 900, f"ProfilerStep#{n}", "user_annotation", pid=host),
+            complete(start + 20, 50 + number, "cudaLaunchKernel", "cuda_runtime", pid=host, args=ids),
+            complete(start + 500, 300 + 200 * number, "k", "kernel", pid=device, tid=stream, args=ids),
+        ]
+    return events
+
+
+def _rows(events: list[dict[str, Any]], folder: Path, attribute: str) -> list[dict[str, Any]]:
+    scope = replace(Scope(Trace([index_of(events, folder)])), attribute=attribute)
+    return list(steps(scope).steps.rows())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("attribute", ["launch", "window"])
+@pytest.mark.parametrize("where", WHERE)
+@pytest.mark.parametrize("later_us", [0, 30])
+def test_a_step_is_the_same_beside_that_of_another_process(
+    attribute: str, where: str, later_us: float, tmp_path: Path
+) -> None:
+    """Of two merged ranks each step has the times that it has in a file of its rank alone."""
+    ranks = [_rank(0, where), _rank(1, where, later_us)]
+    merged = _rows([*ranks[0], *ranks[1]], tmp_path / "merged", attribute)
+    for number, events in enumerate(ranks):
+        alone = _rows(events, tmp_path / str(number), attribute)
+        mine = [row for row in merged if row["process"] == str(100 + number)]
+        assert [[row[key] for key in COLUMNS] for row in mine] == [
+            [row[key] for key in COLUMNS] for row in alone
+        ]
+
+
+@pytest.mark.parametrize("where", WHERE)
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_metrics_are_those_of_one_process(where: str, ranks: int, tmp_path: Path) -> None:
+    """Steps that run beside each other are not added up: number and sums are those of one process."""
+    events = [event for number in range(ranks) for event in _rank(number, where, 30 * number)]
+    trace = Trace([index_of(events, tmp_path)])
+    metrics = {metric.name: metric.value for metric in step_metrics(Scope(trace))}
+    assert (metrics["step.count"], metrics["step.wall.total"]) == (3, 3 * 900_000)
+    assert metrics["step.device_busy.total"] == 3 * (300 + 200 * (ranks - 1)) * 1000
+    assert metrics["step.wall.median"] == 900_000
+    groups = list(steps(Scope(trace)).groups.rows())
+    assert [row["count"] for row in groups] == [3] * ranks
+    assert [row.get("process", "100") for row in groups] == [str(100 + number) for number in range(ranks)]
+
+
+@pytest.mark.parametrize("where", WHERE)
+def test_windows_and_what_is_outside_are_the_whole(where: str, tmp_path: Path) -> None:
+    """By window the steps of all processes and what none of them holds are all device time, none counted
+    twice; work that is nobody's counts in the windows of all, which is said.
+    """
+    events = [*_rank(0, where), *_rank(1, where, 30)]
+    scope = replace(Scope(Trace([index_of(events, tmp_path / "a")])), attribute="window")
+    table = steps(scope).steps
+    assert table.totals["shared_ns"] == 0
+    whole = 3 * (300 + 500) * 1000
+    assert int(table.numbers("device_ns").sum()) + table.totals["outside_ns"] == whole
+    alone = complete(100, 50, "nobody's", "kernel", pid=50, tid=3)
+    scope = replace(Scope(Trace([index_of([*events, alone], tmp_path / "b")])), attribute="window")
+    table = steps(scope).steps
+    inside = int(table.numbers("device_ns").sum())
+    assert table.totals["shared_ns"] == 50_000
+    assert inside + table.totals["outside_ns"] - table.totals["shared_ns"] == whole + 50_000
+
+
+REAL = "gpu/hta_a100_resnet_ddp_nccl.json.gz"
+
+
+def _raw() -> list[dict[str, Any]]:
+    with gzip.open(CORPUS / REAL) as stream:
+        events = json.load(stream, parse_float=Fraction)["traceEvents"]
+    return [event for event in events if event.get("ph") == "X"]
+
+
+def _steps(events: list[dict[str, Any]]) -> dict[str, tuple[Fraction, Fraction]]:
+    return {
+        event["name"].removeprefix("ProfilerStep#"): (event["ts"], event["ts"] + event["dur"])
+        for event in events
+        if event["name"].startswith("ProfilerStep#") and event["cat"] == "user_annotation"
+    }
+
+
+@pytest.mark.slow
+@needs_corpus
+def test_ops_of_each_step(corpus_cache: Path) -> None:
+    """Each step's rows count the ops that lie in it, sorted by itself; the step stands first."""
+    events = _raw()
+    spans = _steps(events)
+    scope = Scope(open_trace(CORPUS / REAL, index_dir=corpus_cache))
+    table = by_step(scope, ops).sort("calls")
+    names = Counter(event["name"] for event in events if event["cat"] == "cpu_op")
+    # PyTorch leaves out an op that is the only child of one of its own name.
+    plain = {row["name"] for row in ops(scope).rows() if names[str(row["name"])] == row["calls"]}
+    assert len(plain) > 50
+    expected: Counter[tuple[str, str]] = Counter()
+    for event in events:
+        for step, (start, end) in spans.items():
+            inside = event["ts"] < end and event["ts"] + event["dur"] > start
+            if event["name"] in plain and event["cat"] == "cpu_op" and inside:
+                expected[step, event["name"]] += 1
+    rows = list(table.rows())
+    assert {(row["step"], row["name"]): row["calls"] for row in rows if row["name"] in plain} == expected
+    steps = [row["step"] for row in rows]
+    assert list(dict.fromkeys(steps)) == list(spans)
+    assert steps == sorted(steps)
+    for step in set(steps):
+        calls = [row["calls"] for row in rows if row["step"] == step]
+        assert calls == sorted(calls, reverse=True)  # type: ignore[type-var]
+    assert table.positions is not None
+    assert table.sources is not None
+    assert len(table.positions) == len(table.sources) == len(table)
+
+
+def test_steps_of_several_sources(tmp_path: Path) -> None:
+    """The k-th step of a name is one step over all ranks, from its first start to its last end."""
+    ranks = [
+        [complete(100 * n + shift, 50, f"iteration_{n}", cat="user_annotation") for n in (1, 2)]
+        for shift in (0, 10)
+    ]
+    steps = step_spans(Trace([index_of(events, tmp_path / str(at)) for at, events in enumerate(ranks)]))
+    assert steps is not None
+    assert steps.labels == ("1", "2")
+    assert (steps.starts.tolist(), steps.ends.tolist()) == ([100_000, 200_000], [160_000, 260_000])
+    times = np.array([99_999, 100_000, 159_999, 160_000, 200_000, 260_000], np.int64)
+    assert steps.holding(times).tolist() == [-1, 0, 0, -1, 1, -1]
+
+
+def test_no_steps(tmp_path: Path) -> None:
+    """A trace without steps says so."""
+    scope = Scope(Trace([index_of([complete(0, 1)], tmp_path)]))
+    with pytest.raises(UsageError, match="no steps"):
+        by_step(scope, kernels)
+
+
+HOST = 7
+PASS_US = 10_000.0
+PIECES = 8
+
+
+def host(ts: float, dur: float, name: str, cat: str, **more: object) -> Event:
+    return complete(ts, dur, name, cat, pid=HOST, tid=HOST, **more)
+
+
+def launched(number: int, ts: float, call: str = "cudaLaunchKernel") -> list[Event]:
+    """Return a launch and its kernel of 500 µs."""
+    args = {"correlation": number}
+    work = complete(ts + 50, 500, "gemm", "kernel", pid=0, tid=7, args={**args, "stream": 7, "device": 0})
+    return [host(ts, 20, call, "cuda_runtime", args=args), work]
+
+
+def passes(count: int, call: str = "cudaLaunchKernel") -> list[Event]:
+    """Return passes of PIECES launches each, with a pause between two, in no slice that names them."""
+    events = [metadata("process_labels", 0, labels="GPU 0")]
+    for number in range(count):
+        for piece in range(PIECES):
+            events += launched(1 + number * PIECES + piece, PASS_US * number + 100 + 600 * piece, call)
+    return events
+
+
+def around(count: int, name: str, cat: str, begin: float = 0, dur: float = 6000) -> list[Event]:
+    """Return a slice in each pass; `{}` in the name is its number from 10 on."""
+    return [host(PASS_US * at + begin, dur, name.format(at + 10), cat) for at in range(count)]
+
+
+def opened(path: Path, events: Sequence[Event]) -> Trace:
+    path.mkdir(exist_ok=True)
+    (path / "t.json").write_text(json.dumps(events))
+    return open_trace(path / "t.json", index_dir=path / "index")
+
+
+def steps_of(trace: Trace, name: str | None = None) -> Steps:
+    steps = find_steps(trace, 0, name=name)
+    assert steps is not None
+    return steps
+
+
+@pytest.mark.parametrize("frame", ["execute_model", "training_step", "forward", "train_step", "step"])
+def test_python_functions_that_hold_the_work(frame: str, tmp_path: Path) -> None:
+    """They are the steps, not the graph launches in them, nor frames of the like that hold none of it."""
+    name = f"engine/runner.py(63): {frame}"
+    events = [*passes(5, "cudaGraphLaunch"), *around(5, name, "python_function")]
+    events += around(5, "torch/optim/sgd.py(9): step", "python_function", 7000, 2500)
+    steps = steps_of(opened(tmp_path, events))
+    assert (steps.choice, len(steps), steps.labels[:2]) == (name, 5, ("0", "1"))
+    assert "doubtful" not in steps.reason
+
+
+def test_bursts_of_graph_launches(tmp_path: Path) -> None:
+    """Without frames a burst of launches is a step; launches at even distances are one each."""
+    steps = steps_of(opened(tmp_path / "bursts", passes(6, "hipGraphLaunch")))
+    assert (steps.choice, len(steps)) == ("bursts of hipGraphLaunch", 6)
+    assert (steps.ends - steps.starts).tolist() == [(600 * (PIECES - 1) + 20) * 1000] * 6
+    even = [metadata("process_labels", 0, labels="GPU 0")]
+    even += [event for at in range(20) for event in launched(at + 1, 1000.0 * at, "cudaGraphLaunch")]
+    steps = steps_of(opened(tmp_path / "even", even))
+    assert (steps.choice, len(steps)) == ("cudaGraphLaunch", 20)
+
+
+def test_more_time_of_the_device_goes_before_more_time_of_the_host(tmp_path: Path) -> None:
+    """An annotation around the work is the step, though another that launches nothing takes longer."""
+    events = [*passes(5), *around(5, "batch {}", "user_annotation", 90, 4500)]
+    events += around(5, "load data", "user_annotation", 4700, 5200)
+    assert steps_of(opened(tmp_path, events)).choice == "batch N"
+
+
+def test_a_doubtful_choice_is_said_and_the_next_is_offered(tmp_path: Path) -> None:
+    """Where no candidate launches most of the device's time."""
+    events = [*passes(5), *around(5, "front", "user_annotation", 90, 2300)]
+    events += around(5, "back", "user_annotation", 2480, 1200)
+    steps = steps_of(opened(tmp_path, events))
+    assert steps.choice == "front"
+    assert steps.reason == (
+        "the outermost that repeats; doubtful, as only 50% of the device's time is launched in them; "
+        "next: --step-name 'back' (5 steps, 25%)"
+    )
+    assert len(steps_of(opened(tmp_path, events), "back")) == 5
+
+
+def test_a_number_in_the_name_is_the_label(tmp_path: Path) -> None:
+    """`iter 17` is step 17, by whichever name steps are asked for; lines and compilations are no labels."""
+    trace = opened(tmp_path / "iter", [*passes(5), *around(5, "iter {}", "user_annotation")])
+    for name in (None, "iter", "iter 12", "iter 99"):
+        assert steps_of(trace, name).labels == ("10", "11", "12", "13", "14")
+    spans = steps_there(trace, "step", "iter")
+    assert step_place(spans, "13") == 3 == step_place(spans, "nth:-2")
+    with pytest.raises(UsageError, match="no step 0; there are 10 to 14"):
+        step_place(spans, "0")
+    for name in ("Torch-Compiled Region: 0/{}", "job{}.py(3): step"):
+        cat = "python_function" if ".py" in name else "cpu_op"
+        other = opened(tmp_path / cat, [*passes(3), *around(3, name, cat)])
+        assert steps_of(other).labels == ("0", "1", "2")
+
+
+def test_labels_that_come_again(tmp_path: Path) -> None:
+    """Each epoch counts from 0: asking for one names those that there are, with their times."""
+    events = [*passes(6)]
+    events += [host(PASS_US * at, 6000, f"iter {at % 3}", "user_annotation") for at in range(6)]
+    spans = steps_there(opened(tmp_path, events), "step", None)
+    assert spans.labels == ("0", "1", "2", "0", "1", "2")
+    with pytest.raises(
+        UsageError, match=r"2 steps are called 1: say which, nth:1 at \+10 ms, nth:4 at \+40 ms"
+    ):
+        step_place(spans, "1")
+    assert step_place(spans, "nth:4") == 4
+
+
+def test_two_numbers_in_the_name(tmp_path: Path) -> None:
+    """What differs from step to step is the label: epoch and iteration, but not the rank."""
+    events = [*passes(4)]
+    events += [
+        host(PASS_US * at, 6000, f"rank 3 epoch {at // 2} iter {at % 2:03d}", "user_annotation")
+        for at in range(4)
+    ]
+    assert steps_of(opened(tmp_path, events)).labels == ("0.0", "0.1", "1.0", "1.1")
+
+
+@needs_corpus
+def test_vllm_on_h100(corpus_cache: Path) -> None:
+    """Forward passes of many graph launches each: 10 or 11 steps with 90 % of the device's time or more."""
+    path = CORPUS / "verdicts/vllm_h100_tp4_graphs.json.gz"
+    trace = open_trace(path, index_dir=corpus_cache)
+    table = steps(Scope(trace)).steps
+    whole = trace.indexes[0].duration(trace.launches(0).kernels).sum()
+    assert len(table) in (10, 11)
+    assert table.numbers("device_ns").sum() >= 0.9 * whole
+
+
+@needs_corpus
+@pytest.mark.parametrize(
+    ("name", "choice", "count"),
+    [
+        ("gpu/hta_a100_resnet_ddp_nccl.json.gz", "ProfilerStep#N", 3),
+        ("gpu/tl_vllm_decode_cudagraph_exec.json.gz", "vLLM's execute_…", 1),
+        ("aiu/mlp_trace.json", "Torch-Compiled Region: 0/0", 10),
+        ("gpu/hta_overlaid_critical_path_flows.json.gz", "[param|clear_cache]", 2),
+        ("verdicts/rtx4090_llama_tp2.json.gz", "TransformerLayer_N", 4),
+    ],
+)
+def test_choices_that_stay(name: str, choice: str, count: int, corpus_cache: Path) -> None:
+    """What a profiler or engine marked, and what repeats around everything else."""
+    steps = steps_of(open_trace(CORPUS / name, index_dir=corpus_cache))
+    assert (steps.choice, len(steps)) == (choice, count)

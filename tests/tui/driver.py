@@ -93,6 +93,12 @@ async def wait_until_idle(app: App[Any], pilot: Pilot[Any]) -> None:
             turns_idle += 1
 
 
+async def press_keys(app: App[Any], pilot: Pilot[Any], *keys: str) -> None:
+    """Press keys one after the other, and let the App do all that comes of them."""
+    await pilot.press(*keys)
+    await wait_until_idle(app, pilot)
+
+
 def unfinished(app: App[Any]) -> list[str]:
     """Return the names of what works in the background."""
     working = (WorkerState.PENDING, WorkerState.RUNNING)

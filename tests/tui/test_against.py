@@ -11,7 +11,7 @@ import pytest
 from tests.corpus import CORPUS, needs_corpus
 from tests.events import complete
 from tests.tui.cli_process import tracelane_here
-from tests.tui.driver import message, open_viewer, screen_text, wait_until_idle
+from tests.tui.driver import message, open_viewer, press_keys, screen_text
 from tracelane.core.base.units import format_ns
 from tracelane.core.logs.counters import with_cheap_lanes
 from tracelane.core.tables.pair_answers import PairAnswers, paired_runs
@@ -95,8 +95,7 @@ async def test_two_bands_and_the_steps_between_them(size: tuple[int, int]) -> No
     texts = [f"step {label} {signed_ns(int(ns))}" for label, ns in zip(steps.labels, steps.deltas)]
     async with open_viewer(with_cheap_lanes(pair), size) as (app, pilot):
         for keys, at in ((), 0), (("enter",), 0), (("greater_than_sign",), 1), (("less_than_sign",), 0):
-            await pilot.press(*keys)
-            await wait_until_idle(app, pilot)
+            await press_keys(app, pilot, *keys)
             if keys == ("enter",):
                 first, second = map(format_ns, steps.lengths[0].tolist())
                 assert f"step 0: A {first}, B {second}" in message(app)
@@ -109,11 +108,9 @@ async def test_two_bands_and_the_steps_between_them(size: tuple[int, int]) -> No
             assert steps.b[at, 0] + pair.move(clocks) == steps.a[at, 0]
             computed = [ns for (source, _), ns in clocks.offsets.items() if source == pair.source_count]
             assert set(computed) == {clocks.offset(pair.first)}  # of B's memory
-        await pilot.press("5")
-        await wait_until_idle(app, pilot)
+        await press_keys(app, pilot, "5")
         assert "Δ Wall" in screen_text(app)
-        await pilot.press("enter")
-        await wait_until_idle(app, pilot)
+        await press_keys(app, pilot, "enter")
         assert app.store.selected.row.source in range(pair.source_count)
 
 

@@ -13,7 +13,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from tests.corpus import thinned
-from tests.tui.driver import message, open_viewer, screen_text, wait_until_idle
+from tests.tui.driver import message, open_viewer, press_keys, screen_text, wait_until_idle
 from tests.tui.small_file import LAUNCH, small_file
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.app import TracelaneApp
@@ -59,8 +59,7 @@ async def test_an_answer_counts_once(trace: Trace, name: str) -> None:
             app.action_jump(0, LAUNCH)
             await wait_until_idle(app, pilot)
             app.set_focus(None)
-            await pilot.press(*WAYS[name])
-            await wait_until_idle(app, pilot)
+            await press_keys(app, pilot, *WAYS[name])
             if name == "palette":
                 await pilot.press("down")
             await at_once(app, pilot, [key] * times)
@@ -70,8 +69,7 @@ async def test_an_answer_counts_once(trace: Trace, name: str) -> None:
 async def test_keys_that_the_line_of_the_help_has_before_it_closes(trace: Trace) -> None:
     """Esc twice, both given to the line before the help goes, closes the help and nothing else."""
     async with open_viewer(trace) as (app, pilot):
-        await pilot.press("?")
-        await wait_until_idle(app, pilot)
+        await press_keys(app, pilot, "?")
         line = app.screen.query_one(FilterLine)
         for _ in range(3):
             line.post_message(events.Key("escape", None))
@@ -82,8 +80,7 @@ async def test_keys_that_the_line_of_the_help_has_before_it_closes(trace: Trace)
 async def test_palette_on_a_tiny_screen(trace: Trace) -> None:
     """Paging in the palette where the list has no room does nothing."""
     async with open_viewer(trace, (8, 3)) as (app, pilot):
-        await pilot.press("ctrl+p")
-        await wait_until_idle(app, pilot)
+        await press_keys(app, pilot, "ctrl+p")
         for key in ("pageup", "pagedown", "home", "end", "up", "down", "enter"):
             await pilot.press(key)
             assert app.is_running, key
@@ -98,8 +95,7 @@ async def test_an_index_that_vanishes(tmp_path: Path) -> None:
         # At once, or what the viewer still writes there would be in the way of its removal.
         shutil.rmtree((tmp_path / "index").rename(tmp_path / "gone"))
         for key in (*"123456789t", "enter", "y", "escape", "/", "a", "enter", "n", "z", "b", "y", "escape"):
-            await pilot.press(key)
-            await wait_until_idle(app, pilot)
+            await press_keys(app, pilot, key)
             if app.damage is not None:  # left to be opened anew
                 assert app.wants_reload
                 return
@@ -115,8 +111,7 @@ async def test_a_row_of_a_list_that_is_gone_runs_nothing(trace: Trace) -> None:
     number in the new list, if there is one, is not what was clicked.
     """
     async with open_viewer(trace, (120, 36)) as (app, pilot):
-        await pilot.press("?")
-        await wait_until_idle(app, pilot)
+        await press_keys(app, pilot, "?")
         help_screen = app.screen
         assert isinstance(help_screen, HelpScreen)
         for row, words in ((80, "zoom"), (1, "quit")):
@@ -145,8 +140,7 @@ async def test_a_list_that_is_answered_before_it_is_there(trace: Trace) -> None:
 async def test_a_screen_behind_another_is_not_answered(trace: Trace) -> None:
     """An answer that comes when a list has opened above the help leaves both; each is answered on its own."""
     async with open_viewer(trace, (120, 36)) as (app, pilot):
-        await pilot.press("?")
-        await wait_until_idle(app, pilot)
+        await press_keys(app, pilot, "?")
         behind = app.screen
         assert isinstance(behind, HelpScreen)
         app.push_screen(PickScreen("above", [ColumnView("Row", 0, str)], 3, hint=""))
@@ -154,9 +148,7 @@ async def test_a_screen_behind_another_is_not_answered(trace: Trace) -> None:
         behind.dismiss("zoom-in")
         await wait_until_idle(app, pilot)
         assert isinstance(app.screen, PickScreen)
-        await pilot.press("escape")
-        await wait_until_idle(app, pilot)
+        await press_keys(app, pilot, "escape")
         assert app.screen is behind
-        await pilot.press("escape")
-        await wait_until_idle(app, pilot)
+        await press_keys(app, pilot, "escape")
         assert app.screen is app.main and not app.messages

@@ -11,7 +11,15 @@ import pytest
 from tests.core.findings_traces import call, launched, op, trace_of
 from tests.core.test_findings import AIU, JAMIE
 from tests.corpus import CORPUS, needs_corpus
-from tests.tui.driver import message, open_viewer, running, screen_text, wait_until, wait_until_idle
+from tests.tui.driver import (
+    message,
+    open_viewer,
+    press_keys,
+    running,
+    screen_text,
+    wait_until,
+    wait_until_idle,
+)
 from tests.waiting import PATIENCE_S
 from tracelane.core.logs.opening import open_overlay
 from tracelane.core.logs.overlay import LogOptions
@@ -67,8 +75,7 @@ async def test_a_roomy_panel_lists_them(trace: Trace) -> None:
 async def test_a_panel_tells_where_the_arrows_are(trace: Trace, key: str, keys: str) -> None:
     """Only while the arrows are in a panel it says what they do there, else how they get there."""
     async with open_viewer(trace, (120, 40)) as (app, pilot):
-        await pilot.press(key)
-        await wait_until_idle(app, pilot)
+        await press_keys(app, pilot, key)
         for hint, other in (
             (keys, "whole trace  Tab"),
             ("Tab: arrows here", keys),
@@ -76,15 +83,13 @@ async def test_a_panel_tells_where_the_arrows_are(trace: Trace, key: str, keys: 
         ):
             text = screen_text(app)
             assert hint in text and other not in text
-            await pilot.press("tab")
-            await wait_until_idle(app, pilot)
+            await press_keys(app, pilot, "tab")
 
 
 async def test_the_list_and_its_evidence(trace: Trace) -> None:
     """2 lists them, Enter goes to the first piece of evidence, again to the next; 2 again: what was read."""
     async with open_viewer(trace, (120, 40)) as (app, pilot):
-        await pilot.press("2")
-        await wait_until_idle(app, pilot)
+        await press_keys(app, pilot, "2")
         pane = app.main.query_one(FindingsPane)
         assert pane.finding is not None and pane.finding.rule == "launch-gaps"
         await pilot.press("enter")
@@ -113,19 +118,15 @@ async def test_enter_shows_the_first_place_of_the_first_finding(trace: Trace) ->
     """
     async with open_viewer(trace, (120, 40)) as (app, pilot):
         assert "Enter shows it" in screen_text(app)
-        await pilot.press("enter")
-        await wait_until_idle(app, pilot)
+        await press_keys(app, pilot, "enter")
         first = app.session.selection
         assert isinstance(first, GapId) and app.session.panel == "details"
         assert "host wait: the host was late" in screen_text(app) and "Enter: next place" in screen_text(app)
-        await pilot.press("enter", "enter")
-        await wait_until_idle(app, pilot)
+        await press_keys(app, pilot, "enter", "enter")
         assert app.session.selection != first and message(app).startswith("3 of 3")
-        await pilot.press("d")
-        await wait_until_idle(app, pilot)
+        await press_keys(app, pilot, "d")
         assert "Enter: next place" not in screen_text(app) and "Enter shows it" not in screen_text(app)
-        await pilot.press("escape", "escape", "enter")
-        await wait_until_idle(app, pilot)
+        await press_keys(app, pilot, "escape", "escape", "enter")
         assert "of 3" not in message(app)
 
 
@@ -134,8 +135,7 @@ async def test_in_full(trace: Trace) -> None:
     gives the lanes their room back.
     """
     async with open_viewer(trace, (100, 40)) as (app, pilot):
-        await pilot.press("2", "Z")
-        await wait_until_idle(app, pilot)
+        await press_keys(app, pilot, "2", "Z")
         text = " ".join(screen_text(app).split())
         assert "reported when the time in which no device works" in text
         assert "from: Holistic Trace Analysis" in text
@@ -152,8 +152,7 @@ async def test_in_full(trace: Trace) -> None:
 async def test_small_panel_has_the_list_only(trace: Trace) -> None:
     """Where there is little room the list has it all."""
     async with open_viewer(trace, (80, 16)) as (app, pilot):
-        await pilot.press("2")
-        await wait_until_idle(app, pilot)
+        await press_keys(app, pilot, "2")
         assert app.main.query_one("#findings-text", TextPane).size.height == 0
         assert "600 µs" in screen_text(app)
 
@@ -161,8 +160,7 @@ async def test_small_panel_has_the_list_only(trace: Trace) -> None:
 async def test_a_range_is_judged_by_itself(trace: Trace) -> None:
     """With a range the panel speaks of it; without it, of the whole trace again."""
     async with open_viewer(trace, (120, 40)) as (app, pilot):
-        await pilot.press("2")
-        await wait_until_idle(app, pilot)
+        await press_keys(app, pilot, "2")
         app.store.show(replace(app.session, range=(500_000, 610_000)))
         await wait_until_idle(app, pilot)
         pane = app.main.query_one(FindingsPane)
@@ -249,7 +247,6 @@ async def test_nothing_to_find(tmp_path: Path) -> None:
     """A trace without losses has no line, and its list says so."""
     async with open_viewer(trace_of([op(0, 1)], tmp_path), SMALL) as (app, pilot):
         assert "Nothing selected" in screen_text(app)
-        await pilot.press("2")
-        await wait_until_idle(app, pilot)
+        await press_keys(app, pilot, "2")
         assert app.main.query_one("#findings-rows", VirtualTable).row_count == 0
         assert "No findings" in screen_text(app)

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 import pytest
 
-from tests.tui.driver import message, open_viewer, screen_text, wait_until, wait_until_idle
+from tests.tui.driver import message, open_viewer, press_keys, screen_text, wait_until, wait_until_idle
 from tests.tui.small_file import LAUNCH, small_file
 from tracelane.core.base.ids import SliceId
 from tracelane.core.trace import Trace, open_trace
@@ -52,8 +52,7 @@ async def test_walk_and_read_details(trace: Trace) -> None:
         text = screen_text(app)
         assert "duration" in text and "10 µs" in text
         assert "correlation" in text
-        await pilot.press("o")
-        await wait_until_idle(app, pilot)
+        await press_keys(app, pilot, "o")
         assert "kernel" in screen_text(app) and "blank name" in screen_text(app)
         await pilot.press("b")
         assert app.session.selection == SliceId(0, LAUNCH)
@@ -107,8 +106,7 @@ async def test_help_and_palette(trace: Trace) -> None:
         assert ":only REGEX" in screen_text(app)
         await pilot.press("escape")
         assert app.screen is app.main
-        await pilot.press("question_mark", *"pin the", "enter")
-        await wait_until_idle(app, pilot)
+        await press_keys(app, pilot, "question_mark", *"pin the", "enter")
         assert app.screen is app.main and app.session.pinned
         await pilot.press("ctrl+p")
         await wait_until(pilot, lambda: "Pin the lane" in screen_text(app), "the palette's commands")
@@ -200,8 +198,7 @@ async def test_copy_shows_the_text(trace: Trace) -> None:
     """y copies the selection as JSON, arguments included, and shows the text as well."""
     async with open_viewer(trace) as (app, pilot):
         app.action_jump(0, LAUNCH)
-        await pilot.press("y")
-        await wait_until_idle(app, pilot)
+        await press_keys(app, pilot, "y")
         assert isinstance(app.screen, CopiedText)
         assert '"correlation": 5' in app.clipboard
         assert '"correlation": 5' in screen_text(app)
@@ -281,11 +278,9 @@ async def test_ascii_where_the_locale_has_nothing_else(trace: Trace, monkeypatch
     monkeypatch.setattr(look, "glyphs", lambda: ASCII)
     monkeypatch.setattr("tracelane.tui.app.glyphs", lambda: ASCII)
     async with open_viewer(trace) as (app, pilot):
-        await pilot.press("down", "enter")
-        await wait_until_idle(app, pilot)
+        await press_keys(app, pilot, "down", "enter")
         for key in ("question_mark", "escape", ":", *"legend", "enter", "ctrl+p"):
-            await pilot.press(key)
-            await wait_until_idle(app, pilot)
+            await press_keys(app, pilot, key)
             lines = screen_text(app).splitlines()
             assert all(line.isascii() for line in lines), [line for line in lines if not line.isascii()]
             assert {len(line) for line in lines} == {100}

@@ -12,7 +12,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from tests.events import complete, open_events
-from tests.tui.driver import open_viewer, wait_until, wait_until_idle
+from tests.tui.driver import open_viewer, press_keys, wait_until, wait_until_idle
 from tracelane.core.base.errors import Cancelled
 from tracelane.core.base.ids import SliceId
 from tracelane.core.query.filter import Filter, parse
@@ -47,8 +47,7 @@ async def typed(app: TracelaneApp, pilot: Pilot[None], key: str, text: str) -> N
     await pilot.press(key)
     for character in text:
         await pilot.press({" ": "space", ":": "colon", ">": "greater_than_sign"}.get(character, character))
-    await pilot.press("enter")
-    await wait_until_idle(app, pilot)
+    await press_keys(app, pilot, "enter")
 
 
 def runs_of(app: TracelaneApp, lane: int) -> list[tuple[str, bool]]:
@@ -90,8 +89,7 @@ async def test_search_marks_counts_and_walks(trace: Trace) -> None:
         assert app.session.selection == SliceId(0, 2)
         await pilot.press("N", "N")
         assert "the first of 8 hits" in app.message
-        await pilot.press("escape")
-        await wait_until_idle(app, pilot)
+        await press_keys(app, pilot, "escape")
         assert app.session.search == "" and app.session.selection is not None
         assert not any(mark for _, mark in runs_of(app, 0)) and "/mm" not in header(app)
 
@@ -107,8 +105,7 @@ async def test_star_searches_for_the_selected_name(trace: Trace) -> None:
     """* finds all slices of exactly the selected one's name."""
     async with open_viewer(trace, (120, 30)) as (app, pilot):
         app.action_jump(0, 1)
-        await pilot.press("asterisk")
-        await wait_until_idle(app, pilot)
+        await press_keys(app, pilot, "asterisk")
         assert app.session.search == "name='add1'"
         assert app.message.startswith("4 slices found")
 
@@ -161,8 +158,7 @@ async def test_up_and_down_pass_over_what_a_filter_hides(tmp_path: Path) -> None
 async def test_a_wrong_search_says_why_and_changes_nothing(trace: Trace) -> None:
     """What means nothing is told in the footer."""
     async with open_viewer(trace, (120, 30)) as (app, pilot):
-        await pilot.press("slash", "d", "u")
-        await wait_until_idle(app, pilot)
+        await press_keys(app, pilot, "slash", "d", "u")
         assert app.session.search == "du"
         await typed(app, pilot, "r", ">1")
         assert "ns, us, ms or s" in app.message and app.session.search == ""
@@ -188,8 +184,7 @@ async def test_what_was_found_is_listed_sorted_and_gone_to(trace: Trace) -> None
         await pilot.press("z")
         assert "nothing is searched for" in app.message
         await typed(app, pilot, "slash", "mm")
-        await pilot.press("z")
-        await wait_until_idle(app, pilot)
+        await press_keys(app, pilot, "z")
         assert [name for name, _ in rows_listed(app)] == ["mm0", "gemm2"] * 4
         await pilot.press("down", "enter")
         assert app.session.selection == SliceId(0, 2)
@@ -204,11 +199,9 @@ async def test_star_in_the_details_asks_which_value(trace: Trace) -> None:
     """With the arrows in the details, * lists name, category, lane and arguments, Enter searches for one."""
     async with open_viewer(trace, (120, 30)) as (app, pilot):
         app.action_jump(0, 4)
-        await pilot.press("tab", "asterisk")
-        await wait_until_idle(app, pilot)
+        await press_keys(app, pilot, "tab", "asterisk")
         assert isinstance(app.screen, PickScreen)
-        await pilot.press("end", "enter")
-        await wait_until_idle(app, pilot)
+        await press_keys(app, pilot, "end", "enter")
         assert app.session.search == "arg.'Ev Idx'=1"
         assert app.searching.hits is not None and app.searching.hits.count == 3
 
@@ -233,15 +226,13 @@ async def test_esc_stops_a_search_and_keeps_what_it_has_found(
         assert "/arg.nothing: 4 in 25%" in header(app)
         await pilot.press("n")
         assert " of 4: " in app.message
-        await pilot.press("escape")
-        await wait_until_idle(app, pilot)
+        await press_keys(app, pilot, "escape")
         assert "/arg.nothing: 4 in 25%, stopped" in header(app) and app.session.search == "arg.nothing"
         monkeypatch.setattr(searching, "find", find)
         app.searching.search_for("arg.nothing")
         await wait_until_idle(app, pilot)
         assert "/arg.nothing: 0" in header(app) and "stopped" not in header(app), "begun anew"
-        await pilot.press("escape")
-        await wait_until_idle(app, pilot)
+        await press_keys(app, pilot, "escape")
         assert app.session.search == "" and "arg.nothing" not in header(app)
 
 
@@ -249,8 +240,7 @@ async def test_what_was_found_comes_in_while_the_viewer_closes(trace: Trace) -> 
     """A list that is ready when the panel's table is gone already is dropped, without a word."""
     async with open_viewer(trace, (120, 30)) as (app, pilot):
         app.searching.search_for("add")
-        await pilot.press("z")
-        await wait_until_idle(app, pilot)
+        await press_keys(app, pilot, "z")
         table = hit_table(trace, app.searching.hits, lambda: False)
         await app.main.query_one("#hits", TablePane).table.remove()
         app.hit_list._have_listed(app.searching.hits, table)
@@ -261,11 +251,9 @@ async def test_searched_while_it_is_typed(trace: Trace) -> None:
     """Hits are counted before Enter; Esc leaves all as it was, without a place in the history."""
     async with open_viewer(trace, (100, 30)) as (app, pilot):
         before = app.session
-        await pilot.press("slash", *"mm")
-        await wait_until_idle(app, pilot)
+        await press_keys(app, pilot, "slash", *"mm")
         assert app.session.search == "mm" and app.message.startswith("8 slices found")
-        await pilot.press("escape")
-        await wait_until_idle(app, pilot)
+        await press_keys(app, pilot, "escape")
         assert app.session == before and not app.store.history.past
 
 

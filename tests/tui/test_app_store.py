@@ -13,7 +13,7 @@ from tests.rank_files import rank_file
 from tests.remote.servers import bucket, web_server
 from tests.store.test_store_tables import store_of
 from tests.tui.cli_process import on_terminal
-from tests.tui.driver import message, open_viewer, screen_text, wait_until_idle
+from tests.tui.driver import message, open_viewer, press_keys, screen_text, wait_until_idle
 from tracelane.core.store.opened import open_store
 from tracelane.core.store.picture import picture_of_store
 from tracelane.core.trace import Trace
@@ -53,17 +53,13 @@ def picture(store: Path) -> Trace:
 async def test_keys_group_the_ranks_anew(picture: Trace) -> None:
     """The palette finds the command by any of its words; the chosen layout is what is drawn next."""
     async with open_viewer(picture, size=(100, 40)) as (app, pilot):
-        await pilot.press("ctrl+p", *"tensor", "enter")
-        await wait_until_idle(app, pilot)
+        await press_keys(app, pilot, "ctrl+p", *"tensor", "enter")
         assert "data parallel" in screen_text(app)
-        await pilot.press("down", "enter")
-        await wait_until_idle(app, pilot)
+        await press_keys(app, pilot, "down", "enter")
         assert app.rank_grouping == "tp" and app.wanted_rank is None
     async with open_viewer(picture, size=(100, 40)) as (app, pilot):
-        await pilot.press(":", *"rank-groups", "enter")
-        await wait_until_idle(app, pilot)
-        await pilot.press("escape")
-        await wait_until_idle(app, pilot)
+        await press_keys(app, pilot, ":", *"rank-groups", "enter")
+        await press_keys(app, pilot, "escape")
         assert app.rank_grouping == ""
 
 
@@ -72,8 +68,7 @@ async def test_keys_group_the_ranks_anew(picture: Trace) -> None:
 async def test_enter_on_a_row_of_a_table_opens_its_rank(picture: Trace, times: int) -> None:
     """The rank that the others wait for stands first in the ranks and in each step."""
     async with open_viewer(picture, size=(160, 45)) as (app, pilot):
-        await pilot.press(*["9"] * times)
-        await wait_until_idle(app, pilot)
+        await press_keys(app, pilot, *["9"] * times)
         if times == 4:
             assert "....................  " in screen_text(app) and "99999999999999999999" in screen_text(app)
             await pilot.press("down", "down", "down", "enter")
@@ -86,8 +81,7 @@ async def test_enter_on_a_row_of_a_table_opens_its_rank(picture: Trace, times: i
 async def test_the_picture_is_drawn_anew_from_what_lies_in_the_store(picture: Trace) -> None:
     """`:reload` leaves to open the store again: another shard may have written to it meanwhile."""
     async with open_viewer(picture) as (app, pilot):
-        await pilot.press(":", *"reload", "enter")
-        await wait_until_idle(app, pilot)
+        await press_keys(app, pilot, ":", *"reload", "enter")
         assert app.wants_reload and "pipe" not in message(app)
 
 

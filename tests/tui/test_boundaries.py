@@ -11,7 +11,7 @@ from textual.app import ScreenStackError
 from textual.css.query import NoMatches
 from textual.pilot import Pilot
 
-from tests.tui.driver import message, open_viewer, screen_text, wait_until_idle
+from tests.tui.driver import message, open_viewer, press_keys, screen_text, wait_until_idle
 from tests.tui.small_file import small_file
 from tracelane.core.tables import ops
 from tracelane.core.trace import Trace, open_trace
@@ -112,11 +112,9 @@ async def goes_on(app: TracelaneApp, pilot: Pilot[None]) -> None:
         app.dismiss_message()
     app.main.set_focus(app.main.query_one(LaneCanvas))
     before = app.session
-    await pilot.press("w", "w", "w")
-    await wait_until_idle(app, pilot)
+    await press_keys(app, pilot, "w", "w", "w")
     assert app.session.viewport != before.viewport
-    await pilot.press("1", "t")
-    await wait_until_idle(app, pilot)
+    await press_keys(app, pilot, "1", "t")
     assert app.session.panel == "kernels"
     assert "Total" in screen_text(app)
     await pilot.press("q")
@@ -126,8 +124,7 @@ async def test_what_is_said(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> No
     """The footer names the error in one harmless line and the file with more of it."""
     async with open_viewer(trace, (300, 30)) as (app, pilot):
         monkeypatch.setattr(ops, "ops", fail)
-        await pilot.press("w", *"ttttt")
-        await wait_until_idle(app, pilot)
+        await press_keys(app, pilot, "w", *"ttttt")
         assert message(app).startswith(MESSAGE)
         assert str(log_of()) in message(app)
         assert "\x1b" not in message(app) and "\n" not in message(app)
@@ -138,8 +135,7 @@ async def test_a_widget_that_cannot_be_drawn_says_so(trace: Trace, monkeypatch: 
     """In the place of the lanes stands why there are none; the rest of the screen is drawn."""
     async with open_viewer(trace) as (app, pilot):
         monkeypatch.setattr(LaneCanvas, "render_line", fail)
-        await pilot.press("w")
-        await wait_until_idle(app, pilot)
+        await press_keys(app, pilot, "w")
         text = screen_text(app)
         assert "cannot be drawn: ValueError: odd numbers" in text
         assert "small.json" in text and "? help" in text

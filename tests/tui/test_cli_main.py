@@ -1,19 +1,26 @@
-"""The command line's entry: what is a command, what is a path, and how failing looks."""
+"""The command line's entry: commands, paths, missing files, odd values, and how failing looks."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
 import pytest
 
+from tests.corpus import thinned
+from tests.tui.cli_commands import BUG, CODES, commands
+from tests.tui.small_file import small_file
 from tests.waiting import PATIENCE_S
-from tracelane.core.base.errors import CacheError, UnreadableError, UsageError
+from tracelane.core.base.errors import CacheError, TracelaneError, UnreadableError, UsageError
+from tracelane.core.demo.trace import write_demo
+from tracelane.core.export.marks import read_object
 from tracelane.tui.cli import main as entry
-from tracelane.tui.cli.main import MEMORY_HINT, main, with_command
+from tracelane.tui.cli.main import MEMORY_HINT, command_names, main, with_command
 
 from .cli_process import tracelane, tracelane_here
 
@@ -153,3 +160,293 @@ def test_closed_pipe_is_quiet() -> None:
     )
     os.close(writer)
     assert (done.returncode, done.stderr) == (141, b"")
+
+
+GONE = "no such file or directory"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "kernels HERE gone1.json gone2.json",
+        "kernels gone1.json HERE gone2.json",
+        "view HERE gone1.json gone2.json",
+        "HERE gone1.json gone2.json",
+        "gone1.json gone2.json",
+        "ranks gone1.json gone2.json HERE",
+        "steps HERE gone1.json gone2.json --rank 0",
+        "diff gone1.json gone2.json",
+        "diff gone1.json:step=4 gone2.json",
+        "telemetry gone1.json --smi gone2.json",
+        "telemetry HERE --smi gone1.json --smi gone2.json",
+        "view HERE --smi gone1.json --marks gone2.json",
+        "report HERE --smi gone1.json --baseline gone2.json",
+    ],
+)
+def test_each_path_that_is_missing_is_named(
+    words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever else is there, nothing is counted without what was named: one line names all, exit code 2."""
+    here, gone1, gone2 = small_file(tmp_path), tmp_path / "gone1.json", tmp_path / "gone2.json"
+    line = words.replace("HERE", str(here))
+    line = line.replace("gone1.json", str(gone1)).replace("gone2.json", str(gone2))
+    assert main(line.split()) == 2
+    captured = capsys.readouterr()
+    assert captured.out == "" and captured.err.count("\n") == 1
+    assert str(gone1) in captured.err and str(gone2) in captured.err
+    assert captured.err.endswith(f": {GONE}\n") and str(here) not in captured.err
+
+
+@pytest.mark.parametrize("kind", ["link", "inside a file", "pattern", "nothing"])
+def test_other_ways_to_be_missing(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A link to nothing, a path through a file and a pattern that nothing matches are missing too."""
+    here = small_file(tmp_path)
+    (tmp_path / "link").symlink_to(tmp_path / "nothing")
+    names = {
+        "link": "link",
+        "inside a file": f"{here.name}/x",
+        "pattern": "x*.json",
+        "nothing": "a.json",
+    }
+    assert main(["steps", str(here), str(tmp_path / names[kind])]) == 2
+    assert capsys.readouterr().err == f"tracelane: {tmp_path / names[kind]}: {GONE}\n"
+
+
+def test_a_pattern_that_matches_is_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What a pattern matches counts as before."""
+    here = small_file(tmp_path)
+    assert main(["steps", str(tmp_path / "sm*.json")]) == 0
+    expected = capsys.readouterr().out
+    assert main(["steps", str(here)]) == 0
+    assert capsys.readouterr().out == expected
+
+
+@pytest.mark.parametrize(
+    ("word", "suggestion"),
+    [
+        ("kernel", "kernels"),
+        ("Kernels", "kernels"),
+        ("infoo", "info"),
+        ("findngs", "findings"),
+        ("veiw", "view"),
+        ("mem", "memory"),
+        ("sumary", "summary"),
+        ("dif", "diff"),
+        ("idel", "idle"),
+        ("help", "--help"),
+        ("version", "--version"),
+    ],
+)
+def test_a_misspelt_command(
+    word: str,
+    suggestion: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A first word that is no file and near a command's name gets one line with it, and exit code 64; as the
+    name of a file it is opened.
+    """
+    monkeypatch.chdir(tmp_path)
+    assert main([word, "trace.json"]) == 64
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and f"did you mean `tracelane {suggestion}`?" in error
+    small_file(tmp_path).rename(tmp_path / word)
+    assert main([word]) == 0
+
+
+@pytest.mark.parametrize(
+    "word", ["kernel.json", "./kernel", "runs/kernel", "run2024", "x", "trace", "résumé"]
+)
+def test_a_missing_file(
+    word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What has a / or a dot, or is like no command, is a file that is missing: exit code 2."""
+    monkeypatch.chdir(tmp_path)
+    assert main([word]) == 2
+    assert capsys.readouterr().err == f"tracelane: {word}: {GONE}\n"
+
+
+def test_commands_are_not_near_each_other(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A command is never taken for another one that is misspelt."""
+    monkeypatch.chdir(tmp_path)
+    assert len(command_names()) > 20
+    for name in command_names():
+        assert main([name, "--help"]) == 0
+
+
+@pytest.mark.parametrize(
+    "words", ["kernels HERE OTHER BROKEN", "view BROKEN HERE OTHER", "ranks OTHER BROKEN HERE"]
+)
+def test_a_named_file_that_is_no_trace_is_an_error(
+    words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Beside a good trace, other JSON and text are no empty ranks: one line names both, exit code 2."""
+    here, other, broken = small_file(tmp_path), tmp_path / "other.json", tmp_path / "broken.json"
+    other.write_text('{"schema": 2, "tables": {}}')
+    broken.write_text("notes")
+    line = words.replace("HERE", str(here)).replace("OTHER", str(other)).replace("BROKEN", str(broken))
+    assert main(line.split()) == 2
+    captured = capsys.readouterr()
+    assert captured.out == "" and captured.err.count("\n") == 1
+    for path in (other, broken):
+        assert f"{path}: no trace events in it" in captured.err
+
+
+@pytest.mark.parametrize(
+    "words", ["kernels OTHER", "doctor OTHER", "check OTHER --max kernels.calls=1", "diff HERE OTHER"]
+)
+def test_what_is_no_trace_is_not_analysed(
+    words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of JSON without events no command says that nothing is wrong, or too much: exit code 2."""
+    other = tmp_path / "other.json"
+    other.write_text('{"some": "configuration"}')
+    line = words.replace("HERE", str(small_file(tmp_path))).replace("OTHER", str(other))
+    assert main(line.split()) == 2
+    assert capsys.readouterr().err == f"tracelane: {other}: no trace events in it\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["# Notes\n\n[a link](notes.md), {a set}\n", "def main():\n    return [1, {2: x}]\n", "(c) [2026] {}"],
+)
+def test_prose_and_source_code_are_no_traces(
+    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A text with brackets in which no event can be read ends a command with exit code 2."""
+    other = tmp_path / "notes.md"
+    other.write_text(text)
+    assert main(["kernels", str(other)]) == 2
+    assert capsys.readouterr().err == f"tracelane: {other}: no trace events in it\n"
+
+
+NUMBERS = (
+    *("nan", "inf", "-inf", "1e999", "1e300", "-1e300", "1e-400", "-1", "0", "1e5"),
+    *("1_000", "0x10", "\u0663", "1e30G", "NaNs"),
+    *("9" * 400, "1" * 40, "-" + "9" * 30),
+)
+TIMES = (
+    *["+1e300ms", "@1e300µs", "+nanms", "step:-1", "25:99:99", "1e300..2e300", ".."],
+    "step:" + "9" * 30,
+)
+PAIRS = ("1=1e300", "0=nan", "0=" + "9" * 400, "kernels.calls=1e999", "kernels.calls=nan", "mark:")
+TEXTS = ("", " ", "dur>1e300s", "dur>nan", "arg.n>" + "9" * 400, "(" * 2000, "[" * 2000, "\udcff", "\x1b[2J")
+VALUES = (*NUMBERS, *TIMES, *PAIRS, *TEXTS)
+SHARES = 4
+WRITES = {"output", "out", "bundle", "log", "index_dir", "junit"}
+"""Options that name files to write."""
+
+
+def options() -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """Yield (command, option, values) of every option with a value.
+
+    Of an option that commands share the first gets all values, each of the others every fourth.
+    """
+    commands_with: Counter[tuple[str, str | None]] = Counter()
+    for name, command in commands():
+        for parameter in command.params:
+            if isinstance(parameter, click.Option) and not parameter.is_flag and parameter.name not in WRITES:
+                option = max(parameter.opts, key=len)
+                before = commands_with[option, parameter.help]
+                commands_with[option, parameter.help] += 1
+                yield name, option, VALUES[before % SHARES :: SHARES] if before else VALUES
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("odd")
+    small_file(folder)
+    write_demo(folder / "demo")
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("command", "option", "values"),
+    thinned(options(), 11),
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_no_value_of_an_option_is_a_surprise(
+    command: str,
+    option: str,
+    values: tuple[str, ...],
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whatever is given, the exit code is a documented one and what is wrong is said in one line."""
+    monkeypatch.chdir(folder)
+    trace = str(folder / "small.json")
+    needed = {
+        "diff": [trace, trace],
+        "check": [trace, "--max", "kernels.calls=1"],
+        "chain": [trace, "--name", "launch"],
+        "cut": [trace, "--from", "step:0", "-o", str(folder / "cut.json"), "--force"],
+        "demo": ["--out", str(folder / "made"), "--no-open"],
+    }
+    words = command.split()
+    arguments = needed.get(command, [] if words[0] == "cache" else [trace])
+    more = ["--smi", str(folder / "demo" / "aiu-smi.log")] if option.startswith("--smi-") else []
+    for value in values:
+        code = main([*words, *arguments, *more, f"{option}={value}"])
+        out, errors = capsys.readouterr()
+        assert code in CODES, (value, code)
+        for text in (out, errors):
+            assert BUG not in text and "Traceback" not in text, (value, errors)
+        if code:
+            said = [line for line in errors.splitlines() if line.startswith("tracelane: ")]
+            assert len(said) <= 1, (value, errors)
+
+
+DEEP = 100_000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name", "text", "code"),
+    [
+        (("check", "--limits", "{file}"), "limits.toml", "max = " + "[" * DEEP, 64),
+        (("check", "--limits", "{file}"), "limits.toml", "[max]\n'kernels.calls' = " + "9" * 400, 64),
+        (("diff", "{file}"), "old.json", '{"schema":2,"tables":' + "[" * DEEP, 2),
+    ],
+)
+def test_files_nested_too_deeply_are_refused_in_one_line(
+    arguments: tuple[str, ...],
+    name: str,
+    text: str,
+    code: int,
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Limits, marks and summaries that nobody wrote by hand end in a line that names the file."""
+    file = folder / name
+    file.write_text(text)
+    words = [word.format(file=file) for word in arguments]
+    assert main([words[0], str(folder / "small.json"), *words[1:]]) == code
+    errors = capsys.readouterr().err
+    assert errors.startswith("tracelane: ") and errors.count("\n") == 1 and len(errors) < 400
+    assert BUG not in errors
+
+
+def test_deep_marks_are_refused_in_one_line(tmp_path: Path) -> None:
+    """A file of marks that is nested too deeply is named."""
+    path = tmp_path / "marks.json"
+    path.write_text('{"marks":' + "[" * DEEP)
+    with pytest.raises(TracelaneError, match=r"marks\.json is not JSON"):
+        read_object(path)
+
+
+@pytest.mark.parametrize("command", ["info", "slices", "ops", "kernels", "view"])
+def test_deep_identifiers_of_a_trace_are_shown_as_text(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A process, thread or shape of a thousand brackets is what it says, and nothing fails."""
+    deep = "[" * 5000 + "]" * 5000
+    event = f'{{"ph":"X","cat":"cpu_op","name":"a","ts":1,"dur":2,"pid":{deep},"tid":{deep}'
+    shapes = '{"ph":"X","cat":"cpu_op","name":"a","ts":9,"dur":2,"pid":1,"tid":1,"args":{"Input Dims":' + deep
+    (tmp_path / "t.json").write_text(f'{{"traceEvents":[{event}}},{shapes}}}}}]}}')
+    more = {"info": ["--json"], "slices": ["--format", "json"], "ops": ["--group-by", "shape"]}.get(
+        command, []
+    )
+    assert main([command, str(tmp_path / "t.json"), *more, "--index-dir", str(tmp_path / "index")]) == 0
+    assert BUG not in capsys.readouterr().err

@@ -1,19 +1,41 @@
-"""`tracelane TRACE`: the viewer on a terminal, a picture anywhere else."""
+"""`tracelane TRACE`: the viewer on a terminal, a picture anywhere else, the line that shows a view again."""
 
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import re
+import shlex
 import signal
 import sys
 import termios
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from rich.cells import cell_len
 
+from tests.corpus import CORPUS, needs_corpus
+from tests.events import complete, open_events
+from tests.small_index import L, S, write_index
+from tests.tui.small_trace import MS, START
 from tests.waiting import PATIENCE_S, wait_until
+from tracelane.core.demo.trace import write_demo
+from tracelane.core.index.choice import Choice
+from tracelane.core.index.store import Index
+from tracelane.core.logs.opening import open_overlay
+from tracelane.core.logs.overlay import LogOptions
+from tracelane.core.trace import Trace, open_trace
+from tracelane.tui.actions.view import first_session
 from tracelane.tui.cli.main import main
+from tracelane.tui.cli.opened import TraceOptions
+from tracelane.tui.cli.options import LOGS
+from tracelane.tui.cli.view import view
+from tracelane.tui.draw.glyphs import ASCII
+from tracelane.tui.session import Session, Viewport
+from tracelane.tui.text.picture import picture, plain_picture
+from tracelane.tui.view_line import view_line
 
 from .cli_process import on_terminal, start_tracelane, tracelane, tracelane_here
 
@@ -170,3 +192,148 @@ def test_no_key_of_a_test_depends_on_the_load(play: tuple[tuple[str, str], ...],
     """Enter as the first key, or a key that waits for what is on the screen anyway, is refused."""
     with pytest.raises(AssertionError, match=why):
         on_terminal("--version", play=play)
+
+
+ODD = [
+    "odd/ansi_bidi_names.json",
+    "odd/many_threads_5000.json",
+    "odd/deep_nesting_3000.json",
+    "odd/id_types.json",
+]
+HARMLESS = set("\n")
+
+
+def session_of(trace: Trace) -> Session:
+    start, end = trace.opening_span
+    return Session(Viewport(start, max(1, end - start), 1).resized(100), start)
+
+
+@pytest.mark.parametrize(("width", "height"), [(80, 24), (120, 40), (200, 50), (20, 4), (0, 0), (1000, 5)])
+def test_any_size(trace: Trace, width: int, height: int) -> None:
+    """The picture has at most its height, lines of exactly its width, and counts what does not fit."""
+    lines = picture(trace, session_of(trace), (width, height)).plain.split("\n")
+    assert len(lines) <= max(4, height)
+    assert all(cell_len(line) == max(20, width) for line in lines)
+    if height == 5:
+        assert "more lane" in lines[-1] and "below" in lines[-1]
+
+
+def test_colour_changes_no_layout(trace: Trace) -> None:
+    """With and without colours the picture has the same lines; without, no style at all but bold."""
+    session = session_of(trace)
+    coloured, plain = picture(trace, session, (100, 40)), picture(trace, session, (100, 40), colour=False)
+    assert len(coloured.plain.split("\n")) == len(plain.plain.split("\n"))
+    assert any(getattr(span.style, "bgcolor", None) for span in coloured.spans)
+    assert not any(getattr(span.style, "color", None) for span in plain.spans)
+
+
+def test_window_and_lanes_come_from_the_session(trace: Trace) -> None:
+    """The session's window and :only decide what is seen."""
+    session = Session(Viewport(START + 10 * MS, 10 * MS, 50), START + 12 * MS, only="main")
+    text = plain_picture(trace, session, (120, 40))
+    assert "ProfilerStep#1" in text and "ProfilerStep#2" not in text and "Stream" not in text
+    assert "lanes hidden" in text
+
+
+def test_ascii(tmp_path: Path) -> None:
+    """With the ASCII set nothing else is written, and wide names keep the grid."""
+    lane = L([S(0, 100, "层归一化"), S(100, 100, "é")], one_row=True, process_name="Zürich")
+    write_index(tmp_path / "index", [lane])
+    trace = Trace([Index.open(tmp_path / "index")])
+    session = replace(session_of(trace), range=(20, 60))
+    lines = picture(trace, session, (80, 24), glyphs=ASCII).plain.split("\n")
+    assert all(line.isascii() for line in lines), lines
+    assert {len(line) for line in lines} == {80}
+
+
+@needs_corpus
+@pytest.mark.parametrize("name", ODD)
+def test_odd_traces(name: str, corpus_cache: Path) -> None:
+    """Names with escapes, thousands of threads and depths: the grid holds, no control character gets out."""
+    if not (CORPUS / name).exists():
+        pytest.skip(f"{name} is not in the corpus")
+    trace = open_trace([CORPUS / name], index_dir=corpus_cache)
+    text = picture(trace, session_of(trace), (100, 60)).plain
+    assert all(character.isprintable() or character in HARMLESS for character in text)
+    assert all(cell_len(line) == 100 for line in text.split("\n") if "more lines" not in line)
+
+
+def test_folded_processes_are_told_apart(tmp_path: Path) -> None:
+    """Where a folded process's title has no room for its number of lanes, it still says which one it is."""
+    threads = [L([S(0, 100)], pid=str(pid), tid=str(thread)) for pid in (101, 202) for thread in range(60)]
+    write_index(tmp_path / "i", threads)
+    trace = Trace([Index.open(tmp_path / "i")])
+    session = Session(Viewport(0, 100, 60), 0)
+    for width, counted in ((80, False), (200, True)):
+        lines = plain_picture(trace, session, (width, 12))
+        assert "process 101" in lines and "process 202" in lines
+        assert ("60 lanes" in lines) == counted
+
+
+@pytest.fixture(scope="module")
+def trace_line(tmp_path_factory: pytest.TempPathFactory) -> Trace:
+    folder = tmp_path_factory.mktemp("line")
+    events = [complete(100 * n, 50, f"{'mm' if n % 2 else 'add'}{n}") for n in range(10)]
+    return open_events(folder, events)
+
+
+@pytest.mark.parametrize(
+    ("search", "filter"),
+    [
+        ("mm", ""),
+        ("", "cat:cpu_op 'a b'"),
+        ("-mm dur>1ms", "-add"),
+        ("--x", "/^-/"),
+        ("'it''s'", "$HOME `x`"),
+    ],
+)
+def test_search_and_filter_come_back(trace_line: Trace, search: str, filter: str) -> None:
+    """The line's options, read as the shell and `view` read them, are the session's search and filter."""
+    session = replace(first_session(trace_line, 80), search=search, filter=filter)
+    words = shlex.split(view_line(trace_line, session))
+    assert words[:2] == ["tracelane", "view"]
+    params = view.make_context("view", words[2:]).params
+    assert (params["search"] or "", params["where"] or "") == (search, filter)
+
+
+def test_logs_come_back_with_their_devices(tmp_path: Path) -> None:
+    """The line lays the log over the same devices by the same clock, though another would be proposed."""
+    write_demo(tmp_path)
+    trace_line = open_trace(tmp_path / "rank0.pt.trace.json", index_dir=tmp_path / "index")
+    options = LogOptions("+02:00", 7207.5, {"1": "0"})
+    overlay = open_overlay(trace_line, [tmp_path / "aiu-smi.log"], options)
+    words = shlex.split(view_line(overlay, first_session(overlay, 80)))
+    params = view.make_context("view", words[2:]).params
+    given = TraceOptions(**{name: params[name] for name in LOGS})
+    again = open_overlay(trace_line, given.logs, given.log_options)
+    assert again.placed[0].proposal.device_of == overlay.placed[0].proposal.device_of
+    assert again.placed[0].proposal.device_of["1"] == "0"
+    assert again.placed[0].proposal.shift_ns == overlay.placed[0].proposal.shift_ns
+
+
+def test_all_captures_come_back(tmp_path: Path) -> None:
+    """Files of several captures that are open together are asked for together."""
+    paths = []
+    for capture, second in (("old", 1_600_000_000), ("new", 1_700_000_000)):
+        for rank in (0, 1):
+            paths.append(tmp_path / f"{capture}_rank{rank}.json")
+            paths[-1].write_text(json.dumps({"traceEvents": [complete(1, 2, capture)]}))
+            os.utime(paths[-1], (second, second))
+    for choice in (Choice(capture="all"), Choice(capture="2")):
+        trace_line = open_trace(tmp_path, choice=choice, index_dir=tmp_path / "index")
+        words = shlex.split(view_line(trace_line, first_session(trace_line, 80)))
+        params = view.make_context("view", words[2:]).params
+        parsed = Choice(capture=params["capture"] or "")
+        again = open_trace(params["traces"], choice=parsed, index_dir=tmp_path / "index")
+        assert [source.path for source in again.sources] == [source.path for source in trace_line.sources]
+
+
+def test_a_picture_tells_what_was_found_and_hidden(trace_line: Trace) -> None:
+    """A line counts the hits and marks where they lie, another says what is hidden; it is no higher."""
+    session = replace(first_session(trace_line, 80), search="mm", filter="dur>1us -mm1")
+    lines = plain_picture(trace_line, session, (80, 12)).split("\n")
+    assert len(lines) <= 12
+    hit_line = next(line for line in lines if line.startswith("4 found"))
+    assert len(re.findall("▾+|v+", hit_line.split("│")[-1])) == 4
+    assert "dur>1us -mm1: 1 of 10 slices hidden" in lines
+    assert "mm1" not in "".join(line for line in lines if "[" in line)

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from textual.pilot import Pilot
 
-from tests.tui.driver import open_viewer, screen_text, wait_until_idle
+from tests.tui.driver import open_viewer, press_keys, screen_text, wait_until_idle
 from tracelane.core.tables.registry import PANELS
 from tracelane.core.tables.tree import ROOT
 from tracelane.core.trace import Trace
@@ -28,8 +28,7 @@ async def tree_shown(
     async with open_viewer(trace, size) as (app, pilot):
         app.action_panel(name)
         await wait_until_idle(app, pilot)
-        await pilot.press("tab")
-        await wait_until_idle(app, pilot)
+        await press_keys(app, pilot, "tab")
         yield app, pilot, app.main.query_one(f"#{name}", TreePane)
 
 
@@ -45,8 +44,7 @@ async def test_its_key_shows_each_of_its_trees(trace: Trace) -> None:
     (key,) = next(entry.keys for entry in COMMANDS if entry.id == "panel-tree")
     async with open_viewer(trace, (140, 40)) as (app, pilot):
         for name in TREES:
-            await pilot.press(key)
-            await wait_until_idle(app, pilot)
+            await press_keys(app, pilot, key)
             pane = app.main.query_one(f"#{name}", TreePane)
             assert app.session.panel == name and pane.shown_table is not None and len(pane.shown_table)
             assert PANELS[name][1].title in screen_text(app)
@@ -79,12 +77,10 @@ async def test_callers_above_and_callees_below(trace: Trace) -> None:
         assert drawn is not None
         row = next(row for row in range(len(drawn.icicle)) if drawn.icicle.child(row) != row)
         pane.flame.row = child = drawn.icicle.child(row)
-        await pilot.press("asterisk")
-        await wait_until_idle(app, pilot)
+        await press_keys(app, pilot, "asterisk")
         assert pane.is_sandwich and pane.flame.drawn is not None and pane.callers.drawn is not None
         assert pane.flame.drawn.labels[0] == pane.callers.drawn.labels[0] == drawn.labels[child]
-        await pilot.press("tab", "enter")
-        await wait_until_idle(app, pilot)
+        await press_keys(app, pilot, "tab", "enter")
         assert pane.flame.drawn.labels[0] == drawn.labels[row]
         await pilot.press("u")
         assert not pane.is_sandwich and pane.flame.drawn is drawn
@@ -105,11 +101,9 @@ async def test_where_there_is_little_room_one_takes_the_others_place(trace: Trac
     """At 80x24 the drawing is there first, and the table while it has the arrows."""
     async with tree_shown(trace, (80, 24)) as (app, pilot, pane):
         assert pane.flame.display and pane.flame.size.height > 2 and not pane.table.size.height
-        await pilot.press("tab")
-        await wait_until_idle(app, pilot)
+        await press_keys(app, pilot, "tab")
         assert pane.table.size.height > 2 and not pane.flame.size.height
-        await pilot.press("tab")
-        await wait_until_idle(app, pilot)
+        await press_keys(app, pilot, "tab")
         assert pane.flame.size.height > 2
 
 
@@ -122,12 +116,10 @@ async def test_enter_lists_the_slices_of_a_call(trace: Trace, in_table: bool) ->
             await pilot.press("tab")
         assert pane.flame.drawn is not None
         table, row = pane.flame.drawn.table, pane.flame.row
-        await pilot.press("enter")
-        await wait_until_idle(app, pilot)
+        await press_keys(app, pilot, "enter")
         assert app.session.panel == TREE_SLICES
         assert f"{int(table.numbers('calls')[row])} slice" in screen_text(app)
-        await pilot.press("enter")
-        await wait_until_idle(app, pilot)
+        await press_keys(app, pilot, "enter")
         position = table.jump(row)
         assert position is not None and app.session.selection == trace.slice_id_of(*position)
 
@@ -135,8 +127,7 @@ async def test_enter_lists_the_slices_of_a_call(trace: Trace, in_table: bool) ->
 async def test_the_tree_is_that_of_the_range(trace: Trace) -> None:
     """After going to a step the key means that step; another range is counted anew."""
     async with open_viewer(trace, (140, 40)) as (app, pilot):
-        await pilot.press("3")
-        await wait_until_idle(app, pilot)
+        await press_keys(app, pilot, "3")
         whole = app.main.query_one("#tree", TreePane).shown_table
         app.store.show(replace(app.session, range=(trace.steps[0].start, trace.steps[0].end)))
         await wait_until_idle(app, pilot)

@@ -1,8 +1,9 @@
-"""Every line to type in: it owns its keys, so that none of them loses what was typed."""
+"""Every line to type in owns its keys, and every key that the help names does something."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from textual.binding import Binding
@@ -11,12 +12,16 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from tests.corpus import thinned
-from tests.tui.driver import message, open_viewer, screen_text, wait_until_idle
+from tests.tui.driver import message, open_viewer, press_keys, screen_text
+from tests.tui.small_file import LAUNCH, small_file
 from tracelane.core.base.errors import UsageError
-from tracelane.core.trace import Trace
+from tracelane.core.base.ids import SliceId
+from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.app import TracelaneApp
 from tracelane.tui.command_line import parse_order
-from tracelane.tui.commands.table import COMMANDS
+from tracelane.tui.commands.command import CommandTask
+from tracelane.tui.commands.table import COMMANDS, GROUPS
+from tracelane.tui.lanes.canvas import LaneCanvas
 from tracelane.tui.screens.help import PALETTE, help_rows, wrapped
 from tracelane.tui.widgets.line_input import PASSED_ON, completed_lines
 from tracelane.tui.widgets.prompt import Prompt
@@ -103,8 +108,7 @@ async def test_esc_leaves_every_line(trace: Trace, command: str) -> None:
     async with open_viewer(trace) as (app, pilot):
         for key in ("escape", "ctrl+c"):
             assert await opened(app, pilot, command) is not None
-            await pilot.press("a", key)
-            await wait_until_idle(app, pilot)
+            await press_keys(app, pilot, "a", key)
             assert line_of(app) is None and app.screen is app.main and not app.main.query_one(Prompt).is_open
 
 
@@ -183,11 +187,72 @@ async def test_the_help_shows_what_every_key_does(trace: Trace, size: tuple[int,
             if row.command_id and row.keys != PALETTE:
                 lines = wrapped([row], 20, 30)
                 assert " ".join(line.help for line in lines).strip() == row.help
-        await pilot.press("question_mark")
-        await wait_until_idle(app, pilot)
+        await press_keys(app, pilot, "question_mark")
         text = screen_text(app)
         table = app.screen.query_one(VirtualTable)
         assert app.screen._rows[table.cursor].help in text and "What it does" in text  # type: ignore[attr-defined]
         for key in ("down", "down", "pagedown", "up"):
             await pilot.press(key)
             assert app.screen._rows[table.cursor].keys  # type: ignore[attr-defined]
+
+
+QUITTING = ("close-or-quit", "quit")
+ON_A_SELECTION = GROUPS[1:4]
+"""Groups of commands that act on what is selected or focused."""
+
+
+@pytest.fixture(scope="module")
+def trace_key(tmp_path_factory: pytest.TempPathFactory) -> Trace:
+    folder = tmp_path_factory.mktemp("keys")
+    return open_trace(small_file(folder), index_dir=folder / "index")
+
+
+def seen(app: TracelaneApp) -> tuple[object, ...]:
+    return app.session, app.screen, app.screen.focused, app.maximised, message(app)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("group", "selected"),
+    [*((group, True) for group in GROUPS), *((group, False) for group in ON_A_SELECTION)],
+    ids=lambda value: value.task if isinstance(value, CommandTask) else str(value),
+)
+async def test_every_key_does_something_or_says_why_not(
+    trace_key: Trace, group: CommandTask, selected: bool
+) -> None:
+    """With a slice selected and at first: each key changes what is seen, or the footer tells."""
+    async with open_viewer(trace_key, (120, 36)) as (app, pilot):
+        first = app.session
+        for command in group.commands:
+            if command.id in QUITTING:
+                continue
+            for key in command.keys if selected else command.keys[:1]:
+                # Each key begins at the same place: the lanes, nothing on top, the details shown.
+                while len(app.screen_stack) > 1:
+                    app.pop_screen()
+                app.maximised = False
+                app.store.show(first)
+                if selected:
+                    app.action_jump(0, LAUNCH)
+                if command.id == "panel-details":
+                    app.store.show(replace(app.session, panel="problems"))
+                app.main.set_focus(app.main.query_one(LaneCanvas))
+                app.say("")
+                await pilot.pause()
+                before = seen(app)
+                await press_keys(app, pilot, key)
+                await pilot.pause()
+                assert app.is_running, key
+                assert seen(app) != before, key
+                assert "does nothing" not in message(app), key
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("key", [key for entry in COMMANDS if entry.id in QUITTING for key in entry.keys])
+async def test_the_keys_that_quit(trace_key: Trace, key: str) -> None:
+    """q with nothing on top leaves the viewer, whatever is selected."""
+    async with open_viewer(trace_key) as (app, pilot):
+        app.action_jump(0, LAUNCH)
+        assert app.session.selection == SliceId(0, LAUNCH)
+        await pilot.press(key)
+        assert app.return_code == 0

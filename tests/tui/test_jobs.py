@@ -11,7 +11,7 @@ import pytest
 from textual import events
 
 from tests.corpus import CORPUS, needs_corpus
-from tests.tui.driver import message, open_viewer, screen_text, wait_until_idle
+from tests.tui.driver import message, open_viewer, press_keys, screen_text, wait_until_idle
 from tracelane.core.base.ids import SliceId
 from tracelane.core.demo.trace import write_demo
 from tracelane.core.logs.opening import open_overlay
@@ -58,10 +58,8 @@ async def done(
     """Do a job in a viewer just opened; give the App as it is then, and its screen."""
     async with open_viewer(trace, size) as (app, pilot):
         for key in keys_of_job(job):
-            await pilot.press(key)
-            await wait_until_idle(app, pilot)
-        await pilot.press("Z")
-        await wait_until_idle(app, pilot)
+            await press_keys(app, pilot, key)
+        await press_keys(app, pilot, "Z")
         yield app, screen_text(app)
 
 
@@ -89,8 +87,7 @@ async def test_longest_then_the_next_longest(a100: Trace) -> None:
     async with open_viewer(a100) as (app, pilot):
         lengths = []
         for key in ("K", "K", "K", "left", "K"):
-            await pilot.press(key)
-            await wait_until_idle(app, pilot)
+            await press_keys(app, pilot, key)
             lengths.append(app.store.selected.end - app.store.selected.start)
         assert lengths[0] >= lengths[1] >= lengths[2] and lengths[4] == lengths[0]
 
@@ -111,8 +108,7 @@ async def test_idle_on_the_lane_that_works_most(tmp_path: Path) -> None:
     """With no lane chosen the gap is one of the kernels' stream, not of the copies' lane above it."""
     trace = open_trace(write_demo(tmp_path)[0], index_dir=tmp_path / "index")
     async with open_viewer(trace, (80, 24)) as (app, pilot):
-        await pilot.press("g", "4", "enter", "i")
-        await wait_until_idle(app, pilot)
+        await press_keys(app, pilot, "g", "4", "enter", "i")
         thing = app.store.selected
         assert thing.is_gap and thing.lane.title == "Stream 0"
         assert 153_425_000 <= thing.end - thing.start < 153_426_000  # as the guide says
@@ -175,8 +171,7 @@ async def test_comparing_says_what_it_needs(a100: Trace, typed: str, said: str) 
     """What is not two different stretches of time is refused in one line, and nothing changes."""
     async with open_viewer(a100) as (app, pilot):
         before = app.session
-        await pilot.press("c", *typed, "enter")
-        await wait_until_idle(app, pilot)
+        await press_keys(app, pilot, "c", *typed, "enter")
         assert said in message(app)
         assert (app.session.range, app.session.baseline) == (before.range, before.baseline)
 
@@ -193,8 +188,7 @@ async def test_a_step_gone_to_is_what_keys_mean(a100: Trace) -> None:
         assert view.start <= four.start and four.end <= view.end and view.span < 2 * (four.end - four.start)
         await pilot.press("greater_than_sign", "r")
         assert app.session.range == (five.start, five.end)
-        await pilot.press("escape", "less_than_sign", "c", "5", "enter")
-        await wait_until_idle(app, pilot)
+        await press_keys(app, pilot, "escape", "less_than_sign", "c", "5", "enter")
         assert app.session.baseline == (four.start, four.end)
 
 

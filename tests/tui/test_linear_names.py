@@ -1,4 +1,4 @@
-"""What the user sees of a name takes time in proportion to its length: titles, labels, tables, details."""
+"""Names and logs, however long and whatever they repeat, take time in proportion to their length."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from tests.corpus import thinned
 from tests.linear import assert_linear
 from tests.tui import small_file
 from tests.tui.driver import open_viewer, screen_text, wait_until_idle
+from tests.tui.small_file import events
 from tracelane.core.trace import open_trace
 from tracelane.tui.cli.main import main
 
@@ -117,7 +118,7 @@ def test_commands(
             assert main([name, str(path), *options]) in (0, 1, 64)
             assert "should not have happened" not in capsys.readouterr().err
 
-        work()  # reads it; tests/core/test_hostile_inputs.py times that
+        work()  # reads it; tests/core/test_damage.py times that
         return work
 
     assert_linear(prepare, CHARACTERS)
@@ -144,3 +145,39 @@ async def walk(path: Path, index_dir: Path) -> None:
         await wait_until_idle(app, pilot)
         screen_text(app)
         assert app.is_running
+
+
+CHARACTERS_LOGS = 25_000
+UNITS_LOGS = ("x", ",", ", ", "1", '"', "\n", " \n", "=\t")
+LOGS: dict[str, Callable[[str], str]] = {
+    "heading": lambda text: (
+        f"timestamp,power.draw [W],{text}\n2026-06-20 07:10:00,1,2\n2026-06-20 07:10:01,1,2\n"
+    ),
+    "cell": lambda text: (
+        f"timestamp,power.draw [W],x\n2026-06-20 07:10:00,1,{text}\n2026-06-20 07:10:01,1,2\n"
+    ),
+    "stamp": lambda text: (
+        f"timestamp,power.draw [W]\n{text},1\n2026-06-20 07:10:01,1\n2026-06-20 07:10:02,1\n"
+    ),
+    "line": lambda text: f"{text}\ntimestamp,power.draw [W]\n2026-06-20 07:10:01,1\n2026-06-20 07:10:02,1\n",
+    "quoted": lambda text: f'timestamp,power.draw [W]\n2026-06-20 07:10:01,"{text}\n2026-06-20 07:10:02,1\n',
+}
+
+
+@pytest.mark.parametrize(("form", "unit"), thinned(product(LOGS, UNITS_LOGS), 3))
+def test_logs(form: str, unit: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A log with a text four times as long takes at most eight times as long, read or refused."""
+    trace = tmp_path / "trace.json"
+    trace.write_text(json.dumps({"traceEvents": events()}))
+
+    def prepare(size: int) -> Callable[[], object]:
+        log = tmp_path / f"{size}.csv"
+        log.write_text(LOGS[form](unit * (size // len(unit))))
+
+        def work() -> None:
+            assert main(["telemetry", str(trace), "--smi", str(log)]) in (0, 2, 64)
+            capsys.readouterr()
+
+        return work
+
+    assert_linear(prepare, CHARACTERS_LOGS)

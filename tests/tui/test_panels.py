@@ -10,7 +10,7 @@ from textual import events
 
 from tests.corpus import CORPUS, needs_corpus
 from tests.events import complete
-from tests.tui.driver import message, open_viewer, screen_text, wait_until_idle
+from tests.tui.driver import message, open_viewer, press_keys, screen_text, wait_until_idle
 from tracelane.core.tables.registry import PANELS
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.controllers.panels import NO_ROOM
@@ -119,11 +119,9 @@ async def test_keys_may_come_faster_than_a_panel_is_made(trace: Trace) -> None:
 async def test_where_there_is_no_room_for_a_panel(trace: Trace) -> None:
     """Its key says so instead of nothing, and how to see it nonetheless."""
     async with open_viewer(trace, (40, 7)) as (app, pilot):
-        await pilot.press(*"tttt")
-        await wait_until_idle(app, pilot)
+        await press_keys(app, pilot, *"tttt")
         assert message(app) == app.with_keys(NO_ROOM)
-        await pilot.press("Z")
-        await wait_until_idle(app, pilot)
+        await press_keys(app, pilot, "Z")
         assert "t Op 4/" in screen_text(app)
 
 
@@ -142,10 +140,8 @@ def test_what_was_read_has_room_for_its_words() -> None:
 async def test_paging_through_a_palette_without_matches(trace: Trace) -> None:
     """Nothing happens, and nothing breaks."""
     async with open_viewer(trace, (120, 36)) as (app, pilot):
-        await pilot.press("ctrl+p", *"zqxj")
-        await wait_until_idle(app, pilot)
-        await pilot.press("pagedown", "pageup", "escape")
-        await wait_until_idle(app, pilot)
+        await press_keys(app, pilot, "ctrl+p", *"zqxj")
+        await press_keys(app, pilot, "pagedown", "pageup", "escape")
         assert app.is_running and len(app.screen_stack) == 1
 
 
@@ -193,8 +189,7 @@ async def test_tabs_that_lead_to_nothing_are_dim(trace: Trace) -> None:
     """
     async with open_viewer(trace, (160, 36)) as (app, pilot):
         for key in ("7", "7", "7", "t", "1"):
-            await pilot.press(key)
-            await wait_until_idle(app, pilot)
+            await press_keys(app, pilot, key)
         line = fit_pieces(app.main.query_one("#tabs", Bar).pieces, 160)
         dim = {line.plain[span.start] for span in line.spans if span.style == "dim"}
         assert set("4578z") <= dim and not dim & set("1236t")

@@ -1,13 +1,30 @@
-"""The virtual table: sorting, moving and choosing without making rows."""
+"""The virtual table and its cells: sorting, choosing, decimals aligned, bars, and PyTorch's own ops text."""
 
 from __future__ import annotations
 
+import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 from textual.app import App, ComposeResult
 
+from tests.corpus import CORPUS, GOLDENS, needs_corpus, needs_goldens
+from tests.json_tables import flat
+from tests.tui.cli_process import tracelane_here
+from tests.tui.driver import open_viewer, press_keys, wait_until_idle
+from tests.tui.small_file import small_file
+from tracelane.core.base.colours import key_of
+from tracelane.core.tables.ops import ops, sort_column
+from tracelane.core.tables.schema import Column, TableSchema
+from tracelane.core.tables.scope import Scope
+from tracelane.core.tables.table import Table
+from tracelane.core.trace import open_trace
+from tracelane.tui.draw.palette import Look
+from tracelane.tui.lanes.look import palette_of
+from tracelane.tui.panels.table import TablePane, columns_of, written_in
+from tracelane.tui.text.ops_table import memory_text, ops_text, torch_time_text
 from tracelane.tui.widgets.table import ColumnView, VirtualTable
 
 ROWS = 1_000_000
@@ -186,3 +203,223 @@ async def test_names_that_do_not_fit_drop_what_all_share(width: int, text: str) 
         await pilot.pause()
         line = "".join(segment.text for segment in app.query_one(VirtualTable).render_line(1))
         assert line.strip() == text
+
+
+LENGTHS = [0, 512, 1_000, 37_097, 28_160_000, 310_566_123, 4_200_000_000, 59_999_999_999]
+A100 = "gpu/hta_a100_resnet_ddp_nccl.json.gz"
+
+
+def table_of(unit, values: list) -> Table:
+    columns = (Column("name", "name", "text"), Column("value", "value", unit))
+    names = [f"n{number}" for number in range(len(values))]
+    return Table.from_arrays(
+        TableSchema("t", "T", columns, read_by="value"),
+        "whole trace",
+        {"name": names, "value": np.array(values)},
+    )
+
+
+def test_decimals_of_durations_align() -> None:
+    """Right-aligned, the decimal points of all durations below a minute stand at one place, and so do the
+    units; nothing is rounded.
+    """
+    table = table_of("ns", LENGTHS)
+    texts = [written_in(table, table.columns[1], value) for value in LENGTHS]
+    point_offsets = {len(text) - text.index(".") for text in texts if "." in text}
+    units = {len(text) - re.search(r"[nµm]?s *$", text).start() for text in texts}
+    assert len(point_offsets) == 1 and units == {2}
+    assert [text.split() for text in texts[3:5]] == [["37.097", "µs"], ["28.160", "ms"]]
+
+
+@pytest.mark.parametrize(
+    ("unit", "values", "parts"),
+    [
+        ("share", [0.5, 1.0, 0.0, 1.7], [0.5, 1.0, 0.0, 1.0]),
+        ("ns", [10, 5, 0], [1.0, 0.5, 0.0]),
+        ("count", [0, 0], [0.0, 0.0]),
+    ],
+)
+async def test_bars_are_as_long_as_what_they_tell(
+    unit, values: list, parts: list[float], tmp_path: Path
+) -> None:
+    """A share's bar takes that part of its cell, another value's its part of the greatest; the cursor's row
+    has none, so that its text can be read.
+    """
+    table = table_of(unit, values)
+    async with open_viewer(open_trace(_small(tmp_path))) as (app, pilot):
+        await press_keys(app, pilot, "t")
+        pane = next(pane for pane in app.query(TablePane) if pane.shown_table is not None)
+        rows = pane.table
+        rows.show(columns_of(table), len(values))
+        rows.cursor = len(values) - 1
+        (_, _), (number, size) = rows._placed(rows._width)
+        colour = rows.get_component_rich_style("table--bar").bgcolor
+        for row, part in enumerate(parts):
+            strip = rows.render_line(row + 1)
+            cells = sum(s.cell_length for s in strip if s.style is not None and s.style.bgcolor == colour)
+            assert cells == (0 if row == rows.cursor else round(part * size)), (row, number)
+
+
+def _small(folder: Path) -> Path:
+    path = folder / "t.json"
+    path.write_text('[{"ph":"X","name":"a","cat":"cpu_op","pid":1,"tid":1,"ts":0,"dur":5}]')
+    return path
+
+
+@needs_corpus
+async def test_names_have_the_colour_of_their_slices(corpus_cache: Path) -> None:
+    """Before each name stands the colour in which the lanes draw the slice that the row leads to."""
+    trace = open_trace(CORPUS / A100, index_dir=corpus_cache)
+    async with open_viewer(trace) as (app, pilot):
+        await press_keys(app, pilot, "t")
+        pane = next(pane for pane in app.query(TablePane) if pane.shown_table is not None)
+        table, palette, index = pane.shown_table, palette_of(app.main), trace.indexes[0]
+        swatch = columns_swatch(pane)
+        seen = set()
+        for row in range(len(table)):
+            position = int(table.positions[row])
+            category = index.categories[int(index.column("slices.category")[position])]
+            name = index.string(int(index.column("slices.name")[position]))
+            assert swatch(row) == palette.style(key_of(category, name), Look.BAR)
+            seen.add(swatch(row))
+        assert len(seen) > 3
+
+
+def columns_swatch(pane: TablePane):
+    return next(column.swatch for column in pane.table._columns if column.swatch is not None)
+
+
+@pytest.mark.slow
+@needs_corpus
+@pytest.mark.parametrize(
+    ("panel", "expected"),
+    [
+        ("time", ["Device", "Busy %", "Compute", "Idle"]),
+        ("kernels", ["Name", "Total", "Share", "Count"]),
+        ("idle", ["Stream", "Idle", "Host wait %", "Kernel wait %"]),
+        ("gaps", ["Before it", "Ended by", "Idle", "Mostly"]),
+        ("launches", ["Launch call", "Delay median", "Calls", "Launches"]),
+        ("steps", ["Step", "Wall", "CUDA busy", "CUDA idle"]),
+        ("ops", ["Name", "Self CPU", "CUDA total", "CPU total"]),
+        ("tree", ["Name", "Total", "Self", "Calls"]),
+        ("table", ["Name", "Self", "Total", "Count"]),
+        ("lanes-busy", ["Lane", "Busy", "Busy share", "Count"]),
+        ("copies", ["Memory", "Bytes", "Time", "Bandwidth"]),
+    ],
+)
+async def test_what_people_look_for_is_seen_at_80_columns(
+    panel: str, expected: list[str], corpus_cache: Path
+) -> None:
+    """At 80 columns a name has 45 % of the width, and beside it stand the three columns that matter most,
+    whichever column the rows are sorted by first; ‹ and › tell that there are others.
+    """
+    trace = open_trace(CORPUS / A100, index_dir=corpus_cache)
+    async with open_viewer(trace, (80, 24)) as (app, pilot):
+        app.action_panel(panel)
+        await wait_until_idle(app, pilot)
+        if panel == "tree":
+            await pilot.press("tab", "tab")  # from the flame to the list
+        rows = app.main.query_one(f"#{panel}", TablePane).table
+        heading = rows.render_line(0).text
+        titles = [column.title for column in rows._columns]
+        drawn = {titles[number]: size for number, size in rows._placed(rows._width)}
+        assert set(expected) <= set(drawn), heading
+        assert all(title in heading for title in drawn)
+        if expected[0] in ("Name", "Launch call", "Lane"):
+            assert drawn[expected[0]] >= rows._width * 45 // 100
+        hidden = [number for number, title in enumerate(titles) if title not in drawn]
+        last = max(number for number, title in enumerate(titles) if title in drawn)
+        assert ("›" in heading) == (max(hidden, default=0) > last)
+        assert ("‹" in heading) == any(number < last for number in hidden)
+
+
+@pytest.mark.parametrize("sorted_by", range(8))
+def test_the_column_sorted_by_is_always_drawn(sorted_by: int) -> None:
+    """Where there is no room for all, that one takes the room of a chief one, and no cell is lost."""
+    ranks = (0, 1, 0, 3, 0, 2, 0, 0)
+    views = [ColumnView(f"c{n}", 9 * (n != 1), str, chief=rank) for n, rank in enumerate(ranks)]
+    table = VirtualTable()
+    table._columns, table._sorted_by = views, (sorted_by, True)
+    for width in range(30, 90):
+        placed = table._placed(width)
+        numbers = [number for number, _ in placed]
+        assert {1, sorted_by} <= set(numbers) and numbers == sorted(numbers)
+        assert sum(size for _, size in placed) + 2 * (len(placed) - 1) <= width
+
+
+FOLDER = GOLDENS / "key_averages"
+TABLES = {"cpu_time_total_default_width_row_limit_20": "cpu_time_total"}
+FLOPS = re.compile(r"(?<=  )(-{12}|Total MFLOPs| *(--|[0-9.]+))  $")
+
+
+@needs_goldens
+@pytest.mark.parametrize(
+    "name", ["ka_compile_breaks_mem_shapes", "ka_mlp_sched_shapes_mem", "ka_mlp_sched_stack_mem_verbose"]
+)
+def test_text_is_that_of_torch(name: str, corpus_cache: Path) -> None:
+    """The printed table equals torch's, but for FLOPs, which a trace does not hold."""
+    golden = json.loads((FOLDER / f"{name}.golden.json").read_bytes())
+    trace = open_trace(next(FOLDER.glob(f"{name}.pt.trace.json*")), index_dir=corpus_cache)
+    table = ops(Scope(trace))
+    for title, key in TABLES.items():
+        expected = golden["tables"][title].splitlines()
+        if "with_flops" in golden["profile_options"]:
+            expected = [FLOPS.sub("", line) for line in expected]
+        lines = ops_text(table, table.order(sort_column(key)), 20).splitlines()
+        assert lines == expected
+
+
+@pytest.mark.parametrize(
+    ("ns", "text"), [(0, "0.000us"), (999, "0.999us"), (1_500_000, "1.500ms"), (2_000_000_000, "2.000s")]
+)
+def test_times(ns: int, text: str) -> None:
+    """Units change at 1000 us and at a second."""
+    assert torch_time_text(ns) == text
+
+
+@pytest.mark.parametrize(
+    ("count", "text"), [(-12, "-12 B"), (1024, "1.00 KB"), (-2_097_152, "-2.00 MB"), (1 << 31, "2.00 GB")]
+)
+def test_memory(count: int, text: str) -> None:
+    """Units are of 1024, with a sign where memory was released."""
+    assert memory_text(count) == text
+
+
+@pytest.mark.slow
+def test_a_step_is_one_of_those_found(tmp_path: Path) -> None:
+    """Without the profiler's marks --step means what `tracelane steps` finds; a wrong one is told."""
+    path = tmp_path / "regions.json"
+    names = ("Torch-Compiled Region: 0/0", "aten::mm")
+    events = [
+        {"ph": "X", "cat": "cpu_op", "name": name, "pid": 1, "tid": 1, "ts": 100 * i, "dur": dur}
+        for i in range(3)
+        for name, dur in zip(names, (90, 10 + i))
+    ]
+    path.write_text(json.dumps(events))
+    more = ("--format", "json", "--index-dir", str(tmp_path / "cache"))
+    answer = flat(json.loads(tracelane_here("ops", str(path), "--step", "2", *more).stdout))
+    assert [(row["name"], row["cpu_total_ns"]) for row in answer["ops"]] == [
+        (names[0], 90_000),
+        (names[1], 12_000),
+    ]
+    wrong = tracelane_here("ops", str(path), "--step", "7", *more)
+    assert wrong.returncode == 64 and "0 to 2" in wrong.stderr
+
+
+@pytest.mark.slow
+def test_the_command_prints_every_format(tmp_path: Path) -> None:
+    """Table with the device's word and footer; JSON with its keys; a wrong sort key is wrong usage."""
+    path, more = str(small_file(tmp_path)), ("--index-dir", str(tmp_path / "cache"))
+    table = tracelane_here("ops", path, *more).stdout
+    assert "Self AIU" in table and "Self AIU time total: 61.000us" in table
+    answer = flat(json.loads(tracelane_here("ops", path, "--format", "json", "--step", "1", *more).stdout))
+    assert answer["scope"].startswith("step 1")
+    (step, linear, *_) = answer["ops"]
+    assert (step["name"], step["annotation"], linear["name"]) == ("ProfilerStep*", True, "aten::linear")
+    assert (linear["calls"], linear["cpu_total_ns"], linear["device_total_ns"]) == (1, 60_000, 30_500)
+    assert tracelane_here("ops", path, "--format", "csv", *more).stdout.startswith("name,calls,cpu_total_ns")
+    assert tracelane_here("ops", path, "--format", "md", *more).stdout.startswith("**Ops**")
+    only = flat(json.loads(tracelane_here("ops", path, "--where", "cat:kernel", "--json", *more).stdout))
+    assert [row["on_device"] for row in only["ops"]] == [True] * 2 and "filtered" in only["scope"]
+    wrong = tracelane_here("ops", path, "--sort", "nonsense", *more)
+    assert wrong.returncode == 64 and "self_cpu_time_total" in wrong.stderr

@@ -1,14 +1,16 @@
-"""Damaged and hostile files: little is lost, nothing takes long, both decoders agree."""
+"""Damaged and hostile text: little is lost, nothing takes long, both decoders agree."""
 
 from __future__ import annotations
 
 import gzip
 import io
+import itertools
 import json
 import random
+import re
 import shutil
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import count, product
 from pathlib import Path
 from typing import Any
@@ -18,9 +20,10 @@ import pytest
 from tests.corpus import CASES, later, needs_cases, thinned
 from tests.forms import kineto_classic, kineto_new
 from tests.linear import assert_linear
-from tests.reading import index_differences
+from tests.reading import index_differences, read_parts, read_text
 from tracelane.core.base.errors import TracelaneError, UnreadableError
 from tracelane.core.index.options import IndexOptions
+from tracelane.core.read.reader import ReadOptions
 from tracelane.core.trace import Trace, open_trace
 
 DECODERS = ("native", "python")
@@ -377,3 +380,175 @@ def test_both_decoders_make_the_same_of_mutants(layout: str, count: int, tmp_pat
             broken = broken[:offset] + rng.choice(TOKENS) + broken[offset + rng.randrange(5) :]
         path = written(tmp_path, broken)
         assert index_differences(path, tmp_path) == [], broken
+
+
+EVENTS_BRACKETS = 24
+CHUNK = 1 << 10
+SOME = 12
+"""`make test` tries every twelfth damage, others in each layout and at each place."""
+BEGIN, MIDDLE, ARGUMENT, END = rb"\{", rb'"dur"', rb'"dims":', rb"\]\s*\]\s*\}\s*\}"
+"""Places of an event: before and behind what these match."""
+
+
+def numbered_brackets(count: int) -> list[dict[str, object]]:
+    """Return events with lists in their arguments, each with a name of its own."""
+    return [
+        {"ph": "X", "cat": "cpu_op", "name": f"n{i}", "pid": 1, "tid": 1, "ts": 10 * i, "dur": 5}
+        | {"args": {"i": i, "dims": [[1, 2], [3]]}}
+        for i in range(count)
+    ]
+
+
+def runs(brackets: str) -> list[bytes]:
+    """Return every run of one to four of these brackets."""
+    sizes = (itertools.product(brackets, repeat=size) for size in range(1, 5))
+    return ["".join(run).encode() for size in sizes for run in size]
+
+
+def damaged(data: bytes, begin: int, end: int) -> Iterator[bytes]:
+    """Yield a text with one to four brackets of the event at begin..end too many or too few, wherever."""
+    event = data[begin:end]
+    for pattern in (BEGIN, MIDDLE, ARGUMENT, END):
+        match = re.search(pattern, event)
+        assert match is not None
+        for at, run in itertools.product(match.span(), runs("[{") + runs("]}")):
+            yield data[: begin + at] + run + data[begin + at :]
+    brackets = [match.start() for match in re.finditer(rb"[\[\]{}]", event)]
+    for size in range(1, 5):
+        for chosen in itertools.combinations(brackets, size):
+            rest = bytes(byte for at, byte in enumerate(event) if at not in chosen)
+            yield data[:begin] + rest + data[end:]
+
+
+def span_of(data: bytes, number: int) -> tuple[int, int]:
+    """Return where an event begins and ends."""
+    name = re.search(rb'"n%d"' % number, data)
+    assert name is not None
+    begin = data.rindex(b"{", 0, name.start())
+    return begin, re.compile(END).search(data, begin).end()  # type: ignore[union-attr]
+
+
+def at_borders(data: bytes) -> dict[str, int]:
+    """Return the events that stand first and last, in the middle of a chunk, and where two chunks meet.
+
+    Where the file begins with an event, "first" is the one behind it: nothing else shows that it is a trace.
+    """
+    begins = [span_of(data, number)[0] for number in range(EVENTS_BRACKETS)]
+    border = next(
+        number
+        for number in range(4, EVENTS_BRACKETS)
+        if begins[number] // CHUNK > begins[number - 1] // CHUNK
+    )
+    return {
+        "first": int(data[:1] == b"{" and b"traceEvents" not in data),
+        "end of a chunk": border - 1,
+        "begin of a chunk": border,
+        "middle": border + 2,
+    } | {"last": EVENTS_BRACKETS - 1}
+
+
+WHERE = ("first", "end of a chunk", "begin of a chunk", "middle", "last")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("every", [SOME, later(1)])
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("where", WHERE)
+def test_brackets_cost_their_event_and_a_neighbour(layout: str, where: str, every: int) -> None:
+    """All other events are read, and the damage is reported."""
+    data = LAYOUTS[layout](numbered_brackets(EVENTS_BRACKETS))
+    number = at_borders(data)[where]
+    others = {f"n{i}" for i in range(EVENTS_BRACKETS) if i != number}
+    lost = []
+    first = (WHERE.index(where) + 5 * list(LAYOUTS).index(layout)) % every
+    for text in itertools.islice(damaged(data, *span_of(data, number)), first, None, every):
+        read = read_text(text, CHUNK)
+        names = {event["name"] for event in read.elements if isinstance(event, dict) and "name" in event}
+        if len(others - names) > 1 or not (others <= names or read.problems):
+            lost.append((text[slice(*span_of(data, number))], sorted(others - names)[:5], read.problems))
+    assert not lost, len(lost)
+
+
+EVENTS_HEADER = 12
+NAMES = [f"n{i}" for i in range(EVENTS_HEADER)]
+BEFORE = {
+    "schemaVersion": 1,
+    "deviceProperties": [{"id": 0, "name": "H100"}, {"id": 1, "warps": [32, 64]}],
+    "distributedInfo": {"backend": "nccl", "rank": 3, "pg_config": [{"ranks": [0, 1]}]},
+    "text": "a{[ ]}",
+}
+AFTER = {
+    "trace_id": {"a": [1, {"b": 2}]},
+    "list": [[1], [2, 3]],
+    "displayTimeUnit": "ns",
+    "traceName": "x.json",
+}
+HEADER = {**BEFORE, **AFTER}
+LAYOUTS_HEADER = {
+    "compact": lambda value: json.dumps(value, separators=(",", ":")),
+    "spaces": json.dumps,
+    "indented": lambda value: json.dumps(value, indent=2),
+}
+
+
+def traces(layout: str) -> Iterator[tuple[str, bytes]]:
+    """Yield (key, text) where the value of each key of the header has brackets too many or too few."""
+    document = {**BEFORE, "traceEvents": numbered_brackets(EVENTS_HEADER), **AFTER}
+    for key, value in HEADER.items():
+        marked = {**document, key: "VALUE"}
+        head, tail = LAYOUTS_HEADER[layout](marked).encode().split(b'"VALUE"')
+        text = json.dumps(value).encode()
+        brackets = [match.start() for match in re.finditer(rb"[\[\]{}]", text)] if key != "text" else []
+        spots = {0, len(text), *brackets, *(at + 1 for at in brackets)}
+        for at, run in itertools.product(sorted(spots), runs("[{") + runs("]}")):
+            yield key, head + text[:at] + run + text[at:] + tail
+        for size in range(1, 5):
+            for chosen in itertools.combinations(brackets, size):
+                rest = bytes(byte for at, byte in enumerate(text) if at not in chosen)
+                yield key, head + rest + tail
+
+
+def is_sound(text: bytes) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("layout", thinned(LAYOUTS_HEADER, 3))
+def test_brackets_in_the_header_cost_its_value(layout: str) -> None:
+    """All events and all other keys are read, and the damage is reported where the text is no longer JSON."""
+    lost = []
+    for key, text in traces(layout):
+        read = read_text(text, 1 << 10)
+        names = [event.get("name") for event in read.elements if isinstance(event, dict)]
+        missing = [
+            other for other in HEADER if other != key and read.envelope.values.get(other) != HEADER[other]
+        ]
+        if names != NAMES or missing or not (read.problems or is_sound(text)):
+            lost.append((key, text, missing, read.problems))
+    assert not lost, len(lost)
+
+
+VALUES = [b'{"a": {"b": 1', b"[[1, 2]", b'{"a": [1}', b"{{1}", b"1]}", b'{"a": 1}}}']
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("decoder", ["native", "python"])
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("value", thinned(VALUES, 3))
+def test_files_with_brackets_in_the_header(value: bytes, packed: bool, decoder: str, tmp_path: Path) -> None:
+    """Both readers read all events behind such a value, of packed files too, and what stands behind them."""
+    events = json.dumps(numbered_brackets(3000)).encode()
+    text = (
+        b'{"first": %s, "baseTimeNanoseconds": 5, "traceEvents": %s, "second": %s, "displayTimeUnit": "ns"}'
+    )
+    path = tmp_path / "t.json"
+    for first, second in ((value, b"1"), (b"1", value), (value, value)):
+        data = text % (first, events, second)
+        path.write_bytes(gzip.compress(data) if packed else data)
+        result, _ = read_parts(path, ReadOptions(decoder, chunk_size=50_000))
+        assert result.events == 3000 and result.problems
+        assert (result.envelope.base_time_ns, result.envelope.display_unit) == (5, "ns")
