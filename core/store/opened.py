@@ -287,19 +287,19 @@ class CaptureStore:
     @cached_property
     def compared(self) -> Ranks:
         """The ranks held against each other."""
-        from ..tables.ranks import RankFacts, compared_ranks  # with much that a picture does without
+        from ..tables.ranks import RankTimes, compared_ranks  # with much that a picture does without
 
         clocks = dict(zip(self.alignment.ranks, self.alignment.rank_clocks))
         facts = [
-            RankFacts(
+            RankTimes(
                 source=number,
                 rank=number if rank.rank is None else rank.rank,
                 title=rank.title,
                 host=rank.host,
                 path=rank.name,
                 clock=clocks.get(number, RankClock(0, 0)),
-                steps=rank.steps(number, int(self.offsets[number])),
-                devices=rank.devices,
+                own_steps=rank.steps(number, int(self.offsets[number])),
+                **vars(rank.devices),
             )
             for number in self._comparable
             for rank in (self.ranks[number],)

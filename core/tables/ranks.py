@@ -36,8 +36,37 @@ MOST_FILES = 16
 
 
 @dataclass(frozen=True)
-class RankTimes:
-    """What one rank did in a scope, ns; times of devices are None where the rank shows none.
+class RankDevices:
+    """The sums over one rank's devices, ns; None where it shows none."""
+
+    kernels: int = 0
+    kernel_time_ns: int | None = None
+    busy_ns: int | None = None
+    compute_ns: int | None = None
+    comm_ns: int | None = None
+    memory_ns: int | None = None
+
+    @property
+    def idle_ns(self) -> int | None:
+        """The part of the devices' time in which nothing runs."""
+        if self.kernel_time_ns is None or self.busy_ns is None:
+            return None
+        return self.kernel_time_ns - self.busy_ns
+
+    @classmethod
+    def of(cls, work: Frame) -> RankDevices:
+        """Return the sums over the work of one rank's devices."""
+        if not len(work):
+            return cls()
+        table = device_table(work)
+        keys = ("kernel_time_ns", "busy_ns", "compute_ns", "comm_ns", "memory_ns")
+        sums = (sum_of(table.numbers(key)) for key in keys)
+        return cls(sum(map(_kernels, work.by("source"))), *sums)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RankTimes(RankDevices):
+    """What one rank did in a scope, ns: by itself, then held against the others.
 
     `waited_ns` is the time it spent in collectives before the last rank came, `kept_waiting_ns` that of all
     others in those it came to last, which are `last` of `collectives`.
@@ -49,26 +78,51 @@ class RankTimes:
     host: str
     path: str
     clock: RankClock
-    steps: int
-    step_ns: int | None  # median
-    kernels: int
-    kernel_time_ns: int | None
-    busy_ns: int | None
-    compute_ns: int | None
-    comm_ns: int | None
-    memory_ns: int | None
-    collectives: int
-    last: int
-    waited_ns: int
-    kept_waiting_ns: int
-    position: int  # of the collective in which it waited longest, else of its first step; -1 for neither
+    own_steps: Steps | None  # in trace time
+    step_of_collective: I64 | None = None
+    """Of each of its collectives, as the Skew orders them, the place of its step or -1; None: by start."""
+    collectives: int = 0
+    last: int = 0
+    waited_ns: int = 0
+    kept_waiting_ns: int = 0
+    longest_wait: int = -1  # the position of the collective in which it waited longest, -1 for none
+
+    @cached_property
+    def walls(self) -> I64:
+        """How long its steps take."""
+        return (
+            np.empty(0, np.int64) if self.own_steps is None else self.own_steps.ends - self.own_steps.starts
+        )
 
     @property
-    def idle_ns(self) -> int | None:
-        """The part of the devices' time in which nothing runs."""
-        if self.kernel_time_ns is None or self.busy_ns is None:
-            return None
-        return self.kernel_time_ns - self.busy_ns
+    def steps(self) -> int:
+        return len(self.walls)
+
+    @property
+    def step_ns(self) -> int | None:
+        """How long its median step takes."""
+        return int(np.median(self.walls)) if len(self.walls) else None
+
+    @property
+    def position(self) -> int:
+        """Where it waited longest, else its first step; -1 for neither."""
+        if self.longest_wait >= 0 or self.own_steps is None or not len(self.own_steps):
+            return self.longest_wait
+        return int(self.own_steps.positions[0])
+
+    def beside(self, waiting: Skew) -> RankTimes:
+        """Return the rank held against those with which it shares collectives."""
+        column = waiting.columns.get(self.source)
+        if column is None:
+            return self
+        return replace(
+            self,
+            collectives=len(waiting.who.of_rank(column)),
+            last=int(waiting.came_last[column]),
+            waited_ns=waiting.waiting(column).length,
+            kept_waiting_ns=int(waiting.caused[column]),
+            longest_wait=waiting.longest_wait(column),
+        )
 
 
 @dataclass(frozen=True)
@@ -153,44 +207,6 @@ class Ranks:
         return {rank.source: rank.rank for rank in self.ranks}
 
 
-@dataclass(frozen=True)
-class RankDevices:
-    """The sums over one rank's devices, ns; None where it shows none."""
-
-    kernels: int = 0
-    kernel_time_ns: int | None = None
-    busy_ns: int | None = None
-    compute_ns: int | None = None
-    comm_ns: int | None = None
-    memory_ns: int | None = None
-
-    @classmethod
-    def of(cls, work: Frame) -> RankDevices:
-        """Return the sums over the work of one rank's devices."""
-        if not len(work):
-            return cls()
-        table = device_table(work)
-        keys = ("kernel_time_ns", "busy_ns", "compute_ns", "comm_ns", "memory_ns")
-        sums = (sum_of(table.numbers(key)) for key in keys)
-        return cls(sum(map(_kernels, work.by("source"))), *sums)
-
-
-@dataclass(frozen=True, eq=False)
-class RankFacts:
-    """What is known of one rank by itself, before it is compared with others; steps in trace time."""
-
-    source: int
-    rank: int
-    title: str
-    host: str
-    path: str
-    clock: RankClock
-    steps: Steps | None
-    devices: RankDevices
-    step_of_collective: I64 | None = None
-    """Of each of its collectives, as the Skew orders them, the place of its step or -1; None: by start."""
-
-
 def ranks(scope: Scope) -> Ranks:
     """Return what each rank of a scope did; a trace without ranks counts its files."""
     trace = scope.trace
@@ -210,15 +226,15 @@ def ranks(scope: Scope) -> Ranks:
         member = trace.members[source] if source < len(trace.members) else None
         rank = trace.rank(source)
         facts.append(
-            RankFacts(
+            RankTimes(
                 source=source,
                 rank=source if rank is None else rank,
                 title=member.title if member is not None else str(source),
                 host=host_of_source(trace, source),
                 path=str(trace.sources[source].path),
                 clock=clocks.get(source, STAMPED),
-                steps=steps,
-                devices=RankDevices.of(of_source.get(source, work[:0])),
+                own_steps=steps,
+                **vars(RankDevices.of(of_source.get(source, work[:0]))),
                 step_of_collective=None if steps is None else _steps_by_launch(scope, waiting, steps),
             )
         )
@@ -244,15 +260,15 @@ def _ranks_in_one_file(scope: Scope, parts: Sequence[RankPart]) -> Ranks:
     clocks = dict(zip(trace.alignment.pids, trace.alignment.rank_clocks))
     ranks_said = ranks_of_processes(trace)
     facts = [
-        RankFacts(
+        RankTimes(
             source=process,
             rank=ranks_said.get(process, number),
             title=part.title,
             host=host_of_source(trace, 0),
             path=str(trace.sources[0].path),
             clock=clocks.get(pids[process], STAMPED),
-            steps=None if steps is None else steps.take(np.flatnonzero(steps.processes == process)),
-            devices=RankDevices.of(timed_work(part.scope)),
+            own_steps=None if steps is None else steps.take(np.flatnonzero(steps.processes == process)),
+            **vars(RankDevices.of(timed_work(part.scope))),
         )
         for number, part in enumerate(parts)
         if (process := part.process) is not None
@@ -271,47 +287,17 @@ def _ranks_in_one_file(scope: Scope, parts: Sequence[RankPart]) -> Ranks:
 
 def compared_ranks(
     scope: str,
-    facts: Sequence[RankFacts],
+    facts: Sequence[RankTimes],
     waiting: Skew,
     missing: tuple[int, ...],
     alignment: str,
     everything: Attended,
 ) -> Ranks:
     """Return ranks held against each other by the collectives that they share."""
-    rows = []
-    for fact in facts:
-        column = waiting.columns.get(fact.source)
-        steps, devices = fact.steps, fact.devices
-        walls = steps.ends - steps.starts if steps is not None else np.empty(0, np.int64)
-        position = -1 if column is None else waiting.longest_wait(column)
-        if position < 0 and steps is not None and len(steps):
-            position = int(steps.positions[0])
-        rows.append(
-            RankTimes(
-                source=fact.source,
-                rank=fact.rank,
-                title=fact.title,
-                host=fact.host,
-                path=fact.path,
-                clock=fact.clock,
-                steps=len(walls),
-                step_ns=int(np.median(walls)) if len(walls) else None,
-                kernels=devices.kernels,
-                kernel_time_ns=devices.kernel_time_ns,
-                busy_ns=devices.busy_ns,
-                compute_ns=devices.compute_ns,
-                comm_ns=devices.comm_ns,
-                memory_ns=devices.memory_ns,
-                collectives=0 if column is None else len(waiting.who.of_rank(column)),
-                last=0 if column is None else int(waiting.came_last[column]),
-                waited_ns=0 if column is None else waiting.waiting(column).length,
-                kept_waiting_ns=0 if column is None else int(waiting.caused[column]),
-                position=position,
-            )
-        )
+    rows = tuple(fact.beside(waiting) for fact in facts)
     in_steps = tuple(row for fact in facts for row in _in_steps(fact, waiting))
     shared = _shared_steps(in_steps)
-    return Ranks(scope, tuple(rows), waiting, in_steps, shared, missing, alignment, everything)
+    return Ranks(scope, rows, waiting, in_steps, shared, missing, alignment, everything)
 
 
 def _kernels(work: Frame) -> int:
@@ -338,14 +324,13 @@ def _steps_by_launch(scope: Scope, waiting: Skew, steps: Steps) -> I64 | None:
     return held
 
 
-def _in_steps(fact: RankFacts, waiting: Skew) -> list[RankInStep]:
+def _in_steps(fact: RankTimes, waiting: Skew) -> list[RankInStep]:
     """Return a rank step by step: what of a step's own time it waits, and how long the others wait in
     collectives of the step to which it comes last.
     """
-    steps, column = fact.steps, waiting.columns.get(fact.source)
+    steps, column = fact.own_steps, waiting.columns.get(fact.source)
     if steps is None:
         return []
-    walls = steps.ends - steps.starts
     waited, caused = np.zeros(len(steps), np.int64), np.zeros(len(steps), np.int64)
     if column is not None:
         waited = waiting.waiting(column).covered(steps.starts, steps.ends)
@@ -358,7 +343,7 @@ def _in_steps(fact: RankFacts, waiting: Skew) -> list[RankInStep]:
         caused = Groups(held[guilty], len(steps)).sums(waiting.waited[collective[guilty]])
     turns: Counter[str] = Counter()
     rows = []
-    columns = zip(*(values.tolist() for values in (walls, waited, caused, steps.positions)))
+    columns = zip(*(values.tolist() for values in (fact.walls, waited, caused, steps.positions)))
     for label, (wall, wait, cost, position) in zip(steps.labels, columns):
         turns[label] += 1
         rows.append(RankInStep(fact.source, label, turns[label], wall, wall - wait, wait, cost, position))
