@@ -1,5 +1,6 @@
 """Child processes of tracelane and their talk in JSON lines: `Children` is the end of the process that starts
-them, `lines` and `tell` are theirs. No child outlives whoever started it.
+them, `lines` and `tell` are theirs; `answers_of` and `answer_request` are both ends of one question. No child
+outlives whoever started it.
 """
 
 from __future__ import annotations
@@ -7,14 +8,18 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, TypeAlias
 
+from .errors import Cancelled, TracelaneError, UnreadableError
+from .progress import CancelledCallback, never
 from .threads import BackgroundThread
 
 MESSAGE_SECONDS = 0.1
@@ -54,6 +59,14 @@ def serves_decoding() -> bool:
 
 class ChildrenError(Exception):
     """Processes cannot be started here, or one ended without a last message."""
+
+
+class ChildFailedError(ChildrenError):
+    """A process says why it cannot answer."""
+
+    def __init__(self, message: Message) -> None:
+        super().__init__(str(message["failed"]))
+        self.exit_code = message["exit_code"]
 
 
 class Children:
@@ -151,6 +164,28 @@ class Children:
         self._messages.put((number, None))
 
 
+def answers_of(
+    module: str,
+    request: Message,
+    cancelled: CancelledCallback = never,
+    environment: Mapping[str, str] = DECODING,
+    behind: bool = False,
+) -> Iterator[Message]:
+    """Yield what a process of its own answers to a request. Raises ChildrenError, Cancelled."""
+    with closing(Children(1, request, module=module, environment=environment, behind=behind)) as children:
+        while True:
+            if cancelled():
+                raise Cancelled
+            if (received := children.receive()) is None:
+                continue
+            message = received[1]
+            if "failed" in message:
+                raise ChildFailedError(message)
+            if "finished" in message:
+                return
+            yield message
+
+
 def _started(
     module: str, environment: Mapping[str, str], descriptors: Sequence[int]
 ) -> subprocess.Popen[bytes]:
@@ -198,3 +233,19 @@ def lines(ended: Callable[[], None] = _end) -> Iterator[dict[str, Any]]:
     BackgroundThread(listen)
     while (message := waiting.get()) is not None:
         yield message
+
+
+def answer_request(answers: Callable[[Message], Iterable[Message]]) -> int:
+    """Tell the answers to the first line of standard input, then {"finished"}, or {"failed"} and why; return
+    the exit status.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the starter decides what Ctrl+C means
+    try:
+        for message in answers(next(lines())):
+            tell(message)
+    except (TracelaneError, OSError) as error:
+        code = error.exit_code if isinstance(error, TracelaneError) else UnreadableError.exit_code
+        tell({"failed": str(error), "exit_code": code})
+        return 1
+    tell({"finished": True})
+    return 0

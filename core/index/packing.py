@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from ..base.children import Children, ChildrenError, lines
 from ..base.errors import Cancelled, TracelaneError
-from ..base.threads import BackgroundThread
 from .blockstore import needs_block_store, write_block_store
 from .store import Index
 
 MODULE = "tracelane.core.index.packing"
-NICENESS = 10
+PATIENCE_S = 2.0
+"""So long the process may take to stop and to clear up."""
 WORTH = 8 << 20
 """Texts shorter than this are inflated again faster than anybody asks."""
 
@@ -34,42 +33,22 @@ def packing(indexes: Sequence[Index]) -> Iterator[None]:
     The process ends by itself when its starter does, whatever way that goes. Where none can be started,
     arguments go on being inflated again.
     """
-    unpacked = [index for index in indexes if worth_packing(index)]
-    process: subprocess.Popen[bytes] | None = None
-    if unpacked:
-        pairs = [text for index in unpacked for text in (str(index.folder), index.path)]
-        with contextlib.suppress(OSError):
-            process = subprocess.Popen(
-                [sys.executable, "-P", "-m", MODULE, *pairs],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-            )
+    request = {"pairs": [(str(index.folder), index.path) for index in indexes if worth_packing(index)]}
+    try:
+        child = Children(1, request, module=MODULE, behind=True) if request["pairs"] else None
+    except ChildrenError:
+        child = None
     try:
         yield
     finally:
-        if process is not None and process.stdin is not None:
-            process.stdin.close()  # asks it to stop and to clear up
-            try:
-                process.wait(2)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+        if child is not None:
+            child.close(PATIENCE_S)
 
 
-def main(arguments: Sequence[str]) -> int:
+def main() -> int:
     """Write the block store of each (index folder, source path) until standard input is closed."""
     orphaned = threading.Event()
-
-    def listen() -> None:
-        while sys.stdin.buffer.read(1):
-            pass
-        orphaned.set()
-
-    BackgroundThread(listen)
-    with contextlib.suppress(OSError):
-        os.nice(NICENESS)
-    for folder, path in zip(arguments[::2], arguments[1::2]):
+    for folder, path in next(lines(orphaned.set))["pairs"]:
         try:
             index = Index.open(Path(folder))
             index.path = path
@@ -82,4 +61,4 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

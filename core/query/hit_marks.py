@@ -13,6 +13,7 @@ import numpy as np
 from ..base.arrays import I64, AnyArray
 from ..index.format import RowKind
 from .cells import clipped_edges
+from .lookup import starts_of
 from .ranges import ragged
 
 if TYPE_CHECKING:
@@ -79,5 +80,4 @@ class HitMarks:
         if not some.any():
             return np.empty(0, np.int64), np.empty(0, np.int64)
         at = own[ragged(begins[some], stops[some])[0]].astype(np.int64)
-        offsets = np.repeat(self.hits.offsets[source][numbers[some]], (stops - begins)[some])
-        return index.column("slices.start")[at].astype(np.int64) + offsets, index.duration(at)
+        return starts_of(index, at, self.hits.offsets[source]), index.duration(at)

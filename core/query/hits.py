@@ -12,7 +12,7 @@ from ..index.format import RowKind
 from ..index.store import Index
 from .cells import clipped_edges
 from .filter import Filter
-from .lookup import rows_of
+from .lookup import starts_of
 from .search import CHUNK
 from .views import Lane
 
@@ -33,7 +33,7 @@ class Hits:
     filter: Filter
     indexes: tuple[Index, ...]
     positions: tuple[U32, ...]
-    offsets: tuple[I64, ...]  # per source and row number: lane time + offset = trace time
+    offsets: tuple[I64, ...]  # per source and lane number: lane time + offset = trace time
     count: int
     total_ns: int
     of: int  # slices of the trace
@@ -85,7 +85,7 @@ class Hits:
         index = self.indexes[source]
         positions = int(index.rows[row_number]["first"]) + indices
         starts = index.column("slices.start")[positions]
-        time -= int(self.offsets[source][row_number])
+        time -= int(self.offsets[source][index.rows[row_number]["lane"]])
         at = int(np.searchsorted(starts, time, "right"))
         near = range(max(0, at - 1), min(len(indices), at + 1))
         away = {i: max(int(starts[i]) - time, time - index.end(int(positions[i]))) for i in near}
@@ -154,8 +154,7 @@ class Hits:
         chunks = []
         for low in range(0, len(own), CHUNK):
             part = own[low : low + CHUNK].astype(np.int64)
-            starts = index.column("slices.start")[part].astype(np.int64)
-            chunks.append((part, starts + self.offsets[source][rows_of(index, part)]))
+            chunks.append((part, starts_of(index, part, self.offsets[source])))
         return chunks
 
     def cells(self, edges: Sequence[int] | I64) -> I64:

@@ -7,6 +7,7 @@ from collections.abc import Container
 import numpy as np
 
 from ..base.arrays import I64, AnyArray, places_in
+from ..base.clock import Clocks
 from ..index.format import BLOCK, LaneKind, RowKind
 from ..index.pyramid import blocks_of
 from ..index.store import Index
@@ -123,6 +124,22 @@ def lanes_of(index: Index, positions: AnyArray, kind: RowKind = RowKind.SLICES) 
 
 def processes_of(index: Index, positions: AnyArray) -> I64:
     return np.asarray(index.lanes["process"][lanes_of(index, positions)], np.int64)
+
+
+def lane_offsets(index: Index, source: int, clocks: Clocks) -> I64:
+    """Return the offset of each lane of a source, in ns: lane time + offset = trace time."""
+    if not clocks.offsets:
+        return np.zeros(len(index.lanes), np.int64)
+    pids = index.strings(index.processes["pid"])
+    of_process = np.array([clocks.offset(source, pid) for pid in pids], np.int64)
+    of_lane: I64 = of_process[index.lanes["process"]]
+    return of_lane
+
+
+def starts_of(index: Index, positions: AnyArray, offsets: I64) -> I64:
+    """Return the starts of slices in trace time, given the offset of each lane."""
+    starts: I64 = index.column("slices.start")[positions].astype(np.int64)
+    return starts + offsets[lanes_of(index, positions)] if offsets.any() else starts
 
 
 def category_mask(index: Index, categories: Container[str]) -> AnyArray:

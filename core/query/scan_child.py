@@ -2,31 +2,27 @@
 
     python -m tracelane.core.query.scan_child
 
-Its standard input is a JSON object per line, the first the job: {"folder", "path", "filter", "titles",
-"rank", "shifts", "window"}. Every line of standard output is {"positions": in base64, "done", "total"},
-the last one {"finished"} or {"failed": a sentence}. It ends when its standard input does.
+Its request is {"folder", "path", "filter", "titles", "rank", "shifts", "window"}, each of its answers
+{"positions": in base64, "done", "total"}.
 """
 
 from __future__ import annotations
 
-import signal
 import sys
 from base64 import b64decode, b64encode
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from ..base.arrays import U32, AnyArray
-from ..base.children import Children, ChildrenError, lines, tell
-from ..base.errors import Cancelled, TracelaneError, UnreadableError, UsageError
+from ..base.children import ChildFailedError, ChildrenError, Message, answer_request, answers_of
+from ..base.errors import UnreadableError, UsageError
 from ..base.progress import CancelledCallback, never
 from ..index.store import Index
 from .filter import Filter, parse
-from .lookup import rows_of
+from .lookup import starts_of
 from .scan import ScanStep, scan
 from .search import Search
 
@@ -54,20 +50,19 @@ def scanned(job: ScanJob, cancelled: CancelledCallback = never) -> Iterator[Scan
     UnreadableError.
     """
     index = job.index
-    is_large = int(index.column("blocks.length").sum()) >= WORTH and index.path != "-"
-    children = _started(job) if is_large else None
-    if children is None:
-        yield from here(job, cancelled)
-        return
-    with closing(children):
-        reported = np.empty(0, np.uint32)
+    reported = np.empty(0, np.uint32)
+    if int(index.column("blocks.length").sum()) >= WORTH and index.path != "-":
         try:
-            for step in _received(children, cancelled):
-                reported = np.concatenate((reported, step.positions))
-                yield step
+            for message in answers_of(MODULE, _request(job), cancelled):
+                positions = np.frombuffer(b64decode(message["positions"]), np.uint32)
+                reported = np.concatenate((reported, positions))
+                yield ScanStep(positions, int(message["done"]), int(message["total"]))
             return
+        except ChildFailedError as error:
+            wrong_usage = error.exit_code == UsageError.exit_code
+            raise (UsageError if wrong_usage else UnreadableError)(str(error)) from None
         except ChildrenError:
-            pass  # killed, by a lack of memory perhaps: all again, in here
+            pass  # not started, or killed, by a lack of memory perhaps: all again, in here
     for step in here(job, cancelled):
         yield ScanStep(np.setdiff1d(step.positions, reported, assume_unique=True), step.done, step.total)
 
@@ -86,15 +81,14 @@ def _in_window(job: ScanJob, candidates: U32) -> AnyArray:
     if job.window is None or not len(candidates):
         return np.zeros(len(candidates), bool)
     index, at = job.index, candidates.astype(np.int64)
-    shift = np.array(job.shifts, np.int64)[index.rows["lane"].astype(np.int64)][rows_of(index, at)]
-    starts = index.column("slices.start")[at] + shift
+    starts = starts_of(index, at, np.array(job.shifts, np.int64))
     low, high = job.window
     overlap: AnyArray = (starts < high) & (starts + index.duration(at) > low)
     return overlap
 
 
-def _started(job: ScanJob) -> Children | None:
-    message = {
+def _request(job: ScanJob) -> Message:
+    return {
         "folder": str(job.index.folder),
         "path": job.index.path,
         "filter": job.filter.text,
@@ -103,48 +97,18 @@ def _started(job: ScanJob) -> Children | None:
         "shifts": job.shifts,
         "window": job.window,
     }
-    try:
-        return Children(1, message, module=MODULE)
-    except ChildrenError:
-        return None
-
-
-def _received(children: Children, cancelled: CancelledCallback) -> Iterator[ScanStep]:
-    while True:
-        if cancelled():
-            raise Cancelled
-        received = children.receive()
-        if received is None:
-            continue
-        message = received[1]
-        if "failed" in message:
-            wrong_usage = message["exit_code"] == UsageError.exit_code
-            raise (UsageError if wrong_usage else UnreadableError)(str(message["failed"]))
-        if "finished" in message:
-            return
-        positions = np.frombuffer(b64decode(message["positions"]), np.uint32)
-        yield ScanStep(positions, int(message["done"]), int(message["total"]))
 
 
 # -- in the child -------------------------------------------------------------------------------------------
 
 
-def main() -> int:
-    """Do the job that the first line of standard input names."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the starter decides what Ctrl+C means
-    try:
-        for step in here(_job(next(lines()))):
-            encoded = b64encode(step.positions.astype(np.uint32).tobytes()).decode()
-            tell({"positions": encoded, "done": step.done, "total": step.total})
-    except (TracelaneError, OSError) as error:
-        code = error.exit_code if isinstance(error, TracelaneError) else UnreadableError.exit_code
-        tell({"failed": str(error), "exit_code": code})
-        return 1
-    tell({"finished": True})
-    return 0
+def _answers(request: Message) -> Iterator[Message]:
+    for step in here(_job(request)):
+        encoded = b64encode(step.positions.astype(np.uint32).tobytes()).decode()
+        yield {"positions": encoded, "done": step.done, "total": step.total}
 
 
-def _job(message: dict[str, Any]) -> ScanJob:
+def _job(message: Message) -> ScanJob:
     index = Index.open(Path(message["folder"]))
     index.path = message["path"]
     window = message["window"]
@@ -159,4 +123,4 @@ def _job(message: dict[str, Any]) -> ScanJob:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(answer_request(_answers))

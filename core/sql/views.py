@@ -242,7 +242,7 @@ class QueryTables:
             ordinals = index.column("samples.ordinal")[at].astype(np.int64)
             own: dict[str, AnyArray | Codes] = {
                 "id": ordinals + (source << SOURCE_BITS),
-                "ts": index.column("samples.start")[at] + part.offsets[row],
+                "ts": index.column("samples.start")[at] + self._scope.lane_offsets(source)[rows["lane"][row]],
                 "value": index.column("samples.value")[at],
                 "rank": part.numbers("rank"),
                 "name": _coded(row, [lane.title for lane in lanes]),

@@ -13,7 +13,7 @@ from ..base.errors import Cancelled
 from ..base.progress import CancelledCallback, never
 from ..base.units import format_count, format_ns
 from ..query.hits import Hits
-from ..query.lookup import rows_of
+from ..query.lookup import lanes_of, starts_of
 from .schema import TableSchema, columns_from
 from .table import Table
 
@@ -49,11 +49,10 @@ def hit_table(trace: Trace, hits: Hits, cancelled: CancelledCallback = never) ->
         if cancelled():
             raise Cancelled
         at = hits.positions[source].astype(np.int64)
-        row = rows_of(index, at)
         lane_of = {lane.number: lane.title for lane in trace.lanes if lane.source == source}
         columns = {
             "name": _distinct(index.column("slices.name")[at], index.string, texts["name"]),
-            "lane": _distinct(index.rows["lane"][row], lane_of.__getitem__, texts["lane"]),
+            "lane": _distinct(lanes_of(index, at), lane_of.__getitem__, texts["lane"]),
             "category": _distinct(
                 index.column("slices.category")[at], index.categories.__getitem__, texts["category"]
             ),
@@ -61,7 +60,7 @@ def hit_table(trace: Trace, hits: Hits, cancelled: CancelledCallback = never) ->
         codes.append(columns)
         positions.append(at)
         sources.append(np.full(len(at), source, np.uint32))
-        starts.append(index.column("slices.start")[at].astype(np.int64) + hits.offsets[source][row])
+        starts.append(starts_of(index, at, hits.offsets[source]))
         durations.append(index.duration(at))
         own.append(index.self_time(at))
     start = _joined(starts)

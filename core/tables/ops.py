@@ -20,7 +20,7 @@ from ..base.arrays import I64, AnyArray, add_at, means_of, sum_of
 from ..base.errors import UsageError
 from ..base.kineto import DEVICE_ANNOTATION, WORK
 from ..query.groups import Groups, concatenated, dense
-from ..query.lookup import category_mask, lanes_of
+from ..query.lookup import category_mask
 from ..trace.devices import device_word
 from .attribution import by_step
 from .cached import cached_table
@@ -236,8 +236,7 @@ def _device_rows(scope: Scope, source: int) -> Iterator[tuple[list[_Key], _Colum
         return
     key, names = name_keys(index, index.column("slices.name")[positions])
     annotation = category_mask(index, {DEVICE_ANNOTATION})[index.column("slices.category")[positions]]
-    offset = scope.lane_offsets(source)[lanes_of(index, positions)]
-    start = index.column("slices.start")[positions].astype(np.int64) + offset
+    start = scope.starts(source, positions)
     end = start + index.duration(positions)
     total = np.where(scope.is_whole(source, positions), end - start, _cut(scope, end) - _cut(scope, start))
     sums = [NOTHING, NOTHING, total, total, *[NOTHING] * 6]

@@ -20,7 +20,7 @@ from ..base.progress import CancelledCallback, never
 from ..base.units import format_ns
 from ..index.format import RowKind
 from ..index.store import Index
-from ..query.lookup import category_mask, lanes_of
+from ..query.lookup import category_mask, lane_offsets, starts_of
 from ..query.ranges import ragged
 from .device_clocks import moved_text
 from .slices import Slices
@@ -149,34 +149,27 @@ class Scope:
 
     def lane_offsets(self, source: int) -> I64:
         """Return the offset of each lane of a source, in ns: lane time + offset = trace time."""
-        pids = {process.number: process.pid for process in self.trace.processes if process.source == source}
-        processes = self.trace.indexes[source].lanes["process"].tolist()
-        return np.array([self.clocks.offset(source, pids[process]) for process in processes], np.int64)
+        return lane_offsets(self.trace.indexes[source], source, self.clocks)
 
     def starts(self, source: int, positions: AnyArray) -> I64:
         """Return the starts of slices of a source in trace time."""
-        index = self.trace.indexes[source]
-        starts: I64 = index.column("slices.start")[positions].astype(np.int64)
-        return (
-            starts + self.lane_offsets(source)[lanes_of(index, positions)] if self.clocks.offsets else starts
-        )
+        return starts_of(self.trace.indexes[source], positions, self.lane_offsets(source))
 
     @cached_property
     def parts(self) -> tuple[RowPart, ...]:
         """What the scope holds of each row, without the filter, in order of position; empty ones left out."""
         parts = []
         lanes = None if self.lanes is None else frozenset(self.lanes)
-        pids = {(process.source, process.number): process.pid for process in self.trace.processes}
         base = 0
         for source, index in enumerate(self.trace.indexes):
             if self.source is None or source == self.source:
-                processes = index.lanes["process"].tolist()
+                offsets = self.lane_offsets(source).tolist()
                 for number in np.flatnonzero(index.rows["kind"] == RowKind.SLICES).tolist():
                     entry = index.rows[number]
                     lane = int(entry["lane"])
                     if lanes is not None and base + lane not in lanes:
                         continue
-                    offset = self.clocks.offset(source, pids[source, processes[lane]])
+                    offset = offsets[lane]
                     begin, end = int(entry["first"]), int(entry["first"]) + int(entry["count"])
                     if self.range is not None:
                         low, high = self.range

@@ -168,20 +168,14 @@ def attended(scope: Scope, parts: Sequence[RankPart]) -> Skew:
 def _skew_of_files(scope: Scope, matched: Matched, least: int = 2) -> Skew:
     alignment = scope.trace.alignment
     who = matched.who
-    moved = np.array(
-        [
-            scope.clocks.offset(source) - clock.base_ns
-            for source, clock in zip(alignment.ranks, alignment.rank_clocks)
-        ],
-        np.int64,
-    )
+    moved = np.array([-clock.base_ns for clock in alignment.rank_clocks], np.int64)
     shift = moved[who.rank]
     inside = np.ones(len(who), np.bool_)
     for column, source in enumerate(alignment.ranks):
         own = who.of_rank(column)
         own = own[np.argsort(matched.positions[own], kind="stable")]
         positions = matched.positions[own]
-        shift[own] += _device_offsets(scope, source, positions)
+        shift[own] += _offsets(scope, source, positions)
         inside[own] = _inside(scope, source, positions)
     return skew_of(alignment.ranks, matched, shift, inside, scope.range, least)
 
@@ -196,7 +190,7 @@ def skew_of_parts(scope: Scope, parts: Sequence[RankPart], least: int = 2) -> Sk
     order = np.argsort(matched.positions, kind="stable")
     shift, inside = np.empty(len(order), np.int64), np.empty(len(order), np.bool_)
     positions = matched.positions[order]
-    shift[order] = scope.clocks.offset(0) + _device_offsets(scope, 0, positions)
+    shift[order] = _offsets(scope, 0, positions)
     inside[order] = _inside(scope, 0, positions)
     processes = tuple(part.process or 0 for part in parts)
     return skew_of(processes, matched, shift, inside, scope.range, least)
@@ -234,16 +228,9 @@ def skew_of(
     )
 
 
-def _device_offsets(scope: Scope, source: int, positions: I64) -> I64:
-    """Return what is to be added to the times of slices because their devices have clocks of their own."""
-    offsets = np.zeros(len(positions), np.int64)
-    own = scope.clocks.of_processes(source)
-    if own and len(positions):
-        index = scope.trace.indexes[source]
-        pids = [index.string(int(process["pid"])) for process in index.processes]
-        of_process = np.array([own.get(pid, 0) for pid in pids], np.int64)
-        offsets += of_process[index.lanes["process"][lanes_of(index, positions)]]
-    return offsets
+def _offsets(scope: Scope, source: int, positions: I64) -> I64:
+    """Return what is to be added to the times of slices of a source."""
+    return scope.lane_offsets(source)[lanes_of(scope.trace.indexes[source], positions)]
 
 
 def _inside(scope: Scope, source: int, positions: I64) -> AnyArray:

@@ -102,20 +102,13 @@ class SliceCells:
     @cached_property
     def starts(self) -> I64:
         """The slices' starts in trace time."""
-        starts = self.index.column("slices.start")[self.positions].astype(np.int64)
-        return starts + self.offsets[self.rows]
+        return self.scope.starts(self.source, self.positions)
 
     @cached_property
     def lanes(self) -> I64:
         """Of each row of the index the place of its lane in Trace.lanes."""
         before = sum(len(index.lanes) for index in self.scope.trace.indexes[: self.source])
         return self.index.rows["lane"].astype(np.int64) + before
-
-    @cached_property
-    def offsets(self) -> I64:
-        """Of each row of the index what is added to lane time."""
-        lanes = (self.scope.trace.lanes[lane] for lane in self.lanes.tolist())
-        return np.array([self.scope.clocks.offset(self.source, lane.pid) for lane in lanes], np.int64)
 
     def codes(self, key: str) -> Codes:
         """Return a column of texts as numbers, and what the distinct numbers mean."""

@@ -18,7 +18,7 @@ from ..index.flex import is_flex, round_trips
 from ..index.format import NONE
 from ..index.store import SCAN_CHUNK, Index
 from ..query.launches import CALLS
-from ..query.lookup import category_mask, lanes_of, processes_of
+from ..query.lookup import category_mask, lane_offsets, lanes_of, processes_of, starts_of
 from ..query.steps import STEP_NAME, steps_of
 from .op_events import HOST
 
@@ -380,9 +380,7 @@ def _steps_at(
         return None
     index = trace.indexes[source]
     process = index.lanes["process"][lanes_of(index, positions)].astype(np.int64)
-    pids = {process.number: process.pid for process in trace.processes if process.source == source}
-    offsets = np.array([clocks.offset(source, pids[number]) for number in process.tolist()], np.int64)
-    starts = index.column("slices.start")[positions].astype(np.int64) + offsets
+    starts = starts_of(index, positions, lane_offsets(index, source, clocks))
     ends = starts + (index.duration(positions) if lengths is None else lengths)
     names = index.column("slices.name")[positions]
     first, low, high, longest = _united(process, names.astype(np.int64), starts, ends)

@@ -13,7 +13,7 @@ from ..base.intervals import Intervals, merge
 from ..base.kineto import KERNEL_CATEGORIES, OPS, RUNTIME
 from ..index.flex import host_calls, is_flex
 from ..index.format import NONE
-from ..query.lookup import category_mask, lanes_of, processes_of, promoted_of
+from ..query.lookup import category_mask, processes_of, promoted_of, starts_of
 from ..query.steps import STEP_NAME
 from .attribution import StepsOfWork, owners_of_work, steps_of_work
 from .frame import Frame
@@ -142,9 +142,7 @@ class StepSets:
     def times(self, positions: I64) -> tuple[I64, I64]:
         """Return (starts, ends) in trace time."""
         self.scope.check()
-        start: I64 = self.index.column("slices.start")[positions].astype(np.int64)
-        if self.offsets.any():
-            start += self.offsets[lanes_of(self.index, positions)]
+        start = starts_of(self.index, positions, self.offsets)
         return start, start + self.index.duration(positions)
 
     def merged(self, positions: I64) -> Intervals:

@@ -2,22 +2,19 @@
 
     python -m tracelane.core.tables.worker
 
-The first line of standard input is {"question", "indexes": [[folder, path], …], "members", "aligned"}, the
-only line of standard output {"answer"} or {"failed": a sentence}. It ends when its standard input does.
+Its request is {"question", "indexes": [[folder, path], …], "members", "aligned"}, its only answer {"answer"}.
 """
 
 from __future__ import annotations
 
-import signal
 import sys
-from collections.abc import Callable, Mapping
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
-from ..base.children import ONE_THREAD, Children, ChildrenError, Message, lines, tell
-from ..base.errors import Cancelled, TracelaneError
+from ..base.children import ONE_THREAD, ChildrenError, Message, answer_request, answers_of
 from ..index.captures import Member
 from ..index.store import Index
 from ..trace import Trace
@@ -96,29 +93,15 @@ def _by_child(scope: Scope, question: str) -> Any:
         "members": [{**asdict(member), "path": str(member.path)} for member in trace.members],
         "aligned": bool(scope.clocks.offsets),
     }
-    with closing(Children(1, request, module=MODULE, environment=ONE_THREAD, behind=True)) as children:
-        while (received := children.receive()) is None:
-            if scope.cancelled():
-                raise Cancelled
-        message = received[1]
-    if "failed" in message:
-        raise ChildrenError(message["failed"])
-    return message["answer"]
+    (answer,) = answers_of(MODULE, request, scope.cancelled, ONE_THREAD, behind=True)
+    return answer["answer"]
 
 
 # -- in the child -------------------------------------------------------------------------------------------
 
 
-def main() -> int:
-    """Answer the question in the first line of standard input."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the starter decides what Ctrl+C means
-    request = next(lines())
-    try:
-        tell({"answer": QUESTIONS[request["question"]](_scope(request))})
-    except (TracelaneError, OSError) as error:
-        tell({"failed": str(error)})
-        return 1
-    return 0
+def _answers(request: Message) -> Iterator[Message]:
+    yield {"answer": QUESTIONS[request["question"]](_scope(request))}
 
 
 def _scope(request: Message) -> Scope:
@@ -131,4 +114,4 @@ def _scope(request: Message) -> Scope:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(answer_request(_answers))

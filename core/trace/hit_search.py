@@ -15,6 +15,7 @@ from ..base.errors import UnreadableError
 from ..base.progress import CancelledCallback, never
 from ..query.filter import Filter
 from ..query.hits import Hits
+from ..query.lookup import lane_offsets
 from ..query.scan_child import ScanJob, scanned
 from ..query.search import CHUNK, Search
 from ..query.titles import rank_titles
@@ -57,11 +58,9 @@ def find(
     """
     ranks = rank_titles(trace.members)
     titles = [[""] * len(index.lanes) for index in trace.indexes]
-    shifts = [[0] * len(index.lanes) for index in trace.indexes]
     for lane in trace.lanes:
         titles[lane.source][lane.number] = lane.title
-        shifts[lane.source][lane.number] = clocks.offset(lane.source, lane.pid)
-    offsets = _row_offsets(trace, shifts)
+    offsets = [lane_offsets(index, source, clocks) for source, index in enumerate(trace.indexes)]
     positions = [np.empty(0, np.uint32) for _ in trace.indexes]
     of = sum(len(index.column("slices.start")) for index in trace.indexes)
     remark, last_report = "", monotonic()
@@ -75,7 +74,9 @@ def find(
         if parts and every < inf:
             positions[source] = sure
             yield SearchProgress(_hits(trace, filter, positions, offsets, of), source / len(trace.indexes))
-        job = ScanJob(index, filter, tuple(titles[source]), search.rank, tuple(shifts[source]), window)
+        job = ScanJob(
+            index, filter, tuple(titles[source]), search.rank, tuple(offsets[source].tolist()), window
+        )
         try:
             for step in scanned(job, cancelled):
                 parts.append(step.positions)
@@ -96,18 +97,8 @@ def find(
 
 def hits_at(trace: Trace, positions: Sequence[U32], clocks: Clocks = NO_CLOCKS, text: str = "") -> Hits:
     """Return slices as hits, by source their positions, ascending; `text` says what they are."""
-    shifts = [[0] * len(index.lanes) for index in trace.indexes]
-    for lane in trace.lanes:
-        shifts[lane.source][lane.number] = clocks.offset(lane.source, lane.pid)
-    return _hits(trace, Filter(text, ()), positions, _row_offsets(trace, shifts), sum(map(len, positions)))
-
-
-def _row_offsets(trace: Trace, shifts: Sequence[list[int]]) -> list[I64]:
-    """Return per source what to add to the lane time of each row, given that of each lane."""
-    return [
-        np.array(shift or [0], np.int64)[index.rows["lane"].astype(np.int64)]
-        for index, shift in zip(trace.indexes, shifts)
-    ]
+    offsets = [lane_offsets(index, source, clocks) for source, index in enumerate(trace.indexes)]
+    return _hits(trace, Filter(text, ()), positions, offsets, sum(map(len, positions)))
 
 
 def _hits(trace: Trace, filter: Filter, positions: Sequence[U32], offsets: Sequence[I64], of: int) -> Hits:

@@ -65,13 +65,13 @@ def test_a_process_answers_the_same(
         assert path.name.startswith(f"{question}-")
         path.write_text(damage)
     assert ask(Scope(trace)) == here
-    monkeypatch.setattr(worker, "Children", _refuse)
+    monkeypatch.setattr(worker, "answers_of", _refuse)
     assert ask(Scope(trace)) == here
 
 
 def test_parts_are_answered_here(large: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
     """A range, and other clocks than the trace opens with, start no process."""
-    monkeypatch.setattr(worker, "Children", _refuse)
+    monkeypatch.setattr(worker, "answers_of", _refuse)
     for scope in (Scope(large, (0, 700_000)), Scope(large, clocks=Clocks().shifted((0, ""), 5))):
         assert findings_by_worker(scope) == findings(scope)
 
