@@ -282,7 +282,7 @@ def _is_metadata(text: bytes) -> bool:
 
 def _envelope(index: Index) -> tuple[bytes, list[str]]:
     """Return (the text up to the bracket of the events, the keys that were too large to be kept)."""
-    values: dict[str, Any] = dict(index.manifest.get("envelope") or {})
+    values: dict[str, Any] = dict(index.envelope)
     left_out = [k for k, v in values.items() if isinstance(v, str) and _LEFT_OUT.fullmatch(v)]
     values_first = {key: values[key] for key in KINETO_KEYS if key in values}
     values_first |= {key: value for key, value in values.items() if key not in values_first}

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ..trace import Trace
@@ -56,8 +56,7 @@ def _folders(match: re.Match[str]) -> str:
 
 def _words(trace: Trace) -> Iterator[str]:
     for index in trace.indexes:
-        envelope: Any = index.manifest.get("envelope")
-        for key, value in (envelope if isinstance(envelope, dict) else {}).items():
+        for key, value in index.envelope.items():
             if _KEYS.search(key) and isinstance(value, str):
                 yield value
     for source in trace.sources:

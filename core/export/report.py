@@ -193,9 +193,7 @@ def environment(trace: Trace) -> list[tuple[str, str]]:
     """Return (what, value) pairs of all files' envelopes; what files agree on stands once."""
     pairs: dict[tuple[str, str], None] = {}
     for index in trace.indexes:
-        envelope = index.manifest.get("envelope")
-        if isinstance(envelope, dict):
-            pairs.update(dict.fromkeys(_entries(envelope)))
+        pairs.update(dict.fromkeys(_entries(index.envelope)))
     return list(pairs)
 
 

@@ -47,10 +47,9 @@ UNLIMITED = {"skip": 0, "ts_start": 0.0, "count": 1 << 60, "ts_end": 1e300}
 """Of event_limit: what leaves nothing out, count and ts_end from there on."""
 
 
-def analyzer_notes(manifest: Mapping[str, Any]) -> tuple[str, ...]:
+def analyzer_notes(envelope: Mapping[str, Any]) -> tuple[str, ...]:
     """Return one note on what acelyzer changed, none for a file that it did not write."""
-    envelope = manifest.get("envelope")
-    data = envelope.get("otherData") if isinstance(envelope, Mapping) else None
+    data = envelope.get("otherData")
     if not isinstance(data, Mapping) or TOOL not in str(data.get("Application", "")).lower():
         return ()
     settings = data.get("Settings")

@@ -379,10 +379,7 @@ def _rank_order(member: Member) -> tuple[bool, int]:
 
 def _as_opened(member: Member, index: Index) -> Member:
     """Return the member with what its whole file says: some name their rank after the events."""
-    envelope = index.manifest.get("envelope")
-    if member.rank is not None or not isinstance(envelope, dict):
-        return member
-    return member.with_facts(facts_in_keys(envelope))
+    return member if member.rank is not None else member.with_facts(facts_in_keys(index.envelope))
 
 
 def _missing(files: ResolvedFiles, opened: Sequence[Member]) -> list[str]:

@@ -88,6 +88,18 @@ class Index:
         self._slice_rows: list[int] = slice_rows.tolist()
         self._slice_firsts: list[int] = self.rows["first"][slice_rows].tolist()
 
+    @property
+    def envelope(self) -> dict[str, Any]:
+        """The keys around the events, but for what was too large."""
+        envelope: dict[str, Any] = self.manifest["envelope"]
+        return envelope
+
+    @property
+    def distributed(self) -> dict[str, Any]:
+        """What torch says of the process groups and ranks; nothing in most files."""
+        info = self.envelope.get("distributedInfo")
+        return info if isinstance(info, dict) else {}
+
     @classmethod
     def open(cls, folder: Path) -> Index:
         """Open the index in a folder, checking its manifest, the sizes of its columns, and its tables."""

@@ -95,7 +95,7 @@ def _whole(trace: Trace, facts: Mapping[str, Any]) -> RankSummary:
         "level": level,
         "groups": [
             [group.name, group.description, [[run.start, run.stop, run.step] for run in group.runs]]
-            for group in process_groups(index.manifest.get("envelope"), member.rank)
+            for group in process_groups(index.distributed, member.rank)
         ],
         "choice": "" if known is None else known.choice,
         "reason": "" if known is None else known.reason,

@@ -164,8 +164,7 @@ def _list(text: str) -> list[Any]:
 
 def device_of(index: Index) -> tuple[str, float]:
     """Return the name of a source's device and its memory in GB; ("", 0) where the file names none."""
-    envelope = index.manifest.get("envelope")
-    properties = envelope.get("deviceProperties") if isinstance(envelope, dict) else None
+    properties = index.envelope.get("deviceProperties")
     first = properties[0] if isinstance(properties, list) and properties else None
     if not isinstance(first, dict):
         return "", 0.0

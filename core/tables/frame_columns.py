@@ -302,9 +302,7 @@ def _work_device(scope: Scope, device: Device, positions: AnyArray) -> WorkDevic
 
 def rank_of(index: Index, source: int) -> int:
     """Return the rank that a file names, else the number of the source."""
-    envelope: Any = index.manifest.get("envelope") or {}
-    distributed = envelope.get("distributedInfo") if isinstance(envelope, dict) else None
-    rank = distributed.get("rank") if isinstance(distributed, dict) else None
+    rank = index.distributed.get("rank")
     return rank if isinstance(rank, int) and not isinstance(rank, bool) else source
 
 

@@ -161,7 +161,7 @@ def sort_column(key: str) -> str:
 
 def has_memory(trace: Trace, data: Mapping[str, Values]) -> bool:
     """Tell whether memory was recorded: the file says so, or there is some."""
-    is_recorded = any(index.manifest.get("envelope", {}).get("profile_memory") for index in trace.indexes)
+    is_recorded = any(index.envelope.get("profile_memory") for index in trace.indexes)
     return bool(is_recorded) or any(np.any(data[key]) for key in MEMORY_SUMS)
 
 

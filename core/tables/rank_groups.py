@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -83,7 +83,7 @@ def rank_origins(trace: Trace, sources: Sequence[int]) -> dict[int, RankOrigin]:
             _rank(trace, source),
             host_of_source(trace, source),
             trace.members[source].layout if source < len(trace.members) else "",
-            process_groups(trace.indexes[source].manifest.get("envelope"), _rank(trace, source)),
+            process_groups(trace.indexes[source].distributed, _rank(trace, source)),
         )
         for source in sources
     }
@@ -117,10 +117,8 @@ def _rank(trace: Trace, source: int) -> int:
 def host_of_source(trace: Trace, source: int) -> str:
     """Return the host that a source's file names, before or behind its events; "" for none."""
     host = trace.members[source].host if source < len(trace.members) else ""
-    envelope = trace.indexes[source].manifest.get("envelope")
-    if host or not isinstance(envelope, dict):
-        return host
-    return next((text for key in HOST_KEYS if isinstance(text := envelope.get(key), str)), "")
+    said = map(trace.indexes[source].envelope.get, HOST_KEYS)
+    return host or next((text for text in said if isinstance(text, str)), "")
 
 
 def _title(ranks: Iterable[int]) -> str:
@@ -187,13 +185,11 @@ def _united(groups: Iterable[Runs]) -> dict[int, Runs]:
     return {rank: runs[id(union)] for rank, union in together.items()}
 
 
-def process_groups(envelope: object, rank: int | None) -> tuple[ProcessGroup, ...]:
+def process_groups(distributed: Mapping[str, Any], rank: int | None) -> tuple[ProcessGroup, ...]:
     """Return the process groups that a rank is in, as its trace's own keys have them: torch writes none for
     a group of all ranks.
     """
-    info = envelope.get("distributedInfo") if isinstance(envelope, dict) else None
-    configured = info.get("pg_config") if isinstance(info, dict) else None
-    world = info.get("world_size") if isinstance(info, dict) else None
+    configured, world = distributed.get("pg_config"), distributed.get("world_size")
     everyone = range(world) if type(world) is int and 0 < world <= MOST_RANKS else range(0)
     groups = []
     for group in configured if isinstance(configured, list) else []:

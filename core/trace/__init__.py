@@ -215,7 +215,7 @@ def trace_of_opened(opened: Opened) -> Trace:
     """Return the trace of indexes that are open already."""
     trace = Trace(opened.indexes, opened.members, opened.captures, opened.current)
     for index in opened.indexes:
-        index.notes += analyzer_notes(index.manifest)
+        index.notes += analyzer_notes(index.envelope)
     if trace.clocks is not NO_CLOCKS and trace.alignment.text:
         opened.indexes[0].notes += (trace.alignment.text,)
     return trace

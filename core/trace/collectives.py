@@ -287,9 +287,7 @@ def _numbers(sequence: I64, family: I64, families: int) -> tuple[I64, tuple[bool
 
 def world_size(index: Index) -> int:
     """Return how many ranks a file says that there are, 0 where it does not."""
-    envelope = index.manifest.get("envelope")
-    info = envelope.get("distributedInfo") if isinstance(envelope, dict) else None
-    size = info.get("world_size") if isinstance(info, dict) else None
+    size = index.distributed.get("world_size")
     return size if type(size) is int else 0
 
 

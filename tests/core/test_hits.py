@@ -188,7 +188,8 @@ def walked(trace: Trace, hits: Hits, forward: bool) -> list[tuple[str, int]]:
     hit = hits.next(-(1 << 60)) if forward else hits.previous(1 << 60)
     while hit is not None and len(visited) < 100:
         visited.append((index.string(int(index.column("slices.name")[hit.position])), hit.rank))
-        time = index.start(hit.position) + int(hits.offsets[0][index.rows[index.row_of(hit.position)]["lane"]])
+        lane = int(index.rows[index.row_of(hit.position)]["lane"])
+        time = index.start(hit.position) + int(hits.offsets[0][lane])
         step = hits.next if forward else hits.previous
         hit = step(time, hit.source, hit.position)
     return visited
