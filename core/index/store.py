@@ -90,8 +90,8 @@ class Index:
 
     @property
     def envelope(self) -> dict[str, Any]:
-        """The keys around the events, but for what was too large."""
-        envelope: dict[str, Any] = self.manifest["envelope"]
+        """The keys around the events, but for what was too large; none where nothing has been read yet."""
+        envelope: dict[str, Any] = self.manifest.get("envelope", {})
         return envelope
 
     @property
