@@ -25,7 +25,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..base.arrays import I64, U32, AnyArray, places_in, sum_of
+from ..base.arrays import I64, U32, AnyArray, places_in, run_starts, sum_of
 from ..base.intervals import merge
 from ..base.kineto import ANNOTATIONS, DEVICE, LAUNCH_FLOWS, NOT_LAUNCHED, OPS, RUNTIME
 from ..base.slice_kinds import started_work
@@ -253,7 +253,7 @@ def _of_same_correlation(index: Index, kernels: U32, of: I64, sources: U32) -> I
 
     `of` are indices in `kernels`, ascending, flows of one kernel in their order.
     """
-    first = _firsts(of)
+    first = run_starts(of)
     if len(first) == len(of):
         return first
     several = np.flatnonzero(np.isin(of, of[1:][of[1:] == of[:-1]]))
@@ -261,7 +261,7 @@ def _of_same_correlation(index: Index, kernels: U32, of: I64, sources: U32) -> I
     same = np.zeros(len(of), np.bool_)
     same[several] = (mine == theirs) & (theirs != 0)
     order = np.lexsort((~same, of))
-    return order[_firsts(of[order])]
+    return order[run_starts(of[order])]
 
 
 def _join(index: Index, launches: Launches, via: str, on_host: AnyArray) -> None:
@@ -391,10 +391,3 @@ def _processes_with(index: Index, categories: Container[str]) -> set[int]:
         if np.isin(kinds[first : first + int(row["category_count"])], numbers).any():
             processes.add(int(index.lanes[int(row["lane"])]["process"]))
     return processes
-
-
-def _firsts(groups: I64) -> I64:
-    """Return where each run of equal values begins."""
-    if not len(groups):
-        return np.zeros(0, np.int64)
-    return np.flatnonzero(np.concatenate(([True], groups[1:] != groups[:-1])))

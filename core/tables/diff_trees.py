@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ..base.arrays import I64, AnyArray, places_in
+from ..base.arrays import I64, AnyArray, added_upwards, places_in
 from ..base.kineto import ANNOTATIONS, GROUPS, OPS
 from ..base.short_names import comparable_name
 from ..base.units import about_ns, count_of
@@ -54,13 +54,8 @@ class _Side:
     def totals(self, parents: I64) -> list[list[int]]:
         """Return the columns by node, with what lies below."""
         groups = Groups(self.nodes, len(parents))
-        calls, *own = (groups.sums(column).tolist() for column in self.columns)
-        for column in own:
-            # A node comes behind its parent.
-            for node in range(len(parents) - 1, -1, -1):
-                if parents[node] != ROOT:
-                    column[parents[node]] += column[node]
-        return [calls, *own]
+        calls, *own = (groups.sums(column) for column in self.columns)
+        return [calls.tolist(), *(added_upwards(column, parents).tolist() for column in own)]
 
 
 def diff_trees(before: Scope, now: Scope, titles: tuple[str, str]) -> Table:

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..base.arrays import I64, AnyArray
+from ..base.arrays import I64, AnyArray, run_starts
 from ..base.kineto import ANNOTATIONS, GROUPS, OPS, STEP, work_of_categories
 from ..base.short_names import short_names
 from ..index.flex import bytes_in_names, flex_work, is_flex
@@ -234,7 +234,7 @@ def work_of(scope: Scope) -> Frame:
         *part, keys = _gather(replace(scope, lanes=lanes, source=device.source), device)
         if len(keys):
             # Keys come in long runs.
-            runs = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
+            runs = run_starts(keys)
             numbers, which = np.unique(keys[runs], return_inverse=True)
             codes = np.repeat(which + len(streams), np.diff(np.append(runs, len(keys))))
             parts.append((*part, np.full(len(keys), len(gathered)), codes))

@@ -5,10 +5,11 @@ its busy time.
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 
-from ..base.arrays import I64, AnyArray, means_of, sum_of
+from ..base.arrays import I64, AnyArray, means_of, run_starts, sum_of
 from ..base.intervals import merge
 from ..base.safe_text import safe
 from ..index.format import NONE
@@ -249,8 +250,5 @@ def _outermost_work(chunk: Chunk) -> AnyArray:
 
 def _runs(values: I64) -> list[tuple[int, int, int]]:
     """Return (value, begin, end) of each stretch of equal values."""
-    if not len(values):
-        return []
-    edges = np.flatnonzero(values[1:] != values[:-1]) + 1
-    begins, ends = [0, *edges.tolist()], [*edges.tolist(), len(values)]
-    return [(int(values[begin]), begin, end) for begin, end in zip(begins, ends)]
+    edges = [*run_starts(values).tolist(), len(values)]
+    return [(int(values[begin]), begin, end) for begin, end in pairwise(edges)]

@@ -132,7 +132,7 @@ class TreeBuilder:
         own: I64,
         calls: I64,
         positions: I64,
-        source: int,
+        sources: int | I64,
         longest: I64 | None = None,
     ) -> None:
         """Add slices to their nodes, columns of equal length, summed up by node at once."""
@@ -147,9 +147,16 @@ class TreeBuilder:
                 groups.sums(calls),
                 (total if longest is None else longest)[first],
                 positions[first],
-                np.full(groups.size, source, np.int64),
+                np.broadcast_to(sources, len(nodes))[first],
             )
         )
+
+    def add_nodes(self, nodes: I64, tree: CallTree, rows: I64, total: I64) -> None:
+        """Add nodes of another tree, of equal ones the first source's first, with totals of their own."""
+        order = np.argsort(tree.sources[rows], kind="stable")
+        rows = rows[order]
+        times = total[rows], tree.own[rows], tree.calls[rows]
+        self.add(nodes[order], *times, tree.positions[rows], tree.sources[rows], tree.longest[rows])
 
     def tree(self) -> CallTree:
         """Return the tree of all that was added."""
@@ -212,18 +219,7 @@ def bottom_up(tree: CallTree, leaves_only: bool = False, only: int | None = None
     above = np.full(len(start), ROOT, np.int64)
     while len(cursor):
         nodes = _nodes_of(builder, above, tree.names[cursor])
-        for source in np.unique(tree.sources[start]).tolist():
-            here = tree.sources[start] == source
-            some = start[here]
-            builder.add(
-                nodes[here],
-                total[some],
-                tree.own[some],
-                tree.calls[some],
-                tree.positions[some],
-                source,
-                tree.longest[some],
-            )
+        builder.add_nodes(nodes, tree, start, total)
         cursor = tree.parents[cursor]
         go_on = cursor >= 0
         start, cursor, above = start[go_on], cursor[go_on], nodes[go_on]
@@ -241,11 +237,8 @@ def below(tree: CallTree, only: int) -> CallTree:
         is_inside = begins | (above != OUTSIDE)
         rows, above = rows[is_inside], np.where(begins, ROOT, above)[is_inside]
         nodes[rows] = _nodes_of(builder, above, tree.names[rows])
-    inside = nodes >= 0
-    for source in np.unique(tree.sources[inside]).tolist():
-        some = inside & (tree.sources == source)
-        times = tree.total[some], tree.own[some], tree.calls[some]
-        builder.add(nodes[some], *times, tree.positions[some], source, tree.longest[some])
+    inside = np.flatnonzero(nodes >= 0)
+    builder.add_nodes(nodes[inside], tree, inside, tree.total)
     return builder.tree()
 
 
