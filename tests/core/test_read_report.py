@@ -283,7 +283,7 @@ def note(line: str = "", **settings: Any) -> str:
     other_data: dict[str, Any] = {"Application": "Acelyzer: Trace Post-Processing Tool", "CmdLine": line}
     if settings:
         other_data["Settings"] = settings
-    (text,) = analyzer_notes({"envelope": {"otherData": other_data}})
+    (text,) = analyzer_notes({"otherData": other_data})
     return text
 
 
@@ -343,9 +343,8 @@ def test_what_is_not_told() -> None:
     """Without settings and command line the note says so; of files by others nothing is said."""
     assert "does not say what it changed" in note()
     assert "does not say what it changed" in note("acelyzer 'unclosed")
-    for envelope in (None, {}, {"otherData": 5}, {"otherData": {"Application": "x"}}):
-        assert analyzer_notes({"envelope": envelope}) == ()
-    assert analyzer_notes({}) == ()
+    for envelope in ({}, {"otherData": 5}, {"otherData": {"Application": "x"}}):
+        assert analyzer_notes(envelope) == ()
 
 
 def test_on_opening(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
