@@ -110,7 +110,7 @@ class RankTimes(RankDevices):
             return self.longest_wait
         return int(self.own_steps.positions[0])
 
-    def beside(self, waiting: Skew) -> RankTimes:
+    def compared_by(self, waiting: Skew) -> RankTimes:
         """Return the rank held against those with which it shares collectives."""
         column = waiting.columns.get(self.source)
         if column is None:
@@ -294,7 +294,7 @@ def compared_ranks(
     everything: Attended,
 ) -> Ranks:
     """Return ranks held against each other by the collectives that they share."""
-    rows = tuple(fact.beside(waiting) for fact in facts)
+    rows = tuple(fact.compared_by(waiting) for fact in facts)
     in_steps = tuple(row for fact in facts for row in _in_steps(fact, waiting))
     shared = _shared_steps(in_steps)
     return Ranks(scope, rows, waiting, in_steps, shared, missing, alignment, everything)
