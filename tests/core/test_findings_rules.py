@@ -122,6 +122,21 @@ def _allocating(malloc: float) -> list[Event]:
     return events
 
 
+def _idle_host(us: float) -> list[Event]:
+    """Steps in which nothing runs for so long before the first operator; the device ends with the launches."""
+    wall = us + 110
+    return [
+        event
+        for n in range(4)
+        for event in (
+            step(n, n * wall, wall),
+            note(n * wall + 1, us - 2, "augment"),
+            op(n * wall + us, 100),
+            *launched(n * wall + us + 5, 90, n * wall + us + 100, 10),
+        )
+    ]
+
+
 def _exchanged(name: str) -> list[Event]:
     """Gradients that the host exchanges itself, between a copy to it and one back."""
     waits = [call(1000 * n + 20, 100, "cudaStreamSynchronize") for n in range(6)]
@@ -219,6 +234,7 @@ CASES: dict[str, tuple[list[Event], float, list[Event]]] = {
     "first-kernel": (_first(1000), 1000, _first(999)),
     "device-hotspot": (_names(50, 25, 25), 50, _names(50, 26, 24)),
     "step-gap": (_one_gap(101), 101, _one_gap(99)),
+    "host-pause": (_idle_host(1000), 3 * 1000, _idle_host(999)),
     "uneven-kernel": (_runs(21), 11, _runs(20)),
     "lost-kernels": (_lost(6), 1210, _lost(5)),
     "first-use": (_loaded(80), 80, _loaded(79)),

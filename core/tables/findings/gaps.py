@@ -10,8 +10,11 @@ from ...base.arrays import I64, sum_of
 from ...base.intervals import Intervals, merge
 from ...base.units import about_ns, count_of, format_ns
 from ..frame import Frame
+from ..host_columns import LOADER
+from ..op_events import OP
 from ..rule_threshold import OWN, Limits, RuleThreshold
 from ..step_choice import Steps
+from .device import COLLECTIVE
 from .facts import NO_HOST, NO_LAUNCHES, SourceFacts
 from .finding import Evidence, NotJudged, Observation, Outcome
 from .rule import GUIDE, HTA, effects_of, rule
@@ -162,6 +165,46 @@ def step_gap(facts: SourceFacts, limits: Limits) -> Outcome:
     if of_steps is not None:
         evidence = (*evidence, of_steps.evidence(facts, worst))
     return Observation(text, evidence, claim, work=np.unique(next_work.position[long]))
+
+
+@rule(
+    "host-pause",
+    "The host pauses",
+    RuleThreshold(
+        (
+            "in at least two steps (or three times without steps) no thread of the host runs an operator, a "
+            "call, a data loader or a collective for {least_ns} at a stretch while the device waits for it, "
+            "and these stretches take {share} of the time looked at"
+        ),
+        OWN,
+        {"least_ns": 1_000_000, "share": 0.1},
+    ),
+    helps=(
+        "See what the program does there: preparing data, checkpoints, logging, garbage collection, locks. "
+        "record_function names a part of it, with_stack=True shows the Python functions."
+    ),
+    needs=("device", "host"),
+    explains=effects_of("host-pause"),
+)
+def host_pause(facts: SourceFacts, limits: Limits) -> Outcome:
+    """Devices wait while nothing that was recorded runs on the host."""
+    host, steps = facts.host, facts.steps
+    if not (host.kinds == OP).any():
+        return NotJudged("the trace holds no operators")
+    doing = np.concatenate([np.flatnonzero(facts.active), host.matching(LOADER), host.matching(COLLECTIVE)])
+    quiet = facts.held_up.clipped(*facts.working_span).without(host.union(np.unique(doing)))
+    long = quiet.ends - quiet.starts >= limits["least_ns"]
+    pauses = Intervals(quiet.starts[long], quiet.ends[long])
+    step = np.arange(len(pauses)) if steps is None else np.searchsorted(steps.starts, pauses.starts, "right")
+    if len(np.unique(step)) < (3 if steps is None else 2) or pauses.length < limits["share"] * facts.span_ns:
+        return None
+    worst = int(np.argmax(pauses.ends - pauses.starts))
+    name = facts.doing_in(int(pauses.starts[worst]), int(pauses.ends[worst]))
+    text = (
+        f"For {about_ns(pauses.length)} in {count_of(len(pauses), 'pause')} {facts.device_title} waits while the "
+        f"host runs no operator{f'; at the longest it is in {name}' if name else ''}"
+    )
+    return Observation(text, facts.longest_windows("longest pause", pauses), pauses)
 
 
 @dataclass(frozen=True, eq=False)
