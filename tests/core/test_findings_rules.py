@@ -123,7 +123,7 @@ def _allocating(malloc: float) -> list[Event]:
 
 
 def _idle_host(us: float) -> list[Event]:
-    """Steps in which nothing runs for so long before the first operator; the device ends with the launches."""
+    """Steps in which nothing runs for so long before the first operator; the device is quick."""
     wall = us + 110
     return [
         event

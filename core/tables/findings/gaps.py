@@ -201,8 +201,8 @@ def host_pause(facts: SourceFacts, limits: Limits) -> Outcome:
     worst = int(np.argmax(pauses.ends - pauses.starts))
     name = facts.doing_in(int(pauses.starts[worst]), int(pauses.ends[worst]))
     text = (
-        f"For {about_ns(pauses.length)} in {count_of(len(pauses), 'pause')} {facts.device_title} waits while the "
-        f"host runs no operator{f'; at the longest it is in {name}' if name else ''}"
+        f"For {about_ns(pauses.length)} in {count_of(len(pauses), 'pause')} {facts.device_title} waits while "
+        f"the host runs no operator{f'; at the longest it is in {name}' if name else ''}"
     )
     return Observation(text, facts.longest_windows("longest pause", pauses), pauses)
 
