@@ -10,6 +10,7 @@ import pytest
 
 from tests.budgets import ROOT
 from tests.modules import at, files_of, tree_of
+from tracelane.tui.cli.commands import COMMANDS
 
 ENTRY = "main"
 """The function that every process begins with."""
@@ -24,20 +25,16 @@ NO_NAMES = frozenset(
 
 
 def _defined() -> dict[str, list[str]]:
-    """Return the files that define each class or public function; a command mirrors what it calls, a Python
-    twin what it stands in for.
+    """Return the files that define each class or public function; a Python twin
+    mirrors what it stands in for.
     """
     files: dict[str, list[str]] = defaultdict(list)
     for path in files_of():
         for node in tree_of(path).body:
             named = isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
-            if named and not node.name.startswith("_") and not _is_command(node):
+            if named and not node.name.startswith("_"):
                 files[node.name].append(str(path.relative_to(ROOT)))
     return files
-
-
-def _is_command(node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    return any(ast.unparse(each).startswith("click.command") for each in node.decorator_list)
 
 
 @pytest.mark.slow
@@ -96,7 +93,8 @@ def test_no_function_takes_many_parameters() -> None:
         at(path, node.lineno, f"{node.name}({', '.join(names)})")
         for path in files_of()
         for node in ast.walk(tree_of(path))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not _is_command(node)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        if node.name.removeprefix("run_") not in COMMANDS
         if len(names := _parameters(node)) > MOST_PARAMETERS
     ]
     assert not long, "\n".join(long)

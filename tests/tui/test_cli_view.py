@@ -28,10 +28,10 @@ from tracelane.core.logs.opening import open_overlay
 from tracelane.core.logs.overlay import LogOptions
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.actions.view import first_session
+from tracelane.tui.cli.commands import command_named
 from tracelane.tui.cli.main import main
 from tracelane.tui.cli.opened import TraceOptions
 from tracelane.tui.cli.options import LOGS
-from tracelane.tui.cli.view import view
 from tracelane.tui.draw.glyphs import ASCII
 from tracelane.tui.session import Session, Viewport
 from tracelane.tui.text.picture import picture, plain_picture
@@ -292,7 +292,7 @@ def test_search_and_filter_come_back(trace_line: Trace, search: str, filter: str
     session = replace(first_session(trace_line, 80), search=search, filter=filter)
     words = shlex.split(view_line(trace_line, session))
     assert words[:2] == ["tracelane", "view"]
-    params = view.make_context("view", words[2:]).params
+    params = command_named("view").make_context("view", words[2:]).params
     assert (params["search"] or "", params["where"] or "") == (search, filter)
 
 
@@ -303,7 +303,7 @@ def test_logs_come_back_with_their_devices(tmp_path: Path) -> None:
     options = LogOptions("+02:00", 7207.5, {"1": "0"})
     overlay = open_overlay(trace_line, [tmp_path / "aiu-smi.log"], options)
     words = shlex.split(view_line(overlay, first_session(overlay, 80)))
-    params = view.make_context("view", words[2:]).params
+    params = command_named("view").make_context("view", words[2:]).params
     given = TraceOptions(**{name: params[name] for name in LOGS})
     again = open_overlay(trace_line, given.logs, given.log_options)
     assert again.placed[0].proposal.device_of == overlay.placed[0].proposal.device_of
@@ -322,7 +322,7 @@ def test_all_captures_come_back(tmp_path: Path) -> None:
     for choice in (Choice(capture="all"), Choice(capture="2")):
         trace_line = open_trace(tmp_path, choice=choice, index_dir=tmp_path / "index")
         words = shlex.split(view_line(trace_line, first_session(trace_line, 80)))
-        params = view.make_context("view", words[2:]).params
+        params = command_named("view").make_context("view", words[2:]).params
         parsed = Choice(capture=params["capture"] or "")
         again = open_trace(params["traces"], choice=parsed, index_dir=tmp_path / "index")
         assert [source.path for source in again.sources] == [source.path for source in trace_line.sources]

@@ -11,12 +11,11 @@ from tracelane.core.base.errors import UsageError
 from tracelane.core.base.safe_text import safe
 from tracelane.core.export.forms import Listing, Writer
 from tracelane.core.tables.analysis import Analysis, Option, loaded
-from tracelane.core.tables.registry import BY_NAME
 from tracelane.core.tables.schema import Column
 
+from .commands import command_of, parameters
 from .forms import Printout, column_key, print_output
-from .opened import TraceOptions, takes
-from .options import FORM, INDEX, PART, WHICH, form_option, limit_option
+from .options import FORM, INDEX, PART, WHICH, form_option, limit_option, option
 from .terminal import table_style, terminal_width
 from .values import TIMES, BoundedNumber, Duration, WholeNumber
 
@@ -24,9 +23,7 @@ if TYPE_CHECKING:
     from tracelane.core.base.arrays import I64
     from tracelane.core.tables.table import Table, Tables
 
-
-def named_command(name: str) -> click.Command:
-    return analysis_command(BY_NAME[name.replace("-", "_")])
+    from .opened import TraceOptions
 
 
 def analysis_command(row: Analysis) -> click.Command:
@@ -49,51 +46,41 @@ def analysis_command(row: Analysis) -> click.Command:
 
     more = (limit_option(row.rows), form_option(*(name for name, _ in row.formats)))
     names = ("traces", *PART, "sort", "limit", *FORM, "device_offsets", *WHICH, *INDEX)
-    for option in reversed(row.options):
-        command = _option(option)(command)
-    return click.command(row.command, help=row.help)(takes(*names, more=more)(command))
+    return command_of(row.command, parameters(*names, *more, *map(_option, row.options)), command)
 
 
-def _option(option: Option) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return the decorator of an analysis's own option."""
-    name = f"--{option.name.replace('_', '-')}"
-    details: dict[str, Any] = {"help": option.help}
-    if option.default is False:
-        return click.option(name, option.name, is_flag=True, **details)
-    if option.metavar:
-        details["metavar"] = option.metavar
-    if isinstance(option.default, tuple):
-        return click.option(name, option.name, multiple=True, **details)
-    if option.choices:
-        details["type"] = click.Choice(option.choices)
-    elif isinstance(option.default, int) or (option.least is not None and option.default is None):
-        details["type"] = WholeNumber(int(option.least or 0))
-    elif isinstance(option.default, float):
-        unit = TIMES.get(option.metavar)
-        details["type"] = (
-            BoundedNumber(option.least, 1e12) if unit is None else Duration(unit, option.least, 1e12)
-        )
-        if unit is not None:
-            details["metavar"] = "TIME"
-            details["help"] = f"{option.help}  [default: {option.default:g}{option.metavar}]"
-            return click.option(name, option.name, default=option.default, **details)
-    has_default = bool(option.default)
-    return click.option(
-        name, option.name, default=option.default or None, show_default=has_default, **details
-    )
+def _option(one: Option) -> click.Option:
+    """Return the command's option that an option of an analysis is."""
+    text, details = one.help, dict[str, Any](metavar=one.metavar or None)
+    if one.default is False:
+        details = {"is_flag": True}
+    elif isinstance(one.default, tuple):
+        details["multiple"] = True
+    else:
+        details |= {"default": one.default or None, "show_default": bool(one.default)}
+        if one.choices:
+            details["type"] = click.Choice(one.choices)
+        elif isinstance(one.default, int) or (one.least is not None and one.default is None):
+            details["type"] = WholeNumber(int(one.least or 0))
+        elif isinstance(one.default, float) and (unit := TIMES.get(one.metavar)) is not None:
+            details |= {"type": Duration(unit, one.least, 1e12), "metavar": "TIME", "show_default": False}
+            text = f"{text}  [default: {one.default:g}{one.metavar}]"
+        elif isinstance(one.default, float):
+            details["type"] = BoundedNumber(one.least, 1e12)
+    return option(f"--{one.name.replace('_', '-')} {one.name}", text, **details)
 
 
 def _check(row: Analysis, options: TraceOptions, given: dict[str, Any]) -> None:
     """Refuse wrong values before a trace is read; options that were not given are left to the function."""
     if row.sort and options.sort:
         loaded(row.sort)(options.sort)
-    for option in row.options:
-        value = given[option.name]
+    for one in row.options:
+        value = given[one.name]
         if value is None or value == ():
-            del given[option.name]
-        elif option.check:
+            del given[one.name]
+        elif one.check:
             for each in value if isinstance(value, tuple) else (value,):
-                loaded(option.check)(each)
+                loaded(one.check)(each)
 
 
 def _print(row: Analysis, tables: Tables, options: TraceOptions) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-import click
-
 from tracelane.core.base.output import print_text
 from tracelane.core.base.private import config_path
 from tracelane.core.base.safe_text import safe
@@ -19,9 +17,7 @@ from tracelane.core.tables.table import Table, Tables
 from tracelane.tui.config import read_config
 
 from .forms import Printout, print_output
-from .opened import TraceOptions, takes
-from .options import FORM
-from .values import Duration
+from .opened import TraceOptions
 
 INDEXES = TableSchema(
     "indexes",
@@ -32,19 +28,7 @@ INDEXES = TableSchema(
 )
 
 
-@click.group(invoke_without_command=True)
-@click.pass_context
-def cache(ctx: click.Context) -> None:
-    if ctx.invoked_subcommand is None:
-        ctx.invoke(list_)
-
-
-@cache.command(
-    "list", short_help="List the indexes: size, last opened, folder, trace; and which were removed lately."
-)
-@takes(*FORM)
-def list_(options: TraceOptions) -> None:
-    """List the indexes: size, when last opened, folder, trace; and which were removed lately."""
+def run_list(options: TraceOptions) -> None:
     for complaint in read_config(config_path()).complaints:
         print_text(f"tracelane: {complaint}", error=True)
     entries = list_cache()
@@ -85,15 +69,7 @@ def _table(entries: Sequence[CacheEntry]) -> Table:
     return Table.from_rows(INDEXES, "the cache", rows)
 
 
-@cache.command()
-@click.option(
-    "--older-than",
-    type=Duration(10**9, 0),
-    metavar="AGE",
-    help="Only those not opened for this long: 12h, 30d, 2w.",
-)
-def clear(older_than: float | None) -> None:
-    """Remove the indexes; those in use stay until they are closed."""
+def run_clear(older_than: float | None) -> None:
     removed, size, left = clear_cache(older_than=older_than)
     in_use = f", {left} in use and kept" if left else ""
     print_text(f"{removed} removed, {size / 1e6:.1f} MB{in_use}", error=True)

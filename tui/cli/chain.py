@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-import click
 import numpy as np
 
 from tracelane.core.base.errors import TracelaneError, UsageError
@@ -24,23 +23,13 @@ from tracelane.tui.text.chains import chain_text, launched_text
 from tracelane.tui.times import parse_time
 
 from .forms import Printout, print_output
-from .opened import TraceOptions, takes
-from .options import FORM, INDEX, PART, WHICH
+from .opened import TraceOptions
 
 MOST_DIGITS = 18
 """Of a time in ns: 31 years from any origin."""
 
 
-@click.command()
-@takes("traces", *PART, "limit", *FORM, "device_offsets", *WHICH, *INDEX)
-@click.option("--name", required=True, metavar="REGEX", help="Slices whose name matches.")
-@click.option(
-    "--at",
-    metavar="TIME",
-    help="The slice at this time: +12.5ms, @µs or a whole number of ns as in the file, step:4.",
-)
-@click.option("--all", "every", is_flag=True, help="All that match, not only the first.")
-def chain(options: TraceOptions, name: str, at: str | None, every: bool) -> None:
+def run_chain(options: TraceOptions, name: str, at: str | None, every: bool) -> None:
     pattern = Pattern(name)
     pattern.check("--name")
     trace, matching, count = _matching(options, pattern, Pick(at, every, options.limit))

@@ -23,11 +23,9 @@ from tracelane.core.tables.summary import metrics_named, summarise
 from tracelane.core.tables.table import Tables
 
 from .ci_reports import report_results, results_table
-from .completing import complete_limits
 from .forms import Printout, print_output
 from .limits import Limit, parse_limit, read_limits
-from .opened import TraceOptions, takes
-from .options import FORM, HELD, INDEX, PART, VERDICT, WHICH, completed
+from .opened import TraceOptions
 from .regression import Threshold
 from .sides import read_sides
 
@@ -35,35 +33,7 @@ EXCEEDED = 1
 LIMIT = "METRIC=VALUE"
 
 
-@click.command()
-@takes("traces", *PART, *HELD, *FORM, *VERDICT, "device_offsets", *WHICH, *INDEX)
-@click.option(
-    "--max",
-    "most",
-    metavar="METRIC=VALUE",
-    multiple=True,
-    help="Fail if it is more: kernels.calls=400.",
-    shell_complete=completed(complete_limits),
-)
-@click.option(
-    "--min",
-    "least",
-    metavar="METRIC=VALUE",
-    multiple=True,
-    help="Fail if it is less: device.busy_share=80%.",
-    shell_complete=completed(complete_limits),
-)
-@click.option("--limits", "file", metavar="FILE", help="Read limits from a TOML file: [max] and [min].")
-@click.option(
-    "--baseline",
-    "baselines",
-    multiple=True,
-    metavar="A",
-    help="An earlier trace or its summary, that --fail-above compares with; of several the median.",
-)
-@click.pass_context
-def check(
-    context: click.Context,
+def run_check(
     options: TraceOptions,
     most: tuple[str, ...],
     least: tuple[str, ...],
@@ -94,7 +64,7 @@ def check(
     )
     report_results("tracelane check", results, options.junit, options.github)
     if not passed:
-        context.exit(EXCEEDED)
+        click.get_current_context().exit(EXCEEDED)
 
 
 def _limits(most: Sequence[str], least: Sequence[str], file: str | None) -> list[Limit]:

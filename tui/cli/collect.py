@@ -14,26 +14,14 @@ from tracelane.core.base.progress import Progress
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.threads import collect_often
 from tracelane.core.store.cluster import cluster_engine
-from tracelane.core.store.collect import Engine, Shard, one_after_another, planned
-from tracelane.core.store.collect import collect as collected_of
+from tracelane.core.store.collect import Engine, Shard, collect, one_after_another, planned
 from tracelane.tui.text.progress import ProgressBar
 
 from .main import EXIT_FAILED
-from .opened import TraceOptions, takes
-from .options import INDEX, WHICH
+from .opened import TraceOptions
 
 
-@click.command()
-@takes("traces", *WHICH, *INDEX)
-@click.option("-o", "--out", "store", metavar="STORE", required=True, help="The folder or URL to write to.")
-@click.option("--shard", metavar="I/N", help="Do the I-th (from 0) of N parts, for job arrays.")
-@click.option(
-    "--cluster",
-    metavar="WHERE",
-    help="Use local:N processes, or a dask scheduler such as tcp://host:8786.",
-)
-@click.option("--with-index", is_flag=True, help="Keep each rank's index in the store, too.")
-def collect(
+def run_collect(
     options: TraceOptions,
     store: str,
     shard: str | None,
@@ -58,7 +46,7 @@ def collect(
     by_name = {}
     collect_often()  # what one rank leaves is garbage before the next
     with ProgressBar("collecting") as progress:
-        for result in collected_of(plan, store, engine):
+        for result in collect(plan, store, engine):
             by_name[result.name] = result
             progress(Progress("collecting", len(by_name), len(plan.jobs)))
     results = by_name.values()

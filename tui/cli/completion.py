@@ -23,11 +23,8 @@ VARIABLE = "_TRACELANE_COMPLETE"
 """What the shell's function sets when it asks for completions."""
 
 
-@click.command()
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish", "man"]))
-@click.pass_context
-def completion(ctx: click.Context, shell: str) -> None:
-    commands = ctx.find_root().command
+def run_completion(shell: str) -> None:
+    commands = click.get_current_context().find_root().command
     assert isinstance(commands, click.Group)
     if shell == "man":
         print_text(man_page(commands), end="")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import click
-
 from tracelane.core.base.errors import UsageError
 from tracelane.core.base.output import print_text
 from tracelane.core.base.pattern import Pattern
@@ -16,22 +14,10 @@ from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import Trace
 from tracelane.tui.text.progress import ProgressBar
 
-from .opened import TraceOptions, takes
-from .options import INDEX, WHICH, WINDOW, out_option
+from .opened import TraceOptions
 
 
-@click.command()
-@takes(
-    "trace",
-    *WINDOW,
-    "lanes",
-    "out",
-    "device_offsets",
-    *WHICH,
-    *INDEX,
-    more=(out_option("The file to write; packed when it is called *.gz."),),
-)
-def cut(options: TraceOptions, out: Path) -> None:
+def run_cut(options: TraceOptions, out: Path) -> None:
     options = options.with_window_of_step()
     if options.begin is None and options.end is None:
         raise UsageError("say what to cut: --from TIME and --to TIME, or --step 4")

@@ -31,29 +31,17 @@ from tracelane.tui.text.table import table_text
 
 from .ci_reports import report_results
 from .forms import Printout, print_output
-from .opened import TraceOptions, takes
-from .options import FORM, HELD, INDEX, VERDICT, WHICH, limit_option, split_side
+from .opened import TraceOptions
+from .options import COMPARED_ROWS, split_side
 from .regression import Threshold
 from .sides import read_sides, side_options
 from .terminal import table_style
 
 EXCEEDED = 1
-ROWS, TREE_ROWS = 15, 40
+TREE_ROWS = 40
 
 
-@click.command()
-@takes(
-    *("sides", *HELD, "limit", *FORM, "where", "attribute", "step_name", *VERDICT, *WHICH, *INDEX),
-    more=(limit_option(ROWS),),
-)
-@click.option(
-    "--tree",
-    "as_tree",
-    is_flag=True,
-    help="Compare the trees of annotations, modules and ops, the worst first.",
-)
-@click.pass_context
-def diff(context: click.Context, options: TraceOptions, as_tree: bool) -> None:
+def run_diff(options: TraceOptions, as_tree: bool) -> None:
     threshold = Threshold.of(options)
     sides, limit = options.traces, options.limit
     if len(sides) < 2:
@@ -72,7 +60,7 @@ def diff(context: click.Context, options: TraceOptions, as_tree: bool) -> None:
         Printout("diff", replace(Tables.of(*cut), scope=heading)),
         options.form,
         json=lambda _: _json(result, limit, failed),
-        text=lambda _: [_text(tables, titles, limit or ROWS)],
+        text=lambda _: [_text(tables, titles, limit or COMPARED_ROWS)],
         md=lambda listing: [_markdown_titles(titles), *emit(listing, "md")],
     )
     results = threshold.results(gated)
@@ -81,7 +69,7 @@ def diff(context: click.Context, options: TraceOptions, as_tree: bool) -> None:
         if one.failed:
             print_text(f"tracelane: {one.text}", error=True)
     if failed:
-        context.exit(EXCEEDED)
+        click.get_current_context().exit(EXCEEDED)
 
 
 def _print_trees(options: TraceOptions) -> None:

@@ -10,28 +10,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import click
-
 from tracelane.core.base.output import print_text
 from tracelane.core.base.safe_text import safe
 from tracelane.core.python.exporting import writer_of
 from tracelane.tui.text.progress import ProgressBar
 
-from .opened import TraceOptions, takes
-from .options import INDEX, PART, WHICH, out_option
+from .opened import TraceOptions
 
 
-@click.command()
-@takes(
-    "traces",
-    *PART,
-    "out",
-    "device_offsets",
-    *WHICH,
-    *INDEX,
-    more=(out_option("The file to write; how it ends says the format."),),
-)
-def export(options: TraceOptions, out: Path) -> None:
+def run_export(options: TraceOptions, out: Path) -> None:
     write = writer_of(out)
     scope = options.scope()
     with ProgressBar(out.name) as progress:

@@ -14,8 +14,6 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-import click
-
 from tracelane.core.base.errors import UnreadableError, UsageError
 from tracelane.core.base.output import print_text
 from tracelane.core.base.safe_text import safe
@@ -29,21 +27,15 @@ from tracelane.tui.draw.glyphs import glyphs_for
 from tracelane.tui.text.plot import plot_text
 from tracelane.tui.text.table import table_text
 
-from .completing import complete_files
 from .forms import Printout, print_output
 from .limits import DEFAULT_METRICS
-from .opened import TraceOptions, takes
-from .options import FORM, completed
+from .opened import TraceOptions
 from .terminal import table_style, terminal_width
 
 _DIGITS = re.compile(r"(\d+)")
 
 
-@click.command()
-@takes("names", "limit", *FORM)
-@click.argument("paths", metavar="DIR…", nargs=-1, required=True, shell_complete=completed(complete_files))
-@click.option("--by-time", is_flag=True, help="Order files by when they were written, not by name.")
-def history(options: TraceOptions, paths: tuple[str, ...], by_time: bool) -> None:
+def run_history(options: TraceOptions, paths: tuple[str, ...], by_time: bool) -> None:
     names = options.names
     for name in names:
         metric_group_of(name)

@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import click
-
 from tracelane.core.base.output import print_text
 from tracelane.core.base.safe_text import json_text, safe
 from tracelane.core.index.opening import IndexFacts, open_indexes
@@ -20,8 +18,7 @@ from tracelane.core.tables.table import Table, Tables
 from tracelane.tui.text.progress import ProgressBar
 
 from .forms import Printout, print_output
-from .opened import TraceOptions, takes
-from .options import FORM, INDEX, WHICH
+from .opened import TraceOptions
 
 SCHEMA = 1
 INDEXES = TableSchema(
@@ -33,9 +30,7 @@ INDEXES = TableSchema(
 )
 
 
-@click.command()
-@takes("trace", *FORM, *WHICH, *INDEX)
-def index(options: TraceOptions) -> None:
+def run_index(options: TraceOptions) -> None:
     (trace,) = options.traces
     began = time.monotonic()
     with ProgressBar(Path(trace).name) as progress:

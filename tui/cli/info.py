@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import click
-
 from tracelane.core.base.safe_text import json_text
 from tracelane.core.read.reader import scanner_name
 from tracelane.core.tables.table import Tables
@@ -18,13 +16,10 @@ from tracelane.tui.text.progress import ProgressBar
 from tracelane.tui.text.summary import info_tables, summary, trace_info, writable
 
 from .forms import Printout, print_output
-from .opened import TraceOptions, takes
-from .options import FORM, INDEX, WHICH
+from .opened import TraceOptions
 
 
-@click.command()
-@takes("trace", *FORM, *WHICH, *INDEX)
-def info(options: TraceOptions) -> None:
+def run_info(options: TraceOptions) -> None:
     (trace,), index_options = options.traces, options.index_options
     with ProgressBar(Path(trace).name) as progress:
         opened = open_trace(trace, index_options, choice=options.all_captures, progress=progress)

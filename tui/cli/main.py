@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import atexit
 import gc
-import importlib
 import io
 import os
 import sys
@@ -23,16 +22,14 @@ from tracelane.core.base.output import print_text
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.threads import collect_rarely
 
+from .commands import COMMANDS, command_named
 from .help import by_question, first_sentence, help_text, with_help
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-READING = ("view", "index", "collect", "info", "telemetry", "chain", "cut", "slices", "sql")
-MAKING = ("report", "export", "diff", "check", "history", "cache", "demo", "completion")
-"""The commands before and behind the analyses in help, each imported from the module of its name when it is
-asked for.
-"""
+BEFORE_ANALYSES = 9
+"""So many commands are listed before them."""
 
 NEAR = 0.7
 """Likeness, from 0 to 1, from which on a word is taken for a misspelt command."""
@@ -72,13 +69,13 @@ class CommandGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if not is_command(cmd_name):
             return None
-        if cmd_name not in READING + MAKING:
-            from .analysis import named_command
+        if cmd_name in COMMANDS:
+            return with_help(cmd_name, command_named(cmd_name))
+        from tracelane.core.tables.registry import BY_NAME
 
-            return with_help(cmd_name, named_command(cmd_name))
-        module = importlib.import_module(f"{__package__}.{cmd_name}")
-        command: click.Command = getattr(module, cmd_name)
-        return with_help(cmd_name, command)
+        from .analysis import analysis_command
+
+        return with_help(cmd_name, analysis_command(BY_NAME[cmd_name.replace("-", "_")]))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands by the question that they answer, each with the first sentence of its help."""
@@ -91,12 +88,13 @@ def command_names() -> tuple[str, ...]:
     """Return the names of all commands in the order of help."""
     from tracelane.core.tables.registry import BY_NAME
 
-    return (*READING, *(row.command for row in BY_NAME.values()), *MAKING)
+    first, others = tuple(COMMANDS)[:BEFORE_ANALYSES], tuple(COMMANDS)[BEFORE_ANALYSES:]
+    return (*first, *(row.command for row in BY_NAME.values()), *others)
 
 
 def is_command(word: str) -> bool:
     """Tell whether a word is a command; the analyses are only looked up for what is no path."""
-    return word in READING + MAKING or (word.replace("-", "_").isidentifier() and word in command_names())
+    return word in COMMANDS or (word.replace("-", "_").isidentifier() and word in command_names())
 
 
 def _version(ctx: click.Context, _: click.Parameter, is_given: bool) -> None:

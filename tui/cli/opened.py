@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property, wraps
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
-
-import click
+from typing import TYPE_CHECKING, Any
 
 from tracelane.core.base.errors import UnreadableError, UsageError
 from tracelane.core.base.output import print_text
+from tracelane.core.index.choice import ALL, Choice, ResolvedFiles, left_out_text
+from tracelane.core.index.options import IndexOptions
 from tracelane.core.tables.selection import Selection, selected_scope, steps_there
+from tracelane.tui.text.progress import ProgressBar
 
-from .options import OPTIONS, Options, is_store_path
+from .options import Options, is_store_path
+from .waiting import complete_side
 
 if TYPE_CHECKING:
-    from tracelane.core.index.choice import Choice, ResolvedFiles
-    from tracelane.core.index.options import IndexOptions
     from tracelane.core.logs.overlay import LogOptions
     from tracelane.core.tables.scope import Scope
     from tracelane.core.tables.table import Tables
     from tracelane.core.trace import Trace
     from tracelane.tui.times import TimeFrame
-
-Command: TypeAlias = Callable[..., None]
 
 
 @dataclass(frozen=True)
@@ -34,15 +31,11 @@ class TraceOptions(Options):
 
     def complete(self) -> TraceOptions:
         """Return the same of traces by the names that they have once they are complete."""
-        from .waiting import complete_side
-
         return replace(self, traces=tuple(map(complete_side, self.traces)))
 
     @cached_property
     def index_options(self) -> IndexOptions:
         """Where indexes lie and how they are built."""
-        from tracelane.core.index.options import IndexOptions
-
         return IndexOptions(
             self.index_dir, threads=self.threads, force=self.force, cache_limit=self.cache_limit
         )
@@ -50,15 +43,11 @@ class TraceOptions(Options):
     @cached_property
     def choice(self) -> Choice:
         """Which of several captures is meant."""
-        from tracelane.core.index.choice import Choice
-
         return Choice(self.run or "", self.capture or "", self.rank or "")
 
     @cached_property
     def all_captures(self) -> Choice:
         """The choice where all captures are meant unless --capture says otherwise."""
-        from tracelane.core.index.choice import ALL
-
         return replace(self.choice, capture=self.choice.capture or ALL)
 
     @property
@@ -100,7 +89,6 @@ class TraceOptions(Options):
     def files(self) -> ResolvedFiles:
         """The files that the traces stand for, each looked at once."""
         from tracelane.core.index.opening import resolve_files
-        from tracelane.tui.text.progress import ProgressBar
 
         with ProgressBar(Path(self.traces[0]).name) as progress:
             return resolve_files(self.traces, self.choice, self.index_dir, progress=progress)
@@ -143,11 +131,9 @@ class TraceOptions(Options):
 
         Raises UnreadableError for a file without events, of which nothing can be said.
         """
-        from tracelane.core.index.choice import left_out_text
         from tracelane.core.read.problem import has_no_event_array
         from tracelane.core.tables.kinds import check_kind_settings
         from tracelane.core.trace import open_trace
-        from tracelane.tui.text.progress import ProgressBar
 
         check_kind_settings()
         with ProgressBar(Path(self.traces[0]).name) as progress:
@@ -213,27 +199,3 @@ def typed_window(
     if stop <= start:
         raise UsageError("--from must be before --to, and within the trace")
     return start, stop
-
-
-def takes(*names: str, more: tuple[click.Parameter, ...] = ()) -> Callable[[Command], Command]:
-    """Give a command options of the table, and `more` in place of those of the same name; it gets what they
-    say as one value, `options`. Help lists a command's own first.
-    """
-    replaced = {parameter.name: parameter for parameter in more}
-    chosen = [replaced.get(name, OPTIONS[name]) for name in names]
-
-    def with_options(command: Command) -> Command:
-        @wraps(command)
-        def with_value(**values: Any) -> None:
-            fields = TraceOptions.__dataclass_fields__.keys() & values.keys()
-            options = TraceOptions(**{name: values.pop(name) for name in fields})
-            command(options=options.complete() if options.wait else options, **values)
-
-        own = getattr(command, "__click_params__", [])
-        files = [one for one in chosen if isinstance(one, click.Argument)]
-        shared = [one for one in chosen if one not in files]
-        # click lists them the other way round
-        with_value.__click_params__ = [*reversed(shared), *own, *files]  # type: ignore[attr-defined]
-        return with_value
-
-    return with_options

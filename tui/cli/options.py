@@ -39,6 +39,9 @@ HELD = ("names", "fail_above", "min_time")
 """Which metrics may not rise, and by how much."""
 VERDICT = ("junit", "github")
 """What continuous integration is told."""
+LISTED_ROWS, COMPARED_ROWS = 100, 15
+"""Rows of a printed table of slices or of a query, and of a comparison, where --limit does not say."""
+NEW_FILE = click.Path(path_type=Path, dir_okay=False)
 STEP = "step="
 """What a side begins its part with that is a step."""
 
@@ -129,6 +132,11 @@ def _print_to_file(ctx: click.Context, _: click.Parameter, path: Path | None) ->
         ctx.with_resource(_printed_to(path))
 
 
+def option(names: str, text: str, **details: Any) -> click.Option:
+    """Return an option by its names, the last of which may be that of its value."""
+    return click.Option(names.split(), help=text, **details)
+
+
 def form_option(*more: str) -> click.Option:
     """Return --format, with further forms that one command has."""
     return click.Option(
@@ -143,7 +151,7 @@ def form_option(*more: str) -> click.Option:
 
 def limit_option(rows: int | None = None) -> click.Option:
     """Return --limit of a table that is printed with so many rows where it does not say."""
-    return click.Option(["--limit"], type=WholeNumber(1), help=_limit_text(rows))
+    return option("--limit", _limit_text(rows), type=WholeNumber(1))
 
 
 def _limit_text(rows: int | None = None) -> str:
@@ -153,8 +161,7 @@ def _limit_text(rows: int | None = None) -> str:
 
 def out_option(text: str, required: bool = True) -> click.Option:
     """Return --out of a command that writes files of its own."""
-    kind = click.Path(path_type=Path, dir_okay=False)
-    return click.Option(["-o", "--out"], required=required, type=kind, help=text)
+    return option("-o --out", text, required=required, type=NEW_FILE)
 
 
 def _paths(metavar: str, **details: Any) -> click.Argument:
@@ -177,12 +184,10 @@ def _option(
 
 def _aside(names: str, text: str, **details: Any) -> click.Option:
     """Return an option that `remembered` tells."""
-    details = {"callback": _remember, **details}
-    return click.Option(names.split(), help=text, expose_value=False, **details)
+    return option(names, text, expose_value=False, **{"callback": _remember, **details})
 
 
 _FOLDER = click.Path(path_type=Path, file_okay=False)
-_FILE = click.Path(path_type=Path, dir_okay=False)
 
 
 @dataclass(frozen=True)
@@ -328,7 +333,7 @@ _PRINTED = (
     _aside(
         "-o --out",
         "Write to this file, which must not exist yet, instead of printing.",
-        type=_FILE,
+        type=NEW_FILE,
         callback=_print_to_file,
     ),
 )

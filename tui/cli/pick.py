@@ -14,6 +14,7 @@ from tracelane.core.base.private import config_path
 from tracelane.core.base.safe_text import safe
 from tracelane.core.index.inputs import traces_in
 
+from .commands import command_named
 from .terminal import can_draw
 
 if TYPE_CHECKING:
@@ -44,9 +45,7 @@ def pick() -> int:
     chosen = TraceList(_listed(choices), read_config(config_path())).run()
     if chosen is None:
         return 0
-    from .view import view
-
-    view.main(["--", str(choices[chosen])], "tracelane", standalone_mode=False)
+    command_named("view").main(["--", str(choices[chosen])], "tracelane", standalone_mode=False)
     return 0
 
 

@@ -11,15 +11,12 @@ import socket
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import click
-
 from tracelane.core.base.errors import CacheError
 from tracelane.core.base.output import print_text, write_new_file
 from tracelane.core.base.safe_text import markdown_code, markdown_words, safe
 from tracelane.core.export.bundle import bundle as write_bundle
 from tracelane.core.export.redact import Redaction
-from tracelane.core.export.report import Example, Printed, example_of
-from tracelane.core.export.report import report as report_text
+from tracelane.core.export.report import Example, Printed, example_of, report
 from tracelane.core.export.summary_file import summary_json
 from tracelane.core.logs.header import nearby_logs
 from tracelane.core.logs.opening import excerpt, read_logs
@@ -39,27 +36,15 @@ from tracelane.tui.text.ops_table import ops_text
 from tracelane.tui.text.picture import plain_picture
 from tracelane.tui.text.telemetry import log_text, steps_text
 
-from .opened import TraceOptions, takes
-from .options import INDEX, LOGS, PART, WHICH, check_new, out_option
+from .opened import TraceOptions
+from .options import check_new
 from .sides import read_sides
 
 PICTURE_WIDTH, PICTURE_HEIGHT = 120, 40
 OPS = 30
 
 
-@click.command()
-@takes(
-    *("traces", *PART, "out", *LOGS, "device_offsets", *WHICH, *INDEX),
-    more=(out_option("Write the report to this file.", required=False),),
-)
-@click.option(
-    "--bundle",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Write a zip file: the report, a cut of one iteration, the summary, the logs' lines.",
-)
-@click.option("--baseline", metavar="A", help="An earlier trace, or its summary, to compare with.")
-@click.option("--redact", is_flag=True, help="Hide hosts, users, addresses and the folders of paths.")
-def report(
+def run_report(
     options: TraceOptions, out: Path | None, bundle: Path | None, baseline: str | None, redact: bool
 ) -> None:
     for path in (out, bundle):
@@ -71,7 +56,7 @@ def report(
     telemetry = Telemetry.of(scope, options)
     example = example_of(scope)
     here = summarise(scope, options.title) if bundle or earlier else None
-    text = report_text(
+    text = report(
         scope,
         options.title,
         saved_findings(replace(scope, lanes=None, where=None)),

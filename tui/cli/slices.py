@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import click
-
 from tracelane.core.base.errors import UsageError
 from tracelane.core.base.units import format_count
 from tracelane.core.export.slices import SliceRows, csv_pieces, slices_json, slices_table
@@ -21,12 +19,10 @@ from tracelane.core.tables.table import Tables
 from tracelane.tui.text.table import table_text
 
 from .forms import Printout, print_output
-from .opened import TraceOptions, takes
-from .options import FORM, INDEX, PART, WHICH, limit_option
+from .opened import TraceOptions
+from .options import LISTED_ROWS
 from .terminal import table_style
 
-ROWS = 100
-"""Rows of a printed table where --limit does not say."""
 DRAWN = (
     *columns_from("name: text (is_name), duration_ns, self_ns"),
     Column("start_ns", "start (ns)", "id"),
@@ -35,12 +31,7 @@ DRAWN = (
 """The columns of a printed table; starts are those of the file."""
 
 
-@click.command()
-@takes(
-    *("traces", *PART, "sort", "limit", *FORM, "device_offsets", *WHICH, *INDEX),
-    more=(limit_option(ROWS),),
-)
-def slices(options: TraceOptions) -> None:
+def run_slices(options: TraceOptions) -> None:
     sort, limit = options.sort, options.limit
     if options.where is not None:
         parse(options.where)  # a wrong one is said before reading
@@ -50,13 +41,13 @@ def slices(options: TraceOptions) -> None:
             rows.sort(sort.removeprefix("-"), not sort.startswith("-"))
         except KeyError as error:
             raise UsageError(f"--sort: {error.args[0]}") from None
-    tables = Tables(rows.scope.text, 0, {"slices": lambda: slices_table(rows, limit or ROWS)})
+    tables = Tables(rows.scope.text, 0, {"slices": lambda: slices_table(rows, limit or LISTED_ROWS)})
     print_output(
         Printout("slices", tables),
         options.form,
         json=lambda _: slices_json(rows, limit),
         csv=lambda _: csv_pieces(rows, limit),
-        text=lambda _: [_text(rows, limit or ROWS)],
+        text=lambda _: [_text(rows, limit or LISTED_ROWS)],
     )
 
 

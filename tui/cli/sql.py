@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import atexit
 import gc
-import re
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -20,49 +19,17 @@ import click
 from tracelane.core.base.errors import UsageError
 from tracelane.core.base.safe_text import csv_line
 from tracelane.core.export.formats import JsonTable, json_pieces
-from tracelane.core.sql import TIMEOUT_S
 from tracelane.core.sql.query import QueryAnswer, run_query, unit_of_column
 from tracelane.core.tables.table import Tables
 
 from .forms import Printout, print_output
-from .opened import TraceOptions, takes
-from .options import FORM, INDEX, WHICH, limit_option
-from .values import Duration
+from .opened import TraceOptions
+from .options import LISTED_ROWS
 
-ROWS = 100
-"""Rows of a printed table where --limit does not say."""
 LONGEST_QUERY = 1 << 20
-COMMENT = re.compile(r"--(\s|[^\n]*\n)")
 
 
-class SqlCommand(click.Command):
-    """Takes a query that begins with a comment for a query, not for an option."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Hand on the arguments; a comment ends a line or begins with a blank, as no option does."""
-        return super().parse_args(ctx, [f"\n{one}" if COMMENT.match(one) else one for one in args])
-
-
-@click.command(cls=SqlCommand)
-@takes("trace", "step_name", "limit", *FORM, *WHICH, *INDEX, more=(limit_option(ROWS),))
-@click.argument("query", required=False)
-@click.option("--file", type=click.Path(path_type=Path), help="Read the query from this file; -: from stdin.")
-@click.option(
-    "--engine",
-    type=click.Choice(["auto", "duckdb", "sqlite"]),
-    default="auto",
-    show_default=True,
-    help="What answers; auto: DuckDB where it is installed, else SQLite.",
-)
-@click.option(
-    "--timeout",
-    type=Duration(10**9, 0, 1e9),
-    default=TIMEOUT_S,
-    show_default=True,
-    metavar="SECONDS",
-    help="Stop the query after so long; 0: never.",
-)
-def sql(
+def run_sql(
     options: TraceOptions,
     query: str | None,
     file: Path | None,
@@ -74,7 +41,10 @@ def sql(
     atexit.unregister(gc.freeze)
     trace, limit = options.open(), options.limit
     with run_query(trace, text, engine, options.step_name, timeout) as answer:
-        scope, most = f"answered by {answer.engine}", limit or (ROWS if options.form == "text" else None)
+        scope, most = (
+            f"answered by {answer.engine}",
+            limit or (LISTED_ROWS if options.form == "text" else None),
+        )
         origin = trace.opening_span[0]  # people count from there; JSON and CSV have the views' own ns
         rows = Tables(scope, origin, {"rows": lambda: answer.table(scope, most, origin)})
         print_output(

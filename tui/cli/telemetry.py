@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import click
-
 from tracelane.core.base.errors import UsageError
 from tracelane.core.export.formats import json_pieces, json_rows, json_table
 from tracelane.core.index.inputs import check_there
@@ -39,19 +37,11 @@ from tracelane.tui.text.table import table_text
 from tracelane.tui.text.telemetry import log_text, steps_text
 
 from .forms import Printout, arranged, print_output
-from .opened import TraceOptions, takes
-from .options import FORM, INDEX, LOGS, WHICH, WINDOW
+from .opened import TraceOptions
 from .terminal import table_style
 
 
-@click.command()
-@takes("traces", *LOGS, *WINDOW, "sort", "limit", *FORM, *WHICH, *INDEX)
-@click.option(
-    "--by",
-    type=click.Choice(["step", "kernel"]),
-    help="Add means, greatest values and energy per step, or the energy by name of kernels.",
-)
-def telemetry(options: TraceOptions, by: str | None) -> None:
+def run_telemetry(options: TraceOptions, by: str | None) -> None:
     log_options, ranged = options.log_options, options.with_window_of_step()
     check_there((*options.traces, *options.logs))
     trace = ranged.open()

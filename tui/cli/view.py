@@ -11,16 +11,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
 from tracelane.core.base.errors import UsageError
 from tracelane.core.base.output import print_coloured, print_text
 from tracelane.core.base.safe_text import safe
 
-from .opened import TraceOptions, takes, typed_window
-from .options import INDEX, LOGS, STDIN, WHICH, WINDOW
+from .opened import TraceOptions, typed_window
+from .options import STDIN
 from .terminal import can_draw, has_colours, take_keyboard
-from .values import WholeNumber
 from .viewing import Viewing, viewer_host
 
 if TYPE_CHECKING:
@@ -53,21 +50,7 @@ class ViewOptions:
         return any((*times, part.lanes, part.where, part.device_offsets, self.search))
 
 
-@click.command()
-@takes("traces", *WINDOW, "lanes", "where", *LOGS, "device_offsets", "colour", *WHICH, *INDEX)
-@click.option("--range", "span", metavar="FROM..TO", help="Take this as the range; or step:4, mark:NAME.")
-@click.option("--baseline", metavar="FROM..TO", help="Compare the tables with this range or step.")
-@click.option("--against", metavar="TRACE", help="Show this run below, step over step, with what changed.")
-@click.option("--marks", metavar="FILE", help="Add the marks that :save marks wrote to a file.")
-@click.option("--search", metavar="FILTER", help="Mark the slices that match, as / does.")
-@click.option("--width", type=WholeNumber(20, 1000), help="Columns of the printed picture.")
-@click.option("--height", type=WholeNumber(4, 1000), help="Lines of the printed picture.")
-@click.option("--fresh", is_flag=True, help="Start with a fresh view, not with that of the last time.")
-@click.option("--log", "log_file", metavar="FILE", help="Write what the viewer does, and errors, to a file.")
-@click.option(
-    "--traces", "traces_of_store", metavar="WHERE", default="", help="The folder of a store's traces."
-)
-def view(
+def run_view(
     options: TraceOptions,
     span: str | None,
     baseline: str | None,

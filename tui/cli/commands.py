@@ -1,0 +1,265 @@
+"""The commands, as data: what each takes. What one says in help, and does, stands in the module of its name,
+which is loaded when it runs: help and completion are there at once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tracelane.core.sql import TIMEOUT_S
+
+from .completing import complete_files, complete_limits
+from .options import (
+    COMPARED_ROWS,
+    FORM,
+    HELD,
+    INDEX,
+    LISTED_ROWS,
+    LOGS,
+    NEW_FILE,
+    OPTIONS,
+    PART,
+    VERDICT,
+    WHICH,
+    WINDOW,
+    completed,
+    limit_option,
+    option,
+    out_option,
+)
+from .values import Duration, WholeNumber
+
+DEMO_FOLDER = "tracelane-demo"
+COMMENT = re.compile(r"--(\s|[^\n]*\n)")
+
+
+class SqlCommand(click.Command):
+    """Takes a query that begins with a comment for a query, not for an option."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Hand on the arguments; a comment ends a line or begins with a blank, as no option does."""
+        return super().parse_args(ctx, [f"\n{one}" if COMMENT.match(one) else one for one in args])
+
+
+def parameters(*chosen: str | click.Parameter) -> list[click.Parameter]:
+    """Return what a command takes: files, then options of its own, then those of the table that are named.
+    One of its own that has such a name stands in its place.
+    """
+    own = {str(one.name): one for one in chosen if not isinstance(one, str)}
+    shared = [own.pop(one, OPTIONS[one]) for one in chosen if isinstance(one, str)]
+    files = [one for one in shared if isinstance(one, click.Argument)]
+    return [*files, *own.values(), *(one for one in shared if one not in files)]
+
+
+_FILES = ("trace", *FORM, *WHICH, *INDEX)
+COMMANDS: Mapping[str, Sequence[click.Parameter]] = {
+    "view": parameters(
+        *("traces", *WINDOW, "lanes", "where", *LOGS, "device_offsets", "colour", *WHICH, *INDEX),
+        option("--range span", "Take this as the range; or step:4, mark:NAME.", metavar="FROM..TO"),
+        option("--baseline", "Compare the tables with this range or step.", metavar="FROM..TO"),
+        option("--against", "Show this run below, step over step, with what changed.", metavar="TRACE"),
+        option("--marks", "Add the marks that :save marks wrote to a file.", metavar="FILE"),
+        option("--search", "Mark the slices that match, as / does.", metavar="FILTER"),
+        option("--width", "Columns of the printed picture.", type=WholeNumber(20, 1000)),
+        option("--height", "Lines of the printed picture.", type=WholeNumber(4, 1000)),
+        option("--fresh", "Start with a fresh view, not with that of the last time.", is_flag=True),
+        option("--log log_file", "Write what the viewer does, and errors, to a file.", metavar="FILE"),
+        option("--traces traces_of_store", "The folder of a store's traces.", metavar="WHERE", default=""),
+    ),
+    "index": parameters(*_FILES),
+    "collect": parameters(
+        *("traces", *WHICH, *INDEX),
+        option("-o --out store", "The folder or URL to write to.", metavar="STORE", required=True),
+        option("--shard", "Do the I-th (from 0) of N parts, for job arrays.", metavar="I/N"),
+        option(
+            "--cluster",
+            "Use local:N processes, or a dask scheduler such as tcp://host:8786.",
+            metavar="WHERE",
+        ),
+        option("--with-index", "Keep each rank's index in the store, too.", is_flag=True),
+    ),
+    "info": parameters(*_FILES),
+    "telemetry": parameters(
+        *("traces", *LOGS, *WINDOW, "sort", "limit", *FORM, *WHICH, *INDEX),
+        option(
+            "--by",
+            "Add means, greatest values and energy per step, or the energy by name of kernels.",
+            type=click.Choice(["step", "kernel"]),
+        ),
+    ),
+    "chain": parameters(
+        *("traces", *PART, "limit", *FORM, "device_offsets", *WHICH, *INDEX),
+        option("--name", "Slices whose name matches.", required=True, metavar="REGEX"),
+        option(
+            "--at",
+            "The slice at this time: +12.5ms, @µs or a whole number of ns as in the file, step:4.",
+            metavar="TIME",
+        ),
+        option("--all every", "All that match, not only the first.", is_flag=True),
+    ),
+    "cut": parameters(
+        *("trace", *WINDOW, "lanes", "out", "device_offsets", *WHICH, *INDEX),
+        out_option("The file to write; packed when it is called *.gz."),
+    ),
+    "slices": parameters(
+        *("traces", *PART, "sort", "limit", *FORM, "device_offsets", *WHICH, *INDEX),
+        limit_option(LISTED_ROWS),
+    ),
+    "sql": parameters(
+        *("trace", "step_name", "limit", *FORM, *WHICH, *INDEX),
+        limit_option(LISTED_ROWS),
+        click.Argument(["query"], required=False),
+        option("--file", "Read the query from this file; -: from stdin.", type=click.Path(path_type=Path)),
+        option(
+            "--engine",
+            "What answers; auto: DuckDB where it is installed, else SQLite.",
+            type=click.Choice(["auto", "duckdb", "sqlite"]),
+            default="auto",
+            show_default=True,
+        ),
+        option(
+            "--timeout",
+            "Stop the query after so long; 0: never.",
+            type=Duration(10**9, 0, 1e9),
+            default=TIMEOUT_S,
+            show_default=True,
+            metavar="SECONDS",
+        ),
+    ),
+    "report": parameters(
+        *("traces", *PART, "out", *LOGS, "device_offsets", *WHICH, *INDEX),
+        out_option("Write the report to this file.", required=False),
+        option(
+            "--bundle",
+            "Write a zip file: the report, a cut of one iteration, the summary, the logs' lines.",
+            type=NEW_FILE,
+        ),
+        option("--baseline", "An earlier trace, or its summary, to compare with.", metavar="A"),
+        option("--redact", "Hide hosts, users, addresses and the folders of paths.", is_flag=True),
+    ),
+    "export": parameters(
+        *("traces", *PART, "out", "device_offsets", *WHICH, *INDEX),
+        out_option("The file to write; how it ends says the format."),
+    ),
+    "diff": parameters(
+        *("sides", *HELD, "limit", *FORM, "where", "attribute", "step_name", *VERDICT, *WHICH, *INDEX),
+        limit_option(COMPARED_ROWS),
+        option(
+            "--tree as_tree",
+            "Compare the trees of annotations, modules and ops, the worst first.",
+            is_flag=True,
+        ),
+    ),
+    "check": parameters(
+        *("traces", *PART, *HELD, *FORM, *VERDICT, "device_offsets", *WHICH, *INDEX),
+        *(
+            option(
+                names, text, metavar="METRIC=VALUE", multiple=True, shell_complete=completed(complete_limits)
+            )
+            for names, text in (
+                ("--max most", "Fail if it is more: kernels.calls=400."),
+                ("--min least", "Fail if it is less: device.busy_share=80%."),
+            )
+        ),
+        option("--limits file", "Read limits from a TOML file: [max] and [min].", metavar="FILE"),
+        option(
+            "--baseline baselines",
+            "An earlier trace or its summary, that --fail-above compares with; of several the median.",
+            multiple=True,
+            metavar="A",
+        ),
+    ),
+    "history": parameters(
+        *("names", "limit", *FORM),
+        click.Argument(
+            ["paths"], metavar="DIR…", nargs=-1, required=True, shell_complete=completed(complete_files)
+        ),
+        option("--by-time", "Order files by when they were written, not by name.", is_flag=True),
+    ),
+    "cache": (),
+    "demo": parameters(
+        option(
+            "--out",
+            "The folder to write to.",
+            type=click.Path(path_type=Path, file_okay=False),
+            default=DEMO_FOLDER,
+            show_default=True,
+        ),
+        option("--no-open", "Write the files and stop.", is_flag=True),
+    ),
+    "completion": parameters(click.Argument(["shell"], type=click.Choice(["bash", "zsh", "fish", "man"]))),
+}
+CACHE_AGE = option(
+    "--older-than",
+    "Only those not opened for this long: 12h, 30d, 2w.",
+    type=Duration(10**9, 0),
+    metavar="AGE",
+)
+
+
+def command_named(name: str) -> click.Command:
+    """Return one of these commands."""
+    if name == "cache":
+        return _cache()
+    kind = SqlCommand if name == "sql" else click.Command
+    return command_of(name, COMMANDS[name], f"{name}:run_{name}", kind)
+
+
+def command_of(
+    name: str,
+    params: Sequence[click.Parameter],
+    run: Callable[..., None] | str,
+    kind: type[click.Command] = click.Command,
+    **texts: Any,
+) -> click.Command:
+    """Return a command that runs a function, or one that "module:function" names here: it gets what options
+    of the table say as one value, `options`, and its own by name.
+    """
+
+    def callback(**values: Any) -> None:
+        from .opened import TraceOptions
+
+        fields = TraceOptions.__dataclass_fields__.keys() & values.keys()
+        if fields:
+            options = TraceOptions(**{field: values.pop(field) for field in fields})
+            values["options"] = options.complete() if options.wait else options
+        (_loaded(run) if isinstance(run, str) else run)(**values)
+
+    return kind(name, params=[*params], callback=callback, **texts)
+
+
+def _loaded(name: str) -> Callable[..., None]:
+    module, _, function = name.partition(":")
+    run: Callable[..., None] = getattr(import_module(f"{__package__}.{module}"), function)
+    return run
+
+
+def _cache() -> click.Group:
+    text = "List the indexes: size, {}last opened, folder, trace; and which were removed lately."
+    listing = command_of(
+        "list",
+        parameters(*FORM),
+        "cache:run_list",
+        help=text.format("when "),
+        short_help=text.format(""),
+    )
+    clearing = command_of(
+        "clear",
+        [CACHE_AGE],
+        "cache:run_clear",
+        help="Remove the indexes; those in use stay until they are closed.",
+    )
+
+    def alone() -> None:
+        ctx = click.get_current_context()
+        if ctx.invoked_subcommand is None:
+            ctx.invoke(listing)
+
+    inner = {"list": listing, "clear": clearing}
+    return click.Group("cache", inner, invoke_without_command=True, callback=alone)
