@@ -39,9 +39,7 @@ def write_demo_without_counters(folder: Path) -> None:
 
 def write_slices(path: Path, count: int = SLICES, name: str = "") -> Path:
     """Write a trace of some slices, called after the file where no name is given: no other has its index."""
-    events = [complete(2 * at, 1, name or path.name) for at in range(count)]
-    path.write_text(json.dumps({"traceEvents": events}))
-    return path
+    return write_events(path, [complete(2 * at, 1, name or path.name) for at in range(count)])
 
 
 def event(ph: str, ts: Any, name: str = "e", **more: Any) -> Event:
@@ -177,7 +175,12 @@ def index_of(events: Sequence[object], folder: Path, cuts: Sequence[int] = ()) -
     return Index.open(folder)
 
 
+def write_events(path: Path, events: Sequence[Event]) -> Path:
+    """Write a trace of these events and return where it is."""
+    path.write_text(json.dumps({"traceEvents": events}))
+    return path
+
+
 def open_events(folder: Path, events: Sequence[Event]) -> Trace:
     """Write events into a file of a folder and return it opened, its index beside it."""
-    (folder / "t.json").write_text(json.dumps({"traceEvents": events}))
-    return open_trace(folder / "t.json", index_dir=folder / "index")
+    return open_trace(write_events(folder / "t.json", events), index_dir=folder / "index")

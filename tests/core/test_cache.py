@@ -99,13 +99,6 @@ def test_a_cache_that_cannot_even_be_looked_into(
     assert list_cache() == [] and clear_cache() == (0, 0, 0)
 
 
-def test_folders_are_private(trace_file: Path, home: Path) -> None:
-    """Nobody else may read an index in the cache."""
-    open_trace([trace_file])
-    for folder in (home / ".cache" / "tracelane", *committed(home)):
-        assert folder.stat().st_mode & 0o077 == 0, folder
-
-
 def test_nowhere_to_write_is_one_clear_line(trace_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without any writable folder the error names the way out."""
 
@@ -129,20 +122,6 @@ def test_reopening_does_not_read_the_trace(trace_file: Path, monkeypatch: pytest
     monkeypatch.setattr(indexing, "_build", lambda *_: pytest.fail("indexed again"))
     second = open_trace([trace_file])
     assert opens == [] and second.indexes[0].folder == first.indexes[0].folder
-
-
-def test_force_indexes_again(trace_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`force` builds anew; who still reads the old index goes on reading it."""
-    first = open_trace([trace_file])
-    calls: list[int] = []
-    real = indexing._build
-    monkeypatch.setattr(indexing, "_build", lambda *args: (calls.append(1), real(*args)))
-    second = open_trace([trace_file], IndexOptions(force=True))
-    assert calls == [1]
-    assert (
-        first.indexes[0].column("slices.start").tolist() == second.indexes[0].column("slices.start").tolist()
-    )
-    assert len(committed(second.indexes[0].folder.parent.parent.parent)) == 1
 
 
 @pytest.mark.parametrize("keep_time", [False, True])

@@ -15,7 +15,7 @@ import pytest
 from tests.core.findings_traces import DEVICE
 from tests.core.test_device_clocks import shifted, trace_of
 from tests.corpus import CORPUS, needs_corpus
-from tests.events import complete, index_of, metadata, open_events, write_demo_without_counters
+from tests.events import complete, index_of, metadata, open_events, write_demo_without_counters, write_events
 from tracelane.core.base.clock import Clocks
 from tracelane.core.demo.trace import write_demo
 from tracelane.core.logs.counters import (
@@ -126,8 +126,7 @@ def test_queues_of_a_made_trace(tmp_path: Path) -> None:
         *(flow | {"ph": "f", "bp": "e", "ts": ts + 20, "id": ts, "pid": 0, "tid": 7} for ts in (10, 20)),
         *(complete(ts + 20, 10, "k", "kernel", pid=0, tid=7, args={"stream": 7}) for ts in (10, 20)),
     ]
-    path = tmp_path / "made.json"
-    path.write_text(json.dumps({"traceEvents": events}))
+    path = write_events(tmp_path / "made.json", events)
     trace = with_lanes(open_trace(path, index_dir=tmp_path / "index"), QUEUE)
     waiting, flying = (samples_of(trace, lane) for lane in lanes_of(trace).values())
     assert waiting == [(10_000, 1), (20_000, 2), (30_000, 1), (40_000, 0)]

@@ -12,7 +12,7 @@ import pytest
 
 from tests.core.hta_path import DEPENDENCY, OPERATOR, SYNC, HtaPath, events_of
 from tests.corpus import CORPUS, GOLDENS, needs_corpus, needs_goldens, representative
-from tests.events import complete, flow, index_of
+from tests.events import complete, flow, index_of, write_events
 from tests.rank_files import REDUCE
 from tracelane.core.base.errors import Cancelled, TracelaneError, UsageError
 from tracelane.core.tables.critical_path import analyse_critical_path, critical_path
@@ -375,8 +375,7 @@ def test_names_and_factors_are_checked(tmp_path: Path, capsys: pytest.CaptureFix
     for text in ("a", "a=", "=1", "a=x", "a=-1"):
         with pytest.raises(UsageError, match="NAME=FACTOR"):
             scale_of(text)
-    file = tmp_path / "t.json"
-    file.write_text(json.dumps({"traceEvents": launched(0, 5, 10, 1)}))
+    file = write_events(tmp_path / "t.json", launched(0, 5, 10, 1))
     assert main(["critical-path", str(file), "--without", "gemm", "--json"]) == 0
     assert main(["critical-path", str(file), "--scale", "gemm"]) == EXIT_USAGE
     assert "NAME=FACTOR" in capsys.readouterr().err

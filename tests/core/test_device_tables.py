@@ -17,7 +17,6 @@ import pytest
 from tests.core.hta import EXACT, HEAD, NAMES, RANKS, golden, opened, rule_050
 from tests.corpus import CASES, CORPUS, needs_cases, needs_corpus, needs_goldens
 from tests.events import complete, index_of
-from tests.json_tables import analysed
 from tracelane.core.base.intervals import merge
 from tracelane.core.base.short_names import short_names
 from tracelane.core.tables.breakdown import (
@@ -66,19 +65,6 @@ def test_temporal_breakdown_is_exact(name: str, rank: str, rule: KindRule, corpu
     assert types == expected["kernel_type_with_memory"]
     assert device["compute_ns"] == golden(name)["per_rank"][rank][HEAD]["temporal"]["compute"]
     assert sum(row["slices"] for row in STREAMS.of(work.group("stream"))) == expected["gpu_rows"]
-
-
-@needs_corpus
-@needs_goldens
-@pytest.mark.parametrize("name", [name for name in NAMES if name.startswith("hta")])
-def test_object_has_what_the_command_promises(name: str, corpus_cache: Path) -> None:
-    """JSON names rank and device of each device and adds up."""
-    answer = analysed("breakdown", Scope(opened(name, "0", corpus_cache)))
-    (device,) = answer["devices"]
-    assert (device["rank"], type(device["device"])) == (0, int)
-    assert device["kernel_time_ns"] == device["idle_ns"] + device["compute_ns"] + device["non_compute_ns"]
-    assert device["busy_ns"] == sum(row["ns"] for row in answer["types"])
-    assert {row["device"] for row in answer["streams"]} == {device["device"]}
 
 
 @needs_corpus

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.corpus import CORPUS, needs_corpus, representative, thinned
-from tests.events import Event, complete, index_of, metadata
+from tests.events import Event, complete, index_of, metadata, write_events
 from tests.json_tables import command_json
 from tracelane.core.base.errors import TracelaneError, UsageError
 from tracelane.core.base.kineto import GROUPS, RUNTIME, vendor_of
@@ -218,9 +218,7 @@ def _kernel_file(folder: Path) -> str:
         complete(100 * at, dur, name, "kernel", pid=0, tid=7, args={"stream": 7})
         for at, (name, dur) in enumerate(names.items())
     ]
-    path = folder / "kernels.json"
-    path.write_text(json.dumps({"traceEvents": events}))
-    return str(path)
+    return str(write_events(folder / "kernels.json", events))
 
 
 def _rows(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, dict[str, Any]]:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from tests.corpus import thinned
-from tests.events import Event, complete
+from tests.events import Event, complete, write_events
 from tests.modules import tree_of
 from tests.sambatune import write_report
 from tests.tui.small_file import small_file
@@ -149,9 +149,7 @@ def write_crowd(folder: Path) -> Path:
         memory = {"Addr": number, "Bytes": 1 << 62, "Device Type": 1, "Device Id": 0}
         instant = {"ph": "i", "name": "[memory]", "pid": pid, "tid": tid, "ts": at + 5, "args": memory}
         events.append(instant)
-    path = folder / "crowd.json"
-    path.write_text(json.dumps({"traceEvents": events}))
-    return path
+    return write_events(folder / "crowd.json", events)
 
 
 def forms(analysis: Analysis) -> Iterator[list[str]]:

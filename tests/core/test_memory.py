@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.corpus import CORPUS, needs_corpus
-from tests.events import complete, event, metadata, open_events
+from tests.events import complete, event, metadata, open_events, write_events
 from tests.json_tables import analysed
 from tracelane.core.tables.allocations import allocators
 from tracelane.core.tables.memory import (
@@ -255,8 +255,7 @@ def test_json_and_curve(unrecorded_trace: Trace) -> None:
 
 def test_nothing_recorded_is_said(tmp_path: Path) -> None:
     """Without records the table is empty and says what would make the profiler write them."""
-    path = tmp_path / "plain.json"
-    path.write_text(json.dumps({"traceEvents": [complete(0, 5)]}))
+    path = write_events(tmp_path / "plain.json", [complete(0, 5)])
     report = memory(Scope(open_trace(path, index_dir=tmp_path / "index")))
     assert not report.uses
     assert "profile_memory=True" in report.notes[0]

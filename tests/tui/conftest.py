@@ -12,10 +12,11 @@ from textual.app import App
 
 from tests.corpus import CORPUS, HOSTILE_MAKER
 from tests.tui.driver import wait_until_handled
+from tests.tui.small_file import small_file
 from tests.tui.small_trace import small_trace
 from tracelane.core.base.errors import TracelaneError
 from tracelane.core.demo.trace import write_demo
-from tracelane.core.trace import Trace
+from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.terminal.boundary import BoundedApp
 
 
@@ -23,6 +24,13 @@ from tracelane.tui.terminal.boundary import BoundedApp
 def trace(tmp_path: Path) -> Trace:
     """Four steps of 10 ms, with an op, a launch and a kernel each."""
     return small_trace(tmp_path / "index")
+
+
+@pytest.fixture(scope="session")
+def file_trace(tmp_path_factory: pytest.TempPathFactory) -> Trace:
+    """The small file, opened once for all tests that only look at it."""
+    folder = tmp_path_factory.mktemp("small")
+    return open_trace(small_file(folder), index_dir=folder / "index")
 
 
 @pytest.fixture(scope="module")

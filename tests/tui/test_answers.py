@@ -24,12 +24,6 @@ from tracelane.tui.widgets.table import ColumnView, VirtualTable
 CLOSING = ("enter", "escape", "y", "V")
 
 
-@pytest.fixture(scope="module")
-def trace(tmp_path_factory: pytest.TempPathFactory) -> Trace:
-    folder = tmp_path_factory.mktemp("answers")
-    return open_trace(small_file(folder), index_dir=folder / "index")
-
-
 async def at_once(app: TracelaneApp, pilot: Pilot[None], keys: Sequence[str]) -> None:
     """Press keys so fast that all of them are read before any is acted on."""
     for key in keys:
@@ -50,9 +44,9 @@ WAYS: dict[str, Sequence[str]] = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", thinned(WAYS, 2))
-async def test_an_answer_counts_once(trace: Trace, name: str) -> None:
+async def test_an_answer_counts_once(file_trace: Trace, name: str) -> None:
     """The same key twice, five times in one read: a screen is answered once and the viewer goes on."""
-    async with open_viewer(trace) as (app, pilot):
+    async with open_viewer(file_trace) as (app, pilot):
         for key, times in product(CLOSING, (2, 5)):
             while len(app.screen_stack) > 1:
                 app.pop_screen()
@@ -66,9 +60,9 @@ async def test_an_answer_counts_once(trace: Trace, name: str) -> None:
             assert app.is_running, (key, times)
 
 
-async def test_keys_that_the_line_of_the_help_has_before_it_closes(trace: Trace) -> None:
+async def test_keys_that_the_line_of_the_help_has_before_it_closes(file_trace: Trace) -> None:
     """Esc twice, both given to the line before the help goes, closes the help and nothing else."""
-    async with open_viewer(trace) as (app, pilot):
+    async with open_viewer(file_trace) as (app, pilot):
         await press_keys(app, pilot, "?")
         line = app.screen.query_one(FilterLine)
         for _ in range(3):
@@ -77,9 +71,9 @@ async def test_keys_that_the_line_of_the_help_has_before_it_closes(trace: Trace)
         assert app.screen is app.main and "Error" not in message(app)
 
 
-async def test_palette_on_a_tiny_screen(trace: Trace) -> None:
+async def test_palette_on_a_tiny_screen(file_trace: Trace) -> None:
     """Paging in the palette where the list has no room does nothing."""
-    async with open_viewer(trace, (8, 3)) as (app, pilot):
+    async with open_viewer(file_trace, (8, 3)) as (app, pilot):
         await press_keys(app, pilot, "ctrl+p")
         for key in ("pageup", "pagedown", "home", "end", "up", "down", "enter"):
             await pilot.press(key)
@@ -90,8 +84,8 @@ async def test_palette_on_a_tiny_screen(trace: Trace) -> None:
 @pytest.mark.usefixtures("errors_are_shown")
 async def test_an_index_that_vanishes(tmp_path: Path) -> None:
     """What needs a column that is gone says so or has the index built again; all else goes on working."""
-    trace = open_trace(small_file(tmp_path), index_dir=tmp_path / "index")
-    async with open_viewer(trace) as (app, pilot):
+    file_trace = open_trace(small_file(tmp_path), index_dir=tmp_path / "index")
+    async with open_viewer(file_trace) as (app, pilot):
         # At once, or what the viewer still writes there would be in the way of its removal.
         shutil.rmtree((tmp_path / "index").rename(tmp_path / "gone"))
         for key in (*"123456789t", "enter", "y", "escape", "/", "a", "enter", "n", "z", "b", "y", "escape"):
@@ -106,11 +100,11 @@ async def test_an_index_that_vanishes(tmp_path: Path) -> None:
         assert "\n" not in message(app)
 
 
-async def test_a_row_of_a_list_that_is_gone_runs_nothing(trace: Trace) -> None:
+async def test_a_row_of_a_list_that_is_gone_runs_nothing(file_trace: Trace) -> None:
     """A row of the help is clicked and other words are typed before the click is acted on: the row of that
     number in the new list, if there is one, is not what was clicked.
     """
-    async with open_viewer(trace, (120, 36)) as (app, pilot):
+    async with open_viewer(file_trace, (120, 36)) as (app, pilot):
         await press_keys(app, pilot, "?")
         help_screen = app.screen
         assert isinstance(help_screen, HelpScreen)
@@ -126,9 +120,9 @@ async def test_a_row_of_a_list_that_is_gone_runs_nothing(trace: Trace) -> None:
             await wait_until_idle(app, pilot)
 
 
-async def test_a_list_that_is_answered_before_it_is_there(trace: Trace) -> None:
+async def test_a_list_that_is_answered_before_it_is_there(file_trace: Trace) -> None:
     """A list that goes away in the moment in which it comes is not filled, and nothing fails."""
-    async with open_viewer(trace, (120, 36)) as (app, pilot):
+    async with open_viewer(file_trace, (120, 36)) as (app, pilot):
         screen = PickScreen("Pick", [ColumnView("Row", 0, str)], 3, hint="Enter picks")
         await app.push_screen(screen)
         await screen.query(VirtualTable).remove()
@@ -137,9 +131,9 @@ async def test_a_list_that_is_answered_before_it_is_there(trace: Trace) -> None:
         assert "Error" not in message(app)
 
 
-async def test_a_screen_behind_another_is_not_answered(trace: Trace) -> None:
+async def test_a_screen_behind_another_is_not_answered(file_trace: Trace) -> None:
     """An answer that comes when a list has opened above the help leaves both; each is answered on its own."""
-    async with open_viewer(trace, (120, 36)) as (app, pilot):
+    async with open_viewer(file_trace, (120, 36)) as (app, pilot):
         await press_keys(app, pilot, "?")
         behind = app.screen
         assert isinstance(behind, HelpScreen)

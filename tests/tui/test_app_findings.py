@@ -28,7 +28,6 @@ from tracelane.core.tables.findings import judge, saved
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.app import TracelaneApp
 from tracelane.tui.config import Config
-from tracelane.tui.lanes.canvas import LaneCanvas
 from tracelane.tui.panels.findings import FindingsPane, banner
 from tracelane.tui.session import GapId
 from tracelane.tui.widgets.table import VirtualTable
@@ -43,14 +42,6 @@ def trace(tmp_path: Path) -> Trace:
     host = [op(366 * n, 366, f"aten::part{n}") for n in range(3)]
     events = [*launched(0, 5, 10, 90), *launched(480, 10, 500, 110), *launched(790, 5, 810, 500)]
     return trace_of([*host, *events, call(600, 180, "cudaDeviceSynchronize")], tmp_path)
-
-
-async def test_a_line_tells_of_them(trace: Trace) -> None:
-    """On a small screen a line above the lanes is the first finding, and what Enter does with it."""
-    async with open_viewer(trace, SMALL) as (app, _):
-        (line,) = [line for line in screen_text(app).split("\n") if "Gaps while" in line]
-        assert line.startswith(" Gaps while the host launches: ") and line.rstrip().endswith("Enter shows it")
-        assert app.focused is app.main.query_one(LaneCanvas)
 
 
 @pytest.mark.slow

@@ -20,15 +20,9 @@ from tracelane.tui.widgets.prompt import Prompt
 from tracelane.tui.widgets.text_pane import TextPane
 
 
-@pytest.fixture(scope="module")
-def trace(tmp_path_factory: pytest.TempPathFactory) -> Trace:
-    folder = tmp_path_factory.mktemp("app")
-    return open_trace(small_file(folder), index_dir=folder / "index")
-
-
-async def test_the_first_screen(trace: Trace) -> None:
+async def test_the_first_screen(file_trace: Trace) -> None:
     """Header, ruler, lanes with their titles, footer keys: all there at 80x24, focus on the lanes."""
-    async with open_viewer(trace, (80, 24)) as (app, _):
+    async with open_viewer(file_trace, (80, 24)) as (app, _):
         text = screen_text(app)
         for part in (
             "small.json",
@@ -44,9 +38,9 @@ async def test_the_first_screen(trace: Trace) -> None:
         assert app.session.viewport.width == app.main.query_one(LaneCanvas).time_cells
 
 
-async def test_walk_and_read_details(trace: Trace) -> None:
+async def test_walk_and_read_details(file_trace: Trace) -> None:
     """The panel follows the selection with times and arguments; o and b go along the flow, u and U back."""
-    async with open_viewer(trace, (120, 60)) as (app, pilot):
+    async with open_viewer(file_trace, (120, 60)) as (app, pilot):
         app.action_jump(0, LAUNCH)
         await wait_until_idle(app, pilot)
         text = screen_text(app)
@@ -62,9 +56,9 @@ async def test_walk_and_read_details(trace: Trace) -> None:
         assert app.session.selection == SliceId(0, LAUNCH)
 
 
-async def test_held_keys_only_set_state(trace: Trace) -> None:
+async def test_held_keys_only_set_state(file_trace: Trace) -> None:
     """Twenty quick zooms and pans end where twenty moves lead, as one place in the history each."""
-    async with open_viewer(trace) as (app, pilot):
+    async with open_viewer(file_trace) as (app, pilot):
         first = app.session.viewport
         for _ in range(20):
             app.run_command("zoom-in")
@@ -75,9 +69,9 @@ async def test_held_keys_only_set_state(trace: Trace) -> None:
         assert app.session.viewport == first
 
 
-async def test_escape_and_q_close_from_the_top(trace: Trace) -> None:
+async def test_escape_and_q_close_from_the_top(file_trace: Trace) -> None:
     """Esc closes the panel's maximising, the legend, then the selection; q closes, then quits."""
-    async with open_viewer(trace) as (app, pilot):
+    async with open_viewer(file_trace) as (app, pilot):
         app.action_jump(0, LAUNCH)
         app.run_command("legend")
         await pilot.pause()
@@ -94,9 +88,9 @@ async def test_escape_and_q_close_from_the_top(trace: Trace) -> None:
 
 
 @pytest.mark.slow
-async def test_help_and_palette(trace: Trace) -> None:
+async def test_help_and_palette(file_trace: Trace) -> None:
     """? shows all keys and closes again; the palette offers every command with its key."""
-    async with open_viewer(trace, (200, 100)) as (app, pilot):
+    async with open_viewer(file_trace, (200, 100)) as (app, pilot):
         await pilot.press("question_mark")
         assert isinstance(app.screen, HelpScreen)
         assert "Zoom in" not in message(app)
@@ -112,9 +106,9 @@ async def test_help_and_palette(trace: Trace) -> None:
         await wait_until(pilot, lambda: "Pin the lane" in screen_text(app), "the palette's commands")
 
 
-async def test_the_command_line(trace: Trace) -> None:
+async def test_the_command_line(file_trace: Trace) -> None:
     """A colon takes a command: only, then everything again; a wrong one says what there is."""
-    async with open_viewer(trace) as (app, pilot):
+    async with open_viewer(file_trace) as (app, pilot):
         await pilot.press("colon", *"only", "space", *"Stream", "enter")
         assert app.session.only == "Stream"
         assert "main" not in [line.title for line in app.store.layout_now.lines(0, 50)]
@@ -126,9 +120,9 @@ async def test_the_command_line(trace: Trace) -> None:
         assert isinstance(app.focused, LaneCanvas)
 
 
-async def test_go_to_a_time(trace: Trace) -> None:
+async def test_go_to_a_time(file_trace: Trace) -> None:
     """g takes a time; a bare number is a step; Esc leaves all as it was."""
-    async with open_viewer(trace) as (app, pilot):
+    async with open_viewer(file_trace) as (app, pilot):
         await pilot.press("w", "w", "w", "g", *"+150us", "enter")
         assert app.session.cursor == 1_150_000
         await pilot.press("g", *"150", "enter")
@@ -140,9 +134,9 @@ async def test_go_to_a_time(trace: Trace) -> None:
         assert app.session.cursor == 1_100_000
 
 
-async def test_letters_act_on_the_timeline_from_the_panel(trace: Trace) -> None:
+async def test_letters_act_on_the_timeline_from_the_panel(file_trace: Trace) -> None:
     """Tab moves the arrows to the panel and back; letters zoom wherever the arrows are."""
-    async with open_viewer(trace, (100, 40)) as (app, pilot):
+    async with open_viewer(file_trace, (100, 40)) as (app, pilot):
         app.action_jump(0, LAUNCH)
         await pilot.press("tab")
         assert isinstance(app.focused, TextPane)
@@ -154,9 +148,9 @@ async def test_letters_act_on_the_timeline_from_the_panel(trace: Trace) -> None:
         assert isinstance(app.focused, LaneCanvas)
 
 
-async def test_unbound_keys(trace: Trace) -> None:
+async def test_unbound_keys(file_trace: Trace) -> None:
     """A key without a command says so, a Cyrillic letter points to the palette; a command clears it."""
-    async with open_viewer(trace) as (app, pilot):
+    async with open_viewer(file_trace) as (app, pilot):
         await pilot.press("ampersand")
         assert "does nothing" in message(app)
         await pilot.press("ц")
@@ -165,10 +159,10 @@ async def test_unbound_keys(trace: Trace) -> None:
         assert message(app) == ""
 
 
-async def test_users_keys(trace: Trace) -> None:
+async def test_users_keys(file_trace: Trace) -> None:
     """A remapped key works, its old one does not, and the footer shows the new one."""
     config = Config(keys=MappingProxyType({"zoom-in": "z"}))
-    async with open_viewer(trace, config=config) as (app, pilot):
+    async with open_viewer(file_trace, config=config) as (app, pilot):
         first = app.session.viewport
         await pilot.press("w")
         assert app.session.viewport == first
@@ -178,9 +172,9 @@ async def test_users_keys(trace: Trace) -> None:
         assert message(app) == "key z is set for zoom-in and hits"
 
 
-async def test_hide_list_and_show_again(trace: Trace) -> None:
+async def test_hide_list_and_show_again(file_trace: Trace) -> None:
     """A lane that was hidden is listed, Enter shows it again."""
-    async with open_viewer(trace) as (app, pilot):
+    async with open_viewer(file_trace) as (app, pilot):
         await pilot.press("down")
         app.run_command("hide")
         assert len(app.session.hidden_lanes) == 1
@@ -194,9 +188,9 @@ async def test_hide_list_and_show_again(trace: Trace) -> None:
         assert message(app) == "nothing is hidden"
 
 
-async def test_copy_shows_the_text(trace: Trace) -> None:
+async def test_copy_shows_the_text(file_trace: Trace) -> None:
     """y copies the selection as JSON, arguments included, and shows the text as well."""
-    async with open_viewer(trace) as (app, pilot):
+    async with open_viewer(file_trace) as (app, pilot):
         app.action_jump(0, LAUNCH)
         await press_keys(app, pilot, "y")
         assert isinstance(app.screen, CopiedText)
@@ -204,9 +198,9 @@ async def test_copy_shows_the_text(trace: Trace) -> None:
         assert '"correlation": 5' in screen_text(app)
 
 
-async def test_read_report_and_legend(trace: Trace) -> None:
+async def test_read_report_and_legend(file_trace: Trace) -> None:
     """2 shows, the second time, what was read, the legend what colours mean, of collectives too."""
-    async with open_viewer(trace, (120, 80)) as (app, pilot):
+    async with open_viewer(file_trace, (120, 80)) as (app, pilot):
         await pilot.press("2", "2")
         assert "slices" in screen_text(app) and "flow ac2g" in screen_text(app)
         app.run_command("legend")
@@ -217,9 +211,9 @@ async def test_read_report_and_legend(trace: Trace) -> None:
         assert "collectives" in text and "Python frames" in text
 
 
-async def test_rulers(trace: Trace) -> None:
+async def test_rulers(file_trace: Trace) -> None:
     """Z goes round relative, file and wall time."""
-    async with open_viewer(trace) as (app, pilot):
+    async with open_viewer(file_trace) as (app, pilot):
         kinds = []
         for _ in range(3):
             app.run_command("ruler")
@@ -228,9 +222,9 @@ async def test_rulers(trace: Trace) -> None:
         assert kinds == ["file", "wall", "relative"]
 
 
-async def test_theme(trace: Trace) -> None:
+async def test_theme(file_trace: Trace) -> None:
     """The theme changes between dark and light, and an unknown one lists those there are."""
-    async with open_viewer(trace) as (app, pilot):
+    async with open_viewer(file_trace) as (app, pilot):
         app.run_command("theme")
         await pilot.pause()
         assert not app.current_theme.dark
@@ -240,9 +234,9 @@ async def test_theme(trace: Trace) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [(80, 24), (20, 5), (5, 2), (1, 1), (300, 100)])
-async def test_any_size(trace: Trace, size: tuple[int, int]) -> None:
+async def test_any_size(file_trace: Trace, size: tuple[int, int]) -> None:
     """Every size is drawn, resized to another in the middle, and keeps the place."""
-    async with open_viewer(trace, size) as (app, pilot):
+    async with open_viewer(file_trace, size) as (app, pilot):
         app.action_jump(0, LAUNCH)
         app.run_command("focus")
         before = app.session
@@ -260,24 +254,16 @@ async def test_any_size(trace: Trace, size: tuple[int, int]) -> None:
             app.store.show(before)
 
 
-async def test_no_colour_and_ascii(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With NO_COLOR the screen is drawn without a failure and names stay readable."""
-    monkeypatch.setenv("NO_COLOR", "1")
-    async with open_viewer(trace) as (app, pilot):
-        await pilot.press("down", "enter")
-        app.run_command("legend")
-        await pilot.pause()
-        assert "main" in screen_text(app)
-
-
-async def test_ascii_where_the_locale_has_nothing_else(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_ascii_where_the_locale_has_nothing_else(
+    file_trace: Trace, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Without UTF-8 all of the screen is ASCII: lanes, frames, ticks and arrows, cell for cell."""
     from tracelane.tui.draw.glyphs import ASCII
     from tracelane.tui.lanes import look
 
     monkeypatch.setattr(look, "glyphs", lambda: ASCII)
     monkeypatch.setattr("tracelane.tui.app.glyphs", lambda: ASCII)
-    async with open_viewer(trace) as (app, pilot):
+    async with open_viewer(file_trace) as (app, pilot):
         await press_keys(app, pilot, "down", "enter")
         for key in ("question_mark", "escape", ":", *"legend", "enter", "ctrl+p"):
             await press_keys(app, pilot, key)
@@ -303,9 +289,9 @@ def test_nothing_heavy_at_start() -> None:
 async def test_a_changed_file_is_told(tmp_path: Path) -> None:
     """When the trace is gone, arguments say so and everything else still works."""
     path = small_file(tmp_path)
-    trace = open_trace(path, index_dir=tmp_path / "index")
+    file_trace = open_trace(path, index_dir=tmp_path / "index")
     path.unlink()
-    async with open_viewer(trace, (120, 40)) as (app, pilot):
+    async with open_viewer(file_trace, (120, 40)) as (app, pilot):
         app.action_jump(0, LAUNCH)
         await wait_until_idle(app, pilot)
         text = screen_text(app)

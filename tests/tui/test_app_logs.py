@@ -110,14 +110,6 @@ async def test_moving_a_log(overlay: Overlay) -> None:
         assert "give seconds" in message(app)
 
 
-async def test_no_log_to_move(trace: Trace) -> None:
-    """Without a log the keys say how to get one."""
-    async with open_viewer(trace, (120, 30)) as (app, pilot):
-        app.run_command("log-later")
-        await pilot.pause()
-        assert ":smi FILE" in message(app)
-
-
 @pytest.mark.slow
 async def test_the_read_out_follows_the_cursor(overlay: Overlay) -> None:
     """On a log's lane the details show value, meaning and line of the log at the cursor, nothing selected."""

@@ -15,7 +15,6 @@ from tracelane.core.trace import Trace
 from tracelane.tui.app import TracelaneApp
 from tracelane.tui.draw.line import lane_key
 from tracelane.tui.draw.lines import title_cells
-from tracelane.tui.lanes import messages
 from tracelane.tui.session import RowKey
 
 SIZE = (120, 40)
@@ -68,30 +67,6 @@ async def test_click_on_a_title_folds(trace: Trace) -> None:
         assert app.store.layout_now.height == height - 2
         await pilot.click("#lanes", offset=(3, y))
         assert app.store.layout_now.height == height
-
-
-async def test_wheel_and_drag(trace: Trace) -> None:
-    """The wheel zooms about the mouse and pans; a drag measures; the minimap moves the view."""
-    async with open_viewer(trace, SIZE) as (app, pilot):
-        view = app.session.viewport
-        time = view.edge(30)
-        app.main.query_one("#ruler").post_message(messages.Zoomed(2.0, time))
-        await pilot.pause()
-        assert app.session.viewport.span == view.span // 2
-        assert abs(app.session.viewport.cell(time) - 30) <= 1
-        start = app.session.viewport.start
-        app.main.query_one("#lanes").post_message(messages.Panned(0.1))
-        app.main.query_one("#lanes").post_message(messages.Scrolled(-3))
-        await pilot.pause()
-        assert app.session.viewport.start > start
-        app.main.query_one("#ruler").post_message(messages.TimeDragged(time, time + 1_000_000))
-        await pilot.pause()
-        assert app.session.range == (time, time + 1_000_000)
-        app.main.query_one("#minimap").post_message(messages.ViewMoved(view.end - 1))
-        await pilot.pause()
-        assert app.session.viewport.end == view.end
-        await pilot.press("escape")
-        assert app.session.range is None
 
 
 def turn(app: TracelaneApp, widget: str, x: int, event: type[events.MouseEvent], **keys: bool) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -11,9 +10,9 @@ import numpy as np
 import pytest
 
 from tests.corpus import CASES, CORPUS, needs_cases, needs_corpus
-from tests.events import complete, index_of
+from tests.events import complete, index_of, open_events
 from tests.tui.driver import message, open_viewer, press_keys, screen_text, wait_until_idle
-from tests.tui.small_file import events, small_file
+from tests.tui.small_file import events
 from tests.tui.small_trace import MS, START
 from tracelane.core.base.ids import SliceId
 from tracelane.core.query.steps import STEP_NAME
@@ -49,13 +48,6 @@ from tracelane.tui.times import parse_span
 from tracelane.tui.widgets.table import VirtualTable
 
 LAUNCH = next(n for n, event in enumerate(events()) if event["name"] == "launch")
-
-
-@pytest.fixture(scope="module")
-def file_trace(tmp_path_factory: pytest.TempPathFactory) -> Trace:
-    """The small file, opened."""
-    folder = tmp_path_factory.mktemp("ranges")
-    return open_trace(small_file(folder), index_dir=folder / "index")
 
 
 async def test_a_range_follows_the_cursor_until_it_ends(file_trace: Trace) -> None:
@@ -125,28 +117,6 @@ async def test_only_narrows_the_table(file_trace: Trace) -> None:
         table = app.main.query_one("#table", TablePane).shown_table
         assert table is not None and " lanes" in table.scope
         assert set(table.data["category"]) == {"kernel"}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("key", "panel", "shown_there"),
-    [
-        ("ttttt", "ops", "# of Calls"),
-        ("t", "kernels", "Median"),
-        ("5", "steps", "Wall"),
-        ("6", "time", "Busy %"),
-        ("66", "idle", "Host wait"),
-        ("666", "gaps", "In steps"),
-        ("6666", "launches", "Delay"),
-    ],
-)
-async def test_the_other_tables(file_trace: Trace, key: str, panel: str, shown_there: str) -> None:
-    """t shows kernels, again and again ops, 5 the steps, 6 device time, again what idles and waits."""
-    async with open_viewer(file_trace, (220, 50)) as (app, pilot):
-        await press_keys(app, pilot, *key)
-        assert app.session.panel == panel and shown_there in screen_text(app)
-        await press_keys(app, pilot, "1", "t", "t", "t")
-        assert "Busy share" in screen_text(app)
 
 
 async def test_a_filter_narrows_the_table(file_trace: Trace) -> None:
@@ -330,8 +300,7 @@ async def test_a_narrow_gap_is_zoomed_to(tmp_path: Path, gap_us: int) -> None:
         complete(ts, dur, f"k{ts}", "kernel", pid=0, tid=7, args={"stream": 7, "device": 0})
         for ts, dur in kernels
     ]
-    (tmp_path / "t.json").write_text(json.dumps(events))
-    trace = open_trace(tmp_path / "t.json", index_dir=tmp_path / "index")
+    trace = open_events(tmp_path, events)
     async with open_viewer(trace, (120, 40)) as (app, pilot):
         before = app.session.viewport
         await pilot.press("I")

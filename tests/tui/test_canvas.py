@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
 from rich.segment import Segment
-from textual.app import App, ComposeResult
-from textual.geometry import Offset
-from textual.message import Message
 
 from tests.small_index import L, S, write_index
 from tests.tui.small_trace import MS, START
@@ -36,8 +32,6 @@ from tracelane.tui.draw.palette import Depth, Palette
 from tracelane.tui.draw.palette import Look as PaletteLook
 from tracelane.tui.draw.rows import RowReader
 from tracelane.tui.draw.runs import OVERLAP, RAGGED, WHOLE
-from tracelane.tui.lanes import messages
-from tracelane.tui.lanes.canvas import LaneCanvas
 from tracelane.tui.session import InstantId, RowKey, Session, Viewport
 
 KERNEL = "/tmp/x/inductor-spyre/sdsc_fused_mm_0_434jgp19/bundle.mlir"
@@ -229,80 +223,6 @@ def test_title_columns(width: int, titles: int) -> None:
 def test_counter_values(value: float, text: str) -> None:
     """Counter values are short, so that they leave room for the name."""
     assert compact_value(value) == text and len(text) <= VALUE_CELLS
-
-
-class _Stage(App[None]):
-    """A canvas on a screen that remembers what it says."""
-
-    def __init__(self, trace: Trace) -> None:
-        super().__init__()
-        self.trace = trace
-        self.said: list[Message] = []
-
-    def compose(self) -> ComposeResult:
-        yield LaneCanvas()
-
-    def on_mount(self) -> None:
-        self.show(session_of(self.trace))
-
-    def show(self, session: Session) -> None:
-        self.query_one(LaneCanvas).show(self.trace, session, Layout(self.trace, session))
-
-    def _remember(self, message: Message) -> None:
-        self.said.append(message)
-
-    on_slice_pressed = on_lane_pressed = on_time_dragged = _remember
-    on_zoomed = on_panned = on_scrolled = on_time_area_resized = _remember
-
-
-def _of(app: _Stage, kind: type) -> Iterator[Message]:
-    return (message for message in app.said if isinstance(message, kind))
-
-
-async def test_clicks(trace: Trace) -> None:
-    """A click on a slice tells row, time and place, on a title it asks to fold, on a gap it has no place."""
-    app = _Stage(trace)
-    async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.click(LaneCanvas, offset=Offset(20, 1))
-        (pressed,) = _of(app, messages.SlicePressed)
-        assert isinstance(pressed, messages.SlicePressed)
-        assert pressed.row == RowKey(lane_key(trace.lanes[0]), 0)
-        assert (pressed.cell, pressed.index, pressed.chain) == (4, 0, 1)
-        view = session_of(trace).viewport
-        assert pressed.at == view.edge(4)
-        await pilot.click(LaneCanvas, offset=Offset(3, 2))
-        (folded,) = _of(app, messages.LanePressed)
-        assert isinstance(folded, messages.LanePressed)
-        assert folded.line.lane == trace.lanes[0]
-        await pilot.click(LaneCanvas, offset=Offset(16, 2))
-        *_, gap = _of(app, messages.SlicePressed)
-        assert isinstance(gap, messages.SlicePressed) and gap.index == -1
-
-
-async def test_a_drag_is_a_range_and_no_click(trace: Trace) -> None:
-    """Dragging over time tells the stretch, both cells included, and selects nothing."""
-    app = _Stage(trace)
-    async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.mouse_down(LaneCanvas, offset=Offset(40, 2))
-        await pilot.hover(LaneCanvas, offset=Offset(30, 3))
-        await pilot.mouse_up(LaneCanvas, offset=Offset(30, 3))
-        view = session_of(trace).viewport
-        *_, last = _of(app, messages.TimeDragged)
-        assert isinstance(last, messages.TimeDragged)
-        assert (last.a, last.b, last.done) == (view.edge(14), view.edge(25), True)
-
-
-async def test_sizes(trace: Trace) -> None:
-    """The canvas tells its time area's size, draws at any size and a session made for another width."""
-    app = _Stage(trace)
-    async with app.run_test(size=(80, 24)) as pilot:
-        (first,) = _of(app, messages.TimeAreaResized)
-        assert isinstance(first, messages.TimeAreaResized) and (first.cells, first.lines) == (64, 24)
-        for size in ((200, 50), (20, 5), (1, 1), (80, 24)):
-            await pilot.resize_terminal(*size)
-            canvas = app.query_one(LaneCanvas)
-            for y in range(canvas.size.height):
-                assert canvas.render_line(y).cell_length == canvas.size.width
 
 
 @pytest.mark.parametrize("depth", list(Depth))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.events import complete
+from tests.events import complete, write_events
 from tracelane.tui.cli.main import main
 
 IDS = {"correlation": 7}
@@ -27,9 +27,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> str:
         complete(300, 5, "Memset (Device)", "gpu_memset", pid=0, tid=2),
         complete(400, 5, "mm_kernel", "kernel", pid=0),
     ]
-    file = tmp_path_factory.mktemp("chain") / "t.json"
-    file.write_text(json.dumps({"traceEvents": events}))
-    return str(file)
+    return str(write_events(tmp_path_factory.mktemp("chain") / "t.json", events))
 
 
 def run(*arguments: str) -> tuple[int, str, str]:
@@ -78,8 +76,7 @@ def test_replays_as_text(tmp_path: Path) -> None:
         for number, took in enumerate((20, length)):
             ts = 1000 * replay + 100 * number + 50
             events.append(complete(ts, took, f"k{number}", "kernel", pid=0, args=ids))
-    file = tmp_path / "t.json"
-    file.write_text(json.dumps({"traceEvents": events}))
+    file = write_events(tmp_path / "t.json", events)
     text = said(str(file), "--name", "graphLaunch", "--at", "@2000")
     assert "replay 2 of 2 of the same kernels: 34 µs here, 32 µs mean, 30 µs to 34 µs" in text
     assert "kernel    2 14 µs here, 12 µs mean, 10 µs to 14 µs  k1" in text

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 import pytest
 
+from tests.events import write_events
 from tests.tui.small_file import events
 from tracelane.core.base.errors import UsageError
 from tracelane.core.export.forms import FORMS as EVERY_FORM
@@ -61,9 +62,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
         trace_events.append({"ph": "i", "cat": "cpu_instant_event", "name": "[memory]", **at, "args": args})
         region = {"pid": 7, "tid": 7, "ts": 1002 + 100 * step, "dur": 5}
         trace_events.append({"ph": "X", "cat": "cpu_op", "name": "Torch-Compiled Region: 0/0", **region})
-    file = tmp_path_factory.mktemp("options") / "small.json"
-    file.write_text(json.dumps({"traceEvents": trace_events}))
-    return file
+    return write_events(tmp_path_factory.mktemp("options") / "small.json", trace_events)
 
 
 def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -239,8 +238,7 @@ def test_slices_of_a_step_are_those_of_its_tables(
     for event in trace_events:
         if event.get("cat") == "kernel" or event["ph"] == "f":
             event["ts"] += 100
-    late = tmp_path / "late.json"
-    late.write_text(json.dumps({"traceEvents": trace_events}))
+    late = write_events(tmp_path / "late.json", trace_events)
     start = (str(late), "--index-dir", str(tmp_path / "index"), "--step", "1", "--json")
     assert main(["kernels", *start]) == 0
     kernels = json.loads(capsys.readouterr().out)["tables"]["kernels"]["rows"]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
-from tests.events import complete
+from tests.events import complete, write_events
 from tracelane.tui.cli.main import main
 
 LONG = "a_kernel_whose_name_is_long_" * 3
@@ -18,9 +17,7 @@ LONG = "a_kernel_whose_name_is_long_" * 3
 def trace(tmp_path: Path) -> str:
     """A trace whose one kernel has a long name with markup in it."""
     events = [complete(1, 5, f"{LONG}<b>", pid=0, tid=7, cat="kernel", args={"stream": 7})]
-    path = tmp_path / "t.json"
-    path.write_text(json.dumps({"traceEvents": events}))
-    return str(path)
+    return str(write_events(tmp_path / "t.json", events))
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> str:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.corpus import CORPUS, needs_corpus
-from tests.events import complete
+from tests.events import complete, write_events
 from tests.json_tables import command_json
 from tracelane.tui.cli.main import main
 
@@ -78,9 +77,7 @@ def path(tmp_path: Path) -> Path:
             complete(start, length * MS - MS, "aten::mm", tid=2),
             complete(start + MS, MS, "kernel", "kernel", pid=0, tid=7),
         ]
-    file = tmp_path / "rounds.json"
-    file.write_text(json.dumps({"traceEvents": events}))
-    return file
+    return write_events(tmp_path / "rounds.json", events)
 
 
 @pytest.mark.parametrize(

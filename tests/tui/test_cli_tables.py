@@ -12,17 +12,15 @@ from pathlib import Path
 import pytest
 
 from tests.corpus import CORPUS, needs_corpus
-from tests.events import begin, complete
+from tests.events import begin, complete, write_events
 from tests.json_tables import command_json, flat
 from tests.tui.cli_process import tracelane
-from tests.tui.driver import open_viewer, press_keys
 from tests.tui.small_file import small_file
 from tracelane.core.demo.trace import write_demo
 from tracelane.core.tables.schema import Column, TableSchema
 from tracelane.core.tables.table import Table
 from tracelane.core.trace import open_trace
 from tracelane.tui.cli.main import EXIT_USAGE, main
-from tracelane.tui.panels.table import TablePane
 from tracelane.tui.text.table import TableStyle, table_text
 
 COMMANDS = ("breakdown", "kernels", "idle", "launches")
@@ -75,15 +73,6 @@ BREAKS = CORPUS / "cpu" / "torch213_graph_breaks.json"
 FIRST_CALL = CORPUS / "cpu" / "torch213_compile_first_call.json.gz"
 
 
-def test_a_trace_without_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Where nothing was compiled the command says so, as text and as JSON, and succeeds."""
-    path = str(small_file(tmp_path))
-    assert main(["compile", path]) == 0
-    assert "torch.compile is not applied, as far as the trace shows" in capsys.readouterr().out
-    answer = command_json(capsys, "compile", path)
-    assert (answer["applied"], answer["regions"]) == (False, [])
-
-
 @needs_corpus
 def test_the_tree_as_text_and_csv(capsys: pytest.CaptureFixture[str]) -> None:
     """Regions stand below each other, indented; csv holds the table that was asked for first."""
@@ -106,22 +95,6 @@ def test_long_tables_are_cut_and_say_so(capsys: pytest.CaptureFixture[str]) -> N
     assert "backward graph" in text
 
 
-@pytest.mark.slow
-@needs_corpus
-async def test_the_panel_turns_through_its_tables(tmp_path: Path) -> None:
-    """8 shows the signs, then regions, graphs and steps, then the signs again: without a device there is no
-    time by code, and without timers of Dynamo there are no phases.
-    """
-    trace = open_trace(BREAKS, index_dir=tmp_path)
-    async with open_viewer(trace) as (app, pilot):
-        seen = []
-        for _ in range(5):
-            await press_keys(app, pilot, "8")
-            seen.append(app.session.panel)
-            assert app.main.query_one(f"#{app.session.panel}", TablePane).shown_table is not None
-        assert seen == ["compile", "compile-regions", "compile-graphs", "compile-steps", "compile"]
-
-
 @pytest.fixture(scope="module")
 def demo_memory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The first rank of the demo trace."""
@@ -135,23 +108,6 @@ def test_the_table_that_comes_first(demo_memory: Path, capsys: pytest.CaptureFix
     assert main(["memory", str(demo_memory), "--first", "copies"]) == 0
     text = capsys.readouterr().out
     assert text.index("Copies: whole trace") < text.index("Memory: whole trace")
-
-
-async def test_the_panel_turns_through_its_tables_memory(demo_memory: Path, tmp_path: Path) -> None:
-    """7 shows the allocators, then what was live at the peak, whose rows lead to the op; then the copies."""
-    trace = open_trace(demo_memory, index_dir=tmp_path)
-    async with open_viewer(trace) as (app, pilot):
-        seen = []
-        for _ in range(3):
-            await press_keys(app, pilot, "7")
-            seen.append(app.session.panel)
-            pane = app.main.query_one(f"#{app.session.panel}", TablePane)
-            assert pane.shown_table is not None
-            assert len(pane.shown_table)
-            if app.session.panel == "memory-peak":
-                await press_keys(app, pilot, "enter")
-                assert app.store.selected is not None
-        assert seen == ["memory", "memory-peak", "copies"]
 
 
 DLRM = CORPUS / "multirank" / "dlrm_8gpu_ranks0-3"
@@ -186,8 +142,9 @@ def test_what_is_left_out_is_said_and_chosen(tmp_path: Path, capsys: pytest.Capt
     """Tables say on stderr which capture they speak of; --capture takes another, a wrong one is answered."""
     for capture, second in (("old", 1_600_000_000), ("new", 1_700_000_000)):
         for rank in (0, 1):
-            path = tmp_path / f"{capture}_rank{rank}.json"
-            path.write_text(json.dumps({"traceEvents": [complete(1, 2, capture, "kernel", pid=0)]}))
+            path = write_events(
+                tmp_path / f"{capture}_rank{rank}.json", [complete(1, 2, capture, "kernel", pid=0)]
+            )
             os.utime(path, (second, second))
     assert main(["kernels", str(tmp_path), "--format", "csv"]) == 0
     output = capsys.readouterr()
@@ -262,9 +219,7 @@ EVENTS = [
 
 @pytest.fixture
 def path(tmp_path: Path) -> str:
-    file = tmp_path / "trace.json"
-    file.write_text(json.dumps({"traceEvents": EVENTS}))
-    return str(file)
+    return str(write_events(tmp_path / "trace.json", EVENTS))
 
 
 def test_json_and_csv_hold_exact_values(path: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.corpus import CORPUS, needs_corpus
-from tests.events import complete
+from tests.events import complete, write_events
 from tests.json_tables import command_json
 from tracelane.core.demo.trace import write_demo
 from tracelane.core.logs.opening import open_overlay
@@ -163,8 +163,7 @@ def test_counters_of_the_trace_are_told_without_a_log(
         complete(0, 100, "op"),
         {"ph": "C", "name": "Power", "pid": 1, "ts": 0, "args": {"Watts": 31.5}},
     ]
-    path = tmp_path / "counted.json"
-    path.write_text(json.dumps({"traceEvents": events}))
+    path = write_events(tmp_path / "counted.json", events)
     answer = command_json(capsys, "telemetry", str(path))
     assert answer["logs"] == []
     (row,) = answer["counters"]

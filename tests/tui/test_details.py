@@ -12,7 +12,7 @@ from rich.style import Style
 
 from tests.corpus import CORPUS, needs_corpus
 from tests.events import complete, index_of
-from tests.tui.small_file import LONG_NAME, small_file
+from tests.tui.small_file import LONG_NAME
 from tracelane.core.base.ids import SliceId
 from tracelane.core.query.args import Arguments
 from tracelane.core.tables.ranks import ranks
@@ -38,31 +38,25 @@ LOOK = DetailsStyles(Style(), Style(), Style(), Style())
 WIDTHS = (20, 40, 78, 118, 198)
 
 
-@pytest.fixture(scope="module")
-def trace(tmp_path_factory: pytest.TempPathFactory) -> Trace:
-    folder = tmp_path_factory.mktemp("details")
-    return open_trace(small_file(folder), index_dir=folder / "index")
-
-
-def thing_and_details(trace: Trace, name: str, number: int = 0) -> tuple[Thing, Details]:
-    session = view.first_session(trace, 80)
-    raw = json.loads(Path(trace.sources[0].path).read_text())["traceEvents"]
+def thing_and_details(file_trace: Trace, name: str, number: int = 0) -> tuple[Thing, Details]:
+    session = view.first_session(file_trace, 80)
+    raw = json.loads(Path(file_trace.sources[0].path).read_text())["traceEvents"]
     ordinal = [
         position for position, event in enumerate(raw) if event["name"] == name and event["ph"] != "M"
     ][number]
-    thing = thing_by_id(trace, session.clocks, SliceId(0, ordinal))
-    thing = thing or thing_by_id(trace, session.clocks, InstantId(0, ordinal))
+    thing = thing_by_id(file_trace, session.clocks, SliceId(0, ordinal))
+    thing = thing or thing_by_id(file_trace, session.clocks, InstantId(0, ordinal))
     assert thing is not None
-    return thing, details_of(trace, stamps_of(trace, session), thing)
+    return thing, details_of(file_trace, stamps_of(file_trace, session), thing)
 
 
 def values(details: Details) -> dict[str, str]:
     return {field.label: field.value for field in details.fields}
 
 
-def test_a_slice_in_full(trace: Trace) -> None:
+def test_a_slice_in_full(file_trace: Trace) -> None:
     """A slice has its times three ways, its duration, self time, parent and children."""
-    thing, details = thing_and_details(trace, "aten::linear", 1)
+    thing, details = thing_and_details(file_trace, "aten::linear", 1)
     texts = values(details)
     assert details.title == "aten::linear"
     assert texts["duration"] == "60 µs"
@@ -75,13 +69,13 @@ def test_a_slice_in_full(trace: Trace) -> None:
     assert texts["category"] == "cpu_op"
     assert (texts["lane"], texts["process"]) == (thing.lane.title, thing.lane.process.title)
     parent = next(field for field in details.fields if field.label == "parent")
-    step = next(s for s in trace.steps if s.label == "1")
+    step = next(s for s in file_trace.steps if s.label == "1")
     assert parent.jump == f"jump(0, {step.id.ordinal})"
 
 
-def test_a_kernel_has_its_chain(trace: Trace) -> None:
+def test_a_kernel_has_its_chain(file_trace: Trace) -> None:
     """A kernel shows kernel ← launch ← op ← annotation, and the flow it came by."""
-    _, details = thing_and_details(trace, LONG_NAME)
+    _, details = thing_and_details(file_trace, LONG_NAME)
     assert [(part.role, part.via) for part in details.chain][:3] == [
         ("kernel", ""),
         ("launch", "flow"),
@@ -93,9 +87,9 @@ def test_a_kernel_has_its_chain(trace: Trace) -> None:
     assert " ← launch launch ← op aten::linear" in chain
 
 
-def test_what_a_slice_means_stands_behind_its_arguments(trace: Trace) -> None:
+def test_what_a_slice_means_stands_behind_its_arguments(file_trace: Trace) -> None:
     """Duration and launch delay come first, then the chain, the arguments, and what such a slice does."""
-    _, details = thing_and_details(trace, LONG_NAME)
+    _, details = thing_and_details(file_trace, LONG_NAME)
     details = replace(details, means="adds numbers")
     arguments = Arguments({"stream": 1}, slow_reason="compressed")
     lines = details_text(details, arguments, 100, LOOK).plain.splitlines()[1:]
@@ -122,30 +116,30 @@ def test_work_may_begin_while_its_launch_runs(start: int, remark: str, tmp_path:
     kernel = complete(start, 500, "k", "kernel", pid=1, tid=7, args={"correlation": 1, "stream": 7})
     path = tmp_path / "t.json"
     path.write_text(json.dumps([launch, kernel]))
-    trace = open_trace(path, index_dir=tmp_path / "index")
-    session = view.first_session(trace, 80)
-    thing = thing_by_id(trace, session.clocks, SliceId(0, 1))
+    file_trace = open_trace(path, index_dir=tmp_path / "index")
+    session = view.first_session(file_trace, 80)
+    thing = thing_by_id(file_trace, session.clocks, SliceId(0, 1))
     assert thing is not None
-    assert values(details_of(trace, stamps_of(trace, session), thing))["launch delay"] == remark
+    assert values(details_of(file_trace, stamps_of(file_trace, session), thing))["launch delay"] == remark
 
 
 @needs_corpus
 def test_a_lost_time_gives_no_launch_delay(corpus_cache: Path) -> None:
     """Of a kernel that stands at 0, far before its launch, it is not said how long after that it began."""
-    trace = open_trace(CORPUS / "aiu/mlp_trace.json", index_dir=corpus_cache)
-    raw = json.loads(Path(trace.sources[0].path).read_text())["traceEvents"]
+    file_trace = open_trace(CORPUS / "aiu/mlp_trace.json", index_dir=corpus_cache)
+    raw = json.loads(Path(file_trace.sources[0].path).read_text())["traceEvents"]
     ordinal = next(n for n, event in enumerate(raw) if event["ph"] == "X" and event["ts"] == 0)
-    session = view.first_session(trace, 80)
-    thing = thing_by_id(trace, session.clocks, SliceId(0, ordinal))
+    session = view.first_session(file_trace, 80)
+    thing = thing_by_id(file_trace, session.clocks, SliceId(0, ordinal))
     assert thing is not None
-    text = values(details_of(trace, stamps_of(trace, session), thing))["launch delay"]
+    text = values(details_of(file_trace, stamps_of(file_trace, session), thing))["launch delay"]
     assert text == "not known: the clocks are far apart"
 
 
-def test_ancestors_are_listed_with_their_times(trace: Trace) -> None:
+def test_ancestors_are_listed_with_their_times(file_trace: Trace) -> None:
     """A launch lists what is around it, innermost first, with total and self; a kernel its launch's."""
-    _, launch = thing_and_details(trace, "launch")
-    _, kernel = thing_and_details(trace, LONG_NAME)
+    _, launch = thing_and_details(file_trace, "launch")
+    _, kernel = thing_and_details(file_trace, LONG_NAME)
     for details, step, what in ((launch, 0, "around it"), (kernel, 1, "around its launch")):
         assert details.around.what == what
         assert [(entry.name, entry.total, entry.self_time) for entry in details.around.entries] == [
@@ -157,7 +151,7 @@ def test_ancestors_are_listed_with_their_times(trace: Trace) -> None:
     at = next(number for number, line in enumerate(lines) if line.startswith("around it"))
     assert lines[at].split()[-2:] == ["total", "self"]
     assert lines[at + 1].split() == ["aten::linear", "60", "µs", "50", "µs"]
-    thing, _ = thing_and_details(trace, "launch")
+    thing, _ = thing_and_details(file_trace, "launch")
     copied = json.loads(details_json(launch, thing, None))
     assert copied["around_it"][1] == {"name": "ProfilerStep#0", "duration_ns": 100_000, "self_ns": 40_000}
 
@@ -167,47 +161,47 @@ def test_a_deep_stack_is_bounded(tmp_path: Path, width: int) -> None:
     """Of Python frames a hundred deep the innermost are listed, modules among them, the rest counted."""
     frames = [complete(at, 1000 - 2 * at, f"f{at}.py({at}): g", "python_function") for at in range(150)]
     frames[-1]["name"] = "nn.Module: Linear_0"
-    trace = Trace([index_of([*frames, complete(200, 5, "aten::mm", "cpu_op")], tmp_path / "index")])
-    session = view.first_session(trace, 80)
-    thing = thing_by_id(trace, session.clocks, SliceId(0, len(frames)))
+    file_trace = Trace([index_of([*frames, complete(200, 5, "aten::mm", "cpu_op")], tmp_path / "index")])
+    session = view.first_session(file_trace, 80)
+    thing = thing_by_id(file_trace, session.clocks, SliceId(0, len(frames)))
     assert thing is not None
-    details = details_of(trace, stamps_of(trace, session), thing)
+    details = details_of(file_trace, stamps_of(file_trace, session), thing)
     assert details.around.entries[0].name == "nn.Module: Linear_0" and len(details.around.entries) == 100
     assert details.around.more == 50
     text = details_text(details, Arguments({}), width, LOOK)
     assert text.plain.endswith("\n50 more around these")
 
 
-def test_long_and_blank_names(trace: Trace) -> None:
+def test_long_and_blank_names(file_trace: Trace) -> None:
     """A long name is short in the title and whole below; a blank one is said to be blank."""
-    _, long = thing_and_details(trace, LONG_NAME)
+    _, long = thing_and_details(file_trace, LONG_NAME)
     assert len(long.title) < len(LONG_NAME)
     text = details_text(long, None, 80, LOOK).plain
     assert LONG_NAME.replace(" ", "") in text.replace("\n", "").replace(" ", "")
-    _, blank = thing_and_details(trace, "  ")
+    _, blank = thing_and_details(file_trace, "  ")
     assert "blank name" in details_text(blank, None, 80, LOOK).plain
 
 
-def test_instants_and_samples(trace: Trace) -> None:
+def test_instants_and_samples(file_trace: Trace) -> None:
     """Instants say what they are, samples their value."""
-    _, instant = thing_and_details(trace, "mark\x1b[31m")
+    _, instant = thing_and_details(file_trace, "mark\x1b[31m")
     assert values(instant)["what"] == "instant"
-    _, sample = thing_and_details(trace, "power", 1)
+    _, sample = thing_and_details(file_trace, "power", 1)
     assert values(sample)["value"] == "21.5"
     assert values(sample)["start"] == "+100 µs"
 
 
-def test_what_is_odd_is_remarked(trace: Trace) -> None:
+def test_what_is_odd_is_remarked(file_trace: Trace) -> None:
     """An unclosed begin is marked as such."""
-    _, details = thing_and_details(trace, "open")
+    _, details = thing_and_details(file_trace, "open")
     assert any("never ends" in remark for remark in details.remarks)
 
 
-def test_arguments_come_from_the_file(trace: Trace) -> None:
+def test_arguments_come_from_the_file(file_trace: Trace) -> None:
     """Arguments are those of the event, nested ones as JSON, and the copy holds them as they are."""
-    thing, details = thing_and_details(trace, "aten::linear")
+    thing, details = thing_and_details(file_trace, "aten::linear")
     assert thing.slice is not None
-    arguments = trace.arguments(thing.slice)
+    arguments = file_trace.arguments(thing.slice)
     text = details_text(details, arguments, 80, LOOK).plain
     assert "[[8, 16], [16, 4], []]" in text
     copied = json.loads(details_json(details, thing, arguments))
@@ -227,14 +221,14 @@ def test_arguments_come_from_the_file(trace: Trace) -> None:
         (Arguments({"a": 1}, {"b": 2}), "arguments of its end"),
     ],
 )
-def test_the_state_of_arguments_is_said(trace: Trace, arguments: Arguments | None, said: str) -> None:
+def test_the_state_of_arguments_is_said(file_trace: Trace, arguments: Arguments | None, said: str) -> None:
     """While they are read, when there are none, when they were slow or cannot be read: it is said."""
-    _, details = thing_and_details(trace, "launch")
+    _, details = thing_and_details(file_trace, "launch")
     assert said in details_text(details, arguments, 80, LOOK).plain
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_no_control_character_and_no_long_line(trace: Trace, width: int) -> None:
+def test_no_control_character_and_no_long_line(file_trace: Trace, width: int) -> None:
     """Whatever names and arguments hold, lines fit and no control character comes through."""
     hostile: dict[str, Any] = {
         "\x1b]0;x\x07key": "\x1b[2J\u202eabc",
@@ -245,7 +239,7 @@ def test_no_control_character_and_no_long_line(trace: Trace, width: int) -> None
         "long" * 20: 1,
     }
     for name in ("mark\x1b[31m", LONG_NAME):
-        _, details = thing_and_details(trace, name)
+        _, details = thing_and_details(file_trace, name)
         details = replace(details, fields=(*details.fields, Field("x\x1b", "y\x9b")))
         text = details_text(details, Arguments(hostile), width, LOOK)
         assert not [c for c in text.plain if c != "\n" and not c.isprintable()]
@@ -310,19 +304,19 @@ def test_collectives_lead_with_their_waiting(corpus_cache: Path) -> None:
     """A collective's details begin with how long it waits for a peer; over all of a rank's that is what the
     table of ranks says, and nothing is said of other work.
     """
-    trace = open_trace(CORPUS / "multirank" / "dlrm_8gpu_ranks0-3", index_dir=corpus_cache)
-    scope, session = Scope(trace, clocks=trace.clocks), view.first_session(trace, 80)
-    states = DrawnStates.of(trace.clocks, states_over_all(scope) or ())
+    file_trace = open_trace(CORPUS / "multirank" / "dlrm_8gpu_ranks0-3", index_dir=corpus_cache)
+    scope, session = Scope(file_trace, clocks=file_trace.clocks), view.first_session(file_trace, 80)
+    states = DrawnStates.of(file_trace.clocks, states_over_all(scope) or ())
     waited = dict.fromkeys(range(4), 0.0)
-    for lane in (trace.lanes[number] for number in sorted(trace.device_lanes)):
-        for row in trace.rows(lane):
+    for lane in (file_trace.lanes[number] for number in sorted(file_trace.device_lanes)):
+        for row in file_trace.rows(lane):
             for index in range(row.count):
-                is_collective = trace.name(row, index).startswith("nccl")
+                is_collective = file_trace.name(row, index).startswith("nccl")
                 if not is_collective and index % 100:
                     continue
-                thing = thing_in(trace, session.clocks, row, index)
+                thing = thing_in(file_trace, session.clocks, row, index)
                 assert thing is not None
-                details = details_of(trace, stamps_of(trace, session), thing, states=states)
+                details = details_of(file_trace, stamps_of(file_trace, session), thing, states=states)
                 assert (details.fields[0].label == "waits for a peer") == is_collective
                 if is_collective:
                     number, unit = details.fields[0].value.split(" · ")[0].split()

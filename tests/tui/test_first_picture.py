@@ -13,6 +13,7 @@ from typing import TypeAlias
 import pyte
 import pytest
 
+from tests.corpus import later
 from tests.tui.cli_process import on_terminal
 from tests.tui.driver import screen_text
 from tests.tui.slow_line import SlowLine, tracelane_command
@@ -41,15 +42,17 @@ Cells: TypeAlias = list[list[tuple[str, str, str]]]
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The demo's two ranks, indexed."""
+    """The demo's first rank, indexed: two ranks are a line each."""
     folder = tmp_path_factory.mktemp("demo")
-    write_demo(folder / "traces")
+    write_demo(folder)
     subprocess.run(_command(folder, "index"), check=True, capture_output=True)
     return folder
 
 
 def _command(folder: Path, word: str, *options: str) -> list[str]:
-    return tracelane_command(word, str(folder / "traces"), "--index-dir", str(folder / "index"), *options)
+    return tracelane_command(
+        word, str(folder / "rank0.pt.trace.json"), "--index-dir", str(folder / "index"), *options
+    )
 
 
 class Seen:
@@ -74,7 +77,12 @@ class Seen:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("size", "options"),
-    [((120, 40), ()), ((80, 24), ("--range", "step:4")), ((60, 12), ("--lanes", "Stream")), ((30, 5), ())],
+    [
+        ((120, 40), ()),
+        later(((80, 24), ("--range", "step:4"))),
+        ((60, 12), ("--lanes", "Stream")),
+        later(((30, 5), ())),
+    ],
 )
 def test_the_viewer_goes_on_with_the_picture(
     demo: Path, size: tuple[int, int], options: tuple[str, ...]

@@ -142,15 +142,6 @@ async def test_one_file(tmp_path: Path) -> None:
         assert "nothing is being indexed" in message(app) and app.is_running
 
 
-async def test_one_file_that_is_no_trace(tmp_path: Path) -> None:
-    """What fails ends the viewer, which hands the reason on."""
-    gathering, script = gathered(rank_files(tmp_path / "run", 1))
-    async with viewer_of(gathering) as (app, pilot):
-        script.fail(paths_of(gathering)[0])
-        await wait_until(pilot, lambda: app.return_code is not None, "the end")
-        assert isinstance(app.trouble, UnreadableError) and "no trace events" in str(app.trouble)
-
-
 async def test_lanes_before_the_last_file_is_there(tmp_path: Path) -> None:
     """The first file's lanes are drawn at once, the others have their places; tables wait for all."""
     gathering, script = gathered(rank_files(tmp_path / "run", 6))

@@ -13,7 +13,7 @@ import pytest
 from rich.color import Color
 from rich.segment import Segment
 
-from tests.corpus import CASES, CORPUS, needs_corpus
+from tests.corpus import CASES, CORPUS, needs_corpus, thinned
 from tracelane.core.base.colours import CNAMES, FAMILIES, RGB, contrast, luminance
 from tracelane.core.tables.device_state import (
     COMPUTE,
@@ -136,7 +136,7 @@ def ink_by_key(trace: Trace, palette: Palette) -> Counter[str]:
 @pytest.mark.slow
 @needs_corpus
 @pytest.mark.parametrize("dark", [True, False])
-@pytest.mark.parametrize("paths", traces(), ids=lambda paths: paths[0].name)
+@pytest.mark.parametrize("paths", thinned(traces(), 6), ids=lambda paths: paths[0].name)
 def test_ink_is_work(paths: list[Path], dark: bool, corpus_cache: Path) -> None:
     """Kernels, copies and collectives have at least 80 % of the ink of devices' lanes that hold any."""
     trace = open_trace(paths, index_dir=corpus_cache)

@@ -13,10 +13,10 @@ from textual.widgets import Input
 
 from tests.corpus import thinned
 from tests.tui.driver import message, open_viewer, press_keys, screen_text
-from tests.tui.small_file import LAUNCH, small_file
+from tests.tui.small_file import LAUNCH
 from tracelane.core.base.errors import UsageError
 from tracelane.core.base.ids import SliceId
-from tracelane.core.trace import Trace, open_trace
+from tracelane.core.trace import Trace
 from tracelane.tui.app import TracelaneApp
 from tracelane.tui.command_line import parse_order
 from tracelane.tui.commands.command import CommandTask
@@ -201,12 +201,6 @@ ON_A_SELECTION = GROUPS[1:4]
 """Groups of commands that act on what is selected or focused."""
 
 
-@pytest.fixture(scope="module")
-def trace_key(tmp_path_factory: pytest.TempPathFactory) -> Trace:
-    folder = tmp_path_factory.mktemp("keys")
-    return open_trace(small_file(folder), index_dir=folder / "index")
-
-
 def seen(app: TracelaneApp) -> tuple[object, ...]:
     return app.session, app.screen, app.screen.focused, app.maximised, message(app)
 
@@ -218,10 +212,10 @@ def seen(app: TracelaneApp) -> tuple[object, ...]:
     ids=lambda value: value.task if isinstance(value, CommandTask) else str(value),
 )
 async def test_every_key_does_something_or_says_why_not(
-    trace_key: Trace, group: CommandTask, selected: bool
+    file_trace: Trace, group: CommandTask, selected: bool
 ) -> None:
     """With a slice selected and at first: each key changes what is seen, or the footer tells."""
-    async with open_viewer(trace_key, (120, 36)) as (app, pilot):
+    async with open_viewer(file_trace, (120, 36)) as (app, pilot):
         first = app.session
         for command in group.commands:
             if command.id in QUITTING:
@@ -249,9 +243,9 @@ async def test_every_key_does_something_or_says_why_not(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("key", [key for entry in COMMANDS if entry.id in QUITTING for key in entry.keys])
-async def test_the_keys_that_quit(trace_key: Trace, key: str) -> None:
+async def test_the_keys_that_quit(file_trace: Trace, key: str) -> None:
     """q with nothing on top leaves the viewer, whatever is selected."""
-    async with open_viewer(trace_key) as (app, pilot):
+    async with open_viewer(file_trace) as (app, pilot):
         app.action_jump(0, LAUNCH)
         assert app.session.selection == SliceId(0, LAUNCH)
         await pilot.press(key)

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.corpus import thinned
+from tests.events import write_events
 from tests.linear import assert_linear
 from tests.tui import small_file
 from tests.tui.driver import open_viewer, screen_text, wait_until_idle
@@ -167,8 +168,7 @@ LOGS: dict[str, Callable[[str], str]] = {
 @pytest.mark.parametrize(("form", "unit"), thinned(product(LOGS, UNITS_LOGS), 3))
 def test_logs(form: str, unit: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A log with a text four times as long takes at most eight times as long, read or refused."""
-    trace = tmp_path / "trace.json"
-    trace.write_text(json.dumps({"traceEvents": events()}))
+    trace = write_events(tmp_path / "trace.json", events())
 
     def prepare(size: int) -> Callable[[], object]:
         log = tmp_path / f"{size}.csv"

@@ -10,8 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.segment import Segment
-from textual.app import App, ComposeResult
-from textual.geometry import Offset
 
 from tests.small_index import L, S, write_index
 from tests.tui.small_trace import MS, START
@@ -30,8 +28,6 @@ from tracelane.tui.draw.overview import (
     overview_of,
 )
 from tracelane.tui.draw.palette import Depth, Palette
-from tracelane.tui.lanes.messages import ViewMoved
-from tracelane.tui.lanes.minimap import Minimap
 from tracelane.tui.session import Session, Viewport
 from tracelane.tui.steps import step_marks
 
@@ -152,28 +148,3 @@ def test_many_steps_have_a_cell_each(steps: int, width: int, tmp_path: Path) -> 
     start = session.cursor
     assert (start, start + length) in [(mark.start, mark.end) for mark in marks]
     assert session.viewport.start < start < start + length < session.viewport.end < start + 2 * length
-
-
-class _Stage(App[None]):
-    def __init__(self, trace: Trace) -> None:
-        super().__init__()
-        self.trace = trace
-        self.moves: list[int] = []
-
-    def compose(self) -> ComposeResult:
-        yield Minimap()
-
-    def on_mount(self) -> None:
-        self.query_one(Minimap).show(self.trace, session_of(self.trace))
-
-    def on_view_moved(self, message: ViewMoved) -> None:
-        self.moves.append(message.at)
-
-
-async def test_a_click_moves_the_view(trace: Trace) -> None:
-    """A click tells the time of its cell."""
-    app = _Stage(trace)
-    async with app.run_test(size=(80, 10)) as pilot:
-        await pilot.click(Minimap, offset=Offset(16 + 32, 0))
-        view = minimap_view(trace, 64)
-        assert len(app.moves) == 1 and view.cell(app.moves[0]) == 32

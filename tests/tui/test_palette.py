@@ -154,14 +154,6 @@ def test_kernels_weigh_most(depth: Depth, dark: bool) -> None:
     assert max(weights, key=lambda key: weights[key]) == "kernel"
 
 
-@pytest.mark.parametrize("dark", [True, False])
-def test_runs_stand_out_from_the_background(dark: bool) -> None:
-    """A run of any category is told from an empty cell."""
-    palette = Palette(Depth.TRUECOLOR, dark)
-    for key in (key for key in KEYS if not key.startswith("=")):
-        assert contrast(palette.rgb(key), palette.surface) >= 1.5, key
-
-
 @pytest.mark.parametrize("eyes", ["all", "deutan", "protan"])
 @pytest.mark.parametrize("dark", [True, False])
 @pytest.mark.parametrize(

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 from textual import events
 
 from tests.corpus import CORPUS, needs_corpus
-from tests.events import complete
+from tests.events import complete, open_events
 from tests.tui.driver import message, open_viewer, press_keys, screen_text, wait_until_idle
 from tracelane.core.tables.registry import PANELS
 from tracelane.core.trace import Trace, open_trace
@@ -26,8 +25,7 @@ from tracelane.tui.widgets.bars import Bar, MessageLine, fit_pieces
 @pytest.fixture
 def trace(tmp_path: Path) -> Trace:
     """Two ops, and nothing on a device."""
-    (tmp_path / "t.json").write_text(json.dumps([complete(0, 10, "a"), complete(20, 5, "b")]))
-    return open_trace(tmp_path / "t.json", index_dir=tmp_path / "index")
+    return open_events(tmp_path, [complete(0, 10, "a"), complete(20, 5, "b")])
 
 
 @pytest.mark.parametrize("width", [40, 80, 300])
@@ -237,8 +235,7 @@ async def test_a_long_message_hides_no_lane(tmp_path: Path, size: tuple[int, int
     until lanes have no more than they need; lanes have their lines back afterwards.
     """
     slices = [complete(0, 10 * (number + 1), "a", tid=number) for number in range(30)]
-    (tmp_path / "t.json").write_text(json.dumps(slices))
-    trace = open_trace(tmp_path / "t.json", index_dir=tmp_path / "index")
+    trace = open_events(tmp_path, slices)
     async with open_viewer(trace, size) as (app, pilot):
         while app.has_notice:
             app.dismiss_message()

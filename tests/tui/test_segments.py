@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from rich.segment import Segment
 
 from tracelane.tui.draw.drawn_rows import BusyRow
-from tracelane.tui.draw.glyphs import ASCII, UNICODE, Glyphs, eighths, glyphs_for
+from tracelane.tui.draw.glyphs import ASCII, UNICODE, Glyphs, glyphs_for
 from tracelane.tui.draw.labels import fit, fit_middle, padded
 from tracelane.tui.draw.palette import Depth, Palette
 from tracelane.tui.draw.rows import share_label
@@ -148,11 +148,6 @@ def test_ascii_glyphs_are_ascii() -> None:
 def test_glyphs_follow_the_locale(encoding: str, name: str) -> None:
     """Where the locale is not UTF-8 the drawing is ASCII."""
     assert glyphs_for(encoding).name == name
-
-
-def test_no_eighths_over_ssh() -> None:
-    """Slice edges in eighths are not drawn over SSH."""
-    assert eighths(None, {}) and not eighths(None, {"SSH_CONNECTION": "10.0.0.1 22"})
 
 
 def test_marks_count() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.corpus import thinned
-from tests.events import complete
+from tests.events import complete, write_events
 from tests.tui.driver import message, open_viewer, wait_until, wait_until_idle
 from tracelane.core.base import pattern as patterns
 from tracelane.core.base.pattern import PatternJob
@@ -44,9 +43,7 @@ COMMANDS = [
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     """Return a trace on whose every name and title the expressions take long."""
-    path = tmp_path / "names.json"
-    path.write_text(json.dumps({"traceEvents": EVENTS}))
-    return path
+    return write_events(tmp_path / "names.json", EVENTS)
 
 
 @pytest.fixture
