@@ -109,6 +109,8 @@ def test_an_analysis(follow: Callable[[str], Run], tmp_path: Path) -> None:
         "print(PANELS['category-sums'][1].title, analyses_table())"
     )
     assert "Categories" in (text := run("-c", code)) and "| `categories` |" in text
+    (row,) = _json(run, "stream-spans", str(small_file(tmp_path)))["stream_spans"]
+    assert (row["count"], row["work_ns"], row["start_ns"]) == (2, 61_000, 60_000)
 
 
 @pytest.mark.slow

@@ -60,7 +60,7 @@ def test_demo_is_printed_without_a_terminal(tmp_path: Path) -> None:
     """Without a terminal `demo` prints the picture of both ranks and exits 0."""
     done = tracelane("demo", "--out", "d", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count("3,481 events") == 2 and "AIU 0" in done.stdout
+    assert done.stdout.count("3,481 events") == 2 and "rank 0" in done.stdout and "rank 1" in done.stdout
 
 
 def test_demo_cannot_be_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
