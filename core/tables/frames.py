@@ -26,6 +26,8 @@ HTML_ROWS = 50
 HTML_COLUMNS = (4, 7, 10)
 """How many columns a page shows on narrow, middling and wide screens."""
 NO_BREAK = "white-space:nowrap"
+SENTENCE = 40
+"""Characters from which on a text that is no name breaks between its words."""
 TEXT_ROWS = 20
 """Rows that `print` shows."""
 WIDEST = 60
@@ -86,10 +88,10 @@ def html_table(table: TableRows, limit: int | None = HTML_ROWS, order: I64 | Non
     )
     lines = []
     for row in rows:
+        texts = (escape(safe(text_in_cell(table, column, row[column.key]))) for column in columns)
         cells = (
-            f"<td{own}{_side(column)}{_whole_name(column, row)}>"
-            f"{escape(safe(text_in_cell(table, column, row[column.key])))}</td>"
-            for column, own in zip(columns, classes)
+            f"<td{own}{_side(column, text)}{_whole_name(column, row)}>{text}</td>"
+            for column, own, text in zip(columns, classes, texts)
         )
         lines.append(f"<tr>{''.join(cells)}</tr>")
     notes = [safe(note) for note in table.drawn_notes]
@@ -171,8 +173,10 @@ def _classes(table: TableRows) -> list[str]:
     return classes
 
 
-def _side(column: Column) -> str:
-    """Return the style of a cell: nothing is broken, and long names are cut (whole on hover)."""
+def _side(column: Column, text: str = "") -> str:
+    """Return the style of a cell: only sentences break, long names are cut (whole on hover)."""
+    if len(text) > SENTENCE and is_left(column) and not column.is_name:
+        return ' style="text-align:left;min-width:24em"'
     if is_left(column):
         return f' style="text-align:left;{NO_BREAK};max-width:32em;overflow:hidden;text-overflow:ellipsis"'
     return f' style="text-align:right;{NO_BREAK}"'

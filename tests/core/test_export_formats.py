@@ -407,7 +407,8 @@ def test_a_page_stands_alone(scopes: list[Scope]) -> None:
 
 def test_a_page_has_the_viewers_picture(tmp_path: Path) -> None:
     """Ranks have their titles, devices their states and the viewer's colours; who waits is hatched; columns
-    of tables that matter less are for wider screens; calls of the flame have their time.
+    of tables that matter less are for wider screens; calls of the flame have their time; sentences are there
+    to their end, numbers and names break nowhere.
     """
     write_demo(tmp_path)
     trace = open_trace(sorted(tmp_path.glob("*.json")), index_dir=tmp_path / "index")
@@ -422,6 +423,13 @@ def test_a_page_has_the_viewers_picture(tmp_path: Path) -> None:
     for key in ("kernel", "collective", "python"):
         assert f'fill="{hexed(colour_of(key, dark=False))}"' in text
     assert f'stroke="{hexed(colour_of("annotation", dark=False))}"' in text
+    for words, is_broken in (
+        ("AIU 0 of rank 0 waits for the data loader for ", True),
+        ("HCOLL_AllReduce_ring_bf16", False),
+        ("157.532 ms", False),
+    ):
+        (style,) = set(re.findall(rf'<td[^>]*style="([^"]*)"[^>]*>{words}', text))
+        assert ("nowrap" in style) is not is_broken
     assert {'<th class="b"', '<th class="c"', '<th class="d"'} <= set(re.findall(r'<th class="."', text))
 
 
