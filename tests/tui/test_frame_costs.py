@@ -103,6 +103,20 @@ async def test_bytes_over_a_slow_line(corpus_cache: Path, monkeypatch: pytest.Mo
     assert sum(frame.size for frame in finer) > sum(frame.size for frame in frames)
 
 
+@needs_corpus
+@pytest.mark.parametrize("path", [REAL, "gpu/tl_h100_qwen_infer.json.gz"])
+async def test_small_changes_are_small(
+    path: str, corpus_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At 120x40 in true colours a move takes at most 0.5 KB, help and the first letter of a search 4 KB."""
+    monkeypatch.setenv("COLORTERM", "truecolor")
+    monkeypatch.setenv("TRACELANE_EIGHTHS", "1")
+    trace = open_trace(CORPUS / path, index_dir=corpus_cache)
+    keys = {"right": 500, "down": 500, "question_mark": 4000, "escape": 6000, "slash": 500, "a": 4000}
+    frames = await walk(trace, list(keys), counting=False, size=(120, 40))
+    assert all(0 < frame.size <= keys[frame.key] for frame in frames), [(f.key, f.size) for f in frames]
+
+
 async def test_what_is_painted_is_counted(tmp_path: Path) -> None:
     """The counts are no zeros: a walk asks for rows, calls numpy, and writes what it paints."""
     trace = trace_of_copies(tmp_path, 1)

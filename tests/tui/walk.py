@@ -65,7 +65,7 @@ class Recorder(HeadlessDriver):
     def write(self, data: str) -> None:
         """Keep what is drawn, and what is sent of it."""
         self.drawn.append(data)
-        self.written.append(self._diff.update_for(data, SIZE))
+        self.written.append(self._diff.update_for(data, self._app.size))
 
 
 class RecordedApp(TracelaneApp):
@@ -107,21 +107,23 @@ def keys_of(trace: Trace, fine: bool = True) -> list[str]:
     return [closer] * half + pans + [closer] * (depth - half) + pans + [farther] * depth + ["0"]
 
 
-async def walk(trace: Trace, keys: Sequence[str], counting: bool = True) -> list[Frame]:
+async def walk(
+    trace: Trace, keys: Sequence[str], counting: bool = True, size: tuple[int, int] = SIZE
+) -> list[Frame]:
     """Press the keys one after the other, each when the frame before is painted.
 
     Counting calls slows frames down: times mean something only without it.
     """
     app = RecordedApp(trace, config=Config())
     frames: list[Frame] = []
-    async with app.run_test(headless=False, size=SIZE):
+    async with app.run_test(headless=False, size=size):
         await _quiet(app, START_S)
         for key in keys:
             app.take_output()
             painted = app.painted
             with counted(counting) as count:
                 began, cpu = time.perf_counter(), time.process_time()
-                app.post_message(events.Key(key, key))
+                app.post_message(events.Key(key, key if len(key) == 1 else None))
                 while app.painted == painted:
                     assert time.perf_counter() - began < PATIENCE_S, f"{key} painted nothing"
                     await asyncio.sleep(0.0005)
@@ -129,8 +131,8 @@ async def walk(trace: Trace, keys: Sequence[str], counting: bool = True) -> list
                 cpu = time.process_time() - cpu
                 await _quiet(app, QUIET_S)
             sent, drawn = app.take_output()
-            size, segments = (len(sent.encode()), len(drawn.encode())), drawn.count(RESET)
-            frames.append(Frame(key, *size, segments, count.rows, count.numpy_calls, seconds, cpu))
+            lengths, segments = (len(sent.encode()), len(drawn.encode())), drawn.count(RESET)
+            frames.append(Frame(key, *lengths, segments, count.rows, count.numpy_calls, seconds, cpu))
     return frames
 
 

@@ -486,7 +486,9 @@ def _hit_run(run: Run, text: str, hits: int) -> Run:
 
 
 def _dimmed(run: Run) -> Run:
-    """Return a run that a search does not match: grey, of one shade."""
+    """Return a run that a search does not match: grey, of one shade; brackets are quiet as they are."""
+    if run.flags & BRACKET:
+        return run
     return run._replace(key=DIMMED, levels=DIMMED_LEVEL * len(run.levels))
 
 

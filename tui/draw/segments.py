@@ -87,7 +87,10 @@ def slice_segments(
             else:
                 _run(drawn, run, palette, glyphs, has_bars)
             if run.flags & HIT:
-                segments.extend(Segment(part.text, (part.style or blank) + HIT_STYLE) for part in drawn)
+                fill, ink = palette.fills(run.key)[FULL], palette.inks(run.key)[FULL]
+                for part in drawn:  # one style for text and blanks: a line under both has one colour
+                    style = ink if part.style is fill else part.style or blank
+                    segments.append(Segment(part.text, style + HIT_STYLE))
                 continue
         if segments and drawn and segments[-1].style is drawn[0].style and drawn[0].style is not blank:
             text = segments[-1].text
