@@ -46,6 +46,8 @@ GROUPS: dict[str, frozenset[str]] = {
 }
 """Category -> which arguments are promoted to columns; a category in no group belongs to "other"."""
 
+MEMORY_RECORD = "[memory]"
+"""The name of an instant that an allocator recorded."""
 
 _GROUP_OF = {category: group for group, categories in GROUPS.items() for category in categories}
 

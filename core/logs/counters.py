@@ -14,6 +14,7 @@ import numpy as np
 from ..base.arrays import I64
 from ..base.clock import NO_CLOCKS, Clocks
 from ..base.errors import UsageError
+from ..base.kineto import MEMORY_RECORD
 from ..base.progress import CancelledCallback, never
 from ..index.flex import flex_work, is_flex
 from ..index.format import RowKind
@@ -87,11 +88,14 @@ def with_cheap_lanes(trace: Trace) -> WithCounters:
     """Return a trace with its memory lanes, unless it has so many instants that making them takes long."""
     instants = sum(len(index.column("instants.start")) for index in trace.indexes)
     jobs = any(len(index.column("slices.start")) <= CHEAP and is_flex(index) for index in trace.indexes)
-    if not 0 < instants <= CHEAP and not jobs:
+    recorded = 0 < instants <= CHEAP and any(
+        index.string_numbers(MEMORY_RECORD, limit=1) for index in trace.indexes
+    )
+    if not recorded and not jobs:
         return WithCounters(trace, ())
     from ..tables.scope import Scope  # the first picture of most traces needs no analysis
 
-    counters = memory_counters(Scope(trace)) if 0 < instants <= CHEAP else []
+    counters = memory_counters(Scope(trace)) if recorded else []
     return WithCounters(trace, [*counters, *(power_counters(Scope(trace)) if jobs else ())])
 
 

@@ -89,7 +89,7 @@ def categories_besides_work(index: Index) -> frozenset[int]:
     rows = rows[index.lanes["role"][rows["lane"]] == LaneRole.DEVICE]
     first = rows["categories"].astype(np.int64)
     positions, _ = ragged(first, first + rows["category_count"])
-    present = np.unique(index.column("row_categories")[positions]).tolist()
+    present = np.flatnonzero(np.bincount(index.column("row_categories")[positions])).tolist()
     work = work_of_categories(index.categories[number] for number in present)
     return frozenset(
         number

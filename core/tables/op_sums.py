@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..base.arrays import I64, AnyArray, add_at, added_upwards, sums_between
-from ..base.kineto import WORK
+from ..base.kineto import MEMORY_RECORD, WORK
 from ..index.flex import flex_work, is_flex
 from ..index.format import NONE
 from ..index.store import Index
@@ -26,7 +26,6 @@ from .op_events import ANNOTATION, I32, OpEvents, climbed, joined
 from .scope import NO_WORK, Scope
 from .slices import nearest_around
 
-MEMORY = "[memory]"
 HOST_TYPES = (0, 2, 5)
 DEVICE_TYPES = (1, 6)
 PRIVATE_TYPE = 20
@@ -87,7 +86,7 @@ def memory_of(index: Index, low: int = ANYWHERE[0], high: int = ANYWHERE[1]) -> 
 
 def memory_records(index: Index) -> I64:
     """Return the instants that are records of an allocator."""
-    numbers = np.array(index.string_numbers(MEMORY), np.uint32)
+    numbers = np.array(index.string_numbers(MEMORY_RECORD), np.uint32)
     return np.flatnonzero(np.isin(index.column("instants.name"), numbers))
 
 

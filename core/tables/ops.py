@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from ..base.arrays import I64, AnyArray, add_at, means_of, sum_of
 from ..base.errors import UsageError
-from ..base.kineto import DEVICE_ANNOTATION, WORK
+from ..base.kineto import DEVICE_ANNOTATION, MEMORY_RECORD, WORK
 from ..query.groups import Groups, concatenated, dense
 from ..query.lookup import category_mask
 from ..trace.devices import device_word
@@ -28,7 +28,7 @@ from .kinds import SYNC_CATEGORIES
 from .metrics import Metric
 from .op_events import ANNOTATION, OP, name_keys, op_events, positions_of
 from .op_groups import NO_GROUPING, Grouping, grouped, parse_grouping
-from .op_sums import ANYWHERE, MEMORY, LinkedWork, memory_of, op_device_times, work_in, work_positions
+from .op_sums import ANYWHERE, LinkedWork, memory_of, op_device_times, work_in, work_positions
 from .schema import Column, TableSchema
 from .scope import Scope
 from .table import Table, Tables, Value
@@ -218,7 +218,7 @@ def _host_rows(
         first = int(memory.times[outside[0]]) + shift
         inside = [sum_of(memory.host[outside])] * 2 + [sum_of(memory.device[outside])] * 2
         row = (len(outside), first, first, 0, -1, source, NO_SLICE, *[0] * len(SUMS), *inside, 0, 0)
-        key = (MEMORY, False, False, "[]" if by.by == "shape" else "")
+        key = (MEMORY_RECORD, False, False, "[]" if by.by == "shape" else "")
         parts.append(([key], {name: np.array([value], np.int64) for name, value in zip(COUNTED, row)}))
     is_known = work.launched >= 0
     rest = (around < 0) & is_known, ~is_known

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+from ..base.kineto import MEMORY_RECORD
 from ..index.store import Index
 from ..trace.devices import devices, ranks_of_processes
 from .analysis import Need
 from .compile_calls import DYNAMO, FUNCTION, GRAPH, LOOKUP, REGION
-from .op_sums import MEMORY
 from .sections import is_report
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def absent(trace: Trace) -> frozenset[Need]:
         lacks.add("report")
     if sum(len(index.column("strings.blob")) for index in trace.indexes) > MOST_BYTES:
         return frozenset(lacks)
-    if not any(index.string_numbers(MEMORY, limit=1) for index in trace.indexes):
+    if not any(index.string_numbers(MEMORY_RECORD, limit=1) for index in trace.indexes):
         lacks.add("memory")
     names: tuple[tuple[Need, str], ...] = (("regions", REGION), ("graphs", GRAPH), ("phases", DYNAMO))
     lacks.update(need for need, text in names if not _has(trace.indexes, (text,)))

@@ -130,7 +130,7 @@ class TraceLanes:
         lanes = set()
         for index, base in zip(self.indexes, self._lane_bases):
             is_device = index.lanes["role"] == LaneRole.DEVICE
-            owners = np.unique(index.lanes["process"][is_device])
+            owners = index.lanes["process"][is_device]
             measured = (index.lanes["role"] == LaneRole.TELEMETRY) & np.isin(index.lanes["process"], owners)
             lanes.update((base + np.flatnonzero(is_device | measured)).tolist())
         return frozenset(lanes)
