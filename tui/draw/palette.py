@@ -183,12 +183,6 @@ class Palette:
             bold=not self.coloured,
         )
 
-    @property
-    def style_count(self) -> int:
-        """Number of distinct run styles made so far."""
-        tuples = (*self._inks.values(), *self._fills.values())
-        return len({id(style) for styles in (tuple(self._styles.values()), *tuples) for style in styles})
-
     def style(self, key: str, look: Look = Look.WHOLE) -> Style:
         style = self._styles.get((key, look))
         if style is None:
