@@ -57,6 +57,8 @@ class AnalysisMethods:
         column: Sequence[str] = (),
         runs: str = "",
         order: Literal["slowest", "time"] = "slowest",
+        ideal: str = "",
+        core_mhz: float = 1100.0,
         limit: int | None = None,
         **part: Unpack[Part],
     ) -> Table:

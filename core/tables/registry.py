@@ -218,6 +218,12 @@ OWN = (
                 check="kernels:check_pattern",
             ),
             Option("order", "Which runs first.", "slowest", ("slowest", "time")),
+            Option(
+                "ideal",
+                "Add ideal cycles and PT share of an AIU: its compiler's log, or Inductor's cache folder.",
+                metavar="PATH",
+            ),
+            Option("core_mhz", "The cores' clock for --ideal.", 1100.0, metavar="MHZ"),
         ),
         tab="table",
         panels=panels_from("""

@@ -1,0 +1,100 @@
+"""Ideal cycles of an AIU's compiler beside its kernels: of a call, and as a share of the time."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.corpus import CORPUS, needs_corpus
+from tests.events import complete, index_of
+from tracelane.core.base.errors import TracelaneError
+from tracelane.core.tables.ideal_cycles import read_ideal_cycles
+from tracelane.core.tables.kernels import analyse_kernels
+from tracelane.core.tables.scope import Scope
+from tracelane.core.trace import open_trace, trace_of
+
+PREFILL = """[DeepRT] ===== Perf BEGIN =====
+outside-opCatConv_fp16                 77
+~~~~ Ideal/Total Cycles ~~~~
+Name                                   Ideal Cy.
+convolution_1-opCatConv_fp16           12544
+add-opCatBroadcast                     0
+mm-BMM_1-opCatBmm_fp16                 1100
+weights-LxPreload-opCatStcdpLx         5
+plain-NA                               9   \n"""
+END = "Total                   13658\n====== Perf Summary End ======\nmm-BMM_1-opCatBmm_fp16    3\n"
+CYCLES = {"convolution_1": {12544}, "add": {0}, "mm-BMM_1": {1100}, "plain": {9}}
+DECODING = "~~~~ Ideal/Total Cycles ~~~~\nmm-BMM_1-opCatBmm_fp16 550\nadd-opCatBroadcast 0\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "cycles"),
+    [
+        (PREFILL + END, CYCLES),
+        (PREFILL + END + DECODING, {**CYCLES, "mm-BMM_1": {1100, 550}}),
+    ],
+)
+def test_tables_of_a_log_are_read(text: str, cycles: dict[str, set[int]], tmp_path: Path) -> None:
+    """A line of a table is a kernel without its category; preloads and sums are none."""
+    (tmp_path / "log.txt").write_text(text)
+    assert read_ideal_cycles(tmp_path / "log.txt") == cycles
+
+
+def test_a_cache_folder_of_inductor_is_read(tmp_path: Path) -> None:
+    """A kernel is called as its folder; its cycles are the entry TOTAL, else the sum of all."""
+    for name, entries in {
+        "sdsc_fused_mm_0": [
+            {"op_category": "Bmm", "ideal_cycles": 4},
+            {"op_category": "TOTAL", "ideal_cycles": 7},
+        ],
+        "sdsc_fused_mm_1": [
+            {"op_category": "Bmm", "ideal_cycles": 4},
+            {"op_category": "Conv", "ideal_cycles": 5},
+        ],
+        "sdsc_fused_mm_2": [],
+    }.items():
+        folder = tmp_path / "cache" / "inductor-spyre" / name / "perf"
+        folder.mkdir(parents=True)
+        (folder / "ideal_cycles.json").write_text(json.dumps(entries))
+    assert read_ideal_cycles(tmp_path) == {"sdsc_fused_mm_0": {7}, "sdsc_fused_mm_1": {9}}
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("none.txt", None), ("text.txt", "no table"), ("folder", ""), ("binary.log", "\0\xff" * 99)],
+)
+def test_what_has_none_is_an_error(name: str, content: str | None, tmp_path: Path) -> None:
+    """A path that is not there, or has no such cycles, is named in one line."""
+    if content is not None:
+        (tmp_path / name).write_text(content) if content else (tmp_path / name).mkdir()
+    with pytest.raises(TracelaneError, match=name):
+        read_ideal_cycles(tmp_path / name)
+
+
+def test_share_is_of_all_calls_of_a_name(tmp_path: Path) -> None:
+    """1,100 cycles at 1,100 MHz are 1 µs: of calls of 2 and 6 µs a quarter; what is not listed has none."""
+    events = [
+        complete(0, 2, "mm-BMM_1 Cmpt Exec", "kernel", tid=9),
+        complete(10, 6, "mm-BMM_1 Cmpt Exec", "kernel", tid=9),
+        complete(20, 5, "other", "kernel", tid=9),
+    ]
+    (tmp_path / "log.txt").write_text(PREFILL + END)
+    scope = Scope(trace_of("t.json", index_of(events, tmp_path)))
+    for mhz, share, notes in ((1100.0, 0.25, 1), (550.0, 0.5, 1), (100.0, 2.75, 2)):
+        table = analyse_kernels(scope, ideal=str(tmp_path / "log.txt"), core_mhz=mhz)["kernels"]
+        rows = {row["name"]: (row["ideal_cycles"], row["pt_share"]) for row in table.rows()}
+        assert rows["mm-BMM_1 Cmpt Exec"] == (1100, pytest.approx(share))
+        assert rows["other"] == (None, None) and len(table.notes) == notes
+
+
+@needs_corpus
+def test_kernels_of_a_job_trace_have_a_share(tmp_path: Path) -> None:
+    """convolution_1 of the public job trace lasts 35.664 µs and needs 12,544 cycles."""
+    (tmp_path / "log.txt").write_text(PREFILL + END)
+    trace = open_trace(CORPUS / "aiu" / "sample_flex_3062_job_4.json", index_dir=tmp_path)
+    table = analyse_kernels(Scope(trace), ideal=str(tmp_path / "log.txt"))["kernels"]
+    shares = {row["name"]: row["pt_share"] for row in table.rows()}
+    assert shares["convolution_1 Cmpt Exec"] == pytest.approx(12_544 / 1100 / 35.664)
+    assert shares["add Cmpt Exec"] == 0 and shares["convolution Cmpt Exec"] is None
