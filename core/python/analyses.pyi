@@ -58,7 +58,6 @@ class AnalysisMethods:
         runs: str = "",
         order: Literal["slowest", "time"] = "slowest",
         ideal: str = "",
-        core_mhz: float = 1100.0,
         limit: int | None = None,
         **part: Unpack[Part],
     ) -> Table:

@@ -16,6 +16,7 @@ import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,7 +32,28 @@ LINE = re.compile(r"([-\w]+?)(?:-opCat\w+|-NA)?\s+(\d{1,15})\s*$")
 LEFT_OUT = re.compile(r"Precompute|-LxPreload|^Total$")
 EXECUTION = " Cmpt Exec"
 """What FLEX adds to the name of a kernel where it runs."""
+CLOCK = re.compile(r"\d{1,6}(\.\d{1,6})?")
 MOST_FILES = 5000
+
+
+class IdealCycles(NamedTuple):
+    """What a call of each kernel needs, several numbers where tables disagree, and the cores' clock."""
+
+    of_call: Mapping[str, set[int]]
+    mhz: float = CORE_MHZ
+
+
+NO_CYCLES = IdealCycles({})
+
+
+def parse_ideal(text: str) -> IdealCycles:
+    """Return what "PATH" or "PATH@MHZ" means; UsageError and UnreadableError as `read_ideal_cycles`."""
+    path, _, clock = text.rpartition("@")
+    if not path or not CLOCK.fullmatch(clock):
+        return IdealCycles(read_ideal_cycles(Path(text)))
+    if not float(clock):
+        raise UsageError("a clock of 0 MHz is none")
+    return IdealCycles(read_ideal_cycles(Path(path)), float(clock))
 
 
 def read_ideal_cycles(path: Path) -> dict[str, set[int]]:
@@ -53,26 +75,22 @@ def read_ideal_cycles(path: Path) -> dict[str, set[int]]:
     return cycles
 
 
-def ideal_asks(
-    work: Frame, cycles: Mapping[str, set[int]], mhz: float
-) -> tuple[dict[str, tuple[str, Ask]], tuple[str, ...]]:
+def ideal_asks(work: Frame, ideal: IdealCycles) -> tuple[dict[str, tuple[str, Ask]], tuple[str, ...]]:
     """Return two columns, the ideal cycles of a call and the share of the PT array, and notes on them."""
-    if not mhz > 0:
-        raise UsageError(f"a clock of {mhz:g} MHz is none")
     names = [name.removesuffix(EXECUTION) for name in work.name.texts]
-    known = [cycles.get(name, set()) for name in names]
+    known = [ideal.of_call.get(name, set()) for name in names]
     each = np.array([next(iter(one)) if len(one) == 1 else np.nan for one in known], np.float64)
     values = each[work.name.codes]
     has = ~np.isnan(values)
     sums = total(lambda _: np.where(has, values, 0).astype(np.int64))
     mean = ratio_of(sums, n(lambda _: has))
     per_ns = ratio_of(sums, total(lambda frame: np.where(has, frame.dur, 0)))
-    share = Ask(lambda groups: np.asarray(per_ns.of(groups)) * 1000 / mhz)
+    share = Ask(lambda groups: np.asarray(per_ns.of(groups)) * 1000 / ideal.mhz)
     several = sum(len(one) > 1 for one in known)
-    notes = [f"PT share is for cores of {mhz:g} MHz"]
+    notes = [f"PT share is for cores of {ideal.mhz:g} MHz"]
     if several:
         notes.append(f"{count_of(several, 'kernel')} left out: tables of the compiler disagree on the cycles")
-    if (values[has] * 1000 / mhz > work.dur[has]).any():
+    if (values[has] * 1000 / ideal.mhz > work.dur[has]).any():
         notes.append("a share above 100 %: the cores' clock is higher, or the log is of another program")
     columns = {
         "pt_share": ("PT share", flagged(share, "statistic")),

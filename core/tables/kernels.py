@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache, partial
-from pathlib import Path
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -19,7 +18,7 @@ from ..query.scan import json_value_text, number_of
 from .attribution import with_steps, work_in_windows
 from .frame import Frame, FrameGroups, Words
 from .frame_columns import KindRule, by_rule, row_arguments, work_of
-from .ideal_cycles import CORE_MHZ, ideal_asks, read_ideal_cycles
+from .ideal_cycles import NO_CYCLES, IdealCycles, ideal_asks, parse_ideal
 from .instances import Order, instances
 from .kinds import KERNEL_TYPES, kernel_types, kind_table
 from .metrics import Metric, spread_metrics
@@ -68,19 +67,18 @@ def analyse_kernels(
     order: Order = "slowest",
     limit: int | None = None,
     ideal: str = "",
-    core_mhz: float = CORE_MHZ,
 ) -> Tables:
     """Return the device work by name (or what `by` and `group_by` say), or the runs of matching names; with
     the ideal cycles that a file or folder of an AIU's compiler has.
     """
     keys = [argument_key(text) for text in column]
-    cycles = read_ideal_cycles(Path(ideal)) if ideal else {}
+    cycles = parse_ideal(ideal) if ideal else NO_CYCLES
     if runs:
         check_pattern(runs)
         runs_table = cache(partial(instances, scope, runs, order, limit or RUNS, keys))
         tables = {"kernels": lambda: runs_table()[0], "histogram": lambda: runs_table()[1]}
     else:
-        tables = {"kernels": lambda: kernels(scope, group_by or by, arguments=keys, ideal=(cycles, core_mhz))}
+        tables = {"kernels": lambda: kernels(scope, group_by or by, arguments=keys, ideal=cycles)}
     return Tables(scope.text, scope.origin, tables)
 
 
@@ -94,11 +92,11 @@ def kernels(
     by: GroupBy | str = "name",
     rule: KindRule = kernel_types,
     arguments: Sequence[str] = (),
-    ideal: tuple[Mapping[str, set[int]], float] = ({}, CORE_MHZ),
+    ideal: IdealCycles = NO_CYCLES,
 ) -> Table:
     """Return the device work of a scope by name, short name, stream, type, kind, step, argument (as
     `arg:KEY`) or by the op, module or annotation that launched it; most time first, with sum and mean of
-    further arguments, and the `ideal` cycles by name for a clock in MHz. Short names join no two names.
+    further arguments, and the `ideal` cycles by name. Short names join no two names.
 
     A step has the work that was launched in it, by window the part of all work that lies in its time on the
     host (steps that overlap share it); what no step has stands apart.
@@ -115,7 +113,7 @@ def kernels(
     shape = replace(KERNELS, title=title)
     for key in arguments:
         shape = replace(shape, asks={**shape.asks, **argument_asks(work, key)})
-    more, notes = ideal_asks(work, *ideal) if ideal[0] else ({}, ())
+    more, notes = ideal_asks(work, ideal) if ideal.of_call else ({}, ())
     chief = (*shape.more["chief"], *more)
     shape = replace(shape, asks={**shape.asks, **more}, more={**shape.more, "chief": chief})
     totals = {"count": len(work), "total_ns": sum_of(work.dur)}

@@ -220,10 +220,10 @@ OWN = (
             Option("order", "Which runs first.", "slowest", ("slowest", "time")),
             Option(
                 "ideal",
-                "Add ideal cycles and PT share of an AIU: its compiler's log, or Inductor's cache folder.",
-                metavar="PATH",
+                "Add ideal cycles and PT share of an AIU: its compiler's log, or Inductor's cache folder; "
+                "for cores of 1100 MHz, unless said behind @.",
+                metavar="PATH[@MHZ]",
             ),
-            Option("core_mhz", "The cores' clock for --ideal.", 1100.0, metavar="MHZ"),
         ),
         tab="table",
         panels=panels_from("""

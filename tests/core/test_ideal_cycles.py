@@ -10,7 +10,7 @@ import pytest
 from tests.corpus import CORPUS, needs_corpus
 from tests.events import complete, index_of
 from tracelane.core.base.errors import TracelaneError
-from tracelane.core.tables.ideal_cycles import read_ideal_cycles
+from tracelane.core.tables.ideal_cycles import parse_ideal, read_ideal_cycles
 from tracelane.core.tables.kernels import analyse_kernels
 from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import open_trace, trace_of
@@ -70,7 +70,7 @@ def test_what_has_none_is_an_error(name: str, content: str | None, tmp_path: Pat
     if content is not None:
         (tmp_path / name).write_text(content) if content else (tmp_path / name).mkdir()
     with pytest.raises(TracelaneError, match=name):
-        read_ideal_cycles(tmp_path / name)
+        parse_ideal(f"{tmp_path / name}@800")
 
 
 def test_share_is_of_all_calls_of_a_name(tmp_path: Path) -> None:
@@ -82,8 +82,8 @@ def test_share_is_of_all_calls_of_a_name(tmp_path: Path) -> None:
     ]
     (tmp_path / "log.txt").write_text(PREFILL + END)
     scope = Scope(trace_of("t.json", index_of(events, tmp_path)))
-    for mhz, share, notes in ((1100.0, 0.25, 1), (550.0, 0.5, 1), (100.0, 2.75, 2)):
-        table = analyse_kernels(scope, ideal=str(tmp_path / "log.txt"), core_mhz=mhz)["kernels"]
+    for mhz, share, notes in (("", 0.25, 1), ("@550", 0.5, 1), ("@100.0", 2.75, 2)):
+        table = analyse_kernels(scope, ideal=f"{tmp_path / 'log.txt'}{mhz}")["kernels"]
         rows = {row["name"]: (row["ideal_cycles"], row["pt_share"]) for row in table.rows()}
         assert rows["mm-BMM_1 Cmpt Exec"] == (1100, pytest.approx(share))
         assert rows["other"] == (None, None) and len(table.notes) == notes
