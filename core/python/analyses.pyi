@@ -57,7 +57,6 @@ class AnalysisMethods:
         column: Sequence[str] = (),
         runs: str = "",
         order: Literal["slowest", "time"] = "slowest",
-        ideal: str = "",
         limit: int | None = None,
         **part: Unpack[Part],
     ) -> Table:

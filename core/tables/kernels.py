@@ -56,6 +56,8 @@ OUTSIDE = "outside the steps"
 TITLES = {"stream": "Streams", "type": "Kernel types", "kind": "Kernel kinds", "step": "Kernels by step"}
 HEXADECIMAL = re.compile(r"0[xX][0-9a-fA-F]{1,16}")
 NO_VALUE = "(none)"
+IDEAL = "ideal:"
+"""What names a column of ideal cycles begins with this."""
 
 
 def analyse_kernels(
@@ -66,13 +68,13 @@ def analyse_kernels(
     runs: str = "",
     order: Order = "slowest",
     limit: int | None = None,
-    ideal: str = "",
 ) -> Tables:
     """Return the device work by name (or what `by` and `group_by` say), or the runs of matching names; with
     the ideal cycles that a file or folder of an AIU's compiler has.
     """
-    keys = [argument_key(text) for text in column]
-    cycles = parse_ideal(ideal) if ideal else NO_CYCLES
+    keys = [argument_key(text) for text in column if not text.startswith(IDEAL)]
+    paths = [text.removeprefix(IDEAL) for text in column if text.startswith(IDEAL)]
+    cycles = parse_ideal(paths[-1]) if paths else NO_CYCLES
     if runs:
         check_pattern(runs)
         runs_table = cache(partial(instances, scope, runs, order, limit or RUNS, keys))
@@ -134,6 +136,12 @@ def kernel_metrics(scope: Scope) -> list[Metric]:
         Metric("kernels.time", "ns", time if len(work) else None),
         *rest,
     ]
+
+
+def check_column(text: str) -> None:
+    """Raise UsageError where a text names no further column: arg:KEY or ideal:PATH."""
+    if not text.startswith(IDEAL):
+        argument_key(text)
 
 
 def argument_key(text: str) -> str:

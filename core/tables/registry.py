@@ -206,10 +206,11 @@ OWN = (
             ),
             Option(
                 "column",
-                "Add the sum and mean of an argument; with --runs, its value.",
+                "Add the sum and mean of an argument, with --runs its value; or an AIU's ideal cycles from its "
+                "compiler's log or Inductor's cache folder, for cores of 1100 MHz.",
                 (),
-                metavar="arg:KEY",
-                check="kernels:argument_key",
+                metavar="arg:KEY|ideal:PATH[@MHZ]",
+                check="kernels:check_column",
             ),
             Option(
                 "runs",
@@ -218,12 +219,6 @@ OWN = (
                 check="kernels:check_pattern",
             ),
             Option("order", "Which runs first.", "slowest", ("slowest", "time")),
-            Option(
-                "ideal",
-                "Add ideal cycles and PT share of an AIU: its compiler's log, or Inductor's cache folder; "
-                "for cores of 1100 MHz, unless said behind @.",
-                metavar="PATH[@MHZ]",
-            ),
         ),
         tab="table",
         panels=panels_from("""

@@ -83,7 +83,7 @@ def test_share_is_of_all_calls_of_a_name(tmp_path: Path) -> None:
     (tmp_path / "log.txt").write_text(PREFILL + END)
     scope = Scope(trace_of("t.json", index_of(events, tmp_path)))
     for mhz, share, notes in (("", 0.25, 1), ("@550", 0.5, 1), ("@100.0", 2.75, 2)):
-        table = analyse_kernels(scope, ideal=f"{tmp_path / 'log.txt'}{mhz}")["kernels"]
+        table = analyse_kernels(scope, column=[f"ideal:{tmp_path / 'log.txt'}{mhz}"])["kernels"]
         rows = {row["name"]: (row["ideal_cycles"], row["pt_share"]) for row in table.rows()}
         assert rows["mm-BMM_1 Cmpt Exec"] == (1100, pytest.approx(share))
         assert rows["other"] == (None, None) and len(table.notes) == notes
@@ -94,7 +94,7 @@ def test_kernels_of_a_job_trace_have_a_share(tmp_path: Path) -> None:
     """convolution_1 of the public job trace lasts 35.664 µs and needs 12,544 cycles."""
     (tmp_path / "log.txt").write_text(PREFILL + END)
     trace = open_trace(CORPUS / "aiu" / "sample_flex_3062_job_4.json", index_dir=tmp_path)
-    table = analyse_kernels(Scope(trace), ideal=str(tmp_path / "log.txt"))["kernels"]
+    table = analyse_kernels(Scope(trace), column=[f"ideal:{tmp_path / 'log.txt'}"])["kernels"]
     shares = {row["name"]: row["pt_share"] for row in table.rows()}
     assert shares["convolution_1 Cmpt Exec"] == pytest.approx(12_544 / 1100 / 35.664)
     assert shares["add Cmpt Exec"] == 0 and shares["convolution Cmpt Exec"] is None
