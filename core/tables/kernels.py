@@ -77,6 +77,8 @@ def analyse_kernels(
     cycles = parse_ideal(paths[-1]) if paths else NO_CYCLES
     if runs:
         check_pattern(runs)
+        if paths:
+            raise UsageError("ideal cycles are for kernels by name, not for --runs")
         runs_table = cache(partial(instances, scope, runs, order, limit or RUNS, keys))
         tables = {"kernels": lambda: runs_table()[0], "histogram": lambda: runs_table()[1]}
     else:

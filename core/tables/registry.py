@@ -206,8 +206,8 @@ OWN = (
             ),
             Option(
                 "column",
-                "Add the sum and mean of an argument, with --runs its value; or an AIU's ideal cycles from its "
-                "compiler's log or Inductor's cache folder, for cores of 1100 MHz.",
+                "Add the sum and mean of an argument, with --runs its value; or an AIU's ideal cycles from "
+                "its compiler's log or Inductor's cache folder, for cores of 1100 MHz.",
                 (),
                 metavar="arg:KEY|ideal:PATH[@MHZ]",
                 check="kernels:check_column",
