@@ -40,10 +40,6 @@ class Clocks:
         """Return the offset of one clock alone, in ns."""
         return self.offsets.get(key, 0)
 
-    def of_processes(self, source: int) -> dict[str, int]:
-        """Return by pid what is added to the times of single processes of a source, beside what all get."""
-        return {pid: ns for (at, pid), ns in self.offsets.items() if at == source and pid}
-
     def shifted(self, key: ClockKey, offset_ns: int) -> Clocks:
         """Return these clocks with one of them set to `offset_ns`."""
         changed = dict(self.offsets)

@@ -11,30 +11,29 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
-from types import MappingProxyType
 from typing import IO, Any
 
 import numpy as np
 import orjson
 
-from ..base.arrays import I64, U32, AnyArray
+from ..base.arrays import I64, U32
 from ..base.errors import TracelaneError, UsageError
-from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
+from ..base.progress import CancelledCallback, Progress, ProgressCallback, no_progress
 from ..index.blockstore import read_blocks, source_of
-from ..index.format import NONE, RowKind
+from ..index.format import RowKind
 from ..index.store import Index
 from ..read.json_text import structure
 from ..read.repair import RepairedEvent, repair
 from ..tables.scope import Scope
 from ..trace import Trace
+from .tracks import flows_between, rows_inside
 
 CHUNK = 1 << 20
-NO_DEVICES: Mapping[str, int] = MappingProxyType({})
 GZIP_LEVEL = 6
 KINETO_KEYS = ("schemaVersion", "deviceProperties", "baseTimeNanoseconds", "displayTimeUnit")
 _METADATA = re.compile(rb'"ph"\s*:\s*"M"')
@@ -63,29 +62,21 @@ class _Selection:
     flows: int
 
 
-def cut_source(
-    index: Index,
-    window: tuple[int, int],
-    out: Path,
-    *,
-    lanes: Sequence[int] | None = None,
-    devices: Mapping[str, int] = NO_DEVICES,
-    progress: ProgressCallback = no_progress,
-    cancelled: CancelledCallback = never,
-) -> Cut:
-    """Write what overlaps the window [start, end) (lane time, ns) to a file, packed if it is called *.gz.
+def cut_scope(scope: Scope, out: Path, progress: ProgressCallback = no_progress) -> Cut:
+    """Write what overlaps the range and lanes of a scope in its source, by default the first one, to a file,
+    packed if it is called *.gz.
 
-    All slices that overlap the window come whole, instants and counter samples inside it, flows from one
-    such slice to another, all metadata. `lanes` are lane numbers of the source; default: all. `devices`: by
-    pid how many ns are added to the times of a process before it is held against the window; they are written
-    as they stand. Raises UsageError where nothing lies in the window, UnreadableError where the source is not
-    what was indexed.
+    All slices that overlap the range come whole, instants and counter samples inside it, flows from one such
+    slice to another, all metadata; times are written as they stand. Raises UsageError where nothing lies in
+    the range, UnreadableError where the source is not what was indexed.
     """
-    if window[0] >= window[1]:
+    scope = replace(scope, source=scope.source or 0)
+    index = scope.trace.indexes[scope.source or 0]
+    if scope.range is not None and scope.range[0] >= scope.range[1]:
         raise UsageError("the window to cut is empty: --from must be before --to")
     if _same_file(out, index.path):
         raise UsageError(f"{out} is the trace itself: cut to another file")
-    selection = _selection(index, window, range(len(index.lanes)) if lanes is None else lanes, devices)
+    selection = _selection(scope, index)
     if not len(selection.ordinals):
         raise UsageError("nothing of the trace is in that window")
     envelope, left_out = _envelope(index)
@@ -93,7 +84,7 @@ def cut_source(
     with whole_file(out) as file:
         file.write(envelope)
         separator = b"\n"
-        for text, is_metadata in _events(index, selection.ordinals, progress, cancelled):
+        for text, is_metadata in _events(index, selection.ordinals, progress, scope.cancelled):
             file.write(separator + text)
             separator = b",\n"
             metadata += is_metadata
@@ -107,21 +98,6 @@ def cut_source(
         metadata,
         events,
         tuple(left_out),
-    )
-
-
-def cut_scope(scope: Scope, out: Path, progress: ProgressCallback = no_progress) -> Cut:
-    """Write what overlaps the range and lanes of a scope in its source, by default the first one."""
-    trace, clocks, source = scope.trace, scope.clocks, scope.source or 0
-    start, end = (time - clocks.offset(source) for time in scope.range or trace.span_at(clocks))
-    return cut_source(
-        trace.indexes[source],
-        (start, end),
-        out,
-        lanes=None if scope.lanes is None else sorted(trace.lanes[at].number for at in scope.lanes),
-        devices=clocks.of_processes(source),
-        progress=progress,
-        cancelled=scope.cancelled,
     )
 
 
@@ -149,25 +125,13 @@ def copy_source(trace: Trace, source: int, out: Path, progress: ProgressCallback
 # -- what is wanted ---------------------------------------------------------------------------------------
 
 
-def _selection(
-    index: Index, window: tuple[int, int], lanes: Sequence[int], devices: Mapping[str, int]
-) -> _Selection:
-    slices, instants, samples = [], [], []
-    pids = [index.string(int(process["pid"])) for process in index.processes] if devices else []
-    for lane in lanes:
-        offset = devices.get(pids[int(index.lanes[lane]["process"])], 0) if devices else 0
-        start, end = window[0] - offset, window[1] - offset
-        first = int(index.lanes[lane]["first_row"])
-        for row in index.rows[first : first + int(index.lanes[lane]["rows"])]:
-            kind, begin = RowKind(int(row["kind"])), int(row["first"])
-            stop = begin + int(row["count"])
-            if kind is RowKind.SLICES:
-                slices.append(_overlapping(index, begin, stop, start, end))
-            elif kind is RowKind.INSTANTS:
-                instants.append(_inside(index.column("instants.start"), begin, stop, start, end))
-            else:
-                samples.append(_inside(index.column("samples.start"), begin, stop, start, end))
-    flows = _flows(index, slices)
+def _selection(scope: Scope, index: Index) -> _Selection:
+    slices = [(part.begin, part.end) for part in scope.parts]
+    instants, samples = (
+        [(first, last) for *_, first, last in rows_inside(scope, kind)]
+        for kind in (RowKind.INSTANTS, RowKind.SAMPLES)
+    )
+    flows = flows_between(index, (slice(a, b) for a, b in slices))
     pairs = [_slice_of(index.column("ends.position"), a, b) for a, b in slices]
     sampled = [index.column("samples.ordinal")[a:b] for a, b in samples]
     pieces = [
@@ -184,38 +148,9 @@ def _selection(
     return _Selection(ordinals, counts[0], counts[1], counters, len(flows))
 
 
-def _overlapping(index: Index, begin: int, stop: int, start: int, end: int) -> tuple[int, int]:
-    """Return the positions [a, b) of a row whose slices overlap a window: starts and ends both ascend."""
-    a, b = _inside(index.column("slices.start"), begin, stop, start, end)
-    while a > begin and index.end(a - 1) > start:
-        a -= 1
-    return a, b
-
-
-def _inside(starts: AnyArray, begin: int, stop: int, start: int, end: int) -> tuple[int, int]:
-    low, high = np.searchsorted(starts[begin:stop], np.array([start, end], np.int64))
-    return begin + int(low), begin + int(high)
-
-
 def _slice_of(column: U32, low: int, high: int) -> tuple[int, int]:
     a, b = np.searchsorted(column, np.array([low, high], column.dtype))
     return int(a), int(b)
-
-
-def _flows(index: Index, slices: list[tuple[int, int]]) -> I64:
-    ranges = sorted((a, b) for a, b in slices if a < b)
-    begins, stops = (np.array(side, np.int64) for side in (zip(*ranges) if ranges else ((), ())))
-    ordinals = [np.zeros(0, np.int64)]
-    source, target = index.column("flows.source"), index.column("flows.target")
-    for low in range(0, len(source), CHUNK):
-        inside = np.ones(min(CHUNK, len(source) - low), np.bool_)
-        for column in (source, target):
-            position = column[low : low + CHUNK].astype(np.int64)
-            at = np.searchsorted(begins, position, "right") - 1
-            inside &= (at >= 0) & (position != NONE)
-            inside[inside] = position[inside] < stops[at[inside]]
-        ordinals.append(low + np.flatnonzero(inside))
-    return np.concatenate(ordinals)
 
 
 # -- where it stands --------------------------------------------------------------------------------------

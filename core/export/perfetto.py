@@ -223,8 +223,7 @@ def _values(scope: Scope, source: int, tracks: Sequence[Track], column: str) -> 
     parts = [np.unique(index.column(f"slices.{column}")[track.positions]) for track in tracks]
     parts += [
         np.unique(index.column(f"instants.{column}")[first:last])
-        for at, _, _, first, last in rows_inside(scope.trace, scope, RowKind.INSTANTS)
-        if at == source
+        for *_, first, last in rows_inside(replace(scope, source=source), RowKind.INSTANTS)
     ]
     return np.unique(np.concatenate(parts)).astype(np.int64) if parts else np.empty(0, np.int64)
 
@@ -281,7 +280,7 @@ class SourceEvents:
         ordinals = _values(scope, source, tracks, "ordinal")
         store = ArgumentStore(index, ordinals, encoder.encode, progress, scope.cancelled)
         writer.interned(KEY, encoder.keys.items())
-        flows = flows_between(index, [track.positions for track in tracks])
+        flows = flows_between(index, (track.positions for track in tracks))
         ends = [
             FlowEnds.of(tag, index.column(f"flows.{end}"), flows, base)
             for tag, end in ((47, "source"), (48, "target"))
@@ -296,7 +295,7 @@ class SourceEvents:
         self, tracks: Sequence[Track], processes: Mapping[tuple[int, int], ProcessTrack], done: PerfettoFile
     ) -> PerfettoFile:
         """Write all tracks; return what was written before and now. Raises Cancelled."""
-        trace = self.scope.trace
+        trace, own = self.scope.trace, replace(self.scope, source=self.source)
         main: dict[int, int] = {}  # by lane its first track
         for track in tracks:
             process = processes[self.source, track.lane.process.number]
@@ -308,9 +307,7 @@ class SourceEvents:
             self.slices(track, uuid)
         instants = samples = 0
         for kind in (RowKind.INSTANTS, RowKind.SAMPLES):
-            for at, number, offset, first, last in rows_inside(trace, self.scope, kind):
-                if at != self.source:
-                    continue
+            for at, number, offset, first, last in rows_inside(own, kind):
                 row = trace.row_number(at, number)
                 lane = trace.lanes[row.lane]
                 process = processes[at, lane.process.number]

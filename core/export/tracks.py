@@ -6,14 +6,13 @@ where a window cuts them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..base.arrays import I64, AnyArray
-from ..index.format import NONE, RowKind, SliceFlag
+from ..index.format import RowKind, SliceFlag
 from ..index.store import Index
 from ..query.lookup import rows_of
 from ..query.views import Lane
@@ -21,10 +20,9 @@ from ..tables.scope import Scope
 from ..tables.slices import nearest_around
 from ..tables.tree import slices_by_lane
 
-if TYPE_CHECKING:
-    from ..trace import Trace
-
 MAIN = -1
+CHUNK = 1 << 20
+"""Flows that are looked at together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,16 +132,16 @@ def begin_and_end(track: Track) -> TrackEvents:
     return TrackEvents(times, begins, order)
 
 
-def rows_inside(trace: Trace, scope: Scope, kind: RowKind) -> Iterator[tuple[int, int, int, int, int]]:
+def rows_inside(scope: Scope, kind: RowKind) -> Iterator[tuple[int, int, int, int, int]]:
     """Yield (source, row number, clock offset, begin, end) of rows of instants or samples: what of each lies
-    in the scope's range and lanes.
+    in the scope's range, lanes and source.
     """
     chosen = None if scope.lanes is None else frozenset(scope.lanes)
     table = "instants" if kind is RowKind.INSTANTS else "samples"
-    for lane in trace.lanes:
-        if chosen is not None and lane.index not in chosen:
+    for lane in scope.trace.lanes:
+        if lane.source not in scope.sources or (chosen is not None and lane.index not in chosen):
             continue
-        index = trace.indexes[lane.source]
+        index = scope.trace.indexes[lane.source]
         offset = scope.clocks.offset(lane.source, lane.pid)
         for number in lane.rows:
             row = index.rows[number]
@@ -158,13 +156,17 @@ def rows_inside(trace: Trace, scope: Scope, kind: RowKind) -> Iterator[tuple[int
                 yield lane.source, number, offset, first, last
 
 
-def flows_between(index: Index, positions: Sequence[I64]) -> I64:
-    """Return the numbers of the flows whose both ends are among these positions."""
-    inside = np.zeros(len(index.column("slices.start")) + 1, np.bool_)  # the last: an end in no slice
-    for some in positions:
+def flows_between(index: Index, slices: Iterable[I64 | slice]) -> I64:
+    """Return the numbers of the flows whose both ends are among slices, given by position or as ranges."""
+    count = len(index.column("slices.start"))
+    inside = np.zeros(count + 1, np.bool_)  # the last: an end in no slice
+    for some in slices:
         inside[some] = True
-    ends = [index.column(f"flows.{end}").astype(np.int64) for end in ("source", "target")]
-    for column in ends:
-        column[column == NONE] = len(inside) - 1
-    inside[-1] = False
-    return np.flatnonzero(inside[ends[0]] & inside[ends[1]])
+    source, target = index.column("flows.source"), index.column("flows.target")
+    flows = [np.zeros(0, np.int64)]
+    for low in range(0, len(source), CHUNK):
+        both = np.ones(min(CHUNK, len(source) - low), np.bool_)
+        for ends in (source, target):
+            both &= inside[np.minimum(ends[low : low + CHUNK], count)]
+        flows.append(low + np.flatnonzero(both))
+    return np.concatenate(flows)

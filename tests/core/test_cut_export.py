@@ -16,9 +16,11 @@ from tests.events import begin, complete, counter, end, every_phase, flow, metad
 from tests.forms import Form, cut_off, forms
 from tests.tui.cli_process import tracelane_here
 from tracelane.core import open_trace
+from tracelane.core.base.clock import NO_CLOCKS
 from tracelane.core.base.errors import TracelaneError, UsageError
-from tracelane.core.export.cut import cut_source, event_text, event_texts
+from tracelane.core.export.cut import cut_scope, event_text, event_texts
 from tracelane.core.index.format import LaneKind, RowKind, SliceFlag
+from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import Trace
 
 FILES = (
@@ -78,7 +80,7 @@ def test_a_cut_has_exactly_the_slices_of_its_window(
     window = window_of(trace, *part)
     out = tmp_path / "cut.json.gz"
     expected = slices(trace, window)
-    done = cut_source(trace.indexes[0], window, out)
+    done = cut_scope(Scope(trace, window), out)
     value = json.loads(gzip.decompress(out.read_bytes()))
     again = open_trace([out], index_dir=tmp_path / "index")
     assert slices(again) == expected
@@ -102,7 +104,7 @@ def test_a_cut_copies_events_as_they_stand(corpus_cache: Path, tmp_path: Path) -
     path = CORPUS / FILES[0]
     trace = open_trace([path], index_dir=corpus_cache)
     out = tmp_path / "cut.json"
-    cut_source(trace.indexes[0], window_of(trace, 0.3, 0.6), out)
+    cut_scope(Scope(trace, window_of(trace, 0.3, 0.6)), out)
     source, at = path.read_bytes(), 0
     body = out.read_bytes().split(b'"traceEvents": [\n')[1].removesuffix(b"\n]}\n")
     value = json.loads(out.read_bytes(), parse_float=Decimal)
@@ -122,7 +124,7 @@ def small(tmp_path: Path, events: list[Any], **envelope: Any) -> Trace:
 
 def again(tmp_path: Path, trace: Trace, start: int, stop: int, **options: Any) -> list[dict[str, Any]]:
     out = tmp_path / "cut.json"
-    cut_source(trace.indexes[0], (start, stop), out, **options)
+    cut_scope(Scope(trace, (start, stop), **options), out)
     events: list[dict[str, Any]] = json.loads(out.read_bytes())["traceEvents"]
     return events
 
@@ -239,7 +241,7 @@ def test_refusals(tmp_path: Path) -> None:
         ((10_000, 20_000), tmp_path / "none" / "cut.json", TracelaneError),
     ):
         with pytest.raises(error):
-            cut_source(trace.indexes[0], window, out)
+            cut_scope(Scope(trace, window), out)
     assert (tmp_path / "source.json").read_bytes() == source
     assert sorted(path.name for path in tmp_path.iterdir()) == ["source.index", "source.json"]
 
@@ -266,7 +268,8 @@ def test_devices_are_held_against_the_window_where_they_were_moved(tmp_path: Pat
         for who, pid in (("host", 1), ("card", 0))
         for n in range(6)
     ]
-    cut_events = again(tmp_path, small(tmp_path, events), 10_000, 30_000, devices={"0": 20_000})
+    clocks = NO_CLOCKS.shifted((0, "0"), 20_000)
+    cut_events = again(tmp_path, small(tmp_path, events), 10_000, 30_000, clocks=clocks)
     assert [(event["name"], event["ts"]) for event in cut_events] == [
         ("host 1", 10),
         ("host 2", 20),
