@@ -31,7 +31,7 @@ from ..read.json_text import structure
 from ..read.repair import RepairedEvent, repair
 from ..tables.scope import Scope
 from ..trace import Trace
-from .tracks import flows_between, rows_inside
+from .tracks import flows_between
 
 CHUNK = 1 << 20
 GZIP_LEVEL = 6
@@ -128,7 +128,7 @@ def copy_source(trace: Trace, source: int, out: Path, progress: ProgressCallback
 def _selection(scope: Scope, index: Index) -> _Selection:
     slices = [(part.begin, part.end) for part in scope.parts]
     instants, samples = (
-        [(first, last) for *_, first, last in rows_inside(scope, kind)]
+        [(part.begin, part.end) for part in scope.rows_inside(kind)]
         for kind in (RowKind.INSTANTS, RowKind.SAMPLES)
     )
     flows = flows_between(index, (slice(a, b) for a, b in slices))

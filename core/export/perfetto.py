@@ -39,7 +39,7 @@ from .protobuf import (
     varint,
     varint_rows,
 )
-from .tracks import Track, begin_and_end, flows_between, rows_inside, tracks_of
+from .tracks import Track, begin_and_end, flows_between, tracks_of
 
 if TYPE_CHECKING:
     from ..query.views import Lane, Process
@@ -222,8 +222,8 @@ def _values(scope: Scope, source: int, tracks: Sequence[Track], column: str) -> 
     index = scope.trace.indexes[source]
     parts = [np.unique(index.column(f"slices.{column}")[track.positions]) for track in tracks]
     parts += [
-        np.unique(index.column(f"instants.{column}")[first:last])
-        for *_, first, last in rows_inside(replace(scope, source=source), RowKind.INSTANTS)
+        np.unique(index.column(f"instants.{column}")[part.begin : part.end])
+        for part in replace(scope, source=source).rows_inside(RowKind.INSTANTS)
     ]
     return np.unique(np.concatenate(parts)).astype(np.int64) if parts else np.empty(0, np.int64)
 
@@ -307,12 +307,11 @@ class SourceEvents:
             self.slices(track, uuid)
         instants = samples = 0
         for kind in (RowKind.INSTANTS, RowKind.SAMPLES):
-            for at, number, offset, first, last in rows_inside(own, kind):
-                row = trace.row_number(at, number)
-                lane = trace.lanes[row.lane]
+            for at, lane_number, number, offset, first, last in own.rows_inside(kind):
+                lane = trace.lanes[lane_number]
                 process = processes[at, lane.process.number]
                 if kind is RowKind.SAMPLES:
-                    title = _counter_title(lane, row.series)
+                    title = _counter_title(lane, trace.row_number(at, number).series)
                     uuid = self.writer.new_track(title, process.track, bytes_field(8, b""))
                     samples += self.samples(uuid, offset, first, last)
                 else:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..base.arrays import I64, AnyArray
-from ..index.format import RowKind, SliceFlag
+from ..index.format import SliceFlag
 from ..index.store import Index
 from ..query.lookup import rows_of
 from ..query.views import Lane
@@ -130,30 +130,6 @@ def begin_and_end(track: Track) -> TrackEvents:
     times = np.empty(2 * count, np.int64)
     times[begin_at], times[end_at] = starts, ends
     return TrackEvents(times, begins, order)
-
-
-def rows_inside(scope: Scope, kind: RowKind) -> Iterator[tuple[int, int, int, int, int]]:
-    """Yield (source, row number, clock offset, begin, end) of rows of instants or samples: what of each lies
-    in the scope's range, lanes and source.
-    """
-    chosen = None if scope.lanes is None else frozenset(scope.lanes)
-    table = "instants" if kind is RowKind.INSTANTS else "samples"
-    for lane in scope.trace.lanes:
-        if lane.source not in scope.sources or (chosen is not None and lane.index not in chosen):
-            continue
-        index = scope.trace.indexes[lane.source]
-        offset = scope.clocks.offset(lane.source, lane.pid)
-        for number in lane.rows:
-            row = index.rows[number]
-            if row["kind"] != kind or not row["count"]:
-                continue
-            first, last = int(row["first"]), int(row["first"]) + int(row["count"])
-            if scope.range is not None:
-                starts = index.column(f"{table}.start")[first:last]
-                low, high = np.searchsorted(starts, np.array(scope.range, np.int64) - offset).tolist()
-                first, last = first + low, first + high
-            if first < last:
-                yield lane.source, number, offset, first, last
 
 
 def flows_between(index: Index, slices: Iterable[I64 | slice]) -> I64:

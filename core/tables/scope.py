@@ -20,7 +20,7 @@ from ..base.progress import CancelledCallback, never
 from ..base.units import format_ns
 from ..index.format import RowKind
 from ..index.store import Index
-from ..query.lookup import category_mask, lane_offsets, starts_of
+from ..query.lookup import category_mask, lane_offsets, row_starts, starts_of
 from ..query.ranges import ragged
 from .device_clocks import moved_text
 from .slices import Slices
@@ -157,14 +157,20 @@ class Scope:
 
     @cached_property
     def parts(self) -> tuple[RowPart, ...]:
-        """What the scope holds of each row, without the filter, in order of position; empty ones left out."""
+        """What the scope holds of each row of slices."""
+        return self.rows_inside(RowKind.SLICES)
+
+    def rows_inside(self, kind: RowKind) -> tuple[RowPart, ...]:
+        """Return what the scope holds of each row of a kind, without the filter, in order of position; empty
+        ones are left out.
+        """
         parts = []
         lanes = None if self.lanes is None else frozenset(self.lanes)
         base = 0
         for source, index in enumerate(self.trace.indexes):
             if self.source is None or source == self.source:
                 offsets = self.lane_offsets(source).tolist()
-                for number in np.flatnonzero(index.rows["kind"] == RowKind.SLICES).tolist():
+                for number in np.flatnonzero(index.rows["kind"] == kind).tolist():
                     entry = index.rows[number]
                     lane = int(entry["lane"])
                     if lanes is not None and base + lane not in lanes:
@@ -354,15 +360,15 @@ def _among(positions: I64, ascending: AnyArray) -> AnyArray:
 
 
 def positions_within(index: Index, row: int, low: int, high: int) -> tuple[int, int]:
-    """Return the positions [begin, end) of a row's slices that lie in or reach into [low, high), lane time.
+    """Return the positions [begin, end) of what lies in a row in [low, high), lane time, or reaches into it.
 
     A slice of no length counts where it stands; one that ends where the range begins does not.
     """
-    entry = index.rows[row]
-    first, last = int(entry["first"]), int(entry["first"]) + int(entry["count"])
-    starts = index.column("slices.start")[first:last]
+    entry, starts = index.rows[row], row_starts(index, row)
+    first = int(entry["first"])
     bounds = np.clip(np.array([low, max(low, high)], object), -(2**63), 2**63 - 1).astype(np.int64)
     begin, end = (first + int(at) for at in np.searchsorted(starts, bounds))
-    if begin > first and index.end(begin - 1) > low and high > low:
+    is_before = begin > first and high > low and int(entry["kind"]) == RowKind.SLICES
+    if is_before and index.end(begin - 1) > low:
         begin -= 1
     return begin, end
