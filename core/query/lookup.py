@@ -91,13 +91,19 @@ def nearest(index: Index, row_number: int, time: int) -> int | None:
     return after
 
 
-def positions_touching(index: Index, row_number: int, start: int, end: int) -> tuple[int, int]:
-    """Return the positions [first, past) of a row's slices that touch a lane time."""
-    first, starts = int(index.rows[row_number]["first"]), row_starts(index, row_number)
-    low, high = (int(np.searchsorted(starts, time, "left")) for time in (start, end))
-    if low > 0 and index.end(first + low - 1) > start:
-        low -= 1
-    return first + low, first + high
+def positions_within(index: Index, row: int, low: int, high: int) -> tuple[int, int]:
+    """Return the positions [begin, end) of what lies in a row in [low, high), lane time, or reaches into it.
+
+    A slice of no length counts where it stands; one that ends where the range begins does not.
+    """
+    entry, starts = index.rows[row], row_starts(index, row)
+    first = int(entry["first"])
+    bounds = np.clip(np.array([low, max(low, high)], object), -(2**63), 2**63 - 1).astype(np.int64)
+    begin, end = (first + int(at) for at in np.searchsorted(starts, bounds))
+    is_before = begin > first and high > low and int(entry["kind"]) == RowKind.SLICES
+    if is_before and index.end(begin - 1) > low:
+        begin -= 1
+    return begin, end
 
 
 def locate_slice(index: Index, position: int) -> tuple[int, int]:

@@ -20,7 +20,7 @@ from ..base.progress import CancelledCallback, never
 from ..base.units import format_ns
 from ..index.format import RowKind
 from ..index.store import Index
-from ..query.lookup import category_mask, lane_offsets, row_starts, starts_of
+from ..query.lookup import category_mask, lane_offsets, positions_within, starts_of
 from ..query.ranges import ragged
 from .device_clocks import moved_text
 from .slices import Slices
@@ -357,18 +357,3 @@ class Scope:
 def _among(positions: I64, ascending: AnyArray) -> AnyArray:
     """Return which positions are among some ascending ones."""
     return places_in(ascending, positions) >= 0
-
-
-def positions_within(index: Index, row: int, low: int, high: int) -> tuple[int, int]:
-    """Return the positions [begin, end) of what lies in a row in [low, high), lane time, or reaches into it.
-
-    A slice of no length counts where it stands; one that ends where the range begins does not.
-    """
-    entry, starts = index.rows[row], row_starts(index, row)
-    first = int(entry["first"])
-    bounds = np.clip(np.array([low, max(low, high)], object), -(2**63), 2**63 - 1).astype(np.int64)
-    begin, end = (first + int(at) for at in np.searchsorted(starts, bounds))
-    is_before = begin > first and high > low and int(entry["kind"]) == RowKind.SLICES
-    if is_before and index.end(begin - 1) > low:
-        begin -= 1
-    return begin, end

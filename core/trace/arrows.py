@@ -10,7 +10,7 @@ from ..base.kineto import DEVICE
 from ..index.format import RowKind
 from ..index.store import Index
 from ..query.flows import flows_of_ranges
-from ..query.lookup import positions_touching
+from ..query.lookup import positions_within
 from . import Row, Trace
 
 MOST = 64
@@ -81,7 +81,7 @@ def arrows_in_view(trace: Trace, windows: Sequence[tuple[Row, int, int]]) -> Arr
     for row, start, end in windows:
         index = trace.indexes[row.source]
         if row.kind is RowKind.SLICES and len(index.column("flows.source")):
-            by_source.setdefault(row.source, []).append(positions_touching(index, row.number, start, end))
+            by_source.setdefault(row.source, []).append(positions_within(index, row.number, start, end))
     numbers = {
         source: flows_of_ranges(trace.indexes[source], sorted(set(ranges)))
         for source, ranges in by_source.items()
