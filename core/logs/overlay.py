@@ -179,7 +179,7 @@ class Overlay(TraceWithMore):
             index = self.indexes[source]
             if isinstance(index, LogIndex):
                 for number, metric in enumerate(index.metrics):
-                    yield source, self._lane_bases[source] + number, metric
+                    yield source, self.lane_bases[source] + number, metric
 
     def series(self, source: int, row: int, clocks: Clocks = NO_CLOCKS) -> Series | None:
         """Return the series behind a row of a log, in trace time."""

@@ -147,22 +147,17 @@ def allocators(scope: Scope) -> tuple[Allocator, ...]:
     """Return the allocators that a scope's lanes record, the host's first, over the whole trace, not only its
     range.
     """
-    result, base = [], 0
-    for source, index in enumerate(scope.trace.indexes):
-        if scope.source in (None, source):
-            result += _of_source(scope, source, index, base)
-        base += len(index.lanes)
-    return tuple(result)
+    return tuple(one for source in scope.sources for one in _of_source(scope, source))
 
 
-def _of_source(scope: Scope, source: int, index: Index, base: int) -> list[Allocator]:
+def _of_source(scope: Scope, source: int) -> list[Allocator]:
+    index = scope.trace.indexes[source]
     rows = memory_records(index)
     if not len(rows):
         return []
     lanes = lanes_of(index, rows, RowKind.INSTANTS)
-    if scope.lanes is not None:
-        inside = np.isin(lanes + base, np.array(sorted(scope.lanes), np.int64))
-        rows, lanes = rows[inside], lanes[inside]
+    inside = scope.has_lanes(source, lanes)
+    rows, lanes = rows[inside], lanes[inside]
     pids = [index.string(int(process["pid"])) for process in index.processes]
     process = index.lanes["process"][lanes]
     times = index.column("instants.start")[rows].astype(np.int64) + scope.lane_offsets(source)[lanes]

@@ -147,6 +147,12 @@ class Scope:
         """The numbers of the sources that count."""
         return range(len(self.trace.indexes)) if self.source is None else (self.source,)
 
+    def has_lanes(self, source: int, lanes: I64) -> AnyArray:
+        """Return which of these lanes of a source count, as booleans."""
+        if self.lanes is None:
+            return np.ones(len(lanes), np.bool_)
+        return np.isin(lanes + self.trace.lane_bases[source], np.array(sorted(self.lanes), np.int64))
+
     def lane_offsets(self, source: int) -> I64:
         """Return the offset of each lane of a source, in ns: lane time + offset = trace time."""
         return lane_offsets(self.trace.indexes[source], source, self.clocks)
@@ -165,24 +171,18 @@ class Scope:
         ones are left out.
         """
         parts = []
-        lanes = None if self.lanes is None else frozenset(self.lanes)
-        base = 0
-        for source, index in enumerate(self.trace.indexes):
-            if self.source is None or source == self.source:
-                offsets = self.lane_offsets(source).tolist()
-                for number in np.flatnonzero(index.rows["kind"] == kind).tolist():
-                    entry = index.rows[number]
-                    lane = int(entry["lane"])
-                    if lanes is not None and base + lane not in lanes:
-                        continue
-                    offset = offsets[lane]
-                    begin, end = int(entry["first"]), int(entry["first"]) + int(entry["count"])
-                    if self.range is not None:
-                        low, high = self.range
-                        begin, end = positions_within(index, number, low - offset, high - offset)
-                    if begin < end:
-                        parts.append(RowPart(source, base + lane, number, offset, begin, end))
-            base += len(index.lanes)
+        for source in self.sources:
+            index, offsets = self.trace.indexes[source], self.lane_offsets(source).tolist()
+            base, lanes = self.trace.lane_bases[source], index.rows["lane"].astype(np.int64)
+            counted = (index.rows["kind"] == kind) & self.has_lanes(source, lanes)
+            for number in np.flatnonzero(counted).tolist():
+                entry, lane = index.rows[number], int(lanes[number])
+                begin, end = int(entry["first"]), int(entry["first"]) + int(entry["count"])
+                if self.range is not None:
+                    low, high = (edge - offsets[lane] for edge in self.range)
+                    begin, end = positions_within(index, number, low, high)
+                if begin < end:
+                    parts.append(RowPart(source, base + lane, number, offsets[lane], begin, end))
         return tuple(sorted(parts, key=lambda part: (part.source, part.begin)))
 
     def chunks(self) -> Iterator[Chunk]:

@@ -236,10 +236,7 @@ def _offsets(scope: Scope, source: int, positions: I64) -> I64:
 def _inside(scope: Scope, source: int, positions: I64) -> AnyArray:
     """Return which slices lie on the lanes of the scope and match its filter."""
     index = scope.trace.indexes[source]
-    inside = np.ones(len(positions), np.bool_)
-    if scope.lanes is not None:
-        base = sum(len(other.lanes) for other in scope.trace.indexes[:source])
-        inside &= np.isin(lanes_of(index, positions) + base, np.array(sorted(scope.lanes), np.int64))
+    inside = scope.has_lanes(source, lanes_of(index, positions))
     if scope.where is not None:
         inside &= scope.where(index, positions)
     return inside

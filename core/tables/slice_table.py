@@ -107,8 +107,7 @@ class SliceCells:
     @cached_property
     def lanes(self) -> I64:
         """Of each row of the index the place of its lane in Trace.lanes."""
-        before = sum(len(index.lanes) for index in self.scope.trace.indexes[: self.source])
-        return self.index.rows["lane"].astype(np.int64) + before
+        return self.index.rows["lane"].astype(np.int64) + self.scope.trace.lane_bases[self.source]
 
     def codes(self, key: str) -> Codes:
         """Return a column of texts as numbers, and what the distinct numbers mean."""

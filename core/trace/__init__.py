@@ -140,7 +140,7 @@ class Trace(TraceSlices):
         for source, source_steps in enumerate(self._lane_steps):
             for step in source_steps:
                 self._remember(step.id, step.position)
-                lane = self.lanes[self._lane_bases[source] + step.lane]
+                lane = self.lanes[self.lane_bases[source] + step.lane]
                 offset = clocks.offset(source, lane.pid)
                 steps.append(Step(step.label, step.start + offset, step.end + offset, step.id))
         return tuple(sorted(steps, key=lambda step: (step.start, step.end)))

@@ -41,8 +41,8 @@ class TraceLanes:
     def __init__(self, indexes: Sequence[Index], members: Sequence[Member] = ()) -> None:
         """Serve the lanes of these indexes, each the file of a member."""
         self.indexes, self.members = tuple(indexes), tuple(members)
-        self._lane_bases = [0, *accumulate(len(index.lanes) for index in self.indexes)]
-        self.lanes = LaneList(self._lane_bases[-1], self._make_lane)
+        self.lane_bases = [0, *accumulate(len(index.lanes) for index in self.indexes)]
+        self.lanes = LaneList(self.lane_bases[-1], self._make_lane)
         self._rows: dict[tuple[int, int], Row] = {}
         self._positions: dict[SliceId, int] = {}
         self._launches: dict[int, Launches] = {}
@@ -80,7 +80,7 @@ class TraceLanes:
         """All processes as the sources' tables have them, source by source."""
         processes = (
             make_processes(index, source, base)
-            for source, (index, base) in enumerate(zip(self.indexes, self._lane_bases))
+            for source, (index, base) in enumerate(zip(self.indexes, self.lane_bases))
         )
         return tuple(chain.from_iterable(processes))
 
@@ -89,8 +89,8 @@ class TraceLanes:
         return [0, *accumulate(len(index.processes) for index in self.indexes)]
 
     def _make_lane(self, lane_index: int) -> Lane:
-        source = bisect_right(self._lane_bases, lane_index) - 1
-        index, number = self.indexes[source], lane_index - self._lane_bases[source]
+        source = bisect_right(self.lane_bases, lane_index) - 1
+        index, number = self.indexes[source], lane_index - self.lane_bases[source]
         process = self._processes[self._process_bases[source] + int(index.lanes[number]["process"])]
         return make_lane(index, process, lane_index, number)
 
@@ -101,7 +101,7 @@ class TraceLanes:
 
     def row_number(self, source: int, number: int) -> Row:
         """Return the row with this number in a source's row table."""
-        lane_index = self._lane_bases[source] + int(self.indexes[source].rows[number]["lane"])
+        lane_index = self.lane_bases[source] + int(self.indexes[source].rows[number]["lane"])
         return self._row(self.lanes[lane_index], number)
 
     def rows(self, lane: Lane | int) -> list[Row]:
@@ -117,7 +117,7 @@ class TraceLanes:
     def launching_lanes(self) -> Mapping[int, int]:
         """The places in `lanes` of the host's threads that call a device's runtime, and for how many ns."""
         ns_of: dict[int, int] = {}
-        for index, base in zip(self.indexes, self._lane_bases):
+        for index, base in zip(self.indexes, self.lane_bases):
             calls = [number for number, category in enumerate(index.categories) if category in RUNTIME]
             for number, ns in row_facts.ns_by_lane(index, calls).items():
                 if ns and index.lanes[number]["role"] == LaneRole.HOST:
@@ -128,7 +128,7 @@ class TraceLanes:
     def device_lanes(self) -> frozenset[int]:
         """The places in `lanes` of devices' lanes, and of counters of processes that have some."""
         lanes = set()
-        for index, base in zip(self.indexes, self._lane_bases):
+        for index, base in zip(self.indexes, self.lane_bases):
             is_device = index.lanes["role"] == LaneRole.DEVICE
             owners = index.lanes["process"][is_device]
             measured = (index.lanes["role"] == LaneRole.TELEMETRY) & np.isin(index.lanes["process"], owners)
@@ -161,7 +161,7 @@ class TraceLanes:
         starts, ends = [], []
         for process in self.processes:
             if len(process.lanes):
-                index, base = self.indexes[process.source], self._lane_bases[process.source]
+                index, base = self.indexes[process.source], self.lane_bases[process.source]
                 part = index.lanes[process.lanes.start - base : process.lanes.stop - base]
                 offset = clocks.offset(process.source, process.pid)
                 starts.append(int(part["start"].min()) + offset)
