@@ -29,7 +29,7 @@ from ..tables.frame_columns import MODULE, work_of
 from ..tables.kinds import KERNEL_TYPES
 from ..tables.op_sums import LinkedWork, work_in
 from ..tables.scope import Scope
-from ..tables.slice_table import SLICE_COLUMNS, SOURCE_BITS, Codes, SliceCells
+from ..tables.slice_table import SLICE_COLUMNS, SOURCE_BITS, Codes, SliceCells, slice_ids
 from ..tables.slices import rows_around
 from ..tables.step_spans import step_spans
 from ..tables.untrusted import untrusted
@@ -209,7 +209,7 @@ class QueryTables:
             starts = [SliceCells(self._scope, source, one).starts for one in (kernels, calls)]
             delays = starts[0] - starts[1] - index.duration(calls)
             own: dict[str, AnyArray | Codes] = {
-                "kernel": _ids(index, source, kernels),
+                "kernel": slice_ids(index, source, kernels),
                 "delay": delays,
                 "via": _coded(launches.via[pairs], VIA),
             }
@@ -219,7 +219,7 @@ class QueryTables:
     def _flows(self) -> list[Columns]:
         views = []
         for source, index in enumerate(self.trace.indexes):
-            ids = np.append(_ids(index, source, slice(None)), -1)  # the last: an end in no slice
+            ids = np.append(slice_ids(index, source, slice(None)), -1)  # the last: an end in no slice
             ends = {end: index.column(f"flows.{end}").astype(np.int64) for end in ("source", "target")}
             own: dict[str, AnyArray | Codes] = {
                 end: ids[np.where(positions == NONE, -1, positions)] for end, positions in ends.items()
@@ -366,14 +366,9 @@ def _series(index: Index, rows: I64) -> list[str]:
     return index.strings(index.rows["series"][rows])
 
 
-def _ids(index: Index, source: int, at: AnyArray | slice) -> I64:
-    ordinals: I64 = index.column("slices.ordinal")[at].astype(np.int64)
-    return ordinals + (source << SOURCE_BITS)
-
-
 def _op_ids(rows: Frame) -> I64:
     """Return the event of the op that launched each row, -1 for none."""
-    ids: I64 = np.append(_ids(rows.index, rows.source_number, slice(None)), -1)[rows.op_at]
+    ids: I64 = np.append(slice_ids(rows.index, rows.source_number, slice(None)), -1)[rows.op_at]
     return ids
 
 

@@ -16,10 +16,11 @@ from .metrics import ratio
 from .op_events import ANNOTATION, PYTHON, host_kinds
 from .path_changes import TimeChange, new_length, scale_of
 from .path_graph import PathGraph, graph_of
-from .path_points import VIA, slice_ids
+from .path_points import VIA
 from .path_walk import COMMUNICATION, COPY, HOST, KERNEL, KINDS, PathEnd, Segments, path_end, walked
 from .schema import Column, TableSchema, columns_from
 from .scope import Scope
+from .slice_table import slice_ids
 from .slices import nearest_around
 from .table import Table, Tables
 from .table_rows import Values

@@ -24,7 +24,7 @@ from .frame import Frame
 from .frame_columns import NEVER
 from .host_columns import ANY_COPY, WAITS
 from .op_events import RUNTIME, host_kinds
-from .path_points import Columns, HostThread, Waits, lane_bases, latest
+from .path_points import Columns, HostThread, Waits, latest
 from .scope import Scope
 
 RECORD = re.compile(r"EventRecord", re.IGNORECASE)
@@ -98,7 +98,7 @@ class RuntimeCalls:
         thread_of = np.full(len(index.lanes) + 1, -1, np.int64)
         for number, one in enumerate(threads):
             if one.source == source:
-                thread_of[one.lane - lane_bases(scope)[source]] = number
+                thread_of[one.lane - scope.trace.lane_bases[source]] = number
         own = thread_of[lanes_of(index, positions)]
         positions, own = positions[own >= 0], own[own >= 0]
         starts = scope.starts(source, positions)

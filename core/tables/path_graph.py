@@ -33,13 +33,11 @@ from .path_points import (
     HostThread,
     Points,
     Waits,
-    lane_bases,
     latest,
-    slice_ids,
     threads_of,
 )
 from .scope import Scope
-from .slice_table import SOURCE_BITS
+from .slice_table import SOURCE_BITS, slice_ids
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +93,7 @@ def _launches(work: Frame, threads: Sequence[HostThread]) -> tuple[I64, I64]:
     """
     number = np.full(len(work.scope.trace.lanes), -1, np.int64)
     number[[thread.lane for thread in threads]] = np.arange(len(threads))
-    bases = lane_bases(work.scope)
+    bases = work.scope.trace.lane_bases
 
     def times(part: Frame) -> I64:
         starts, known = np.full(len(part), NEVER), np.flatnonzero(part.launched >= 0)

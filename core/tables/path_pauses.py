@@ -14,7 +14,7 @@ from ..index.store import Index
 from ..query.groups import concatenated
 from ..query.lookup import category_mask, lanes_of
 from .frame_columns import NEVER
-from .path_points import FLOW, SYNC, THREAD, Columns, HostThread, Points, lane_bases
+from .path_points import FLOW, SYNC, THREAD, Columns, HostThread, Points
 from .scope import Scope
 
 AUTOGRAD = "autograd::engine::evaluate_function"
@@ -83,7 +83,7 @@ def _arrows(
     threads that take turns: those of arrows from the forward to the backward pass, else of autograd's names.
     """
     linked: set[tuple[int, int]] = set()
-    bases = lane_bases(scope)
+    bases = scope.trace.lane_bases
     for source in scope.sources:
         own = [number for number, thread in enumerate(threads) if thread.source == source]
         index = scope.trace.indexes[source]

@@ -16,7 +16,6 @@ from ..index.store import Index
 from ..query.groups import concatenated
 from .op_events import ANNOTATION, PYTHON, host_kinds
 from .scope import Scope
-from .slice_table import SOURCE_BITS
 from .tree import slices_by_lane
 
 VIA = ("", "stream", "event", "launch", "graph", "sync", "flow", "thread", "collective", "device")
@@ -118,11 +117,6 @@ def threads_of(scope: Scope) -> list[HostThread]:
     return threads
 
 
-def lane_bases(scope: Scope) -> I64:
-    """Return where the lanes of each source begin in those of the trace."""
-    return np.cumsum([0, *(len(index.lanes) for index in scope.trace.indexes)])
-
-
 def latest(groups: I64, times: I64, ids: I64, of: I64, until: I64) -> I64:
     """Return for each query the row of its group with the latest time up to `until`, of equal ones that with
     the smallest id; -1 for none.
@@ -137,9 +131,3 @@ def latest(groups: I64, times: I64, ids: I64, of: I64, until: I64) -> I64:
     at = np.searchsorted(keys, queries, "right") - 1
     rows = order[np.maximum(at, 0)]
     return np.where((at >= 0) & (groups[rows] == of), rows, -1)
-
-
-def slice_ids(index: Index, source: int, positions: AnyArray) -> I64:
-    """Return the ids of slices at positions, as tables and SQL have them."""
-    ordinals: I64 = index.column("slices.ordinal")[positions].astype(np.int64)
-    return ordinals + (source << SOURCE_BITS)

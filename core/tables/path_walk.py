@@ -20,7 +20,7 @@ from ..query.ranges import ragged
 from .frame_columns import NEVER
 from .op_events import ANNOTATION
 from .path_graph import PathGraph
-from .path_points import COLLECTIVE, LAUNCH, SYNC, THREAD, HostThread, lane_bases
+from .path_points import COLLECTIVE, LAUNCH, SYNC, THREAD, HostThread
 
 KINDS = (
     "host",
@@ -240,7 +240,7 @@ def _device_segments(graph: PathGraph, walk: _Walk) -> tuple[AnyArray, ...]:
 
 
 def _lanes(graph: PathGraph, sources: I64, positions: I64) -> I64:
-    lanes, bases = np.zeros(len(positions), np.int64), lane_bases(graph.scope)
+    lanes, bases = np.zeros(len(positions), np.int64), graph.scope.trace.lane_bases
     for source in np.unique(sources).tolist():
         own = sources == source
         lanes[own] = lanes_of(graph.scope.trace.indexes[source], positions[own]) + bases[source]

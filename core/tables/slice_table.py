@@ -49,6 +49,12 @@ Codes: TypeAlias = tuple[AnyArray, Callable[[I64], list[str]]]
 """Numbers of texts, and what turns the distinct ones into texts."""
 
 
+def slice_ids(index: Index, source: int, positions: AnyArray | slice) -> I64:
+    """Return the ids of slices at positions, as tables and SQL have them."""
+    ordinals: I64 = index.column("slices.ordinal")[positions].astype(np.int64)
+    return ordinals + (source << SOURCE_BITS)
+
+
 @dataclass(frozen=True, eq=False)
 class SliceCells:
     """The columns of slices of a source, each made when it is asked for; times are of whole slices."""
@@ -68,8 +74,7 @@ class SliceCells:
         index, positions = self.index, self.positions
         match key:
             case "id":
-                ordinals: AnyArray = index.column("slices.ordinal")[positions].astype(np.int64)
-                return ordinals + (self.source << SOURCE_BITS)
+                return slice_ids(index, self.source, positions)
             case "start_ns":
                 return self.starts
             case "duration_ns":
