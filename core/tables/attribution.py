@@ -150,7 +150,7 @@ def with_steps(work: Frame) -> Frame:
     return work.plus(step=work.from_parts(lambda part: steps_of(part.source_number, part.position)))
 
 
-def work_in_windows(work: Frame, spans: StepSpans) -> Frame:
+def work_in_windows(work: Frame, spans: Steps | StepSpans) -> Frame:
     """Return device work cut at the steps' windows, with the place of the step of each row.
 
     A piece has a row for each step that it reaches into, and one of step -1 for what lies in no window. A

@@ -46,7 +46,6 @@ class StepSets:
             whole = work_of(replace(scope, range=None, source=chosen.source, work=None))
             work = whole[np.argsort(whole.position, kind="stable")]
         self.work, self.device = work, work.union()
-        self.is_kernel = work.is_type("compute", "communication")
         self.host, self.roles = self._host_and_roles()
 
     def _host_and_roles(self) -> tuple[Intervals, dict[str, Intervals]]:
@@ -68,7 +67,8 @@ class StepSets:
         kinds = (KERNEL_CATEGORIES, ("gpu_memcpy", "Memcpy"), ("gpu_memset", "Memset"))
         is_kernel, copies, sets = (category_mask(index, kind)[work.category] for kind in kinds)
         if is_flex(index):  # which has no categories
-            is_kernel, joint, copies = self.is_kernel, work.is_type("communication"), work.is_type("memory")
+            is_kernel = work.is_type("compute", "communication")
+            joint, copies = work.is_type("communication"), work.is_type("memory")
             called = np.isin(index.column("slices.name"), host_calls(index))
             calls = self.left(np.flatnonzero(called).astype(np.int64))
         return self.merged(np.concatenate([ops, calls])), {

@@ -14,15 +14,16 @@ from functools import cache, partial
 
 import numpy as np
 
-from ..base.arrays import I64, AnyArray, of_halves, sum_of, sums_between
+from ..base.arrays import I64, AnyArray, sum_of
 from ..base.intervals import EMPTY
 from ..base.units import format_ns
 from ..query.groups import Groups, concatenated
 from ..query.titles import plain
 from ..query.window import FAR
 from ..trace.devices import device_word
-from .attribution import StepRule, outside_windows
+from .attribution import StepRule, outside_windows, work_in_windows
 from .cached import cached_table
+from .frame import Frame
 from .frame_columns import work_of
 from .metrics import Metric, percentile, spread_metrics
 from .schema import Column, TableSchema, columns_from
@@ -262,7 +263,10 @@ def step_columns(scope: Scope, chosen: Steps, sets: StepSets | None = None) -> d
         for key, values in _own_columns(scope, own).items():
             columns.setdefault(key, np.empty(len(chosen), values.dtype))[rows] = values
     if scope.attribute == "launch":
-        columns |= _launched_columns(sets)
+        held = sets.steps_of_work
+        columns |= _device_columns(sets.work.plus(step=held.steps), len(chosen))
+        groups, rules = Groups(held.steps[held.steps >= 0], len(chosen)), held.rules[held.steps >= 0]
+        columns |= {f"by_{rule.name.lower()}": groups.counts_where(rules == rule) for rule in RULES}
     return columns
 
 
@@ -280,7 +284,8 @@ def _own_columns(scope: Scope, sets: StepSets) -> dict[str, I64]:
         "launch_offset_ns": _launch_offsets(sets, chosen),
     }
     if scope.attribute == "window":
-        columns |= _clipped_columns(sets)
+        columns |= _device_columns(work_in_windows(sets.work, chosen), len(chosen))
+        columns["device_span_ns"] = wall
     left, covered = wall.copy(), EMPTY
     for role in ROLES:
         together = covered.union(sets.roles[role])
@@ -292,66 +297,23 @@ def _own_columns(scope: Scope, sets: StepSets) -> dict[str, I64]:
     return columns
 
 
-def _clipped_columns(sets: StepSets) -> dict[str, I64]:
-    """Return what the device did while each step lasted on the host."""
-    chosen, work, kernels = sets.chosen, sets.work, sets.work[sets.is_kernel]
-    return {
-        "device_ns": _clipped_sums(work.start, work.end, chosen),
-        "kernel_ns": _clipped_sums(kernels.start, kernels.end, chosen),
-        "device_busy_ns": sets.device.covered(chosen.starts, chosen.ends),
-        "device_span_ns": chosen.ends - chosen.starts,
-        "comm_ns": work.union(work.is_type("communication")).covered(chosen.starts, chosen.ends),
-        "copy_ns": work.union(work.is_type("memory")).covered(chosen.starts, chosen.ends),
-        "device_slices": _overlapping(work.start, work.end, chosen),
-    }
-
-
-def _launched_columns(sets: StepSets) -> dict[str, I64]:
-    """Return what the device did for each step."""
-    chosen, held = sets.chosen, sets.steps_of_work
-    inside = np.flatnonzero(held.steps >= 0)
-    groups, work = Groups(held.steps[inside], len(chosen)), sets.work[inside]
-    starts, ends = work.start, work.end
+def _device_columns(work: Frame, count: int) -> dict[str, I64]:
+    """Return what the device did for each of so many steps, of which the work tells its own."""
+    work = work[np.flatnonzero(work.step >= 0)]
+    groups = Groups(work.step, count)
     columns = {
         "device_ns": groups.sums(work.dur),
-        "kernel_ns": groups.sums(np.where(sets.is_kernel[inside], work.dur, 0)),
-        "device_busy_ns": groups.covered(starts, ends),
+        "kernel_ns": groups.sums(np.where(work.is_type("compute", "communication"), work.dur, 0)),
+        "device_busy_ns": groups.covered(work.start, work.end),
         "device_span_ns": np.where(
-            groups.counts > 0, groups.most(ends, np.iinfo(np.int64).min) - groups.least(starts), 0
+            groups.counts > 0, groups.most(work.end, np.iinfo(np.int64).min) - groups.least(work.start), 0
         ),
         "device_slices": groups.counts,
     }
-    for rule in RULES:
-        columns[f"by_{rule.name.lower()}"] = groups.counts_where(held.rules[inside] == rule)
     for key, kind in (("comm_ns", "communication"), ("copy_ns", "memory")):
         of_kind = np.flatnonzero(work.is_type(kind))
-        columns[key] = Groups(groups.codes[of_kind], len(chosen)).covered(starts[of_kind], ends[of_kind])
+        columns[key] = Groups(groups.codes[of_kind], count).covered(work.start[of_kind], work.end[of_kind])
     return columns
-
-
-def _clipped_sums(work_start: I64, work_end: I64, chosen: Steps) -> I64:
-    """Return per step the sum of what lies in its window of each piece of device work.
-
-    Before a time t lies sum(t - start) over what has begun, less sum(t - end) over what has ended; a window's
-    part is the difference at its edges. Halves of the times are added up, so that nothing wraps around.
-    """
-    high, low = np.zeros((2, len(chosen.starts)), np.int64)
-    for edges, sign in ((np.sort(work_start), 1), (np.sort(work_end), -1)):
-        for times, way in ((chosen.ends, sign), (chosen.starts, -sign)):
-            count = np.searchsorted(edges, times)
-            none = np.zeros_like(count)
-            high += way * (count * (times >> 32) - sums_between(edges >> 32, none, count))
-            low += way * (count * (times & 0xFFFFFFFF) - sums_between(edges & 0xFFFFFFFF, none, count))
-    return of_halves(high, low)
-
-
-def _overlapping(work_start: I64, work_end: I64, chosen: Steps) -> I64:
-    """Return per step how many pieces of device work reach into its window; one of no length counts where it
-    stands, and into a window of no length nothing reaches.
-    """
-    begun = np.searchsorted(np.sort(work_start), chosen.ends, "left")
-    ended = np.searchsorted(np.sort(np.maximum(work_end, work_start + 1)), chosen.starts, "right")
-    return np.where(chosen.ends > chosen.starts, begun - ended, 0).astype(np.int64)
 
 
 def _launch_offsets(sets: StepSets, chosen: Steps) -> AnyArray:
