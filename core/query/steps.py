@@ -45,29 +45,21 @@ def steps_of(index: Index, source: int) -> list[SourceStep]:
 
 
 def _collect(index: Index, source: int, step_names: U32, category: str | None) -> list[SourceStep]:
-    numbers = {number for number, name in enumerate(index.categories) if name == category}
-    excluded = {
-        number for number, name in enumerate(index.categories) if name in (HOST_CATEGORY, DEVICE_ANNOTATION)
-    }
+    others = (HOST_CATEGORY, DEVICE_ANNOTATION)
+    right = np.array(
+        [name not in others if category is None else name == category for name in index.categories], np.bool_
+    )
     kinds, names = index.column("row_categories"), index.column("slices.name")
-    right = np.array([n not in excluded if category is None else n in numbers for n in _all(index)], np.bool_)
     steps: list[SourceStep] = []
     for row in index.rows[index.rows["kind"] == RowKind.SLICES]:
         first, count = int(row["categories"]), int(row["category_count"])
-        here = set(kinds[first : first + count].tolist())
-        if category is not None and not here & numbers:
-            continue
-        if category is None and here <= excluded:
+        if not right[kinds[first : first + count]].any():
             continue
         begin, end = int(row["first"]), int(row["first"]) + int(row["count"])
         for low in range(begin, end, SCAN_CHUNK):
             at = low + np.flatnonzero(np.isin(names[low : min(end, low + SCAN_CHUNK)], step_names))
             steps += _steps_at(index, source, at[right[index.column("slices.category")[at]]], row)
     return steps
-
-
-def _all(index: Index) -> range:
-    return range(len(index.categories))
 
 
 def _steps_at(index: Index, source: int, positions: I64, row: AnyArray) -> list[SourceStep]:
