@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..base.arrays import I64, mean_of, means_of, sum_of
-from ..query.groups import Groups
+from ..query.groups import Groups, Labels
 from .artefacts import Artefacts
 from .compile_calls import (
     GRAPH,
@@ -26,6 +26,7 @@ from .schema import TableSchema, columns_from
 from .scope import Scope
 from .step_choice import Steps, find_steps
 from .table import Table
+from .tree import ROOT, TreeBuilder, paths_of
 
 INDENT = "  "
 LABELS = 4
@@ -91,7 +92,7 @@ def _tree(one: Calls, artefacts: Artefacts) -> list[tuple[dict[str, Any], int]]:
     """Return the rows of one source, each after the row of what it lies in."""
     if not len(one):
         return []
-    path = _paths(one)
+    path = paths_of(TreeBuilder(Labels(zip(one.texts, range(len(one.texts))))), one.name, one.around, ROOT)
     groups = Groups(path, int(path.max()) + 1)
     count, first = groups.counts, groups.first()
     total, own = groups.sums(one.durations), groups.sums(one.own_ns)
@@ -133,22 +134,6 @@ def _tree(one: Calls, artefacts: Artefacts) -> list[tuple[dict[str, Any], int]]:
         }
         rows.append((row, int(one.positions[longest[number]])))
     return rows
-
-
-def _paths(one: Calls) -> I64:
-    """Return a number per slice, equal for slices of one name in slices of one path."""
-    path = np.full(len(one), -1, np.int64)
-    todo, above = np.flatnonzero(one.around < 0), np.empty(0, np.int64)
-    known = 0
-    while len(todo):
-        of_outer = np.where(one.around[todo] < 0, -1, path[one.around[todo]])
-        keys = (of_outer + 1) * len(one.texts) + one.name[todo]
-        distinct, which = np.unique(keys, return_inverse=True)
-        path[todo] = known + which
-        known += len(distinct)
-        above = todo
-        todo = np.flatnonzero((path < 0) & np.isin(one.around, above))
-    return path
 
 
 def recompiled_frames(sources: list[Calls]) -> tuple[Recompiled, ...]:
