@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import random
 import re
+from collections import Counter
 from collections.abc import Iterator
+from operator import itemgetter
 from pathlib import Path
 
 import pytest
@@ -29,9 +32,8 @@ from tracelane.tui.cli.main import EXIT_USAGE, main
 DOCUMENT = Path(__file__).resolve().parent.parent.parent / "docs" / "sql.md"
 QUESTIONS = [
     part.strip()
-    for part in re.split(
-        r"\n(?=-- \d+\.)", re.findall(r"```sql\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)[0]
-    )
+    for block in re.findall(r"```sql\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)[:2]
+    for part in re.split(r"\n(?=-- \d+\.)", block)
 ]
 TRACES = (
     "gpu/hta_a100_resnet_ddp_nccl.json.gz",
@@ -69,8 +71,8 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trace]:
 
 
 def test_there_are_twenty_questions() -> None:
-    """The document has twenty, and its table has every view with every column of its own."""
-    assert len(QUESTIONS) == 20
+    """The document has twenty and four recipes, and its table has every view with every column of its own."""
+    assert [int(question[3:].partition(".")[0]) for question in QUESTIONS] == list(range(1, 25))
     text = DOCUMENT.read_text()
     for view, columns in VIEWS.items():
         row = next(line for line in text.splitlines() if line.startswith(f"| `{view}` "))
@@ -79,8 +81,33 @@ def test_there_are_twenty_questions() -> None:
         assert all(f"`{name}`" in row for name in own)
 
 
-WITHOUT_ROWS = ("-- 9.", "-- 14.")
-"""The demo knows the launch of all work, and writes no grid."""
+@needs_corpus
+def test_recipes_have_the_numbers_of_the_file(corpus_cache: Path) -> None:
+    """CUPTI's nth range counts for the innermost op around the nth launch; time is that of states."""
+    path = CORPUS / "gpu" / "hta_cupti_profiler_counters.json.gz"
+    events = [e for e in json.loads(gzip.decompress(path.read_bytes()))["traceEvents"] if e["ph"] == "X"]
+    ranges, calls = (
+        sorted(
+            (e for e in events if e["cat"] == category and (not name or e["name"] == name)),
+            key=itemgetter("ts"),
+        )
+        for category, name in (("cuda_profiler_range", ""), ("cuda_runtime", "cudaLaunchKernel"))
+    )
+    sums: Counter[str] = Counter()
+    for counted, call in zip(ranges, calls):
+        around = [e for e in events if e["cat"] == "cpu_op" and e["ts"] <= call["ts"] < e["ts"] + e["dur"]]
+        if around:
+            innermost = min(around, key=itemgetter("dur"))["name"]
+            sums[innermost] += counted["args"]["smsp__sass_thread_inst_executed_op_ffma_pred_on.sum"]
+    rows = rows_of(open_trace(path, index_dir=corpus_cache), QUESTIONS[21], "sqlite")
+    assert {name: total for name, _, total in rows} == sums and len(sums) > 5
+    a100 = open_trace(CORPUS / "gpu" / "hta_a100_resnet_ddp_nccl.json.gz", index_dir=corpus_cache)
+    state = "select sum(dur) from device_states where state like 'collective_%'"
+    assert rows_of(a100, QUESTIONS[22], "sqlite") == [(None, *rows_of(a100, state, "sqlite")[0])]
+
+
+WITHOUT_ROWS = ("-- 9.", "-- 14.", "-- 22.", "-- 24.")
+"""The demo knows the launch of all work, and writes no grid, occupancy or counters."""
 
 
 @engines
