@@ -241,3 +241,17 @@ async def test_nothing_to_find(tmp_path: Path) -> None:
         await press_keys(app, pilot, "2")
         assert app.main.query_one("#findings-rows", VirtualTable).row_count == 0
         assert "No findings" in screen_text(app)
+
+
+@needs_corpus
+@pytest.mark.slow
+async def test_a_window_without_work_is_a_gap(corpus_cache: Path) -> None:
+    """Where all streams idle Enter selects the shortest gap that holds the window: details say the cause."""
+    path = CORPUS / "gpu" / "hta_a100_resnet_ddp_nccl.json.gz"
+    async with open_viewer(open_trace(path, index_dir=corpus_cache), ROOMY) as (app, pilot):
+        await pilot.press("enter")
+        await wait_until_idle(app, pilot)
+        assert message(app).startswith("1 of 3: longest idle gap, 15.718 ms")
+        assert isinstance(app.session.selection, GapId)
+        text = screen_text(app)
+        assert "gap of 15.998 ms" in text and "host wait: the host was late" in text

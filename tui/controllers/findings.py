@@ -205,14 +205,13 @@ class FindingsController(Controller):
         self.store.go(replace(session, viewport=viewport, cursor=evidence.start))
 
     def _gap_at(self, evidence: Evidence) -> Thing | None:
-        """Return the gap in a device's work that a window is; None where it is none."""
+        """Return the shortest gap in the work on a device's lane that holds a window; None where none does."""
         trace, clocks = self.store.trace, self.store.session.clocks
-        for number in sorted(trace.device_lanes):
-            lane = trace.lanes[number]
-            gap = gap_thing_at(trace, clocks, trace.row(lane, 0), evidence.start) if lane.slices else None
-            if gap is not None and (gap.start, gap.end) == (evidence.start, evidence.end):
-                return gap
-        return None
+        lanes = [trace.lanes[number] for number in sorted(trace.device_lanes)]
+        rows = (trace.row(lane, 0) for lane in lanes if lane.slices)
+        gaps = (gap_thing_at(trace, clocks, row, evidence.start) for row in rows)
+        around = [gap for gap in gaps if gap and gap.start <= evidence.start and evidence.end <= gap.end]
+        return min(around, key=lambda gap: gap.end - gap.start, default=None)
 
 
 def _seen(session: Session) -> tuple[object, ...]:
