@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -90,7 +90,10 @@ def _by_child(scope: Scope, question: str) -> Any:
     request = {
         "question": question,
         "indexes": [[str(index.folder), index.path] for index in trace.indexes],
-        "members": [{**asdict(member), "path": str(member.path)} for member in trace.members],
+        "members": [
+            asdict(replace(member, path=str(member.path), source=None, trouble=None))
+            for member in trace.members
+        ],
         "aligned": bool(scope.clocks.offsets),
     }
     (answer,) = answers_of(MODULE, request, scope.cancelled, ONE_THREAD, behind=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from tracelane.core.tables import cached, worker
 from tracelane.core.tables.findings.judge import findings
 from tracelane.core.tables.scope import Scope
 from tracelane.core.tables.worker import QUESTIONS, clock_troubles, findings_by_worker
-from tracelane.core.trace import Trace
+from tracelane.core.trace import Trace, open_trace
 
 pytestmark = pytest.mark.slow
 
@@ -67,6 +68,17 @@ def test_a_process_answers_the_same(
     assert ask(Scope(trace)) == here
     monkeypatch.setattr(worker, "answers_of", _refuse)
     assert ask(Scope(trace)) == here
+
+
+def test_a_process_is_asked_about_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is held open of a trace's file is not sent along."""
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps({"traceEvents": launched(0, 5, 10, 90)}))
+    trace = open_trace(path, index_dir=tmp_path / "index")
+    expected = findings(Scope(trace))
+    monkeypatch.setattr(cached, "LEAST_SLICES", 1)
+    monkeypatch.setattr(worker, "QUESTIONS", dict.fromkeys(QUESTIONS, _refuse))
+    assert trace.members[0].source is not None and findings_by_worker(Scope(trace)) == expected
 
 
 def test_parts_are_answered_here(large: Trace, monkeypatch: pytest.MonkeyPatch) -> None:

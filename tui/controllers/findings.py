@@ -205,7 +205,7 @@ class FindingsController(Controller):
         self.store.go(replace(session, viewport=viewport, cursor=evidence.start))
 
     def _gap_at(self, evidence: Evidence) -> Thing | None:
-        """Return the shortest gap in the work on a device's lane that holds a window; None where none does."""
+        """Return the shortest gap in a device lane's work that holds a window; None where none does."""
         trace, clocks = self.store.trace, self.store.session.clocks
         lanes = [trace.lanes[number] for number in sorted(trace.device_lanes)]
         rows = (trace.row(lane, 0) for lane in lanes if lane.slices)
