@@ -229,12 +229,9 @@ class _Build:
         tables: LaneTables,
     ) -> None:
         envelope = self.read.envelope
-        lanes = tables.lanes
-        bounds = [int(lanes["start"].min()), int(lanes["end"].max())] if len(lanes) else None
         manifest: dict[str, Any] = {
             "format": FORMAT_VERSION,
             "byte_order": sys.byteorder,
-            "numpy": np.__version__,
             **identity,
             "form": envelope.form,
             "base_time_ns": envelope.base_time_ns,
@@ -242,7 +239,6 @@ class _Build:
             "envelope": envelope.values,
             "start_ns": tables.closed.low,
             "end_ns": tables.closed.high,
-            "bounds": bounds,
             "read_report": self._read_report(tables, flow_counts),
             "problems": [
                 {"kind": p.kind, "count": p.count, "offset": p.offset, "message": p.message}

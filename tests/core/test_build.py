@@ -67,7 +67,7 @@ def test_parts_do_not_matter(tmp_path: Path, cuts: list[int]) -> None:
     one = index_of(events, tmp_path / "one")
     many = index_of(events, tmp_path / "many", [cut for cut in cuts if cut < len(events)])
     assert files(tmp_path / "one") == files(tmp_path / "many")
-    for key in ("read_report", "start_ns", "end_ns", "bounds", "tables"):
+    for key in ("read_report", "start_ns", "end_ns", "tables"):
         assert one.manifest[key] == many.manifest[key]
 
 
