@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterator
 
 import numpy as np
 
@@ -18,11 +18,7 @@ CHILD_CHUNK = 1 << 20
 MANY = 16
 """From this share of all slices on, a table over all of them is faster than a search for each."""
 
-_STARTS = {
-    RowKind.SLICES: "slices.start",
-    RowKind.INSTANTS: "instants.start",
-    RowKind.SAMPLES: "samples.start",
-}
+_STARTS = {kind: f"{kind.name.lower()}.start" for kind in RowKind}
 
 
 def row_starts(index: Index, row_number: int) -> AnyArray:
@@ -230,23 +226,24 @@ def child_at(index: Index, position: int, time: int) -> int | None:
 def children(index: Index, position: int, limit: int | None = None) -> list[int]:
     """Return the positions of the direct children in time order, at most `limit`."""
     positions: list[int] = []
-    for begin, end in _child_ranges(index, position):
-        for low in range(begin, end, CHILD_CHUNK):
-            parents = index.column("slices.parent")[low : min(end, low + CHILD_CHUNK)]
-            positions += (low + np.flatnonzero(parents == np.uint32(position))).tolist()
-            if limit is not None and len(positions) >= limit:
-                return positions[:limit]
+    for some in _children(index, position):
+        positions += some.tolist()
+        if limit is not None and len(positions) >= limit:
+            return positions[:limit]
     return sorted(positions, key=index.start)
 
 
 def count_children(index: Index, position: int) -> int:
     """Return how many slices have this one as their parent."""
-    total = 0
+    return sum(map(len, _children(index, position)))
+
+
+def _children(index: Index, position: int) -> Iterator[I64]:
+    """Yield the positions of the direct children, some at a time."""
     for begin, end in _child_ranges(index, position):
         for low in range(begin, end, CHILD_CHUNK):
             parents = index.column("slices.parent")[low : min(end, low + CHILD_CHUNK)]
-            total += int(np.count_nonzero(parents == np.uint32(position)))
-    return total
+            yield low + np.flatnonzero(parents == np.uint32(position))
 
 
 def _child_ranges(index: Index, position: int) -> list[tuple[int, int]]:

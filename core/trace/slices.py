@@ -73,12 +73,7 @@ class TraceSlices(TraceLanes):
     def ordinal(self, row: Row, at: int) -> int:
         """Return the event ordinal of what lies at an index within its row, of any kind."""
         index = self.indexes[row.source]
-        column = {
-            RowKind.SLICES: "slices.ordinal",
-            RowKind.INSTANTS: "instants.ordinal",
-            RowKind.SAMPLES: "samples.ordinal",
-        }[row.kind]
-        return int(index.column(column)[self.position(row, at)])
+        return int(index.column(f"{row.kind.name.lower()}.ordinal")[self.position(row, at)])
 
     def find(self, slice_id: SliceId) -> tuple[Row, int] | None:
         """Return (row, index within the row) of a slice, None when there is no such slice."""
@@ -98,14 +93,8 @@ class TraceSlices(TraceLanes):
             (RowKind.SAMPLES, index.sample_of(ordinal)),
         ):
             if position is not None:
-                rows = index.rows
-                mask = (
-                    (rows["kind"] == kind)
-                    & (rows["first"] <= position)
-                    & (position < rows["first"] + rows["count"])
-                )
-                number = int(np.flatnonzero(mask)[0])
-                return self.row_number(source, number), position - int(rows[number]["first"])
+                number = int(lookup.rows_of(index, np.array([position]), kind)[0])
+                return self.row_number(source, number), position - int(index.rows[number]["first"])
         return None
 
     def parent(self, slice_id: SliceId) -> SliceId | None:
