@@ -12,6 +12,7 @@ from ..base.arrays import I64
 from ..base.output import write_new_file
 from ..base.safe_text import csv_line
 from ..index.format import SliceFlag
+from ..query.groups import concatenated
 from ..query.lookup import rows_of
 from ..query.titles import id_value
 from ..tables.schema import Column, TableSchema, Unit
@@ -64,11 +65,9 @@ class SliceRows:
             starts.append(scope.starts(chunk.source, chunk.positions) if len(chunk.cut) else chunk.starts)
             positions.append(chunk.positions.astype(np.uint32))
             sources.append(np.full(len(chunk), chunk.source, np.uint32))
-        none = [np.empty(0, np.int64)]
-        start, self._positions = np.concatenate(starts or none), np.concatenate(positions or none)
-        self._sources = np.concatenate(sources or none)
+        self._positions, self._sources = concatenated(positions), concatenated(sources)
         # Stable: slices of equal start keep the order of source and position.
-        self._order = np.argsort(start, kind="stable")
+        self._order = np.argsort(concatenated(starts), kind="stable")
 
     def __len__(self) -> int:
         return len(self._order)

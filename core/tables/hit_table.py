@@ -12,6 +12,7 @@ from ..base.arrays import I64, AnyArray
 from ..base.errors import Cancelled
 from ..base.progress import CancelledCallback, never
 from ..base.units import format_count, format_ns
+from ..query.groups import concatenated
 from ..query.hits import Hits
 from ..query.lookup import lanes_of, starts_of
 from .schema import TableSchema, columns_from
@@ -63,16 +64,16 @@ def hit_table(trace: Trace, hits: Hits, cancelled: CancelledCallback = never) ->
         starts.append(starts_of(index, at, hits.offsets[source]))
         durations.append(index.duration(at))
         own.append(index.self_time(at))
-    start = _joined(starts)
+    start = concatenated(starts)
     order = np.argsort(start, kind="stable")  # hits of equal start keep the order of source and position
     data: dict[str, AnyArray | list[str]] = {
         "start_ns": start[order],
-        "duration_ns": _joined(durations)[order],
-        "self_ns": _joined(own)[order],
+        "duration_ns": concatenated(durations)[order],
+        "self_ns": concatenated(own)[order],
     }
     ranks = {}
     for key, known in texts.items():
-        code = _joined([columns[key] for columns in codes])[order]
+        code = concatenated([columns[key] for columns in codes])[order]
         distinct, number = np.unique(np.array(known, object), return_inverse=True)
         ranks[key] = number.astype(np.int64)[code] if len(known) else code
         data[key] = distinct[ranks[key]] if len(known) else np.empty(0, object)
@@ -81,8 +82,8 @@ def hit_table(trace: Trace, hits: Hits, cancelled: CancelledCallback = never) ->
         HITS,
         f"{hits.filter.text}: {total}",
         data,
-        positions=_joined(positions)[order],
-        sources=_joined(sources)[order],
+        positions=concatenated(positions)[order],
+        sources=concatenated(sources)[order],
     )
     return HitTable(table.counted_from(trace.opening_span[0]), ranks)
 
@@ -94,7 +95,3 @@ def _distinct(numbers: AnyArray, text: Callable[[int], str], known: list[str]) -
     known.extend(text(number) for number in distinct.tolist())
     rows: I64 = which.astype(np.int64) + first
     return rows
-
-
-def _joined(parts: list[AnyArray]) -> AnyArray:
-    return np.concatenate(parts) if parts else np.empty(0, np.int64)

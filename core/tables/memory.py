@@ -10,6 +10,7 @@ import numpy as np
 
 from ..base.arrays import I64, sum_of
 from ..base.units import format_bytes
+from ..query.groups import concatenated
 from .allocations import Allocator, allocators, unnamed
 from .copies import copies
 from .metrics import Metric
@@ -315,7 +316,6 @@ def curve_table(result: MemoryUse) -> Table:
         parts["allocated"].append(one.total[part])
         parts["reserved"].append(np.full(count, np.nan) if one.reserved is None else one.reserved[part])
     data = {
-        key: value if key in ("rank", "allocator") else np.concatenate(value or [np.empty(0, np.int64)])
-        for key, value in parts.items()
+        key: value if key in ("rank", "allocator") else concatenated(value) for key, value in parts.items()
     }
     return Table.from_arrays(MEMORY_CURVE, result.scope, data, notes=result.notes)
