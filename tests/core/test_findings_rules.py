@@ -46,6 +46,20 @@ def _one_gap(length: float) -> list[Event]:
     return events
 
 
+def _gaps_in(*lengths: float) -> list[Event]:
+    """A step of 2000 µs for each length, two pieces of work with that gap between, none between steps."""
+    events = []
+    for n, gap in enumerate(lengths):
+        events += [step(n, 2000 * n, 2000), *launched(2000 * n + 1, 1, 2000 * n + 10, 50)]
+        events += launched(2000 * n + 3, 1, 2000 * n + 60 + gap, 1950 - gap)
+    return events
+
+
+def _device_last(events: list[Event]) -> list[Event]:
+    """The same with the host's slices in front: its first has position 0."""
+    return [{**one, "pid": 2 if one["pid"] == 0 else one["pid"]} for one in events]
+
+
 def _gap(length: float, at: float) -> list[Event]:
     """1000 µs of a device with one gap, ended by a launch."""
     second = 500 + length
@@ -201,133 +215,136 @@ def _hidden(op_us: float) -> list[Event]:
     return [step(0, 0, 1000), *launched(0, 5, 10, 490), op(5, op_us), wait]
 
 
-CASES: dict[str, tuple[list[Event], float, list[Event]]] = {
-    # rule: events that trigger it, µs claimed, events just below the threshold
-    "overhead-bound": (_two_kernels(259, 1000), 501, _two_kernels(260, 1000)),
-    "critical-path": (_hidden(449), 0, _hidden(448)),
-    "transfer-bound": (_copied(496, 504), 496, _copied(495, 505)),
-    "device-idle": (_two_kernels(239, 100), 481, _two_kernels(240, 100)),
-    "device-bound": ([kernel(0, 400), kernel(600, 400)], 0, [kernel(0, 399), kernel(600, 400)]),
-    "launch-gaps": (_gap(101, 590), 101, _gap(100, 590)),
-    "communication": (
-        [step(0, 0, 1000), kernel(0, 201, "ncclDevKernel_AllReduce"), kernel(100, 100)],
-        101,
-        [step(0, 0, 1000), kernel(0, 200, "ncclDevKernel_AllReduce"), kernel(100, 100)],
-    ),
-    "copies": (
-        [kernel(0, 80), kernel(80, 20, "Memcpy HtoD (Pageable -> Device)", "gpu_memcpy")],
-        20,
-        [kernel(0, 81), kernel(81, 19, "Memcpy HtoD (Pageable -> Device)", "gpu_memcpy")],
-    ),
-    "device-allocations": (_allocating(40), 5 * 45, _allocating(-2)),
-    "pageable-copies": (
-        [op(0, 1000), kernel(0, 10, "Memcpy HtoD (Pageable -> Device)", "gpu_memcpy")],
-        10,
-        [op(0, 1000), kernel(0, 9, "Memcpy HtoD (Pageable -> Device)", "gpu_memcpy")],
-    ),
-    "memory-limit": (
-        [op(0, 100), allocated(10, 900_000, 900_000), kernel(0, 1)],
-        0,
-        [op(0, 100), allocated(10, 899_999, 899_999), kernel(0, 1)],
-    ),
-    "memory-growth": (_growing(100, 99, 100), 0, _growing(100, 0, 200)),
-    "first-kernel": (_first(1000), 1000, _first(999)),
-    "device-hotspot": (_names(50, 25, 25), 50, _names(50, 26, 24)),
-    "step-gap": (_one_gap(101), 101, _one_gap(99)),
-    "host-pause": (_idle_host(1000), 3 * 1000, _idle_host(999)),
-    "uneven-kernel": (_runs(21), 11, _runs(20)),
-    "lost-kernels": (_lost(6), 1210, _lost(5)),
-    "first-use": (_loaded(80), 80, _loaded(79)),
-    "sync-in-loop": (_synchronised(5), 2010, _synchronised(4)),
-    "clock-drop": (_slowed(112), 120, _slowed(111)),
-    "short-kernels": (_short(20), 200, _short(19)),
-    "host-hotspot": (_selfs(50, 25, 25), 50, _selfs(49, 24, 24, 3)),
-    "many-calls": (_cheap(500), 500, _cheap(499)),
-    "cost-in-children": (
-        [op(0, 100, "aten::outer"), op(0, 95, "aten::inner")],
-        100,
-        [op(0, 100, "aten::outer"), op(0, 94, "aten::inner")],
-    ),
-    "sync": (
-        [call(100, 100, "cudaDeviceSynchronize"), kernel(50, 100)],
-        50,
-        [call(100, 100, "cudaDeviceSynchronize"), kernel(50, 101)],
-    ),
-    "dataloader": (
-        [step(0, 0, 1000), op(0, 51, "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__")],
-        51,
-        [step(0, 0, 1000), op(0, 50, "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__")],
-    ),
-    "profiler": (
-        [op(0, 1000), call(100, 10, "Activity Buffer Request", "overhead")],
-        10,
-        [op(0, 1000), call(100, 9, "Activity Buffer Request", "overhead")],
-    ),
-    "cold-start": (_steps(20, 10, 10), 10, _steps(19, 10, 10)),
-    "late-first-op": (
-        [note(0, 1000, "forward"), op(100, 900)],
-        100,
-        [note(0, 1000, "forward"), op(99, 901)],
-    ),
-    "occupancy-query": (
-        [call(0, 3, "cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags")],
-        3,
-        [call(0, 3, "cudaFuncGetAttributes")],
-    ),
-    "hidden-copies": (_addmm(True), 5, _addmm(False)),
-    "triton": ([kernel(0, 5, "triton_poi_fused_add_0")], 5, [kernel(0, 5, "my_triton_kernel")]),
-    "forward-backward": (linked(0, 10), 0, linked(0, 10)[:3]),
-    "graph-breaks": (
-        [
-            op(0, 100, REGION),
-            op(10, 30, GRAPH),
-            op(50, 40, "Torch-Compiled Region: 1/0"),
-            op(55, 30, GRAPH),
-        ],
-        15,  # of 40: the calls of graphs are taken for the steps
-        [
-            op(0, 40, REGION),
-            op(10, 30, GRAPH),
-            op(50, 40, "Torch-Compiled Region: 1/0"),
-            op(55, 30, GRAPH),
-        ],
-    ),
-    "recompiled": (
-        [op(0, 10, REGION), op(20, 10, "Torch-Compiled Region: 0/1")],
-        0,
-        [op(0, 10, REGION), op(20, 10, "Torch-Compiled Region: 1/0")],
-    ),
-    "compile-time": (
-        [op(0, 1000), op(0, 10, "backend_compile (dynamo_timed)")],
-        10,
-        [op(0, 1000), op(0, 9, "backend_compile (dynamo_timed)")],
-    ),
-    "compiled-overhead": (
-        [op(0, 10, LOOKUP), op(10, 90, REGION)],
-        10,
-        [op(0, 9, LOOKUP), op(9, 91, REGION)],
-    ),
-    "compiled-slower": (_compiled_steps(60), 100, _compiled_steps(10)),
-    "device-clock": (launched(10, 1, 9, 5), 0, launched(10, 1, 10, 5)),
-    "fused-ops": (
-        [op(0, 10, GRAPH), op(1, 5, "aten::addmm")],
-        0,
-        [op(0, 10, GRAPH), op(11, 5, "aten::addmm")],
-    ),
-} | {
-    rule: (
-        [op(0, 1000), kernel(0, 1), call(100, 50, name, "privateuse1_runtime")],
-        50,
-        [op(0, 1000), kernel(0, 1), call(100, 49, name, "privateuse1_runtime")],
-    )
-    for rule, name in (
-        ("aiu-convert", "aiuDataConvert"),
-        ("aiu-launch", "aiuLaunchDMIControlBlocks"),
-        ("aiu-barriers", "aiuRdmaBarrier1"),
-        ("aiu-waits", "aiuScheduleWait"),
-        ("aiu-graph", "aiuCompileGraph"),
-    )
-}
+CASES: dict[str, tuple[list[Event], float, list[Event]]] = (
+    {
+        # rule: events that trigger it, µs claimed, events just below the threshold
+        "overhead-bound": (_two_kernels(259, 1000), 501, _two_kernels(260, 1000)),
+        "critical-path": (_hidden(449), 0, _hidden(448)),
+        "transfer-bound": (_copied(496, 504), 496, _copied(495, 505)),
+        "device-idle": (_two_kernels(239, 100), 481, _two_kernels(240, 100)),
+        "device-bound": ([kernel(0, 400), kernel(600, 400)], 0, [kernel(0, 399), kernel(600, 400)]),
+        "launch-gaps": (_gap(101, 590), 101, _gap(100, 590)),
+        "communication": (
+            [step(0, 0, 1000), kernel(0, 201, "ncclDevKernel_AllReduce"), kernel(100, 100)],
+            101,
+            [step(0, 0, 1000), kernel(0, 200, "ncclDevKernel_AllReduce"), kernel(100, 100)],
+        ),
+        "copies": (
+            [kernel(0, 80), kernel(80, 20, "Memcpy HtoD (Pageable -> Device)", "gpu_memcpy")],
+            20,
+            [kernel(0, 81), kernel(81, 19, "Memcpy HtoD (Pageable -> Device)", "gpu_memcpy")],
+        ),
+        "device-allocations": (_allocating(40), 5 * 45, _allocating(-2)),
+        "pageable-copies": (
+            [op(0, 1000), kernel(0, 10, "Memcpy HtoD (Pageable -> Device)", "gpu_memcpy")],
+            10,
+            [op(0, 1000), kernel(0, 9, "Memcpy HtoD (Pageable -> Device)", "gpu_memcpy")],
+        ),
+        "memory-limit": (
+            [op(0, 100), allocated(10, 900_000, 900_000), kernel(0, 1)],
+            0,
+            [op(0, 100), allocated(10, 899_999, 899_999), kernel(0, 1)],
+        ),
+        "memory-growth": (_growing(100, 99, 100), 0, _growing(100, 0, 200)),
+        "first-kernel": (_first(1000), 1000, _first(999)),
+        "device-hotspot": (_names(50, 25, 25), 50, _names(50, 26, 24)),
+        "step-gap": (_one_gap(100.25), 100.25, _one_gap(100)),  # a tenth of 1002.5 µs
+        "host-pause": (_idle_host(1000), 3 * 1000, _idle_host(999)),
+        "uneven-kernel": (_runs(21), 11, _runs(20)),
+        "lost-kernels": (_lost(6), 1210, _lost(5)),
+        "first-use": (_loaded(80), 80, _loaded(79)),
+        "sync-in-loop": (_synchronised(5), 2010, _synchronised(4)),
+        "clock-drop": (_slowed(112), 120, _slowed(111)),
+        "short-kernels": (_short(20), 200, _short(19)),
+        "host-hotspot": (_selfs(50, 25, 25), 50, _selfs(49, 24, 24, 3)),
+        "many-calls": (_cheap(500), 500, _cheap(499)),
+        "cost-in-children": (
+            [op(0, 100, "aten::outer"), op(0, 95, "aten::inner")],
+            100,
+            [op(0, 100, "aten::outer"), op(0, 94, "aten::inner")],
+        ),
+        "sync": (
+            [call(100, 100, "cudaDeviceSynchronize"), kernel(50, 100)],
+            50,
+            [call(100, 100, "cudaDeviceSynchronize"), kernel(50, 101)],
+        ),
+        "dataloader": (
+            [step(0, 0, 1000), op(0, 51, "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__")],
+            51,
+            [step(0, 0, 1000), op(0, 50, "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__")],
+        ),
+        "profiler": (
+            [op(0, 1000), call(100, 10, "Activity Buffer Request", "overhead")],
+            10,
+            [op(0, 1000), call(100, 9, "Activity Buffer Request", "overhead")],
+        ),
+        "cold-start": (_steps(20, 10, 10), 10, _steps(19, 10, 10)),
+        "late-first-op": (
+            [note(0, 1000, "forward"), op(100, 900)],
+            100,
+            [note(0, 1000, "forward"), op(99, 901)],
+        ),
+        "occupancy-query": (
+            [call(0, 3, "cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags")],
+            3,
+            [call(0, 3, "cudaFuncGetAttributes")],
+        ),
+        "hidden-copies": (_addmm(True), 5, _addmm(False)),
+        "triton": ([kernel(0, 5, "triton_poi_fused_add_0")], 5, [kernel(0, 5, "my_triton_kernel")]),
+        "forward-backward": (linked(0, 10), 0, linked(0, 10)[:3]),
+        "graph-breaks": (
+            [
+                op(0, 100, REGION),
+                op(10, 30, GRAPH),
+                op(50, 40, "Torch-Compiled Region: 1/0"),
+                op(55, 30, GRAPH),
+            ],
+            15,  # of 40: the calls of graphs are taken for the steps
+            [
+                op(0, 40, REGION),
+                op(10, 30, GRAPH),
+                op(50, 40, "Torch-Compiled Region: 1/0"),
+                op(55, 30, GRAPH),
+            ],
+        ),
+        "recompiled": (
+            [op(0, 10, REGION), op(20, 10, "Torch-Compiled Region: 0/1")],
+            0,
+            [op(0, 10, REGION), op(20, 10, "Torch-Compiled Region: 1/0")],
+        ),
+        "compile-time": (
+            [op(0, 1000), op(0, 10, "backend_compile (dynamo_timed)")],
+            10,
+            [op(0, 1000), op(0, 9, "backend_compile (dynamo_timed)")],
+        ),
+        "compiled-overhead": (
+            [op(0, 10, LOOKUP), op(10, 90, REGION)],
+            10,
+            [op(0, 9, LOOKUP), op(9, 91, REGION)],
+        ),
+        "compiled-slower": (_compiled_steps(60), 100, _compiled_steps(10)),
+        "device-clock": (launched(10, 1, 9, 5), 0, launched(10, 1, 10, 5)),
+        "fused-ops": (
+            [op(0, 10, GRAPH), op(1, 5, "aten::addmm")],
+            0,
+            [op(0, 10, GRAPH), op(11, 5, "aten::addmm")],
+        ),
+    }
+    | {
+        rule: (
+            [op(0, 1000), kernel(0, 1), call(100, 50, name, "privateuse1_runtime")],
+            50,
+            [op(0, 1000), kernel(0, 1), call(100, 49, name, "privateuse1_runtime")],
+        )
+        for rule, name in (
+            ("aiu-convert", "aiuDataConvert"),
+            ("aiu-launch", "aiuLaunchDMIControlBlocks"),
+            ("aiu-barriers", "aiuRdmaBarrier1"),
+            ("aiu-waits", "aiuScheduleWait"),
+            ("aiu-graph", "aiuCompileGraph"),
+        )
+    }
+)
 
 
 def test_every_rule_is_tried() -> None:
@@ -361,6 +378,24 @@ SENTENCES: list[tuple[str, list[Event], Baseline | None, str, list[tuple[str, in
         "The first work starts 2 ms after its launch, the rest 5 µs (median) after theirs or the work "
         "before: for 900 µs of it the profiler itself is at work",
         [("the first launch", 0, 10), ("what it launched", 2010, 2015)],
+    ),
+    (
+        "first-kernel", _first(2000), None,
+        "The first work starts 2 ms after its launch, the rest 5 µs (median) after theirs or the work "
+        "before: the profiler's first buffer, or a cold device",
+        [("the first launch", 0, 10), ("what it launched", 2010, 2015)],
+    ),
+    (
+        "step-gap", _gaps_in(10, 900, 10, 1000, *[10] * 4), None,
+        "In steps 1, 3 GPU 0 sits idle for up to 1 ms at a stretch, in the other 6 for 10 µs at most",
+        [("the gap", 6060, 7060), ("the gap", 2060, 2960), ("the step: ProfilerStep#3", 6000, 8000)],
+    ),
+    (
+        "step-gap", _gaps_in(*[900] * 6, *[10] * 18), None,
+        "In steps 0, 1, 2, 3, 4, … GPU 0 sits idle for up to 900 µs at a stretch, in the other 18 "
+        "for 10 µs at most",
+        [("the gap", 60, 960), ("the gap", 2060, 2960), ("the gap", 4060, 4960),
+         ("the step: ProfilerStep#0", 0, 2000)],
     ),
     (
         "step-gap", _one_gap(101), None,
@@ -456,8 +491,25 @@ def test_rule(rule: str, tmp_path: Path) -> None:
     [
         ("launch-gaps", [op(0, 2030), *_pauses(-500, 500)]),  # half of the idle time, exactly
         ("first-kernel", _first(1000, 1)),  # one other is enough to compare with
-        ("step-gap", _pauses(500, *[10] * 8)),  # one in a trace without steps
+        ("first-kernel", [*launched(0, 100, 1100, 5), *launched(2000, 100, 2105, 5)]),  # ten times a call
+        (
+            "launch-gaps",
+            _device_last([kernel(10, 490), *launched(590, 1, 601, 410)]),
+        ),  # the first of all slices
+        ("first-kernel", _device_last(_first(1000))),
+        ("first-kernel", [*launched(0, 5, 1500, 5), *launched(20, 5, 40, 5), *launched(50, 5, 70, 5)]),
+        ("step-gap", _pauses(500, *[100] * 7)),  # one of eight in a trace without steps, five times as long
         ("step-gap", _pauses(500, 450, *[10] * 8)),  # two
+        ("step-gap", [op(0, 200), *(kernel(at, 10) for at in (0, 510, *range(530, 730, 20)))]),  # no launches
+        (
+            "step-gap",
+            [
+                *(step(n, 1000 * n, 1000) for n in range(3)),
+                *launched(1, 1, 100, 900),
+                *launched(1001, 1, 1010, 590),
+                *launched(2001, 1, 2010, 500),
+            ],
+        ),  # three pieces of work in three steps
     ],
 )
 def test_also_so(rule: str, events: list[Event], tmp_path: Path) -> None:
@@ -469,6 +521,7 @@ def test_also_so(rule: str, events: list[Event], tmp_path: Path) -> None:
     ("rule", "events"),
     [
         ("step-gap", _pauses(500, 200, *[90] * 8)),  # two, of which the shorter is none
+        ("step-gap", _gaps_in(1800, 250, 250, *[10] * 6)),  # in three steps of nine: not for its step alone
         ("step-gap", _pauses(500, *[10] * 6)),  # too few gaps to tell which is usual
         ("launch-gaps", _gap(100, 400)),  # launched in time: the device's own gap
         ("uneven-kernel", _runs(21, 2)),  # too few runs to tell

@@ -138,6 +138,7 @@ def test_a_sum_beyond_64_bits_stands_at_the_edge() -> None:
         ("a: number", -0.0001234, "-0.000123"),
         ("busy_share", 0.5, "50.00%"),
         ("wait_ns (change)", 30, "+30 ns"),
+        ("wait_ns (change)", 1, "+1 ns"),
         ("wait_ns (change)", 0, "0 ns"),
         ("id: id", 1234567, "1234567"),
         ("id: id", None, "-"),
@@ -186,3 +187,5 @@ def test_chief_columns_come_first() -> None:
     orders = {"": "name a b c kind d e", "e": "name e a b c kind d", "name": "name a b c kind d e"}
     for sort, order in orders.items():
         assert [table.columns[at].key for at in by_priority(table, sort)] == order.split()
+    numbers = Table.from_rows(TableSchema("n", "N", columns_from("a, b, c")), "all", [])
+    assert by_priority(numbers, "c") == [2, 0, 1]

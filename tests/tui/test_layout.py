@@ -260,6 +260,32 @@ def test_what_is_below_is_counted_and_the_bar_shows_where_one_is() -> None:
     assert not layout.says_more(0, layout.height) and not layout.thumb(0, layout.height)
 
 
+@pytest.mark.parametrize(
+    ("pinned", "height", "last", "begin", "end", "until"),
+    [
+        # lanes pinned, lines, what the last says, the thumb at both ends, the last scroll with more below
+        (0, 2, "p", range(1), range(1, 2), -1),  # too few to say anything
+        (0, 3, "10 more lanes below", range(1), range(2, 3), 28),
+        (0, 12, "7 more lanes below", range(4), range(8, 12), 19),  # a lane's first row is its lane's
+        (0, 13, "6 more lanes below", range(5), range(8, 13), 18),
+        (1, 3, "10 more lanes below", range(1), range(2, 3), 28),  # too few for pinned ones
+        (1, 4, "11 more lanes below", range(2, 3), range(3, 4), 29),
+        (1, 13, "7 more lanes below", range(2, 5), range(10, 13), 20),
+    ],
+)
+def test_what_is_below_pinned_lanes(
+    pinned: int, height: int, last: str, begin: range, end: range, until: int
+) -> None:
+    """Pinned lanes and their rule take their lines from those that scroll, of few lines none."""
+    trace = fake_trace([LaneSpec("p"), *(LaneSpec(f"t{n}", rows=3) for n in range(10))])
+    session = replace(SESSION, pinned=tuple(lane_key(lane) for lane in trace.lanes[:pinned]))
+    layout = Layout(trace, session)
+    line = layout.visible(0, height)[-1]
+    assert line is not None and line.title == last
+    assert (layout.thumb(0, height), layout.thumb(10**6, height)) == (begin, end)
+    assert max((scroll for scroll in range(99) if layout.says_more(scroll, height)), default=-1) == until
+
+
 def test_titles_stay_at_the_top() -> None:
     """Wherever lines begin, the first is the title of their process, and the next row has its lane's title;
     the last line of a process leaves its place to no title.
