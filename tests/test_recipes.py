@@ -98,9 +98,23 @@ def test_every_recipe_is_followed_here() -> None:
     }
 
 
+def test_new_files_pass_the_linter(tmp_path: Path) -> None:
+    """Whoever copies a file finds `make check` as green as before."""
+    pytest.importorskip("ruff")
+    for number, section in enumerate(RECIPES.values()):
+        for file, line, text in BLOCK.findall(section):
+            if not line:
+                (tmp_path / f"{number}_{Path(file).name}").write_text(text)
+    command = [sys.executable, "-m", "ruff", "check", "--config", str(ROOT / "pyproject.toml"), str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert not done.returncode, done.stdout
+
+
 @pytest.mark.slow
 def test_an_analysis(follow: Callable[[str], Run], tmp_path: Path) -> None:
-    """The analysis is a command with JSON, and has its panel and its row in the documentation."""
+    """The analysis is a command with JSON, has its panel and its row in the documentation, and leaves no test
+    red; times count from the trace's beginning.
+    """
     run = follow("Add an analysis")
     rows = {row["category"]: row for row in _json(run, "categories", str(small_file(tmp_path)))["categories"]}
     assert rows["kernel"]["count"] == 2 and rows["kernel"]["total_ns"] == 61_000
@@ -109,6 +123,12 @@ def test_an_analysis(follow: Callable[[str], Run], tmp_path: Path) -> None:
         "print(PANELS['category-sums'][1].title, analyses_table())"
     )
     assert "Categories" in (text := run("-c", code)) and "| `categories` |" in text
+    tests = (
+        "core/test_registry.py",
+        "core/test_python_front.py::test_wrong_options_of_analyses_are_refused",
+        "tui/test_cli_help.py::test_every_command_stands_in_one_group",
+    )
+    run("-m", "pytest", "-q", "-p", "no:cacheprovider", *(f"{ROOT}/tests/{name}" for name in tests))
     (row,) = _json(run, "stream-spans", str(small_file(tmp_path)))["stream_spans"]
     assert (row["count"], row["work_ns"], row["start_ns"]) == (2, 61_000, 60_000)
 
