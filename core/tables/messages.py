@@ -154,10 +154,12 @@ def _wire_messages(index: Index, positions: I64) -> list[Message]:
     tags = list(dict.fromkeys(groups.values()))
     tag = np.array([tags.index(groups[number]) for number in names[members].tolist()], np.int64)
     order = np.lexsort((members, index.column("slices.start")[members], tag, process))
+    begins = (np.diff(process[order], prepend=-1) != 0) | (np.diff(tag[order], prepend=-1) != 0)
     moved = {at: [0, 0] for at in positions.tolist()}
     head = -1
-    for position, number in zip(members[order].tolist(), names[members[order]].tolist()):
-        head = position if position in moved else head
+    numbers = names[members[order]].tolist()
+    for position, number, is_new in zip(members[order].tolist(), numbers, begins.tolist()):
+        head = position if position in moved else -1 if is_new else head
         text = index.string(number)
         match = BYTES.search(text)
         if match and head >= 0:

@@ -668,12 +668,19 @@ def test_first_collectives(path: Path, row: tuple[Any, ...], corpus_cache: Path)
     assert tuple(first[key] for key in KEYS if key != "wait_ns") == pytest.approx(row)
 
 
-def test_sizes_in_names(tmp_path: Path) -> None:
-    """In a FLEX job trace names say what went over the wire: what is sent or received, whichever is more."""
+@pytest.mark.parametrize("joined", [False, True])
+def test_sizes_in_names(joined: bool, tmp_path: Path) -> None:
+    """In a FLEX job trace names say what went over the wire: what is sent or received, whichever is more; of
+    ranks in one file each counts its own.
+    """
     folder = jobs_of_ranks(tmp_path / "jobs", {3: 0, 5: 60})
     for path in folder.iterdir():
         text = path.read_text().replace("SenRdmaSend_1 ", "SenRdmaSend_1 [4096B] ")
         path.write_text(text.replace("SenRdmaRecv_0 ", "SenRdmaRecv_0 [512B] "))
+    if joined:
+        events = [event for path in sorted(folder.iterdir()) for event in json.loads(path.read_text())]
+        folder = tmp_path / "joined.json"
+        folder.write_text(json.dumps(events))
     rows = collectives(folder, index_dir=tmp_path / "i")
     assert [row["bytes"] for row in rows] == [4096] * 4
     assert all(row["algbw"] == row["busbw"] == 4096 / row["pure_ns"] for row in rows)
