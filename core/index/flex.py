@@ -14,13 +14,17 @@ from ..base.arrays import U32
 from .store import Index
 
 WORK = re.compile(r"\bCmpt Exec\b|\bDma[IO]\b|\bSenRdma(Send|Rec)|\bAllReduce\b")
-"""Computing, moving data in and out, and between cards. `Cmpt Prep` prepares work, and is none."""
+"""Computing, moving data in and out, and between cards. `Cmpt Prep` is none: kernels are prepared while others
+run, several at a time (TS2 to TS3 of the first four of a public sample overlap), and wait for their turn."""
 SYNC_GROUP = re.compile(r"\[sync=([^\]]+)\]")
 """In names of what takes part in a collective: `SenRdmaSend_1 [sync=AllReduce_all_reduce_4_s3_r0x7_6]`."""
 ROUND_TRIP = re.compile(r"\b(Flex|AIU) Round ?[Tt]rip\b|\bExecute Graph\b")
 """One job from its start to its end: what repeats where jobs do."""
 BYTES = re.compile(r"\[(\d+) ?B\]")
 """In names of what moves data between cards: `SenRdmaSend_2 [524288B] [sync=…]`."""
+IN_NAMES = {"bytes": BYTES, "peer": re.compile(r"Recv_(\d+)_", re.IGNORECASE)}
+"""Arguments that names hold where a slice has none: `SenRdmaRecv_3_1` receives from rank 3. The number at the
+end counts, as in aiu-trace-analyzer."""
 _MARKS = (
     " Cmpt Exec",
     " Cmpt Prep",
@@ -52,10 +56,10 @@ def sync_groups(index: Index) -> dict[int, str]:
     return {number: match[1] for number, name in names if (match := SYNC_GROUP.search(name))}
 
 
-def bytes_in_names(index: Index, names: U32) -> list[int | None]:
-    """Return the bytes that stand in each of these names (numbers), None where there are none."""
+def numbers_in_names(index: Index, key: str, names: U32) -> list[int | None]:
+    """Return an argument of IN_NAMES as each of these names (numbers) has it, None where there is none."""
     distinct, which = np.unique(names, return_inverse=True)
-    matches = [BYTES.search(text) for text in index.strings(distinct)]
+    matches = [IN_NAMES[key].search(text) for text in index.strings(distinct)]
     values = [None if match is None else int(match[1]) for match in matches]
     return [values[at] for at in which.tolist()]
 

@@ -11,7 +11,7 @@ import numpy as np
 from ..base.arrays import I64, AnyArray, run_starts
 from ..base.kineto import ANNOTATIONS, GROUPS, OPS, STEP, work_of_categories
 from ..base.short_names import short_names
-from ..index.flex import bytes_in_names, flex_work, is_flex
+from ..index.flex import IN_NAMES, flex_work, is_flex, numbers_in_names
 from ..index.format import NONE
 from ..index.store import Index
 from ..query.groups import concatenated, dense
@@ -122,8 +122,8 @@ def row_arguments(work: Frame, key: str) -> list[Any]:
 
     def values(part: Frame) -> AnyArray:
         of_part = argument_values(part.index, key, part.position)
-        if key.lower() == "bytes" and is_flex(part.index):
-            in_names = bytes_in_names(part.index, part.name_number)
+        if key.lower() in IN_NAMES and is_flex(part.index):
+            in_names = numbers_in_names(part.index, key.lower(), part.name_number)
             of_part = [own if value is None else value for value, own in zip(of_part, in_names)]
         return np.fromiter(of_part, object, len(part))
 

@@ -394,7 +394,7 @@ def test_doctor_names_slices_that_disagree_with_their_stamps(tmp_path: Path) -> 
 
 def test_receiving_waits_until_the_peer_has_sent(tmp_path: Path) -> None:
     """TS1 to TS2 is waiting, the rest is not split; sending waits for nobody, nor does what has no stamps."""
-    receive = piece(500, 100, "SenRdmaRecv_3 [4096B] [sync=AllReduce_1_s0_r0x3_2]")
+    receive = piece(500, 100, "SenRdmaRecv_3_1 [4096B] [sync=AllReduce_1_s0_r0x3_2]")
     first = START + round(500 * MHZ)
     own = {"TS1": first, "TS2": first + 60 * MHZ, **dict.fromkeys(("TS3", "TS4", "TS5"), first + 100 * MHZ)}
     receive[0]["attr"] |= {key: hex(value % (1 << 32)) for key, value in own.items()}
@@ -404,8 +404,9 @@ def test_receiving_waits_until_the_peer_has_sent(tmp_path: Path) -> None:
     times = state[0].ns
     assert times["collective_waiting"] == pytest.approx(60_000, abs=100)
     assert times["collective_unsplit"] == pytest.approx(80_000, abs=100) and times["collective_moving"] == 0
-    table = {row["name"]: row for row in kernels(Scope(trace), arguments=["bytes"]).rows()}
-    assert table["SenRdmaSend_4 [4096B] [sync=AllReduce_1_s0_r0x3_2]"]["arg:bytes"] == 4096
+    table = {row["name"]: row for row in kernels(Scope(trace), arguments=["bytes", "peer"]).rows()}
+    sent, received = (table[event["name"]] for event in (send[0], receive[0]))
+    assert sent["arg:bytes"] == 4096 and sent["arg:peer"] is None and received["arg:peer"] == 3
     for event in receive:
         event.pop("attr", None)
     (plain,) = device_states(Scope(opened(tmp_path / "plain", job_stamps(receive, send))))
