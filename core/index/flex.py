@@ -14,8 +14,9 @@ from ..base.arrays import U32
 from .store import Index
 
 WORK = re.compile(r"\bCmpt Exec\b|\bDma[IO]\b|\bSenRdma(Send|Rec)|\bAllReduce\b")
-"""Computing, moving data in and out, and between cards. `Cmpt Prep` is none: kernels are prepared while others
-run, several at a time (TS2 to TS3 of the first four of a public sample overlap), and wait for their turn."""
+"""Computing, moving data in and out, and between cards. `Cmpt Prep` is none: kernels are prepared while
+others run, several at a time (TS2 to TS3 of four in a public sample overlap), and wait for their turn.
+"""
 SYNC_GROUP = re.compile(r"\[sync=([^\]]+)\]")
 """In names of what takes part in a collective: `SenRdmaSend_1 [sync=AllReduce_all_reduce_4_s3_r0x7_6]`."""
 ROUND_TRIP = re.compile(r"\b(Flex|AIU) Round ?[Tt]rip\b|\bExecute Graph\b")
@@ -24,7 +25,8 @@ BYTES = re.compile(r"\[(\d+) ?B\]")
 """In names of what moves data between cards: `SenRdmaSend_2 [524288B] [sync=…]`."""
 IN_NAMES = {"bytes": BYTES, "peer": re.compile(r"Recv_(\d+)_", re.IGNORECASE)}
 """Arguments that names hold where a slice has none: `SenRdmaRecv_3_1` receives from rank 3. The number at the
-end counts, as in aiu-trace-analyzer."""
+end counts, as in aiu-trace-analyzer.
+"""
 _MARKS = (
     " Cmpt Exec",
     " Cmpt Prep",
