@@ -305,6 +305,16 @@ def test_overlap_is_an_error_on_an_aiu(tmp_path: Path) -> None:
     assert row["evidence"][1]["start_ns"] - row["evidence"][0]["start_ns"] == 5_000
 
 
+@pytest.mark.parametrize(("shortest", "severity"), [(1, "note"), (2, "warning"), (1.5, "warning")])
+def test_whole_microseconds_round_to_nothing(shortest: float, severity: str, tmp_path: Path) -> None:
+    """Where a file has whole µs and others take one, work of no time took less than that."""
+    short = [
+        e for n in range(3) for e in pair(99 + n, 2030 + 10 * n, 2035 + 10 * n, 0 if n == 0 else shortest)
+    ]
+    rows = rules_in(doctor(tmp_path, [*S, *short]))
+    assert rows["zero-durations"]["severity"] == severity
+
+
 def test_few_lost_kernels_are_a_note(tmp_path: Path) -> None:
     """At the edge of a recording some work is always cut off; where much is lost it is a warning."""
     few = [*S, *(e for n in range(5) for e in lone_call(100 + n, 20 + 3 * n))]

@@ -231,7 +231,12 @@ def cycle_stamps(recording: Recording, limits: Limits) -> Diagnosis | None:
 @doctor_rule(
     "zero-durations",
     "warning",
-    RuleThreshold("more than {share} of the kernels take no time", SPYRE, {"share": 0.01}),
+    RuleThreshold(
+        "more than {share} of the kernels take no time; a note where the file has whole µs, and at least as "
+        "many kernels take one",
+        SPYRE,
+        {"share": 0.01},
+    ),
     "kernel times, averages and shares",
 )
 def zero_durations(recording: Recording, limits: Limits) -> Diagnosis | None:
@@ -242,7 +247,9 @@ def zero_durations(recording: Recording, limits: Limits) -> Diagnosis | None:
         return None
     takes = "takes" if len(positions) == 1 else "take"
     text = f"{format_count(len(positions))} of {count_of(total, 'kernel')} {takes} no time"
-    return Diagnosis(len(positions), text, recording.slices("takes no time", positions))
+    is_rounded = not (kernels.dur % 1000).any() and np.count_nonzero(kernels.dur == 1000) >= len(positions)
+    severity: Severity | None = "note" if is_rounded else None
+    return Diagnosis(len(positions), text, recording.slices("takes no time", positions), severity)
 
 
 @doctor_rule(
