@@ -32,8 +32,10 @@ import numpy as np
 from ..base.arrays import F64, I64, U8, U32, AnyArray, sum_of
 from ..base.errors import UnreadableError
 from ..base.intervals import EMPTY, Intervals, merge
+from ..base.kineto import ANNOTATIONS
 from ..base.units import format_ns
 from ..index.flex import is_flex
+from ..index.format import NONE
 from ..index.store import Index
 from ..query.lookup import promoted_of
 from ..trace.collectives import world_size
@@ -47,8 +49,8 @@ from .parts import parts_in_one_file
 from .schema import Column, TableSchema, columns_from
 from .scope import Scope
 from .skew import Skew, skew, skew_of_parts
-from .step_choice import DOUBTFUL
-from .step_spans import step_spans
+from .step_choice import DOUBTFUL, REPEATED
+from .step_spans import StepSpans, step_spans
 from .table import Table
 from .untrusted import untrusted, untrusted_time
 
@@ -219,7 +221,7 @@ def looked_at(scope: Scope) -> tuple[int, int]:
         low, high = scope.range
         launched = {} if scope.work is None else scope.work.chosen
     elif (steps := step_spans(scope.trace, scope.clocks, scope.steps or None)) is not None:
-        low, high = int(steps.starts.min()), int(steps.ends.max())
+        low, high = _around(scope, steps)
         if scope.attribute == "launch":
             by_source = work_by_steps(scope, steps).work
             launched = {source: one.positions[one.steps >= 0] for source, one in by_source.items()}
@@ -231,6 +233,22 @@ def looked_at(scope: Scope) -> tuple[int, int]:
     for source, positions in launched.items():
         ends = scope.starts(source, positions) + scope.trace.indexes[source].duration(positions)
         high = max(high, int(ends.max(initial=high)))
+    return low, high
+
+
+def _around(scope: Scope, steps: StepSpans) -> tuple[int, int]:
+    """Return from when to when steps last; of steps that nobody marked and that are parts of one annotation
+    (the layers of a model's only forward pass) from its start to its end.
+    """
+    low, high = int(steps.starts.min()), int(steps.ends.max())
+    for source, (own, _) in steps.of_source.items() if steps.reason.startswith(REPEATED) else ():
+        index = scope.trace.indexes[source]
+        parents = np.unique(index.column("slices.parent")[own.positions])
+        if len(own) > 1 and len(parents) == 1 and parents[0] != NONE:
+            category = int(index.column("slices.category")[parents[0]])
+            if index.categories[category] in ANNOTATIONS:
+                start = int(scope.starts(source, parents)[0])
+                low, high = min(low, start), max(high, start + int(index.duration(parents)[0]))
     return low, high
 
 

@@ -35,6 +35,8 @@ KNOWN = (
     ("SGLang's step[…]", re.compile(_SGLANG)),
 )
 """(what it is called, the names) that engines are known to mark their iterations with."""
+REPEATED = "the outermost that repeats"
+"""Why steps are steps that nothing marks."""
 LONGEST = 1000
 """The longest name that is looked at: on longer ones these patterns would be slow."""
 GRAPHS = re.compile(r"^(Torch-Compiled Region|## Call CompiledFxGraph)")
@@ -144,7 +146,7 @@ def find_steps(
     if not candidates:
         return None
     best, *others = candidates
-    reason = "the outermost that repeats"
+    reason = REPEATED
     if 0 < best.coverage < DOUBTFUL:
         reason += f"; doubtful, as only {best.coverage:.0%} of the device's time is launched in them"
         reason += f"; next: --step-name {others[0].text}" if others and others[0].coverage else ""

@@ -210,3 +210,32 @@ def test_each_device_has_a_key(tmp_path: Path) -> None:
     trace = open_events(tmp_path, events)
     keys = device_keys(trace)
     assert set(keys) == {"0:1", '0:"1"', "2"} and set(keys.values()) == set(devices(trace))
+
+
+@pytest.mark.parametrize(
+    ("around", "category", "name", "whole"),
+    [
+        ("Model_Forward", "user_annotation", "layer_{}", True),
+        ("forward", "cpu_op", "layer_{}", False),  # an operator is no unit of the program
+        ("", "", "layer_{}", False),
+        (
+            "Model_Forward",
+            "user_annotation",
+            "ProfilerStep#{}",
+            False,
+        ),  # marked: what is before them is not theirs
+    ],
+)
+def test_parts_of_one_annotation(around: str, category: str, name: str, whole: bool, tmp_path: Path) -> None:
+    """Steps that nothing marks and that one annotation holds are its parts: all of it is looked at."""
+    events = [complete(0, 5000, around, category, pid=1, tid=1)] if around else []
+    for n in range(4):
+        at = 1000 + 500 * n
+        events.append(complete(at, 400, name.format(n), "user_annotation", pid=1, tid=1))
+        call = {"correlation": n + 1}
+        events.append(complete(at + 10, 5, "cudaLaunchKernel", "cuda_runtime", pid=1, tid=1, args=call))
+        events.append(
+            complete(at + 20, 300, "k", "kernel", pid=0, tid=7, args=call | {"stream": 7, "device": 0})
+        )
+    low, high = looked_at(Scope(open_events(events, tmp_path)))
+    assert (low, high) == ((0, 5000 * US) if whole else (1000 * US, 2900 * US))

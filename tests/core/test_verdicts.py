@@ -17,8 +17,8 @@ REAL: dict[str, tuple[str, set[str], set[str]]] = {
     # file: the first loss ("" for any), what else must be said, what must not
     "vllm_h100_tp4_graphs": ("", {"device-bound"}, {"lost-kernels", "uneven-kernel", "short-kernels"}),
     "gh200_transformer_shapes": ("", set(), {"uneven-kernel"}),
-    "rtx4090_llama_tp2": ("", {"first-use"}, {"lost-kernels", "host-hotspot"}),
-    "a100_first_run": ("first-use", {"launch-gaps"}, set()),
+    "rtx4090_llama_tp2": ("first-use", {"communication"}, {"lost-kernels", "host-hotspot"}),
+    "a100_first_run": ("first-use", set(), {"overhead-bound", "host-hotspot", "launch-gaps"}),
     "pageable_copies": ("transfer-bound", {"device-bound"}, {"short-kernels"}),
     "resnet50_lost_memsets": ("lost-kernels", set(), set()),
     "first_kernel_late": ("first-kernel", set(), {"overhead-bound"}),
@@ -58,13 +58,12 @@ def test_small_traces(name: str, tmp_path: Path) -> None:
 
 
 @needs_corpus
-def test_the_effects_of_a_first_use_are_its(corpus_cache: Path) -> None:
-    """Of a first run the calls that load code are the cause; the same time is not claimed by its symptoms."""
+def test_what_is_left_of_effects_of_a_first_use(corpus_cache: Path) -> None:
+    """Of a first run the calls that load code are taken out; what a symptom has beyond them stands below."""
     trace = open_trace(CORPUS / "verdicts" / "a100_first_run.json.gz", index_dir=corpus_cache)
     report = findings(Scope(trace))
-    effects = {finding.rule: finding for finding in report.losses if finding.caused_by == "first-use"}
-    assert {"launch-gaps", "overhead-bound", "host-hotspot"} <= effects.keys()
-    assert effects["host-hotspot"].claimed_ns < effects["host-hotspot"].caused_ns // 100
+    (effect,) = [finding for finding in report.losses if finding.caused_by == "first-use"]
+    assert effect.rule == "step-gap" and effect.claimed_ns > effect.caused_ns // 10
 
 
 def test_json_names_the_cause(tmp_path: Path) -> None:

@@ -19,6 +19,8 @@ LEFT: Final = 0.1
 SPREADING: Final = frozenset({"rank-imbalance"})
 """Rules whose time is later than what caused it: ranks wait for one that was held up before. They are
 explained by as much time, whenever it was."""
+TAKEN_OUT: Final = "first-use"
+"""The rule whose time is taken out of what others judge: what it explains nearly whole is not told."""
 HOLDING: Final = frozenset({"rank-imbalance", "uneven-kernel"})
 """Rules about one rank that explain why others wait at the time."""
 
@@ -65,7 +67,8 @@ def claims_of(
             origin = claims[cause].caused_by if cause in claims else ""
             cause = origin if origin and rule.id in RULES[origin].explains else cause
             ns = max(0, ns - caused_ns) if rule.id in SPREADING else ns
-            claims[rule.id] = Claim(observation, ns, cause, min(whole, caused_ns))
+            if cause != TAKEN_OUT or ns >= LEFT * whole:
+                claims[rule.id] = Claim(observation, ns, cause, min(whole, caused_ns))
         else:
             claims[rule.id] = Claim(observation, ns)
         of_others = elsewhere.get(rule.id, EMPTY)

@@ -93,8 +93,10 @@ def _findings_of(judged: Sequence[tuple[SourceFacts, Mapping[str, Observation]]]
         }
         claims = claims_of(observations, elsewhere)
         for rule, observation in observations.items():
-            claim = claims.get(rule, Claim(observation, observation.claimed_ns))
-            finding = _in_full(RULES[rule], claim, facts)
+            claim = claims.get(rule)
+            if claim is None and RULES[rule].kind != "loss":
+                claim = Claim(observation, observation.claimed_ns)
+            finding = None if claim is None else _in_full(RULES[rule], claim, facts)
             if finding is not None:
                 yield finding
 
