@@ -237,5 +237,5 @@ def test_parts_of_one_annotation(around: str, category: str, name: str, whole: b
         events.append(
             complete(at + 20, 300, "k", "kernel", pid=0, tid=7, args=call | {"stream": 7, "device": 0})
         )
-    low, high = looked_at(Scope(open_events(events, tmp_path)))
+    low, high = looked_at(Scope(open_events(tmp_path, events)))
     assert (low, high) == ((0, 5000 * US) if whole else (1000 * US, 2900 * US))

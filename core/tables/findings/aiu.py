@@ -58,7 +58,7 @@ def _family(
         f"{test} at least {{share}} of the time looked at", f"{AIU}; the limit is {OWN}", {"share": 0.05}
     )
     explains = effects_of(id) if id in STALLS else ()
-    return rule(id, title, threshold, helps=helps, explains=explains, counts="held up")(examine)
+    return rule(id, title, threshold, helps=helps, explains=explains, held_up=True)(examine)
 
 
 CONVERSION = _family(

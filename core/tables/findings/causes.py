@@ -10,7 +10,7 @@ from ...base.intervals import EMPTY, Intervals
 from .facts import share
 from .finding import Finding, Observation
 from .rule import Rule
-from .rules import CAUSES_FIRST, RULES
+from .rules import CAUSES_FIRST, REST, RULES
 
 EXPLAINED: Final = 0.5
 """A finding of whose time a cause explains at least this share is an effect of that cause."""
@@ -44,6 +44,7 @@ def claims_of(
     explained = dict(elsewhere)
     claimed = EMPTY
     claims: dict[str, Claim] = {}
+    origins: dict[str, str] = {}
     for rule in CAUSES_FIRST:
         observation = observations.get(rule.id)
         if observation is None or rule.kind != "loss":
@@ -64,10 +65,11 @@ def claims_of(
         if not cause and rest.length < LEFT * observation.claim.length:
             cause, caused_ns = _most_of(observation, claims)
         if cause and share(caused_ns, observation.claim.length) >= EXPLAINED:
-            origin = claims[cause].caused_by if cause in claims else ""
+            origin = origins.get(cause, "")
             cause = origin if origin and rule.id in RULES[origin].explains else cause
+            origins[rule.id] = cause
             ns = max(0, ns - caused_ns) if rule.id in SPREADING else ns
-            if cause != TAKEN_OUT or ns >= LEFT * whole:
+            if cause != TAKEN_OUT or ns >= LEFT * whole or rule.id == REST:
                 claims[rule.id] = Claim(observation, ns, cause, min(whole, caused_ns))
         else:
             claims[rule.id] = Claim(observation, ns)

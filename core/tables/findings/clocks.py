@@ -82,7 +82,6 @@ WHAT: Mapping[Trouble, str] = {
         "stops. `tracelane doctor` says which calls lack their work."
     ),
     always=True,
-    counts="anywhere",
     first=True,
 )
 def missing_work(facts: SourceFacts, limits: Limits) -> Outcome:

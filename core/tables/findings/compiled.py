@@ -45,7 +45,7 @@ WRITTEN = re.compile(r"^aten::(matmul|linear|einsum|tensordot|inner|__matmul__)$
     helps="TORCH_LOGS=graph_breaks names the lines; torch.compile(fullgraph=True) refuses them.",
     always=True,
     explains=effects_of("graph-breaks"),
-    counts="held up",
+    held_up=True,
 )
 def graph_breaks(facts: SourceFacts, limits: Limits) -> Outcome:
     """A compiled region lies in another, or one model runs as several compiled functions."""
@@ -128,7 +128,7 @@ def _several_functions(facts: SourceFacts) -> Outcome:
     helps="TORCH_LOGS=recompiles names the guard that failed: mark sizes dynamic, keep constants constant.",
     always=True,
     explains=(*effects_of("recompiled"), "rank-imbalance"),
-    counts="held up",
+    held_up=True,
 )
 def recompilation(facts: SourceFacts, limits: Limits) -> Outcome:
     """One frame has several compiled versions."""
@@ -179,7 +179,7 @@ def _compiled_again(facts: SourceFacts, regions: Calls) -> Intervals:
     RuleThreshold("dynamo, AOT or inductor compile while the trace is recorded", PYTORCH),
     helps="Warm up before recording; keep the caches (FX graph cache, TORCHINDUCTOR_CACHE_DIR) between runs.",
     explains=effects_of("compile-time"),
-    counts="held up",
+    held_up=True,
 )
 def compile_time(facts: SourceFacts, limits: Limits) -> Outcome:
     """The trace holds the compilation itself."""
@@ -218,7 +218,7 @@ def compile_time(facts: SourceFacts, limits: Limits) -> Outcome:
         "Compile larger regions (the outermost module), avoid graph breaks; it is a price per call, so "
         "larger batches pay it less often."
     ),
-    counts="held up",
+    held_up=True,
 )
 def compiled_overhead(facts: SourceFacts, limits: Limits) -> Outcome:
     """Cache lookups and wrappers take a large part of the compiled regions."""

@@ -197,17 +197,12 @@ class SourceFacts:
     # -- host ---------------------------------------------------------------------------------------------
 
     @cached_property
-    def whole_host(self) -> HostSlices:
-        """The host's slices in the scope, whether in the time that is looked at or not."""
-        return host_of(self.scope)
-
-    @cached_property
     def host(self) -> HostSlices:
         """The host's slices in the time that is looked at."""
+        whole = host_of(self.scope)
         if self.scope.range is not None:
-            return self.whole_host
+            return whole
         low, high = self.span
-        whole = self.whole_host
         host = whole.take(np.flatnonzero((whole.starts < high) & (whole.ends > low)))
         starts, ends = np.maximum(host.starts, low), np.minimum(host.ends, high)
         return replace(host, starts=starts, ends=ends, self_ns=np.minimum(host.self_ns, ends - starts))
@@ -531,11 +526,6 @@ class SourceFacts:
         if few or (steps is None and length[long].max() < PAUSES_DIFFER * length[long].min()):
             return waits
         return waits.union(merge(starts[long], ends[long]).without(doing))
-
-    @cached_property
-    def working_anywhere(self) -> Intervals:
-        """The time in which devices work, in the time that is looked at or not."""
-        return work_of(self.scope).union()
 
     @property
     def working_span(self) -> tuple[int, int]:

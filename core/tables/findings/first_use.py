@@ -132,13 +132,11 @@ def _is_first(facts: SourceFacts, rows: I64) -> AnyArray:
     work = work[np.argsort(work.call_start, kind="stable")]
     _, first = np.unique(work.name_number, return_index=True)
     launching = np.flatnonzero(np.isin(host.positions, work.launch))
-    launching = launching[np.lexsort((host.starts[launching], host.lanes[launching]))]
+    launching = launching[np.argsort(host.starts[launching], kind="stable")]
     is_first = np.isin(host.positions, work.launch[first])
     # Calls about a kernel go right before its launch.
     asks = np.intersect1d(rows, host.matching(ASKS, RUNTIME))
-    for lane in np.unique(host.lanes[asks]).tolist():
-        here, own = asks[host.lanes[asks] == lane], launching[host.lanes[launching] == lane]
-        next_launch = np.searchsorted(host.starts[own], host.starts[here])
-        known = next_launch < len(own)
-        is_first[here[known]] = is_first[own[next_launch[known]]]
+    follows = np.searchsorted(host.starts[launching], host.starts[asks])
+    known = follows < len(launching)
+    is_first[asks[known]] = is_first[launching[follows[known]]]
     return is_first[rows] | np.isin(rows, order[at])

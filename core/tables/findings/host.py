@@ -8,8 +8,8 @@ from ...base.arrays import AnyArray, sum_of
 from ...base.intervals import Intervals
 from ...base.units import about_ns, count_of, format_share
 from ...index.format import NONE
-from ..host_columns import LOADER, WAITS
-from ..op_events import OP, RUNTIME
+from ..host_columns import LOADER
+from ..op_events import OP
 from ..rule_threshold import OWN, Limits, RuleThreshold
 from .device import COLLECTIVE
 from .facts import NO_HOST, SourceFacts, share
@@ -28,7 +28,7 @@ from .rule import GUIDE, TENSORBOARD, effects_of, rule
         {"share": 0.5, "times": 2, "device_share": 0.1},
     ),
     helps="Look at where it is called from, and whether it must run that often or at all.",
-    counts="held up",
+    held_up=True,
 )
 def host_hotspot(facts: SourceFacts, limits: Limits) -> Outcome:
     """One name takes most of the host's own time."""
@@ -81,7 +81,7 @@ def _is_hidden(facts: SourceFacts, claim: Intervals, limits: Limits) -> bool:
         "Batch it (foreach and fused variants, larger tensors), move it out of the loop, or let the compiler "
         "fuse it."
     ),
-    counts="held up",
+    held_up=True,
 )
 def many_calls(facts: SourceFacts, limits: Limits) -> Outcome:
     """A cheap operator is called very often."""
@@ -161,21 +161,15 @@ def cost_in_children(facts: SourceFacts, limits: Limits) -> Outcome:
     ),
     needs=("device",),
     explains=effects_of("sync"),
-    counts="anywhere",
 )
 def sync(facts: SourceFacts, limits: Limits) -> Outcome:
     """The host waits for a device that does nothing."""
-    host = facts.whole_host
-    waits = host.matching(WAITS, RUNTIME)
+    host, waits = facts.host, facts.waits
     if not len(waits):
         return None
     waiting = host.union(waits)
-    low, high = facts.span
     idle = waiting.without(facts.busy.union(facts.waiting).union(facts.untrusted)).without(facts.profiling)
-    if idle.length > idle.clipped(low, high).length:
-        idle = idle.without(facts.working_anywhere)
-    part = share(idle.length, waiting.length)
-    if part < limits["share"]:
+    if share(idle.length, waiting.length) < limits["share"]:
         return None
     length = host.ends[waits] - host.starts[waits]
     lost = idle.covered(host.starts[waits], host.ends[waits])
@@ -183,17 +177,11 @@ def sync(facts: SourceFacts, limits: Limits) -> Outcome:
     claim = idle.intersection(host.union(bad))
     worst = int(waits[np.argmax(lost)])
     name = host.label(int(host.name[worst]))
-    whole = host.union(bad).length
-    outside = claim.length - claim.clipped(low, high).length
     text = (
-        f"In {count_of(len(bad), 'call')} the host waits {about_ns(whole)} for {facts.device_title}, which "
-        f"does nothing for {about_ns(claim.length)} of it; longest in {name}"
+        f"In {count_of(len(bad), 'call')} the host waits {about_ns(host.union(bad).length)} for "
+        f"{facts.device_title}, which does nothing for {about_ns(claim.length)} of it; longest in {name}"
     )
-    text += f"; {about_ns(outside)} of it outside the steps" if outside else ""
-    evidence = facts.slice(
-        f"the longest: {name}", int(host.positions[worst]), int(host.starts[worst]), int(host.ends[worst])
-    )
-    return Observation(text, (evidence,), claim)
+    return Observation(text, (facts.on_host(f"the longest: {name}", worst),), claim)
 
 
 @rule(
@@ -258,7 +246,7 @@ def sync_in_loop(facts: SourceFacts, limits: Limits) -> Outcome:
     ),
     helps="More workers (num_workers), prefetching, pinned memory, cheaper transforms.",
     explains=(*effects_of("dataloader"), "rank-imbalance"),
-    counts="held up",
+    held_up=True,
 )
 def dataloader(facts: SourceFacts, limits: Limits) -> Outcome:
     """The program waits for input."""
@@ -307,10 +295,8 @@ def profiler(facts: SourceFacts, limits: Limits) -> Outcome:
 
 def _working(facts: SourceFacts) -> AnyArray:
     """Return which of the host's slices are operators or calls that neither wait nor profile."""
-    host = facts.host
-    mask: AnyArray = (host.kinds == OP) | (host.kinds == RUNTIME)
+    mask = facts.active.copy()
     mask[facts.waits] = False
-    mask[facts.profiler] = False
     return mask
 
 

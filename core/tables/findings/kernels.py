@@ -149,27 +149,21 @@ def _in_place(facts: SourceFacts, work: Frame) -> Frame:
     those `is_placed`.
     """
     before, after = _other_neighbours(work)
-    same = work.plus(before=before, after=after).group("same", "before", "after").codes
+    alike = work.plus(before=before, after=after).group("same", "before", "after")
+    work = work.plus(same=alike.codes, is_placed=np.zeros(len(work), np.bool_))
     if facts.steps is None or len(facts.steps) < 3:
-        return work.plus(same=same, is_placed=np.zeros(len(work), np.bool_))
-    order = np.argsort(work.position, kind="stable")
-    step = np.empty(len(work), np.int64)
+        return work
+    step, order = np.empty(len(work), np.int64), np.argsort(work.position, kind="stable")
     step[order] = facts.steps_of(work.position[order])
-    order = np.lexsort((work.start, step, same))
-    begins = np.diff(same[order], prepend=-1) + np.diff(step[order], prepend=-2) != 0
-    first = np.flatnonzero(begins)
-    counts = np.diff(np.append(first, len(order)))
-    turn = np.empty(len(work), np.int64)
-    turn[order] = np.arange(len(order)) - np.repeat(first, counts)
-    of_group, in_step = same[order][first], step[order][first] >= 0
-    most, least = np.zeros(same.max(initial=0) + 1, np.int64), np.full(same.max(initial=0) + 1, len(order))
-    np.maximum.at(most, of_group, counts)
-    np.minimum.at(least, of_group, counts)
-    of_steps = np.bincount(of_group[in_step], minlength=len(most)) == len(facts.steps)
-    is_placed = ((most == least) & of_steps)[same]
-    turn = np.where(is_placed, turn, 0)
-    same = work.plus(same=same, turn=turn).group("same", "turn").codes
-    return work.plus(same=same, is_placed=is_placed)
+    in_step = work.plus(step=step).group("same", "step")
+    turn, order = np.empty(len(work), np.int64), np.lexsort((work.start, in_step.codes))
+    first = np.cumsum(in_step.counts) - in_step.counts
+    turn[order] = np.arange(len(order)) - np.repeat(first, in_step.counts)
+    counts, one = in_step.counts[in_step.codes], in_step.first()
+    of_steps = Groups(alike.codes[one], alike.size).counts_where(step[one] >= 0) == len(facts.steps)
+    is_placed = ((alike.most(counts) == alike.least(counts)) & of_steps)[alike.codes]
+    placed = work.plus(turn=np.where(is_placed, turn, 0)).group("same", "turn")
+    return work.plus(same=placed.codes, is_placed=is_placed)
 
 
 def _other_neighbours(work: Frame) -> tuple[I64, I64]:

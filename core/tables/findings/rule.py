@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias, TypedDict, Unpack
+from typing import TypeAlias, TypedDict, Unpack
 
 from ..rule_threshold import Limits, RuleThreshold
 from .facts import SourceFacts
 from .finding import Kind, Need, Observation, Outcome
 
 Judge: TypeAlias = Callable[[SourceFacts, Limits], Outcome]
-Counts: TypeAlias = Literal["looked at", "held up", "anywhere"]
-"""Which of its time counts: all that is looked at; where there are devices, only that in which the host holds
-them up; also what lies outside the time that is looked at."""
-
 GUIDE = "Hugging Face, Profiling in PyTorch"
 PYTORCH = "PyTorch, Profiling to understand torch.compile performance"
 HTA = "Holistic Trace Analysis"
@@ -50,7 +46,7 @@ class Rule:
     always: bool = False  # however little time it claims
     needs: tuple[Need, ...] = ()  # whose slices it cannot judge without
     explains: tuple[str, ...] = ()  # rules whose findings are its effects
-    counts: Counts = "looked at"
+    held_up: bool = False  # where there are devices, only that time counts in which the host holds them up
     first: bool = False  # about what the trace lacks: stands before all others
 
     def __call__(self, facts: SourceFacts) -> Outcome:
@@ -62,12 +58,12 @@ class Rule:
         outcome = self.judge(facts, self.threshold.limits)
         if not isinstance(outcome, Observation):
             return outcome
-        claim = outcome.claim if self.counts == "anywhere" else outcome.claim.clipped(*facts.span)
+        claim = outcome.claim if self.first else outcome.claim.clipped(*facts.span)
         if not self.first and facts.has_devices and claim.length:
             claim = claim.without(facts.untrusted)
             if not claim.length:
                 return None
-        if self.counts == "held up" and facts.has_devices:
+        if self.held_up and facts.has_devices:
             claim = claim.intersection(facts.held_up)
         ns = None if outcome.ns is None else min(outcome.ns, claim.length)
         return replace(outcome, claim=claim, ns=ns)
@@ -80,7 +76,7 @@ class Traits(TypedDict, total=False):
     always: bool
     needs: tuple[Need, ...]
     explains: tuple[str, ...]
-    counts: Counts
+    held_up: bool
     first: bool
 
 
