@@ -197,9 +197,14 @@ class SourceFacts:
     # -- host ---------------------------------------------------------------------------------------------
 
     @cached_property
+    def whole_host(self) -> HostSlices:
+        """The host's slices in the scope, whether in the time that is looked at or not."""
+        return host_of(self.scope)
+
+    @cached_property
     def host(self) -> HostSlices:
         """The host's slices in the time that is looked at."""
-        whole = host_of(self.scope)
+        whole = self.whole_host
         if self.scope.range is not None:
             return whole
         low, high = self.span

@@ -8,8 +8,9 @@ from ...base.arrays import AnyArray, sum_of
 from ...base.intervals import Intervals
 from ...base.units import about_ns, count_of, format_share
 from ...index.format import NONE
-from ..host_columns import LOADER
-from ..op_events import OP
+from ..frame_columns import work_of
+from ..host_columns import LOADER, WAITS
+from ..op_events import OP, RUNTIME
 from ..rule_threshold import OWN, Limits, RuleThreshold
 from .device import COLLECTIVE
 from .facts import NO_HOST, SourceFacts, share
@@ -161,14 +162,17 @@ def cost_in_children(facts: SourceFacts, limits: Limits) -> Outcome:
     ),
     needs=("device",),
     explains=effects_of("sync"),
+    anywhere=True,
 )
 def sync(facts: SourceFacts, limits: Limits) -> Outcome:
     """The host waits for a device that does nothing."""
-    host, waits = facts.host, facts.waits
+    host = facts.whole_host
+    waits = host.matching(WAITS, RUNTIME)
     if not len(waits):
         return None
     waiting = host.union(waits)
     idle = waiting.without(facts.busy.union(facts.waiting).union(facts.untrusted)).without(facts.profiling)
+    idle = idle.clipped(*facts.span).union(idle.without(work_of(facts.scope).union()))
     if share(idle.length, waiting.length) < limits["share"]:
         return None
     length = host.ends[waits] - host.starts[waits]
@@ -181,7 +185,9 @@ def sync(facts: SourceFacts, limits: Limits) -> Outcome:
         f"In {count_of(len(bad), 'call')} the host waits {about_ns(host.union(bad).length)} for "
         f"{facts.device_title}, which does nothing for {about_ns(claim.length)} of it; longest in {name}"
     )
-    return Observation(text, (facts.on_host(f"the longest: {name}", worst),), claim)
+    start, end = int(host.starts[worst]), int(host.ends[worst])
+    evidence = facts.slice(f"the longest: {name}", int(host.positions[worst]), start, end)
+    return Observation(text, (evidence,), claim)
 
 
 @rule(

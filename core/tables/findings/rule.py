@@ -46,6 +46,7 @@ class Rule:
     always: bool = False  # however little time it claims
     needs: tuple[Need, ...] = ()  # whose slices it cannot judge without
     explains: tuple[str, ...] = ()  # rules whose findings are its effects
+    anywhere: bool = False  # also what lies outside the time that is looked at counts
     held_up: bool = False  # where there are devices, only that time counts in which the host holds them up
     first: bool = False  # about what the trace lacks: stands before all others
 
@@ -58,7 +59,7 @@ class Rule:
         outcome = self.judge(facts, self.threshold.limits)
         if not isinstance(outcome, Observation):
             return outcome
-        claim = outcome.claim if self.first else outcome.claim.clipped(*facts.span)
+        claim = outcome.claim if self.first or self.anywhere else outcome.claim.clipped(*facts.span)
         if not self.first and facts.has_devices and claim.length:
             claim = claim.without(facts.untrusted)
             if not claim.length:
@@ -76,6 +77,7 @@ class Traits(TypedDict, total=False):
     always: bool
     needs: tuple[Need, ...]
     explains: tuple[str, ...]
+    anywhere: bool
     held_up: bool
     first: bool
 
