@@ -41,7 +41,7 @@ EFFICIENCY = TableSchema(
     """),
     keys=("name", "shapes", "types", "inputs"),
     read_by="kernel_ns",
-    chief=("name", "kernel_ns", "tflops", "gbs", "peak_share", "shapes"),
+    chief=("name", "shapes", "kernel_ns", "tflops", "peak_share", "gbs"),
 )
 NEEDS_VALUES = ("convolution", "attention", "sum", "mean", "batch_norm")
 """Operators whose cost depends on inputs that are no tensors."""
