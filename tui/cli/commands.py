@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import click
 
 from tracelane.core.sql import TIMEOUT_S
+from tracelane.core.tables.analysis import loaded
 
 from .completing import complete_files, complete_limits
 from .options import (
@@ -58,7 +58,7 @@ def parameters(*chosen: str | click.Parameter) -> list[click.Parameter]:
 
 
 _FILES = ("trace", *FORM, *WHICH, *INDEX)
-COMMANDS: Mapping[str, Sequence[click.Parameter]] = {
+READING: Mapping[str, Sequence[click.Parameter]] = {
     "view": parameters(
         *("traces", *WINDOW, "lanes", "where", *LOGS, "device_offsets", "colour", *WHICH, *INDEX),
         option("--range span", "Take this as the range; or step:4, mark:NAME.", metavar="FROM..TO"),
@@ -132,6 +132,8 @@ COMMANDS: Mapping[str, Sequence[click.Parameter]] = {
             metavar="SECONDS",
         ),
     ),
+}
+MAKING: Mapping[str, Sequence[click.Parameter]] = {
     "report": parameters(
         *("traces", *PART, "out", *LOGS, "device_offsets", *WHICH, *INDEX),
         out_option("Write the report to this file.", required=False),
@@ -195,6 +197,8 @@ COMMANDS: Mapping[str, Sequence[click.Parameter]] = {
     ),
     "completion": parameters(click.Argument(["shell"], type=click.Choice(["bash", "zsh", "fish", "man"]))),
 }
+COMMANDS = {**READING, **MAKING}
+"""Those before and those behind the analyses in lists."""
 CACHE_AGE = option(
     "--older-than",
     "Only those not opened for this long: 12h, 30d, 2w.",
@@ -229,15 +233,9 @@ def command_of(
         if fields:
             options = TraceOptions(**{field: values.pop(field) for field in fields})
             values["options"] = options.complete() if options.wait else options
-        (_loaded(run) if isinstance(run, str) else run)(**values)
+        (loaded(f"{__package__}.{run}") if isinstance(run, str) else run)(**values)
 
     return kind(name, params=[*params], callback=callback, **texts)
-
-
-def _loaded(name: str) -> Callable[..., None]:
-    module, _, function = name.partition(":")
-    run: Callable[..., None] = getattr(import_module(f"{__package__}.{module}"), function)
-    return run
 
 
 def _cache() -> click.Group:

@@ -22,14 +22,11 @@ from tracelane.core.base.output import print_text
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.threads import collect_rarely
 
-from .commands import COMMANDS, command_named
+from .commands import COMMANDS, MAKING, READING, command_named
 from .help import by_question, first_sentence, help_text, with_help
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
-
-BEFORE_ANALYSES = 9
-"""So many commands are listed before them."""
 
 NEAR = 0.7
 """Likeness, from 0 to 1, from which on a word is taken for a misspelt command."""
@@ -88,8 +85,7 @@ def command_names() -> tuple[str, ...]:
     """Return the names of all commands in the order of help."""
     from tracelane.core.tables.registry import BY_NAME
 
-    first, others = tuple(COMMANDS)[:BEFORE_ANALYSES], tuple(COMMANDS)[BEFORE_ANALYSES:]
-    return (*first, *(row.command for row in BY_NAME.values()), *others)
+    return (*READING, *(row.command for row in BY_NAME.values()), *MAKING)
 
 
 def is_command(word: str) -> bool:
