@@ -93,7 +93,7 @@ def source_of(index: Index) -> Source:
     try:
         source = open_source(index.path)
     except TracelaneError as error:
-        raise UnreadableError(f"the arguments stand in the trace file: {error}") from None
+        raise UnreadableError(f"the arguments are in the trace file: {error}") from None
     if source.fingerprint != index.manifest.get("source"):
         raise UnreadableError(f"{index.path} has changed since it was indexed: open it again")
     return source
@@ -134,7 +134,7 @@ def _read_stored(folder: Path, block: int, length: int) -> bytes:
     begin, end = (0 if block == 0 else int(entries["end"][0])), int(entries["end"][-1])
     with open(open_private(folder / DATA), "rb", buffering=0) as file:
         if not 0 <= begin <= end <= os.fstat(file.fileno()).st_size:
-            raise ValueError("a block lies outside of the file")
+            raise ValueError("a block is outside of the file")
         packed = os.pread(file.fileno(), end - begin, begin)
     if int(entries["block"][-1]) != block or zlib.crc32(packed) != int(entries["crc"][-1]):
         raise ValueError("a block does not match its checksum")

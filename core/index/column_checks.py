@@ -79,7 +79,7 @@ def _check_parents(name: str, values: AnyArray, columns: Columns) -> None:
     for first, chunk in _chunks(values):
         positions = np.arange(first, first + len(chunk), dtype=np.uint32)
         require(
-            bool(((chunk < positions) | (chunk == NONE)).all()), f"{name}: a slice stands before its parent"
+            bool(((chunk < positions) | (chunk == NONE)).all()), f"{name}: a slice comes before its parent"
         )
 
 
@@ -147,7 +147,7 @@ def _check_longest(name: str, values: AnyArray, columns: Columns) -> None:
     positions = np.repeat(first - (np.cumsum(count) - count), count) + np.arange(int(count.sum()))
     longest = values[positions].astype(np.int64)
     sound = (longest >= np.repeat(begin, count)) & (longest < np.repeat(begin + size, count))
-    require(bool(sound.all()), f"{name}: the longest slice of a row lies elsewhere")
+    require(bool(sound.all()), f"{name}: the longest slice of a row is elsewhere")
 
 
 def _check_ascent(name: str, values: AnyArray, columns: Columns) -> None:
@@ -171,7 +171,7 @@ def _check_by_target(name: str, values: AnyArray, columns: Columns) -> None:
 
 def _check_block_places(name: str, values: AnyArray, columns: Columns) -> None:
     """Check that blocks follow each other in the text, and are no longer than a file can be."""
-    require(int(values.min()) >= 0 and int(values.max()) <= MOST_BYTES, f"{name} lies outside of any file")
+    require(int(values.min()) >= 0 and int(values.max()) <= MOST_BYTES, f"{name} is outside of any file")
     if name == "blocks.length":
         offsets = columns.column("blocks.offset")
         sound = bool((offsets[:-1] + values[:-1] <= offsets[1:]).all())
@@ -183,7 +183,7 @@ def _check_block_events(name: str, values: AnyArray, columns: Columns) -> None:
     if name == "blocks.ordinal":
         _check_order(name, values, columns)
         sound = bool((values <= columns.column("blocks.offset")).all())
-        require(sound, f"{name}: more events stand before a block than bytes")
+        require(sound, f"{name}: more events come before a block than bytes")
         return
     ordinals = columns.column("blocks.ordinal").astype(np.int64)
     sound = bool((ordinals[:-1] + values[:-1] <= ordinals[1:]).all())

@@ -37,7 +37,7 @@ MODULE = "tracelane.core.index.indexer"
 START_SECONDS = 20.0
 """A process that says nothing for so long is taken for one that cannot be started."""
 ENDED = (
-    "the process that builds the index was ended, with one thread too, perhaps for want of memory: "
+    "the process that builds the index was ended, with one thread too, possibly for lack of memory: "
     "close other programs, or index the trace on a machine with more"
 )
 PATIENCE_S = 2.0
@@ -440,7 +440,7 @@ class Indexing(Indexed):
 
 def retry_event(path: str | Path) -> str:
     """Return what is said where an index was built with one thread because a process was killed."""
-    return f"{path}: its indexing was killed, perhaps for want of memory, and was repeated with one thread"
+    return f"{path}: its indexing was killed, possibly for lack of memory, and was repeated with one thread"
 
 
 def as_raised(message: Message) -> Exception:

@@ -149,8 +149,8 @@ def keep_within(limit: int, root: Path, sparing: str) -> tuple[str, ...]:
     _remember(root, [Evicted(now, entry.path, entry.bytes) for entry in removed])
     size = format_bytes(sum(entry.bytes for entry in removed))
     more = f" and {len(removed) - 1} more" if len(removed) > 1 else ""
-    noun = "indexes" if more else "index"
-    return (f"the cache may hold {format_bytes(limit)}: the {noun} of {removed[0].path}{more} ({size}) went",)
+    what = f"{'indexes' if more else 'index'} of {removed[0].path}{more} ({size})"
+    return (f"the cache may hold {format_bytes(limit)}: removed the {what}",)
 
 
 def _stays(entry: CacheEntry) -> bool:

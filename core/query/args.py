@@ -13,7 +13,7 @@ from ..index.store import Index
 
 LARGEST = 256 << 20
 """A block of more bytes than this (it holds one huge event) is not read for display."""
-MISSING = "the event does not lie in any block of the source"
+MISSING = "no block of the source holds the event"
 
 
 @dataclass(frozen=True)

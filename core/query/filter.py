@@ -163,7 +163,7 @@ def parse(text: str) -> Filter:
         terms.append(term)
         at = _skipped(text, at)
     if not terms:
-        raise UsageError(f"nothing to look for; there are {_TERMS}")
+        raise UsageError(f"nothing to search for; there are {_TERMS}")
     return Filter(text.strip(), tuple(terms))
 
 
@@ -200,7 +200,7 @@ def _term(text: str, at: int, negated: bool) -> tuple[Term, int]:
     if text.startswith("arg.", at):
         return _argument(text, at + 4, negated)
     if text[at] in "<>=":
-        raise UsageError(f"{text[at:].split()[0]!r} stands alone: write it without spaces, as in dur>1ms")
+        raise UsageError(f"{text[at:].split()[0]!r} has blanks around it: write it without, as in dur>1ms")
     pattern, at = _text(text, at, "in")
     return Name(pattern, negated), at
 

@@ -17,8 +17,8 @@ from .window import Window
 BLOCK_SIZE = 256 << 10
 _BETWEEN_DOCUMENTS = re.compile(rb"[\s,;\x00\x1e]*+")
 _BEGIN = re.compile(rb"[\[{]")
-REPEATED = "traceEvents stands more than once in one object; the events of all are read"
-TRUNCATED = "the file ends within the event array; what was whole has been read"
+REPEATED = "traceEvents appears more than once in one object: the events of all are read"
+TRUNCATED = "the file ends inside the event array: the complete events were read"
 
 
 @dataclass(frozen=True)

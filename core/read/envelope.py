@@ -218,7 +218,7 @@ class EnvelopeReader:
                 return Stop.CUT_OFF
             elif self._behind and byte == ord("{") and self._is_event():
                 return Stop.END
-            elif not self._resync(window.offset, "no key where one should stand"):
+            elif not self._resync(window.offset, "no key where one is expected"):
                 return Stop.CUT_OFF
 
     def _is_event(self) -> bool:

@@ -119,7 +119,7 @@ class ZlibReader(RawReader):
                     self._produced += len(part)
                     continue
                 if not self._raw:
-                    self._end("truncated", "the compressed data is cut off; what was whole has been read")
+                    self._end("truncated", "the compressed data is cut off: what came before was read")
                     break
             before = self._inflater.copy() if self._library is zlib else None
             try:
@@ -159,7 +159,7 @@ class ZlibReader(RawReader):
         if not self._members or not rest:
             self._ended = True
         elif not rest.startswith(b"\x1f\x8b"):
-            self._end("unreadable", "something else follows the compressed data; it is left out")
+            self._end("unreadable", "other data follows the compressed data and is left out")
         else:
             self._raw = rest
             self._inflater = self._library.decompressobj(self._wbits)

@@ -110,11 +110,11 @@ def _packets(reader: RawReader, pass_over: Callable[[str], None]) -> Iterator[by
             if more:
                 continue
             if data:
-                pass_over(f"the last {len(data):,} bytes are no whole packet")
+                pass_over(f"the last {len(data):,} bytes are not a whole packet")
             return
         begin, end = size
         if end - begin > LONGEST_PACKET or begin < 0:
-            pass_over(f"what stands from byte {done + at:,} on is no packet")
+            pass_over(f"the data from byte {done + at:,} on is not a packet")
             return
         yield data[begin:end]
         at = end

@@ -184,7 +184,7 @@ class Tolerant:
         """Return a key and where its value begins."""
         data = self._data
         if data[at] != 0x22:
-            raise BrokenError(at, "no key where one should stand")
+            raise BrokenError(at, "no key where one is expected")
         end = self._closing_quote(at)
         raw, colon = data[at + 1 : end - 1], self._after_colon(end)
         if colon is None and quotes:
@@ -228,7 +228,7 @@ class Tolerant:
             return _word(word.group()), word.end()
         if len(data) - at < 16 and data[at:].strip(b"-+.0123456789eEINTFabcdefilnrstuy") == b"":
             raise BrokenError(len(data), "the text ends within it", cut_off=True)
-        raise BrokenError(at, "no value where one should stand")
+        raise BrokenError(at, "no value where one is expected")
 
     def _string(self, at: int, stack: list[_Open], quotes: bool) -> tuple[str, int]:
         data = self._data

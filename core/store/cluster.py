@@ -84,7 +84,7 @@ def _results(distributed: Any, client: Any, jobs: Sequence[RankJob]) -> Iterator
         if error is None:
             yield future.result()
         elif isinstance(error, distributed.scheduler.KilledWorker):
-            yield Collected(job.name, "", "the workers that read it were lost, perhaps for want of memory")
+            yield Collected(job.name, "", "the workers that read it were lost, possibly for lack of memory")
         elif isinstance(error, TracelaneError):
             raise error
         else:

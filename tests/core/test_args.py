@@ -175,7 +175,7 @@ def test_unknown_ordinals_have_no_arguments(tmp_path: Path) -> None:
     trace = opened(tmp_path, TEXT.encode())
     arguments = trace.event_arguments(0, 10**6)
     assert arguments.begin == {}
-    assert arguments.problem == "the event does not lie in any block of the source"
+    assert arguments.problem == "no block of the source holds the event"
 
 
 EVENTS_SCAN = 6000

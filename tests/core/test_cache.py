@@ -396,7 +396,7 @@ def test_what_was_opened_longest_ago_goes_first(tmp_path: Path, monkeypatch: pyt
     assert [Path(one.path).name for one in evicted()] == ["1.json", "2.json"]
     assert all(0 < one.bytes <= one_index for one in evicted())
     (event,) = newest.indexes[0].events
-    assert "1.json and 1 more" in event and "went" in event and event in newest.sources[0].notes
+    assert "1.json and 1 more" in event and "removed" in event and event in newest.sources[0].notes
     assert not opened[0].indexes[0].events
 
 

@@ -308,12 +308,12 @@ CASES: dict[str, tuple[Sequence[bytes], Sequence[Sequence[Any]], str]] = {
     "a damaged file": (
         [MAIN, event(1, INSTANT, name="a"), b"\xff\xff\xff", event(2, INSTANT, name="b")],
         [("i", "a", 1, 5, 7)],
-        "on is no packet",
+        "on is not a packet",
     ),
     "a cut file": (
         [MAIN, event(1, INSTANT, name="a"), event(2, INSTANT, name="b")[:-3]],
         [("i", "a", 1, 5, 7)],
-        "bytes are no whole packet",
+        "bytes are not a whole packet",
     ),
 }
 

@@ -114,7 +114,7 @@ def test_values_nested_too_deep_are_noted() -> None:
     ("behind", "length", "why", "cut_off"),
     [
         (b', {"ph":"X","name":"a', 19, "an event is cut off by the end of the text", True),
-        (b', garbage, {"ph":"X","ts":1}', 7, "no value where one should stand", False),
+        (b', garbage, {"ph":"X","ts":1}', 7, "no value where one is expected", False),
         (b', {"ph" "X"}', 10, "a key without its colon", False),
     ],
 )
