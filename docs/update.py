@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tracelane.core.base import added
+from tracelane.core.base import installed
 
-added.added = lambda group: {}  # before the registry asks it
+installed.added = lambda group: {}  # before the registry asks it
 
 from commands_reference import commands_reference, exit_code_table
 from python_methods import methods_text

@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import IO, Any, Protocol
 
 from ..base.errors import UnreadableError
-from ..base.install_hint import install_hint
+from ..base.installed import install_hint
 from .problem import Problem
 
 RAW_BLOCK = 128 * 1024

@@ -25,7 +25,7 @@ from typing import IO, Any, TypeVar, cast
 from urllib.parse import urlsplit, urlunsplit
 
 from ..base.errors import TracelaneError, UnreadableError
-from ..base.install_hint import install_hint
+from ..base.installed import install_hint
 from .web import (
     CHANGED,
     TRIES,

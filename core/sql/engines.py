@@ -25,7 +25,7 @@ import numpy as np
 
 from ..base.arrays import AnyArray
 from ..base.errors import Cancelled, MissingPackageError, TracelaneError
-from ..base.install_hint import install_hint
+from ..base.installed import install_hint
 from ..base.progress import CancelledCallback
 from ..base.threads import BackgroundThread
 from .tokens import quoted_name, unanswerable

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..base.errors import Cancelled, MissingPackageError, TracelaneError
-from ..base.install_hint import install_hint
+from ..base.installed import install_hint
 from ..base.progress import ProgressCallback, no_progress
 from ..base.safe_text import json_text
 from ..export.cut import whole_path

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..base.errors import TracelaneError, UsageError
-from ..base.install_hint import install_hint
+from ..base.installed import install_hint
 from .collect import Collected, Engine, RankJob, collect_rank
 
 CLUSTER_EXTRA = "distributed"

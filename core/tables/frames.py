@@ -14,7 +14,7 @@ import numpy as np
 
 from ..base.arrays import I64, AnyArray
 from ..base.errors import MissingPackageError, UsageError
-from ..base.install_hint import install_hint
+from ..base.installed import install_hint
 from ..base.picture import Picture
 from ..base.safe_text import json_text, safe
 from .cell_text import by_priority, is_left, text_in_cell

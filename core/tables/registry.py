@@ -9,8 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Collection
 
-from ..base.added import ANALYSES as ADDED_ANALYSES
-from ..base.added import added
+from ..base.installed import ADDED_ANALYSES, added
 from .analysis import Analysis, Need, Option, Tab, panels_from
 
 STEP_ROWS = 100

@@ -8,7 +8,7 @@ import pytest
 
 from tests.corpus import CORPUS, needs_corpus
 from tests.tui.small_file import LONG_NAME, small_file
-from tracelane.core.base.install_hint import install_hint
+from tracelane.core.base.installed import install_hint
 from tracelane.core.base.output import _pager
 from tracelane.tui.cli.main import main
 from tracelane.tui.cli.terminal import has_colours

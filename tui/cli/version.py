@@ -6,7 +6,7 @@ import platform
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from tracelane.core.base.commit import commit_of
+from tracelane.core.base.installed import commit_of
 from tracelane.core.index.version import FORMAT_VERSION
 from tracelane.core.native.library import native_library
 
