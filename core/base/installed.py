@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-ADDED_ANALYSES, ADDED_READERS = "tracelane.analyses", "tracelane.readers"
+ADDED_ANALYSES, READERS = "tracelane.analyses", "tracelane.readers"
 COMMIT_FILE = "COMMIT"
 """Lies where core and tui do: bundle/hatch_hook.py puts it into sdist and wheel; a checkout asks git."""
 

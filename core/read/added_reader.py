@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 from ..base.errors import TracelaneError, UnreadableError
-from ..base.installed import ADDED_READERS, added
+from ..base.installed import READERS, added
 from .inflate import ConvertedReader, RawReader
 from .problem import Problem
 
@@ -30,16 +30,14 @@ class AddedReader(Protocol):
 
 def added_encoding(name: str, head: bytes) -> str:
     """Return the encoding of a file that an added reader knows, "" where none does."""
-    return next(
-        (PREFIX + key for key, reader in added(ADDED_READERS).items() if _fits(reader, name, head)), ""
-    )
+    return next((PREFIX + key for key, reader in added(READERS).items() if _fits(reader, name, head)), "")
 
 
 def _fits(reader: AddedReader, name: str, head: bytes) -> bool:
     try:
         return bool(reader.fits(name, head))
     except Exception as error:  # whatever somebody else's code raises
-        warnings.warn(f"{ADDED_READERS}: asked about {name}, {reader!r} raised {error!r}", stacklevel=2)
+        warnings.warn(f"{READERS}: asked about {name}, {reader!r} raised {error!r}", stacklevel=2)
         return False
 
 
@@ -50,13 +48,13 @@ def added_reader(reader: RawReader, encoding: str) -> RawReader:
     Raises UnreadableError where it is no longer installed.
     """
     name = encoding.removeprefix(PREFIX)
-    if name not in added(ADDED_READERS):
+    if name not in added(READERS):
         raise UnreadableError(f"the reader {name!r} is no longer installed")
     problems: list[Problem] = []
 
     def parts() -> Iterator[bytes]:
         try:
-            yield from added(ADDED_READERS)[name].convert(reader)
+            yield from added(READERS)[name].convert(reader)
         except TracelaneError:
             raise
         except Exception as error:  # whatever somebody else's code raises
