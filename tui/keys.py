@@ -98,7 +98,7 @@ def state_keys(
     elif session.anchor is not None:
         pairs = _pairs({"range": "end", "panel-table": "table", "focus": "zoom"}, remapped)
     else:
-        walk = {"next-hit": "next hit", "previous-hit": "before", "hits": "list"} if session.search else {}
+        walk = {"next-hit": "next hit", "previous-hit": "previous", "hits": "list"} if session.search else {}
         pairs = _pairs({**walk, **AIMS.get(session.aim, {})}, remapped)
     escapes = [("Esc", escape)] if escape else []
     offered = {key for key, _ in pairs}
