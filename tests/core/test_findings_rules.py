@@ -455,6 +455,15 @@ def test_what_is_said(
     assert [(one.label, one.start // 1000, one.end // 1000) for one in finding.evidence] == evidence
 
 
+def test_only_the_step_of_the_first_launch_counts(tmp_path: Path) -> None:
+    """Work of later launches, which follows that of the first, is of no step that waits."""
+    events = [step(0, 0, 1995), step(1, 1996, 500), *_first(2000)]
+    (finding,) = [
+        one for one in findings(Scope(trace_of(events, tmp_path))).findings if one.rule == "first-kernel"
+    ]
+    assert (finding.in_steps, finding.of_steps) == (1, 2)
+
+
 def test_children_that_take_no_time(tmp_path: Path) -> None:
     """Where an operator has its time in a call of its name, a child that takes none is the dearest."""
     events = [note("first", 0, 0), op(0, 100, "again"), op(0, 100, "again"), op(50, 0, "nothing")]
