@@ -71,6 +71,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "limits.toml").write_text('[max]\n"kernels.calls" = 100000\n')
     (folder / "summaries").mkdir()
     (folder / "trace.json.gz").write_bytes(gzip.compress(rank0.read_bytes()))
+    (folder / "compiler.log").write_text("~~~~ Ideal/Total Cycles ~~~~\nconvolution_1-opCatConv_fp16 12544\n")
     (folder / "sections").mkdir()
     write_report(folder / "sections").rename(folder / "report.json")
     return folder

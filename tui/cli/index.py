@@ -14,7 +14,6 @@ from tracelane.core.base.output import print_text
 from tracelane.core.base.safe_text import json_text, safe
 from tracelane.core.index.opening import IndexFacts, open_indexes
 from tracelane.core.tables.schema import TableSchema, columns_from
-from tracelane.core.tables.table import Table, Tables
 from tracelane.tui.text.progress import ProgressBar
 
 from .forms import Printout, print_output
@@ -31,6 +30,8 @@ INDEXES = TableSchema(
 
 
 def run_index(options: TraceOptions) -> None:
+    from tracelane.core.tables.table import Table, Tables  # numpy, which no reader of a file waits for
+
     (trace,) = options.traces
     began = time.monotonic()
     with ProgressBar(Path(trace).name) as progress:
