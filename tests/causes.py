@@ -663,7 +663,7 @@ SPREAD = {"exposed-communication", "clean", "late-launches", "slow-loader", "une
 NAMES: dict[str, frozenset[str]] = {
     "late-rank": frozenset({"rank-imbalance"}),
     "slow-loader": frozenset({"dataloader"}),
-    "late-launches": frozenset({"overhead-bound", "launch-gaps"}),
+    "late-launches": frozenset({"overhead-bound", "launch-gaps", "host-pause"}),
     "blocking-copies": frozenset({"transfer-bound"}),
     "first-use": frozenset({"first-use"}),
     "recompilation": frozenset({"recompiled"}),
