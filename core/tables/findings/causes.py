@@ -62,6 +62,8 @@ def claims_of(
             else round(whole * share(rest.length, observation.claim.length))
         )
         cause, caused_ns = _cause_of(rule, observation, explained)
+        if not cause and rest.length < LEFT * observation.claim.length:
+            cause, caused_ns = _most_of(observation, claims)
         if cause and share(caused_ns, observation.claim.length) >= EXPLAINED:
             origin = origins.get(cause, "")
             cause = origin if origin and rule.id in RULES[origin].explains else cause
@@ -88,6 +90,17 @@ def _cause_of(rule: Rule, observation: Observation, explained: Mapping[str, Inte
     ]
     ns, cause = max(causes, key=lambda pair: pair[0], default=(0, ""))
     return (cause, ns) if ns else ("", 0)
+
+
+def _most_of(observation: Observation, claims: Mapping[str, Claim]) -> tuple[str, int]:
+    """Return the rule that claims most of an observation's time, whatever it explains, and how much (ns)."""
+    parts = [
+        (claim.observation.claim.intersection(observation.claim).length, rule)
+        for rule, claim in claims.items()
+        if not claim.caused_by and not RULES[rule].first
+    ]
+    ns, rule = max(parts, key=lambda pair: pair[0], default=(0, ""))
+    return rule, ns
 
 
 def listed_by_cause(findings: Sequence[Finding]) -> tuple[Finding, ...]:

@@ -180,7 +180,7 @@ def device_bound(facts: SourceFacts, limits: Limits) -> Outcome:
     "communication",
     "Exposed communication",
     RuleThreshold(
-        ("communication that no compute hides takes more than {share} of the time looked at"),
+        "communication that no compute hides takes more than {share} of the time looked at",
         f"{TENSORBOARD}, which counts hidden communication too",
         {"share": 0.1},
     ),

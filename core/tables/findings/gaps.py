@@ -171,11 +171,9 @@ def step_gap(facts: SourceFacts, limits: Limits) -> Outcome:
     "host-pause",
     "The host pauses",
     RuleThreshold(
-        (
-            "in at least two steps (or three times without steps) no thread of the host runs an operator, a "
-            "call, a data loader or a collective for {least_ns} at a stretch while the device waits for it, "
-            "and these stretches take {share} of the time looked at"
-        ),
+        "in at least two steps (or three times without steps) no thread of the host runs an operator, a "
+        "call, a data loader or a collective for {least_ns} at a stretch while the device waits for it, "
+        "and these stretches take {share} of the time looked at",
         OWN,
         {"least_ns": 1_000_000, "share": 0.1},
     ),
@@ -225,9 +223,10 @@ class StepGaps:
         ascending, which = np.unique(next_work.position, return_inverse=True)
         begins = next_work.start - length
         host = np.where(next_work.launch < 0, begins, np.minimum(next_work.start, next_work.call_start))
-        overlap = np.minimum(host[:, None], steps.ends) - np.maximum(begins[:, None], steps.starts)
-        launching = facts.steps_of(ascending)[which]
-        at = np.where(2 * overlap.max(axis=1) > length, overlap.argmax(axis=1), launching)
+        holding = steps.holding(begins + length // 2)  # what covers more than half holds the middle
+        overlap = np.minimum(host, steps.ends[holding]) - np.maximum(begins, steps.starts[holding])
+        is_there = (holding >= 0) & (2 * overlap > length)
+        at = np.where(is_there, holding, facts.steps_of(ascending)[which])
         longest = np.zeros(len(steps), np.int64)
         np.maximum.at(longest, at[at >= 0], length[at >= 0])
         return cls(steps, length, at, longest, facts.span_ns)
