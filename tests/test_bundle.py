@@ -1,11 +1,13 @@
-"""`make bundle`: wheels and an installer that need no network, nor change anything of the image."""
+"""`make bundle`: wheels and an installer that need no network; `make wheels`: libraries of other machines."""
 
 from __future__ import annotations
 
 import importlib.util
 import os
 import platform
+import re
 import shutil
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -13,10 +15,8 @@ from pathlib import Path
 import pytest
 
 from bundle.make import INSTALLER, Bundle, BundleError, main, tags_of
-from bundle.native_build import COMPILERS
+from bundle.native_build import COMPILERS, PLATFORMS, compile_for
 from tests.corpus import later
-
-pytestmark = pytest.mark.slow
 
 HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
 BASE = Path(sys.base_prefix) / "bin" / f"python{HERE}"
@@ -60,6 +60,7 @@ def empty_bundle(folder: Path, machine: str, pythons: str, left_out: str = "") -
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("platform", "machine", "first", "count"),
     [
@@ -80,6 +81,7 @@ def test_platforms(platform: str, machine: str, first: str, count: int) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("platform", ["", "win-amd64", "manylinux_2_5_x86_64"])
 def test_no_platforms(platform: str) -> None:
     """What is no platform, or one without wheels, is refused."""
@@ -87,6 +89,7 @@ def test_no_platforms(platform: str) -> None:
         tags_of(platform)
 
 
+@pytest.mark.slow
 def test_versions_of_each_machine() -> None:
     """On IBM Z and Power orjson is the last with wheels there, numpy not pinned, and no isal."""
     power, intel = Bundle("ppc64le", (), (HERE,)), Bundle("x86_64", (), (HERE,))
@@ -97,6 +100,7 @@ def test_versions_of_each_machine() -> None:
     assert "isal" not in power.needed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("machine", "pythons", "left_out", "said"),
     [
@@ -117,6 +121,7 @@ def test_what_cannot_be_installed(
     assert not (tmp_path / "env").exists()
 
 
+@pytest.mark.slow
 def test_what_is_there_is_not_touched(tmp_path: Path) -> None:
     """A folder that is there already stays as it is."""
     folder = empty_bundle(tmp_path, platform.machine(), HERE)
@@ -127,6 +132,7 @@ def test_what_is_there_is_not_touched(tmp_path: Path) -> None:
     assert mine.is_dir()
 
 
+@pytest.mark.slow
 @pytest.mark.corpus
 def test_a_bundle_installs_and_runs(tmp_path: Path) -> None:
     """Packed here, it installs without an index and shows the demo; without a numpy of its own it takes the
@@ -165,3 +171,31 @@ def test_a_bundle_installs_and_runs(tmp_path: Path) -> None:
     assert "slices" in output_of(
         tmp_path / "within" / "bin" / "tracelane", "info", demo / "rank0.pt.trace.json"
     )
+
+
+ELF_MACHINES = {"x86_64": 62, "aarch64": 183, "s390x": 22, "ppc64le": 21}
+MACH_O_ARM64 = bytes.fromhex("cffaedfe0c000001")
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("ziglang") is None, reason="ziglang is not installed: `make wheels` does that"
+)
+@pytest.mark.slow
+@pytest.mark.parametrize("machine", PLATFORMS)
+def test_a_library_per_platform(machine: str, tmp_path: Path) -> None:
+    """Machine and byte order are the platform's, its functions are exported, and no symbol of a newer glibc
+    than the tag names is needed.
+    """
+    library = tmp_path / f"library{PLATFORMS[machine].suffix}"
+    tag = compile_for(machine, library)
+    data = library.read_bytes()
+    assert b"tl_version\0" in data and b"tl_struct_sizes\0" in data
+    if machine not in ELF_MACHINES:
+        assert data.startswith(MACH_O_ARM64)
+        return
+    order = ">" if machine == "s390x" else "<"
+    assert struct.unpack_from(f"{order}H", data, 18)[0] == ELF_MACHINES[machine]
+    glibc = re.match(r"manylinux_2_(\d+)_", tag)
+    assert glibc is not None
+    needed = [int(minor) for minor in re.findall(rb"GLIBC_2\.(\d+)", data)]
+    assert all(minor <= int(glibc[1]) for minor in needed)

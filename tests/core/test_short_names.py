@@ -1,20 +1,32 @@
-"""Short forms of names, as they are read in lanes and tables."""
+"""Short forms of names, numbers as people read them, exact times and sets of time."""
 
 from __future__ import annotations
 
+import math
 import re
 import time
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.corpus import CORPUS, needs_corpus, representative
-from tracelane.core import open_trace
+from tracelane.core.base.intervals import Intervals, merge
 from tracelane.core.base.short_names import BLANK, LONGEST, short_name, short_names
+from tracelane.core.base.units import (
+    format_bytes,
+    format_count,
+    format_ns,
+    format_share,
+)
+from tracelane.core.read.event_writer import ns_from_text, time_of
 from tracelane.core.tables.kernels import kernels
 from tracelane.core.tables.scope import Scope
 from tracelane.core.tables.selection import Selection, selected_scope
+from tracelane.core.trace import open_trace
 
 TABLE = [
     ("/tmp/x/inductor-spyre/sdsc_fused_mm_mul_silu_0_434jgp19/bundle.mlir", "sdsc_fused_mm_mul_silu_0"),
@@ -138,3 +150,135 @@ def test_a_filter_takes_the_names_that_tables_print(path: Path, corpus_cache: Pa
             rows = kernels(selected_scope(trace, None, Selection(where=f"name='{short}'")))
             assert raw in rows.texts("name"), short
     trace.close()
+
+
+@pytest.mark.parametrize(
+    ("ns", "text"),
+    [
+        (0, "0 ns"),
+        (1, "1 ns"),
+        (999, "999 ns"),
+        (1000, "1 µs"),
+        (37_097, "37.097 µs"),
+        (2_095_790, "2.095 ms"),
+        (999_999_999, "999.999 ms"),
+        (1_500_000_000, "1.5 s"),
+        (123_500_000_000, "2 min 03.5 s"),
+        (3_660 * 10**9, "1 h 01 min"),
+        (5_533_068_085 * 10**6, "64 d 00 h"),
+        (64 * 86400 * 10**9 + 3600 * 10**9, "64 d 01 h"),
+        (-1500, "-1.5 µs"),
+    ],
+)
+def test_times(ns: int, text: str) -> None:
+    """Each duration has the unit that fits it, rounded down."""
+    assert format_ns(ns) == text
+
+
+def test_counts_bytes_shares() -> None:
+    """Counts have separators, sizes binary units, shares one decimal."""
+    assert format_count(1234567) == "1,234,567"
+    assert [format_bytes(n) for n in (5, 4096, 1342177280, 15 << 20)] == [
+        "5 B",
+        "4.00 KiB",
+        "1.25 GiB",
+        "15.0 MiB",
+    ]
+    assert format_share(0.1234) == "12.3 %"
+
+
+@pytest.mark.parametrize(
+    ("text", "ns"),
+    [
+        ("0", 0),
+        ("1712195495505582.988", 1712195495505582988),
+        (" 400 ", 400_000),
+        ("1E+2", 100_000),
+        ("1e-3", 1),
+        ("1.7e15", 1_700_000_000_000_000_000),
+        ("-50", -50_000),
+        ("9223372036854775807", 9223372036854775807000),
+        ("0.0005", 0),
+        ("0.0015", 2),
+        ("0.00050000000000000000000001", 1),
+        ("-0.0015", -2),
+        (".5", 500),
+        ("5.", 5000),
+        ("1e-999999", 0),
+        ("0e999999", 0),
+        ("1" + "0" * 5000, None),
+        ("1e999999", None),
+        ("1e400", None),
+        ("1e9999999", None),
+        ("abc", None),
+        ("", None),
+        (".", None),
+        ("1 2", None),
+        ("0x10", None),
+        ("nan", None),
+        ("inf", None),
+        ("1_000", None),
+        ("١", None),
+    ],
+)
+def test_texts(text: str, ns: int | None) -> None:
+    """Each form of number a trace may hold means its exact ns, and what is no finite number means none."""
+    assert ns_from_text(text) == ns
+
+
+@pytest.mark.parametrize("value", [True, None, [], {}, math.nan, math.inf, Decimal("NaN")])
+def test_unusable_values(value: object) -> None:
+    """What is no number is no time, booleans included."""
+    assert time_of(value) is None
+
+
+PAIRS = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), max_size=12)
+
+
+def _set(pairs: list[tuple[int, int]]) -> set[int]:
+    return {t for a, b in pairs for t in range(a, b)}
+
+
+def _merged(pairs: list[tuple[int, int]]) -> Intervals:
+    return merge(np.array([a for a, _ in pairs], np.int64), np.array([b for _, b in pairs], np.int64))
+
+
+def _points(intervals: Intervals) -> set[int]:
+    assert (intervals.starts < intervals.ends).all()
+    assert (intervals.starts[1:] > intervals.ends[:-1]).all()
+    return {t for a, b in zip(intervals.starts, intervals.ends) for t in range(int(a), int(b))}
+
+
+@given(PAIRS, PAIRS)
+def test_set_algebra_is_that_of_points(a: list[tuple[int, int]], b: list[tuple[int, int]]) -> None:
+    """Union, intersection, difference and length are those of the sets of single nanoseconds."""
+    x, y = _merged(a), _merged(b)
+    assert _points(x) == _set(a)
+    assert x.length == len(_set(a))
+    assert _points(x.intersection(y)) == _set(a) & _set(b)
+    assert _points(x.union(y)) == _set(a) | _set(b)
+    assert _points(x.without(y)) == _set(a) - _set(b)
+
+
+@given(PAIRS, st.integers(0, 60), st.integers(0, 60))
+def test_windows(pairs: list[tuple[int, int]], low: int, high: int) -> None:
+    """Clipping, gaps and covered time of a window count the window's nanoseconds."""
+    x, window = _merged(pairs), set(range(low, high))
+    assert _points(x.clipped(low, high)) == _set(pairs) & window
+    if low < high:
+        assert _points(x.gaps(low, high)) == window - _set(pairs)
+        covered = x.covered(np.array([low], np.int64), np.array([high], np.int64))
+        assert covered.tolist() == [len(_set(pairs) & window)]
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 200), st.integers(0, 60)), max_size=12),
+    st.lists(st.integers(-20, 300), min_size=1, max_size=8),
+)
+def test_what_lies_before_a_moment(intervals: list[tuple[int, int]], times: list[int]) -> None:
+    """What is covered before a moment counts each ns once, however the intervals overlap."""
+    starts = np.array([a for a, _ in intervals], np.int64)
+    ends = np.array([a + d for a, d in intervals], np.int64)
+    moments = {t for a, d in intervals for t in range(a, a + d)}
+    expected = [sum(m < t for m in moments) for t in times]
+    assert merge(starts, ends).before(np.array(times, np.int64)).tolist() == expected

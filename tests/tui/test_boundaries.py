@@ -1,18 +1,20 @@
-"""Errors that nobody foresaw: each is shown and logged, and the session goes on."""
+"""Errors that nobody foresaw, in the viewer or a job: each is shown and logged, and the session goes on."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
 from pathlib import Path
+from threading import Event
 
 import pytest
 from textual.app import ScreenStackError
 from textual.css.query import NoMatches
 from textual.pilot import Pilot
 
-from tests.tui.driver import message, open_viewer, press_keys, screen_text, wait_until_idle
+from tests.tui.driver import message, open_viewer, press_keys, screen_text, wait_until, wait_until_idle
 from tests.tui.small_file import small_file
+from tracelane.core.base.errors import Cancelled, TracelaneError
 from tracelane.core.tables import ops
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.actions.table import MOVES
@@ -28,7 +30,6 @@ from tracelane.tui.widgets.table import VirtualTable
 
 ODD = "odd\nnumbers \x1b]0;title\x07"
 MESSAGE = "this should not have happened: ValueError: odd numbers"
-pytestmark = pytest.mark.usefixtures("errors_are_shown")
 
 
 @pytest.fixture
@@ -75,6 +76,7 @@ def void(_: object) -> None:
     """Return nothing."""
 
 
+@pytest.mark.usefixtures("errors_are_shown")
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS)
 async def test_the_session_goes_on(
@@ -120,6 +122,7 @@ async def goes_on(app: TracelaneApp, pilot: Pilot[None]) -> None:
     await pilot.press("q")
 
 
+@pytest.mark.usefixtures("errors_are_shown")
 async def test_what_is_said(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
     """The footer names the error in one harmless line and the file with more of it."""
     async with open_viewer(trace, (300, 30)) as (app, pilot):
@@ -131,6 +134,7 @@ async def test_what_is_said(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> No
     assert "command zoom-in" in log_of().read_text(encoding="utf-8")
 
 
+@pytest.mark.usefixtures("errors_are_shown")
 async def test_a_widget_that_cannot_be_drawn_says_so(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the place of the lanes stands why there are none; the rest of the screen is drawn."""
     async with open_viewer(trace) as (app, pilot):
@@ -141,6 +145,7 @@ async def test_a_widget_that_cannot_be_drawn_says_so(trace: Trace, monkeypatch: 
         assert "small.json" in text and "? help" in text
 
 
+@pytest.mark.usefixtures("errors_are_shown")
 def test_a_log_takes_no_more_than_its_room(tmp_path: Path) -> None:
     """The same error again costs a line, not a traceback, and a full log stays as it is."""
     log = SessionLog(default=tmp_path / "state" / "viewer.log")
@@ -156,6 +161,7 @@ def test_a_log_takes_no_more_than_its_room(tmp_path: Path) -> None:
     assert "before" in text
 
 
+@pytest.mark.usefixtures("errors_are_shown")
 def test_a_log_is_never_written_through_a_link(tmp_path: Path) -> None:
     """Where a link or a pipe lies in the log's place nothing is written, and nothing waits."""
     victim = tmp_path / "victim"
@@ -168,6 +174,7 @@ def test_a_log_is_never_written_through_a_link(tmp_path: Path) -> None:
     assert victim.read_text() == "mine"
 
 
+@pytest.mark.usefixtures("errors_are_shown")
 async def test_what_finds_no_screen_concerns_nobody(trace: Trace, errors_are_shown: None) -> None:
     """A job or a message that comes while the viewer closes ends neither in an error nor in a log."""
     async with open_viewer(trace) as (app, _):
@@ -180,6 +187,7 @@ async def test_what_finds_no_screen_concerns_nobody(trace: Trace, errors_are_sho
     assert isinstance(app.trouble, ValueError) and app.return_code == 1
 
 
+@pytest.mark.usefixtures("errors_are_shown")
 async def test_while_its_widgets_go_a_job_that_ends_concerns_nobody(
     trace: Trace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -200,3 +208,45 @@ async def test_while_its_widgets_go_a_job_that_ends_concerns_nobody(
 
         monkeypatch.setattr(app, "_close_all", while_it_closes)
     assert seen == [(1, False, None)]
+
+
+BUG = "this should not have happened: ValueError: odd numbers"
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("errors_are_shown")
+@pytest.mark.parametrize(
+    ("error", "cancelled", "text"),
+    [
+        (TracelaneError("the file went away"), False, "the file went away"),
+        (TracelaneError("the file went away"), True, ""),
+        (OSError(28, "No space left on device"), False, "No space left on device"),
+        (OSError(28, "No space left on device"), True, ""),
+        (Cancelled(), False, ""),
+        (Cancelled(), True, ""),
+        (ValueError("odd numbers"), False, BUG),
+        (ValueError("odd numbers"), True, BUG),
+    ],
+)
+async def test_errors_of_a_job(error: Exception, cancelled: bool, text: str, tmp_path: Path) -> None:
+    """Bad input and a disk's refusal are shown while somebody waits; a bug is always."""
+    trace = open_trace(small_file(tmp_path), index_dir=tmp_path / "index")
+    begun, may_fail = Event(), Event()
+
+    def job() -> None:
+        begun.set()
+        assert may_fail.wait(30)
+        raise error
+
+    async with open_viewer(trace) as (app, pilot):
+        app.say("")
+        app.jobs.start(job, "test")
+        await wait_until(pilot, begun.is_set)
+        if cancelled:
+            app.jobs.cancel("test")
+        may_fail.set()
+        if text:  # a cancelled job counts as done before its thread is
+            await wait_until(pilot, lambda: text in message(app), text)
+        else:
+            await wait_until_idle(app, pilot)
+            assert not message(app)

@@ -1,14 +1,25 @@
-"""Where tables go and how wide they are: files, pipes, terminals of a known width, pages of HTML."""
+"""What shells and terminals ask of the command line: files, widths, pages, help, pagers, completion."""
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
+import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
+from tests.corpus import CORPUS, needs_corpus
 from tests.events import complete, write_events
-from tracelane.tui.cli.main import main
+from tests.tui.small_file import LONG_NAME, small_file
+from tracelane.core.base.installed import install_hint
+from tracelane.core.base.output import _pager
+from tracelane.core.demo.trace import write_demo
+from tracelane.tui.cli.help import EXAMPLES, GROUPS, OTHERS, by_question
+from tracelane.tui.cli.main import command_names, main
+from tracelane.tui.cli.terminal import has_colours
 
 LONG = "a_kernel_whose_name_is_long_" * 3
 
@@ -98,3 +109,250 @@ def test_html_is_a_page_of_its_own(trace: str, capsys: pytest.CaptureFixture[str
 def test_times_take_units(trace: str, capsys: pytest.CaptureFixture[str], text: str, is_right: bool) -> None:
     """A time may say its unit; what is none is refused before the trace is read."""
     run(capsys, "idle", trace, "--kernel-wait", text, code=0 if is_right else 64)
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The demo's first rank as trace.json in a folder of its own, indexed."""
+    folder = tmp_path_factory.mktemp("demo")
+    write_demo(folder)[0].rename(folder / "trace.json")
+    assert main(["index", str(folder / "trace.json"), "--index-dir", str(folder / "index")]) == 0
+    return folder
+
+
+def test_every_command_stands_in_one_group() -> None:
+    """The groups of help name each command once, and no command stands among the others."""
+    names = [name for group in GROUPS.values() for name in group]
+    assert set(EXAMPLES) >= set(command_names())
+    assert len(names) == len(set(names))
+    assert OTHERS not in by_question(command_names())
+
+
+def test_first_sentences_are_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    """The list of commands cuts no sentence off."""
+    assert main(["--help"]) == 0
+    listed = capsys.readouterr().out.partition("Options:")[2]
+    assert listed and "..." not in listed
+
+
+def test_short_help_leaves_out_what_all_commands_have(capsys: pytest.CaptureFixture[str]) -> None:
+    """-h lists a command's own options, --help those of every command too; both show the examples."""
+    assert main(["kernels", "-h"]) == 0
+    short = capsys.readouterr().out
+    assert main(["kernels", "--help"]) == 0
+    long = capsys.readouterr().out
+    assert "--runs" in short and "--cache-limit" not in short
+    assert "--runs" in long and "--cache-limit" in long
+    assert all(EXAMPLES["kernels"][0] in text for text in (short, long))
+
+
+def complete_help(line: str, folder: Path) -> list[str]:
+    words = line.split(" ")
+    environment = {
+        **os.environ,
+        "_TRACELANE_COMPLETE": "bash_complete",
+        "COMP_WORDS": line,
+        "COMP_CWORD": str(len(words) - 1),
+        "XDG_CACHE_HOME": str(folder / "cache"),
+    }
+    command = [sys.executable, "-m", "tracelane"]
+    done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()
+
+
+@pytest.mark.slow
+def test_a_shell_completes(demo: Path) -> None:
+    """Commands, options, terms, and steps, lanes and columns of the trace on the line are completed, also
+    where no command stands before it; paths are files.
+    """
+    assert complete_help("tracelane ker", demo) == ["plain,kernels"]
+    assert any(line.startswith("file,") for line in complete_help("tracelane tra", demo))
+    assert "plain,--skip-first" in complete_help("tracelane kernels trace.json --skip", demo)
+    indexed = [sys.executable, "-m", "tracelane", "index", "trace.json"]
+    environment = {**os.environ, "XDG_CACHE_HOME": str(demo / "cache")}
+    subprocess.run(indexed, env=environment, cwd=demo, check=True, capture_output=True)
+    assert "plain,thread.48213..python." in complete_help("tracelane kernels trace.json --lanes thread", demo)
+    assert main(["kernels", str(demo / "trace.json"), "--lanes", "thread.48213..python."]) == 0
+    assert complete_help("tracelane kernels trace.json --step ", demo) == ["plain,3", "plain,4", "plain,5"]
+    assert complete_help("tracelane kernels tra", demo) == ["file,tra"]
+    assert "plain,kernels.time=" in complete_help("tracelane check trace.json --max kern", demo)
+    assert "plain,kernels.time" in complete_help("tracelane history . --metric kern", demo)
+    assert "plain,--smi" in complete_help("tracelane trace.json --sm", demo)
+    assert "plain,cat:" in complete_help("tracelane kernels trace.json --where ca", demo)
+    assert "plain,total_ns" in complete_help("tracelane kernels trace.json --sort tot", demo)
+    assert "plain,duration" in complete_help("tracelane slices trace.json --sort du", demo)
+
+
+def test_fish_gets_help_behind_a_tab(demo: Path) -> None:
+    """What fish inserts ends at a tab, behind which the help stands."""
+    words = {"_TRACELANE_COMPLETE": "fish_complete", "COMP_WORDS": "tracelane ker", "COMP_CWORD": "ker"}
+    command = [sys.executable, "-m", "tracelane"]
+    done = subprocess.run(
+        command, env={**os.environ, **words}, cwd=demo, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith("plain,kernels\tList the device work")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        ("help ke", {"kernels"}),
+        ("help ", {*command_names()}),
+        ("help cache cl", {"clear"}),
+        ("help kernels --", set()),
+        ("help trace", set()),
+    ],
+)
+def test_help_completes_names_of_commands(
+    shell: str,
+    words: str,
+    names: set[str],
+    demo: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Behind `help` every shell gets commands, behind one of two words the second, and nothing else."""
+    typed = f"tracelane {words}".split(" ")
+    monkeypatch.chdir(demo)
+    monkeypatch.setenv("_TRACELANE_COMPLETE", f"{shell}_complete")
+    monkeypatch.setenv("COMP_WORDS", " ".join(typed))
+    monkeypatch.setenv("COMP_CWORD", typed[-1] if shell == "fish" else str(len(typed) - 1))
+    assert main([]) == 0
+    answers = [line for line in capsys.readouterr().out.splitlines() if line]
+    if shell == "zsh":  # kind, word and help on a line each
+        assert answers[::3] == ["plain"] * len(names)
+        assert {*answers[1::3]} == names
+    else:
+        separator = "," if shell == "bash" else "\t"
+        assert {line.removeprefix("plain,").split(separator)[0] for line in answers} == names
+
+
+def test_the_manual_page_names_all(capsys: pytest.CaptureFixture[str]) -> None:
+    """The page is roff, and has every command and the exit codes."""
+    assert main(["completion", "man"]) == 0
+    page = capsys.readouterr().out
+    assert page.startswith(".TH TRACELANE 1")
+    assert re.findall(r"^\.SS tracelane (\S+)", page, re.MULTILINE) != []
+    plain = page.replace("\\-", "-")
+    assert {name for name in command_names() if f".SS tracelane {name} " in plain} == set(command_names())
+
+
+COLOURS = (
+    ({}, True, True),
+    ({}, False, False),
+    ({"NO_COLOR": "1", "FORCE_COLOR": "1"}, True, False),
+    ({"FORCE_COLOR": "1"}, False, True),
+    ({"CLICOLOR_FORCE": "1"}, False, True),
+    ({"CLICOLOR_FORCE": "0"}, False, False),
+    ({"CLICOLOR": "0"}, True, False),
+    ({"TERM": "dumb"}, True, False),
+)
+
+
+@pytest.mark.parametrize(("environment", "is_terminal", "expected"), COLOURS)
+def test_the_environment_says_whether_there_are_colours(
+    environment: dict[str, str], is_terminal: bool, expected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """NO_COLOR, FORCE_COLOR, CLICOLOR_FORCE, CLICOLOR and TERM mean what they mean elsewhere."""
+    for name in ("NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE", "CLICOLOR", "TERM"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert has_colours(is_terminal) is expected
+
+
+@pytest.mark.parametrize(
+    ("own", "common", "command"),
+    [
+        (None, "sh -c", ["sh", "-c"]),
+        ("cat", "sh", []),
+        ("", "sh", []),
+        ("sh", "cat", ["sh"]),
+        (None, "no-such-pager", []),
+        (None, "'", []),
+    ],
+)
+def test_the_environment_names_the_pager(
+    own: str | None, common: str, command: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """TRACELANE_PAGER goes before PAGER; cat, nothing, and what is not there are no pager."""
+    monkeypatch.delenv("TRACELANE_PAGER", raising=False)
+    monkeypatch.setenv("PAGER", common)
+    if own is not None:
+        monkeypatch.setenv("TRACELANE_PAGER", own)
+    assert _pager() == command
+
+
+@pytest.mark.parametrize(
+    ("mark", "command"),
+    [
+        ("pipx_metadata.json", "pipx inject tracelane fsspec s3fs"),
+        ("uv-receipt.toml", "uv tool install tracelane --with fsspec --with s3fs"),
+        ("pyvenv.cfg", "pip install fsspec s3fs"),
+    ],
+)
+def test_hints_name_the_way_of_installing(mark: str, command: str, tmp_path: Path) -> None:
+    """pipx and uv keep a file in their environments; elsewhere it is pip."""
+    (tmp_path / mark).touch()
+    assert install_hint("fsspec s3fs", tmp_path) == command
+
+
+def test_help_is_a_command(capsys: pytest.CaptureFixture[str]) -> None:
+    """`help kernels` is `kernels --help`, `help` alone `--help`."""
+    printed = []
+    for words in (["help", "kernels"], ["kernels", "--help"], ["help"], ["--help"]):
+        assert main(words) == 0
+        printed.append(capsys.readouterr().out)
+    assert printed[0] == printed[1] and printed[2] == printed[3] and printed[0] != printed[2]
+
+
+@pytest.mark.parametrize(
+    ("options", "more", "is_coloured"),
+    [
+        ((), False, False),
+        (("--color", "always"), False, True),
+        (("--columns", "all", "--color", "never"), True, False),
+    ],
+)
+def test_tables_in_pipes(
+    options: tuple[str, ...],
+    more: bool,
+    is_coloured: bool,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """They have the columns for which 160 characters have room, --columns all has all; no text is cut."""
+    monkeypatch.setenv("FORCE_COLOR", "")
+    monkeypatch.delenv("COLUMNS", raising=False)
+    path, name = small_file(tmp_path), "kernel_of_many_words_" * 4
+    path.write_text(path.read_text().replace(LONG_NAME, name))
+    assert main(["kernels", str(path), *options]) == 0
+    printed = capsys.readouterr().out
+    assert ("Stdev" in printed) is more and ("--columns all" in printed) is not more
+    assert ("\x1b[1m" in printed) is is_coloured and name in printed
+
+
+@needs_corpus
+@pytest.mark.parametrize(
+    ("command", "path", "lead"),
+    [
+        (
+            "ranks",
+            "multirank/dlrm_8gpu_ranks0-3",
+            "Rank 2 is last in 6 of 8 collectives: the other 3 ranks ",
+        ),
+        (
+            "idle",
+            "gpu/hta_a100_resnet_ddp_nccl.json.gz",
+            "No stream of GPU 0 of rank 0 does anything for 509.725 ms, 76.4%",
+        ),
+    ],
+)
+def test_what_tables_come_to_is_said_first(
+    command: str, path: str, lead: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Who kept whom waiting, and for how long no stream did anything, stands before the tables."""
+    assert main([command, str(CORPUS / path)]) == 0
+    assert capsys.readouterr().out.startswith(lead)

@@ -1,4 +1,4 @@
-"""Colours: by category, by name, by cname; readable in every theme and on every terminal."""
+"""Colours: by category, by name, by cname; readable in every theme and on every terminal; and ASCII."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from rich.cells import cell_len
 from rich.color import Color, ColorSystem, ColorType
 
 from tracelane.core.base.arrays import F64
 from tracelane.core.base.colours import CNAMES, FAMILIES, HASHED, RGB, contrast, key_of, luminance
 from tracelane.tui.draw.colour import ANSI, LEAST_CHROMA, oklab, shown_as
 from tracelane.tui.draw.glyphs import UNICODE
+from tracelane.tui.draw.labels import ascii_text
 from tracelane.tui.draw.palette import Depth, Look, Palette, depth_of
 from tracelane.tui.draw.segments import counter_segments
 
@@ -308,3 +310,20 @@ def test_luminance_is_that_of_the_standard() -> None:
     assert luminance((255, 255, 255)) == pytest.approx(1.0)
     assert contrast((0, 0, 0), (255, 255, 255)) == pytest.approx(21.0)
     assert contrast((119, 119, 119), (255, 255, 255)) == pytest.approx(4.48, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("python 12 · CPU", "python 12 - CPU"),
+        ("12 µs → 3 μs …", "12 us > 3 us ~"),
+        ("▸ │╵▇", "> |'#"),
+        ("优 é", "?? ?"),
+        ("e\u0301", "e"),
+        ("plain", "plain"),
+    ],
+)
+def test_lookalikes(text: str, plain: str) -> None:
+    """Each character becomes what looks like it, a ? for every cell of anything else."""
+    assert ascii_text(text) == plain
+    assert cell_len(ascii_text(text)) == cell_len(text)
