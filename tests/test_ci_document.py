@@ -101,6 +101,7 @@ def test_the_job_fails(folder: Path, before: str, after: str, code: int) -> None
         assert failures(folder) == 1 and "EXCEEDED  step.wall.p95 643.687 ms" in done.stdout
 
 
+@pytest.mark.corpus
 def test_slower_kernels_fail_the_job(folder: Path) -> None:
     """Against an earlier summary, kernels that take 30 % longer end check and diff with 1."""
     assert run_job(JOB, folder).returncode == 0

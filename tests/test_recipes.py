@@ -133,6 +133,7 @@ def test_an_analysis(follow: Callable[[str], Run], tmp_path: Path) -> None:
     assert (row["count"], row["work_ns"], row["start_ns"]) == (2, 61_000, 60_000)
 
 
+@pytest.mark.corpus
 @pytest.mark.slow
 def test_a_finding(follow: Callable[[str], Run], tmp_path: Path) -> None:
     """The finding speaks of a trace whose kernel takes nearly all of its time."""
@@ -145,6 +146,7 @@ def test_a_finding(follow: Callable[[str], Run], tmp_path: Path) -> None:
     assert "gemm takes most of the trace" in json.dumps(row)
 
 
+@pytest.mark.corpus
 @pytest.mark.slow
 def test_a_log_format(follow: Callable[[str], Run], tmp_path: Path) -> None:
     """The log is known as its tool's, and its power is power."""
@@ -172,6 +174,7 @@ def test_a_form(follow: Callable[[str], Run], tmp_path: Path) -> None:
         assert lines[0] == first and lines[1].startswith('- {"')
 
 
+@pytest.mark.corpus
 @pytest.mark.slow
 def test_a_viewer_command(follow: Callable[[str], Run], tmp_path: Path) -> None:
     """The command does what it says, and stands in the table of keys."""
@@ -182,6 +185,7 @@ def test_a_viewer_command(follow: Callable[[str], Run], tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.corpus
 @pytest.mark.slow
 def test_a_dialect(follow: Callable[[str], Run], tmp_path: Path) -> None:
     """A launch of the new runtime is paired with the kernel that it names by its correlation."""

@@ -384,8 +384,8 @@ def test_both_decoders_make_the_same_of_mutants(layout: str, count: int, tmp_pat
 
 EVENTS_BRACKETS = 24
 CHUNK = 1 << 10
-SOME = 12
-"""`make test` tries every twelfth damage, others in each layout and at each place."""
+SOME = 24
+"""`make test` tries every twenty-fourth damage, others in each layout and at each place."""
 BEGIN, MIDDLE, ARGUMENT, END = rb"\{", rb'"dur"', rb'"dims":', rb"\]\s*\]\s*\}\s*\}"
 """Places of an event: before and behind what these match."""
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.corpus import CORPUS, needs_corpus, representative, thinned
+from tests.corpus import CORPUS, later, needs_corpus, representative, thinned
 from tests.events import Event, complete, index_of, metadata, write_events
 from tests.json_tables import command_json
 from tracelane.core.base.errors import TracelaneError, UsageError
@@ -425,7 +425,7 @@ def test_everybody_says_the_same_of_every_lane(path: str, corpus_cache: Path) ->
 
 @pytest.mark.slow
 @needs_corpus
-@pytest.mark.parametrize("path", ["gpu/hta_a100_resnet_ddp_nccl.json.gz", "aiu/mlp_trace.json"])
+@pytest.mark.parametrize("path", [later("gpu/hta_a100_resnet_ddp_nccl.json.gz"), "aiu/mlp_trace.json"])
 def test_kinds_of_slices(path: str, corpus_cache: Path) -> None:
     """Each slice has the kind that its category and name say, in SQL as in the viewer's colours."""
     trace = open_trace(CORPUS / path, index_dir=corpus_cache)

@@ -103,7 +103,7 @@ def test_self_time_is_shared_out_whole(trace: Trace, range_: tuple[int, int] | N
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("range_", "odd", "chunk"), thinned(product(RANGES, [False, True], [7, 1 << 20]), 3))
+@pytest.mark.parametrize(("range_", "odd", "chunk"), thinned(product(RANGES, [False, True], [7, 1 << 20]), 7))
 def test_busy_is_time_in_which_anything_runs(
     trace: Trace, range_: tuple[int, int] | None, odd: bool, chunk: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -189,6 +189,7 @@ async def test_the_view_as_a_command_line(trace: Trace) -> None:
         assert again.steps == app.session.steps == "aten::linear"
 
 
+@pytest.mark.corpus
 @pytest.mark.slow
 def test_left_and_opened_again_on_a_terminal(tmp_path: Path) -> None:
     """Quitting keeps the view, opening finds it, --fresh does not."""

@@ -99,6 +99,7 @@ def opens_a_rank(store: str, *options: str) -> None:
     assert on_terminal(store, "--fresh", *options, play=play, size=(140, 50)).code == 0
 
 
+@pytest.mark.corpus
 @pytest.mark.slow
 @pytest.mark.parametrize("where", thinned(["named", "beside"], 2))
 def test_a_rank_opens_from_a_table_over_a_terminal(store: Path, traces: Path, where: str) -> None:

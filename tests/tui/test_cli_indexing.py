@@ -88,6 +88,7 @@ def test_the_trace_is_shown_when_it_is_there(large: Path, tmp_path: Path) -> Non
     assert list(tmp_path.rglob("manifest*")) and not list(tmp_path.rglob(f"{BUILDING}*"))
 
 
+@pytest.mark.corpus
 @pytest.mark.slow
 def test_the_only_trace_of_a_folder(large: Path, tmp_path: Path) -> None:
     """A folder with one trace in it opens as that trace does, and tells what else lies there."""
@@ -169,6 +170,7 @@ def test_quitting_leaves_nothing_gathering(
         Index.open(manifest.parent).close()
 
 
+@pytest.mark.corpus
 @pytest.mark.slow
 def test_all_are_shown_in_the_end(folder: Path, tmp_path: Path) -> None:
     """When all indexes are there the whole trace is shown in the same viewer, and the next time at once."""

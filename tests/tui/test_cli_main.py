@@ -364,7 +364,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "option", "values"),
-    thinned(options(), 11),
+    thinned(options(), 23),
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_no_value_of_an_option_is_a_surprise(

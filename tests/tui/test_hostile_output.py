@@ -142,6 +142,7 @@ def test_every_command_on_small_traces(tmp_path: Path) -> None:
     assert_harmless(data)
 
 
+@pytest.mark.corpus
 @pytest.mark.slow
 def test_ranks_and_logs(tmp_path: Path) -> None:
     """The same for several ranks together, for a log laid over them, and for a comparison."""
@@ -275,6 +276,7 @@ async def test_what_the_viewer_saves(tmp_path: Path) -> None:
             assert text and not active_in(text.replace("\u00a0", " ")), name
 
 
+@pytest.mark.corpus
 @pytest.mark.slow
 @needs_hostile_maker
 @pytest.mark.parametrize(

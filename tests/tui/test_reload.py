@@ -230,6 +230,7 @@ def test_files_that_came_or_went(path: Path) -> None:
     assert (now.viewport, now.cursor, now.ruler) == (session.viewport, session.cursor, "file")
 
 
+@pytest.mark.corpus
 @pytest.mark.slow
 def test_on_a_terminal(path: Path) -> None:
     """The whole way: :reload shows what was written since, with the marks, a `.tmp` may be renamed."""

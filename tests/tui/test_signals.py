@@ -104,6 +104,7 @@ def test_stopped_without_a_word(demo: Path, index: Path) -> None:
         assert drawn_lanes(line) == before
 
 
+@pytest.mark.corpus
 @pytest.mark.slow
 def test_drawn_anew(demo: Path, index: Path) -> None:
     """Ctrl+L draws all that another program has written over, on an open trace."""
@@ -116,6 +117,7 @@ def test_drawn_anew(demo: Path, index: Path) -> None:
         line.wait_until(lambda: line.screen.lanes == before, "the picture")
 
 
+@pytest.mark.corpus
 @pytest.mark.slow
 def test_told_of_the_same_size(demo: Path, index: Path) -> None:
     """A terminal that is attached to again, as dtach does, says the size that it had: all is drawn anew."""
@@ -355,7 +357,7 @@ WAYS: dict[str, tuple[str, int, str]] = {
 
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="looks for processes in /proc")
 @pytest.mark.slow
-@pytest.mark.parametrize("name", thinned(WAYS, 2))
+@pytest.mark.parametrize("name", thinned(WAYS, 5))
 def test_a_viewer_that_dies(trace: Path, index_guard: Path, tmp_path: Path, name: str) -> None:
     """Echo, lines, the screen, the cursor and the mouse are as before; one line tells why."""
     why, code, logged = WAYS[name]

@@ -62,7 +62,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", thinned(COMMANDS, 3), ids=" ".join)
+@pytest.mark.parametrize("command", thinned(COMMANDS, 6), ids=" ".join)
 def test_a_command_says_so(
     command: list[str],
     path: Path,
@@ -83,6 +83,7 @@ def test_what_repeats_is_answered(path: Path, capsys: pytest.CaptureFixture[str]
     assert "50 slices" in capsys.readouterr().out
 
 
+@pytest.mark.corpus
 @pytest.mark.slow
 def test_arguments_of_a_large_trace(
     path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -96,7 +97,7 @@ def test_arguments_of_a_large_trace(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("line", [f"only {SLOW}", f"hide {SLOW}", f"filter /{SLOW}/"])
+@pytest.mark.parametrize("line", thinned([f"only {SLOW}", f"hide {SLOW}", f"filter /{SLOW}/"], 3))
 async def test_the_viewer_says_so(line: str, trace: Trace) -> None:
     """In the viewer one line says that it takes too long, and the view stays as it was."""
     async with open_viewer(trace) as (app, pilot):
@@ -107,7 +108,7 @@ async def test_the_viewer_says_so(line: str, trace: Trace) -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("patient")
-@pytest.mark.parametrize("line", [f"only {SLOW}", f"hide {SLOW}", f"filter /{SLOW}/"])
+@pytest.mark.parametrize("line", thinned([f"only {SLOW}", f"hide {SLOW}", f"filter /{SLOW}/"], 3))
 async def test_escape_gives_up(line: str, trace: Trace) -> None:
     """While an expression is looked for the viewer says that Esc stops, goes on drawing, and Esc stops."""
     async with open_viewer(trace) as (app, pilot):
