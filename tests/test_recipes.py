@@ -126,7 +126,7 @@ def test_an_analysis(follow: Callable[[str], Run], tmp_path: Path) -> None:
     tests = (
         "core/test_registry.py",
         "core/test_python_front.py::test_wrong_options_of_analyses_are_refused",
-        "tui/test_cli_help.py::test_every_command_stands_in_one_group",
+        "tui/test_cli_out.py::test_every_command_stands_in_one_group",
     )
     run("-m", "pytest", "-q", "-p", "no:cacheprovider", *(f"{ROOT}/tests/{name}" for name in tests))
     (row,) = _json(run, "stream-spans", str(small_file(tmp_path)))["stream_spans"]
