@@ -27,11 +27,11 @@ from ..base.progress import CancelledCallback, Progress, ProgressCallback, no_pr
 from ..index.blockstore import read_blocks, source_of
 from ..index.format import RowKind
 from ..index.store import Index
+from ..query.flows import flows_between
 from ..read.json_text import structure
 from ..read.repair import RepairedEvent, repair
 from ..tables.scope import Scope
 from ..trace import Trace
-from .tracks import flows_between
 
 CHUNK = 1 << 20
 GZIP_LEVEL = 6

@@ -21,6 +21,7 @@ from ..base.progress import ProgressCallback, no_progress
 from ..base.safe_text import safe
 from ..index.format import LaneKind, RowKind
 from ..index.store import Index
+from ..query.flows import flows_between
 from ..query.titles import id_value, plain
 from ..read.perfetto import OVERLAPPING
 from ..tables.scope import Scope
@@ -39,7 +40,7 @@ from .protobuf import (
     varint,
     varint_rows,
 )
-from .tracks import Track, begin_and_end, flows_between, tracks_of
+from .tracks import Track, begin_and_end, tracks_of
 
 if TYPE_CHECKING:
     from ..query.views import Lane, Process

@@ -6,7 +6,7 @@ where a window cuts them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,8 +21,6 @@ from ..tables.slices import nearest_around
 from ..tables.tree import slices_by_lane
 
 MAIN = -1
-CHUNK = 1 << 20
-"""Flows that are looked at together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,19 +128,3 @@ def begin_and_end(track: Track) -> TrackEvents:
     times = np.empty(2 * count, np.int64)
     times[begin_at], times[end_at] = starts, ends
     return TrackEvents(times, begins, order)
-
-
-def flows_between(index: Index, slices: Iterable[I64 | slice]) -> I64:
-    """Return the numbers of the flows whose both ends are among slices, given by position or as ranges."""
-    count = len(index.column("slices.start"))
-    inside = np.zeros(count + 1, np.bool_)  # the last: an end in no slice
-    for some in slices:
-        inside[some] = True
-    source, target = index.column("flows.source"), index.column("flows.target")
-    flows = [np.zeros(0, np.int64)]
-    for low in range(0, len(source), CHUNK):
-        both = np.ones(min(CHUNK, len(source) - low), np.bool_)
-        for ends in (source, target):
-            both &= inside[np.minimum(ends[low : low + CHUNK], count)]
-        flows.append(low + np.flatnonzero(both))
-    return np.concatenate(flows)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 from ..base.arrays import I64, AnyArray
 from ..index.format import NONE
-from ..index.store import Index
+from ..index.store import SCAN_CHUNK, Index
 
 MOST_COUNTED = 1 << 17
 """Flows into one row that are looked at: a frame must not depend on their number."""
@@ -97,3 +98,19 @@ def flows_of_ranges(index: Index, ranges: list[tuple[int, int]]) -> I64:
         known = (number >= 0) & (origin < highs[number])
         flows.append(into[~known & (sources[into] != NONE)])
     return np.concatenate(flows) if flows else np.zeros(0, np.int64)
+
+
+def flows_between(index: Index, slices: Iterable[I64 | slice]) -> I64:
+    """Return the numbers of the flows whose both ends are among slices, given by position or as ranges."""
+    count = len(index.column("slices.start"))
+    inside = np.zeros(count + 1, np.bool_)  # the last: an end in no slice
+    for some in slices:
+        inside[some] = True
+    source, target = index.column("flows.source"), index.column("flows.target")
+    flows = [np.zeros(0, np.int64)]
+    for low in range(0, len(source), SCAN_CHUNK):
+        both = np.ones(min(SCAN_CHUNK, len(source) - low), np.bool_)
+        for ends in (source, target):
+            both &= inside[np.minimum(ends[low : low + SCAN_CHUNK], count)]
+        flows.append(low + np.flatnonzero(both))
+    return np.concatenate(flows)

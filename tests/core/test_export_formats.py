@@ -32,8 +32,9 @@ from tracelane.core.export.html_report import html_report
 from tracelane.core.export.perfetto import write_perfetto
 from tracelane.core.export.protobuf import AnnotationEncoder, row_bytes, varint, varint_rows
 from tracelane.core.export.speedscope import speedscope_pieces
-from tracelane.core.export.tracks import Track, _nesting, begin_and_end, flows_between, tracks_of
+from tracelane.core.export.tracks import Track, _nesting, begin_and_end, tracks_of
 from tracelane.core.query.args import arguments
+from tracelane.core.query.flows import flows_between
 from tracelane.core.sql.engines import has_duckdb
 from tracelane.core.sql.files import write_parquet, write_sqlite
 from tracelane.core.tables.scope import Scope
