@@ -33,7 +33,7 @@ from tracelane.tui.device_shares import gaps_of_lanes, states_over_all
 from tracelane.tui.draw.drawn_rows import BusyRow, SliceRow
 from tracelane.tui.draw.glyphs import UNICODE
 from tracelane.tui.draw.layout import Layout
-from tracelane.tui.draw.line import Line, LineKind
+from tracelane.tui.draw.line import Line, LineKind, process_key
 from tracelane.tui.draw.lines import LineContext, line_segments, title_cells
 from tracelane.tui.draw.opening import with_devices_in_view
 from tracelane.tui.draw.overview import minimap_lines
@@ -216,6 +216,11 @@ def test_ranks_that_wait_are_hatched(corpus_cache: Path) -> None:
     opened = with_devices_in_view(trace, session, 13)
     assert Layout(trace, opened).height == 4 * len(RANK_PARTS) + 1
     assert with_devices_in_view(trace, session, 12).rank_lines == 1
+    first = Layout(trace, opened).line(0)
+    assert first is not None and first.process is not None
+    open_rank = replace(opened, unfolded=frozenset({process_key(first.process)}))
+    titles = [line for line in Layout(trace, open_rank).lines(0, 99) if line.kind is LineKind.PROCESS]
+    assert sum(line.process == first.process for line in titles) == 1  # an open rank has one title
     assert waiting[2] < 2 and waiting[1] > waiting[3] > waiting[0] > 5
     look = LineContext(Palette(), UNICODE, 20, session.viewport.width)
     (line,) = minimap_lines(trace, session, look, states=drawn)

@@ -123,7 +123,6 @@ class Viewing:
 
     def _open_pair(self, against: str, options: IndexOptions) -> Trace:
         """Open two runs, whose pictures need both."""
-        from tracelane.core.base.errors import UsageError
         from tracelane.core.tables.pair_answers import paired_runs
         from tracelane.core.trace import open_trace
         from tracelane.tui.text.progress import ProgressBar
