@@ -46,8 +46,8 @@ class NativeHook(BuildHookInterface[Any]):
             self.app.display_warning(f"tracelane is installed without its native core: {error}")
 
     def _add_commit(self, build_data: dict[str, Any]) -> None:
-        module = runpy.run_path(str(Path(self.root) / "core" / "base" / "commit.py"))
-        name = module["FILE"]
+        module = runpy.run_path(str(Path(self.root, "core/base/installed.py")))
+        name = module["COMMIT_FILE"]
         if commit := module["commit_of"](Path(self.root)):
             (written := Path(self._folder.name) / name).write_text(f"{commit}\n", encoding="utf-8")
             target = f"tracelane/{name}" if self.target_name == "wheel" else name
