@@ -309,15 +309,15 @@ def test_a_term_means(text: str, term: object) -> None:
 
 
 REFUSED = [
-    ("", "nothing to look for"),
-    ("   ", "nothing to look for"),
+    ("", "nothing to search for"),
+    ("   ", "nothing to search for"),
     ("/model/layers.0", "no closing /"),
     ("/(/", "not a regular expression"),
     ("dur>1", "ns, us, ms or s"),
     ("dur>1h", "ns, us, ms or s"),
     ("dur>fast", "names no time"),
     ("dur:5ms", "is no comparison"),
-    ("dur > 1ms", "without spaces"),
+    ("dur > 1ms", "has blanks around it"),
     ("arg.", "needs the argument's name"),
     ("arg.bytes>many", "needs a number"),
     ("arg.bytes>1e999", "too large"),
