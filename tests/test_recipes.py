@@ -171,7 +171,7 @@ def test_a_form(follow: Callable[[str], Run], tmp_path: Path) -> None:
         (("check", "--min", "kernels.calls=1"), "limits:"),
     ):
         lines = run("-m", "tracelane", arguments[0], path, *arguments[1:], "--format", "yaml").splitlines()
-        assert lines[0] == first and lines[1].startswith('- {"')
+        assert lines[0].startswith("origin_ns: ") and lines[1] == first and lines[2].startswith('- {"')
 
 
 @pytest.mark.corpus

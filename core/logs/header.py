@@ -56,6 +56,12 @@ class LogColumn:
 
 
 WATTS = {"W": 1.0, "w": 1.0, "Watts": 1.0, "watts": 1.0, "mW": 1e-3, "uW": 1e-6, "µW": 1e-6, "kW": 1e3}
+UNITS = {
+    ColumnKind.POWER: tuple(WATTS),
+    ColumnKind.TEMPERATURE: ("C", "c", "°C", "degC", "Celsius", "celsius", "deg C", "degrees C"),
+    ColumnKind.BUSY: ("%", "percent", "Percent", "pct"),
+}
+"""The units of what is summed up; in another, °F say, a column is drawn without a meaning."""
 
 RSVMEM_WARNING = "known to be wrong on the new stack, where it reads 0"
 PT_ACT_WARNING = "estimated from power: wrong or unsupported on the new stack and below about 27 W"
@@ -118,11 +124,11 @@ def known_column(name: str, unit: str, aiu: bool) -> LogColumn:
     """Return what is known of a column; one that nobody knows comes back as it is."""
     if aiu:
         entry = AIU.get(name.lower())
-        if entry is not None:
+        if entry is not None and (not unit or unit in UNITS.get(entry[0], (unit,))):
             return LogColumn(name, unit, *entry)
     for pattern, kind, default_unit, meaning in OTHERS:
         if pattern.search(name.lower()):
-            if kind is _K.POWER and unit and unit not in WATTS:
+            if unit and unit not in UNITS.get(kind, (unit,)):
                 continue
             return LogColumn(name, unit or default_unit, kind, meaning)
     return LogColumn(name, unit, _K.POWER if unit in WATTS and "limit" not in name.lower() else _K.OTHER)

@@ -137,8 +137,8 @@ def climbed(parent: I32, skipped: npt.NDArray[np.bool_]) -> I32:
     ancestor = parent.copy()
     todo = np.flatnonzero(ancestor >= 0)
     todo = todo[skipped[ancestor[todo]]]
-    while len(todo):
-        ancestor[todo] = parent[ancestor[todo]]
+    while len(todo):  # each step goes as far as that of the ancestor: a chain of n takes log n of them
+        ancestor[todo] = ancestor[ancestor[todo]]
         todo = todo[ancestor[todo] >= 0]
         todo = todo[skipped[ancestor[todo]]]
     return ancestor

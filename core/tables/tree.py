@@ -18,6 +18,7 @@ something.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -43,6 +44,9 @@ if TYPE_CHECKING:
 TreeRoots: TypeAlias = Literal["all", "thread", "launch"]
 ROOT = -1
 OUTSIDE = -2
+MOST_ADDED = 1_000_000
+"""Callers are listed until so many nodes were looked at, five times those of large real traces: a chain of n
+has n²/2."""
 FROM_BOTTOM = ", from the bottom"
 UNKNOWN_LAUNCH = "(no launch known)"
 COLUMNS = columns_from("""
@@ -76,6 +80,7 @@ class CallTree:
     longest: I64
     positions: I64
     sources: I64
+    levels: int = 0  # how many callers of each are listed, where not all are; else 0
 
     def __len__(self) -> int:
         return len(self.parents)
@@ -83,12 +88,24 @@ class CallTree:
     @property
     def depths(self) -> I64:
         """How many nodes lie above each."""
-        depths = np.zeros(len(self), np.int64)
         cursor = self.parents.copy()
-        while (inner := cursor >= 0).any():
-            depths[inner] += 1
-            cursor[inner] = self.parents[cursor[inner]]
+        depths = (cursor >= 0).astype(np.int64)
+        while (inner := cursor >= 0).any():  # each step goes twice as far up as the one before
+            depths[inner] += depths[cursor[inner]]
+            cursor[inner] = cursor[cursor[inner]]
         return depths
+
+    def nested(self) -> AnyArray:
+        """Return which nodes lie in one of the same name."""
+        nested, depths = np.zeros(len(self), np.bool_), self.depths.tolist()
+        names, path, counts = self.names.tolist(), list[int](), Counter[int]()
+        for node in self.order().tolist():
+            while len(path) > depths[node]:
+                counts[path.pop()] -= 1
+            nested[node] = counts[names[node]] > 0
+            path.append(names[node])
+            counts[names[node]] += 1
+        return nested
 
     def order(self) -> I64:
         """Return the nodes depth first, of those beside each other the greatest total first, then by name."""
@@ -207,23 +224,20 @@ def bottom_up(tree: CallTree, leaves_only: bool = False, only: int | None = None
         begun &= ~is_parent[: len(tree)]
     if only is not None:
         begun &= tree.names == only
-    nested = np.zeros(len(tree), np.bool_)  # whether a node of the same name lies above
-    cursor = tree.parents.copy()
-    while (inner := cursor >= 0).any():
-        nested[inner] |= tree.names[cursor[inner]] == tree.names[inner]
-        cursor[inner] = tree.parents[cursor[inner]]
     builder = TreeBuilder(Labels(zip(tree.texts, range(len(tree.texts)))))
     start = np.flatnonzero(begun)
-    total = np.where(nested, 0, tree.total)
+    total = np.where(tree.nested(), 0, tree.total)
     cursor = start.copy()
     above = np.full(len(start), ROOT, np.int64)
-    while len(cursor):
+    levels, added = 0, 0
+    while len(cursor) and added < MOST_ADDED:
+        levels, added = levels + 1, added + len(cursor)
         nodes = _nodes_of(builder, above, tree.names[cursor])
         builder.add_nodes(nodes, tree, start, total)
         cursor = tree.parents[cursor]
         go_on = cursor >= 0
         start, cursor, above = start[go_on], cursor[go_on], nodes[go_on]
-    return builder.tree()
+    return replace(builder.tree(), levels=levels if len(cursor) else 0)
 
 
 def below(tree: CallTree, only: int) -> CallTree:
@@ -288,6 +302,8 @@ def _listed(tree: CallTree, whole: int, title: str, scope: str, limit: int | Non
     if limit is not None and len(tree) > limit:
         order = order[tree.largest(limit)[order]]
         notes = (f"the {limit:,} nodes with most time, of {len(tree):,}",)
+    if tree.levels:
+        notes += (f"callers above the first {tree.levels - 1:,} are left out: there are too many",)
     shares = tree.total[order] / whole if whole else np.zeros(len(order))
     data: dict[str, Values] = {
         "name": [tree.texts[name] for name in tree.names[order].tolist()],

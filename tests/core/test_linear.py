@@ -8,18 +8,23 @@ import pkgutil
 import re
 from collections.abc import Callable, Iterator
 from inspect import unwrap
+from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 import pytest
 
 from tests.corpus import later, thinned
+from tests.events import complete, index_of
 from tests.forms import events, kineto_classic
 from tests.linear import SlowError, assert_linear
 from tests.reading import read_text
 from tracelane.core import read
 from tracelane.core.base.short_names import comparable_name, short_name
 from tracelane.core.tables import compile_phases, copies, explain, kinds, step_choice
-from tracelane.core.trace import collectives
+from tracelane.core.tables.registry import ANALYSES
+from tracelane.core.tables.scope import Scope
+from tracelane.core.trace import collectives, trace_of
 
 CHARACTERS = 8_000
 
@@ -50,6 +55,30 @@ LOOKS: dict[str, tuple[Callable[[str], object], tuple[str, ...]]] = {
 }
 BEGINNINGS = ("execute_context_1", "step[", "x_data:", "(")
 CASES = [(what, unit) for what, (_, units) in LOOKS.items() for unit in units]
+
+
+DEEP = ("tree", "ops")
+ANALYSED = [one.name for one in ANALYSES if one.name != "sections"]  # which reads the file itself
+
+
+@pytest.mark.parametrize("name", ["callers", *DEEP, *(later(name) for name in ANALYSED if name not in DEEP)])
+@pytest.mark.parametrize("alike", [True, False])
+def test_deep_slices_take_linear_time(name: str, alike: bool, tmp_path: Path) -> None:
+    """Slices that lie in one another, of one name or of a name each, cost every analysis in proportion."""
+    options = {"bottom_up": True} if name == "callers" else {}
+    (analysis,) = (one for one in ANALYSES if one.name == ("tree" if options else name))
+
+    def prepare(size: int) -> Callable[[], object]:
+        chain = [complete(at, 2 * size - 2 * at + 10, f"n{0 if alike else at}") for at in range(size)]
+        chain.append(complete(size, 5, "k", "kernel", tid=9))
+
+        def work() -> object:
+            index = index_of(chain, Path(mkdtemp(dir=tmp_path)))  # a new one, as answers are kept with it
+            return list(analysis.run(Scope(trace_of("t.json", index)), **options))
+
+        return work
+
+    assert_linear(prepare, 8_000)
 
 
 @pytest.mark.parametrize(("what", "unit"), CASES)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.corpus import CORPUS, needs_corpus
 from tracelane.core.base.errors import UnreadableError
-from tracelane.core.logs.header import ColumnKind
+from tracelane.core.logs.header import ColumnKind, known_column
 from tracelane.core.logs.log import TelemetryLog, open_log
 from tracelane.core.logs.stamps import NO_TIME, StampKind, parse_stamps
 from tracelane.core.logs.telemetry_tables import describe
@@ -103,6 +103,26 @@ def test_sample_facts() -> None:
             missing,
         ), name
         assert description["interval_s"] == pytest.approx(interval, rel=0.02), name
+
+
+@pytest.mark.parametrize(
+    ("name", "unit", "kind"),
+    [
+        ("temperature.gpu", "C", ColumnKind.TEMPERATURE),
+        ("temperature.gpu", "", ColumnKind.TEMPERATURE),
+        ("temperature.gpu", "F", ColumnKind.OTHER),
+        ("tempr", "K", ColumnKind.OTHER),
+        ("utilization.gpu", "%", ColumnKind.BUSY),
+        ("utilization.gpu", "permille", ColumnKind.OTHER),
+        ("power.draw", "mW", ColumnKind.POWER),
+        ("power.draw", "BTU/h", ColumnKind.OTHER),
+        ("pwr", "dBm", ColumnKind.OTHER),
+    ],
+)
+@pytest.mark.parametrize("aiu", [True, False])
+def test_what_has_another_unit_is_not_summed_up(name: str, unit: str, kind: ColumnKind, aiu: bool) -> None:
+    """Degrees Fahrenheit are no "max °C": what a table sums up is in a unit that it knows."""
+    assert known_column(name, unit, aiu).kind == kind
 
 
 def test_units_are_the_headers_own(tmp_path: Path) -> None:
