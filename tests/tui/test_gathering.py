@@ -15,7 +15,7 @@ from rich.text import Text
 from textual.pilot import Pilot
 
 from tests.rank_files import Scripted, gathering_of, rank_file, rank_files
-from tests.tui.driver import message, running, screen_text, wait_until
+from tests.tui.driver import message, running, screen_text, wait_until, wait_until_idle
 from tracelane.core.base.errors import CacheError, UnreadableError
 from tracelane.core.index.opening import Gathering
 from tracelane.core.index.options import IndexOptions
@@ -264,10 +264,11 @@ async def test_untouched_it_opens_as_ever(tmp_path: Path) -> None:
         await until_there(app, pilot, 1)
         script.finish(paths[0], paths[2])
         await until_all_there(app, pilot)
+        await wait_until_idle(app, pilot)
         waited, text = app.session, titles(app)
     direct = TracelaneApp(open_trace(folder, index_dir=tmp_path / "index"), config=Config())
     async with direct.run_test(size=(100, 30)) as pilot:
-        await pilot.pause()
+        await wait_until_idle(direct, pilot)
         assert direct.session == waited and titles(direct) == text
 
 
