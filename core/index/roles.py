@@ -9,8 +9,7 @@ these rules that tells:
    device's; if all are the host's (operators, runtime calls, Python frames) it is the host's, though its
    process may have a device's label, where profilers put thread 0; if all are overhead the profiler's;
 4. the process: slices without a category that tells are a device's where the process has a device's label
-   ("AIU 0"), or only a device and its number as its name ("GPU2", or "/device:GPU:0" as
-   XLA has it).
+   ("AIU 0"), or only a device and its number as its name ("GPU2"); of XLA's "/device:GPU:0" the streams are.
 
 Everything else is the host's.
 """
@@ -37,7 +36,10 @@ PROFILERS_OWN = frozenset({'"Spans"', '"Traces"'})
 """Pids, as JSON texts, under which Kineto files notes about itself."""
 KINDS = "GPU|AIU|SPYRE|CUDA|XPU|MTIA|HPU|NPU|TPU|MPS"
 LABEL = re.compile(rf"^\s*({KINDS})\b[ :#]*(\d+)?", re.IGNORECASE)
-NAME = re.compile(rf"^\s*(?:/device:)?({KINDS})[ :#_-]?(\d+)\s*$", re.IGNORECASE)
+NAME = re.compile(rf"^\s*(?:/device:(?=GPU))?({KINDS})[ :#_-]?(\d+)\s*$", re.IGNORECASE)
+XLA_PROCESS, XLA_STREAM = "/device:", "Stream #"
+"""How XLA names the process of a device, and of its lanes those with work; others hold the same by step,
+module or source (xplane_schema.cc)."""
 KNOWN_VENDORS = {"cuda": "CUDA", "xpu": "XPU", "mtia": "MTIA", "privateuse1": "PRIVATEUSEONE"}
 """How categories begin -> what torch calls the devices; also those of ROCm begin with "cuda"."""
 
@@ -51,6 +53,9 @@ def lane_roles(index: Index) -> U8:
     else:
         labelled = [bool(device_label(index, labels) or NAME.match(name)) for _, name, labels in texts]
         in_labelled = np.array(labelled, np.bool_)[lanes["process"]]
+        of_xla = np.array([name.startswith(XLA_PROCESS) for _, name, _ in texts], np.bool_)[lanes["process"]]
+        for lane in np.flatnonzero(of_xla & in_labelled).tolist():
+            in_labelled[lane] = index.string(int(lanes["name"][lane])).startswith(XLA_STREAM)
         beyond_host = _lanes_holding(index, lambda category: category not in HOST)
         beyond_profiler = _lanes_holding(index, lambda category: category not in PROFILER)
         roles[(lanes["slices"] > 0) & ~beyond_profiler] = LaneRole.PROFILER

@@ -12,7 +12,7 @@ FORMAT = 10
 8: empty objects are counted, lanes without categories may be a device's.
 7: no time lies beyond columns.TIME_LIMIT, so that no difference of two overflows.
 9: no overviews of rows, which nobody read; the span has clamped times as they are drawn.
-10: lanes of processes that XLA names "/device:GPU:0" may be a device's.
+10: the streams of processes that XLA names "/device:GPU:0" are a device's.
 """
 FORMAT_VERSION = f"{FORMAT}-{table_hash()}"
 MANIFEST = "manifest.json"

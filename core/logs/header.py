@@ -58,7 +58,7 @@ class LogColumn:
 WATTS = {"W": 1.0, "w": 1.0, "Watts": 1.0, "watts": 1.0, "mW": 1e-3, "uW": 1e-6, "µW": 1e-6, "kW": 1e3}
 UNITS = {
     ColumnKind.POWER: tuple(WATTS),
-    ColumnKind.TEMPERATURE: ("C", "c", "°C", "degC", "Celsius", "celsius", "deg C", "degrees C"),
+    ColumnKind.TEMPERATURE: ("C", "c", "°C", "℃", "degC", "deg C", "Celsius", "celsius", "Celsius Degree"),
     ColumnKind.BUSY: ("%", "percent", "Percent", "pct"),
 }
 """The units of what is summed up; in another, °F say, a column is drawn without a meaning."""

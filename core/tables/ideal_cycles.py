@@ -28,12 +28,13 @@ from .shape import Ask, flagged, n, ratio_of, total
 CORE_MHZ = 1100.0
 """The clock for which the compiler counts, unless said otherwise; no file tells it."""
 BEGINS, ENDS = " Ideal/Total Cycles ", "====== Perf Summary End ======"
-LINE = re.compile(r"([-\w]+?)(?:-opCat\w+|-NA)?\s+(\d{1,15})\s*$")
+LINE = re.compile(r"([-\w]+?)(?:-opCat\w+|-NA)?\s+(\d{1,12})\s*$")
 LEFT_OUT = re.compile(r"Precompute|-LxPreload|^Total$")
 EXECUTION = " Cmpt Exec"
 """What FLEX adds to the name of a kernel where it runs."""
 CLOCK = re.compile(r"\d{1,6}(\.\d{1,6})?")
-MOST_FILES = 5000
+MOST_FILES, MOST_CYCLES = 5000, 10**12
+"""More cycles of a call, a quarter of an hour, are no number of a compiler."""
 
 
 class IdealCycles(NamedTuple):
@@ -113,13 +114,15 @@ def _of_log(path: Path) -> dict[str, set[int]]:
 
 def _of_folder(path: Path) -> dict[str, set[int]]:
     cycles: dict[str, set[int]] = {}
-    files = sorted(path.glob("**/inductor-spyre/*/perf/ideal_cycles.json"))[:MOST_FILES]
+    files = sorted(path.glob("inductor-spyre/*/perf/ideal_cycles.json"))[:MOST_FILES]
     for file in files:
         entries = json.loads(file.read_bytes())
         numbers = [
             (str(entry.get("op_category")), entry["ideal_cycles"])
             for entry in (entries if isinstance(entries, list) else [entries])
-            if isinstance(entry, dict) and isinstance(entry.get("ideal_cycles"), int)
+            if isinstance(entry, dict)
+            and type(entry.get("ideal_cycles")) is int
+            and 0 <= entry["ideal_cycles"] < MOST_CYCLES
         ]
         whole = [number for category, number in numbers if category.upper() == "TOTAL"]
         if numbers:

@@ -74,7 +74,9 @@ def analyse_kernels(
     """
     keys = [argument_key(text) for text in column if not text.startswith(IDEAL)]
     paths = [text.removeprefix(IDEAL) for text in column if text.startswith(IDEAL)]
-    cycles = parse_ideal(paths[-1]) if paths else NO_CYCLES
+    if len(paths) > 1:
+        raise UsageError("ideal cycles come from one file or folder")
+    cycles = parse_ideal(paths[0]) if paths else NO_CYCLES
     if runs:
         check_pattern(runs)
         if paths:

@@ -54,8 +54,9 @@ def test_a_cache_folder_of_inductor_is_read(tmp_path: Path) -> None:
             {"op_category": "Conv", "ideal_cycles": 5},
         ],
         "sdsc_fused_mm_2": [],
+        "sdsc_fused_mm_3": [{"ideal_cycles": True}, {"ideal_cycles": 10**400}, {"ideal_cycles": -1}, 7],
     }.items():
-        folder = tmp_path / "cache" / "inductor-spyre" / name / "perf"
+        folder = tmp_path / "inductor-spyre" / name / "perf"
         folder.mkdir(parents=True)
         (folder / "ideal_cycles.json").write_text(json.dumps(entries))
     assert read_ideal_cycles(tmp_path) == {"sdsc_fused_mm_0": {7}, "sdsc_fused_mm_1": {9}}

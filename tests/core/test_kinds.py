@@ -333,7 +333,7 @@ def slice_of(category: str | None, pid: int = 1) -> Event:
         ([None], "GPU 2", "", DEVICE),
         ([None], "", "GPU2", DEVICE),
         ([None], "", "gpu:11", DEVICE),
-        ([None], "", "/device:TPU:3", DEVICE),
+        ([None], "", "/device:TPU:3", HOST),  # whose ops lie in one another
         ([None], "", "/host:CPU", HOST),
         (["unheard of"], "XPU 1", "", DEVICE),
         ([None], "CPU", "", HOST),
@@ -456,6 +456,17 @@ def test_a_trace_of_jax_has_device_work(tmp_path: Path) -> None:
     rows = {row["name"]: (row["count"], row["total_ns"]) for row in kernels(Scope(trace)).rows()}
     assert rows["wrapped_tanh"] == (5, 58_306) and len(rows) == 4
     assert not list(analyse_doctor(Scope(trace))["doctor"].rows())
+
+
+def test_of_a_device_of_xla_the_streams_are_its_own(tmp_path: Path) -> None:
+    """Lanes that hold the same work by step or module are none of the device's: nothing counts twice."""
+    names = {1: "Stream #14(Compute)", 2: "XLA Modules", 3: "Steps", 4: "XLA Ops"}
+    events = [{k: v for k, v in complete(10, 5, tid=tid).items() if k != "cat"} for tid in names]
+    events += [metadata("thread_name", 1, tid, name=text) for tid, text in names.items()]
+    events.append(metadata("process_name", name="/device:GPU:0"))
+    trace = trace_of("t.json", index_of(events, tmp_path))
+    assert {lane.title for lane in trace.lanes if lane.role == DEVICE} == {names[1]}
+    assert [row["count"] for row in kernels(Scope(trace)).rows()] == [1]
 
 
 def test_json_has_the_role(tmp_path: Path) -> None:

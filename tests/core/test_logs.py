@@ -110,6 +110,7 @@ def test_sample_facts() -> None:
     [
         ("temperature.gpu", "C", ColumnKind.TEMPERATURE),
         ("temperature.gpu", "", ColumnKind.TEMPERATURE),
+        ("GPU Core Temperature", "Celsius Degree", ColumnKind.TEMPERATURE),
         ("temperature.gpu", "F", ColumnKind.OTHER),
         ("tempr", "K", ColumnKind.OTHER),
         ("utilization.gpu", "%", ColumnKind.BUSY),

@@ -14,7 +14,6 @@ from ..host_columns import LOADER
 from ..op_events import OP
 from ..rule_threshold import OWN, Limits, RuleThreshold
 from ..step_choice import Steps
-from .device import COLLECTIVE
 from .facts import NO_HOST, NO_LAUNCHES, SourceFacts
 from .finding import Evidence, NotJudged, Observation, Outcome
 from .rule import GUIDE, HTA, effects_of, rule
@@ -189,8 +188,8 @@ def host_pause(facts: SourceFacts, limits: Limits) -> Outcome:
     host, steps = facts.host, facts.steps
     if not (host.kinds == OP).any():
         return NotJudged("the trace holds no operators")
-    doing = np.concatenate([np.flatnonzero(facts.active), host.matching(LOADER), host.matching(COLLECTIVE)])
-    quiet = facts.held_up.clipped(*facts.working_span).without(host.union(np.unique(doing)))
+    doing = np.union1d(np.flatnonzero(facts.active), host.matching(LOADER))
+    quiet = facts.held_up.clipped(*facts.working_span).without(host.union(doing))
     long = quiet.ends - quiet.starts >= limits["least_ns"]
     pauses = Intervals(quiet.starts[long], quiet.ends[long])
     step = np.arange(len(pauses)) if steps is None else np.searchsorted(steps.starts, pauses.starts, "right")
