@@ -24,7 +24,7 @@ from tracelane.core.read.batch_store import BatchStore
 from tracelane.core.read.chunks import CHUNK_SIZE, LONGEST_EVENT, ChunkReader
 from tracelane.core.read.documents import BLOCK_SIZE, Documents
 from tracelane.core.read.envelope import Envelope
-from tracelane.core.read.problem import Problem
+from tracelane.core.read.problem import Problem, merge_problems
 from tracelane.core.read.promoted import PromotedTable
 from tracelane.core.read.reader import (
     DEFAULT_READ_OPTIONS,
@@ -96,7 +96,7 @@ def read_text(data: bytes, chunk_size: int = CHUNK_SIZE, longest: int = LONGEST_
             if chunk.closed or chunk.ended:
                 break
         array = documents.next(chunk.end, closed=chunk.closed)
-    result.problems += documents.problems
+    result.problems += merge_problems([documents.problems])
     result.envelope, result.has_events, result.form = documents.envelope, documents.has_events, documents.form
     return result
 

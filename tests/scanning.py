@@ -59,7 +59,7 @@ def differences(one: Scan, other: Scan) -> list[str]:
         for name in fields
         if getattr(a, name) != getattr(b, name)
     ]
-    if _agreed(one.stop) != _agreed(other.stop):
+    if one.stop != other.stop:
         differing.append(f"stop: {one.stop} and {other.stop}")
     if list(a.promoted) != list(b.promoted):
         return [*differing, f"promoted: {list(a.promoted)} and {list(b.promoted)}"]
@@ -69,16 +69,6 @@ def differences(one: Scan, other: Scan) -> list[str]:
             if values.tobytes() != twins[table][name].tobytes():
                 differing.append(f"{table}.{name}: {values[:8]} and {twins[table][name][:8]}")
     return differing
-
-
-def _agreed(stop: ScanStop) -> tuple[int, int, bool, str]:
-    """Return what both must agree on; why a text is refused, and at which byte, each says in its own way."""
-    kind = (
-        stop.reason.name
-        if stop.reason in (Reason.LIMIT, Reason.TEXT, Reason.CLOSED, Reason.LONG)
-        else "refused"
-    )
-    return stop.at, stop.begin, stop.irregular, kind
 
 
 def compare(text: ScanText, at: int = 0, limit: int | None = None, longest: int = LONGEST) -> list[str]:

@@ -21,8 +21,8 @@ import numpy as np
 from ..base.errors import CacheError, Cancelled, TracelaneError, UnreadableError
 from ..base.private import make_private_folder, open_private, write_private
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
-from ..read.inflate import deflate_library
-from ..read.source import Source, TextStream, open_source
+from ..read.inflate import RawReader, deflate_library
+from ..read.source import Source, open_source
 from .store import Index
 
 FOLDER = "derived"
@@ -99,7 +99,7 @@ def source_of(index: Index) -> Source:
     return source
 
 
-def _onwards(stream: TextStream, offset: int, length: int) -> bytes:
+def _onwards(stream: RawReader, offset: int, length: int) -> bytes:
     """Read on to an offset and return the bytes there; fewer where the text ends."""
     while stream.offset < offset:
         if not stream.read(min(READ, offset - stream.offset)):

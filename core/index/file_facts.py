@@ -17,7 +17,7 @@ from typing import Any
 from ..base.errors import TracelaneError
 from ..base.private import read_private
 from ..read.remote_files import is_url
-from ..read.source import Source, TextStream
+from ..read.source import Source
 from ..read.window import Window
 from .cache import cache_root, index_key
 from .version import FORMAT_VERSION, MANIFEST
@@ -110,20 +110,6 @@ def file_facts(source: Source, index_dir: Path | None = None) -> FileFacts:
     return facts
 
 
-class _Head:
-    """The beginning of a stream."""
-
-    def __init__(self, stream: TextStream) -> None:
-        self._stream = stream
-
-    @property
-    def offset(self) -> int:
-        return self._stream.offset
-
-    def read(self, n: int) -> bytes:
-        return self._stream.read(n) if self.offset < MOST_HEAD else b""
-
-
 def _head(source: Source, base_ns: int = 0, stamp_ns: int | None = None) -> FileFacts:
     """Return what a file says by the keys before its events, and by its first events; `base_ns` is what
     times count from where these keys do not say it, `stamp_ns` when Kineto wrote it.
@@ -132,7 +118,7 @@ def _head(source: Source, base_ns: int = 0, stamp_ns: int | None = None) -> File
 
     stream = source.open()
     try:
-        window = Window(_Head(stream), _BLOCK)
+        window = Window(lambda at, n: stream.read(n) if at < MOST_HEAD else b"", stream.offset, _BLOCK)
         window.more()
         window.at = len(window.data) - len(window.data.lstrip())
         if window.data[window.at : window.at + 1] != b"{":

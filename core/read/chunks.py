@@ -19,7 +19,7 @@ from .envelope import EnvelopeReader
 from .problem import Problem
 from .repair import Repair, RepairedEvent, Unreadable, closes_array, learn_habits
 from .scanner import PAD, NewScanner, Reason, Scanner, ScanStop, ScanText, ScanWatch
-from .text_source import TextCursor, TextSource
+from .text_source import TextSource
 from .tolerant import Habits
 from .window import Window
 
@@ -151,7 +151,7 @@ class ChunkReader:
         return mended.resume, self._load(mended.resume, mended.resume + SLACK)
 
     def _read_oversized(self, begin: int) -> tuple[int, ScanText]:
-        window = Window(TextCursor(self._source, begin), SLACK)
+        window = Window(self._source.read, begin, SLACK)
         window.more()
         value, length, problem = read_oversized(window)
         self.scanner.writer.write(value, begin, begin + length, repaired=True)

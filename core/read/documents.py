@@ -7,11 +7,11 @@ array, as events one behind the other, in several documents one behind the other
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from .envelope import Envelope, EnvelopeReader, Stop, envelope
 from .problem import Problem
-from .text_source import TextCursor, TextSource
+from .text_source import TextSource
 from .window import Window
 
 BLOCK_SIZE = 256 << 10
@@ -38,7 +38,7 @@ class Documents:
         self.form = ""
         self._text = text
         self._problems: list[Problem] = []
-        self._window = Window(TextCursor(text, text.start), block_size)
+        self._window = Window(text.read, text.start, block_size)
         self._envelope = EnvelopeReader(self._window)
         self._array: EventArray | None = None
 
@@ -54,13 +54,8 @@ class Documents:
 
     @property
     def problems(self) -> list[Problem]:
-        """What was wrong outside of the events, so far, in file order; each kind and reason once."""
-        joined: dict[tuple[str, str], Problem] = {}
-        for problem in sorted([*self._problems, *self._envelope.problems], key=lambda p: p.offset or 0):
-            key = problem.kind, problem.message
-            first = joined.get(key)
-            joined[key] = problem if first is None else replace(first, count=first.count + problem.count)
-        return list(joined.values())
+        """What was wrong outside of the events, so far, in file order."""
+        return sorted([*self._problems, *self._envelope.problems], key=lambda problem: problem.offset or 0)
 
     def next(self, end: int = 0, *, closed: bool = False) -> EventArray | None:
         """Return the next array; `end`: where the one before was read to, behind its bracket if `closed`."""
@@ -70,7 +65,7 @@ class Documents:
                 if self._array.form == "object":
                     self._problems.append(Problem("truncated", 1, end, TRUNCATED))
                 return None
-            self._window = Window(TextCursor(self._text, end), self._block_size)
+            self._window = Window(self._text.read, end, self._block_size)
             self._envelope.move(self._window)
             if self._array.form == "object":
                 stop = self._envelope.resume()
@@ -85,7 +80,7 @@ class Documents:
                 message = "the file ends within the keys around the events"
                 self._problems.append(Problem("truncated", 1, self._envelope.cut_off, message))
             if self._envelope.endless is not None:
-                self._window = Window(TextCursor(self._text, self._envelope.endless), self._block_size)
+                self._window = Window(self._text.read, self._envelope.endless, self._block_size)
                 self._envelope.move(self._window)
                 stop = self._envelope.retry()
                 continue

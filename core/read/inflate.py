@@ -42,14 +42,22 @@ class RawReader(ABC):
 
     damage: Problem | None = None
     """What was wrong with the packed data, once it has been met."""
+    offset = 0
+    """How many bytes have been read or passed over."""
 
     def __init__(self, file: IO[bytes]) -> None:
         """Take the file, at the begin of its packed data."""
         self._file = file
 
     @abstractmethod
+    def _read(self, n: int) -> bytes:
+        """Return the next n bytes; fewer only at the end."""
+
     def read(self, n: int) -> bytes:
         """Return the next n bytes; fewer only at the end."""
+        data = self._read(n)
+        self.offset += len(data)
+        return data
 
     def position_on_disk(self) -> int:
         """Return how many bytes of the file have been used."""
@@ -68,7 +76,7 @@ class RawReader(ABC):
 class PlainReader(RawReader):
     """The file as it stands."""
 
-    def read(self, n: int) -> bytes:
+    def _read(self, n: int) -> bytes:
         data = self._file.read(n) or b""
         while len(data) < n and (part := self._file.read(n - len(data))):
             data += part
@@ -76,6 +84,7 @@ class PlainReader(RawReader):
 
     def skip(self, n: int) -> None:
         self._file.seek(n, 1)
+        self.offset += n
 
 
 class ZlibReader(RawReader):
@@ -104,7 +113,7 @@ class ZlibReader(RawReader):
         self._produced = 0
         self.damage = None
 
-    def read(self, n: int) -> bytes:
+    def _read(self, n: int) -> bytes:
         parts: list[bytes] = []
         left = n
         while left > 0 and not self._ended:
@@ -143,9 +152,10 @@ class ZlibReader(RawReader):
 
     def _change_to_zlib(self) -> None:
         """Inflate by zlib from here on, with what came out so far passed over."""
-        produced = self._produced
+        offset, produced = self.offset, self._produced
         self._rewind(zlib)
         self.skip(produced)
+        self.offset = offset
 
     def _next_member(self) -> None:
         rest = self._inflater.unused_data
@@ -194,21 +204,19 @@ class FileReader(RawReader):
         super().__init__(raw)
         self._inflated = inflated
         self._errors: tuple[type[Exception], ...] = (*errors, EOFError, OSError)
-        self._produced = 0
 
-    def read(self, n: int) -> bytes:
+    def _read(self, n: int) -> bytes:
         data = b""
         while len(data) < n and self.damage is None:
             try:
                 part = self._inflated.read(min(n - len(data), RAW_BLOCK))
             except self._errors as error:
                 message = f"the compressed data is damaged ({error}); read up to there"
-                self.damage = Problem("truncated", 1, self._produced, message)
+                self.damage = Problem("truncated", 1, self.offset + len(data), message)
                 break
             if not part:
                 break
             data += part
-            self._produced += len(part)
         return data
 
     def close(self) -> None:
@@ -308,7 +316,7 @@ class ConvertedReader(RawReader):
         self._problem = problem
         self._ready = bytearray()
 
-    def read(self, n: int) -> bytes:
+    def _read(self, n: int) -> bytes:
         while len(self._ready) < n and (part := next(self._parts, None)) is not None:
             self._ready += part
         data = bytes(self._ready[:n])

@@ -175,11 +175,12 @@ class SourceReading:
             self._ahead = None
             end, closed = self._read_array(array.begin, count, batches)
             array, count = documents.next(end, closed=closed), count + 1
-        problems = [*documents.problems, *([self._text.damage] if self._text.damage else [])]
+        damage = self._text.damage
+        problems = merge_problems([documents.problems, [damage] if damage else []])
         if not documents.has_events:
             if problems:
                 raise UnreadableError(f"{self._source.path}: no trace events in it")
-            problems = [Problem(NO_EVENTS, 1, None, "sound JSON, but without an array of traceEvents")]
+            problems = (Problem(NO_EVENTS, 1, None, "sound JSON, but without an array of traceEvents"),)
         events = sum(batch.events for batch in batches)
         counts = add_counts([*(batch.counts for batch in batches), {p.kind: p.count for p in problems}])
         if counts.get("unreadable") and events == counts.get("not_object", 0):

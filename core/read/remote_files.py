@@ -59,16 +59,10 @@ class RemoteStatus:
     """What is at a URL: a file and how to recognise it again, or a folder."""
 
     url: str
-    size: int
+    version: FileVersion
     is_folder: bool = False
-    etag: str = ""
-    changed: str = ""  # when it was changed last, as the server says it
     mime_type: str = ""
     host: str = ""  # the other host that it comes from, where the server redirects there
-
-    @property
-    def version(self) -> FileVersion:
-        return FileVersion(self.size, self.etag, self.changed)
 
 
 def is_url(path: object) -> bool:
@@ -157,7 +151,7 @@ def remote_status(url: str, missing: bool = False) -> RemoteStatus:
             info = system.info(path)
             version, mime_type, host = _version_of(info), str(info.get("mimetype") or ""), ""
     is_folder = info.get("type") == "directory" or (not version.size and url.endswith("/"))
-    return RemoteStatus(url, version.size, is_folder, version.etag, version.changed, mime_type, host)
+    return RemoteStatus(url, version, is_folder, mime_type, host)
 
 
 def _version_of(info: Mapping[str, Any]) -> FileVersion:
@@ -189,7 +183,7 @@ def list_remote(url: str) -> list[RemoteStatus]:
         inside = str(info["name"]).startswith(url) if web else True
         if name and inside and str(info["name"]).rstrip("/") != path.rstrip("/"):
             folder = info.get("type") == "directory" or str(info["name"]).endswith("/")
-            listed[name] = RemoteStatus(url_in(url, name), int(info.get("size") or 0), folder)
+            listed[name] = RemoteStatus(url_in(url, name), _version_of(info), folder)
     return [listed[name] for name in sorted(listed)]
 
 
@@ -200,18 +194,15 @@ def matching_remote(pattern: str) -> list[str]:
         return sorted(str(system.unstrip_protocol(name)) for name in system.glob(path))
 
 
-def read_remote(url: str, offset: int = 0, length: int | None = None) -> bytes:
-    """Return `length` bytes at an offset of a file, all of it by default; fewer only at its end.
+def read_remote(url: str, offset: int, length: int) -> bytes:
+    """Return `length` bytes at an offset of a file, fewer only at its end.
 
     Raises FileNotFoundError where there is none, else UnreadableError.
     """
-    if length is not None and length <= 0:
+    if length <= 0:
         return b""
     with _opened(url, missing=True) as (system, path):
-        if length is not None:
-            return _range(system, url, path, (offset, length), None)
-        data: bytes = system.cat_file(path)
-        return data
+        return _range(system, url, path, (offset, length), None)
 
 
 def _range(system: Any, url: str, path: str, part: tuple[int, int], version: FileVersion | None) -> bytes:
@@ -277,7 +268,7 @@ def open_remote(url: str) -> IO[bytes]:
     Raises FileNotFoundError where there is none, else UnreadableError.
     """
     status = remote_status(url, missing=True)
-    return RemoteFile(url, status.version, answers_ranges(url, status.size)).open("rb")
+    return RemoteFile(url, status.version, answers_ranges(url, status.version.size)).open("rb")
 
 
 def write_remote(url: str, data: bytes) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 from .json_text import AFTER_ONE, BEGIN, TOKEN, next_event
 from .scan_reference import RefusedError, decode_strictly
 from .tolerant import BrokenError, Habits, Tolerant
+from .window import Read
 
 WINDOWS = (64 << 10, 1 << 20, 16 << 20)
 """So much text is looked at for one element: more only where it ends within it."""
@@ -34,9 +35,6 @@ _OPENERS = re.compile(rb"(?:\[\s*+)++")
 _CLOSE_BEHIND = re.compile(rb'[}"]\s*+(\])\s*+(?:,\s*+"[^"\\]{1,100}"\s*+:|\}\s*+(?:[\[{]|\Z)|\Z)')
 _CONTROL = re.compile(rb"[\x00-\x1f]")
 CUT_OFF = "an event is cut off by the end of the text"
-
-Read = Callable[[int, int], bytes]
-"""Returns the text at an offset, so many bytes of it; fewer only at its end."""
 
 
 @dataclass(frozen=True)

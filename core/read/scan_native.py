@@ -21,23 +21,8 @@ from .scan_reference import ReferenceScanner, decode_element
 from .scanner import Reason, ScanStop, ScanText, ScanWatch
 
 OK, NEED, STOPPED, CANCELLED = range(4)
-_CLOSED, _UNUSUAL, _LONG = 1, 2, 3
-_TOO_DEEP, _TEXT_ENDS = 13, 14
-_REASONS = {
-    _CLOSED: Reason.CLOSED,
-    _LONG: Reason.LONG,
-    **dict(
-        enumerate(
-            (
-                Reason.NO_VALUE, Reason.NO_KEY, Reason.NO_COLON, Reason.NO_COMMA, Reason.BAD_NUMBER,
-                Reason.BAD_ESCAPE, Reason.CONTROL, Reason.BAD_UTF8, Reason.SURROGATE,
-            ),
-            4,
-        )
-    ),
-    _TEXT_ENDS: Reason.TEXT_ENDS,
-}  # fmt: skip
-"""The reasons of native.h."""
+_CLOSED, _UNUSUAL, _LONG, _TOO_DEEP = 1, 2, 3, 13
+"""Reasons of native.h; all others refuse an element."""
 _STRINGS, _TRACKS = len(TABLES) + 1, len(TABLES) + 2
 _NEED_BLOB, _NEED_TEXT = _TRACKS + 1, _TRACKS + 2
 FIRST_STRINGS, FIRST_TRACKS, FIRST_BLOB = 1 << 12, 1 << 8, 1 << 18
@@ -239,23 +224,18 @@ class NativeScanner:
                 self._grow(struct.reason)
                 continue
             if struct.reason == _UNUSUAL:
-                only = ScanText(text.data, text.offset, struct.stop, True)
-                at = self._left_to_python(only, at)
+                only = ScanText(text.data, text.offset, struct.stop, True)  # one element, at its end
+                stop = self._reference.scan(only, at, only.size, only.size)
+                assert stop.reason is Reason.LIMIT
+                at = stop.at
             elif struct.reason == _TOO_DEEP:
                 stop = self._reference.scan(text, at, struct.begin + 1, longest)
                 if stop.reason is not Reason.LIMIT:
                     return stop
                 at = stop.at
             else:
-                return ScanStop(
-                    _REASONS[struct.reason], at, struct.begin, struct.stop, bool(struct.irregular)
-                )
-
-    def _left_to_python(self, text: ScanText, at: int) -> int:
-        """Let the plain scanner read the one element that a text ends with."""
-        stop = self._reference.scan(text, at, text.size, text.size)
-        assert stop.reason is Reason.LIMIT
-        return stop.at
+                reasons = {_CLOSED: Reason.CLOSED, _LONG: Reason.LONG}
+                return ScanStop(reasons.get(struct.reason, Reason.REFUSED), at, struct.begin)
 
     def _grow(self, needed: int) -> None:
         if needed >= _STRINGS:

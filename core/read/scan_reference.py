@@ -63,20 +63,19 @@ def decode_strictly(data: bytes) -> Any:
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
-        raise RefusedError(Reason.BAD_UTF8, error.start) from None
+        raise RefusedError from error
     element, end = read_element(text, 0, True, True)
     if end != len(text):
-        raise RefusedError(Reason.NO_COMMA, end)
+        raise RefusedError
     return element
 
 
 class RefusedError(ValueError):
-    """A text that is not accepted: where and why."""
+    """A text that is not accepted; `goes_on`: it may be sound where more of it is read."""
 
-    def __init__(self, reason: Reason, at: int) -> None:
-        super().__init__(reason.value)
-        self.reason = reason
-        self.at = at
+    def __init__(self, *, goes_on: bool = False) -> None:
+        super().__init__()
+        self.goes_on = goes_on
 
 
 class ReferenceScanner:
@@ -124,9 +123,6 @@ class ReferenceScanner:
         is_ascii = text.isascii()
         done = at = 0  # how far elements have been read, in characters; and where that is in the bytes
 
-        def width(begin: int, end: int) -> int:
-            return end - begin if is_ascii else len(text[begin:end].encode("utf-8", "surrogateescape"))
-
         while True:
             match = _GAP.match(text, done)
             character = match.end() if match else done
@@ -139,17 +135,19 @@ class ReferenceScanner:
                 return ScanStop(Reason.LIMIT, base + begin) if is_last else ScanStop(Reason.TEXT, base + at)
             listed = _LISTED_EVENT.match(text, character) if text[character] == "[" else None
             if listed is not None and listed.group(1):
-                return ScanStop(Reason.NO_VALUE, base + at, base + begin, base + begin, irregular)
+                return ScanStop(Reason.REFUSED, base + at, base + begin)
             if text[character] == "]":
-                return ScanStop(Reason.CLOSED, base + at, base + begin, base + begin, irregular)
+                return ScanStop(Reason.CLOSED, base + at, base + begin)
             try:
                 element, end = read_element(text, character, is_last, is_utf8)
             except RefusedError as refused:
-                byte = begin + width(character, refused.at)
-                return ScanStop(refused.reason, base + at, base + begin, base + byte, irregular)
-            stop = begin + width(character, end)
+                reason = Reason.TEXT if refused.goes_on else Reason.REFUSED
+                return ScanStop(reason, base + at, base + begin)
+            stop = begin + (
+                end - character if is_ascii else len(text[character:end].encode("utf-8", "surrogateescape"))
+            )
             if stop - begin > longest:
-                return ScanStop(Reason.LONG, base + at, base + begin, base + stop, irregular)
+                return ScanStop(Reason.LONG, base + at, base + begin)
             self.writer.write(element, offset + base + begin, offset + base + stop, irregular=irregular)
             done, at = end, stop
 
@@ -160,32 +158,25 @@ def read_element(text: str, character: int, is_last: bool, is_utf8: bool) -> tup
         element, end = scan_once(text, character)
     except RecursionError:
         element, end = _deep(text, character, is_last)
-    except StopIteration as stop:
-        raise _refused(text, stop.value, is_last) from None
-    except json.JSONDecodeError as error:
-        unterminated = error.msg.startswith("Unterminated")
-        raise _refused(text, len(text) if unterminated else error.pos, is_last) from None
+    except (StopIteration, json.JSONDecodeError) as error:
+        fault = error.value if isinstance(error, StopIteration) else error.pos
+        is_near_end = fault > len(text) - _CUT_OFF or str(error).startswith("Unterminated")
+        raise RefusedError(goes_on=is_near_end and not is_last) from None
     except ValueError:
-        raise RefusedError(Reason.BAD_NUMBER, character) from None
+        raise RefusedError from None
     if not isinstance(element, dict):
         match = _BEHIND.match(text, end)
         following = match.group(1) if match else None
         if following is None and not is_last:
-            raise RefusedError(Reason.TEXT, end)  # a number may go on
+            raise RefusedError(goes_on=True)  # a number may
         if following not in (None, ",", "]"):
-            raise RefusedError(Reason.NO_COMMA, end)
+            raise RefusedError
     if not is_utf8 and _NO_UTF8.search(text, character, end):
-        raise RefusedError(Reason.BAD_UTF8, character)
+        raise RefusedError
     has_escape = text.find("\\u", character, end) >= 0
     if has_escape and any(match.group(1) for match in _SURROGATES.finditer(text, character, end)):
-        raise RefusedError(Reason.SURROGATE, character)
+        raise RefusedError
     return element, end
-
-
-def _refused(text: str, at: int, is_last: bool) -> RefusedError:
-    if at > len(text) - _CUT_OFF and not is_last:
-        return RefusedError(Reason.TEXT, at)
-    return RefusedError(Reason.NOT_JSON if at < len(text) else Reason.TEXT_ENDS, at)
 
 
 def _deep(text: str, character: int, is_last: bool) -> tuple[Any, int]:
@@ -194,11 +185,9 @@ def _deep(text: str, character: int, is_last: bool) -> tuple[Any, int]:
     """
     data = text[character:].encode("utf-8", "surrogateescape")
     if next_event(data, 1, AFTER_ONE) is not None:
-        raise RefusedError(Reason.NOT_JSON, character)
+        raise RefusedError
     try:
         element, end = Tolerant(data, Habits()).parse(0, quotes=False)
     except BrokenError as broken:
-        if broken.cut_off:
-            raise RefusedError(Reason.TEXT_ENDS if is_last else Reason.TEXT, len(text)) from None
-        raise RefusedError(Reason.NOT_JSON, character) from None
+        raise RefusedError(goes_on=broken.cut_off and not is_last) from None
     return element, character + len(data[:end].decode("utf-8", "surrogateescape"))

@@ -18,23 +18,13 @@ PAD = 96
 
 
 class Reason(Enum):
-    """Why a scan stopped, in a few words for messages."""
+    """Why a scan stopped."""
 
     LIMIT = "read to the limit, or to the end of the text"
-    TEXT = "the text ends within an element"
+    TEXT = "the text ends within an element, and goes on elsewhere"
     CLOSED = "the bracket that closes the array"
     LONG = "a very long event"
-    NO_VALUE = "no value where one is expected"
-    NO_KEY = "no key where one is expected"
-    NO_COLON = "a key without its colon"
-    NO_COMMA = "something between a value and the next comma"
-    BAD_NUMBER = "a number that JSON does not know"
-    BAD_ESCAPE = "an escape that JSON does not know"
-    CONTROL = "a raw control character in a string"
-    BAD_UTF8 = "bytes that are no UTF-8"
-    SURROGATE = "half of a surrogate pair"
-    NOT_JSON = "text that is no JSON"
-    TEXT_ENDS = "the text ends within an event"
+    REFUSED = "an element that is not sound JSON"
 
 
 @dataclass(frozen=True)
@@ -44,8 +34,6 @@ class ScanStop:
     reason: Reason
     at: int  # behind the last element that was read; with LIMIT, where the next one begins
     begin: int = 0  # where the element or bracket begins that is not read
-    byte: int = 0  # the first byte that is not accepted, as far as it can be told
-    irregular: bool = False  # there is not exactly one comma before it
 
 
 @dataclass(eq=False)

@@ -23,7 +23,6 @@ from ..base.progress import CancelledCallback, Progress, ProgressCallback, never
 from .added_reader import PREFIX, added_encoding, added_reader
 from .inflate import Openable, RawReader, open_packed, utf16_reader
 from .local_file import LocalFile
-from .problem import Problem
 from .remote_files import RemoteFile, answers_ranges, is_url, remote_status, shown_url
 
 HEAD = 64 * 1024
@@ -95,33 +94,6 @@ _BARE_UTF16 = (
 )
 
 
-class TextStream:
-    """The inflated text of a source as UTF-8, from front to back, without a byte order mark."""
-
-    def __init__(self, reader: RawReader, *, offset: int = 0) -> None:
-        self._reader = reader
-        self.offset = offset
-
-    @property
-    def damage(self) -> Problem | None:
-        """What was wrong with the compressed data, once it has been met."""
-        return self._reader.damage
-
-    def read(self, n: int) -> bytes:
-        """Return the next n bytes; fewer only at the end."""
-        data = self._reader.read(n)
-        self.offset += len(data)
-        return data
-
-    def position_on_disk(self) -> int:
-        """Return how many bytes of the file have been used."""
-        return self._reader.position_on_disk()
-
-    def close(self) -> None:
-        """Let go of the file."""
-        self._reader.close()
-
-
 @dataclass(frozen=True)
 class Source:
     """A trace as it lies somewhere: what it is, how to recognise it again, how to read it."""
@@ -172,12 +144,12 @@ class Source:
         """Offset of the first byte of text: 3 after a byte order mark that is counted, else 0."""
         return self.mark if self.encoding == "utf-8-sig" else 0
 
-    def open(self, offset: int | None = None) -> TextStream:
-        """Open the inflated UTF-8 text at its start, or at any offset of a seekable source.
+    def open(self, offset: int | None = None) -> RawReader:
+        """Open the inflated UTF-8 text at its start, without a byte order mark, or at any offset of a
+        seekable source.
 
         Offsets are those of the inflated UTF-8 text; a byte order mark counts in UTF-8, not in UTF-16.
         """
-        start = self.text_start if offset is None else offset
         if offset is not None and not self.seekable:
             raise ValueError("only a plain UTF-8 source can be opened in its middle")
         try:
@@ -186,14 +158,14 @@ class Source:
         except OSError as error:
             raise UnreadableError(f"{self.path}: {_reason(error)}") from error
         if self.encoding.startswith("utf-16"):
-            return TextStream(utf16_reader(reader, self.encoding))
+            return utf16_reader(reader, self.encoding)
         if self.encoding == PERFETTO:
             from .perfetto import perfetto_reader
 
-            return TextStream(perfetto_reader(reader))
+            return perfetto_reader(reader)
         if self.encoding.startswith(PREFIX):
-            return TextStream(added_reader(reader, self.encoding))
-        return TextStream(reader, offset=start)
+            return added_reader(reader, self.encoding)
+        return reader
 
     def close(self) -> None:
         """Hold the file no longer; reading it opens it again."""
@@ -281,19 +253,19 @@ def _looked_at_url(url: str) -> Source:
     name = shown_url(url)
     if status.is_folder:
         raise UnreadableError(f"{name}: is a directory, not a trace")
-    if not status.size:
+    if not status.version.size:
         raise UnreadableError(f"{name}: is empty, or the server does not say how long it is")
-    file = RemoteFile(url, status.version, answers_ranges(url, status.size))
+    file = RemoteFile(url, status.version, answers_ranges(url, status.version.size))
     with file.open("rb") as stream:
         head = b""
         while len(head) < HEAD and (more := stream.read(HEAD - len(head))):
             head += more
     packing, encoding, mark = _forms_of(name, file, head)
     fingerprint: Fingerprint = {
-        "size": status.size, "etag": status.etag, "time": status.changed, "head": _hash(head)
+        "size": file.size, "etag": file.version.etag, "time": file.version.changed, "head": _hash(head)
     }  # fmt: skip
     notes = (f"{name} is redirected to {status.host}",) if status.host else ()
-    return Source(url, file, packing, packing, encoding, status.size, fingerprint, mark, notes)
+    return Source(url, file, packing, packing, encoding, file.size, fingerprint, mark, notes)
 
 
 def _hash(data: bytes | bytearray) -> str:

@@ -41,7 +41,8 @@ class TextSource:
 
     def read(self, offset: int, size: int) -> bytes:
         """Return the text at `offset`, less only at its end."""
-        return self._source.read_range(offset, size)
+        buffer = np.empty(size, np.uint8)
+        return buffer[: self.read_into(buffer, offset)].tobytes()
 
     def release(self, offset: int) -> None:
         """Take note that nothing before `offset` will be read again."""
@@ -122,10 +123,6 @@ class InflatedText(TextSource):
                 begin = end
         return size
 
-    def read(self, offset: int, size: int) -> bytes:
-        buffer = np.empty(size, np.uint8)
-        return buffer[: self.read_into(buffer, offset)].tobytes()
-
     def release(self, offset: int) -> None:
         with self._changed:
             while self._pieces and self._first + len(self._pieces[0]) <= offset and self._pieces[0]:
@@ -148,17 +145,3 @@ class InflatedText(TextSource):
 
 def text_source(source: Source) -> TextSource:
     return TextSource(source) if source.seekable else InflatedText(source)
-
-
-class TextCursor:
-    """A place in a text that moves as it is read: what a Window reads from."""
-
-    def __init__(self, text: TextSource, offset: int) -> None:
-        self._text = text
-        self.offset = offset
-
-    def read(self, n: int) -> bytes:
-        """Return the next n bytes; fewer only at the end."""
-        data = self._text.read(self.offset, n)
-        self.offset += len(data)
-        return data
