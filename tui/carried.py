@@ -13,7 +13,6 @@ from tracelane.core.logs.counters import WithCounters
 from tracelane.core.logs.overlay import LogOptions, Overlay
 from tracelane.core.trace import Trace
 
-from .actions.counters import base_of
 from .actions.history import History
 from .draw.things import thing_by_id
 from .session import Selectable, Session
@@ -42,7 +41,7 @@ class Carried:
 def carried(trace: Trace, session: Session, theme: str, history: History = NO_HISTORY) -> Carried:
     """Return what to keep of a trace and its view."""
     views = (session, *history.past, *history.future)
-    base = base_of(trace)
+    base = trace.below_logs
     counters = base.computed.counters if isinstance(base, WithCounters) else []
     return Carried(
         session,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..base.arrays import I64
+from ..base.arrays import I64, distinct
 from ..base.clock import NO_CLOCKS, Clocks
 from ..base.errors import UsageError
 from ..base.kineto import MEMORY_RECORD
@@ -22,6 +22,7 @@ from ..query.args import Arguments
 from ..query.lookup import processes_of
 from ..query.views import Process
 from ..trace import Trace
+from ..trace.devices import rank_of
 from .more_sources import Counter, CounterIndex, TraceWithMore
 
 if TYPE_CHECKING:
@@ -220,8 +221,6 @@ def queue_counters(scope: Scope) -> list[Counter]:
 
 def heading_of(scope: Scope, source: int, process: int) -> str:
     """Return the title of what stands below a process: its label, with the rank where there are several."""
-    from ..tables.frame_columns import rank_of
-
     trace = scope.trace
     own = next(p for p in trace.processes if (p.source, p.number) == (source, process))
     rank = f"rank {rank_of(trace.indexes[source], source)} " if len(trace.indexes) > 1 else ""
@@ -237,7 +236,7 @@ def thinned(values: I64, most: int = MOST_SAMPLES) -> I64:
     blocks = values[:whole].reshape(-1, size)
     first = np.arange(len(blocks)) * size
     ends = [first + blocks.argmin(axis=1), first + blocks.argmax(axis=1)]
-    return np.unique(np.concatenate([*ends, np.arange(whole, len(values)), [len(values) - 1]]))
+    return distinct(np.concatenate([*ends, np.arange(whole, len(values)), [len(values) - 1]]))
 
 
 QUERY_LANE = "query"

@@ -112,6 +112,15 @@ class Overlay(TraceWithMore):
         for index, one, source in zip(logs, self.placed, self.log_sources):
             index.notes = (f"{one.name}: {one.clock_text(NO_CLOCKS, source)}", *self._remarks(one))
 
+    @property
+    def below_logs(self) -> Trace:
+        """The trace without its logs."""
+        return self.own
+
+    def with_below_logs(self, below: Trace) -> Overlay:
+        """Return another trace under these logs."""
+        return Overlay(below, self.placed)
+
     @cached_property
     def _processes(self) -> tuple[Process, ...]:
         return tuple(self._titled(process) for process in super()._processes)

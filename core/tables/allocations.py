@@ -11,14 +11,12 @@ from functools import cached_property
 
 import numpy as np
 
-from ..base.arrays import I64, running_sums
-from ..base.kineto import ANNOTATIONS, OPS
+from ..base.arrays import I64, distinct, running_sums
+from ..base.kineto import ANNOTATIONS, MEMORY_RECORD, OPS
 from ..index.format import RowKind
 from ..index.store import Index
 from ..query.lookup import lanes_of, promoted_of, slice_at
-from ..trace.devices import Device, devices
-from .frame_columns import NEVER, rank_of
-from .op_sums import HOST_TYPES, memory_records
+from ..trace.devices import Device, devices, rank_of
 from .scope import Scope
 
 TYPE_NAMES = {
@@ -27,10 +25,13 @@ TYPE_NAMES = {
     18: "IPU", 19: "MTIA", 20: "PrivateUse1",
 }  # fmt: skip
 """c10::DeviceType by number."""
+HOST_TYPES = (0, 2, 5)
+"""The types of CPU and its kin."""
 OWNERS = {1: "runtime", 20: "PyTorch"}
 """The allocator of a record, by device type, where two types record the same device (AIU)."""
 NO_RECORD = -1
 NO_TYPE = -(1 << 20)
+NO_TOTAL = np.iinfo(np.int64).min
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,6 +144,12 @@ class Allocator:
         return innermost
 
 
+def memory_records(index: Index) -> I64:
+    """Return the instants that are records of an allocator."""
+    numbers = np.array(index.string_numbers(MEMORY_RECORD), np.uint32)
+    return np.flatnonzero(np.isin(index.column("instants.name"), numbers))
+
+
 def allocators(scope: Scope) -> tuple[Allocator, ...]:
     """Return the allocators that a scope's lanes record, the host's first, over the whole trace, not only its
     range.
@@ -168,7 +175,7 @@ def _of_source(scope: Scope, source: int) -> list[Allocator]:
     there = [device for device in devices(scope.trace) if device.source == source]
     # Types and ids are small numbers, -1 for the host: one key holds both.
     keys = (kind << 32) + number
-    pairs = [((key + 1) >> 32, key - ((key + 1) >> 32 << 32)) for key in np.unique(keys).tolist()]
+    pairs = [((key + 1) >> 32, key - ((key + 1) >> 32 << 32)) for key in distinct(keys).tolist()]
     kinds = {pair: {k for k, n in pairs if n == pair[1]} for pair in pairs}
     result = []
     for pair in pairs:
@@ -177,7 +184,7 @@ def _of_source(scope: Scope, source: int) -> list[Allocator]:
         mask = keys == (pair[0] << 32) + pair[1]
         device = None if pair[0] in HOST_TYPES else _device(there, pair[1])
         title = _title(pair, device, set(OWNERS) <= kinds[pair])
-        used = tuple(pids[at] for at in np.unique(process[mask]).tolist())
+        used = tuple(pids[at] for at in distinct(process[mask]).tolist())
         records = _Records(times[mask], rows[mask], used)
         result.append(_allocator(index, source, pair, title, device, records))
     return result
@@ -198,9 +205,9 @@ def _allocator(
     rows = records.rows
     changes, addresses = (promoted_of(index, key, rows, of="instant") for key in ("bytes", "addr"))
     totals = ("total_allocated", "total_reserved")
-    total, reserved = (promoted_of(index, key, rows, NEVER, "instant") for key in totals)
-    recorded = bool((total != NEVER).all())
-    has_total_reserved = bool((reserved != NEVER).all() and reserved.any())
+    total, reserved = (promoted_of(index, key, rows, NO_TOTAL, "instant") for key in totals)
+    recorded = bool((total != NO_TOTAL).all())
+    has_total_reserved = bool((reserved != NO_TOTAL).all() and reserved.any())
     return Allocator(
         source,
         rank_of(index, source),

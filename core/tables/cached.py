@@ -23,7 +23,6 @@ import numpy as np
 from ..base.clock import Clocks
 from ..base.private import read_sealed_json, write_sealed_json
 from ..index.blockstore import FOLDER
-from .kinds import kind_table
 from .scope import Scope
 from .step_spans import StepSpans, step_spans
 
@@ -65,6 +64,8 @@ def is_whole(scope: Scope) -> bool:
 
 def cache_file(scope: Scope, name: str) -> Path:
     """Return the file of a cached result, by its name and a scope that is a whole trace."""
+    from .kinds import kind_table  # patterns to compile, which the first picture of small traces needs not
+
     folders = [index.folder for index in scope.trace.indexes]
     clocks = sorted((*key, ns) for key, ns in scope.clocks.offsets.items())
     kinds = kind_table().own_rows

@@ -10,7 +10,7 @@ import numpy as np
 from ..base.arrays import I64
 from ..index.store import Index
 from ..query.lookup import category_mask
-from .frame_columns import rank_of
+from ..trace.devices import rank_of
 from .op_events import HOST
 from .scope import Scope
 from .slices import Slices

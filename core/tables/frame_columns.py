@@ -18,7 +18,7 @@ from ..query.groups import concatenated, dense
 from ..query.lookup import category_mask, promoted_of
 from ..query.lost import untimed_work
 from ..query.promoted_terms import argument_values
-from ..trace.devices import Device, allocations_of, devices, flex_rank, lane_categories
+from ..trace.devices import Device, allocations_of, devices, flex_rank, lane_categories, rank_of
 from .frame import ColumnMakers, Frame, Words, WorkDevice
 from .kinds import kernel_kinds, kernel_types
 from .scope import Scope
@@ -298,12 +298,6 @@ def _work_device(scope: Scope, device: Device, positions: AnyArray) -> WorkDevic
     stated = int(promoted_of(index, "device", positions[:1], NEVER)[0])
     number = device.pid if stated == NEVER else stated
     return WorkDevice(device, index, rank, number if device.number is None else device.number)
-
-
-def rank_of(index: Index, source: int) -> int:
-    """Return the rank that a file names, else the number of the source."""
-    rank = index.distributed.get("rank")
-    return rank if isinstance(rank, int) and not isinstance(rank, bool) else source
 
 
 def gap_rows(work: Frame) -> Frame:

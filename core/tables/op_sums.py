@@ -12,13 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from ..base.arrays import I64, AnyArray, add_at, added_upwards, sums_between
-from ..base.kineto import MEMORY_RECORD, WORK
+from ..base.kineto import WORK
 from ..index.flex import flex_work, is_flex
 from ..index.format import NONE
 from ..index.store import Index
 from ..query.groups import Groups, concatenated
 from ..query.launches import Launches
 from ..query.lookup import category_mask, promoted_of
+from .allocations import HOST_TYPES, memory_records
 from .frame import Frame
 from .frame_columns import NEVER, work_of
 from .kinds import SYNC_CATEGORIES
@@ -26,10 +27,9 @@ from .op_events import ANNOTATION, I32, OpEvents, climbed, joined
 from .scope import NO_WORK, Scope
 from .slices import nearest_around
 
-HOST_TYPES = (0, 2, 5)
 DEVICE_TYPES = (1, 6)
 PRIVATE_TYPE = 20
-"""c10 device types: CPU and its kin; CUDA and HIP; PrivateUse1, whose runtime's own records say 1 too."""
+"""c10 device types: CUDA and HIP; PrivateUse1, whose runtime's own records say 1 too."""
 ANYWHERE = (-(2**62), 2**62)
 PIECE = 1 << 16
 """Pieces of device work whose time is counted for all ops around them at once."""
@@ -82,12 +82,6 @@ def memory_of(index: Index, low: int = ANYWHERE[0], high: int = ANYWHERE[1]) -> 
     of_device = private if both else private | plain
     host: I64 = np.where(np.isin(kind, HOST_TYPES), count, 0)
     return OpMemory(times, host, np.where(of_device, count, 0), both)
-
-
-def memory_records(index: Index) -> I64:
-    """Return the instants that are records of an allocator."""
-    numbers = np.array(index.string_numbers(MEMORY_RECORD), np.uint32)
-    return np.flatnonzero(np.isin(index.column("instants.name"), numbers))
 
 
 def work_positions(index: Index) -> I64:

@@ -22,7 +22,6 @@ from ..index.format import RowKind
 from ..index.store import Index
 from ..query.lookup import category_mask, lane_offsets, positions_within, starts_of
 from ..query.ranges import ragged
-from .device_clocks import moved_text
 from .slices import Slices
 
 if TYPE_CHECKING:
@@ -324,6 +323,8 @@ class Scope:
     @cached_property
     def text(self) -> str:
         """The scope in words, as it stands above every table."""
+        from .device_clocks import moved_text  # the first picture has no words for a scope
+
         words = self.when + (f" against {self.against}" if self.against else "")
         if self.cut:
             what = "slice" if self.cut == 1 else "slices"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..base.arrays import I64, AnyArray, sum_of
+from ..base.arrays import I64, AnyArray, distinct, sum_of
 from ..base.clock import Clocks
 from ..base.kineto import GROUPS
 from ..base.slice_kinds import StartedWork, started_work
@@ -305,7 +305,7 @@ def _bursts(index: Index, name: str, lanes: Sequence[I64]) -> Iterator[Candidate
         starts = index.column("slices.start")[positions].astype(np.int64)
         ends = starts + index.duration(positions)
         pauses = starts[1:] - ends[:-1]
-        long = np.unique(pauses[pauses >= PAUSE_TIMES * np.median(pauses)])[-MOST_CANDIDATES:]
+        long = distinct(pauses[pauses >= PAUSE_TIMES * np.median(pauses)])[-MOST_CANDIDATES:]
         splits = [np.append(0, np.flatnonzero(pauses >= least) + 1) for least in long.tolist()]
         # The split into the most alike bursts, of equal ones that into most: passes, no epochs of them.
         rated = [(_likeness(np.diff(np.append(first, len(starts)))), first) for first in splits]
@@ -345,7 +345,7 @@ def _judged(trace: Trace, source: int, candidates: Sequence[Candidate]) -> list[
         owners = processes_of(index, one.positions)
         starts = index.column("slices.start")[one.positions].astype(np.int64)
         ns, pieces = 0, [np.empty(0, np.int64)]
-        for owner in np.unique(owners).tolist():
+        for owner in distinct(owners).tolist():
             here, mine = process == owner, owners == owner
             sums = np.concatenate([[0], np.cumsum(durations[here])])
             low = np.searchsorted(called[here], starts[mine])

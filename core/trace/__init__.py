@@ -73,6 +73,15 @@ class Trace(TraceSlices):
         self.captures, self.open_capture = tuple(captures), open_capture
 
     @property
+    def below_logs(self) -> Trace:
+        """The trace without the logs that it is shown with."""
+        return self
+
+    def with_below_logs(self, below: Trace) -> Trace:
+        """Return another trace under the logs that this one is shown with."""
+        return below
+
+    @property
     def minor_lanes(self) -> Sequence[Lane]:
         """The lanes that stay hidden until somebody asks for them."""
         return ()

@@ -67,6 +67,12 @@ def flex_rank(pid: str) -> int | None:
     return int(text) if text.isdigit() and len(text) < 7 else None
 
 
+def rank_of(index: Index, source: int) -> int:
+    """Return the rank that a file names, else the number of the source."""
+    rank = index.distributed.get("rank")
+    return rank if isinstance(rank, int) and not isinstance(rank, bool) else source
+
+
 def ranks_of_processes(trace: TraceLanes) -> dict[int, int]:
     """Return the rank of each process, by its number, where one FLEX job trace holds several ranks; empty
     otherwise.

@@ -20,7 +20,7 @@ from tracelane.core.logs.counters import MEMORY, QUEUE, WithCounters, with_cheap
 from tracelane.core.logs.opening import open_overlay
 from tracelane.core.logs.overlay import LogOptions, Overlay
 from tracelane.core.trace import Trace, open_trace
-from tracelane.tui.actions.counters import base_of, computed_lanes
+from tracelane.tui.actions.counters import computed_lanes
 from tracelane.tui.app import TracelaneApp
 from tracelane.tui.cli.main import EXIT_USAGE, main
 from tracelane.tui.cli.opened import TraceOptions
@@ -216,7 +216,7 @@ async def test_queues_follow_the_clock_of_a_device(tmp_path: Path) -> None:
     """Moving a device, and going back, computes the queues anew; view, focus and what is hidden stay."""
 
     def samples(app: TracelaneApp) -> list[int]:
-        base = base_of(app.trace)
+        base = app.trace.below_logs
         assert isinstance(base, WithCounters)
         return base.computed.column("samples.start").tolist()
 

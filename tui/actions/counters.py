@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tracelane.core.logs.counters import MEMORY, QUEUE, WithCounters
-from tracelane.core.logs.overlay import Overlay
 from tracelane.core.trace import Trace
 
 from ..draw.line import lane_key
@@ -17,17 +16,8 @@ NO_LANES = {
 }
 
 
-def base_of(trace: Trace) -> Trace:
-    """Return the trace below the logs."""
-    return trace.own if isinstance(trace, Overlay) else trace
-
-
-def with_base(trace: Trace, base: Trace) -> Trace:
-    return Overlay(base, trace.placed) if isinstance(trace, Overlay) else base
-
-
 def computed_lanes(trace: Trace, kind: str) -> list[LaneKey]:
-    base = base_of(trace)
+    base = trace.below_logs
     if not isinstance(base, WithCounters):
         return []
     return [

@@ -14,7 +14,6 @@ from ..draw.line import lane_key
 from ..draw.overview import has_step_cells
 from ..session import MIN_CELL_NS, PAN_STEP, ZOOM_LEAP, ZOOM_STEP, Session, Viewport
 from ..steps import pair_of, step_marks
-from .counters import base_of
 from .refusal import Refusal
 
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ def step_over_step(trace: Trace, session: Session) -> Session:
     if pair is None:
         return session
     clocks = pair.clocks_at(session.cursor, session.clocks, session.steps)
-    base = base_of(trace)
+    base = trace.below_logs
     return replace(session, clocks=base.with_computed(clocks) if isinstance(base, WithCounters) else clocks)
 
 

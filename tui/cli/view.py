@@ -75,7 +75,8 @@ def run_view(
         raise UsageError("--step is a range of its own: give it without --from, --to and --range")
     span = span if options.step is None else f"step:{options.step}"
     part = replace(options.with_window_of_step(), where=_parsed(options.where))
-    options.log_options  # noqa: B018 - wrong ones are said before reading
+    if options.cards:
+        options.log_options  # noqa: B018 - wrong ones are said before reading
     check_there((*options.traces, *options.logs, *(path for path in (against, marks) if path)))
     preparation = Preparation(ViewOptions(part, span, baseline, _parsed(search)), marks, fresh)
     viewing = Viewing(options, preparation.prepare, traces_of_store, against)

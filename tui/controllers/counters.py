@@ -10,7 +10,7 @@ from textual.worker import get_current_worker
 from tracelane.core.base.clock import Clocks
 from tracelane.core.logs.counters import MEMORY, QUEUE, WithCounters, of_devices, with_lanes
 
-from ..actions.counters import NO_LANES, base_of, computed_lanes, toggle_computed_lanes, with_base
+from ..actions.counters import NO_LANES, computed_lanes, toggle_computed_lanes
 from ..actions.focus import in_view
 from ..jobs import background
 from ..session import InstantId, RowKey
@@ -29,7 +29,7 @@ class CounterController(Controller):
 
     def follow_clocks(self) -> None:
         """Compute the queue lanes again where the clocks of their devices have changed."""
-        base, clocks = base_of(self.store.trace), self.store.session.clocks
+        base, clocks = self.store.trace.below_logs, self.store.session.clocks
         if (
             isinstance(base, WithCounters)
             and computed_lanes(self.store.trace, QUEUE)
@@ -56,7 +56,7 @@ class CounterController(Controller):
     def _compute(self, kind: str, clocks: Clocks, again: bool = False) -> None:
         """Make lanes away from the screen."""
         worker = get_current_worker()
-        base = with_lanes(base_of(self.store.trace), kind, lambda: worker.is_cancelled, clocks)
+        base = with_lanes(self.store.trace.below_logs, kind, lambda: worker.is_cancelled, clocks)
         if not worker.is_cancelled:
             self.app.call_from_thread(self._computed_anew if again else self._computed, base, kind)
 
@@ -67,11 +67,11 @@ class CounterController(Controller):
         if isinstance(session.selection, InstantId) and self.store.selected.key.lane in lanes:
             session = replace(session, selection=None)
         session = replace(session, clocks=clocks_with(session.clocks, base))
-        self.store.show_trace(with_base(self.store.trace, base), session)
+        self.store.show_trace(self.store.trace.with_below_logs(base), session)
         self.compute_wanted_lanes()
 
     def _computed(self, base: WithCounters, kind: str) -> None:
-        trace, session = with_base(self.store.trace, base), self.store.session
+        trace, session = self.store.trace.with_below_logs(base), self.store.session
         lanes = computed_lanes(trace, kind)
         if lanes:
             clocks = clocks_with(session.clocks, base)

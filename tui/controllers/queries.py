@@ -13,7 +13,7 @@ from tracelane.core.logs.counters import QUERY_LANE, WithCounters, with_query_la
 from tracelane.core.tables.table import Table
 from tracelane.core.trace import Trace
 
-from ..actions.counters import base_of, computed_lanes, with_base
+from ..actions.counters import computed_lanes
 from ..actions.focus import in_view
 from ..actions.refusal import Refusal
 from ..jobs import background
@@ -149,7 +149,7 @@ class QueryController(Controller):
         panel = self.store.session.panel if self.store.session.panel in self._texts else QUERY
         title = self._titles[panel]
         if self._lane_of(title, self.store.trace) is not None:
-            base = base_of(self.store.trace)
+            base = self.store.trace.below_logs
             if isinstance(base, WithCounters):
                 self._show_base(without_query_lane(base, title), None)
             self.app.say(f"the lane of {title} is removed")
@@ -163,7 +163,7 @@ class QueryController(Controller):
     def _make_lane(self, table: Table, title: str) -> None:
         """Count how many rows run at a time, away from the screen."""
         worker = get_current_worker()
-        base = with_query_lane(base_of(self.store.trace), table, title)
+        base = with_query_lane(self.store.trace.below_logs, table, title)
         if not worker.is_cancelled:
             self.app.call_from_thread(self._have_lane, base, table, title)
 
@@ -176,7 +176,7 @@ class QueryController(Controller):
 
     def _show_base(self, base: WithCounters, title: str | None) -> None:
         """Show a trace with other computed lanes, the one of a title in view."""
-        trace = with_base(self.store.trace, base)
+        trace = self.store.trace.with_below_logs(base)
         lane = None if title is None else self._lane_of(title, trace)
         session = self.store.session
         session = replace(session, selection=None, clocks=clocks_with(session.clocks, base))
@@ -187,7 +187,7 @@ class QueryController(Controller):
 
     def _lane_of(self, title: str, trace: Trace) -> LaneKey | None:
         """Return the lane of a query."""
-        base = base_of(trace)
+        base = trace.below_logs
         if not isinstance(base, WithCounters):
             return None
         titles = [one.title for one in base.computed.counters if one.kind == QUERY_LANE]

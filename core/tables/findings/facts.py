@@ -17,7 +17,7 @@ from ...base.short_names import short_name
 from ...base.units import count_of
 from ...index.store import Index
 from ...query.groups import concatenated
-from ...trace.devices import ranks_of_processes
+from ...trace.devices import rank_of, ranks_of_processes
 from ..attribution import scope_of_step, steps_of_work
 from ..device_state import (
     COMPUTE,
@@ -30,7 +30,7 @@ from ..device_state import (
     looked_at,
 )
 from ..frame import Frame
-from ..frame_columns import KERNEL_WAIT_NS, rank_of, work_of
+from ..frame_columns import KERNEL_WAIT_NS, work_of
 from ..gap import threads_in
 from ..host_columns import (
     ANY_COPY,
