@@ -172,6 +172,11 @@ def test_a_form(follow: Callable[[str], Run], tmp_path: Path) -> None:
     ):
         lines = run("-m", "tracelane", arguments[0], path, *arguments[1:], "--format", "yaml").splitlines()
         assert lines[0].startswith("origin_ns: ") and lines[1] == first and lines[2].startswith('- {"')
+    lines = run("-m", "tracelane", "steps", path, "--format", "yaml").splitlines()
+    moment = json.loads(lines[2].removeprefix("- "))["start_ns"] + int(lines[0].split()[1])
+    listed = run("-m", "tracelane", "steps", path, "--format", "csv").splitlines()
+    cells = dict(zip(listed[0].split(","), listed[1].split(",")))
+    assert moment == int(cells["start_ns"]) + int(cells["origin_ns"])
 
 
 @pytest.mark.corpus

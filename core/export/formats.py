@@ -78,6 +78,7 @@ def json_rows(rows: Sequence[Mapping[str, Any]]) -> JsonTable:
 
 def as_csv(table: Table, order: I64 | None = None, limit: int | None = None) -> str:
     """Return the table as CSV with a header of column keys; values are unrounded, objects as their length."""
+    table = table.with_origin
     columns = [column for column in table.columns if not (column.detail and column.unit == "object")]
     rows = ((_csv_value(row[column.key]) for column in columns) for row in table.rows(order, limit))
     return csv_line(column.key for column in columns) + "".join(map(csv_line, rows))

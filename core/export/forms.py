@@ -42,7 +42,7 @@ class Listing:
     @property
     def drawn(self) -> list[Table]:
         """The tables that people read: the first of them, and of the others those that have rows."""
-        first, *others = (table for table in self.tables if table.is_drawn)
+        first, *others = (table.as_read for table in self.tables if table.is_drawn)
         return [first, *filter(len, others)]
 
 

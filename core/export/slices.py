@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -136,12 +137,16 @@ class SliceRows:
 
 
 def slices_table(slices: SliceRows, limit: int) -> Table:
-    """Return the first slices as a table for people; times are those of the file."""
-    columns = tuple(Column(name, name.removesuffix("_ns"), UNITS[name]) for name in slices.columns)
+    """Return the first slices as a table; times are those of the file."""
+    columns = tuple(
+        Column(name, name.removesuffix("_ns"), UNITS[name], moment=name == "start_ns")
+        for name in slices.columns
+    )
     rows = [dict(zip(slices.columns, row)) for row in slices.rows(limit)]
     left = len(slices) - len(rows)
     notes = (f"{left:,} more of {len(slices):,}",) if left > 0 else ()
-    return Table.from_rows(TableSchema("slices", "Slices", columns), slices.scope.text, rows, notes=notes)
+    table = Table.from_rows(TableSchema("slices", "Slices", columns), slices.scope.text, rows, notes=notes)
+    return replace(table, begins_ns=slices.scope.origin)
 
 
 def csv_pieces(rows: SliceRows, limit: int | None = None) -> Iterator[str]:

@@ -40,10 +40,8 @@ class QueryAnswer:
     columns: tuple[str, ...]
     rows: Iterator[tuple[Any, ...]]
 
-    def table(self, scope: str, limit: int | None = None, origin_ns: int = 0) -> Table:
-        """Return the rows, at most `limit`, as a table; a note says whether there are more. Its moments count
-        from `origin_ns` of trace time.
-        """
+    def table(self, scope: str, limit: int | None = None) -> Table:
+        """Return the rows, at most `limit`, as a table; a note says whether there are more."""
         rows: list[dict[str, Any]] = []
         more = False
         for values in self.rows:
@@ -53,9 +51,8 @@ class QueryAnswer:
             rows.append(dict(zip(self.columns, values)))
         columns = tuple(_column(key, [row[key] for row in rows]) for key in self.columns)
         notes = (f"there are more rows than these {len(rows):,}",) if more else ()
-        table = Table.from_rows(TableSchema("rows", "Query", columns), scope, rows, notes=notes).counted_from(
-            origin_ns
-        )
+        table = Table.from_rows(TableSchema("rows", "Query", columns), scope, rows, notes=notes)
+        table = replace(table.counted_from(0), begins_ns=self.trace.opening_span[0])
         return table if "id" not in self.columns else with_jumps(self.trace, table)
 
 

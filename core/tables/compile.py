@@ -32,11 +32,11 @@ COMPILE = TableSchema(
     "compile",
     "torch.compile",
     columns_from("""
-        rank: text, name: text = sign, count, total_ns = time, first_ns = first at (statistic moment),
+        rank: text, name: text = sign, count, total_ns = time, start_ns = first at (statistic moment),
         meaning: text = what it shows
     """),
     jumps_to="the first",
-    chief=("name", "count", "total_ns", "first_ns"),
+    chief=("name", "count", "total_ns", "start_ns"),
 )
 RECOMPILED = TableSchema(
     "recompiled",
@@ -173,7 +173,7 @@ def sign_table(scope: Scope, sources: Sequence[int], code: Table) -> Table:
                     "name": f"kernels of {row['name']}",
                     "count": row["kernels"],
                     "total_ns": row["total_ns"],
-                    "first_ns": None,
+                    "start_ns": None,
                     "meaning": "kernels that Inductor wrote ran on a device",
                 }
             )
@@ -199,7 +199,7 @@ def _sign(signs: Calls, name: str, meaning: str) -> dict[str, Any]:
         "name": name,
         "count": len(signs),
         "total_ns": signs.total_ns,
-        "first_ns": int(signs.starts[0]),
+        "start_ns": int(signs.starts[0]),
         "meaning": meaning,
     }
 

@@ -48,7 +48,7 @@ def column_array(table: TableRows, key: str) -> AnyArray:
 
 def pandas_frame(table: TableRows) -> Any:
     """Return the table as a pandas DataFrame; `attrs` holds the title, the scope and each column's unit."""
-    pandas = package("pandas", "to_pandas()")
+    pandas, table = package("pandas", "to_pandas()"), table.with_origin
     frame = pandas.DataFrame({column.key: column_array(table, column.key) for column in table.columns})
     frame.attrs.update(title=table.title, scope=table.scope, units=dict(table.units))
     return frame
@@ -56,7 +56,7 @@ def pandas_frame(table: TableRows) -> Any:
 
 def arrow_table(table: TableRows) -> Any:
     """Return the table as a pyarrow Table; the metadata of each field names its unit."""
-    arrow = package("pyarrow", "to_arrow()")
+    arrow, table = package("pyarrow", "to_arrow()"), table.with_origin
     fields, arrays = [], []
     for column in table.columns:
         array = arrow.array(_plain_values(table, column), from_pandas=True)
@@ -70,17 +70,18 @@ def arrow_table(table: TableRows) -> Any:
 
 def polars_frame(table: TableRows) -> Any:
     """Return the table as a polars DataFrame."""
-    polars = package("polars", "to_polars()")
+    polars, table = package("polars", "to_polars()"), table.with_origin
     columns = {}
     for column in table.columns:
         values = _plain_values(table, column)
-        kind = None if isinstance(values, np.ndarray) else polars.String
+        kind = None if column.moment or isinstance(values, np.ndarray) else polars.String
         columns[column.key] = polars.Series(column.key, values, dtype=kind)
     return polars.DataFrame(columns)
 
 
 def html_table(table: TableRows, limit: int | None = HTML_ROWS, order: I64 | None = None) -> str:
     """Return the first rows, or all, as an HTML table as people read them, its title and scope above."""
+    table = table.as_read
     columns, classes = table.drawn_columns, _classes(table)
     rows = list(table.rows(order, limit))
     head = "".join(
@@ -107,6 +108,7 @@ def html_table(table: TableRows, limit: int | None = HTML_ROWS, order: I64 | Non
 
 def text_table(table: TableRows, limit: int = TEXT_ROWS) -> str:
     """Return the first rows as aligned text, names short as people read them, notes below."""
+    table = table.as_read
     columns = table.drawn_columns
     rows = [
         [safe(text_in_cell(table, column, row[column.key]))[:WIDEST] for column in columns]
@@ -189,10 +191,12 @@ def _whole_name(column: Column, row: dict[str, Any]) -> str:
 
 
 def _plain_values(table: TableRows, column: Column) -> Any:
-    """Return numbers as an array, anything else as a list of texts or None."""
+    """Return numbers as an array, large moments as a list with None, all else as one of texts or None."""
     values = table.data[column.key]
     if isinstance(values, np.ndarray) and values.dtype != object:
         return values
+    if column.moment:
+        return [None if time != time else time for time in values]
     if column.unit == "object":
         return [json_text(value) for value in values]
     if all(isinstance(value, int) and not isinstance(value, bool) for value in values) and len(values):

@@ -171,7 +171,7 @@ def slice_table(scope: Scope, columns: Sequence[str] = NAMES, limit: int | None 
     notes = (f"the first {len(order):,} of {rows:,} slices",) if len(order) < rows else ()
     chosen = tuple(column for key in keys for column in SLICE_COLUMNS if column.key == key)
     table = Table.from_arrays(TableSchema("slices", "Slices", chosen), scope.text, data, notes=notes)
-    return replace(table, origin_ns=scope.origin)
+    return replace(table, begins_ns=scope.origin)
 
 
 def _texts(codes: AnyArray, meaning: Callable[[I64], list[str]]) -> AnyArray:

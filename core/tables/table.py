@@ -22,8 +22,8 @@ from .table_rows import TableRows, Values
 
 Value: TypeAlias = str | int | float | None
 PROMISED = (
-    *("columns", "head", "name", "notes", "plot", "rows", "scope", "sort", "title", "to_arrow", "to_pandas"),
-    *("to_polars", "totals", "units", "where"),
+    *("columns", "head", "name", "notes", "origin_ns", "plot", "rows", "scope", "sort", "title", "to_arrow"),
+    *("to_pandas", "to_polars", "totals", "units", "where"),
 )
 """What users may rely on, beside `table["column"]`, `table[3]`, `table[:3]`, `len` and iteration."""
 ABSENT = -1

@@ -18,6 +18,8 @@ from ..query.groups import Labels
 from .schema import WHOLE, Column, TableSchema, Unit
 
 Values: TypeAlias = AnyArray | list[Any]
+ORIGIN = Column("origin_ns", "times count from", "ns", detail=True)
+"""What stands beside moments where a form has columns alone: with it added they are trace time."""
 EXACT_FLOATS = 1 << 53
 """Whole numbers below this are exact as floats."""
 
@@ -35,6 +37,7 @@ class TableRows(TableSchema):
     positions: AnyArray | None = None
     sources: AnyArray | None = None  # of each row's position; None: all of the first source
     origin_ns: int = 0  # of trace time, from which moments count; 0 as analyses make them
+    begins_ns: int | None = None  # from which people count them, where programs get others
     left_out: Mapping[str, Sequence[str]] = field(default_factory=dict)  # names of rows left out, by column
 
     def __len__(self) -> int:
@@ -143,6 +146,19 @@ class TableRows(TableSchema):
         data = {**self.data, **{key: _earlier(np.asarray(self.data[key]), by) for key in moments}}
         return replace(self, data=data, origin_ns=origin_ns)
 
+    @property
+    def as_read(self) -> Self:
+        """The table with its moments counted from where people count them."""
+        return self if self.begins_ns is None else self.counted_from(self.begins_ns)
+
+    @property
+    def with_origin(self) -> Self:
+        """The table for forms that have columns alone: with ORIGIN, where moments do not count from 0."""
+        if not self.origin_ns or not any(column.moment for column in self.columns):
+            return self
+        data = {**self.data, ORIGIN.key: np.full(len(self), self.origin_ns, np.int64)}
+        return replace(self, columns=(*self.columns, ORIGIN), data=data)
+
     def sort(self, key: str, descending: bool = True) -> Self:
         """Return the rows in the order of `order`."""
         return self.take(self.order(key, descending))
@@ -173,6 +189,8 @@ class TableRows(TableSchema):
             )
         if isinstance(values, list) or column.unit == "text":
             return list(values)
+        if values.dtype == object:  # large moments, and none
+            return _earlier(values, min(time for time in values.tolist() if time == time))
         return np.abs(values) if column.change else values
 
     def value(self, row: int, key: str) -> Any:
@@ -191,10 +209,11 @@ class TableRows(TableSchema):
 
 
 def _earlier(times: AnyArray, by: int) -> AnyArray:
-    """Return times so many ns earlier; NaN for none, which stands among whole numbers until then."""
+    """Return times so many ns earlier; NaN for none, among whole numbers where floats would not be exact."""
     if times.dtype != object:
         return times - by
-    return np.array([np.nan if time is None else time - by for time in times.tolist()], np.float64)
+    earlier = [np.nan if time is None or time != time else time - by for time in times.tolist()]
+    return np.array(earlier, object if any(abs(time) >= EXACT_FLOATS for time in earlier) else np.float64)
 
 
 def sorted_rows(values: AnyArray, descending: bool = False) -> I64:

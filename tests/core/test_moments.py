@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import random
 import re
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import tracelane
 from tests.core.findings_traces import call, kernel, launched, step
 from tests.corpus import CORPUS, needs_corpus, representative
 from tests.events import Event
 from tracelane.core.base.errors import TracelaneError
 from tracelane.core.base.moments import moment_digits, origin_text
 from tracelane.core.base.units import format_moment, format_ns
+from tracelane.core.demo.trace import write_demo
 from tracelane.core.tables.registry import ANALYSES
 from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import open_trace
@@ -140,6 +145,96 @@ def test_what_has_moments_says_from_where(
     if command in ("steps", "idle", "launches"):
         main([command, path, "--format", "md", "--index-dir", "cache"])
         assert origin in capsys.readouterr().out.replace("`", "")
+
+
+MOMENTS = frozenset({"ts", "start_ns", "end_ns", "at_ns", "peak_ns"})
+"""Columns called so say when something was, in every table."""
+UNSAID = {("slices", "text"), *(("breakdown", form) for form in ("text", "md", "html"))}
+"""Where people see no moment, or one that is as in the file."""
+COMMANDS = (
+    *((row.command,) for row in ANALYSES),
+    ("slices", "--limit", "200"),
+    ("sql", "select ts, dur, start_ns from kernels order by ts"),
+    ("telemetry", "--by", "step"),
+)
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str, int, int]:
+    """The demo's first rank beside its log, a folder for its index, and its first and last time."""
+    folder = tmp_path_factory.mktemp("demo")
+    path = write_demo(folder)[0]
+    start, end = open_trace(path, index_dir=folder / "index").span
+    return str(path), str(folder / "index"), start, end
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: words[0])
+def test_a_moment_and_its_origin_are_trace_time_in_every_form(
+    words: tuple[str, ...], demo: tuple[str, str, int, int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """JSON and CSV of a command have the same moments, and with the origin that stands beside them they lie
+    within the trace; what people read counts from where it begins, and says so.
+    """
+    path, index, start, end = demo
+
+    def printed(form: str) -> str:
+        main([words[0], path, *words[1:], "--index-dir", index, "--format", form])
+        return capsys.readouterr().out
+
+    answer = json.loads(printed("json"))
+    first = "steps" if words[0] == "telemetry" else next(iter(answer["tables"]))
+    rows, listed = answer["tables"][first]["rows"], [*csv.DictReader(io.StringIO(printed("csv")))]
+    moments = MOMENTS & {column["name"] for column in answer["tables"][first]["columns"]}
+    for key in moments:
+        times = [row[key] + answer["origin_ns"] for row in rows if row[key] is not None]
+        assert times == [int(row[key]) + int(row.get("origin_ns", 0)) for row in listed if row[key]]
+        assert all(start <= time <= end for time in times), key
+    for form in ("text", "md", "html"):
+        text = printed(form)
+        assert not re.search(r"\b\d+ d \d\d h", text)
+        if moments and (words[0], form) not in UNSAID:
+            assert origin_text(start) in text.replace("`", "")
+
+
+@pytest.mark.parametrize("library", ["", "pandas", "pyarrow", "polars"])
+def test_frames_name_what_moments_count_from(library: str, demo: tuple[str, str, int, int]) -> None:
+    """Of every table in Python a column is of moments if it is called so, and with the origin beside it they
+    lie within the trace, in other libraries, too.
+    """
+    if library:
+        pytest.importorskip(library)
+    path, index, start, end = demo
+    opened = tracelane.open(path, index_dir=index)
+    tables = [table for row in ANALYSES for table in opened.tables(row.name)]
+    tables += [opened.slices(), opened.sql("select ts, dur, start_ns from kernels")]
+    seen = set()
+    for table in tables:
+        moments = {column.key for column in table.columns if column.moment}
+        assert moments == MOMENTS & {column.key for column in table.columns}, table.name
+        verb = {"pandas": table.to_pandas, "pyarrow": table.to_arrow, "polars": table.to_polars}
+        columns = verb[library]() if library else table
+        for key in moments if len(table) else ():
+            origin = np.asarray(columns["origin_ns"]) if library and table.origin_ns else table.origin_ns
+            times = np.asarray(columns[key]) + origin
+            times = times[times == times]
+            seen.add((table.name, key))
+            assert ((times >= start) & (times <= end)).all(), (table.name, key)
+    assert {("steps", "start_ns"), ("gaps", "start_ns"), ("slices", "start_ns"), ("rows", "ts")} <= seen
+
+
+def test_moments_beside_none_are_exact(folder: Path) -> None:
+    """A time since 1970 keeps its last ns where another row has none: in rows, order and other libraries."""
+    times = [EPOCH_US * 1000 + ns for ns in (1, 3, 2)]
+    query = " union all ".join(f"select {time} as ts" for time in (*times, "null"))
+    opened = tracelane.open(_path(folder, _steps(EPOCH_US, 50)), index_dir=str(folder / "cache"))
+    table = opened.sql(query)
+    assert [row["ts"] for row in table] == [*times, None]
+    assert [row["ts"] for row in table.sort("ts")] == [*sorted(times, reverse=True), None]
+    assert [row["ts"] for row in table.as_read] == [1, 3, 2, None]
+    if find_spec("pyarrow"):
+        assert table.to_arrow().to_pydict()["ts"] == [*times, None]
+    if find_spec("polars"):
+        assert table.to_polars()["ts"].to_list() == [*times, None]
 
 
 TRACES = sorted(path.relative_to(CORPUS).as_posix() for path in CORPUS.glob("*/*.json*"))

@@ -45,8 +45,7 @@ def run_sql(
             f"answered by {answer.engine}",
             limit or (LISTED_ROWS if options.form == "text" else None),
         )
-        origin = trace.opening_span[0]  # people count from there; JSON and CSV have the views' own ns
-        rows = Tables(scope, origin, {"rows": lambda: answer.table(scope, most, origin)})
+        rows = Tables(scope, 0, {"rows": lambda: answer.table(scope, most)})
         print_output(
             Printout("sql", rows),
             options.form,

@@ -10,7 +10,7 @@ the logs.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -111,7 +111,7 @@ class TelemetryAnswer:
     @property
     def tables(self) -> list[Table]:
         """The tables that have rows, that of sums first."""
-        first = [] if self.sums is None else [self.sums.counted_from(self.start_ns)]
+        first = [] if self.sums is None else [replace(self.sums, begins_ns=self.start_ns)]
         tables = [*first, self.counters, logs_table(self.descriptions, self.scope)]
         return [table for table in tables if len(table)]
 

@@ -8,7 +8,7 @@ from functools import partial
 from textual.worker import get_current_worker
 
 from tracelane.core.base.errors import Cancelled, TracelaneError
-from tracelane.core.base.units import format_count, format_moment
+from tracelane.core.base.units import format_count
 from tracelane.core.logs.counters import QUERY_LANE, WithCounters, with_query_lane, without_query_lane
 from tracelane.core.tables.table import Table
 from tracelane.core.trace import Trace
@@ -18,18 +18,16 @@ from ..actions.focus import in_view
 from ..actions.refusal import Refusal
 from ..jobs import background
 from ..panels.panel import QUERY
-from ..panels.table import TablePane, columns_of, shown_columns
+from ..panels.table import TablePane, columns_of
 from ..session import LaneKey, RowKey
 from ..session_store import SessionStore
 from ..stage import Stage
-from ..widgets.table import ColumnView
 from .controller import Commands, Controller, Verbs
 from .counters import clocks_with
 from .panels import PanelController
 
 MOST_ROWS = 10_000
 """Rows that are listed at most; a note says that there are more."""
-TIME_WIDTH = 16
 HOW = "{sql} select name, dur, ts, id from slices order by dur desc limit 100 lists rows here"
 
 
@@ -96,7 +94,7 @@ class QueryController(Controller):
         answer = self._answers.get(panel)
         if answer is not None and answer.key == self._key():
             if pane.shown_table is not answer.table:
-                pane.show(answer.table, _columns(answer.table, answer.key[0].opening_span[0]), "")
+                pane.show(answer.table, columns_of(answer.table), "")
             else:
                 pane.tell()
         elif not self._texts[panel]:
@@ -129,7 +127,7 @@ class QueryController(Controller):
                 self.app.call_from_thread(self._failed, panel, " ".join(str(error).split()))
             return
         if not worker.is_cancelled:
-            self.app.call_from_thread(self._have_answer, panel, AnsweredQuery(text, key, table))
+            self.app.call_from_thread(self._have_answer, panel, AnsweredQuery(text, key, table.as_read))
 
     def _failed(self, panel: str, error: str) -> None:
         self._running = ""
@@ -157,7 +155,7 @@ class QueryController(Controller):
         answer = self._answers.get(panel)
         if answer is None:
             raise Refusal("no query yet: {sql} asks one")
-        self._make_lane(answer.table, title)
+        self._make_lane(answer.table.counted_from(0), title)
 
     @background("query lane")
     def _make_lane(self, table: Table, title: str) -> None:
@@ -193,21 +191,3 @@ class QueryController(Controller):
         titles = [one.title for one in base.computed.counters if one.kind == QUERY_LANE]
         lanes = computed_lanes(trace, QUERY_LANE)
         return dict(zip(titles, lanes)).get(title)
-
-
-def _columns(table: Table, origin: int) -> list[ColumnView]:
-    """Return the columns of a query's rows; times are written as since `origin`, as on the ruler."""
-    columns = columns_of(table)
-    keys = [column.key for column in shown_columns(table)]
-    if "ts" not in keys or table.column("ts").unit != "ns":
-        return columns
-
-    def since_origin(row: int) -> str:
-        value = table.value(row, "ts")
-        if not isinstance(value, int | float) or value != value:
-            return ""
-        return format_moment(int(value) - origin)
-
-    number = keys.index("ts")
-    columns[number] = replace(columns[number], text=since_origin, width=TIME_WIDTH)
-    return columns
