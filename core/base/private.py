@@ -191,14 +191,14 @@ def config_path() -> Path | None:
 
 def read_settings(path: Path) -> dict[str, Any]:
     """Return what a settings file holds; FileNotFoundError, or ValueError that says what is wrong."""
-    import tomllib  # most have no settings
-
     try:
         text = read_regular(path, MOST_BYTES)
     except (FileNotFoundError, NotADirectoryError):
         raise FileNotFoundError(path) from None
     except OSError as error:
         raise ValueError(f"cannot be read: {reason_of(error)}") from None
+    import tomllib  # most have no settings
+
     try:
         return tomllib.loads(text.decode())
     except UnicodeDecodeError:

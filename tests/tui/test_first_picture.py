@@ -152,7 +152,7 @@ def test_what_the_picture_loads(demo: Path, tmp_path: Path) -> None:
     unwanted = ("textual.", "asyncio", "rich.console", "tracelane.tui.panels", "tracelane.tui.widgets.")
     unwanted += ("tracelane.core.query.hits", "tracelane.core.tables.findings", "tracelane.core.tables.gap")
     unwanted += ("tracelane.core.read.repair", "tracelane.core.read.scan", "tracelane.core.logs.overlay")
-    unwanted += ("tracelane.core.tables.frame", "tracelane.core.query.filter", "numpy.ma.")
+    unwanted += ("tracelane.core.tables.frame", "tracelane.core.query.filter", "numpy.ma.", "tomllib")
     assert [name for name in modules if name.startswith(unwanted)] == []
 
 
