@@ -22,7 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 _OF_RULES = tuple(f"tests/core/test_findings{room}.py" for room in ("_rules", "", "_patterns"))
 TESTS: Mapping[str, tuple[str, ...]] = {
-    "tui/draw/layout.py": ("tests/tui/test_layout.py", "tests/tui/test_hierarchy.py"),
+    "tui/draw/layout.py": tuple(f"tests/tui/test_{room}.py" for room in ("layout", "hierarchy", "against")),
     "core/tables/schema.py": ("tests/core/test_table.py", "tests/core/test_registry.py"),
     "core/tables/cell_text.py": ("tests/core/test_table.py", "tests/tui/test_cli_tables.py"),
     "core/tables/rule_threshold.py": ("tests/core/test_findings_rules.py",),
@@ -43,6 +43,12 @@ SWAPS: Mapping[type[ast.AST], type[ast.AST]] = {
     ast.Or: ast.And,
 }
 EQUIVALENT: Mapping[str, Mapping[tuple[str, str], str]] = {
+    "tui/draw/layout.py": {
+        ("lane: int = -1", "2"): "any number below 0 is no lane",
+        ("if first >= last:", "first > last"): "no line lies between equal ones",
+        ("is_last = ", "3"): "the blocks of a process follow one another",
+        ("depths=(0,)", "1"): "a line that is alone is found at any depth",
+    },
     "core/tables/findings/gaps.py": {
         ("floor = max(", "2"): "a floor of 1 ns, as of 2 ns, only keeps gaps of no length out",
     },

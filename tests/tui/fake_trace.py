@@ -48,16 +48,38 @@ class LaneSpec:
     end: int = 1_000_000
 
 
-def fake_trace(*processes: Sequence[LaneSpec], empty: int = 0, labels: Sequence[str] = ()) -> Trace:
-    """Return a trace with these lanes per process; the first process has `empty` empty lanes."""
+@dataclass(frozen=True)
+class FakeMember:
+    """A file of a rank."""
+
+    rank: int
+    host: str = ""
+    side: str = ""
+
+    @property
+    def title(self) -> str:
+        return f"rank {self.rank}"
+
+
+def fake_trace(
+    *processes: Sequence[LaneSpec],
+    empty: int = 0,
+    labels: Sequence[str] = (),
+    are_ranks: bool = False,
+    missing: Sequence[int] = (),
+) -> Trace:
+    """Return a trace with these lanes per process; the first process has `empty` empty lanes. Each process
+    may be the only one of a rank, some of which may be missing.
+    """
     made_processes: list[Process] = []
     lanes: list[Lane] = []
     row = 0
     for number, specs in enumerate(processes):
         first = len(lanes)
         label = labels[number] if number < len(labels) else ""
+        source = number if are_ranks else 0
         process = Process(
-            0,
+            source,
             number,
             str(number),
             f"process {number}",
@@ -66,11 +88,12 @@ def fake_trace(*processes: Sequence[LaneSpec], empty: int = 0, labels: Sequence[
             range(first, first + len(specs)),
             empty if number == 0 else 0,
         )
-        made_processes.append(process)
+        if number not in missing:
+            made_processes.append(process)
         for position, spec in enumerate(specs):
             lanes.append(
                 Lane(
-                    0,
+                    source,
                     process,
                     first + position,
                     first + position,
@@ -93,4 +116,9 @@ def fake_trace(*processes: Sequence[LaneSpec], empty: int = 0, labels: Sequence[
             )
             row += spec.rows
     devices = frozenset(lane.index for lane in lanes if lane.role is LaneRole.DEVICE)
-    return cast(Trace, FakeTrace(tuple(made_processes), lanes, device_lanes=devices))
+    trace = FakeTrace(tuple(made_processes), lanes, device_lanes=devices)
+    if are_ranks:
+        trace.members = tuple(FakeMember(number) for number in range(len(processes)))
+        trace.source_count = len(processes)
+        trace.missing = dict.fromkeys(missing, "not there yet")
+    return cast(Trace, trace)

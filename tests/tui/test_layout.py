@@ -21,6 +21,7 @@ from tracelane.tui.draw.layout import FOLD_LANES, Layout, layout_of
 from tracelane.tui.draw.line import LineKind, alike, lane_key, process_key
 from tracelane.tui.draw.lines import LineContext, line_segments
 from tracelane.tui.draw.palette import Depth, Palette
+from tracelane.tui.draw.ranks import RANK_PARTS, rank_heads
 from tracelane.tui.draw.rows import RowReader
 from tracelane.tui.session import FOLD_ROWS, RowKey, Session, Viewport
 
@@ -95,11 +96,63 @@ def test_folding_a_lane_and_a_process() -> None:
     folded = toggle_fold(SESSION, row, trace)
     assert titles(trace, folded) == ["process 0", "main", "worker"]
     line = Layout(trace, folded).line(1)
-    assert line is not None and line.kind is LineKind.LANE
+    assert line is not None and line.kind is LineKind.LANE and line.depth == 0
     assert toggle_fold(folded, line, trace).folded == frozenset()
     header = Layout(trace, SESSION).line(0)
     assert header is not None
     assert titles(trace, toggle_fold(SESSION, header, trace)) == ["process 0 · 2 lanes"]
+    trace = fake_trace(
+        [LaneSpec("main")], [LaneSpec("a"), *(LaneSpec(f"idle {i}", **QUIET) for i in range(3))]
+    )
+    folded = replace(SESSION, folded=frozenset({process_key(trace.processes[1])}))
+    assert titles(trace, folded) == ["process 0", "main", "process 1 · 4 lanes"]
+    layout = Layout(trace, folded)
+    assert [layout.y_of(RowKey(lane_key(lane), 0)) for lane in trace.lanes] == [1, 2, 2, 2, 2]
+    only_marks = fake_trace([LaneSpec("main"), LaneSpec("marks", rows=0, slices=0, instants=3)])
+    assert [line.depth for line in Layout(only_marks, SESSION).lines(0, 9)] == [-1, 0, 0]
+
+
+def test_folded_ranks() -> None:
+    """A folded rank has a line, or one for each part of what its devices do; one lane is not counted. Where
+    the title has scrolled away the first of them takes its place.
+    """
+    specs = [LaneSpec("stream 1"), LaneSpec("main")]
+    trace = fake_trace(specs, specs, [LaneSpec("main")], are_ranks=True)
+    lines = Layout(trace, SESSION).lines(0, 9)
+    assert [line.title for line in lines] == ["rank 0 · 2 lanes", "rank 1 · 2 lanes", "rank 2"]
+    assert [line.members for line in lines] == [(0,), (2,), (4,)]
+    assert {line.part for line in lines} == {""}
+    for count in (2, 3):
+        layout = Layout(trace, replace(SESSION, rank_lines=count))
+        parts = [line.part for line in layout.lines(0, layout.height)]
+        assert parts == [*RANK_PARTS[:count], *RANK_PARTS[:count], ""]
+        assert all(layout.y_of(RowKey(lane_key(trace.lanes[lane]), 0)) == count for lane in (2, 3))
+    many = Layout(fake_trace(*[specs] * 4, are_ranks=True), replace(SESSION, rank_lines=3))
+    above = [many.title_above(scroll, 6) for scroll in range(6)]
+    assert above == [None, many.line(0), None, None, many.line(3), None]
+
+
+def test_ranks_that_are_not_there_yet_have_no_title_above_them() -> None:
+    """What is said of a missing rank stays where it is: no title of another rank stands on it."""
+    trace = fake_trace(*[[LaneSpec("main", rows=4)]] * 4, are_ranks=True, missing=(1, 2))
+    unfolded = frozenset(process_key(head) for head in rank_heads(trace).values())
+    layout = Layout(trace, replace(SESSION, unfolded=unfolded))
+    missing = [y for y in range(layout.height) if layout.lines(y, 1)[0].kind is LineKind.MISSING]
+    assert len(missing) == 2
+    for y in missing:
+        assert layout.scrolled(y, 5) == y and layout.title_above(y, 5) is None
+
+
+def test_what_a_filter_empties_is_hidden(tmp_path: Path) -> None:
+    """A lane of which a filter leaves nothing has no line; hits of another filter count for nothing."""
+    events = [complete(0, 9, "a", tid=1), complete(0, 9, "b", tid=2)]
+    trace = Trace([index_of(events, tmp_path / "two")])
+    hits, session = matches(trace, parse("a"), trace.clocks), replace(SESSION, filter="a")
+    layout = layout_of(trace, session, None, hits)
+    assert [line.lane.tid for line in layout.lines(0, 9) if line.lane] == ["1"] and layout.hidden_lanes == 1
+    assert layout_of(trace, session, layout, hits) is layout
+    other = layout_of(trace, replace(SESSION, filter="b"), None, hits)
+    assert len([line for line in other.lines(0, 9) if line.lane]) == 2
 
 
 def test_quiet_threads_fold_into_one_line() -> None:
@@ -155,6 +208,7 @@ def test_hidden_lanes_are_counted() -> None:
     """What is hidden by any means, and what is empty, is counted in the last line."""
     trace = fake_trace([LaneSpec("t 1"), LaneSpec("t 2"), LaneSpec("main")], [LaneSpec("gpu")], [], empty=12)
     assert titles(trace)[-1] == "12 empty lanes and 1 empty process not shown"
+    assert titles(fake_trace([LaneSpec("t 1")], empty=1))[-1] == "1 empty lane not shown"
     cases = [
         (replace(SESSION, hidden_lanes=frozenset({lane_key(trace.lanes[2])})), 1, ["t 1", "t 2", "gpu"]),
         (replace(SESSION, hidden_alike=(alike("t 7"),)), 2, ["main", "gpu"]),
@@ -187,6 +241,21 @@ def test_pinned_lanes_stay_above() -> None:
     assert title == layout.line(0)
     assert third is not None and third.lane == trace.lanes[10]
     assert [layout.line_at(y, 10, 20) for y in range(20)] == lines
+
+
+def test_pinned_lanes_of_many_rows_are_cut() -> None:
+    """All pinned lanes together have twelve rows at most; below few lines no title stays."""
+    trace = fake_trace([LaneSpec("a", rows=8), LaneSpec("b", rows=8), LaneSpec("c", rows=8)])
+    layout = Layout(trace, replace(SESSION, pinned=tuple(map(lane_key, trace.lanes[:2]))))
+    kept = [(line.lane and line.lane.title, line.depth) for line in layout.pinned[:-1]]
+    assert kept == [*(("a", depth) for depth in range(8)), *(("b", depth) for depth in range(4))]
+    assert layout.title_above(3, 8) is None and layout.title_above(3, 9) == layout.line(0)
+
+
+@pytest.mark.parametrize("height", range(9))
+def test_nothing_at_all(height: int) -> None:
+    """A trace without lanes has no line, and no title above any."""
+    assert Layout(fake_trace(), SESSION).visible(0, height) == [None] * height
 
 
 @pytest.mark.slow
@@ -258,6 +327,9 @@ def test_what_is_below_is_counted_and_the_bar_shows_where_one_is() -> None:
     assert layout.visible(end, 11)[-1] == layout.line(layout.height - 1)
     assert layout.thumb(end, 11).stop == 11
     assert not layout.says_more(0, layout.height) and not layout.thumb(0, layout.height)
+    deep = Layout(fake_trace([LaneSpec("deep", rows=FOLD_ROWS)]), SESSION)
+    last = deep.visible(0, 10)[-1]
+    assert last is not None and last.title == f"{1 + FOLD_ROWS - 9} more rows below"
 
 
 @pytest.mark.parametrize(
@@ -303,6 +375,8 @@ def test_titles_stay_at_the_top() -> None:
             assert second.lane is not None and second.title == second.lane.title
             assert (second.lane, second.depth) == (following.lane, following.depth)
     assert layout.visible(3, 4)[0] != layout.line(0)  # too few lines for a title
+    assert layout.visible(3, 5)[0] == layout.line(0)
+    assert layout.title_above(0, 8) is None  # that line is the title
     counters = fake_trace([LaneSpec("memory", rows=9, kind=LaneKind.COUNTER)])
     second = Layout(counters, SESSION).visible(3, 6)[1]
     assert second is not None and not second.title  # the row is drawn with its series' name
