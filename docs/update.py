@@ -5,6 +5,7 @@ type checkers see of the methods that Python has for the analyses; what other pa
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from tracelane.core.base import installed
@@ -15,6 +16,7 @@ from commands_reference import commands_reference, exit_code_table
 from python_methods import methods_text
 from readme_figures import readme_rows, with_rows
 
+from tracelane.core.export.forms import FORMS
 from tracelane.core.tables.doctor.doctor import doctor_rules_table
 from tracelane.core.tables.findings.rules import rules_table
 from tracelane.core.tables.registry import analyses_table
@@ -38,6 +40,8 @@ END_RULES = "<!-- end of rules -->"
 ANALYSES = Path(__file__).resolve().parent / "analyses.md"
 BEGIN_ANALYSES = "<!-- analyses: written by docs/update.py from core/tables/registry.py -->\n"
 END_ANALYSES = "<!-- end of analyses -->"
+SQL = Path(__file__).resolve().parent / "sql.md"
+FORM_LIST = re.compile(r"`--format text\|[a-z|]+`")
 DOCTOR = Path(__file__).resolve().parent / "doctor.md"
 BEGIN_DOCTOR = "<!-- rules: written by docs/update.py from core/tables/doctor -->\n"
 
@@ -58,6 +62,9 @@ if __name__ == "__main__":
         (ANALYSES, analyses_table(), BEGIN_ANALYSES, END_ANALYSES),
     ):
         path.write_text(updated(path.read_text(encoding="utf-8"), table, begin, end), encoding="utf-8")
+    for path in (ANALYSES, SQL):
+        text = FORM_LIST.sub(f"`--format {'|'.join(('text', *FORMS))}`", path.read_text(encoding="utf-8"))
+        path.write_text(text, encoding="utf-8")
     rows = readme_rows(PERFORMANCE.read_text(encoding="utf-8"))
     README.write_text(with_rows(README.read_text(encoding="utf-8"), rows), encoding="utf-8")
     METHODS.write_text(methods_text(), encoding="utf-8")

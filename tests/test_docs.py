@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import tomllib
 from pathlib import Path
 
 import click
@@ -11,7 +12,9 @@ import pytest
 
 from tests.scripts import document_script
 from tracelane.core.base.errors import TracelaneError, UnreadableError, UsageError
+from tracelane.core.export.forms import FORMS
 from tracelane.core.logs.telemetry_tables import COUNTERS, TELEMETRY_KERNELS, TELEMETRY_STEPS
+from tracelane.core.python.exporting import WRITERS
 from tracelane.core.tables.doctor.doctor import doctor_rules_table
 from tracelane.core.tables.findings.rules import rules_table
 from tracelane.core.tables.registry import analyses_table
@@ -21,6 +24,7 @@ from tracelane.tui.cli.main import command_names, tracelane
 from tracelane.tui.commands.command import key_text
 from tracelane.tui.commands.table import COMMANDS as KEYS
 from tracelane.tui.commands.table import commands_table
+from tracelane.tui.config import read_config
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -138,6 +142,27 @@ def test_columns_of_telemetry_are_listed() -> None:
     for schema in (TELEMETRY_STEPS, TELEMETRY_KERNELS, COUNTERS):
         for column in schema.columns:
             assert f"`{column.key}`" in text, (schema.name, column.key)
+
+
+def test_forms_are_the_code_s() -> None:
+    """Wherever a document lists the forms of tables or of whole traces, all of them are there."""
+    forms = "|".join(("text", *FORMS))
+    for name in ("analyses.md", "sql.md"):
+        text = (ROOT / "docs" / name).read_text(encoding="utf-8")
+        assert f"`--format {forms}`" in text, "run: .venv/bin/python docs/update.py"
+    written = (ROOT / "docs" / "export.md").read_text(encoding="utf-8")
+    rows = [line.split("|")[1] for line in written.splitlines() if line.startswith("| `.")]
+    assert {ending for row in rows for ending in re.findall(r"`([.\w]+)`", row)} == set(WRITERS)
+
+
+def test_settings_are_listed(tmp_path: Path) -> None:
+    """The example of docs/keys.md is a file of settings without a fault, and holds each of them."""
+    text = (ROOT / "docs" / "keys.md").read_text(encoding="utf-8")
+    example = "".join(line[4:] for line in text.splitlines(keepends=True) if line.startswith("    "))
+    (tmp_path / "config.toml").write_text(example, encoding="utf-8")
+    assert not read_config(tmp_path / "config.toml").complaints
+    known = re.findall(r'name == "([\w-]+)"', (ROOT / "tui" / "config.py").read_text(encoding="utf-8"))
+    assert set(known) == set(tomllib.loads(example))
 
 
 def test_key_table_is_the_command_tables() -> None:

@@ -18,6 +18,7 @@ from tests.tui.small_file import small_file
 from tests.tui.small_trace import STEPS
 from tracelane.core.base.clock import Clocks
 from tracelane.core.base.ids import SliceId
+from tracelane.core.export.forms import FORMS
 from tracelane.core.logs.counters import WithCounters, with_cheap_lanes
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.actions.counters import computed_lanes
@@ -41,13 +42,13 @@ async def _typed(app: TracelaneApp, pilot: Pilot[None], line: str) -> None:
 
 
 async def test_table(file_trace: Trace, tmp_path: Path) -> None:
-    """The table on show is written in three formats, as sorted, and copied as Markdown."""
+    """The table on show is written in every form, as sorted, and copied as Markdown."""
     async with open_viewer(file_trace, (120, 50)) as (app, pilot):
         app.run_command("copy-table")
         await pilot.pause()
         assert "no table" in message(app)
         await press_keys(app, pilot, "t", "t")
-        for form in ("csv", "json", "md"):
+        for form in FORMS:
             path = tmp_path / f"table.{form}"
             await _typed(app, pilot, f"save table {path}")
             assert message(app) == f"saved {path}"

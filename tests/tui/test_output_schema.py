@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 
 from tests.tui.small_file import small_file
 from tests.tui.test_cli_options import FORMS, NO_TABLE, commands
+from tracelane.core.demo.trace import write_demo
 from tracelane.tui.cli.main import main
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "output.schema.json").read_text(encoding="utf-8"))
@@ -66,6 +69,16 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return small_file(tmp_path_factory.mktemp("schema"))
 
 
+OWN_OBJECTS = ("chain", "history", "index", "info")
+"""Commands whose JSON has other objects, or tables that are called as metrics are."""
+
+
+@pytest.fixture(scope="module")
+def demo_ranks(tmp_path_factory: pytest.TempPathFactory) -> Sequence[str]:
+    """The demo's two ranks, their log beside them."""
+    return [str(path) for path in write_demo(tmp_path_factory.mktemp("demo"))[:2]]
+
+
 @pytest.mark.parametrize("command", [name for name in commands() if name not in NO_TABLE])
 def test_json_is_what_the_schema_says(
     command: str, path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -93,6 +106,44 @@ def test_json_is_what_the_schema_says(
         assert not faults(answer, SCHEMA)
         assert answer["command"] == command.split()[0] and answer["tables"]
         assert not [line for table in answer["tables"].values() for line in row_faults(table)]
+
+
+DOCUMENT = (Path(__file__).parents[2] / "docs" / "analyses.md").read_text(encoding="utf-8")
+LISTED = {
+    command: {*re.findall(r"`([a-z_]+)`", tables)} or {command}
+    for commands_, tables in re.findall(
+        r"^\| (.*) \| (.*) \|$", DOCUMENT.partition("| tables beside")[2], re.M
+    )
+    for command in re.findall(r"`(.*?)`", commands_)
+}
+"""Command -> the tables that docs/analyses.md lists."""
+MORE = {
+    "kernels": [("--runs", "mm")],
+    "idle": [("--recurring",)],
+    "critical-path": [("--by", "kind"), ("--scale", "sdsc_fused_mm_t_10=0.5")],
+    "ranks": [("--group-by", "host")],
+    "explain": [("--question", "kernels")],
+    "memory": [("--first", "curve")],
+    "telemetry": [("--by", "step"), ("--by", "kernel"), ("--from", "+1ms", "--to", "+900ms")],
+    "diff": [("--tree",)],
+}
+"""Command -> options with which it has further tables."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", [name for name in commands() if name not in (*NO_TABLE, *OWN_OBJECTS)])
+def test_all_tables_are_documented(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], demo_ranks: Sequence[str]
+) -> None:
+    """docs/analyses.md lists the tables of each command, all of them and no other."""
+    words, index = command.split(), ["--index-dir", str(Path(demo_ranks[0]).parent / "index")]
+    traces = {"cache list": [], "ranks": demo_ranks, "diff": demo_ranks}.get(command, demo_ranks[:1])
+    names = set()
+    for more in ((), *MORE.get(command, ())):
+        given = () if command == "telemetry" and more else FORMS.get(command, ())
+        main([*words, *traces, *given, *more, "--json", *(index if traces else ())])
+        names |= {*json.loads(capsys.readouterr().out)["tables"]} - {"totals"}
+    assert LISTED[command] == names
 
 
 def test_faults_are_said() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from tracelane.core.export.forms import FORMS
 from tracelane.core.tables.analysis import Tab, TablePanel
 from tracelane.core.tables.registry import PANELS, TABS
 
@@ -320,7 +321,7 @@ SHOWING: Final = (
                     ("marks FILE", "Write all marks to a file, for others who have the trace"),
                     (
                         "table FILE",
-                        "Write the table of the panel, as sorted, to FILE.csv, FILE.json or FILE.md",
+                        f"Write the table of the panel, as sorted, to FILE.{', FILE.'.join(FORMS)}",
                     ),
                     (
                         "slices FILE",
