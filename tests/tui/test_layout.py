@@ -247,8 +247,8 @@ def test_pinned_lanes_of_many_rows_are_cut() -> None:
     """All pinned lanes together have twelve rows at most; below few lines no title stays."""
     trace = fake_trace([LaneSpec("a", rows=8), LaneSpec("b", rows=8), LaneSpec("c", rows=8)])
     layout = Layout(trace, replace(SESSION, pinned=tuple(map(lane_key, trace.lanes[:2]))))
-    kept = [(line.lane and line.lane.title, line.depth) for line in layout.pinned[:-1]]
-    assert kept == [*(("a", depth) for depth in range(8)), *(("b", depth) for depth in range(4))]
+    rows = [(line.lane and line.lane.title, line.depth) for line in layout.pinned[:-1]]
+    assert rows == [*(("a", depth) for depth in range(8)), *(("b", depth) for depth in range(4))]
     assert layout.title_above(3, 8) is None and layout.title_above(3, 9) == layout.line(0)
 
 
