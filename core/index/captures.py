@@ -1,24 +1,19 @@
-"""Which files belong together: by run (folder), capture (when it was written) and rank."""
+"""Which files belong together: by run (folder), capture (when it was written) and rank; which are opened."""
 
 from __future__ import annotations
 
-import os
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from ..base.errors import UsageError
 from ..base.units import format_count
-from ..read.remote_files import is_url
-from .file_facts import SECOND, FileFacts, NameFacts, axes_text, name_facts, rank_in, ranks_by_axes
-
-if TYPE_CHECKING:
-    from ..base.errors import UnreadableError
-    from ..read.source import Source
+from .file_facts import SECOND, FileFacts, Member, member_of, ranks_by_axes
 
 CAPTURE_GAP_NS = 300 * SECOND
 """The ranks of one capture write their files at most so long after each other: exporting takes its time."""
@@ -29,55 +24,6 @@ JOB = re.compile(r"(?<![a-z])job[-_]?\d{1,7}", re.IGNORECASE)
 """How FLEX calls its files: prefix-0-job-3.json."""
 NAMED_JOB = re.compile(r"(?<!\d)(\d{1,6})[-_.]job[-_]?\d", re.IGNORECASE)
 """The rank in such a name."""
-
-
-@dataclass(frozen=True)
-class Member:
-    """One file of a capture; `rank` is None for a host process, as a server's front end."""
-
-    path: str | Path
-    run: str
-    rank: int | None = None
-    world: int | None = None
-    host: str = ""
-    layout: str = ""  # its position in the parallel layout, as "TP 1 DP 0"
-    stamp_ns: int | None = None
-    time_ns: int = 0  # its stamp, else when it was changed last
-    stem: str = ""
-    pid: int | None = None  # of the process that wrote it, where its name is Kineto's
-    start_ns: int | None = None  # when its first events begin, since 1970
-    numbered: bool = False  # no file tells its rank: it is its place among the processes of the run
-    side: str = ""  # of two runs that are shown together the one that it is of: "A"
-    job_rank: int | None = None  # the pid of a FLEX job trace: its rank, if no other file has the same
-    source: Source | None = field(default=None, compare=False, repr=False)  # what is there, if it is a trace
-    trouble: UnreadableError | None = field(default=None, compare=False, repr=False)  # why it is none
-
-    @property
-    def title(self) -> str:
-        """What the file is called beside others: "rank 3", "rank 3 (TP 1 DP 1)", else its name; of two runs
-        with its side: "A · rank 3".
-        """
-        name = Path(self.path).name if self.rank is None else f"rank {self.rank}"
-        layout = f" ({self.layout})" if self.rank is not None and " DP " in self.layout else ""
-        return f"{self.side} · {name}{layout}" if self.side else name + layout
-
-    def with_facts(self, facts: FileFacts) -> Member:
-        """Return the member with what its file says about itself, which counts more than its name."""
-        return replace(
-            self,
-            rank=self.rank if facts.rank is None else facts.rank,
-            world=facts.world or self.world,
-            host=facts.host or self.host,
-            start_ns=facts.start_ns,
-            job_rank=facts.job_rank,
-        )
-
-    @property
-    def span(self) -> tuple[int, int] | None:
-        """From its first events to when it was written (ns since 1970), None where either is not known."""
-        if self.start_ns is None or self.stamp_ns is None or self.start_ns >= self.stamp_ns:
-            return None
-        return self.start_ns, self.stamp_ns
 
 
 @dataclass(frozen=True)
@@ -137,20 +83,14 @@ def members_of(files: Iterable[str | Path], facts_of: Callable[[str | Path], Fil
     The file counts more than its name, except where that makes ranks of one name the same: then they are
     copies under other names.
     """
-    paths = list(files)
-    facts = [name_facts(path) for path in paths]
-    by_name = [_member(path, fact) for path, fact in zip(paths, facts)]
+    by_name = [member_of(path) for path in files]
     members = [member.with_facts(facts_of(member.path)) for member in by_name]
-    groups: dict[tuple[str, str], list[int]] = {}
-    for number, member in enumerate(by_name):
-        if member.rank is not None:
-            groups.setdefault((member.run, member.stem), []).append(number)
-    for numbers in groups.values():
+    for numbers in _alike(by_name, lambda member: member.rank is not None):
         if _distinct(by_name, numbers) and not _distinct(members, numbers):
             for number in numbers:
                 members[number] = replace(members[number], rank=by_name[number].rank, world=None)
-    for numbers in _by_layout(members, facts):
-        ranks = ranks_by_axes([facts[number].axes for number in numbers])
+    for numbers in _alike(members, lambda member: member.rank is None and bool(member.axes)):
+        ranks = ranks_by_axes([dict(members[number].axes) for number in numbers])
         for number, rank in zip(numbers, ranks):
             members[number] = replace(members[number], rank=rank)
     _number_jobs(members)
@@ -175,7 +115,7 @@ def captures_of(members: Sequence[Member]) -> list[Capture]:
             member for member in stamped if member.rank is None and member.pid is not None and member.span
         ]
         stamped = [member for member in stamped if member not in workers]
-        groups = [*_by_span(workers), *_by_time(stamped), *_by_name(named)]
+        groups = [*_by_span(workers), *_by_time(stamped, CAPTURE_GAP_NS, PROCESS_GAP_NS), *_by_name(named)]
         groups.sort(key=lambda group: max(member.time_ns for member in group))
         if loose and groups:
             groups[-1].extend(loose)  # what names neither rank nor time goes with the newest
@@ -196,32 +136,15 @@ def ranks_text(ranks: Sequence[int]) -> str:
     return ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in runs)
 
 
-def _member(path: str | Path, fact: NameFacts) -> Member:
-    parent = Path(path).parent
-    in_folder_of_rank = rank_in(Path(path).name)[0] is None and rank_in(parent.name)[0] is not None
-    run = str(parent.parent if in_folder_of_rank else parent)
-    if is_url(path):
-        run = run.replace(":/", "://", 1)
-    try:
-        changed = os.stat(path).st_mtime_ns
-    except OSError:
-        changed = 0
-    time = changed if fact.stamp_ns is None else fact.stamp_ns
-    layout = axes_text(fact.axes)
-    return Member(
-        path, run, fact.rank, fact.world, fact.host, layout, fact.stamp_ns, time, fact.stem, fact.pid
-    )
-
-
 def _distinct(members: Sequence[Member], numbers: Sequence[int]) -> bool:
     return len({members[number].rank for number in numbers}) == len(numbers)
 
 
-def _by_layout(members: Sequence[Member], facts: Sequence[NameFacts]) -> list[list[int]]:
-    """Return the numbers of members that name only their position in a parallel layout, by run and name."""
+def _alike(members: Sequence[Member], fits: Callable[[Member], bool]) -> list[list[int]]:
+    """Return the numbers of the members that fit, by run and name without rank and stamp."""
     groups: dict[tuple[str, str], list[int]] = {}
-    for number, (member, fact) in enumerate(zip(members, facts)):
-        if member.rank is None and fact.axes:
+    for number, member in enumerate(members):
+        if fits(member):
             groups.setdefault((member.run, member.stem), []).append(number)
     return list(groups.values())
 
@@ -288,13 +211,13 @@ def _numbered_by_pid(members: Sequence[Member]) -> list[Member]:
     return [replace(member, rank=rank, numbered=True) for rank, member in enumerate(ordered)]
 
 
-def _by_time(members: Sequence[Member]) -> list[list[Member]]:
-    """Return groups of files whose stamps lie close together, each rank (else process) once in a group."""
+def _by_time(members: Sequence[Member], rank_gap: float, process_gap: float) -> list[list[Member]]:
+    """Return groups of files whose times lie no further apart, each rank (else process) once in a group."""
     groups: list[list[Member]] = []
     seen: set[object] = set()
     last = 0
     for member in sorted(members, key=lambda member: member.time_ns):
-        gap = PROCESS_GAP_NS if member.rank is None else CAPTURE_GAP_NS
+        gap = process_gap if member.rank is None else rank_gap
         who = member.stem if member.rank is None else member.rank
         if not groups or who in seen or member.time_ns - last > gap:
             groups.append([])
@@ -319,19 +242,101 @@ def _by_name(members: Sequence[Member]) -> list[list[Member]]:
         if max(repeated.values()) == 1:
             groups.append(group)
         else:
-            groups += _once_each(sorted(group, key=lambda member: member.time_ns))
-    return groups
-
-
-def _once_each(members: Sequence[Member]) -> list[list[Member]]:
-    """Return runs of members in which no rank comes twice."""
-    groups: list[list[Member]] = [[]]
-    for member in members:
-        if any(other.rank == member.rank for other in groups[-1]):
-            groups.append([])
-        groups[-1].append(member)
+            groups += _by_time(group, math.inf, math.inf)
     return groups
 
 
 def _order(member: Member) -> tuple[bool, int]:
     return member.rank is None, -1 if member.rank is None else member.rank
+
+
+# -- which of them is opened ---------------------------------------------------------------------------------
+
+ALL = "all"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a person asks for: a part of the run's folder, a capture by number (1: the newest), a part of its
+    time or "all", and ranks as "0-3,7". Empty: all runs, the newest capture, all ranks.
+    """
+
+    run: str = ""
+    capture: str = ""
+    ranks: str = ""
+
+
+@dataclass(frozen=True)
+class ResolvedFiles:
+    """The files to open, by rank; all captures, newest first, and the position of the one that is open (None:
+    all); notes on what is left out; the paths that a user `named`.
+    """
+
+    members: tuple[Member, ...]
+    captures: tuple[Capture, ...] = ()
+    current: int | None = None
+    notes: tuple[str, ...] = ()
+    named: tuple[str | Path, ...] = ()
+
+
+def choose(captures: Sequence[Capture], choice: Choice) -> ResolvedFiles:
+    """Return what a choice leaves; UsageError where it leaves nothing, or means nothing."""
+    of_run = [capture for capture in captures if choice.run.lower() in capture.run.lower()]
+    if not of_run:
+        runs = ", ".join(sorted({capture.run for capture in captures}))
+        raise UsageError(f"--run: no run is called {choice.run!r}; there is {runs}")
+    if choice.capture == ALL:
+        members = tuple(member for capture in of_run for member in capture.members)
+        return ResolvedFiles(_of_ranks(members, choice.ranks), tuple(of_run), None, ())
+    number = _numbered(of_run, choice.capture)
+    capture = of_run[number]
+    left_out = left_out_text(of_run, number)
+    notes = [left_out] if left_out else []
+    members = _of_ranks(capture.members, choice.ranks)
+    left = len(capture.members) - len(members)
+    if left:
+        notes.append(f"left out by --rank: {left} file{'s' if left != 1 else ''}")
+    return ResolvedFiles(members, tuple(of_run), number, tuple(notes))
+
+
+def left_out_text(captures: Sequence[Capture], current: int | None) -> str:
+    """Return a line that says which of the captures is open, empty where no other is left out."""
+    if current is None or len(captures) < 2:
+        return ""
+    others = "1 other capture" if len(captures) == 2 else f"{len(captures) - 1} other captures"
+    return f"capture of {captures[current].when}; left out: {others} (--capture 1..{len(captures)} or all)"
+
+
+def _numbered(captures: Sequence[Capture], text: str) -> int:
+    """Return the position of the capture that a text names: its number from 1, else a part of its time."""
+    if not text:
+        return 0
+    if text.isdecimal() and 1 <= int(text) <= len(captures):
+        return int(text) - 1
+    matches = [number for number, capture in enumerate(captures) if text in capture.when]
+    if not matches or (text.isdecimal() and len(text) < 4):
+        times = ", ".join(f"{number} ({capture.when})" for number, capture in enumerate(captures[:5], 1))
+        raise UsageError(f"--capture: there is no {text}; there is {times}")
+    return matches[0]
+
+
+def _of_ranks(members: Sequence[Member], text: str) -> tuple[Member, ...]:
+    if not text:
+        return tuple(members)
+    ranks = parsed_ranks(text)
+    chosen = tuple(member for member in members if member.rank in ranks)
+    if not chosen:
+        there = ranks_text(sorted({member.rank for member in members if member.rank is not None}))
+        raise UsageError(f"--rank: there is no rank {text}; there is {there or 'none'}")
+    return chosen
+
+
+def parsed_ranks(text: str) -> set[int]:
+    """Return the ranks that "0-3,7" means; UsageError for anything else."""
+    ranks: set[int] = set()
+    for part in text.split(","):
+        match = re.fullmatch(r"\s*(\d{1,7})(?:\s*-\s*(\d{1,7}))?\s*", part)
+        if match is None or int(match[2] or match[1]) < int(match[1]):
+            raise UsageError(f"--rank: {text!r} is no list of ranks, as 0-3,7 is")
+        ranks.update(range(int(match[1]), int(match[2] or match[1]) + 1))
+    return ranks

@@ -5,16 +5,17 @@ says: its rank, its position in the parallel layout, when it was written.
 from __future__ import annotations
 
 import json
+import os
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from ..base.errors import TracelaneError
+from ..base.errors import TracelaneError, UnreadableError
 from ..base.private import read_private
 from ..read.remote_files import is_url
 from ..read.source import Source
@@ -71,11 +72,6 @@ class FileFacts:
     start_ns: int | None = None
     job_rank: int | None = None
 
-    @property
-    def complete(self) -> bool:
-        """Whether there is no need to look elsewhere."""
-        return self.rank is not None
-
 
 NO_FACTS = FileFacts()
 
@@ -92,18 +88,21 @@ def facts_in_keys(envelope: Mapping[str, Any]) -> FileFacts:
 
 def file_facts(source: Source, index_dir: Path | None = None) -> FileFacts:
     """Return what a file says: before its events, else after them, else in its cached index."""
-    may_inflate = is_worker(source.path)
+    named = member_of(source.path)
+    is_worker = named.pid is not None and named.rank is None  # Kineto's name of one process of a host
     try:
-        facts = _head(source, stamp_ns=name_facts(source.path).stamp_ns if may_inflate else None)
-        if not facts.complete and source.seekable:
-            facts = _merged(facts, facts_in_keys(_tail(source)))
-        cached = {} if facts.complete else _cached(source, index_dir)
+        facts = _head(source, stamp_ns=named.stamp_ns if is_worker else None)
+        if facts.rank is not None:
+            return facts
+        end = _end_of(source) if source.seekable else b""
+        facts = _merged(facts, facts_in_keys(_ranks_in(end)))
+        cached = _cached(source, index_dir) if facts.rank is None else {}
         facts = _merged(facts, facts_in_keys(cached))
-        if not facts.complete and facts.start_ns is None:
+        if facts.rank is None and facts.start_ns is None:
             # Kineto wrote before 2026 what times count from behind the events.
-            base = cached.get("baseTimeNanoseconds") or _base_behind(
-                source, may_inflate and not is_url(source.path)
-            )
+            if is_worker and not source.seekable and not is_url(source.path):
+                end = _end_of(source)
+            base = cached.get("baseTimeNanoseconds") or int((_BASE.findall(end) or [0])[-1])
             facts = replace(facts, start_ns=_head(source, base).start_ns if base else None)
     except (TracelaneError, OSError):  # opening it will say what is wrong
         return NO_FACTS
@@ -157,19 +156,11 @@ def _job_rank(events: bytes) -> int | None:
     return int(pids.pop()) if len(pids) == 1 and _FLEX.search(events) else None
 
 
-def _base_behind(source: Source, inflate: bool) -> int:
-    """Return what a file says behind its events that times count from, else 0; of a packed file only where it
-    may be inflated for that.
-    """
-    matches = _BASE.findall(_end_of(source, inflate))
-    return int(matches[-1]) if matches else 0
-
-
-def _end_of(source: Source, inflate: bool) -> bytes:
-    """Return the last bytes of the text; none of a packed file that may not be inflated, or is large."""
+def _end_of(source: Source) -> bytes:
+    """Return the last bytes of the text; none of a large packed file."""
     if source.seekable:
         return source.read_range(max(0, source.size - TAIL), TAIL)
-    if not inflate or source.size > MOST_PACKED:
+    if source.size > MOST_PACKED:
         return b""
     stream = source.open()
     try:
@@ -181,8 +172,8 @@ def _end_of(source: Source, inflate: bool) -> bytes:
         stream.close()
 
 
-def _tail(source: Source) -> Mapping[str, Any]:
-    data = source.read_range(max(0, source.size - TAIL), TAIL)
+def _ranks_in(data: bytes) -> Mapping[str, Any]:
+    """Return the keys that say the rank behind the events."""
     matches = list(_RANKS.finditer(data))
     if not matches:
         return {}
@@ -224,50 +215,91 @@ def _count(value: object) -> int | None:
 
 
 @dataclass(frozen=True)
-class NameFacts:
-    """What a name says; None or empty where it says nothing."""
+class Member:
+    """One file of a capture, by what its name and it itself say; `rank` is None for a host process, as a
+    server's front end.
+    """
 
-    rank: int | None
-    world: int | None
-    axes: Mapping[str, int]
-    stamp_ns: int | None  # ns since 1970
-    host: str
-    pid: int | None  # of the process that wrote it, in Kineto's names
-    stem: str  # the name without rank and stamp: alike for the files of one capture
+    path: str | Path
+    run: str
+    rank: int | None = None
+    world: int | None = None
+    host: str = ""
+    axes: tuple[tuple[str, int], ...] = ()  # its position in the parallel layout
+    stamp_ns: int | None = None
+    time_ns: int = 0  # its stamp, else when it was changed last
+    stem: str = ""  # the name without rank and stamp: alike for the files of one capture
+    pid: int | None = None  # of the process that wrote it, where its name is Kineto's
+    start_ns: int | None = None  # when its first events begin, since 1970
+    numbered: bool = False  # no file tells its rank: it is its place among the processes of the run
+    side: str = ""  # of two runs that are shown together the one that it is of: "A"
+    job_rank: int | None = None  # the pid of a FLEX job trace: its rank, if no other file has the same
+    source: Source | UnreadableError | None = field(default=None, compare=False, repr=False)
+    """What is there, or why that is no trace; None for one that was not looked at."""
+
+    @property
+    def layout(self) -> str:
+        """Its position in the parallel layout as engines write it: "TP 1 DP 0"."""
+        return " ".join(f"{axis} {number}" for axis, number in self.axes)
+
+    @property
+    def title(self) -> str:
+        """What the file is called beside others: "rank 3", "rank 3 (TP 1 DP 1)", else its name; of two runs
+        with its side: "A · rank 3".
+        """
+        name = Path(self.path).name if self.rank is None else f"rank {self.rank}"
+        layout = f" ({self.layout})" if self.rank is not None and " DP " in self.layout else ""
+        return f"{self.side} · {name}{layout}" if self.side else name + layout
+
+    def with_facts(self, facts: FileFacts) -> Member:
+        """Return the member with what its file says about itself, which counts more than its name."""
+        return replace(
+            self,
+            rank=self.rank if facts.rank is None else facts.rank,
+            world=facts.world or self.world,
+            host=facts.host or self.host,
+            start_ns=facts.start_ns,
+            job_rank=facts.job_rank,
+        )
+
+    @property
+    def span(self) -> tuple[int, int] | None:
+        """From its first events to when it was written (ns since 1970), None where either is not known."""
+        if self.start_ns is None or self.stamp_ns is None or self.start_ns >= self.stamp_ns:
+            return None
+        return self.start_ns, self.stamp_ns
 
 
-def is_worker(path: str | Path) -> bool:
-    """Tell whether a name is Kineto's of one process of a host, `host_pid.stamp`, and tells no rank."""
-    facts = name_facts(path)
-    return facts.pid is not None and facts.rank is None
-
-
-def name_facts(path: str | Path) -> NameFacts:
-    """Return what a file's name tells: `rankN`, `workerN`, `-TP-n-DP-n`, `dpN_ppN_tpN_rankN`, a
-    stamp, Kineto's `host_pid.stamp`.
+def member_of(path: str | Path) -> Member:
+    """Return what a file's name tells: `rankN`, `workerN`, `-TP-n-DP-n`, `dpN_ppN_tpN_rankN`, a stamp,
+    Kineto's `host_pid.stamp`.
 
     Of a folder's name only the rank counts, where the file's own tells none.
     """
-    path = Path(path)
-    name = path.name
+    name, parent = Path(path).name, Path(path).parent
     epoch, date = _EPOCH.search(name), _DATE.search(name)
-    stamp: int | None = None
-    if epoch:
-        stamp = _epoch_ns(epoch[1])
-    elif date:
-        stamp = _date_ns(date)
-    rank, world = rank_in(name)
-    axes = {axis: int(number) for axis, number in _AXIS.findall(name)}
+    stamp = _epoch_ns(epoch[1]) if epoch else _date_ns(date) if date else None
+    own_rank, world = rank_in(name)
+    rank = own_rank
+    axes = [(axis, int(number)) for axis, number in _AXIS.findall(name)]
     if worker := _WORKER_AXES.search(name):
-        axes = dict(zip(("DP", "PP", "TP"), map(int, worker.groups())))
+        axes = list(zip(("DP", "PP", "TP"), map(int, worker.groups())))
     if rank is None and not axes:
-        rank, world = rank_in(path.parent.name)
-    host = _HOST.search(name[: epoch.start()]) if epoch and rank_in(name)[0] is None else None
+        rank, world = rank_in(parent.name)
+    host = _HOST.search(name[: epoch.start()]) if epoch and own_rank is None else None
     stem = name
     for pattern in (_EPOCH, _DATE, _WORKER_AXES, _RANK, _WORKER, _AXIS):
         stem = pattern.sub("#", stem)
+    run = str(parent.parent if own_rank is None and rank_in(parent.name)[0] is not None else parent)
+    if is_url(path):
+        run = run.replace(":/", "://", 1)
+    try:
+        changed = os.stat(path).st_mtime_ns
+    except OSError:
+        changed = 0
+    time_ns = changed if stamp is None else stamp
     host_name, pid = (host["host"], int(host["pid"])) if host else ("", None)
-    return NameFacts(rank, world, axes, stamp, host_name, pid, stem)
+    return Member(path, run, rank, world, host_name, tuple(axes), stamp, time_ns, stem, pid)
 
 
 def rank_in(name: str) -> tuple[int | None, int | None]:
@@ -279,12 +311,7 @@ def rank_in(name: str) -> tuple[int | None, int | None]:
     return (int(match[1]) if match else None), None
 
 
-def axes_text(axes: Mapping[str, int]) -> str:
-    """Return a position in the parallel layout as engines write it: "TP 1 DP 0"."""
-    return " ".join(f"{axis} {number}" for axis, number in axes.items())
-
-
-def ranks_by_axes(positions: list[Mapping[str, int]]) -> list[int]:
+def ranks_by_axes(positions: Sequence[Mapping[str, int]]) -> list[int]:
     """Return the ranks of files that name only their positions in a layout.
 
     They are counted along AXES, the last one fastest.

@@ -28,7 +28,7 @@ from .cache import IndexLocation, discard, locate, sweep
 from .cached import touch
 from .changes import unfinished_note
 from .options import DEFAULT_OPTIONS, IndexOptions
-from .quota import INFLATED, PlannedIndex, check_room, index_size, keep_within, limit_of
+from .quota import IndexJob, check_room, keep_within, limit_of
 
 if TYPE_CHECKING:
     from .store import Index
@@ -46,8 +46,6 @@ WORTH_IT = 16 << 20
 """A file of less text is indexed in the process that asks: starting others takes longer."""
 SEVERAL_WORTH_IT = 8 << 20
 """The same of several files."""
-LEAST_WORK = 256 << 10
-"""A file counts as so many bytes at least."""
 WAIT_S = 0.1
 
 
@@ -195,7 +193,7 @@ def build_index(
         root = location.folder.parent.parent
         limit = limit_of(root, options.cache_limit)
         if not location.temporary:
-            check_room([IndexJob.of(source, location).room], root, limit)
+            check_room([IndexJob.of(source, location)], root, limit)
         with location.building() as folder:
             begun(folder)
             _build(source, folder, options, progress, cancelled)
@@ -249,31 +247,6 @@ def _load_builder() -> None:
     from . import build  # noqa: F401
 
 
-@dataclass(frozen=True)
-class IndexJob:
-    """A file that is to be indexed."""
-
-    source: Source
-    location: IndexLocation  # where its index belongs
-    work: int  # estimated bytes of text
-    room: PlannedIndex  # what its index takes
-
-    @classmethod
-    def of(cls, source: Source, location: IndexLocation) -> IndexJob:
-        """Return what there is to do for a source."""
-        text = source.size * (1 if source.packing == "plain" else INFLATED)
-        room = PlannedIndex(location.key, source.path, index_size(source.size, source.packing != "plain"))
-        return cls(source, location, max(text, LEAST_WORK), room)
-
-    @property
-    def path(self) -> str:
-        return self.source.path
-
-    @property
-    def size(self) -> int:
-        return self.source.size
-
-
 @dataclass(eq=False)
 class Indexed:
     """What has become of files that were to be indexed."""
@@ -303,8 +276,8 @@ class Indexing(Indexed):
         """
         folders = {job.location.folder.parent for job in jobs if not job.location.temporary}
         for root in {folder.parent for folder in folders}:
-            room = [job.room for job in jobs if job.location.folder.parent.parent == root]
-            check_room(room, root, limit_of(root, options.cache_limit))
+            own = [job for job in jobs if job.location.folder.parent.parent == root]
+            check_room(own, root, limit_of(root, options.cache_limit))
         super().__init__()
         self._jobs = tuple(jobs)
         self._finished = 0

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from ..base.errors import TracelaneError, UnreadableError
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
@@ -15,12 +15,12 @@ from ..read.remote_files import each_at_once, is_url
 from ..read.source import Source, current_source, open_source
 from .cache import IndexLocation, locate
 from .cached import touch
-from .captures import Capture, Member, captures_of, members_of
-from .choice import Choice, ResolvedFiles, choose
-from .file_facts import NO_FACTS, FileFacts, facts_in_keys, file_facts
-from .indexing import SEVERAL_WORTH_IT, Indexed, Indexing, IndexJob, find_index, index_all, opened_index
+from .captures import Capture, Choice, ResolvedFiles, captures_of, choose, members_of
+from .file_facts import NO_FACTS, FileFacts, Member, facts_in_keys, file_facts
+from .indexing import SEVERAL_WORTH_IT, Indexed, Indexing, find_index, index_all, opened_index
 from .inputs import STDIN, check_there, expanded, unfinished_notes
 from .options import DEFAULT_OPTIONS, IndexOptions
+from .quota import IndexJob
 
 if TYPE_CHECKING:
     from .store import Index
@@ -104,19 +104,22 @@ def states_of(files: ResolvedFiles, options: IndexOptions = DEFAULT_OPTIONS) -> 
     """Return each file with its index, or what is to be done for one, or why there is none. Raises
     UnreadableError where a file that was named is none.
     """
-    refused = [member for member in files.members if member.source is None and member.path in files.named]
+    refused = [
+        str(member.source)
+        for member in files.members
+        if isinstance(member.source, UnreadableError) and member.path in files.named
+    ]
     if refused:
-        raise UnreadableError("; ".join(str(member.trouble) for member in refused))
+        raise UnreadableError("; ".join(refused))
     states: list[MemberState] = []
     for member in files.members:
-        if member.source is None:
-            states.append((member, member.trouble or UnreadableError(f"{member.path}: is no trace")))
+        source = member.source
+        if not isinstance(source, Source):
+            states.append((member, source or UnreadableError(f"{member.path}: is no trace")))
             continue
-        index = find_index(member.source, options)
-        if isinstance(index, IndexLocation):
-            states.append((member, IndexJob.of(member.source, index)))
-        else:
-            states.append((member, index))
+        index = find_index(source, options)
+        is_to_do = isinstance(index, IndexLocation)
+        states.append((member, IndexJob.of(source, index) if is_to_do else index))
     return states
 
 
@@ -327,38 +330,29 @@ def resolve_files(
     files = expanded(paths)
     together = STDIN not in map(str, files) and (len(files) > 1 or choice != NEWEST)
 
-    def look(path: str | Path) -> _Look:
+    def look(path: str | Path) -> tuple[Source | UnreadableError, FileFacts]:
         try:
             source = open_source(path, progress=progress, cancelled=cancelled)
         except UnreadableError as error:
-            return _Look(None, error)
+            return error, NO_FACTS
         facts = file_facts(source, index_dir) if together and source.kind != "stdin" else NO_FACTS
         if len(files) > MOST_OPEN:
             source.close()
-        return _Look(source, None, facts)
+        return source, facts
 
     urls = [path for path in files if is_url(path)]
     looks = dict(zip(urls, each_at_once(look, urls)))
     looks |= {path: look(path) for path in files if path not in looks}
     if not together:
-        return ResolvedFiles(tuple(looks[path].added_to(Member(path, "")) for path in files), named=named)
-    members = [looks[one.path].added_to(one) for one in members_of(files, lambda path: looks[path].facts)]
+        return ResolvedFiles(tuple(Member(path, "", source=looks[path][0]) for path in files), named=named)
+    members = [
+        replace(member, source=looks[member.path][0])
+        for member in members_of(files, lambda path: looks[path][1])
+    ]
     ranked = any(member.rank is not None for member in members)
     if choice == NEWEST and not ranked and all(path in named for path in files):
         return ResolvedFiles(tuple(members), named=named)
     return replace(choose(captures_of(members), choice), named=named)
-
-
-class _Look(NamedTuple):
-    """What is at a path, or why that is no trace, and what it says about itself."""
-
-    source: Source | None
-    trouble: UnreadableError | None
-    facts: FileFacts = NO_FACTS
-
-    def added_to(self, member: Member) -> Member:
-        """Return a member with what was seen."""
-        return replace(member, source=self.source, trouble=self.trouble)
 
 
 def keep_cached(files: ResolvedFiles, options: IndexOptions) -> None:
@@ -366,7 +360,7 @@ def keep_cached(files: ResolvedFiles, options: IndexOptions) -> None:
     of them first, or building an index for one could remove that of the next.
     """
     for member in files.members:
-        if member.source is not None:
+        if isinstance(member.source, Source):
             with suppress(TracelaneError):  # opening it says what is wrong
                 location = locate(dict(member.source.fingerprint), options.index_dir)
                 if location.exists():

@@ -16,12 +16,16 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import astuple, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..base.errors import CacheError, UsageError
 from ..base.private import read_private, settings_table, write_private
 from ..base.units import format_bytes
-from .cache import cache_root, seconds_since
+from .cache import IndexLocation, cache_root, seconds_since
 from .cached import CacheEntry, list_cache, remove_entry
+
+if TYPE_CHECKING:
+    from ..read.source import Source
 
 LIMIT = "TRACELANE_CACHE_LIMIT"
 DEFAULT = 20 << 30
@@ -35,6 +39,8 @@ INDEX_SHARE = 0.15
 INDEX_LEAST = 4 << 10
 INFLATED = 13
 """A compressed trace unpacks to about this many times its size."""
+LEAST_WORK = 256 << 10
+"""A file counts as so many bytes of text at least."""
 EVICTED = "evicted.json"
 MOST = 20
 """How many removed indexes `tracelane cache list` remembers."""
@@ -84,21 +90,31 @@ def limit_of(root: Path, given: int | None = None) -> int:
     return limit
 
 
-def index_size(size: int, packed: bool) -> int:
-    """Estimate the bytes of an index from the bytes of its trace on disk."""
-    return int(size * (INFLATED if packed else 1) * INDEX_SHARE) + INDEX_LEAST
-
-
 @dataclass(frozen=True)
-class PlannedIndex:
-    """An index that is to be built."""
+class IndexJob:
+    """A file that is to be indexed."""
 
-    key: str
-    path: str  # of the trace
-    bytes: int  # about
+    source: Source
+    location: IndexLocation  # where its index belongs
+    work: int  # estimated bytes of text
+    bytes: int  # that its index takes, about
+
+    @classmethod
+    def of(cls, source: Source, location: IndexLocation) -> IndexJob:
+        """Return what there is to do for a source."""
+        text = source.size * (1 if source.packing == "plain" else INFLATED)
+        return cls(source, location, max(text, LEAST_WORK), int(text * INDEX_SHARE) + INDEX_LEAST)
+
+    @property
+    def path(self) -> str:
+        return self.source.path
+
+    @property
+    def size(self) -> int:
+        return self.source.size
 
 
-def check_room(planned: Sequence[PlannedIndex], root: Path, limit: int) -> None:
+def check_room(planned: Sequence[IndexJob], root: Path, limit: int) -> None:
     """Raise CacheError where planned indexes exceed the limit of a root or the room on its disk."""
     need = sum(one.bytes for one in planned)
     what = f"the index of {planned[0].path}" if len(planned) == 1 else f"the indexes of {len(planned)} traces"
@@ -117,7 +133,7 @@ def check_room(planned: Sequence[PlannedIndex], root: Path, limit: int) -> None:
     way_out = "allow more with --cache-limit, or name another folder with --index-dir"
     if need > limit:
         raise CacheError(f"{may}: {way_out}")
-    keys = {one.key for one in planned}
+    keys = {one.location.key for one in planned}
     staying = sum(entry.bytes for entry in list_cache(root) if entry.key not in keys and _stays(entry))
     if need + staying > limit:
         why = "indexes that are open or were opened within the last hour"

@@ -10,7 +10,7 @@ from typing import TypeAlias
 from ..base.errors import UsageError
 from ..base.progress import no_progress
 from ..demo.trace import write_demo
-from ..index.choice import Choice
+from ..index.captures import Choice
 from ..tables.diff import Difference, difference
 from ..tables.diff_trees import diff_trees
 from ..tables.schema import TableSchema, columns_from

@@ -16,7 +16,7 @@ from ..base.picture import Picture
 from ..base.safe_text import safe
 from ..base.units import format_ns
 from ..export.timeline_svg import timeline_svg
-from ..index.choice import Choice
+from ..index.captures import Choice
 from ..sql import TIMEOUT_S
 from ..tables.analysis import Option
 from ..tables.registry import BY_NAME

@@ -11,7 +11,7 @@ from ..index.format import LaneKind
 
 if TYPE_CHECKING:
     from ..base.pattern import Pattern
-    from ..index.captures import Member
+    from ..index.file_facts import Member
 
 
 def plain(text: str) -> str:

@@ -13,9 +13,8 @@ from typing import Any
 
 from ..base.errors import TracelaneError, UnreadableError, UsageError
 from ..base.private import is_own_folder
-from ..index.captures import Member, captures_of, members_of
-from ..index.choice import Choice, choose
-from ..index.file_facts import NO_FACTS
+from ..index.captures import Choice, captures_of, choose, members_of
+from ..index.file_facts import NO_FACTS, Member
 from ..index.indexing import cached_index, ingest_index
 from ..index.inputs import STDIN, check_there, expanded
 from ..index.opening import NEWEST

@@ -14,7 +14,7 @@ import numpy as np
 from ..base.arrays import I64
 from ..base.clock import Clocks
 from ..base.units import format_ns
-from ..index.captures import Member
+from ..index.file_facts import Member
 from ..trace import Trace
 from .step_spans import StepSpans
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
 from ..base.children import ONE_THREAD, ChildrenError, Message, answer_request, answers_of
-from ..index.captures import Member
+from ..index.file_facts import Member
 from ..index.store import Index
 from ..trace import Trace
 from .cached import cache_file, is_worth_caching, read_cached, write_cached
@@ -90,10 +90,7 @@ def _by_child(scope: Scope, question: str) -> Any:
     request = {
         "question": question,
         "indexes": [[str(index.folder), index.path] for index in trace.indexes],
-        "members": [
-            asdict(replace(member, path=str(member.path), source=None, trouble=None))
-            for member in trace.members
-        ],
+        "members": [asdict(replace(member, path=str(member.path), source=None)) for member in trace.members],
         "aligned": bool(scope.clocks.offsets),
     }
     (answer,) = answers_of(MODULE, request, scope.cancelled, ONE_THREAD, behind=True)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from ..base.clock import NO_CLOCKS, Clocks
 from ..base.progress import CancelledCallback, ProgressCallback, never, no_progress
 from ..index.analyzer import analyzer_notes
-from ..index.captures import Capture, Member
-from ..index.choice import Choice
+from ..index.captures import Capture, Choice
+from ..index.file_facts import Member
 from ..index.format import LaneKind, LaneRole, RowKind
 from ..index.options import DEFAULT_OPTIONS, IndexOptions
 from ..index.store import Index
@@ -32,8 +32,8 @@ from ..query.window import FAR, opening_window, slices_outside
 from .slices import TraceSlices
 
 if TYPE_CHECKING:
+    from ..index.captures import ResolvedFiles
     from ..index.changes import State
-    from ..index.choice import ResolvedFiles
     from ..index.opening import Opened
     from ..index.verification import Verification
     from .alignment import Alignment

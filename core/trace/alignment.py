@@ -12,7 +12,7 @@ import numpy as np
 from ..base.arrays import I64, AnyArray
 from ..base.clock import ClockKey, Clocks, wall_base_of
 from ..base.units import format_count, format_ns
-from ..index.captures import Member
+from ..index.file_facts import Member
 from ..index.store import Index
 from ..query.groups import Groups
 from ..query.lookup import lanes_of

@@ -15,7 +15,7 @@ from ..base.clock import NO_CLOCKS, Clocks
 from ..base.ids import SliceId
 from ..base.kineto import RUNTIME
 from ..base.short_names import short_name
-from ..index.captures import Member
+from ..index.file_facts import Member
 from ..index.format import LaneRole, RowKind
 from ..index.store import Index
 from ..query import row_facts, samples

@@ -7,7 +7,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from ..index.captures import Member
+from ..index.file_facts import Member
 from ..index.store import Index
 from ..query.window import Occupied, occupied, window_of
 from . import Trace

@@ -13,7 +13,7 @@ import pytest
 from tests.corpus import CORPUS, needs_corpus
 from tests.events import complete
 from tracelane.core import Trace, open_trace
-from tracelane.core.index.choice import Choice
+from tracelane.core.index.captures import Choice
 from tracelane.core.index.store import Index
 from tracelane.core.trace.alignment import align_ranks
 from tracelane.core.trace.collectives import AIU, DEVICE, HOST, collectives_at, collectives_of

@@ -17,11 +17,11 @@ from tests.rank_files import rank_files
 from tracelane.core import open_trace
 from tracelane.core.base.errors import UsageError
 from tracelane.core.index.cache import locate
-from tracelane.core.index.captures import captures_of, members_of, ranks_text
-from tracelane.core.index.choice import Choice, choose, parsed_ranks
-from tracelane.core.index.file_facts import NO_FACTS, FileFacts, file_facts, name_facts
-from tracelane.core.index.indexing import IndexJob, index_all
+from tracelane.core.index.captures import Choice, captures_of, choose, members_of, parsed_ranks, ranks_text
+from tracelane.core.index.file_facts import NO_FACTS, FileFacts, file_facts, member_of
+from tracelane.core.index.indexing import index_all
 from tracelane.core.index.options import IndexOptions
+from tracelane.core.index.quota import IndexJob
 from tracelane.core.read.source import current_source, open_source
 from tracelane.core.tables.ranks import ranks
 from tracelane.core.tables.scope import Scope
@@ -73,7 +73,7 @@ def test_a_name_tells_rank_place_stamp_and_host(
     name: str, rank: int | None, axes: dict[str, int], stamp_ns: int | None, host: str
 ) -> None:
     """The names that torch, HTA, vLLM and SGLang give their files are understood, others tell nothing."""
-    facts = name_facts(Path("/runs/x") / name)
+    facts = member_of(Path("/runs/x") / name)
     assert (facts.rank, dict(facts.axes), facts.stamp_ns, facts.host) == (rank, axes, stamp_ns, host)
 
 

@@ -19,7 +19,7 @@ from tracelane.core.base import children as child
 from tracelane.core.base.output import ERASE
 from tracelane.core.base.progress import Progress
 from tracelane.core.index.cache import BUILDING
-from tracelane.core.index.choice import Choice
+from tracelane.core.index.captures import Choice
 from tracelane.core.index.indexing import SEVERAL_WORTH_IT, WORTH_IT
 from tracelane.core.index.opening import resolve_files
 from tracelane.core.index.options import IndexOptions

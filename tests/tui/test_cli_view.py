@@ -22,7 +22,7 @@ from tests.small_index import L, S, write_index
 from tests.tui.small_trace import MS, START
 from tests.waiting import PATIENCE_S, wait_until
 from tracelane.core.demo.trace import write_demo
-from tracelane.core.index.choice import Choice
+from tracelane.core.index.captures import Choice
 from tracelane.core.index.store import Index
 from tracelane.core.logs.opening import open_overlay
 from tracelane.core.logs.overlay import LogOptions

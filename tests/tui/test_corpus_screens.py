@@ -8,7 +8,7 @@ import pytest
 
 from tests.corpus import CORPUS, needs_corpus, representative
 from tracelane.core.base.errors import UnreadableError
-from tracelane.core.index.choice import Choice
+from tracelane.core.index.captures import Choice
 from tracelane.core.index.inputs import expanded
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.actions.view import view_of

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tracelane.core.base.errors import UnreadableError, UsageError
 from tracelane.core.base.output import print_text
-from tracelane.core.index.choice import ALL, Choice, ResolvedFiles, left_out_text
+from tracelane.core.index.captures import ALL, Choice, ResolvedFiles, left_out_text
 from tracelane.core.index.options import IndexOptions
 from tracelane.core.tables.selection import Selection, selected_scope, steps_there
 from tracelane.tui.text.progress import ProgressBar

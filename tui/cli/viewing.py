@@ -22,7 +22,7 @@ from .terminal import can_draw, take_keyboard
 
 if TYPE_CHECKING:
     from tracelane.core.base.errors import DamagedIndexError
-    from tracelane.core.index.choice import ResolvedFiles
+    from tracelane.core.index.captures import ResolvedFiles
     from tracelane.core.index.opening import Gathering
     from tracelane.core.index.options import IndexOptions
     from tracelane.core.store.opened import CaptureStore
