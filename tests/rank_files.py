@@ -10,11 +10,11 @@ from typing import Any
 from tests.events import complete
 from tracelane.core.base.errors import UnreadableError
 from tracelane.core.base.progress import Progress
+from tracelane.core.index.cached import IndexJob
 from tracelane.core.index.captures import Choice
 from tracelane.core.index.indexing import ingest_index
 from tracelane.core.index.opening import Gathering, pays_gathering, resolve_files, states_of
 from tracelane.core.index.options import IndexOptions
-from tracelane.core.index.quota import IndexJob
 from tracelane.core.read.source import open_source
 
 REDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)"

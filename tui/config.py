@@ -77,7 +77,7 @@ def _config_of(values: dict[str, Any], path: Path) -> Config:
 
 def _complaints_of_cache(values: dict[str, Any], path: Path) -> list[str]:
     """Return what is wrong with the cache's settings, which are used where indexes are built."""
-    from tracelane.core.index.quota import size_of
+    from tracelane.core.index.cached import size_of
 
     complaints = [f"{path}: cache.{name} is not understood" for name in values if name != "limit"]
     limit = values.get("limit", "none")

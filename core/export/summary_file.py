@@ -45,9 +45,9 @@ def is_summary(path: Path) -> bool:
         return False
 
 
-def is_summary_source(source: Source | None) -> bool:
+def is_summary_source(source: object) -> bool:
     """Tell the same of a file that was looked at; what a pipe brings is a trace."""
-    if source is None or source.kind != "plain" or not source.seekable:
+    if not isinstance(source, Source) or source.kind != "plain" or not source.seekable:
         return False
     return _begins_summary(source.read_range(source.text_start, _HEAD), source.size)
 

@@ -24,13 +24,13 @@ from ..base.progress import Progress, ProgressCallback, no_progress
 from ..read.columns import IdKind
 from .batches import NumberedBatches
 from .column_files import ColumnFiles, Scratch
-from .drawing import Drawing
 from .events import FlowPairs, correlations, flow_events, lane_events, paired, promoted_jobs, write_flows
 from .format import PROCESS, LaneKind
 from .id_lanes import AsyncEvents, AsyncLane, CounterSamples
 from .lane_tables import LaneTables, NumberedLane, write_lane_tables
 from .lane_writer import LaneWriter
 from .lanes import LaneEntry, Names, ProcessEntry, async_entry, counter_entry, in_display_order, thread_entry
+from .pyramid import Drawing
 from .roles import lane_roles
 from .store import Index, checksum_of, table_file
 from .version import FORMAT_VERSION, MANIFEST

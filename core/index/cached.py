@@ -1,15 +1,32 @@
-"""What lies in the cache: listed, remembered as used, removed."""
+"""What lies in the cache: listed, remembered as used, removed; and its limit.
+
+An index that would not fit is refused, those opened longest ago are removed. The command that needs the room
+says what it removes; `tracelane cache list` lists it later. Never removed are indexes that are open, that
+were opened within the last hour, or that the command itself reads.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
+import sys
+import time
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from .cache import LOCK, cache_root, discard, in_use, seconds_since, sweep, unread
+from ..base.errors import CacheError, UsageError
+from ..base.private import read_private, settings_table, write_private
+from ..base.units import format_bytes
+from .cache import LOCK, IndexLocation, cache_root, discard, in_use, seconds_since, sweep, unread
 from .version import FORMAT_VERSION, MANIFEST
+
+if TYPE_CHECKING:
+    from ..read.source import Source
 
 
 @dataclass(frozen=True)
@@ -112,3 +129,167 @@ def clear_cache(index_dir: Path | None = None, older_than: float | None = None) 
         if version.name.startswith("v"):
             sweep(version)
     return removed, size, in_use_count
+
+
+LIMIT = "TRACELANE_CACHE_LIMIT"
+DEFAULT = 20 << 30
+"""Bytes that the cache may take by default."""
+NONE = "none"
+UNLIMITED = sys.maxsize
+FRESH_S = 3600.0
+"""Indexes that were opened within this many seconds stay."""
+INDEX_SHARE = 0.15
+"""Bytes of an index per byte of text: 0.09 to 0.18 for all real traces of the corpus above 1 MB."""
+INDEX_LEAST = 4 << 10
+INFLATED = 13
+"""A compressed trace unpacks to about this many times its size."""
+LEAST_WORK = 256 << 10
+"""A file counts as so many bytes of text at least."""
+EVICTED = "evicted.json"
+MOST = 20
+"""How many removed indexes `tracelane cache list` remembers."""
+MOST_REMEMBERED = 1 << 20
+"""Bytes of the file that remembers them."""
+_UNITS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
+_TEXT = re.compile(r"\s*(\d{1,12}(?:\.\d{1,6})?)\s*([kmgt]?)(?:i?b)?\s*", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Evicted:
+    """An index that was removed to keep the limit."""
+
+    when: float  # seconds since the epoch
+    path: str  # of the trace
+    bytes: int
+
+
+def size_of(text: str) -> int | None:
+    """Return a size such as 500M or 20GiB in bytes, UNLIMITED for "none"; None where the text is no size."""
+    if text.strip().lower() == NONE:
+        return UNLIMITED
+    match = _TEXT.fullmatch(text)
+    return None if match is None else int(float(match[1]) * 1024 ** _UNITS[match[2].lower()])
+
+
+def cache_limit() -> int | None:
+    """Return how many bytes of indexes may be kept: what the environment says, else the settings, else None.
+    UsageError where the environment's value is no size.
+    """
+    text = os.environ.get(LIMIT, "")
+    if text.strip():
+        size = size_of(text)
+        if size is None:
+            raise UsageError(f"{LIMIT}={text!r} is no size: write 500M, 20G or none")
+        return size
+    return size_of(str(settings_table("cache").get("limit", "")))
+
+
+def limit_of(root: Path, given: int | None = None) -> int:
+    """Return the limit for the indexes below a root: the one given, else that of environment or settings,
+    else the default for the cache and no limit for another folder. Raises as `cache_limit`.
+    """
+    limit = cache_limit() if given is None else given
+    if limit is None:
+        return DEFAULT if root == cache_root() else UNLIMITED
+    return limit
+
+
+@dataclass(frozen=True)
+class IndexJob:
+    """A file that is to be indexed."""
+
+    source: Source
+    location: IndexLocation  # where its index belongs
+    work: int  # estimated bytes of text
+    bytes: int  # that its index takes, about
+
+    @classmethod
+    def of(cls, source: Source, location: IndexLocation) -> IndexJob:
+        """Return what there is to do for a source."""
+        text = source.size * (1 if source.packing == "plain" else INFLATED)
+        return cls(source, location, max(text, LEAST_WORK), int(text * INDEX_SHARE) + INDEX_LEAST)
+
+    @property
+    def path(self) -> str:
+        return self.source.path
+
+    @property
+    def size(self) -> int:
+        return self.source.size
+
+
+def check_room(planned: Sequence[IndexJob], root: Path, limit: int) -> None:
+    """Raise CacheError where planned indexes exceed the limit of a root or the room on its disk."""
+    need = sum(one.bytes for one in planned)
+    what = f"the index of {planned[0].path}" if len(planned) == 1 else f"the indexes of {len(planned)} traces"
+    would = f"{what} would take about {format_bytes(need)}"
+    with suppress(OSError):
+        free = shutil.disk_usage(root).free
+        if need > free:
+            freeing = "free some (tracelane cache clear removes indexes)"
+            raise CacheError(
+                f"{would}, and {root} has {format_bytes(free)} left: {freeing}, or name another folder with "
+                "--index-dir"
+            )
+    if limit == UNLIMITED:
+        return
+    may = f"{would}, and {root} may hold {format_bytes(limit)}"
+    way_out = "allow more with --cache-limit, or name another folder with --index-dir"
+    if need > limit:
+        raise CacheError(f"{may}: {way_out}")
+    keys = {one.location.key for one in planned}
+    staying = sum(entry.bytes for entry in list_cache(root) if entry.key not in keys and _stays(entry))
+    if need + staying > limit:
+        why = "indexes that are open or were opened within the last hour"
+        raise CacheError(f"{may}, of which {why} take {format_bytes(staying)}: {way_out}")
+
+
+def keep_within(limit: int, root: Path, sparing: str) -> tuple[str, ...]:
+    """Remove indexes below a root, those used longest ago first, until the rest takes at most `limit` bytes;
+    return a line that says what was removed.
+
+    Indexes that are open, fresh, or have the key `sparing` stay.
+    """
+    if limit == UNLIMITED:
+        return ()
+    entries = list_cache(root)
+    total = sum(entry.bytes for entry in entries)
+    removed: list[CacheEntry] = []
+    for entry in reversed(entries):
+        if total <= limit:
+            break
+        if entry.key == sparing or _stays(entry):
+            continue
+        if remove_entry(entry):
+            removed.append(entry)
+            total -= entry.bytes
+    if not removed:
+        return ()
+    now = time.time()
+    _remember(root, [Evicted(now, entry.path, entry.bytes) for entry in removed])
+    size = format_bytes(sum(entry.bytes for entry in removed))
+    more = f" and {len(removed) - 1} more" if len(removed) > 1 else ""
+    what = f"{'indexes' if more else 'index'} of {removed[0].path}{more} ({size})"
+    return (f"the cache may hold {format_bytes(limit)}: removed the {what}",)
+
+
+def _stays(entry: CacheEntry) -> bool:
+    """Tell whether an index must not be removed."""
+    return seconds_since(entry.used) < FRESH_S or entry.in_use
+
+
+def evicted(root: Path | None = None) -> tuple[Evicted, ...]:
+    """Return the indexes that were removed last below a root (by default the cache), the oldest first."""
+    root = cache_root() if root is None else root
+    try:
+        lines = json.loads(read_private(root / EVICTED, MOST_REMEMBERED)) if root is not None else []
+        return tuple(Evicted(float(when), str(path), int(size)) for when, path, size in lines)
+    except (OSError, ValueError, TypeError, RecursionError):
+        return ()
+
+
+def _remember(root: Path, more: list[Evicted]) -> None:
+    """Write down what was removed. A failure is ignored: only the list would be incomplete."""
+    lines = [astuple(one) for one in (*evicted(root), *more)][-MOST:]
+    with suppress(OSError):
+        write_private(root / EVICTED, json.dumps(lines).encode())

@@ -1,18 +1,24 @@
-"""What has become of the files of a trace since they were read, looked up by a thread that may hang."""
+"""Files that are still being written, as far as that can be told without reading their events; and what has
+become of the files of a trace since they were read, looked up by a thread that may hang.
+"""
 
 from __future__ import annotations
 
 import os
+import stat
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from ..base.errors import UnreadableError
 from ..base.threads import BackgroundThread
 from ..base.units import format_bytes
+from ..read.source import Source, open_source
 from .cache import seconds_since
-from .inputs import UNFINISHED
+from .inputs import STDIN, UNFINISHED, expanded, unfinished_in
 
 if TYPE_CHECKING:
     from .store import Index
@@ -143,3 +149,134 @@ class Watch:
             self._wake.clear()
             self.changes = self._look(self._states)
             self.looks += 1
+
+
+STABLE_S = 2.0
+"""A file that has not changed for so long is held for complete, if it ends as it should."""
+
+
+@dataclass(frozen=True)
+class Awaited:
+    """What is waited for: a file or folder, what is missing of it, how large it is by now."""
+
+    path: str
+    why: str
+    size: int | None = None
+
+    @property
+    def text(self) -> str:
+        """The same as a sentence."""
+        size = "" if self.size is None else f", {format_bytes(self.size)} by now"
+        return f"{self.path} {self.why}{size}"
+
+
+class Waiting:
+    """Looks at files again and again until all are complete."""
+
+    def __init__(
+        self,
+        paths: Sequence[str],
+        clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        """Wait for the paths of a command line; `clock` and `now` tell the time between looks, and the time
+        of day.
+        """
+        self._paths = tuple(paths)
+        self._clock, self._now = clock, now
+        self._seen: dict[str, tuple[State, float]] = {}
+        self._lacking: dict[tuple[str, State], str] = {}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The paths, with the names that complete files have."""
+        return tuple(finished_name(path) for path in self._paths)
+
+    def look(self) -> Awaited | None:
+        """Return the first that is not complete, None where all are."""
+        for path in self.names:
+            if path != STDIN and (awaited := self._look_at(path)) is not None:
+                return awaited
+        return None
+
+    def _look_at(self, path: str) -> Awaited | None:
+        try:
+            files = [str(file) for file in expanded([path])]
+        except UnreadableError:
+            files = []
+        if os.path.isdir(path):
+            files += unfinished_in(Path(path))
+            if not files:
+                return Awaited(path, "holds no trace yet")
+        return next((awaited for file in files if (awaited := self._look_at_file(file)) is not None), None)
+
+    def _look_at_file(self, path: str) -> Awaited | None:
+        try:
+            status = os.stat(path)
+        except OSError:
+            writing = path + UNFINISHED
+            if not os.path.exists(writing):
+                return Awaited(path, "is not there yet")
+            return Awaited(path, f"is still called {Path(writing).name}", _size(writing))
+        if not stat.S_ISREG(status.st_mode):
+            return None  # a pipe is read until its writer closes it
+        state = status.st_size, status.st_mtime_ns
+        if not self._is_stable(path, state):
+            return Awaited(path, "is being written", status.st_size)
+        if (path, state) not in self._lacking:
+            self._lacking[path, state] = lacking(path)
+        why = self._lacking[path, state]
+        return Awaited(path, why, status.st_size) if why else None
+
+    def _is_stable(self, path: str, state: State) -> bool:
+        """Tell whether a file has been the same for a while: at first by its time, then by what was seen."""
+        clock = self._clock()
+        if path not in self._seen:
+            self._seen[path] = state, clock - max(0.0, self._now() - state[1] / 1e9)
+        elif self._seen[path][0] != state:
+            self._seen[path] = state, clock
+        return clock - self._seen[path][1] >= STABLE_S
+
+
+def _size(path: str) -> int | None:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return None
+
+
+END = 64 * 1024
+"""Bytes at either end in which a bracket is looked for."""
+BLOCK = 1 << 20
+CLOSED_BY: Final = {b"{": b"}", b"[": b"]"}
+
+
+def lacking(path: str | Path) -> str:
+    """Return what a file lacks of a whole trace, "" where nothing: it ends in the bracket that closes its
+    first one, and packed data inflates to its end.
+    """
+    try:
+        source = open_source(path)
+        first, last = _ends(source) if source.seekable else _ends_read_through(source)
+    except UnreadableError as error:
+        return str(error).removeprefix(f"{path}: ")
+    return "" if first and CLOSED_BY.get(first) == last else "ends in the middle"
+
+
+def _ends(source: Source) -> tuple[bytes, bytes]:
+    head = source.read_range(source.text_start, END)
+    tail = source.read_range(max(0, source.size - END), END)
+    return head.lstrip()[:1], tail.rstrip()[-1:]
+
+
+def _ends_read_through(source: Source) -> tuple[bytes, bytes]:
+    """Return the first and the last letter of inflated text; none where it is cut off."""
+    first = last = b""
+    stream = source.open()
+    try:
+        while data := stream.read(BLOCK):
+            first = first or data.lstrip()[:1]
+            last = data.rstrip()[-1:] or last
+        return (b"", b"") if stream.damage is not None else (first, last)
+    finally:
+        stream.close()

@@ -25,10 +25,9 @@ from ..base.threads import BackgroundThread
 from ..read.remote_files import is_url
 from ..read.source import Source
 from .cache import IndexLocation, discard, locate, sweep
-from .cached import touch
+from .cached import IndexJob, check_room, keep_within, limit_of, touch
 from .changes import unfinished_note
 from .options import DEFAULT_OPTIONS, IndexOptions
-from .quota import IndexJob, check_room, keep_within, limit_of
 
 if TYPE_CHECKING:
     from .store import Index
@@ -61,13 +60,13 @@ def ingest_index(
 
     Raises UnreadableError for what is no trace, CacheError when no index can be written, Cancelled.
     """
-    location = find_index(source, options)
-    if not isinstance(location, IndexLocation):
-        return location
-    done = index_all([IndexJob.of(source, location)], options, progress=progress, cancelled=cancelled)
+    job = find_index(source, options)
+    if not isinstance(job, IndexJob):
+        return job
+    done = index_all([job], options, progress=progress, cancelled=cancelled)
     for error in done.failed.values():
         raise error
-    return opened_index(source, location.with_events(done.events))
+    return opened_index(source, job.location.with_events(done.events))
 
 
 def index_all(
@@ -110,19 +109,16 @@ def pays_processes(jobs: Sequence[IndexJob]) -> bool:
     return sum(job.work for job in jobs) >= (WORTH_IT if len(jobs) == 1 else SEVERAL_WORTH_IT)
 
 
-def find_index(source: Source, options: IndexOptions = DEFAULT_OPTIONS) -> Index | IndexLocation:
-    """Return the index of a source from the cache, else where it belongs."""
-    location = locate(dict(source.fingerprint), options.index_dir)
-    if options.force:
-        return location
+def find_index(source: Source, options: IndexOptions = DEFAULT_OPTIONS) -> Index | IndexJob:
+    """Return the index of a source from the cache, else what is to be done for it."""
+    location, index = locate(dict(source.fingerprint), options.index_dir), None
     try:
-        index = _opened(location, source)
+        index = None if options.force else _opened(location, source)
     except DamagedIndexError as error:
         discard(location.folder)
-        location = locate(dict(source.fingerprint), options.index_dir)
         event = f"{source.path}: its index was damaged ({error.why}) and is rebuilt"
-        return location.with_events((event,))
-    return location if index is None else index
+        location = locate(dict(source.fingerprint), options.index_dir).with_events((event,))
+    return IndexJob.of(source, location) if index is None else index
 
 
 def opened_index(source: Source, location: IndexLocation) -> Index:

@@ -13,14 +13,13 @@ from ..base.progress import CancelledCallback, Progress, ProgressCallback, never
 from ..read.problem import has_no_event_array
 from ..read.remote_files import each_at_once, is_url
 from ..read.source import Source, current_source, open_source
-from .cache import IndexLocation, locate
-from .cached import touch
+from .cache import locate
+from .cached import IndexJob, touch
 from .captures import Capture, Choice, ResolvedFiles, captures_of, choose, members_of
 from .file_facts import NO_FACTS, FileFacts, Member, facts_in_keys, file_facts
 from .indexing import SEVERAL_WORTH_IT, Indexed, Indexing, find_index, index_all, opened_index
 from .inputs import STDIN, check_there, expanded, unfinished_notes
 from .options import DEFAULT_OPTIONS, IndexOptions
-from .quota import IndexJob
 
 if TYPE_CHECKING:
     from .store import Index
@@ -51,8 +50,10 @@ class Opened:
 
     def write_block_stores(self, progress: ProgressCallback = no_progress) -> None:
         """Keep the text of compressed files beside their indexes, in blocks that can be read one by one."""
-        from .blockstore import write_block_store  # loads numpy: not while a process starts
-        from .packing import worth_packing
+        from .blockstore import (
+            worth_packing,
+            write_block_store,  # loads numpy: not while a process starts
+        )
 
         for index in self.indexes:
             if worth_packing(index):
@@ -114,12 +115,10 @@ def states_of(files: ResolvedFiles, options: IndexOptions = DEFAULT_OPTIONS) -> 
     states: list[MemberState] = []
     for member in files.members:
         source = member.source
-        if not isinstance(source, Source):
+        if isinstance(source, Source):
+            states.append((member, find_index(source, options)))
+        else:
             states.append((member, source or UnreadableError(f"{member.path}: is no trace")))
-            continue
-        index = find_index(source, options)
-        is_to_do = isinstance(index, IndexLocation)
-        states.append((member, IndexJob.of(source, index) if is_to_do else index))
     return states
 
 

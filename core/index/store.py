@@ -7,17 +7,20 @@ import json
 import mmap
 import os
 import stat
+import threading
 import zlib
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from ..base.arrays import I64, U32, AnyArray
 from ..base.errors import CacheError, DamagedIndexError, WrongIndexError
 from ..base.private import is_own_folder, open_private, read_private
+from ..base.threads import LOOK_S, BackgroundThread
 from ..read.inflate import deflate_library
 from .checks import check_manifest, check_tables
 from .column_checks import check_values
@@ -41,17 +44,6 @@ def checksum_of(manifest: dict[str, Any]) -> int:
     """Return the CRC of a manifest without its own `checksum` entry."""
     rest = {key: value for key, value in manifest.items() if key != "checksum"}
     return zlib.crc32(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode())
-
-
-class Deferred(Protocol):
-    """What takes large columns whose checksums are looked at later."""
-
-    @property
-    def least_bytes(self) -> int:
-        """How large a column is to be taken."""
-
-    def add(self, index: Index, name: str, values: AnyArray) -> None:
-        """Have the checksums of a column looked at."""
 
 
 class Index:
@@ -78,7 +70,7 @@ class Index:
         self.lease: object | None = None
         self.is_new = False
         """Whether this process has had it written: what is wrong with it then is no damage."""
-        self.deferred: Deferred | None = None
+        self.deferred: Verification | None = None
         """Where checksums of large columns are left to; None: they are looked at before a column is used."""
         self._columns: dict[str, AnyArray] = {}
         self._string = lru_cache(maxsize=1 << 16)(self._read_string)
@@ -333,20 +325,6 @@ class Index:
         positions: U32 = self.column(f"promoted.{key}.position")[np.flatnonzero(values == value)]
         return positions
 
-    # -- integrity ----------------------------------------------------------------------------------------
-
-    def verify(self) -> list[str]:
-        """Check every column against its checksums and bounds; return the names of damaged columns."""
-        damaged = []
-        for name in self.manifest["columns"]:
-            try:
-                values = self.column(name)
-                if len(values):
-                    self.check_checksums(name, values)
-            except DamagedIndexError:
-                damaged.append(name)
-        return damaged
-
     def close(self) -> None:
         """Let go of the mappings and of the reader's lock."""
         self._columns.clear()
@@ -400,3 +378,89 @@ def _find(column: AnyArray, value: int) -> int:
         return -1
     where = int(np.searchsorted(column, column.dtype.type(value)))
     return where if where < len(column) and int(column[where]) == value else -1
+
+
+LEAST_BYTES = 1 << 20
+"""Checking so many bytes takes a third of a millisecond."""
+
+
+class Verification:
+    """Takes columns when they are used first and checks them one after the other.
+
+    Their values are in bounds already; until `pending` is False they may still be other numbers than those
+    that were written, which whoever shows them says.
+    """
+
+    def __init__(self, changed: Callable[[], None] = lambda: None, least_bytes: int = LEAST_BYTES) -> None:
+        """Start with nothing to check; `changed` is called by the thread when all columns are checked.
+
+        Columns of less than `least_bytes` are checked when they are used first.
+        """
+        self.least_bytes = least_bytes
+        self.damage: DamagedIndexError | None = None
+        """What was found to be damaged first."""
+        self._waiting: deque[tuple[Index, str, AnyArray]] = deque()
+        self._changed = threading.Condition()
+        self._running = self._closed = False
+        self._thread: BackgroundThread | None = None
+        self._tell_changed = changed
+
+    @classmethod
+    def of(cls, indexes: Sequence[Index]) -> Verification:
+        """Return what looks at columns of these indexes already; else a new one, attached to them."""
+        if indexes and indexes[0].deferred is not None:
+            return indexes[0].deferred
+        verification = cls()
+        verification.attach(indexes)
+        return verification
+
+    def tell(self, changed: Callable[[], None]) -> None:
+        """Call `changed` from now on."""
+        self._tell_changed = changed
+
+    @property
+    def pending(self) -> bool:
+        """Whether there are columns that have not been checked."""
+        return self._running
+
+    def attach(self, indexes: Iterable[Index]) -> None:
+        """Have large columns of these indexes checked here instead of when they are used first."""
+        for index in indexes:
+            index.deferred = self
+
+    def add(self, index: Index, name: str, values: AnyArray) -> None:
+        """Check a column as soon as those before it are done."""
+        with self._changed:
+            self._waiting.append((index, name, values))
+            if not self._running and not self._closed:
+                self._thread = BackgroundThread(self._run)
+                self._running = True
+
+    def wait(self) -> None:
+        """Wait until all columns are checked; raises DamagedIndexError where one is damaged."""
+        with self._changed:
+            while self._running:
+                if not self._changed.wait(LOOK_S) and self._running and self._thread is not None:
+                    self._thread.check()
+        if self.damage is not None:
+            raise self.damage
+
+    def close(self) -> None:
+        with self._changed:
+            self._closed = True
+            self._waiting.clear()
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                if not self._waiting:
+                    self._running = False
+                    self._changed.notify_all()
+                    break
+                index, name, values = self._waiting.popleft()
+            try:
+                index.check_checksums(name, values)
+            except DamagedIndexError as error:
+                self.damage = self.damage or error
+        if not self._closed:
+            self._tell_changed()

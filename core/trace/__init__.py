@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ..index.captures import ResolvedFiles
     from ..index.changes import State
     from ..index.opening import Opened
-    from ..index.verification import Verification
+    from ..index.store import Verification
     from .alignment import Alignment
 
 NEWEST = Choice()
@@ -160,7 +160,7 @@ class Trace(TraceSlices):
         """Have large columns checked by a thread while they are drawn, not when they are used first: by
         `verification`, else by what does so already, or a new one.
         """
-        from ..index.verification import Verification  # a command that prints checks columns first
+        from ..index.store import Verification  # a command that prints checks columns first
 
         if verification is None:
             return Verification.of(self.indexes)
@@ -169,7 +169,7 @@ class Trace(TraceSlices):
 
     def packing(self) -> AbstractContextManager[None]:
         """Have arguments that are slow to read packed while the context lasts, by a process of its own."""
-        from ..index.packing import packing
+        from ..index.blockstore import packing
 
         return packing(self.indexes)
 

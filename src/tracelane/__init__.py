@@ -63,7 +63,7 @@ def open(
 
     Raises TracelaneError, whose text says in one line what is wrong with the input.
     """
-    from tracelane.core.index.choice import Choice
+    from tracelane.core.index.captures import Choice
     from tracelane.core.python.opened import opened_for_python
 
     return opened_for_python(

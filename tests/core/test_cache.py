@@ -22,9 +22,16 @@ from tracelane.core import open_trace
 from tracelane.core.base.errors import CacheError, Cancelled, UsageError
 from tracelane.core.index import cache, indexing
 from tracelane.core.index.cache import cache_root, index_key, locate
-from tracelane.core.index.cached import clear_cache, list_cache
+from tracelane.core.index.cached import (
+    DEFAULT,
+    UNLIMITED,
+    cache_limit,
+    clear_cache,
+    evicted,
+    limit_of,
+    list_cache,
+)
 from tracelane.core.index.options import IndexOptions
-from tracelane.core.index.quota import DEFAULT, UNLIMITED, cache_limit, evicted, limit_of
 from tracelane.core.index.store import Index, checksum_of
 from tracelane.core.index.version import MANIFEST
 from tracelane.core.read.source import Source

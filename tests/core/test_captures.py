@@ -17,11 +17,11 @@ from tests.rank_files import rank_files
 from tracelane.core import open_trace
 from tracelane.core.base.errors import UsageError
 from tracelane.core.index.cache import locate
+from tracelane.core.index.cached import IndexJob
 from tracelane.core.index.captures import Choice, captures_of, choose, members_of, parsed_ranks, ranks_text
 from tracelane.core.index.file_facts import NO_FACTS, FileFacts, file_facts, member_of
 from tracelane.core.index.indexing import index_all
 from tracelane.core.index.options import IndexOptions
-from tracelane.core.index.quota import IndexJob
 from tracelane.core.read.source import current_source, open_source
 from tracelane.core.tables.ranks import ranks
 from tracelane.core.tables.scope import Scope

@@ -20,17 +20,19 @@ from tracelane.core.base.errors import CacheError, UnreadableError
 from tracelane.core.index.cache import BUILDING, seconds_since, sweep
 from tracelane.core.index.cached import clear_cache, list_cache
 from tracelane.core.index.changes import (
+    STABLE_S,
     Change,
     State,
+    Waiting,
     Watch,
     changes_since,
     changes_text,
     finished_name,
+    lacking,
     states_read,
     unfinished_note,
 )
 from tracelane.core.index.options import IndexOptions
-from tracelane.core.index.waiting import STABLE_S, Waiting, lacking
 from tracelane.core.trace import open_trace
 
 

@@ -20,9 +20,9 @@ from tracelane.core.base.errors import CacheError, Cancelled, UnreadableError
 from tracelane.core.base.progress import Progress
 from tracelane.core.index import indexing
 from tracelane.core.index.cache import BUILDING, LOCK, IndexLocation, locate
+from tracelane.core.index.cached import IndexJob
 from tracelane.core.index.indexing import Indexing, ingest_index, opened_index
 from tracelane.core.index.options import DEFAULT_OPTIONS, IndexOptions
-from tracelane.core.index.quota import IndexJob
 from tracelane.core.index.store import Index
 from tracelane.core.read.source import Source, open_source
 
@@ -220,7 +220,7 @@ import sys
 from pathlib import Path
 from tracelane.core.index.cache import locate
 from tracelane.core.index.indexing import Indexing
-from tracelane.core.index.quota import IndexJob
+from tracelane.core.index.cached import IndexJob
 from tracelane.core.index.options import IndexOptions
 from tracelane.core.read.source import open_source
 source = open_source(sys.argv[1])

@@ -10,9 +10,8 @@ import pytest
 
 from tests.waiting import wait_until
 from tracelane.core.base.ids import SliceId
-from tracelane.core.index import packing as room
-from tracelane.core.index.blockstore import SLOW, has_block_store
-from tracelane.core.index.packing import packing
+from tracelane.core.index import blockstore as room
+from tracelane.core.index.blockstore import SLOW, has_block_store, packing
 from tracelane.core.trace import Trace, open_trace
 
 

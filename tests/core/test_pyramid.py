@@ -98,7 +98,7 @@ def test_more_than_one_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         complete(i * 10 + j, 9 - 2 * j, "x", f"c{i % 3}", tid=i % 4) for i in range(300) for j in range(3)
     ]
     whole = index_of(events, tmp_path / "one")
-    monkeypatch.setattr("tracelane.core.index.drawing.BATCH", 50)
+    monkeypatch.setattr("tracelane.core.index.pyramid.BATCH", 50)
     pieces = index_of(events, tmp_path / "many")
     assert np.array_equal(whole.rows, pieces.rows)
     for name in ("category_sums", "row_categories", "pyramid.longest"):

@@ -26,8 +26,7 @@ from tests.tui.small_file import small_file
 from tests.waiting import wait_until
 from tracelane.core.base.errors import CacheError, DamagedIndexError
 from tracelane.core.index.format import TABLES
-from tracelane.core.index.store import Index, table_file
-from tracelane.core.index.verification import Verification
+from tracelane.core.index.store import Index, Verification, table_file
 from tracelane.core.index.version import MANIFEST
 from tracelane.core.trace import open_trace
 from tracelane.tui.app import TracelaneApp

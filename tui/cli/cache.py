@@ -10,8 +10,7 @@ from tracelane.core.base.private import config_path
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.units import format_bytes
 from tracelane.core.index.cache import cache_root
-from tracelane.core.index.cached import CacheEntry, clear_cache, list_cache
-from tracelane.core.index.quota import UNLIMITED, evicted, limit_of
+from tracelane.core.index.cached import UNLIMITED, CacheEntry, clear_cache, evicted, limit_of, list_cache
 from tracelane.core.tables.schema import TableSchema, columns_from
 from tracelane.core.tables.table import Table, Tables
 from tracelane.tui.config import read_config

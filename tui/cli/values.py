@@ -91,7 +91,7 @@ class Size(click.ParamType[int]):
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """Return the bytes; a usage error where it is no size."""
-        from tracelane.core.index.quota import size_of
+        from tracelane.core.index.cached import size_of
 
         size = value if isinstance(value, int) else size_of(str(value))
         if size is None:

@@ -6,7 +6,7 @@ import time
 
 from tracelane.core.base.output import StatusLine, print_text
 from tracelane.core.base.safe_text import safe
-from tracelane.core.index.waiting import Waiting
+from tracelane.core.index.changes import Waiting
 
 from .options import split_side
 
