@@ -11,7 +11,8 @@ import pytest
 
 from benchmarks.made_trace import write_made_trace
 from tests.corpus import CORPUS, needs_corpus
-from tests.tui.walk import SIZE, Frame, keys_of, walk
+from tests.tui.walk import SIZE, Frame, keys_of, modal_costs, walk
+from tracelane.core.demo.trace import write_demo
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.draw.drawn_rows import SliceRow
 from tracelane.tui.draw.glyphs import eighths
@@ -106,23 +107,58 @@ async def test_bytes_over_a_slow_line(corpus_cache: Path, monkeypatch: pytest.Mo
     assert sum(frame.size for frame in finer) > sum(frame.size for frame in frames)
 
 
-@needs_corpus
-@pytest.mark.parametrize("path", [REAL, "gpu/tl_h100_qwen_infer.json.gz"])
+STACKS = Path(__file__).parents[1] / "samples" / "cuda" / "stacks.pt.trace.json.gz"
+RANKS = "multirank/dlrm_8gpu_ranks0-3"
+ON_LANES = {"right": 500, "down": 500, "question_mark": 4000, "escape": 4000, "slash": 1000, "a": 4000}
+"""The most bytes of a move, of help, of its end, and of the first letter of a search: all of those lanes turn
+grey that do not match.
+"""
+LEAVING = {"quit", "close-or-quit", "close", "suspend", "stop-indexing", "reload"}
+MODALS = {"help", "palette", "messages", "hidden", "marks", "copy-view"}
+"""Screens that every trace has, beside those that depend on what is selected."""
+MOST_OF_MODAL = 4000
+
+
+def first_screens() -> list[object]:
+    """Return traces by what their lanes hold: few colours, many, long stacks, ranks that are folded."""
+    paths = [REAL, "gpu/tl_h100_qwen_infer.json.gz", "aiu/sample_flex_3062_job_4.json", RANKS]
+    own = ["demo", str(STACKS)]
+    return [*(pytest.param(path, marks=needs_corpus) for path in paths), *own]
+
+
+def open_first_screen(path: str, folder: Path) -> Trace:
+    if path == "demo":
+        return open_trace(write_demo(folder / "demo")[:2], index_dir=folder)
+    paths = sorted((CORPUS / path).glob("*")) if path == RANKS else [CORPUS / path]
+    return open_trace(paths, index_dir=folder)
+
+
+@pytest.mark.parametrize("path", first_screens())
 async def test_small_changes_are_small(
     path: str, corpus_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At 120x40 in true colours a move takes at most 0.5 KB, help and the first letter of a search 4 KB."""
     monkeypatch.setenv("COLORTERM", "truecolor")
     monkeypatch.setenv("TRACELANE_EIGHTHS", "1")
-    trace = open_trace(CORPUS / path, index_dir=corpus_cache)
-    keys = {"right": 500, "down": 500, "question_mark": 4000, "escape": 6000, "slash": 500, "a": 4000}
-    sizes = dict.fromkeys(keys, MANY)
+    trace = open_first_screen(path, corpus_cache)
+    sizes = dict.fromkeys(ON_LANES, MANY)
     for _ in range(3):  # findings may come in with any frame, and are no part of what a key costs
-        for frame in await walk(trace, list(keys), counting=False, size=(120, 40)):
+        for frame in await walk(trace, list(ON_LANES), counting=False, size=(120, 40)):
             sizes[frame.key] = min(sizes[frame.key], frame.size)
-        if all(0 < sizes[key] <= most for key, most in keys.items()):
+        if all(0 < sizes[key] <= most for key, most in ON_LANES.items()):
             return
     pytest.fail(str(sizes))
+
+
+@pytest.mark.parametrize("path", first_screens())
+async def test_every_modal_is_small(path: str, corpus_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever opens a screen over the lanes takes at most 4 KB to open it, and as much to close it."""
+    monkeypatch.setenv("COLORTERM", "truecolor")
+    monkeypatch.setenv("TRACELANE_EIGHTHS", "1")
+    trace = open_first_screen(path, corpus_cache)
+    costs = await modal_costs(trace, ["forward", "mark", "hide"], LEAVING, size=(120, 40))
+    assert set(costs) >= MODALS
+    assert all(max(sizes) <= MOST_OF_MODAL for sizes in costs.values()), costs
 
 
 async def test_what_is_painted_is_counted(tmp_path: Path) -> None:

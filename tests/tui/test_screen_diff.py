@@ -38,6 +38,8 @@ class Screen:
                 self._draw_with(token[1].split(";"))
             elif token[2] == "H":
                 self._y, self._x = (int(number) - 1 for number in token[1].split(";"))
+            elif token[2] == "G":
+                self._x = int(token[1]) - 1
             elif token[2] == "C":
                 self._x += int(token[1] or 1)
             elif token[0] != "\n":

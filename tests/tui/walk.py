@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
@@ -14,11 +14,13 @@ from typing import Any
 from textual import events
 from textual.driver import Driver
 from textual.drivers.headless_driver import HeadlessDriver
+from textual.widgets import Input
 
 from tests.tui.driver import delayed, unfinished
 from tests.waiting import PATIENCE_S
 from tracelane.core.trace import Trace
 from tracelane.tui.app import TracelaneApp
+from tracelane.tui.commands.table import COMMANDS
 from tracelane.tui.config import Config
 from tracelane.tui.draw.rows import RowReader
 from tracelane.tui.lanes.look import glyphs
@@ -134,6 +136,35 @@ async def walk(
             lengths, segments = (len(sent.encode()), len(drawn.encode())), drawn.count(RESET)
             frames.append(Frame(key, *lengths, segments, count.rows, count.numpy_calls, seconds, cpu))
     return frames
+
+
+async def modal_costs(
+    trace: Trace, before: Sequence[str], leaving: Collection[str], size: tuple[int, int]
+) -> dict[str, tuple[int, int]]:
+    """Run `before`, then every command but those for leaving, and return the bytes that opening and closing
+    take of each that opens a screen of its own.
+    """
+    app, costs = RecordedApp(trace, config=Config()), dict[str, tuple[int, int]]()
+    async with app.run_test(headless=False, size=size) as pilot:
+        await _quiet(app, START_S)
+        for name in before:
+            app.run_command(name)
+            await _quiet(app, QUIET_S)
+        for name in (entry.id for entry in COMMANDS if entry.id not in leaving):
+            if app.session.selection is None:
+                app.run_command("details")
+                await _quiet(app, QUIET_S)
+            app.take_output()
+            app.run_command(name)
+            await _quiet(app, QUIET_S)
+            opening = len(app.take_output()[0].encode())
+            is_modal = app.screen is not app.main
+            if is_modal or isinstance(app.focused, Input):
+                await pilot.press("escape")
+                await _quiet(app, QUIET_S)
+            if is_modal:
+                costs[name] = opening, len(app.take_output()[0].encode())
+    return costs
 
 
 async def first_picture(trace: Trace, seen: Callable[[], object] = lambda: None) -> None:

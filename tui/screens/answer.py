@@ -14,10 +14,11 @@ T = TypeVar("T")
 class AnswerScreen(ModalScreen[T]):
     """A screen that is answered once: keys that were pressed before it was gone answer nothing else.
 
-    What is behind it keeps its colours: to dim it would send every cell of the screen twice.
+    What is behind it keeps its colours: to dim it would send every cell of the screen twice. It covers the
+    panel rather than the lanes, whose cells take most bytes when they are drawn again.
     """
 
-    DEFAULT_CSS = "AnswerScreen { background: transparent; }"
+    DEFAULT_CSS = "AnswerScreen { align: center bottom; background: transparent; }"
 
     def dismiss(self, result: T | None = None) -> AwaitComplete:
         """Answer and go away; a screen that is not on top has been answered already."""

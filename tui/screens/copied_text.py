@@ -22,9 +22,8 @@ class CopiedText(AnswerScreen[None]):
     """Shows a text until a key closes it."""
 
     DEFAULT_CSS = """
-    CopiedText { align: center middle; }
     CopiedText > VerticalScroll {
-        width: 90%; max-width: 140; height: auto; max-height: 90%;
+        width: 90%; max-width: 140; height: auto; max-height: 16;
         border: round $primary; background: $surface; padding: 0 1;
     }
     CopiedText Static { width: 1fr; height: auto; }

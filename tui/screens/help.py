@@ -169,7 +169,6 @@ class HelpScreen(AnswerScreen[str | None]):
     """Answers with the id of a command to run, or None."""
 
     DEFAULT_CSS = """
-    HelpScreen { align: center middle; }
     HelpScreen > Vertical {
         width: 94%; max-width: 110; height: 94%; max-height: 16;
         border: round $primary; background: $surface; padding: 0 1;

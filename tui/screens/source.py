@@ -23,9 +23,8 @@ class SourceScreen(AnswerScreen[None]):
     """Shows the lines of a file in the panel's place, the cursor on the one named."""
 
     DEFAULT_CSS = """
-    SourceScreen { align: center bottom; }
     SourceScreen > Vertical {
-        width: 100%; height: 60%; border: round $primary; background: $surface; padding: 0 1;
+        width: 100%; height: 60%; max-height: 16; border: round $primary; background: $surface; padding: 0 1;
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,V", "dismiss", "Close", show=False)]

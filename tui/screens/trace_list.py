@@ -35,6 +35,8 @@ class ListedTrace:
 class TraceListScreen(PickScreen):
     """Answers with the number of the trace chosen, or None."""
 
+    DEFAULT_CSS = "TraceListScreen { align: center middle; }"
+    longest = 20
     _seen: Sequence[int] | None = None  # the rows that the typed words leave; None: all
 
     def compose(self) -> ComposeResult:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import accumulate
@@ -29,8 +29,9 @@ COLOUR_NUMBERS: Final = {"5": 3, "2": 5}
 """How many numbers a colour takes that begins with 38 or 48: one of 256; red, green and blue."""
 WORTH_A_MOVE: Final = 4
 """So many cells that stay as they are cost no less when written again than a move over them."""
-COLOUR_BYTES, MOVE_BYTES, RETURN_BYTES = 12, 4, 8
+COLOUR_BYTES, MOVE_BYTES, RETURN_BYTES = 18, 4, 8
 """What a change of colour takes, a move on a line to the right, and one to anywhere."""
+WRITTEN_LATER: Final = b"\x01"
 MOST_CHANGES: Final = 1024
 """Pairs of styles whose change is remembered: a colour per share of time and per look makes many."""
 UTF_32: Final = "utf-32-le" if sys.byteorder == "little" else "utf-32-be"
@@ -212,11 +213,27 @@ class ScreenDiff:
         begins[1:] |= where[1:] - where[:-1] > WORTH_A_MOVE
         starts = where[begins]
         stops = where[np.append(begins[1:], True)] + 1
-        order = _shortest_order(cells[starts], stops - starts, styles[starts], columns)
+        ranks = self._ranks(styles[starts])
+        order = _shortest_order(cells[starts], stops - starts, ranks, columns)
         starts, stops = starts[order], stops[order]
         return self._written(
-            text, zip(starts.tolist(), stops.tolist(), cells[starts].tolist(), styles[starts].tolist())
+            text, list(zip(starts.tolist(), stops.tolist(), cells[starts].tolist(), styles[starts].tolist()))
         )
+
+    def _ranks(self, styles: np.ndarray) -> np.ndarray:
+        """Return where styles stand in an order in which those next to each other have colours in common:
+        blanks beside characters on the same ground, grounds beside those with characters of one colour.
+        """
+        numbers, of_piece = np.unique(styles, return_inverse=True)
+        used = [self._styles[number] for number in numbers.tolist()]
+        on_ground = {cell: character for _, character, cell in used if character}
+        order = sorted(
+            range(len(used)),
+            key=lambda at: (used[at][0], on_ground.get(used[at][2], ""), used[at][2], used[at][1]),
+        )
+        ranks = np.empty(len(used), np.int64)
+        ranks[order] = np.arange(len(used))
+        return ranks[of_piece]
 
     def _with_cheap_blanks(self, styles: np.ndarray, blank: np.ndarray, firsts: Sequence[int]) -> np.ndarray:
         """Return the styles to write with: a blank takes that of the character before it, if it will do."""
@@ -240,15 +257,28 @@ class ScreenDiff:
                 shifts.append(line * columns + column - begin)
         return firsts, np.repeat(shifts, counts) + np.arange(begins[-1])
 
-    def _written(self, text: str, pieces: Iterable[tuple[int, int, int, int]]) -> str:
-        """Return what writes pieces of a text: [start, stop) at a cell, with a style."""
+    def _written(self, text: str, pieces: Sequence[tuple[int, int, int, int]]) -> str:
+        """Return what writes pieces of a text: [start, stop) at a cell, with a style.
+
+        Between two pieces of a style cells that are written later are passed over with blanks, where these
+        take fewer bytes than a move: for "a b a" in two colours "a", blank, "a", back, "b".
+        """
         columns = self._size[0]
         sent: list[str] = []
+        pending = bytearray(columns * self._size[1])
+        for start, stop, cell, _ in pieces:
+            pending[cell : cell + stop - start] = WRITTEN_LATER * (stop - start)
         style, at, line = self._plain, -1, -columns
         for start, stop, cell, target in pieces:
             if cell != at or cell >= line + columns:
-                if at < cell < line + columns:
-                    sent.append(f"{BEGINS}{cell - at}C" if cell > at + 1 else f"{BEGINS}C")
+                if line <= cell < line + columns:
+                    gap = cell - at
+                    if 0 < gap < MOVE_BYTES and style == target and pending.find(0, at, cell) < 0:
+                        sent.append(" " * gap)
+                    elif gap > 0:
+                        sent.append(f"{BEGINS}{gap}C" if gap > 1 else f"{BEGINS}C")
+                    else:
+                        sent.append(f"{BEGINS}{cell - line + 1}G")
                 else:
                     y, x = divmod(cell, columns)
                     line = cell - x
@@ -258,6 +288,7 @@ class ScreenDiff:
                 sent.append(change)
             sent.append(text[start:stop])
             at = cell + stop - start
+            pending[cell:at] = bytes(stop - start)
         if style != self._plain:
             sent.append(RESET)
         return "".join(sent)
@@ -316,20 +347,22 @@ def _differing(values: np.ndarray) -> np.ndarray:
     return differs
 
 
-def _shortest_order(cells: np.ndarray, lengths: np.ndarray, styles: np.ndarray, columns: int) -> np.ndarray:
-    """Return the order in which to write pieces: line by line, from left to right, or on a line where colours
-    come again and again all of a colour before the next one: a move takes fewer bytes than a colour.
+def _shortest_order(cells: np.ndarray, lengths: np.ndarray, ranks: np.ndarray, columns: int) -> np.ndarray:
+    """Return the order in which to write pieces: line by line, from left to right; then, of the lines where
+    that takes fewer bytes, all pieces of a colour before those of the next one.
     """
     lines = cells // columns
-    changes, joined = _differing(styles), np.zeros(len(cells), np.bool_)
+    changes, joined = _differing(ranks), np.zeros(len(cells), np.bool_)
     same_line = lines[1:] == lines[:-1]
     changes[1:] |= ~same_line
     joined[1:] = same_line & (cells[1:] == cells[:-1] + lengths[:-1])
-    many = int(styles.max()) + 1
-    colours = np.bincount(np.unique(lines * many + styles) // many)
-    saved = COLOUR_BYTES * (np.bincount(lines, changes) - colours)
-    saved -= RETURN_BYTES * (colours - 1) + MOVE_BYTES * np.bincount(lines, joined)
-    order: np.ndarray = (lines * many + np.where(saved[lines] > 0, styles, 0)).argsort(kind="stable")
+    many = int(ranks.max()) + 1
+    of_lines, colours = np.divmod(np.unique(lines * many + ranks), many)
+    shares = COLOUR_BYTES / np.bincount(colours)[colours]
+    saved = COLOUR_BYTES * np.bincount(lines, changes) - np.bincount(of_lines, RETURN_BYTES + shares)
+    saved -= MOVE_BYTES * np.bincount(lines, joined)
+    by_colour = saved[lines] > 0
+    order: np.ndarray = np.lexsort((cells, np.where(by_colour, ranks, 0), by_colour))
     return order
 
 
