@@ -14,6 +14,7 @@ from functools import partial
 import numpy as np
 
 from ..base.arrays import I64, U8, U32, U64, AnyArray, concatenated_ranges
+from ..base.kineto import DEVICE_ANNOTATION
 from ..read.columns import TABLES, Table
 from ..read.promoted import PROMOTED, Kind, Promoted
 from .batches import NumberedBatches
@@ -40,6 +41,7 @@ class LaneEvents:
     bounds: I64  # where each lane begins, and the last one's end
     stacks: I64  # where each stack of begins and ends begins: a thread's is its lane, an async id has its own
     slices: I64  # per lane, how many slices will come of it, once `count_slices` has run
+    annotations: AnyArray  # per category, whether annotations of devices have it
 
     def some(self, lanes: range) -> Table:
         """Return the columns of consecutive lanes (views)."""
@@ -105,7 +107,9 @@ def lane_events(
                 values[slots] = 0 if name == "duration" else asyncs.events[name][entries]
 
         jobs.append(place_asyncs)
-    return LaneEvents(columns, bounds, stacks, np.zeros(len(lanes), np.int64)), jobs
+    categories = map(batches.strings.text, batches.categories)
+    annotations = np.array([category == DEVICE_ANNOTATION for category in categories], np.bool_)
+    return LaneEvents(columns, bounds, stacks, np.zeros(len(lanes), np.int64), annotations), jobs
 
 
 @dataclass(frozen=True, eq=False)

@@ -123,7 +123,7 @@ class LaneWriter:
         flags = events["flags"]
         has_flags = bool(flags.any())
         closed_only = self._without_unclosed(loops, bounds, count, events) if has_flags else {}
-        rows = loops.rows(bounds, count, events["start"], events["duration"])
+        rows = self._rows(loops, bounds, count, events)
         ends = np.cumsum(rows.row_sizes, dtype=np.int64)
         firsts, lasts = rows.order[ends - rows.row_sizes], rows.order[ends - 1]
         none = np.zeros(len(lanes), np.int64)
@@ -200,6 +200,28 @@ class LaneWriter:
         events["end_ordinal"] = self._scratch.full(len(phase), "u4", NONE)
         events["end_ordinal"][begin] = events["ordinal"][end]
         return kind, mismatched
+
+    def _rows(self, loops: Loops, bounds: U64, count: U64, events: Table) -> LaneRows:
+        """Return where slices stand. On lanes with annotations of devices work stands below all of these, so
+        that it keeps its row whether or not one is above it; one within work counts as work.
+        """
+        times = events["start"], events["duration"]
+        rows = loops.rows(bounds, count, *times)
+        is_above = self._events.annotations.take(events["category"])
+        if not is_above.any():
+            return rows
+        begins = bounds.astype(np.int64)
+        sizes = begins[1:] - begins[:-1]
+        is_above &= np.arange(len(is_above)) < np.repeat(begins[:-1] + count.astype(np.int64), sizes)
+        nested = np.flatnonzero(is_above & (rows.parent != NONE))
+        parent = rows.parent[nested]
+        while len(within := nested[is_above[nested] & ~is_above[parent]]):
+            is_above[within] = False
+        alone = _per_lane(is_above, bounds).astype(np.uint64)
+        ends = np.cumsum(np.append(0, alone), dtype=np.uint64)
+        above = loops.rows(ends, alone, *(values[is_above] for values in times))
+        least = np.where(is_above, 0, np.repeat(above.lane_rows, sizes)).astype(np.uint32)
+        return loops.rows(bounds, count, *times, least)
 
     def _without_unclosed(
         self, loops: Loops, bounds: U64, count: U64, events: Table

@@ -113,7 +113,7 @@ class NativeLoops:
         self._call("tl_match", len(bounds) - 1, bounds, phase, partner)
         return partner
 
-    def rows(self, bounds: U64, count: U64, start: I64, duration: I64) -> LaneRows:
+    def rows(self, bounds: U64, count: U64, start: I64, duration: I64, least: U32 | None = None) -> LaneRows:
         n, lanes, slices = len(start), len(count), int(count.sum())
         room = self._room
         parent, self_time = room("rows.parent", n, "u4"), room("rows.self", n, "i8")
@@ -125,8 +125,8 @@ class NativeLoops:
         longest = int(count.max(initial=0))
         own = self._sparse_room("open", self._functions.tl_rows_room(ctypes.c_uint64(longest)))
         self._call(
-            "tl_rows", lanes, bounds, count, start, duration, parent, self_time, overlap, position, order,
-            sizes, lane_rows, depth, overlaps, end, own,
+            "tl_rows", lanes, bounds, count, start, duration, least, parent, self_time, overlap, position,
+            order, sizes, lane_rows, depth, overlaps, end, own,
         )  # fmt: skip
         sizes = sizes[: int(lane_rows.sum())]
         return LaneRows(

@@ -119,10 +119,11 @@ class PlainLoops:
                     partner[opener], partner[entry] = entry, opener
         return partner
 
-    def rows(self, bounds: U64, count: U64, start: I64, duration: I64) -> LaneRows:
+    def rows(self, bounds: U64, count: U64, start: I64, duration: I64, least: U32 | None = None) -> LaneRows:
         """Return where slices stand: a lane has the first `count` entries of its own, by (start, -duration).
 
-        A slice stands in the lowest free row below its parent's. `start + duration` must fit int64.
+        A slice stands in the lowest free row below its parent's, not above the row of its own in `least`.
+        `start + duration` must fit int64.
         """
         n, lanes = len(start), len(count)
         parent, row = np.full(n, NONE, np.uint32), np.zeros(n, np.int64)
@@ -135,7 +136,10 @@ class PlainLoops:
         for lane, (first, size) in enumerate(zip(bounds.tolist(), count.tolist())):
             self._cancel.check()
             own = slice(first, first + size)
-            lane_depth[lane] = _walk(first, start[own], duration[own], parent, row, self_time, overlap)
+            tops = np.zeros(size, np.uint32) if least is None else least[own]
+            lane_depth[lane] = _walk(
+                first, (start[own], duration[own], tops), parent, row, self_time, overlap
+            )
             if size:
                 by_row = np.argsort(row[own], kind="stable")
                 order[placed : placed + size] = first + by_row
@@ -279,13 +283,17 @@ class PlainLoops:
         return (slots - base).astype(np.uint32), dense[slots]
 
 
-def _walk(first: int, start: I64, duration: I64, parent: U32, row: I64, self_time: I64, overlap: U8) -> int:
-    """Place the slices of a lane that begins at entry `first`; return the greatest number open at once."""
+def _walk(
+    first: int, columns: tuple[I64, I64, U32], parent: U32, row: I64, self_time: I64, overlap: U8
+) -> int:
+    """Place the slices of a lane that begins at entry `first`, of which `columns` are start, duration and
+    topmost row; return the greatest number open at once.
+    """
     open_: list[list[int]] = []  # (end, up to where children cover it, entry, row), ends falling
     busy: list[tuple[int, int]] = []  # heap of (end, row)
     busy_rows = 0  # a bit per row
     depth = 0
-    for entry, (begin, length) in enumerate(zip(start.tolist(), duration.tolist()), first):
+    for entry, (begin, length, least) in enumerate(zip(*(column.tolist() for column in columns)), first):
         end = begin + length
         while busy and busy[0][0] <= begin:
             busy_rows &= ~(1 << heappop(busy)[1])
@@ -296,13 +304,12 @@ def _walk(first: int, start: I64, duration: I64, parent: U32, row: I64, self_tim
         while open_ and open_[-1][0] < end + (length == 0):
             open_.pop()
         self_time[entry] = length
-        least = 0
         if open_:
             around = open_[-1]
             _, reach, parent[entry], above = around
             self_time[around[2]] -= max(0, end - max(begin, reach))
             around[1] = max(reach, end)
-            least = above + 1
+            least = max(least, above + 1)
         further = busy_rows >> least
         row[entry] = own = least + (~further & (further + 1)).bit_length() - 1  # the lowest free one
         if length:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..read.promoted import table_hash
 
-FORMAT = 10
+FORMAT = 11
 """2: strings are numbered as they are used first, and the read report counts every event once.
 3: values of counters that are numbers in quotes are samples.
 4: promoted arguments and the read report are called so.
@@ -13,6 +13,7 @@ FORMAT = 10
 7: no time lies beyond columns.TIME_LIMIT, so that no difference of two overflows.
 9: no overviews of rows, which nobody read; the span has clamped times as they are drawn.
 10: the streams of processes that XLA names "/device:GPU:0" are a device's.
+11: work stands below the annotations of its device's lane.
 """
 FORMAT_VERSION = f"{FORMAT}-{table_hash()}"
 MANIFEST = "manifest.json"

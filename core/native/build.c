@@ -413,10 +413,10 @@ TL_API uint64_t tl_rows_room(uint64_t n)
  *
  * `position`: per entry its place in the order of (lane, row, start), from 0; `order`: the entry at each
  * place. `row_sizes`: the slices of each row, lane after lane; per lane: rows, greatest number of slices
- * open at once, overlapping slices, last end.
+ * open at once, overlapping slices, last end. `least`: per entry the topmost row that it may take, or NULL.
  */
 TL_API int tl_rows(uint64_t lanes, const uint64_t *bounds, const uint64_t *count, const int64_t *start,
-                   const int64_t *duration, uint32_t *parent, int64_t *self_time, uint8_t *overlap,
+                   const int64_t *duration, const uint32_t *least, uint32_t *parent, int64_t *self_time, uint8_t *overlap,
                    uint32_t *position, uint32_t *order, uint32_t *row_sizes, uint32_t *lane_rows,
                    uint32_t *lane_depth, uint64_t *lane_overlaps, int64_t *lane_end, void *room,
                    cancel_flag cancel)
@@ -456,7 +456,8 @@ TL_API int tl_rows(uint64_t lanes, const uint64_t *bounds, const uint64_t *count
                 self_time[around->entry] -= end - (from > around->reach ? from : around->reach);
                 around->reach = end;
             }
-            const uint32_t row = lowest_free_row(&rows, around ? (uint64_t)around->row + 1 : 0);
+            const uint64_t below = around ? (uint64_t)around->row + 1 : 0, top = least ? least[i] : 0;
+            const uint32_t row = lowest_free_row(&rows, below > top ? below : top);
             while (row_count <= row) {
                 row_sizes[row_count++] = 0;
             }

@@ -422,3 +422,59 @@ def test_what_lies_around_is_of_the_same_slices(chunk: Chunk) -> None:
     assert outer.around.tolist() == [-1, 0, 0]
     assert outer.own_ns.tolist() == [60_000, 20_000, 5_000]
     assert chunk.union().length == 85_000 and chunk.union(np.array([1, 2])).length == 50_000
+
+
+def work_and_annotations(trace: Trace) -> tuple[set[tuple[int, int]], set[tuple[int, int]]]:
+    """Return the rows, by source, with work that no work contains, and those with annotations of devices that
+    none contains.
+    """
+    work, above = set[tuple[int, int]](), set[tuple[int, int]]()
+    for source, index in enumerate(trace.indexes):
+        for row in index.rows[index.rows["kind"] == RowKind.SLICES]:
+            first, number = int(row["first"]), int(np.flatnonzero(index.rows["first"] == row["first"])[0])
+            categories = index.column("slices.category")[first : first + int(row["count"])]
+            for at, category in enumerate(categories.tolist()):
+                parents, parent = [], index.parent(first + at)
+                while parent is not None:
+                    parents.append(index.categories[int(index.column("slices.category")[parent])])
+                    parent = index.parent(parent)
+                is_annotation = index.categories[category] == "gpu_user_annotation"
+                if set(parents) <= {"gpu_user_annotation"}:
+                    (above if is_annotation else work).add((source, number))
+    return work, above
+
+
+def test_work_keeps_its_row_below_annotations(tmp_path: Path) -> None:
+    """Work stands in the same row whether or not an annotation of its device lies above it."""
+    annotation = {"cat": "gpu_user_annotation", "pid": 0, "tid": 7}
+    kernel = {"cat": "kernel", "pid": 0, "tid": 7}
+    events = [
+        complete(0, 10, "step", **annotation),
+        complete(1, 5, "forward", **annotation),
+        *(complete(at, 2, f"k{at}", **kernel) for at in (2, 7, 20)),
+        complete(30, 10, "k30", **kernel),
+        complete(32, 3, "inside", **annotation),
+        complete(33, 1, "child", **kernel),
+    ]
+    index = index_of(events, tmp_path)
+    rows = {}
+    for depth, row in enumerate(index.rows):
+        for position in range(int(row["first"]), int(row["first"]) + int(row["count"])):
+            rows[index.string(int(index.column("slices.name")[position]))] = depth
+    assert rows == {"step": 0, "forward": 1, "k2": 2, "k7": 2, "k20": 2, "k30": 2, "inside": 3, "child": 4}
+
+
+@needs_corpus
+@pytest.mark.parametrize(
+    "path",
+    [
+        "hta_a100_resnet_ddp_nccl",
+        "tl_h100_qwen_infer",
+        "hta_gpu_user_annotation",
+    ],
+)
+def test_rows_of_devices_hold_work_or_annotations(path: str, corpus_cache: Path) -> None:
+    """No row of a device has both, work within work aside."""
+    trace = open_trace(CORPUS / "gpu" / f"{path}.json.gz", index_dir=corpus_cache)
+    work, above = work_and_annotations(trace)
+    assert work and above and not work & above

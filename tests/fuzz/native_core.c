@@ -40,7 +40,7 @@ int tl_texts(uint64_t, const uint16_t *, const uint32_t *, const uint8_t *const 
              uint8_t *, int64_t *, uint64_t *, const volatile uint8_t *);
 int tl_match(uint64_t, const uint64_t *, const uint8_t *, uint32_t *, const volatile uint8_t *);
 uint64_t tl_rows_room(uint64_t);
-int tl_rows(uint64_t, const uint64_t *, const uint64_t *, const int64_t *, const int64_t *, uint32_t *, int64_t *,
+int tl_rows(uint64_t, const uint64_t *, const uint64_t *, const int64_t *, const int64_t *, const uint32_t *, uint32_t *, int64_t *,
             uint8_t *, uint32_t *, uint32_t *, uint32_t *, uint32_t *, uint32_t *, uint64_t *, int64_t *, void *,
             const volatile uint8_t *);
 int tl_slices(uint64_t, const uint32_t *, uint64_t, uint64_t, const int64_t *, const int64_t *, const int64_t *,
@@ -524,7 +524,7 @@ static built_rows build_rows(const lane_events *events, uint32_t ordinals)
     uint32_t *depth = room(lanes * 4), *out[4] = {room(count * 4), room(count * 4), room(count * 4), room(count * 4)};
     uint64_t *overlaps = room(lanes * 8);
     void *own = room(tl_rows_room(longest));
-    CHECK(tl_rows(lanes, events->bounds, built.count, events->start, events->duration, built.parent, self_time, overlap,
+    CHECK(tl_rows(lanes, events->bounds, built.count, events->start, events->duration, NULL, built.parent, self_time, overlap,
                   built.position, order, row_sizes, lane_rows, depth, overlaps, lane_end, own, &never) == TL_OK);
     uint64_t place = 0, row = 0;
     for (uint64_t lane = 0; lane < lanes; lane++) {

@@ -23,7 +23,7 @@ class CopiedText(AnswerScreen[None]):
 
     DEFAULT_CSS = """
     CopiedText > VerticalScroll {
-        width: 90%; max-width: 140; height: auto; max-height: 16;
+        width: 90%; max-width: 140; height: auto; max-height: 60%;
         border: round $primary; background: $surface; padding: 0 1;
     }
     CopiedText Static { width: 1fr; height: auto; }

@@ -93,9 +93,15 @@ def test_columns_of_slices(lanes: list[Events], seed: int, data: st.DataObject) 
     placed = int(count.sum())
     end = data.draw(st.integers(0, placed))
     begin = data.draw(st.integers(0, end))
+    tops = data.draw(st.sampled_from([0, 2, 3]))  # topmost rows that slices may take
+    least = batch.ordinal % np.uint32(tops) if tops else None
     results = []
     for loops in both():
-        rows = loops.rows(batch.bounds, count, batch.start, batch.duration)
+        rows = loops.rows(batch.bounds, count, batch.start, batch.duration, least)
+        if least is not None:
+            row = np.repeat(np.arange(len(rows.row_sizes)), rows.row_sizes)
+            first = np.repeat(np.cumsum(np.append(0, rows.lane_rows))[:-1], count.astype(np.int64))
+            assert (row - first >= least[rows.order]).all()
         slot_of = np.full(len(batch.start), NONE, np.uint32)
         columns = loops.slices(
             rows, range(begin, end), 70, batch.start, batch.duration, batch.ordinal, slot_of
