@@ -14,7 +14,7 @@ from tracelane.core.base.units import format_ns
 from tracelane.core.query.titles import rank_titles
 from tracelane.core.tables.run_pair import SIDES
 from tracelane.core.tables.scope import Scope
-from tracelane.core.trace import Trace
+from tracelane.core.trace import Lane, Trace
 
 from .draw.header import DeviceShare
 from .draw.ranks import RankNotes
@@ -90,29 +90,53 @@ def device_shares(scope: Scope, all_states: tuple[DeviceState, ...] | None) -> l
 
 def gaps_of_lanes(scope: Scope, states: Sequence[DeviceState]) -> dict[int, LaneGaps]:
     """Return the gaps in the work of the devices' lanes in which the device mostly does nothing, by the
-    lanes' places, with what the host did in the longest of them.
+    lanes' places, with what the host did in the longest of them; before a device's first work the time that
+    is looked at.
     """
+    from tracelane.core.tables.device_state import looked_at
     from tracelane.core.tables.gap import gap_of, work_gaps
 
+    window = looked_at(scope)
     lanes = [(scope.trace.lanes[number], one) for one in states for number in one.device.device.lanes]
     result = {}
     for lane, state in lanes[:LANES_WITH_GAPS]:
         scope.check()
         gaps = work_gaps(scope.trace, lane.index, scope.clocks)
-        if gaps is None or not len(gaps):
+        if gaps is None:
             continue
         lengths = gaps.ends - gaps.starts
         idle = np.flatnonzero(state.idle_between(gaps.starts, gaps.ends) * 2 > lengths)
-        after, details = gaps.after[idle], {}
-        for number in np.argsort(-lengths[idle], kind="stable")[:GAPS_IN_FULL].tolist():
+        columns = [values[idle] for values in (gaps.starts, gaps.ends, gaps.after, gaps.kinds)]
+        first = _first_gap(scope, lane, state.within(*window))
+        starts, ends, after, kinds = (
+            np.append(np.array(first[at : at + 1], np.int64), values) for at, values in enumerate(columns)
+        )
+        lengths, details = ends - starts, dict[int, str]()
+        for number in np.argsort(-lengths, kind="stable")[:GAPS_IN_FULL].tolist():
             row_and_index = scope.trace.find(scope.trace.slice_id_of(lane.source, int(after[number])))
             gap = None if row_and_index is None else gap_of(scope.trace, *row_and_index, scope.clocks)
             doing = next((one for one in gap.threads if one.slice is not None), None) if gap else None
             if doing is not None:
                 details[number] = safe(doing.label)
-        causes = [GAP_WORDS[kind] for kind in gaps.kinds[idle].tolist()]
-        result[lane.index] = LaneGaps(gaps.starts[idle], gaps.ends[idle], after, causes, details)
+        causes = [GAP_WORDS[kind] for kind in kinds.tolist()]
+        result[lane.index] = LaneGaps(starts, ends, after, causes, details)
     return result
+
+
+def _first_gap(scope: Scope, lane: Lane, state: DeviceState) -> tuple[int, ...]:
+    """Return start, end, the slice that ends it and class of the time before a device's first work, on the
+    lane that has this; nothing on its other lanes, and where the device works from the start.
+    """
+    from tracelane.core.tables.device_state import IDLE
+
+    if len(state.states) < 2 or state.states[0] != IDLE:
+        return ()
+    start, end = state.edges[:2].tolist()
+    scope = Scope(scope.trace, (end, end + 1), (lane.index,), clocks=scope.clocks)
+    for chunk in scope.chunks():
+        for at in np.flatnonzero((chunk.starts == end) & ~chunk.is_device_annotation)[:1].tolist():
+            return start, end, int(chunk.positions[at]), int(state.causes[0])
+    return ()
 
 
 def state_shares(

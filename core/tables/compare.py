@@ -40,13 +40,15 @@ def compare(
     """Return the rows of both tables, each number followed by its change (now - past) and, unless it is a
     share, by its relative change (a share of 1; none where the past is zero or none). Moments do not change.
 
-    Of equal rows the first meets the first. Those of `now` keep their order, those that are only in the past
-    follow and jump to its slices; what a side lacks is zero, of a statistic none. `scope` is what the table
-    says it speaks of, both scopes if empty. Raises ValueError where the tables have two names.
+    Of equal rows the first meets the first; nodes of trees meet by the names on their paths, and stand depth
+    first. Other rows of `now` keep their order, those only in the past follow and jump to its slices; what a
+    side lacks is zero, of a statistic none. `scope` is what the table says it speaks of, else both scopes.
+    Raises ValueError where the tables have two names.
     """
     if now.name != past.name:
         raise ValueError(f"a table of {now.name} cannot be held against one of {past.name}")
-    here, there = keys(now, past)
+    is_tree = now.key_columns == ("node",)
+    parents, here, there = _paths(now, past) if is_tree else (None, *keys(now, past))
     known = {column.key for column in now.columns}
     columns: list[Column] = []
     data: dict[str, Values] = {}
@@ -81,7 +83,40 @@ def compare(
         positions=positions,
         sources=sources,
     )
+    if parents is not None:
+        table = _depth_first(table, parents)
     return table if noise is None else _judged(table, noise)
+
+
+def _paths(now: Table, past: Table) -> tuple[I64, I64, I64]:
+    """Return for each path of two trees the path above it, -1 for none, and its row now and in the past."""
+    numbers: dict[tuple[int, str], int] = {}
+    rows = []
+    for table in (now, past):
+        of_node, own = {-1: -1}, dict[int, int]()
+        nodes = (table.numbers(key).tolist() for key in ("node", "parent"))
+        for row, (node, parent, name) in enumerate(zip(*nodes, table.texts("name"))):
+            of_node[node] = numbers.setdefault((of_node[parent], name), len(numbers))
+            own[of_node[node]] = row
+        rows.append(own)
+    here, there = (np.array([own.get(path, ABSENT) for path in numbers.values()], np.int64) for own in rows)
+    return np.array([parent for parent, _ in numbers], np.int64), here, there
+
+
+def _depth_first(table: Table, parents: I64) -> Table:
+    """Return a compared tree depth first: of the nodes below one those last that are only in the past."""
+    from .tree import depth_first
+
+    depths = np.zeros(len(parents) + 1, np.int64)  # the last one is that of what has no parent
+    depths[-1] = -1
+    for path, parent in enumerate(parents.tolist()):
+        depths[path] = depths[parent] + 1
+    data = {**table.data, "node": np.arange(len(parents)), "parent": parents, "depth": depths[:-1]}
+    changes = (delta_key("depth"), relative_key("depth"))
+    columns = tuple(column for column in table.columns if column.key not in changes)
+    return replace(table, columns=columns, data=data).take(
+        depth_first(parents, np.argsort(parents, kind="stable"))
+    )
 
 
 def by_steps(steps: str = "") -> Keys:

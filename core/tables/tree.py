@@ -111,16 +111,7 @@ class CallTree:
         """Return the nodes depth first, of those beside each other the greatest total first, then by name."""
         texts = np.array(self.texts, object)[self.names] if len(self) else np.empty(0, object)
         rank = np.argsort(np.argsort(texts.astype(str), kind="stable"), kind="stable")
-        siblings = np.lexsort((rank, -self.own, -self.total, self.parents))
-        begins = np.searchsorted(self.parents[siblings], np.arange(-1, len(self)))
-        ordered: list[int] = []
-        todo = siblings[begins[0] : begins[1] if len(self) else 0][::-1].tolist()
-        while todo:
-            node = todo.pop()
-            ordered.append(node)
-            begin, end = begins[node + 1], begins[node + 2] if node + 2 < len(begins) else len(self)
-            todo.extend(siblings[begin:end][::-1].tolist())
-        return np.array(ordered, np.int64)
+        return depth_first(self.parents, np.lexsort((rank, -self.own, -self.total, self.parents)))
 
     def largest(self, count: int) -> AnyArray:
         """Return the `count` nodes with the greatest totals; the nodes above a node are always among them."""
@@ -128,6 +119,18 @@ class CallTree:
         # Parents come first and have no smaller total: a stable sort takes them first.
         chosen[np.argsort(-self.total, kind="stable")[:count]] = True
         return chosen
+
+
+def depth_first(parents: I64, siblings: I64) -> I64:
+    """Return nodes depth first: those of one parent as in `siblings`, which are ordered by parent."""
+    begins = np.append(np.searchsorted(parents[siblings], np.arange(-1, len(parents))), len(parents))
+    ordered: list[int] = []
+    todo = siblings[begins[0] : begins[1]][::-1].tolist()
+    while todo:
+        node = todo.pop()
+        ordered.append(node)
+        todo.extend(siblings[begins[node + 1] : begins[node + 2]][::-1].tolist())
+    return np.array(ordered, np.int64)
 
 
 @dataclass(eq=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,11 @@ from tests.tui.driver import message, open_viewer, press_keys, screen_text
 from tracelane.core.base.units import format_ns
 from tracelane.core.logs.counters import with_cheap_lanes
 from tracelane.core.tables.pair_answers import PairAnswers, paired_runs
+from tracelane.core.tables.registry import BY_NAME
 from tracelane.core.tables.run_pair import RunPair, signed_ns
+from tracelane.core.tables.scope import Scope
+from tracelane.core.tables.table import Table
+from tracelane.core.tables.tree import analyse_tree
 from tracelane.core.trace import open_trace
 
 AIU = "aiu/spyre_torch_profiler"
@@ -112,6 +117,40 @@ async def test_two_bands_and_the_steps_between_them(size: tuple[int, int]) -> No
         assert "Δ Wall" in screen_text(app)
         await press_keys(app, pilot, "enter")
         assert app.store.selected.row.source in range(pair.source_count)
+
+
+def times_by_path(table: Table, key: str) -> dict[tuple[str, ...], int]:
+    """Return a number of each node of a tree by the names on its path."""
+    paths_of_nodes: dict[int, tuple[str, ...]] = {-1: ()}
+    times = {}
+    numbers = (table.numbers(column).tolist() for column in ("node", "parent", key))
+    for node, parent, ns, name in zip(*numbers, table.texts("name")):
+        paths_of_nodes[node] = (*paths_of_nodes[parent], name)
+        times[paths_of_nodes[node]] = ns
+    return times
+
+
+@needs_corpus
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [{}, {"bottom_up": True}, {"by": "launch"}], ids=str)
+async def test_trees_meet_by_path(options: dict[str, Any], corpus_cache: Path) -> None:
+    """A call of a tree of B against A has B's time, and the difference to A's on the same path; a path of one
+    run alone is there, too.
+    """
+    runs = [open_trace(path, index_dir=corpus_cache) for path in paths("another compiler")]
+    trees = [analyse_tree(Scope(run, clocks=run.clocks), **options)["tree"] for run in runs]
+    a, b = (times_by_path(tree, "total_ns") for tree in trees)
+    pair = paired_runs(*runs)
+    table = BY_NAME["tree"].run(Scope(pair, clocks=pair.clocks), **options)["tree"]
+    deltas = times_by_path(table, "total_ns_delta")
+    assert times_by_path(table, "total_ns") == {path: b.get(path, 0) for path in deltas}
+    assert deltas == {path: b.get(path, 0) - a.get(path, 0) for path in {**b, **a}}
+    depths = table.numbers("depth")
+    assert (set(a) - set(b) or "by" in options) and (np.diff(depths) <= 1).all() and depths[0] == 0
+    if not options:
+        async with open_viewer(with_cheap_lanes(pair), (160, 50)) as (app, pilot):
+            await press_keys(app, pilot, "3", "Z")
+            assert "Δ total" in screen_text(app)
 
 
 @needs_corpus

@@ -23,6 +23,7 @@ from tracelane.core.tables.device_state import (
     UNSPLIT,
     WAITING,
     DeviceState,
+    looked_at,
 )
 from tracelane.core.tables.frame import WorkDevice
 from tracelane.core.tables.frame_columns import work_of
@@ -310,3 +311,25 @@ def test_gaps_say_why_where_they_are(corpus_cache: Path) -> None:
             texts += [run.label for run in more]
     assert any(text.startswith("host late 16 ms · ") for text in texts)
     assert "host late" in texts
+
+
+@needs_corpus
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("tl_vllm_decode_cudagraph_exec", "unexplained 8.37 ms"),
+        ("hta_a100_resnet_ddp_nccl", "host late 6.09 ms"),
+    ],
+)
+def test_time_before_the_first_work_says_why(path: str, text: str, corpus_cache: Path) -> None:
+    """On the lane of a device's first work, and on no other, a gap from where the time looked at begins ends
+    with that work.
+    """
+    trace = open_trace(CORPUS / "gpu" / f"{path}.json.gz", index_dir=corpus_cache)
+    scope = Scope(trace, clocks=trace.clocks)
+    states = states_over_all(scope)
+    assert states is not None
+    low, first = looked_at(scope)[0], int(work_of(scope).start.min())
+    begun = [one for one in gaps_of_lanes(scope, states).values() if len(one.starts) and one.starts[0] == low]
+    assert [(int(one.ends[0]), one.text(0, len(text))) for one in begun] == [(first, text)]
+    assert trace.indexes[0].start(int(begun[0].after[0])) == first

@@ -199,7 +199,7 @@ def overview_line(title: str, row: BusyRow, left: int, right: int, look: LineCon
     for cell, waits in enumerate(row.hatched):
         bars[cell] = glyphs.shades[1] if waits else bars[cell]
     if not palette.coloured or (not palette.shaded and right - left < len(bars)):
-        bars[left], bars[right - 1] = "[", "]"
+        bars[left], bars[right - 1] = ("[", "]") if right - left > 1 else (glyphs.single, glyphs.single)
     parts = gutter(title, look)
     at = 0
     for style, cells in groupby(
