@@ -210,7 +210,6 @@ def _end() -> None:
 
 
 def tell(message: dict[str, Any], ended: Callable[[], None] = _end) -> None:
-    """Write one line; where nobody reads any more, end the process, or call `ended`."""
     try:
         sys.stdout.write(json.dumps(message) + "\n")
         sys.stdout.flush()

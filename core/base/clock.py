@@ -37,11 +37,9 @@ class Clocks:
         return offsets.get((source, ""), 0) + (offsets.get((source, process), 0) if process else 0)
 
     def offset_of(self, key: ClockKey) -> int:
-        """Return the offset of one clock alone, in ns."""
         return self.offsets.get(key, 0)
 
     def shifted(self, key: ClockKey, offset_ns: int) -> Clocks:
-        """Return these clocks with one of them set to `offset_ns`."""
         changed = dict(self.offsets)
         changed[key] = offset_ns
         return Clocks(MappingProxyType({k: v for k, v in changed.items() if v}))

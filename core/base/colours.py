@@ -74,7 +74,6 @@ def luminance(colour: RGB) -> float:
 
 
 def contrast(one: RGB, other: RGB) -> float:
-    """Return the contrast ratio of two colours, 1..21 (WCAG 2)."""
     a, b = luminance(one), luminance(other)
     return (max(a, b) + 0.05) / (min(a, b) + 0.05)
 
@@ -239,7 +238,6 @@ def drawn_kind(category: str, name: str) -> SliceKind:
 
 
 def colour_of(key: str, dark: bool) -> RGB:
-    """Return the colour of a key on a dark or a light background."""
     if key.startswith("="):
         return CNAMES[key[1:]]
     if key.startswith("~"):
@@ -253,5 +251,4 @@ def colour_of(key: str, dark: bool) -> RGB:
 
 
 def hexed(colour: RGB) -> str:
-    """Return a colour as pages write it: #rrggbb."""
     return "#" + "".join(f"{part:02x}" for part in colour)

@@ -28,7 +28,6 @@ class MissingPackageError(TracelaneError, ImportError):
     """Something needs an optional package that is not installed."""
 
     def __init__(self, message: str, package: str) -> None:
-        """Say what needs it and how to get it."""
         ImportError.__init__(self, message, name=package)
 
 
@@ -51,7 +50,6 @@ class WrongIndexError(CacheError):
 
     @classmethod
     def of(cls, path: str, why: str) -> WrongIndexError:
-        """Say of which file, what is wrong, and how to report it."""
         return cls(
             f"the index of {path} was written wrongly ({why}): this is a fault of tracelane, not of the "
             "file; please report it with this line, `tracelane --version` and, if you may share it, the file"

@@ -22,15 +22,12 @@ class Intervals:
 
     @property
     def length(self) -> int:
-        """Total ns covered."""
         return sum_of(self.ends - self.starts)
 
     def clipped(self, start: int, end: int) -> Intervals:
-        """Return the part inside [start, end)."""
         return merge(np.clip(self.starts, start, end), np.clip(self.ends, start, end))
 
     def intersection(self, other: Intervals) -> Intervals:
-        """Return the time that lies in both."""
         if not len(self) or not len(other):
             return EMPTY
         # Sweep over all edges: time is in both where two intervals are open.
@@ -45,18 +42,15 @@ class Intervals:
         return merge(times[both], times[both + 1])
 
     def union(self, other: Intervals) -> Intervals:
-        """Return the time that lies in either."""
         return merge(np.concatenate([self.starts, other.starts]), np.concatenate([self.ends, other.ends]))
 
     def without(self, other: Intervals) -> Intervals:
-        """Return the time of this set that is not in the other."""
         if not len(self) or not len(other):
             return self
         low, high = int(self.starts[0]), int(self.ends[-1])
         return self.intersection(other.gaps(low, high))
 
     def gaps(self, start: int, end: int) -> Intervals:
-        """Return the time of [start, end) that is not covered."""
         inside = self.clipped(start, end)
         starts = np.concatenate([[start], inside.ends]).astype(np.int64)
         ends = np.concatenate([inside.starts, [end]]).astype(np.int64)
@@ -68,7 +62,6 @@ class Intervals:
         return self.before(ends) - self.before(starts)
 
     def before(self, times: I64) -> I64:
-        """Return how many ns are covered before each time."""
         at = np.searchsorted(self.starts, times, "right")
         beyond = np.where(at > 0, np.maximum(0, self.ends[at - 1] - times), 0) if len(self) else 0
         return np.asarray(self._sums[at] - beyond, np.int64)

@@ -53,7 +53,6 @@ _GROUP_OF = {category: group for group, categories in GROUPS.items() for categor
 
 
 def group_of(category: object) -> str:
-    """Return the group of a category as decoded."""
     return _GROUP_OF.get(category, "other") if type(category) is str else "other"
 
 

@@ -28,7 +28,6 @@ def moment_digits(moments: AnyArray) -> int:
 
 
 def origin_text(origin_ns: int) -> str:
-    """Return what moments count from, as people read it."""
     return f"times count from where the trace begins: {ts_text(origin_ns)}"
 
 

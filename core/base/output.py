@@ -26,7 +26,6 @@ _COLOURS = re.compile("(\x1b\\[[0-9;]*m)")
 
 
 def print_text(text: str, end: str = "\n", error: bool = False) -> None:
-    """Print lines to standard output, or to standard error."""
     _print(safe_lines(text) + end, error)
 
 

@@ -15,5 +15,4 @@ class Picture:
         return self.svg
 
     def __str__(self) -> str:
-        """Return the SVG text."""
         return self.svg

@@ -139,7 +139,6 @@ def write_private(path: Path, data: bytes) -> None:
 
 
 def sealed(data: bytes) -> bytes:
-    """Return data with its checksum in front."""
     return b"%08x\n" % zlib.crc32(data) + data
 
 

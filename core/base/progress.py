@@ -30,5 +30,4 @@ def no_progress(_: Progress) -> None:
 
 
 def never() -> bool:
-    """Return False: the work is never cancelled."""
     return False

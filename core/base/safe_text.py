@@ -160,7 +160,6 @@ class _Characters(dict[int, int | str]):
         return value
 
     def escape(self, number: int) -> str:
-        """Return what is written for a character that could act."""
         return f"⟨U+{number:04X}⟩"
 
 

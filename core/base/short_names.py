@@ -111,7 +111,6 @@ def is_short_form(form: str, raw: str) -> bool:
 
 
 def _sharing(forms: dict[str, str]) -> list[str]:
-    """Return the names whose form another name has too."""
     counts: dict[str, int] = {}
     for form in forms.values():
         counts[form] = counts.get(form, 0) + 1

@@ -52,7 +52,6 @@ class NumberedBatches:
         self._number_categories(check)
 
     def _number_tracks(self, tables: Sequence[StringTable], check: Callable[[], None]) -> None:
-        """Number strings and tracks as they are used first."""
         numbers: dict[tuple[int, int], int] = {}
         self._track_maps = [np.full(len(table.track_pid), NONE, np.uint32) for table in tables]
         for batch in self.batches:
@@ -117,7 +116,6 @@ class NumberedBatches:
         return values
 
     def all(self, table: str, columns: Sequence[str]) -> Table:
-        """Return columns of all batches' tables, in file order."""
         some = [number for number, length in enumerate(self.lengths(table)) if length]
         return {
             column: np.concatenate(
@@ -142,14 +140,12 @@ class NumberedBatches:
         return counts
 
     def lengths(self, table: str) -> list[int]:
-        """Return how many entries each batch has in a table."""
         if table not in self._lengths:
             tables = (batch.tables.get(table) for batch in self.batches)
             self._lengths[table] = [0 if one is None else len(one["ordinal"]) for one in tables]
         return self._lengths[table]
 
     def promoted_strings(self, number: int, strings: AnyArray) -> U32:
-        """Return the numbers of strings that one batch has as promoted values."""
         return self.strings.maps[self.batches[number].table].take(strings)
 
 
@@ -196,7 +192,6 @@ class SourceStrings:
         return table.bytes_of(int(interned.owner_string[number])).decode("utf-8", "replace")
 
     def write(self, blob: ColumnWriter, offsets: ColumnWriter, loops: Loops) -> None:
-        """Write all strings by number, in pieces."""
         interned, done, size = self._interned, 0, 0
         offsets.append(np.array([0]))
         while done < interned.count:

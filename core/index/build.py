@@ -179,7 +179,6 @@ class _Build:
         return tables, counts
 
     def _numbered(self, processes: Sequence[ProcessEntry]) -> tuple[AnyArray, list[NumberedLane]]:
-        """Return the process table and all lanes, with numbers for their texts."""
         texts: dict[str, int] = {"": 0}
         for process in processes:
             for text in (process.pid, process.names.name, process.names.labels):

@@ -65,7 +65,6 @@ def cache_root() -> Path | None:
 
 
 def index_key(fingerprint: dict[str, Any]) -> str:
-    """Return the name of the index folder of a source with this fingerprint."""
     text = json.dumps([FORMAT_VERSION, fingerprint], sort_keys=True)
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
@@ -90,7 +89,6 @@ class IndexLocation:
     events: tuple[str, ...] = ()
 
     def with_events(self, events: Sequence[str]) -> IndexLocation:
-        """Return the same location where more has happened."""
         return replace(self, events=(*self.events, *events))
 
     @property
@@ -351,7 +349,6 @@ def unread(lock_file: Path) -> Iterator[bool]:
 
 
 def in_use(path: Path) -> bool:
-    """Tell whether anybody holds the lock of this file."""
     if not path.exists():
         return False
     with unread(path) as alone:
@@ -371,7 +368,6 @@ def sweep(folder: Path) -> None:
 
 
 def _is_abandoned(building: Path) -> bool:
-    """Tell whether nobody writes into a folder any more."""
     writer = building / WRITER
     # Looked for once: it may appear at any moment, and is held then.
     return not in_use(writer) if writer.exists() else _old(building)

@@ -44,7 +44,6 @@ class CacheEntry:
 
 
 def list_cache(index_dir: Path | None = None) -> list[CacheEntry]:
-    """Return the indexes in the cache, those used last first."""
     root = index_dir if index_dir is not None else cache_root()
     entries: list[CacheEntry] = []
     for version in () if root is None else _folders(root):
@@ -91,7 +90,6 @@ def _used(folder: Path) -> float:
 
 
 def touch(folder: Path) -> None:
-    """Remember that an index was opened now."""
     try:
         os.utime(folder)
     except OSError:
@@ -205,7 +203,6 @@ class IndexJob:
 
     @classmethod
     def of(cls, source: Source, location: IndexLocation) -> IndexJob:
-        """Return what there is to do for a source."""
         text = source.size * (1 if source.packing == "plain" else INFLATED)
         return cls(source, location, max(text, LEAST_WORK), int(text * INDEX_SHARE) + INDEX_LEAST)
 
@@ -274,7 +271,6 @@ def keep_within(limit: int, root: Path, sparing: str) -> tuple[str, ...]:
 
 
 def _stays(entry: CacheEntry) -> bool:
-    """Tell whether an index must not be removed."""
     return seconds_since(entry.used) < FRESH_S or entry.in_use
 
 

@@ -41,7 +41,6 @@ class Capture:
 
     @property
     def when(self) -> str:
-        """The same as text, in UTC."""
         return f"{datetime.fromtimestamp(self.time_ns // SECOND, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
     @property
@@ -72,7 +71,6 @@ class Capture:
 
     @property
     def title(self) -> str:
-        """What it is in a list."""
         count = f"{format_count(len(self.members))} file{'s' if len(self.members) != 1 else ''}"
         return f"{self.when} · ranks {ranks_text(self.ranks)}" if self.ranks else f"{self.when} · {count}"
 
@@ -102,7 +100,6 @@ def members_of(files: Iterable[str | Path], facts_of: Callable[[str | Path], Fil
 
 
 def captures_of(members: Sequence[Member]) -> list[Capture]:
-    """Return the members as captures, the newest first."""
     captures: list[Capture] = []
     for run, of_run in groupby(sorted(members, key=lambda member: member.run), lambda member: member.run):
         stamped: list[Member] = []

@@ -63,7 +63,6 @@ def changes_text(changes: Sequence[Change]) -> str:
 
 
 def finished_name(path: str) -> str:
-    """Return what a file that was still being written is called now, its own path where it is still there."""
     whole = path.removesuffix(UNFINISHED)
     return whole if whole != path and not os.path.exists(path) and os.path.exists(whole) else path
 
@@ -93,7 +92,6 @@ def states_read(indexes: Sequence[Index]) -> dict[str, State]:
 
 
 def changes_since(states: Mapping[str, State]) -> tuple[Change, ...]:
-    """Return the files that are no longer in these states."""
     changes = []
     for path, (size, changed) in states.items():
         try:
@@ -118,7 +116,6 @@ class Watch:
         period_s: float = PERIOD_S,
         look: Callable[[Mapping[str, State]], tuple[Change, ...]] = changes_since,
     ) -> None:
-        """Begin to look, the first time after a period."""
         self.changes: tuple[Change, ...] = ()
         """What the last look found."""
         self.looks = 0
@@ -165,7 +162,6 @@ class Awaited:
 
     @property
     def text(self) -> str:
-        """The same as a sentence."""
         size = "" if self.size is None else f", {format_bytes(self.size)} by now"
         return f"{self.path} {self.why}{size}"
 

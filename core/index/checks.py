@@ -213,7 +213,6 @@ def _check_places(first: AnyArray, count: AnyArray, length: int, column: str) ->
 
 
 def require(holds: bool, message: str) -> None:
-    """Raise ValueError with a message unless something holds."""
     if not holds:
         raise ValueError(message)
 

@@ -84,7 +84,6 @@ def _check_parents(name: str, values: AnyArray, columns: Columns) -> None:
 
 
 def _check_long(name: str, values: AnyArray, columns: Columns) -> None:
-    """Check that each duration that does not fit is among the long ones."""
     known = columns.column("long.position")
     for first, chunk in _chunks(values):
         if int(chunk.max()) < LONG:
@@ -105,8 +104,6 @@ def _check_long_durations(name: str, values: AnyArray, columns: Columns) -> None
 
 
 def _starts_checked(kind: RowKind) -> Callable[[str, AnyArray, Columns], None]:
-    """Return the check that starts ascend within the rows of a kind."""
-
     def check(name: str, values: AnyArray, columns: Columns) -> None:
         rows = columns.rows
         rows = rows[(rows["kind"] == kind) & (rows["count"] > 0)]
@@ -137,7 +134,6 @@ def _check_offsets(name: str, values: AnyArray, columns: Columns) -> None:
 
 
 def _check_longest(name: str, values: AnyArray, columns: Columns) -> None:
-    """Check that the longest slices of a row by block lie in that row."""
     rows = columns.rows
     rows = rows[rows["kind"] == RowKind.SLICES]
     first, count = rows["pyramid"], pyramid_sizes(rows["count"].astype(np.int64))

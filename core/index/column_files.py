@@ -83,7 +83,6 @@ class ColumnWriter:
         return {"dtype": self.dtype, "length": length // self._kind.itemsize, "crc": crcs}
 
     def abandon(self) -> None:
-        """Close the file without caring for what is in it."""
         if self._descriptor >= 0:
             descriptor, self._descriptor = self._descriptor, -1
             os.close(descriptor)
@@ -124,7 +123,6 @@ class ColumnFiles:
                 del self._writers[name]
 
     def read(self, name: str) -> AnyArray:
-        """Return a finished column, mapped read-only."""
         entry = self.entries[name]
         dtype = np.dtype(str(entry["dtype"]))
         if not entry["length"]:
@@ -137,7 +135,6 @@ class ColumnFiles:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close every file, finished or not."""
         for writer in self._writers.values():
             writer.abandon()
         self._writers.clear()
@@ -193,7 +190,6 @@ class Scratch:
                 raise CacheError(f"cannot write the index ({self._folder}): {message}") from error
 
     def full(self, size: int, dtype: str, value: int) -> AnyArray:
-        """Return an array of this size that holds `value` everywhere."""
         array = self.array(size, dtype)
         array.fill(value)
         return array
@@ -221,7 +217,6 @@ class Scratch:
 
 
 def _allocate(descriptor: int, begin: int, end: int) -> None:
-    """Set blocks of a file aside, all zero."""
     if hasattr(os, "posix_fallocate"):
         try:
             os.posix_fallocate(descriptor, begin, end - begin)

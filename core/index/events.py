@@ -44,7 +44,6 @@ class LaneEvents:
     annotations: AnyArray  # per category, whether annotations of devices have it
 
     def some(self, lanes: range) -> Table:
-        """Return the columns of consecutive lanes (views)."""
         own = slice(int(self.bounds[lanes.start]), int(self.bounds[lanes.stop]))
         return {name: values[own] for name, values in self.columns.items()}
 
@@ -193,13 +192,11 @@ class FlowPairs:
     counts: I64
 
     def by_category(self) -> dict[int, dict[str, int]]:
-        """Return the counts of categories that have flows."""
         occurring = np.flatnonzero(self.counts.any(axis=1)).tolist()
         return {number: dict(zip(FLOW_COUNTS, self.counts[number].tolist())) for number in occurring}
 
 
 def paired(flows: FlowEvents, batches: NumberedBatches, loops: Loops) -> FlowPairs:
-    """Pair starts, steps and ends of one category and id."""
     pid = np.repeat(batches.track_pid[flows.tracks], np.diff(flows.bounds))
     return FlowPairs(*loops.pair(flows.columns, pid, len(batches.categories)))
 
@@ -210,7 +207,6 @@ def write_flows(
     columns: ColumnFiles,
     worker: Worker,
 ) -> None:
-    """Write arrows by source, and their order by target."""
     loops, ordinal = worker.loops, flows.columns["ordinal"]
     source, target = flows.bound.take(arrows.source), flows.bound.take(arrows.target)
     every = np.array([0, len(source)], np.uint64)

@@ -154,7 +154,6 @@ class StoredColumn:
 
     @property
     def dtypes(self) -> tuple[str, ...]:
-        """The dtypes one by one."""
         return tuple(self.dtype.split("|"))
 
 

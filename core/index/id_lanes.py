@@ -56,7 +56,6 @@ class AsyncEvents:
         self._size = np.diff(np.append(self._first, len(group)))
 
     def size(self, lane: AsyncLane) -> int:
-        """Return how many events a lane has."""
         return int(self._size[lane.groups].sum())
 
     def entries(self, groups: I64) -> tuple[I64, I64]:
@@ -124,7 +123,6 @@ class CounterSamples:
     """All counter samples of a trace, by counter."""
 
     def __init__(self, batches: NumberedBatches) -> None:
-        """Group them; memory is that of the samples."""
         events = batches.all("counters", tuple(COUNTERS))
         pid = batches.track_pid[events["track"]] if len(events["track"]) else events["track"]
         keys = (pid, events["name"], events["id_kind"], events["id_value"])
@@ -134,7 +132,6 @@ class CounterSamples:
         self._strings = batches.strings
 
     def lanes(self) -> Iterator[CounterLane]:
-        """Yield the lanes, unordered."""
         events, n = self._events, len(self._group)
         first = run_starts(self._group)
         for a, b in zip(first.tolist(), [*first[1:].tolist(), n]):

@@ -47,7 +47,6 @@ class _Indexer:
         self._events_here = 0
 
     def run(self) -> int:
-        """Build what the lines of standard input ask for."""
         try:
             orders = lines(self._give_up)
             greeting = next(orders)
@@ -137,7 +136,6 @@ class _Indexer:
 
 
 def main() -> int:
-    """Build indexes until the input ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the starter decides what Ctrl+C means
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # and closes our standard input when the terminal is gone
     collect_rarely()

@@ -197,7 +197,6 @@ def build_index(
 
 
 def _is_there(location: IndexLocation, source: Source) -> bool:
-    """Tell whether another process has built the index meanwhile."""
     try:
         index = _opened(location, source)
     except DamagedIndexError:
@@ -239,7 +238,6 @@ def _build(
 
 
 def _load_builder() -> None:
-    """Import the builder while other threads read."""
     from . import build  # noqa: F401
 
 
@@ -289,7 +287,6 @@ class Indexing(Indexed):
         self._children = self._started()
 
     def _started(self) -> Children:
-        """Start processes, and give each a job."""
         cores = self._options.threads or os.cpu_count() or 1
         count = max(1, min(cores, len(self._waiting)))
         each = self._options if count == 1 else self._options.with_threads(max(1, cores // count))
@@ -372,7 +369,6 @@ class Indexing(Indexed):
         return not self._at
 
     def close(self) -> None:
-        """End them and remove what they have not finished."""
         if self._closed:
             return
         self._closed = True
@@ -413,7 +409,6 @@ def retry_event(path: str | Path) -> str:
 
 
 def as_raised(message: Message) -> Exception:
-    """Return what a process that indexes told of its failing as what it was there."""
     kind = getattr(errors, message["failed"], None) if message["failed"] else None
     if kind is None:
         error = RuntimeError(message["message"])

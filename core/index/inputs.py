@@ -28,7 +28,6 @@ UNFINISHED = ".tmp"
 
 
 def traces_in(folder: Path) -> list[Path]:
-    """Return the files of a folder that are named like traces, by name; [] where it cannot be listed."""
     try:
         with os.scandir(folder) as entries:
             names = [entry.name for entry in entries if entry.is_file() and not entry.name.startswith(".")]

@@ -104,7 +104,6 @@ def write_lane_tables(
 
 
 def _joined(groups: Sequence[Group], name: str) -> AnyArray:
-    """Return what all groups say of their lanes, or rows."""
     return np.concatenate([_NOTHING, *(getattr(group, name).astype(np.int64) for group in groups)])
 
 

@@ -48,7 +48,6 @@ class Bounds:
             self.high = high if self.high is None else max(self.high, high)
 
     def take_all(self, starts: I64, ends: I64) -> None:
-        """Widen to hold all these, if any."""
         if len(starts):
             self.take(int(starts.min()), int(ends.max()))
 

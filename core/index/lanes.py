@@ -71,7 +71,6 @@ class Names:
         return names
 
     def empty(self) -> dict[str, int]:
-        """Return by pid how many threads were only counted."""
         return {pid: len(np.unique(np.frombuffer(raw, np.uint64))) for pid, raw in self._empty.items()}
 
     def _take(self, event: Metadata) -> None:
@@ -169,7 +168,6 @@ def thread_entry(track: int, pid: str, tid: str, names: Names) -> LaneEntry:
 
 
 def async_entry(lane: AsyncLane, pid: str, category: str, id_text: str) -> LaneEntry:
-    """Return the lane of one or several async ids."""
     key = (1, category, lane.pack, lane.id_kind > 0, numeric_first(id_text), lane.id_kind)
     return LaneEntry(LaneKind.ASYNC, pid, id_text, category, 0, lane.ids, lane, key)
 

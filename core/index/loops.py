@@ -81,7 +81,6 @@ class Interned:
     slots: U32 = field(default_factory=lambda: np.empty(0, np.uint32))  # of native ones: a hash table
 
     def grow(self, more: int) -> None:
-        """Make room for so many more strings."""
         if self.count + more > len(self.owner_string):
             size = max(2 * self.count, self.count + more)
             self.owner_table = np.resize(self.owner_table, size)

@@ -90,7 +90,6 @@ class NativeLoops:
         return self._intern(interned, table, string)
 
     def _intern(self, interned: Interned, table: U16, string: U32) -> U32:
-        """Number strings, for which there is room."""
         numbers, count = self._room("interned", len(string), "u4"), np.array([interned.count], np.uint64)
         self._call(
             "tl_intern", len(string), table, string, *_addresses(interned), SEED, interned.slots,

@@ -45,7 +45,6 @@ class Opened:
     current: int | None = None
 
     def facts(self) -> list[IndexFacts]:
-        """Return where each index lies, how large it is, and what it holds."""
         return [_facts_of(index) for index in self.indexes]
 
     def write_block_stores(self, progress: ProgressCallback = no_progress) -> None:
@@ -265,7 +264,6 @@ class Gathering(OpenedFiles):
         return self._indexing.doing(str(self.members[position].path))
 
     def await_running(self) -> None:
-        """Wait until a process has begun; ChildrenError where none does."""
         self._indexing.await_running()
 
     def poll(self, wait: float = 0.0) -> bool:
@@ -280,7 +278,6 @@ class Gathering(OpenedFiles):
         return is_over
 
     def close(self) -> None:
-        """End the processes and remove what they have not finished."""
         self._indexing.close()
 
 
@@ -290,7 +287,6 @@ def pays_gathering(states: Sequence[MemberState]) -> bool:
 
 
 def _nothing_of(path: str | Path) -> Index:
-    """Return the index of a file in which nothing has been read yet."""
     import numpy as np
 
     from .format import TABLES
@@ -302,12 +298,10 @@ def _nothing_of(path: str | Path) -> Index:
 
 
 def _named(path: str | Path, error: Exception) -> str:
-    """Return an error's text with the file that it is about."""
     return str(error) if str(path) in str(error) else f"{path}: {error}"
 
 
 def opened_alone(path: str | Path, index: Index) -> Opened:
-    """Return the index of a single file in the form in which several are opened."""
     return Opened((index,), (_as_opened(Member(path, ""), index),))
 
 
@@ -376,7 +370,6 @@ def _as_opened(member: Member, index: Index) -> Member:
 
 
 def _missing(files: ResolvedFiles, opened: Sequence[Member]) -> list[str]:
-    """Return a sentence that names the ranks that the capture lacks."""
     if files.current is None:
         return []
     by_path = {member.path: member for member in opened}

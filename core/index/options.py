@@ -25,12 +25,10 @@ class IndexOptions:
         return replace(self, threads=threads)
 
     def to_message(self) -> dict[str, Any]:
-        """Return the options as a JSON object for another process."""
         return {**asdict(self), "index_dir": None if self.index_dir is None else str(self.index_dir)}
 
     @classmethod
     def from_message(cls, message: Mapping[str, Any]) -> IndexOptions:
-        """Return the options of a JSON object made by `to_message`."""
         folder = message["index_dir"]
         return cls(**{**message, "index_dir": None if folder is None else Path(folder)})
 

@@ -336,7 +336,6 @@ class _LaneSlices:
         self._stamps: dict[int, tuple[list[tuple[int, int]], dict[int | None, list[tuple[int, int]]]]] = {}
 
     def of(self, flow: dict[str, int]) -> int:
-        """Return the number of its slice, -1 if it belongs to none."""
         time = flow["start"]
         first = bisect_left(self._starts, time)
         last = bisect_left(self._starts, time + 1)
@@ -350,7 +349,6 @@ class _LaneSlices:
         return self._choose(range(first, last), flow, entry) if last - first > 1 else entry
 
     def _choose(self, stamp: range, flow: dict[str, int], otherwise: int) -> int:
-        """Decide between slices that begin at the stamp of a flow event."""
         if stamp.start not in self._stamps:
             by_ordinal = sorted((self._ordinals[entry], entry) for entry in stamp)
             by_value: dict[int | None, list[tuple[int, int]]] = defaultdict(list)

@@ -32,7 +32,6 @@ class CategorySums:
 
 
 def blocks_of(count: I64, size: int) -> I64:
-    """Return how many blocks of `size` each count needs."""
     return -(-count // size)
 
 

@@ -67,7 +67,6 @@ def lane_roles(index: Index) -> U8:
 
 
 def _process_texts(index: Index) -> list[tuple[str, str, str]]:
-    """Return (pid as JSON text, name, labels) of each process."""
     return [
         (index.string(pid), index.string(name), index.string(labels))
         for pid, name, labels, *_ in index.processes.tolist()

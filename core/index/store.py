@@ -36,7 +36,6 @@ SCAN_CHUNK = 1 << 20
 
 
 def table_file(name: str) -> str:
-    """Return the file name of a binary table inside an index folder."""
     return f"{name}.table"
 
 
@@ -129,7 +128,6 @@ class Index:
             self.column(name)
 
     def length(self, name: str) -> int:
-        """Return the length of a column as the manifest has it."""
         entry = self.manifest["columns"].get(name)
         return 0 if entry is None else int(entry["length"])
 
@@ -247,11 +245,9 @@ class Index:
         return values
 
     def start(self, position: int) -> int:
-        """Return the start of one slice, lane time in ns."""
         return int(self.column("slices.start")[position])
 
     def end(self, position: int) -> int:
-        """Return the end of one slice, lane time in ns."""
         return self.start(position) + int(self.duration([position])[0])
 
     def flag(self, position: int) -> int:
@@ -260,7 +256,6 @@ class Index:
         return 0 if where < 0 else int(self.column("flags.value")[where])
 
     def end_ordinal(self, position: int) -> int | None:
-        """Return the ordinal of the end event of a slice made of two events."""
         where = _find(self.column("ends.position"), position)
         return None if where < 0 else int(self.column("ends.ordinal")[where])
 
@@ -270,7 +265,6 @@ class Index:
         return None if parent == NONE else parent
 
     def row_of(self, position: int) -> int:
-        """Return the number of the row in which a slice lies."""
         where = bisect.bisect_right(self._slice_firsts, position) - 1
         return self._slice_rows[where]
 
@@ -283,11 +277,9 @@ class Index:
         return self._scan("slices.ordinal", ordinal)
 
     def instant_of(self, ordinal: int) -> int | None:
-        """Return the index in the instant table of the instant with this ordinal."""
         return self._scan("instants.ordinal", ordinal)
 
     def sample_of(self, ordinal: int) -> int | None:
-        """Return the index in the sample table of the first sample with this ordinal."""
         return self._scan("samples.ordinal", ordinal)
 
     def _scan(self, name: str, value: int) -> int | None:
@@ -326,7 +318,6 @@ class Index:
         return positions
 
     def close(self) -> None:
-        """Let go of the mappings and of the reader's lock."""
         self._columns.clear()
         lease = self.lease
         self.lease = None
@@ -415,7 +406,6 @@ class Verification:
         return verification
 
     def tell(self, changed: Callable[[], None]) -> None:
-        """Call `changed` from now on."""
         self._tell_changed = changed
 
     @property

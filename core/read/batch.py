@@ -98,7 +98,6 @@ class PlainNumbering:
     """A `Numbering` of dictionaries."""
 
     def __init__(self) -> None:
-        """Begin with the empty string alone."""
         self._numbers = {"": 0}
         self._tracks: dict[tuple[int, int], int] = {}
         self.begin()
@@ -138,7 +137,6 @@ class ColumnBuffers:
     """The columns of the batch that is being read, with room for more; its memory is used again."""
 
     def __init__(self, promoted: PromotedTable) -> None:
-        """Make room for a small batch."""
         self.promoted = promoted
         self.names = (*TABLES, "metadata")
         self.tables: dict[str, Table] = {
@@ -160,7 +158,6 @@ class ColumnBuffers:
         self.begin()
 
     def begin(self) -> None:
-        """Begin a batch."""
         self.count[: len(self.names)] = 0
         self.counts[:] = 0
         self.promoted_count[:] = 0
@@ -194,12 +191,10 @@ class ColumnBuffers:
             self.promoted_values = [grown(values, size) for values in self.promoted_values]
 
     def report(self, problem: Problem) -> None:
-        """Add a problem that was met within this batch; it is counted under its kind."""
         self.problems.append(problem)
         self.named_counts[problem.kind] += problem.count
 
     def finish(self, number: int, table: int, uses: tuple[U32, U32]) -> Batch:
-        """Return the batch, as views of this memory."""
         problems = list(self.problems)
         if self.clamped:
             text = f"times beyond {TIME_LIMIT_TEXT}, drawn at the edge"
@@ -251,7 +246,6 @@ class ColumnBuffers:
 
 
 def grown(values: AnyArray, size: int) -> Any:
-    """Return an array with more room, what it holds copied."""
     result = np.empty(size, values.dtype)
     result[: len(values)] = values
     return result

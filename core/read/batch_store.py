@@ -74,7 +74,6 @@ class StoreFile:
             raise CacheError(f"cannot write to {self._folder}: {error.strerror}") from error
 
     def read(self, extent: Extent) -> AnyArray:
-        """Return an array."""
         array = np.empty(extent.length, extent.dtype)
         view = array.data.cast("B") if extent.length else memoryview(b"")
         size = 0
@@ -115,7 +114,6 @@ class StoredColumns(Mapping[str, AnyArray]):
     """The columns of one table; each is read when it is asked for."""
 
     def __init__(self, store: StoreFile, extents: Mapping[str, Extent]) -> None:
-        """Take where they lie."""
         self._store = store
         self._extents = extents
 
@@ -141,7 +139,6 @@ def store_batch(batch: Batch, store: BatchStore) -> Batch:
 
 
 def _stored(tables: Mapping[str, Mapping[str, AnyArray]], file: StoreFile) -> dict[str, StoredColumns]:
-    """Write the columns of some tables, all at once."""
     named = [(table, name, values) for table, columns in tables.items() for name, values in columns.items()]
     extents = file.write(
         [values if name in NEVER_NARROWED else narrowed(values) for _, name, values in named]

@@ -57,7 +57,6 @@ class WriterHabits:
         self._known: dict[int, Habits] = {}
 
     def near(self, offset: int) -> Habits:
-        """Return the habits of the text around an offset."""
         cell = offset // HABITS_FROM
         habits = self._known.get(cell)
         if habits is None:
@@ -78,7 +77,6 @@ class ChunkReader:
         chunk_size: int = CHUNK_SIZE,
         longest: int = LONGEST_EVENT,
     ) -> None:
-        """Take the text; chunks of it are read as they are asked for."""
         self.watch = ScanWatch()
         self.scanner: Scanner = new_scanner(self.watch)
         self._source = text
@@ -169,7 +167,6 @@ class ChunkReader:
         return text.offset + text.size
 
     def _load(self, begin: int, end: int) -> ScanText:
-        """Return the text from `begin` to about `end`."""
         size = end - begin
         if size + PAD > len(self._buffer):
             self._buffer = np.zeros(size + PAD, np.uint8)

@@ -44,7 +44,6 @@ class Documents:
 
     @property
     def envelope(self) -> Envelope:
-        """The keys around the events, so far."""
         return envelope(self._envelope.values, self.form or "object")
 
     @property

@@ -254,7 +254,6 @@ class EnvelopeReader:
         return ends and _DOCUMENT_ENDS.match(window.data, window.at) is not None
 
     def _entry(self) -> Stop | None:
-        """Read one key and its value."""
         window = self._window
         before = window.data[max(0, window.at - 64) : window.at]
         self._next_key = _NEXT_LINE_KEY if _LINE_START.search(before) else _NEXT_KEY

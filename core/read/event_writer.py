@@ -59,7 +59,6 @@ class EventWriter:
     """Writes events into the columns of the batch that is being read."""
 
     def __init__(self, columns: ColumnBuffers, numbering: Numbering) -> None:
-        """Take the columns, and what numbers their strings."""
         self._columns = columns
         self._numbering = numbering
         self._promoted = columns.promoted

@@ -46,7 +46,6 @@ class RawReader(ABC):
     """How many bytes have been read or passed over."""
 
     def __init__(self, file: IO[bytes]) -> None:
-        """Take the file, at the begin of its packed data."""
         self._file = file
 
     @abstractmethod
@@ -64,11 +63,9 @@ class RawReader(ABC):
         return self._file.tell()
 
     def close(self) -> None:
-        """Let go of the file."""
         self._file.close()
 
     def skip(self, n: int) -> None:
-        """Pass over n inflated bytes."""
         while n > 0 and (data := self.read(min(n, RAW_BLOCK))):
             n -= len(data)
 
@@ -104,7 +101,6 @@ class ZlibReader(RawReader):
         self._rewind(library or deflate_library())
 
     def _rewind(self, library: ModuleType) -> None:
-        """Begin anew at the front of the data."""
         self._file.seek(self._start)
         self._library = library
         self._inflater: Any = library.decompressobj(self._wbits)
@@ -225,7 +221,6 @@ class FileReader(RawReader):
 
 
 def open_packed(file: Openable, packing: str) -> RawReader:
-    """Return a reader of the inflated bytes of a file."""
     if packing == "gzip":
         return ZlibReader(file, wbits=31, members=True)
     if packing == "zip":
@@ -310,7 +305,6 @@ class ConvertedReader(RawReader):
     def __init__(
         self, reader: RawReader, parts: Iterable[bytes], problem: Callable[[], Problem | None] = lambda: None
     ) -> None:
-        """Take the reader, the text that is made of it while it is read, and what was passed over so far."""
         self._reader = reader
         self._parts = iter(parts)
         self._problem = problem

@@ -122,5 +122,4 @@ def next_event(data: bytes, start: int, behind: bytes = b"") -> int | None:
 
 
 def _before(data: bytes, at: int) -> bytes:
-    """Return what stands before a place, blanks left out."""
     return data[max(0, at - FAR) : at].rstrip()[-1:]

@@ -139,7 +139,6 @@ class PacketEvents:
     """Turns packets into events of JSON, in the order of the file."""
 
     def __init__(self) -> None:
-        """Begin with nothing described."""
         self._sequences: dict[int, Sequence] = {}
         self._tracks: dict[int, PacketTrack] = {}
         self._clocks = TraceClocks()
@@ -147,11 +146,9 @@ class PacketEvents:
         self._passed: Counter[str] = Counter()
 
     def pass_over(self, what: str) -> None:
-        """Count something that was not read."""
         self._passed[what] += 1
 
     def problem(self) -> Problem | None:
-        """Return what was not read as a problem, None for nothing."""
         if not self._passed:
             return None
         parts = (f"{count:,} × {what}" if count > 1 else what for what, count in self._passed.most_common(6))
@@ -494,7 +491,6 @@ def _owner(tag: int, message: bytes) -> tuple[int, int | None, list[bytes]]:
 
 
 def _named(name: str, pid: int | str, tid: int | str | None, key: str, value: int | str) -> bytes:
-    """Return an event of metadata."""
     whole: Mapping[str, Any] = {"ph": "M", "name": name, "pid": pid, "tid": 0 if tid is None else tid}
     return json.dumps({**whole, "args": {key: value}}, separators=(",", ":")).encode()
 

@@ -34,7 +34,6 @@ class TraceClocks:
         self._main: int | None = None
 
     def take(self, message: bytes, sequence: int) -> None:
-        """Take a snapshot (ClockSnapshot)."""
         readings: dict[int, Clock] = {}
         main = None
         for tag, value in fields(message):

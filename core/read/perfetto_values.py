@@ -35,7 +35,6 @@ class SequenceTexts:
     """The texts that the packets of one sequence refer to by number."""
 
     def __init__(self) -> None:
-        """Know none."""
         self.names: dict[int, bytes] = {}  # JSON
         self.categories: dict[int, str] = {}
         self.keys: dict[int, str] = {}
@@ -116,7 +115,6 @@ def _remembered(message: bytes, interned: SequenceTexts) -> tuple[str, Any]:
 
 
 def _annotation(message: bytes, interned: SequenceTexts, depth: int) -> tuple[str, Any]:
-    """Return the name and value of a DebugAnnotation."""
     name = ""
     value: Any = None
     entries: dict[str, Any] | None = None
@@ -213,7 +211,6 @@ def utf8_text(data: bytes) -> str:
 
 
 def encoded(value: Any) -> bytes:
-    """Return a value as JSON."""
     if isinstance(value, float) and not math.isfinite(value):
         value = str(value)
     return JSON.encode(value).encode("utf-8", "replace")

@@ -91,7 +91,6 @@ class PromotedTable:
 
     @cached_property
     def keys(self) -> tuple[str, ...]:
-        """The args keys by slot."""
         keys = tuple(key for column in self.columns for key in column.args if key)
         if len(set(keys)) < len(keys) or len(keys) > MOST_KEYS:
             raise ValueError(f"an argument is promoted twice, or more than {MOST_KEYS} are")
@@ -99,17 +98,14 @@ class PromotedTable:
 
     @cached_property
     def slots(self) -> dict[str, int]:
-        """Args key -> slot."""
         return {key: slot for slot, key in enumerate(self.keys)}
 
     @cached_property
     def owners(self) -> tuple[int, ...]:
-        """Slot -> column."""
         return tuple(number for number, column in enumerate(self.columns) for key in column.args if key)
 
     @cached_property
     def cname(self) -> int | None:
-        """The column of the event's own `cname`."""
         return next((number for number, column in enumerate(self.columns) if column.key == "cname"), None)
 
 

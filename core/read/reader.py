@@ -76,8 +76,6 @@ def scanner_name(decoder: str) -> str:
 
 
 def new_scanner(decoder: str, promoted: PromotedTable) -> NewScanner:
-    """Return what makes scanners of a name."""
-
     def make(watch: ScanWatch) -> Scanner:
         if decoder == NATIVE:
             return NativeScanner(promoted, watch)
@@ -152,7 +150,6 @@ class SourceReading:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End all threads, whatever they do."""
         for reader in self._readers:
             reader.watch.cancel[0] = 1
         for _thread in self._threads:
@@ -200,7 +197,6 @@ class SourceReading:
     # -- threads -------------------------------------------------------------------------------------------
 
     def _serve(self, reader: ChunkReader) -> None:
-        """Read chunks until there are no more jobs."""
         while (job := self._jobs.get()) is not None:
             try:
                 self._results.put(self._read_chunk(reader, job))

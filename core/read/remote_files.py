@@ -71,7 +71,6 @@ def is_url(path: object) -> bool:
 
 
 def scheme_of(url: str) -> str:
-    """Return the part of a URL before the colon."""
     match = _URL.match(url)
     return match["scheme"].lower() if match else ""
 
@@ -87,12 +86,10 @@ def shown_url(url: str) -> str:
 
 
 def url_in(url: str, name: str) -> str:
-    """Return the URL of a relative name in a folder."""
     return f"{url.rstrip('/')}/{name}"
 
 
 def url_name(url: str) -> str:
-    """Return the last part of a URL's path."""
     return posixpath.basename(urlsplit(url).path.rstrip("/"))
 
 
@@ -321,12 +318,10 @@ class RemoteFile:
             return False
 
     def to_message(self) -> dict[str, Any]:
-        """Return what another process must know to read it."""
         return asdict(self)
 
     @classmethod
     def from_message(cls, message: Mapping[str, Any]) -> RemoteFile:
-        """Return the file of an object made by `to_message`."""
         return cls(**{**message, "version": FileVersion(**message["version"])})
 
     def close(self) -> None:
@@ -363,7 +358,6 @@ class RemoteStream(io.RawIOBase):
     """A file by URL being read, each time twice as much ahead as before."""
 
     def __init__(self, file: RemoteFile) -> None:
-        """Open it; where the server answers ranges nothing is asked for yet."""
         self._file = file
         self._held = b""
         self._begin = self._at = 0  # of what is held; where reading stands
@@ -451,7 +445,6 @@ def _reason(error: Exception) -> str:
 
 
 def _missing(scheme: str, error: ImportError) -> str:
-    """Say which package a scheme wants."""
     if scheme in TESTED:
         return f"needs a package that is not installed: {install_hint(EXTRA)}"
     return f"needs a package that is not installed: {' '.join(str(error).split())}"

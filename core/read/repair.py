@@ -72,7 +72,6 @@ def closes_array(data: bytes) -> bool:
 
 
 def learn_habits(data: bytes) -> Habits:
-    """Return how the writer of some text puts its events, by those that are intact."""
     habits = Habits()
     at = 0
     for _ in range(2 * LEARN_FROM):
@@ -94,7 +93,6 @@ class Repair:
     """Mends single places of a text, which is read by offset; what comes of one depends on its text alone."""
 
     def __init__(self, read: Read, habits: Callable[[int], Habits]) -> None:
-        """Take the text, and what says how its writer puts events near an offset."""
         self._read = read
         self._habits = habits
         self._none_from: dict[bytes, int] = {}  # by `behind`: from where on no event was found
@@ -196,7 +194,6 @@ class Repair:
         return offset
 
     def _length(self, offset: int, end: int) -> int:
-        """Return the length of text without the blanks and commas that it ends with."""
         tail = self._read(max(offset, end - 4096), min(end - offset, 4096))
         return end - offset - (len(tail) - len(tail.rstrip(b" \t\r\n,")))
 

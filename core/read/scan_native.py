@@ -70,7 +70,6 @@ class NativeNumbering:
         self._functions.tl_rehash(ctypes.byref(struct))
 
     def grow(self, needed: int, least: int = 0) -> None:
-        """Make twice the room of what is needed."""
         struct = self._struct
         if needed == _NEED_BLOB:
             self._blob = grown(self._blob, max(2 * len(self._blob), struct.blob_used + least))
@@ -126,7 +125,6 @@ class NativeScanner:
     def __init__(
         self, promoted: PromotedTable, watch: ScanWatch, functions: ctypes.CDLL | None = None
     ) -> None:
-        """Set up memory; RuntimeError where there is no library."""
         functions = functions or native_library().functions
         if functions is None:
             raise RuntimeError(f"the native core: {native_library().reason}")
@@ -154,7 +152,6 @@ class NativeScanner:
         self._hand_over()
 
     def _describe(self, promoted: PromotedTable) -> None:
-        """Tell C which arguments are promoted."""
         struct = self._struct
         encoded = [key.encode() for key in promoted.keys]
         offsets = [0, *accumulate(map(len, encoded))]

@@ -47,7 +47,6 @@ class ScanText:
 
     @classmethod
     def of(cls, text: bytes, offset: int = 0, *, is_last: bool = True) -> ScanText:
-        """Return a text that stands by itself."""
         data = np.zeros(len(text) + PAD, np.uint8)
         data[: len(text)] = np.frombuffer(text, np.uint8)
         return cls(data, offset, len(text), is_last)

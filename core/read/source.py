@@ -120,7 +120,6 @@ class Source:
 
     @classmethod
     def from_message(cls, message: dict[str, Any]) -> Source:
-        """Return the source of a JSON object made by `to_message`."""
         values = message["file"]
         file = (
             RemoteFile.from_message(values)
@@ -221,7 +220,6 @@ def open_source(
 
 
 def spooled_source(name: str, pipe: IO[bytes]) -> Source:
-    """Return what a pipe holds as a source of a name. Raises UnreadableError."""
     return _spooled(name, pipe, None, no_progress, never)
 
 
@@ -301,7 +299,6 @@ def _packing_of(head: bytes) -> str:
 
 
 def _encoding(text: bytes) -> tuple[str, int]:
-    """Return the encoding and the length of the byte order mark."""
     for mark, encoding in _BOMS:
         if text.startswith(mark):
             return encoding, len(mark)
@@ -389,7 +386,6 @@ def _spooled(
 
 
 def _room(descriptor: int) -> int:
-    """Return the bytes that are left on the disk of an open file."""
     disk = os.fstatvfs(descriptor)
     return disk.f_bavail * disk.f_frsize
 

@@ -71,7 +71,6 @@ class Habits:
     _patterns: dict[str, re.Pattern[bytes]] = field(default_factory=dict)
 
     def learn(self, text: bytes, event: object) -> None:
-        """Note how an intact event is written."""
         if not isinstance(event, dict) or len(event) > 32:
             return
         self.seen += 1
@@ -181,7 +180,6 @@ class Tolerant:
         raise BrokenError(len(self._data), "the text ends within it", cut_off=True)
 
     def _key(self, at: int, quotes: bool) -> tuple[str, int]:
-        """Return a key and where its value begins."""
         data = self._data
         if data[at] != 0x22:
             raise BrokenError(at, "no key where one is expected")
@@ -215,7 +213,6 @@ class Tolerant:
         return token.end(1)
 
     def _plain(self, at: int, byte: int, stack: list[_Open], quotes: bool) -> tuple[Any, int]:
-        """Return a string, number or word and where it ends."""
         data = self._data
         if byte == 0x22:
             return self._string(at, stack, quotes)

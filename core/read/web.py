@@ -165,7 +165,6 @@ class WebStream:
     """A file of a server without ranges, read from front to back; where it breaks off it is begun again."""
 
     def __init__(self, system: Any, url: str, version: FileVersion) -> None:
-        """Ask for it. Raises FileNotFoundError, AnswerError."""
         self._system, self._url, self._version = system, url, version
         self._at = 0
         self._tries = 1

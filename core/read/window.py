@@ -24,7 +24,6 @@ class Window:
 
     @property
     def offset(self) -> int:
-        """The offset of `at` in the whole text."""
         return self.base + self.at
 
     @property
