@@ -8,10 +8,7 @@ from .arrays import AnyArray
 
 _MINUTE, _HOUR, _DAY = 60 * 10**9, 3600 * 10**9, 86400 * 10**9
 _SIZES = (1_000, 1_000_000, 1_000_000_000, _MINUTE, _HOUR, _DAY)
-_CUT = {
-    3: (1, 1, 1_000, 1_000_000, 10**8, _MINUTE, _HOUR),
-    6: (1, 1, 1, 1_000, 1_000, 1_000, 1_000),
-}
+_CUT = {3: (1, 1, 1_000, 1_000_000, 10**8, _MINUTE, _HOUR), 6: (1, 1, 1, 1_000, 1_000, 1_000, 1_000)}
 """What `format_ns` cuts off with so many digits, ns: below each of the sizes, and beyond the last."""
 EXACT = 9
 

@@ -119,10 +119,7 @@ class NumberedBatches:
         some = [number for number, length in enumerate(self.lengths(table)) if length]
         return {
             column: np.concatenate(
-                [
-                    np.empty(0, TABLES[table][column]),
-                    *(self.values(number, table, column) for number in some),
-                ]
+                [np.empty(0, TABLES[table][column]), *(self.values(number, table, column) for number in some)]
             ).astype(TABLES[table][column], copy=False)
             for column in columns
         }

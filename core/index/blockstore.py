@@ -164,10 +164,7 @@ def needs_block_store(index: Index) -> bool:
 
 
 def write_block_store(
-    index: Index,
-    *,
-    progress: ProgressCallback = no_progress,
-    cancelled: CancelledCallback = never,
+    index: Index, *, progress: ProgressCallback = no_progress, cancelled: CancelledCallback = never
 ) -> None:
     """Inflate the source once more and keep each block packed. Raises CacheError on a full disk,
     Cancelled.

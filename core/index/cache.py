@@ -29,13 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from ..base.errors import CacheError, Cancelled
-from ..base.private import (
-    FOLDER_MODE,
-    FOREIGN,
-    is_own_folder,
-    make_private_folder,
-    open_private,
-)
+from ..base.private import FOLDER_MODE, FOREIGN, is_own_folder, make_private_folder, open_private
 from ..base.progress import CancelledCallback, never
 from .version import FORMAT_VERSION, MANIFEST
 

@@ -201,12 +201,7 @@ def paired(flows: FlowEvents, batches: NumberedBatches, loops: Loops) -> FlowPai
     return FlowPairs(*loops.pair(flows.columns, pid, len(batches.categories)))
 
 
-def write_flows(
-    arrows: FlowPairs,
-    flows: FlowEvents,
-    columns: ColumnFiles,
-    worker: Worker,
-) -> None:
+def write_flows(arrows: FlowPairs, flows: FlowEvents, columns: ColumnFiles, worker: Worker) -> None:
     loops, ordinal = worker.loops, flows.columns["ordinal"]
     source, target = flows.bound.take(arrows.source), flows.bound.take(arrows.target)
     every = np.array([0, len(source)], np.uint64)

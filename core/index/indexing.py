@@ -257,11 +257,7 @@ class Indexing(Indexed):
     """Processes that index files; `close` leaves neither them nor half an index."""
 
     def __init__(
-        self,
-        jobs: Sequence[IndexJob],
-        options: IndexOptions = DEFAULT_OPTIONS,
-        *,
-        stands_back: bool = False,
+        self, jobs: Sequence[IndexJob], options: IndexOptions = DEFAULT_OPTIONS, *, stands_back: bool = False
     ) -> None:
         """Start them, on as many cores as there are or `threads` says; ChildrenError where none can be.
 

@@ -133,14 +133,7 @@ class NativeLoops:
         )  # fmt: skip
 
     def slices(
-        self,
-        rows: LaneRows,
-        span: range,
-        first: int,
-        start: I64,
-        duration: I64,
-        ordinal: U32,
-        slot_of: U32,
+        self, rows: LaneRows, span: range, first: int, start: I64, duration: I64, ordinal: U32, slot_of: U32
     ) -> SliceColumns:
         n, room = len(span), self._room
         columns = SliceColumns(

@@ -240,10 +240,7 @@ class Gathering(OpenedFiles):
     """Files whose indexes come one by one; `close` leaves no process and no half index."""
 
     def __init__(
-        self,
-        files: ResolvedFiles,
-        states: Sequence[MemberState],
-        options: IndexOptions = DEFAULT_OPTIONS,
+        self, files: ResolvedFiles, states: Sequence[MemberState], options: IndexOptions = DEFAULT_OPTIONS
     ) -> None:
         """Take the files that are there and begin with the others; ChildrenError where no process can be
         started.

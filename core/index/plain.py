@@ -157,14 +157,7 @@ class PlainLoops:
         )  # fmt: skip
 
     def slices(
-        self,
-        rows: LaneRows,
-        span: range,
-        first: int,
-        start: I64,
-        duration: I64,
-        ordinal: U32,
-        slot_of: U32,
+        self, rows: LaneRows, span: range, first: int, start: I64, duration: I64, ordinal: U32, slot_of: U32
     ) -> SliceColumns:
         """Return the columns of the slices of a span of places; place 0 has position `first`.
 

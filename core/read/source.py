@@ -336,11 +336,7 @@ def _reason(error: OSError) -> str:
 
 
 def _spooled(
-    name: str,
-    pipe: IO[bytes],
-    folder: Path | None,
-    progress: ProgressCallback,
-    cancelled: CancelledCallback,
+    name: str, pipe: IO[bytes], folder: Path | None, progress: ProgressCallback, cancelled: CancelledCallback
 ) -> Source:
     """Copy a pipe to a temporary file that goes away with the Source.
 
