@@ -142,9 +142,6 @@ class NumberedBatches:
             self._lengths[table] = [0 if one is None else len(one["ordinal"]) for one in tables]
         return self._lengths[table]
 
-    def promoted_strings(self, number: int, strings: AnyArray) -> U32:
-        return self.strings.maps[self.batches[number].table].take(strings)
-
 
 class SourceStrings:
     """The strings of a source; `maps[table][string]` is the number of a string of a thread's table, NONE if

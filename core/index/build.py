@@ -11,6 +11,7 @@ import json
 import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +23,7 @@ from ..base.errors import CacheError, WrongIndexError
 from ..base.ids import NONE
 from ..base.progress import Progress, ProgressCallback, no_progress
 from ..read.columns import IdKind
-from .batches import NumberedBatches
+from .batches import NumberedBatches, SourceStrings
 from .column_files import ColumnFiles, Scratch
 from .events import FlowPairs, correlations, flow_events, lane_events, paired, promoted_jobs, write_flows
 from .format import PROCESS, LaneKind
@@ -70,23 +71,21 @@ def build(
                 raise WrongIndexError.of(path, str(error)) from error
 
 
+@dataclass
 class _Build:
     """One run of the builder."""
 
-    def __init__(
-        self,
-        batches: NumberedBatches,
-        read: ReadResult,
-        folder: Path,
-        columns: ColumnFiles,
-        scratch: Scratch,
-        workers: Workers,
-        progress: ProgressCallback,
-    ) -> None:
-        self.batches, self.read, self.folder = batches, read, folder
-        self.columns, self.scratch, self.workers = columns, scratch, workers
-        self.progress = progress
-        self.strings = batches.strings
+    batches: NumberedBatches
+    read: ReadResult
+    folder: Path
+    columns: ColumnFiles
+    scratch: Scratch
+    workers: Workers
+    progress: ProgressCallback
+
+    @property
+    def strings(self) -> SourceStrings:
+        return self.batches.strings
 
     def write(self, identity: Mapping[str, Any]) -> None:
         batches, columns = self.batches, self.columns
@@ -239,10 +238,7 @@ class _Build:
             "start_ns": tables.closed.low,
             "end_ns": tables.closed.high,
             "read_report": self._read_report(tables, flow_counts),
-            "problems": [
-                {"kind": p.kind, "count": p.count, "offset": p.offset, "message": p.message}
-                for p in self.read.problems
-            ],
+            "problems": [asdict(problem) for problem in self.read.problems],
             "columns": dict(sorted(self.columns.entries.items())),
             "tables": dict(written),
         }

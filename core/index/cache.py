@@ -363,14 +363,10 @@ def sweep(folder: Path) -> None:
 
 def _is_abandoned(building: Path) -> bool:
     writer = building / WRITER
-    # Looked for once: it may appear at any moment, and is held then.
-    return not in_use(writer) if writer.exists() else _old(building)
-
-
-def _old(folder: Path) -> bool:
-    """Tell whether a folder is past the moment between its making and its writer's lock."""
-    try:
-        return seconds_since(folder.stat().st_mtime) > 60
+    if writer.exists():  # looked for once: it may appear at any moment, and is held then
+        return not in_use(writer)
+    try:  # between its making and its writer's lock is but a moment
+        return seconds_since(building.stat().st_mtime) > 60
     except OSError:
         return False
 

@@ -280,7 +280,7 @@ def _write_promoted(
             continue
         values = column["value"]
         if argument.kind is Kind.TEXT:
-            values = batches.promoted_strings(number, values)
+            values = batches.strings.maps[batch.table].take(values)
         own = slot_of[batches.first_ordinal[number] :][: batch.events]
         ordinals = np.ascontiguousarray(column["ordinal"], np.uint32)
         values = np.ascontiguousarray(values, dense.dtype)

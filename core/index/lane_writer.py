@@ -256,20 +256,12 @@ class LaneWriter:
             n = len(order)
             for what, times in (("duration", events["duration"]), ("self time", rows.self_time)):
                 require(int(loops.take(times, order).min()) >= 0, f"a slice has a negative {what}")
-            columns = loops.slices(
-                rows,
-                range(at, at + n),
-                first,
-                events["start"],
-                events["duration"],
-                events["ordinal"],
-                self._slot_of,
-            )
-            for name in ("start", "duration", "self", "ordinal", "parent"):
-                self._columns[name].put(first + at, getattr(columns, "self_time" if name == "self" else name))
+            columns = loops.slices(rows, range(at, at + n), first, events, self._slot_of)
+            for name, values in columns.items():
+                self._columns[name].put(first + at, values)
             for name in ("name", "category"):
                 self._columns[name].put(first + at, loops.take(events[name], order))
-            long = np.flatnonzero(columns.duration == LONG)  # self time is never longer
+            long = np.flatnonzero(columns["duration"] == LONG)  # self time is never longer
             if len(long):
                 self._keep(group, "long.position", long + (first + at))
                 self._keep(group, "long.duration", events["duration"][order[long]])
@@ -320,9 +312,11 @@ class LaneWriter:
         if own.start == own.stop:
             return
         columns = {name: values[own] for name, values in self._flows.columns.items()}
-        flows = LaneFlows((flow_bounds - own.start).astype(np.uint64), columns, self._flows.bound[own])
+        flows = LaneFlows(
+            (flow_bounds - own.start).astype(np.uint64), columns, self._flows.bound[own], self._correlations
+        )
         first = int(self._positions[lanes.start])
-        loops.bind(rows, bounds, count, first, events, flows, self._correlations)
+        loops.bind(rows, bounds, count, first, events, flows)
 
 
 def _per_lane(mask: AnyArray, bounds: U64) -> I64:

@@ -15,6 +15,7 @@ import numpy as np
 from ..base.arrays import I64, U8, U16, U32, U64, AnyArray
 from ..base.errors import Cancelled
 from ..read.batch import StringTable
+from ..read.columns import Table
 
 Allocate = Callable[[int, str], AnyArray]
 """Returns an array of a length and dtype."""
@@ -42,31 +43,21 @@ class LaneRows:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class LaneFlows:
-    """The flow events of some lanes, lane after lane."""
-
-    bounds: U64  # where those of each lane begin, and the last one's end
-    columns: dict[str, AnyArray]
-    bound: U32  # filled by `bind`: the position of the slice that each belongs to; NONE
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class SliceColumns:
-    """Some slices as the index stores them, in the order of positions."""
-
-    start: I64
-    duration: U32  # LONG where it does not fit
-    self_time: U32  # likewise
-    ordinal: U32
-    parent: U32  # position; NONE
-
-
-@dataclass(frozen=True, eq=False, slots=True)
 class Correlations:
     """The events whose correlation is known, ascending by ordinal, and their values."""
 
     ordinal: U32
     value: I64
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class LaneFlows:
+    """The flow events of some lanes, lane after lane."""
+
+    bounds: U64  # where those of each lane begin, and the last one's end
+    columns: Table
+    bound: U32  # filled by `bind`: the position of the slice that each belongs to; NONE
+    correlations: Correlations
 
 
 @dataclass(eq=False)

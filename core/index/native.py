@@ -10,8 +10,9 @@ import numpy as np
 from ..base.arrays import I64, U8, U16, U32, U64, AnyArray
 from ..base.errors import Cancelled
 from ..base.ids import NONE
+from ..read.columns import Table
 from .format import FLOW_COUNTS
-from .loops import CancelFlag, Correlations, Interned, LaneFlows, LaneRows, Rooms, SliceColumns
+from .loops import CancelFlag, Interned, LaneFlows, LaneRows, Rooms
 
 _FLOW_COLUMNS = ("phase", "flags", "start", "ordinal", "id_kind", "id_value")
 SEED = int.from_bytes(np.random.default_rng().bytes(8), "little")
@@ -43,19 +44,9 @@ class NativeLoops:
             raise Cancelled
 
     def order(
-        self, bounds: U64, start: I64, duration: I64 | None, ordinal: U32, kind: U8 | None = None
-    ) -> tuple[U32 | None, U64]:
-        return self._ordered(("rows.position", "rows.parent"), bounds, start, duration, ordinal, kind)
-
-    def _ordered(
-        self,
-        rooms: tuple[str, str],
-        bounds: U64,
-        start: I64,
-        duration: I64 | None,
-        ordinal: U32,
-        kind: U8 | None = None,
-    ) -> tuple[U32 | None, U64]:
+        self, bounds: U64, start: I64, duration: I64 | None, ordinal: U32, kind: U8 | None = None,
+        rooms: tuple[str, str] = ("rows.position", "rows.parent"),
+    ) -> tuple[U32 | None, U64]:  # fmt: skip
         """Return the order in the first of two rooms; the other one is for sorting."""
         n, lanes = len(start), len(bounds) - 1
         sizes, moved = np.empty((lanes, 2), np.uint64), np.empty(1, "u1")
@@ -132,34 +123,22 @@ class NativeLoops:
             parent, self_time, overlap, position, order, sizes, lane_rows, depth, overlaps, end
         )  # fmt: skip
 
-    def slices(
-        self, rows: LaneRows, span: range, first: int, start: I64, duration: I64, ordinal: U32, slot_of: U32
-    ) -> SliceColumns:
-        n, room = len(span), self._room
-        columns = SliceColumns(
-            room("slices.start", n, "i8"), room("slices.duration", n, "u4"), room("slices.self", n, "u4"),
-            room("slices.ordinal", n, "u4"), room("slices.parent", n, "u4"),
-        )  # fmt: skip
+    def slices(self, rows: LaneRows, span: range, first: int, events: Table, slot_of: U32) -> Table:
+        dtypes = {"start": "i8", "duration": "u4", "self": "u4", "ordinal": "u4", "parent": "u4"}
+        columns = {name: self._room(f"slices.{name}", len(span), dtype) for name, dtype in dtypes.items()}
         self._call(
-            "tl_slices", n, rows.order[span.start : span.stop], first + span.start, first, start,
-            duration, rows.self_time, ordinal, rows.parent, rows.position, columns.start, columns.duration,
-            columns.self_time, columns.ordinal, columns.parent, slot_of,
+            "tl_slices", len(span), rows.order[span.start : span.stop], first + span.start, first,
+            events["start"], events["duration"], rows.self_time, events["ordinal"], rows.parent,
+            rows.position, *columns.values(), slot_of,
         )  # fmt: skip
         return columns
 
     def bind(
-        self,
-        rows: LaneRows,
-        bounds: U64,
-        count: U64,
-        first: int,
-        slices: dict[str, AnyArray],
-        flows: LaneFlows,
-        correlations: Correlations,
+        self, rows: LaneRows, bounds: U64, count: U64, first: int, slices: Table, flows: LaneFlows
     ) -> None:
+        columns, known = flows.columns, flows.correlations
         rooms = ("bind.order", "bind.sort")
-        columns = flows.columns
-        order, _ = self._ordered(rooms, flows.bounds, columns["start"], None, columns["ordinal"])
+        order, _ = self.order(flows.bounds, columns["start"], None, columns["ordinal"], rooms=rooms)
         if order is None:
             order = np.arange(len(columns["start"]), dtype=np.uint32)
         longest = int(count.max(initial=0))
@@ -168,10 +147,10 @@ class NativeLoops:
             "tl_bind", len(count), bounds, count, slices["start"], slices["duration"], slices["ordinal"],
             rows.parent, rows.position, first, flows.bounds, order,
             *(columns[name] for name in _FLOW_COLUMNS),
-            len(correlations.ordinal), correlations.ordinal, correlations.value, flows.bound, room,
+            len(known.ordinal), known.ordinal, known.value, flows.bound, room,
         )  # fmt: skip
 
-    def pair(self, flows: dict[str, AnyArray], pid: U32, categories: int) -> tuple[U32, U32, I64]:
+    def pair(self, flows: Table, pid: U32, categories: int) -> tuple[U32, U32, I64]:
         n = len(pid)
         counts, arrows = np.zeros((categories, len(FLOW_COUNTS)), np.int64), np.empty(1, np.uint64)
         table = self._allocate(1 << (2 * n).bit_length(), "u4")

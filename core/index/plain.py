@@ -11,7 +11,7 @@ import numpy as np
 
 from ..base.arrays import I64, U8, U16, U32, U64, AnyArray
 from ..base.ids import NONE
-from ..read.columns import EventFlag, IdKind
+from ..read.columns import EventFlag, IdKind, Table
 from .format import FLOW_COUNTS, LONG
 from .loops import (
     BEGINS,
@@ -23,7 +23,6 @@ from .loops import (
     Interned,
     LaneFlows,
     LaneRows,
-    SliceColumns,
 )
 
 
@@ -156,9 +155,7 @@ class PlainLoops:
             lane_end,
         )  # fmt: skip
 
-    def slices(
-        self, rows: LaneRows, span: range, first: int, start: I64, duration: I64, ordinal: U32, slot_of: U32
-    ) -> SliceColumns:
+    def slices(self, rows: LaneRows, span: range, first: int, events: Table, slot_of: U32) -> Table:
         """Return the columns of the slices of a span of places; place 0 has position `first`.
 
         The position of each event's slice is written to `slot_of`.
@@ -168,24 +165,17 @@ class PlainLoops:
         parent = rows.parent[order]
         inside = parent != NONE
         parent[inside] = rows.position[parent[inside]] + np.uint32(first)
-        slot_of[ordinal[order]] = np.arange(first + span.start, first + span.stop)
-        return SliceColumns(
-            start[order],
-            np.minimum(duration[order], LONG).astype(np.uint32),
-            np.minimum(rows.self_time[order], LONG).astype(np.uint32),
-            ordinal[order],
-            parent,
-        )
+        slot_of[events["ordinal"][order]] = np.arange(first + span.start, first + span.stop)
+        return {
+            "start": events["start"][order],
+            "duration": np.minimum(events["duration"][order], LONG).astype(np.uint32),
+            "self": np.minimum(rows.self_time[order], LONG).astype(np.uint32),
+            "ordinal": events["ordinal"][order],
+            "parent": parent,
+        }
 
     def bind(
-        self,
-        rows: LaneRows,
-        bounds: U64,
-        count: U64,
-        first: int,
-        slices: dict[str, AnyArray],
-        flows: LaneFlows,
-        correlations: Correlations,
+        self, rows: LaneRows, bounds: U64, count: U64, first: int, slices: Table, flows: LaneFlows
     ) -> None:
         """Fill in the position of the slice that each flow event of each lane belongs to; NONE.
 
@@ -201,14 +191,14 @@ class PlainLoops:
                 (slices["start"][own] + slices["duration"][own]).tolist(),
                 np.where(rows.parent[own] == NONE, -1, rows.parent[own].astype(np.int64) - begin).tolist(),
                 slices["ordinal"][own].tolist(),
-                correlations,
+                flows.correlations,
             )
             own_flows = range(int(flows.bounds[lane]), int(flows.bounds[lane + 1]))
             for flow in sorted(own_flows, key=flows.columns["start"].__getitem__):
                 entry = lane_slices.of({name: values[flow].item() for name, values in flows.columns.items()})
                 flows.bound[flow] = NONE if entry < 0 else first + int(rows.position[begin + entry])
 
-    def pair(self, flows: dict[str, AnyArray], pid: U32, categories: int) -> tuple[U32, U32, I64]:
+    def pair(self, flows: Table, pid: U32, categories: int) -> tuple[U32, U32, I64]:
         """Return arrows as (sources, targets), entries both, and FLOW_COUNTS per category.
 
         Events of one category and id (and pid, where the id is local to it) make a group, by time and

@@ -47,7 +47,11 @@ def load_library(path: Path) -> NativeLibrary:
         compiled_at = path.stat().st_mtime_ns
     except OSError:
         return NativeLibrary(None, "not compiled")
-    newer = [source.name for source in sorted(path.parent.glob("*.[ch]")) if _is_newer(source, compiled_at)]
+    newer = [
+        source.name
+        for source in sorted(path.parent.glob("*.[ch]"))
+        if source.stat().st_mtime_ns > compiled_at
+    ]
     if newer:
         return NativeLibrary(None, f"older than {newer[0]}; `make native` compiles it again")
     try:
@@ -63,7 +67,3 @@ def load_library(path: Path) -> NativeLibrary:
     if list(sizes[: min(count, len(sizes))]) != [ctypes.sizeof(struct) for struct in STRUCTS]:
         return NativeLibrary(None, "its structures have other sizes")
     return NativeLibrary(functions)
-
-
-def _is_newer(source: Path, compiled_at: int) -> bool:
-    return source.stat().st_mtime_ns > compiled_at

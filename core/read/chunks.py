@@ -123,16 +123,13 @@ class ChunkReader:
             if text.size - stop.at <= self._longest:
                 more = max(2 * (text.size - stop.at), SLACK)
                 return at, self._load(at, at + more)
-            begin = self._event_begin(text, stop.at)
+            data = text.bytes(stop.at, text.size)
+            begin = at + len(data) - len(data.lstrip(b" \t\r\n,"))
             if not self._repair.swallowed(begin, self._longest):
                 return self._read_oversized(begin)
         elif stop.reason is Reason.LONG:
             return self._read_oversized(begin)
         return self._mend(begin)
-
-    def _event_begin(self, text: ScanText, at: int) -> int:
-        data = text.bytes(at, text.size)
-        return text.offset + at + len(data) - len(data.lstrip(b" \t\r\n,"))
 
     def _mend(self, begin: int) -> tuple[int, ScanText]:
         mended = self._repair.mend(begin)

@@ -199,14 +199,11 @@ class SourceReading:
     def _serve(self, reader: ChunkReader) -> None:
         while (job := self._jobs.get()) is not None:
             try:
-                self._results.put(self._read_chunk(reader, job))
+                chunk = reader.read(job.number, job.begin)
+                batch = replace(chunk.batch, number=job.number << 16 | job.array & 0xFFFF)
+                self._results.put(replace(chunk, batch=store_batch(batch, self._store)))
             except BaseException as error:
                 self._results.put(error)
-
-    def _read_chunk(self, reader: ChunkReader, job: _Job) -> ReadChunk:
-        chunk = reader.read(job.number, job.begin)
-        batch = replace(chunk.batch, number=job.number << 16 | job.array & 0xFFFF)
-        return replace(chunk, batch=store_batch(batch, self._store))
 
     # -- one array -----------------------------------------------------------------------------------------
 

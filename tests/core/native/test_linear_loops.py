@@ -68,10 +68,11 @@ def ordering(values: Callable[[int], AnyArray]) -> Shape:
 def placing(slices: Callable[[int], tuple[AnyArray, AnyArray]]) -> Shape:
     def prepare(loops: Any, n: int) -> Work:
         start, duration = slices(n)
-        ordinal, slot_of = np.arange(n, dtype=np.uint32), np.zeros(n, np.uint32)
+        slot_of = np.zeros(n, np.uint32)
+        events = {"start": start, "duration": duration, "ordinal": np.arange(n, dtype=np.uint32)}
 
         def work() -> None:
-            loops.slices(rows_of(loops, start, duration), range(n), 0, start, duration, ordinal, slot_of)
+            loops.slices(rows_of(loops, start, duration), range(n), 0, events, slot_of)
 
         return work
 
@@ -85,12 +86,12 @@ def binding(slices: Callable[[int], tuple[AnyArray, AnyArray]], stamps: Callable
         columns: dict[str, AnyArray] = {name: np.ones(n, np.uint8) for name in ("flags", "id_kind")}
         columns |= {"phase": np.full(n, ord("s"), np.uint8), "start": stamps(n), "ordinal": ordinal + 1}
         columns["id_value"] = np.full(n, -1)
-        flows = LaneFlows(bounds(n), columns, np.zeros(n, np.uint32))
         known = Correlations(ordinal, np.arange(n))
+        flows = LaneFlows(bounds(n), columns, np.zeros(n, np.uint32), known)
         of_slices = {"start": start, "duration": duration, "ordinal": ordinal}
         sizes = np.array([n], np.uint64)
         rows = rows_of(loops_of("native"), start, duration)
-        return lambda: loops.bind(rows, bounds(n), sizes, 0, of_slices, flows, known)
+        return lambda: loops.bind(rows, bounds(n), sizes, 0, of_slices, flows)
 
     return prepare
 
