@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tracelane.core.read.batch import Batch, StringTable, string_table
-from tracelane.core.read.columns import IdKind, Metadata, Table
+from tracelane.core.read.batch import Batch, IdKind, Metadata, StringTable, Table, string_table
 from tracelane.core.read.problem import Problem
 from tracelane.core.read.promoted import PROMOTED, Kind
 

@@ -20,7 +20,7 @@ from tracelane.core.read.envelope import Envelope
 from tracelane.core.read.problem import add_counts, merge_problems
 from tracelane.core.read.promoted import PromotedTable
 from tracelane.core.read.reader import NATIVE, ReadResult, new_scanner, scanner_name
-from tracelane.core.read.scanner import Reason, ScanText, ScanWatch
+from tracelane.core.read.scan_reference import Reason, ScanText, ScanWatch
 from tracelane.core.trace import Trace, open_trace
 
 Event = dict[str, Any]

@@ -35,8 +35,7 @@ from tracelane.core.read.reader import (
     new_scanner,
     scanner_name,
 )
-from tracelane.core.read.scan_reference import ReferenceScanner
-from tracelane.core.read.scanner import Scanner, ScanWatch
+from tracelane.core.read.scan_reference import ReferenceScanner, Scanner, ScanWatch
 from tracelane.core.read.source import open_source
 from tracelane.core.read.text_source import TextSource, text_source
 

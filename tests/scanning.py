@@ -11,8 +11,14 @@ from tests.boundary_times import BOUNDARY_TEXTS
 from tracelane.core.read.batch import ColumnBuffers, PlainNumbering
 from tracelane.core.read.promoted import PromotedTable
 from tracelane.core.read.scan_native import NativeScanner
-from tracelane.core.read.scan_reference import ReferenceScanner
-from tracelane.core.read.scanner import Reason, Scanner, ScanStop, ScanText, ScanWatch
+from tracelane.core.read.scan_reference import (
+    Reason,
+    ReferenceScanner,
+    Scanner,
+    ScanStop,
+    ScanText,
+    ScanWatch,
+)
 
 PROMOTED = PromotedTable()
 LONGEST = 1 << 20

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import math
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TypeAlias
 
-from .kineto import STEP
-from .slice_kinds import SliceKind, slice_kind, work_kind
+from .kineto import STEP, SliceKind, slice_kind, work_kind
 
 RGB: TypeAlias = tuple[int, int, int]
 
@@ -252,3 +251,16 @@ def colour_of(key: str, dark: bool) -> RGB:
 
 def hexed(colour: RGB) -> str:
     return "#" + "".join(f"{part:02x}" for part in colour)
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An SVG picture."""
+
+    svg: str = field(repr=False)
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+    def __str__(self) -> str:
+        return self.svg

@@ -12,8 +12,7 @@ import numpy as np
 
 from ..base.arrays import I64, U32, AnyArray
 from ..base.ids import NONE
-from ..read.batch import Batch, StringTable, string_table
-from ..read.columns import TABLES, IdKind, Table
+from ..read.batch import TABLES, Batch, IdKind, StringTable, Table, string_table
 from .column_files import ColumnWriter, smallest_unsigned
 from .loops import Allocate, Interned
 from .workers import Loops

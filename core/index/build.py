@@ -22,7 +22,7 @@ from ..base.arrays import U32, AnyArray
 from ..base.errors import CacheError, WrongIndexError
 from ..base.ids import NONE
 from ..base.progress import Progress, ProgressCallback, no_progress
-from ..read.columns import IdKind
+from ..read.batch import IdKind
 from .batches import NumberedBatches, SourceStrings
 from .column_files import ColumnFiles, Scratch
 from .events import FlowPairs, correlations, flow_events, lane_events, paired, promoted_jobs, write_flows

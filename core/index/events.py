@@ -15,7 +15,7 @@ import numpy as np
 
 from ..base.arrays import I64, U8, U32, U64, AnyArray, concatenated_ranges
 from ..base.kineto import DEVICE_ANNOTATION
-from ..read.columns import TABLES, Table
+from ..read.batch import TABLES, Table
 from ..read.promoted import PROMOTED, Kind, Promoted
 from .batches import NumberedBatches
 from .column_files import ColumnFiles, Scratch, smallest_integer

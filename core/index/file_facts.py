@@ -17,9 +17,9 @@ from typing import Any
 
 from ..base.errors import TracelaneError, UnreadableError
 from ..base.private import read_private
+from ..read.json_text import Window
 from ..read.remote_files import is_url
 from ..read.source import Source
-from ..read.window import Window
 from .cache import cache_root, index_key
 from .version import FORMAT_VERSION, MANIFEST
 

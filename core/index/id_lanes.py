@@ -9,7 +9,7 @@ from heapq import heappop, heappush
 import numpy as np
 
 from ..base.arrays import F64, I64, U32, concatenated_ranges, run_starts, sorted_groups
-from ..read.columns import ASYNCS, COUNTERS, IdKind, Table
+from ..read.batch import ASYNCS, COUNTERS, IdKind, Table
 from .batches import NumberedBatches
 
 MOST_LANES = 1000

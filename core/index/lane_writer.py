@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from ..base.arrays import I64, U8, U32, U64, AnyArray
-from ..read.columns import Table
+from ..read.batch import Table
 from .checks import require
 from .column_files import ColumnFiles, Scratch
 from .events import FlowEvents, LaneEvents

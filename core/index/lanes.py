@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..read.columns import Metadata
+from ..read.batch import Metadata
 from .format import LaneKind
 
 if TYPE_CHECKING:

@@ -14,8 +14,7 @@ import numpy as np
 
 from ..base.arrays import I64, U8, U16, U32, U64, AnyArray
 from ..base.errors import Cancelled
-from ..read.batch import StringTable
-from ..read.columns import Table
+from ..read.batch import StringTable, Table
 
 Allocate = Callable[[int, str], AnyArray]
 """Returns an array of a length and dtype."""

@@ -10,7 +10,7 @@ import numpy as np
 from ..base.arrays import I64, U8, U16, U32, U64, AnyArray
 from ..base.errors import Cancelled
 from ..base.ids import NONE
-from ..read.columns import Table
+from ..read.batch import Table
 from .format import FLOW_COUNTS
 from .loops import CancelFlag, Interned, LaneFlows, LaneRows, Rooms
 

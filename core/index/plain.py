@@ -11,7 +11,7 @@ import numpy as np
 
 from ..base.arrays import I64, U8, U16, U32, U64, AnyArray
 from ..base.ids import NONE
-from ..read.columns import EventFlag, IdKind, Table
+from ..read.batch import EventFlag, IdKind, Table
 from .format import FLOW_COUNTS, LONG
 from .loops import (
     BEGINS,

@@ -27,8 +27,7 @@ import numpy as np
 
 from ..base.arrays import I64, U32, AnyArray, places_in, run_starts, sum_of
 from ..base.intervals import merge
-from ..base.kineto import ANNOTATIONS, DEVICE, LAUNCH_FLOWS, NOT_LAUNCHED, OPS, RUNTIME
-from ..base.slice_kinds import started_work
+from ..base.kineto import ANNOTATIONS, DEVICE, LAUNCH_FLOWS, NOT_LAUNCHED, OPS, RUNTIME, started_work
 from ..index.format import NONE, RowKind
 from ..index.store import Index
 from .flows import flows_in

@@ -18,8 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..base.arrays import I64, U32, AnyArray
-from ..base.kineto import LAUNCH_FLOWS, RUNTIME
-from ..base.slice_kinds import CAPTURE_BEGINS, CAPTURE_ENDS, started_work
+from ..base.kineto import CAPTURE_BEGINS, CAPTURE_ENDS, LAUNCH_FLOWS, RUNTIME, started_work
 from ..index.format import NONE, SliceFlag
 from ..index.store import Index
 from .launches import CALLS, Launches

@@ -7,8 +7,7 @@ from collections.abc import Collection
 import numpy as np
 
 from ..base.arrays import I64, U8, AnyArray
-from ..base.kineto import work_of_categories
-from ..base.slice_kinds import SliceKind, may_communicate, slice_kind
+from ..base.kineto import SliceKind, may_communicate, slice_kind, work_of_categories
 from ..index.format import NO_SUMS, LaneRole, RowKind
 from ..index.store import Index
 from .lookup import totals_of_rows

@@ -16,12 +16,12 @@ import numpy as np
 from ..base.errors import Cancelled
 from .batch import Batch
 from .envelope import EnvelopeReader
+from .json_text import Window
 from .problem import Problem
 from .repair import Repair, RepairedEvent, Unreadable, closes_array, learn_habits
-from .scanner import PAD, NewScanner, Reason, Scanner, ScanStop, ScanText, ScanWatch
+from .scan_reference import PAD, NewScanner, Reason, Scanner, ScanStop, ScanText, ScanWatch
 from .text_source import TextSource
 from .tolerant import Habits
-from .window import Window
 
 CHUNK_SIZE = 16 << 20
 SLACK = 256 << 10

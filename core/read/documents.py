@@ -10,9 +10,9 @@ import re
 from dataclasses import dataclass
 
 from .envelope import Envelope, EnvelopeReader, Stop, envelope
+from .json_text import Window
 from .problem import Problem
 from .text_source import TextSource
-from .window import Window
 
 BLOCK_SIZE = 256 << 10
 _BETWEEN_DOCUMENTS = re.compile(rb"[\s,;\x00\x1e]*+")

@@ -15,10 +15,9 @@ from decimal import Decimal
 from enum import Enum
 from typing import Any
 
-from .json_text import STRING, TOKEN, text_of
+from .json_text import STRING, TOKEN, Window, text_of
 from .problem import Problem
 from .tolerant import EXACT_KEYS
-from .window import Window
 
 EVENTS_KEY = "traceEvents"
 LONGEST_STRING = 4096
@@ -96,7 +95,7 @@ class Envelope:
 
 def envelope(values: dict[str, Any], form: str) -> Envelope:
     """Return what the collected keys amount to; what has no usable value counts as absent."""
-    from .columns import TIME_LIMIT  # loads numpy, which a process that is only started does without
+    from .batch import TIME_LIMIT  # loads numpy, which a process that is only started does without
 
     base = values.get("baseTimeNanoseconds")
     if isinstance(base, str) and re.fullmatch(r"\s*-?\d{1,30}\s*", base):

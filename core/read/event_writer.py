@@ -20,11 +20,14 @@ from .batch import (
     NEGATIVE_DURATIONS,
     NOT_OBJECTS,
     PHASES,
+    TIME_LIMIT,
     WITHOUT_TIME,
     ColumnBuffers,
+    EventFlag,
+    IdKind,
+    Metadata,
     Numbering,
 )
-from .columns import TIME_LIMIT, EventFlag, IdKind, Metadata
 from .promoted import Kind, Promoted
 
 BLOCK_SIZE = 256 << 10

@@ -19,11 +19,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .inflate import ConvertedReader, RawReader
-from .perfetto_clocks import TraceClocks
-from .perfetto_event import BEGIN, COUNTER, END, INSTANT, STATE, Sequence, TrackEvent
-from .perfetto_values import encoded, utf8_text
+from .perfetto_event import BEGIN, COUNTER, END, INSTANT, STATE, Sequence, TraceClocks, TrackEvent
+from .perfetto_values import WireError, encoded, fields, packed_numbers, read_varint, signed_number, utf8_text
 from .problem import Problem
-from .protobuf import WireError, fields, packed_numbers, read_varint, signed_number
 
 BLOCK = 1 << 20
 """Bytes of the file that are read at a time."""

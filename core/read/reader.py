@@ -25,8 +25,7 @@ from .envelope import Envelope
 from .problem import NO_EVENTS, Problem, add_counts, merge_problems
 from .promoted import PromotedTable
 from .scan_native import NativeScanner
-from .scan_reference import ReferenceScanner
-from .scanner import NewScanner, Scanner, ScanWatch
+from .scan_reference import NewScanner, ReferenceScanner, Scanner, ScanWatch
 from .source import Source
 from .text_source import TextSource, text_source
 

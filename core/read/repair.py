@@ -14,10 +14,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from .json_text import AFTER_ONE, BEGIN, TOKEN, next_event
+from .json_text import AFTER_ONE, BEGIN, TOKEN, Read, next_event
 from .scan_reference import RefusedError, decode_strictly
 from .tolerant import BrokenError, Habits, Tolerant
-from .window import Read
 
 WINDOWS = (64 << 10, 1 << 20, 16 << 20)
 """So much text is looked at for one element: more only where it ends within it."""

@@ -13,12 +13,10 @@ from ..base.errors import Cancelled
 from ..base.kineto import GROUPS
 from ..native.library import native_library
 from ..native.structs import GAPS, GapStruct, ScanStruct
-from .batch import METADATA, Batch, ColumnBuffers, StringTable, grown
-from .columns import TABLES
+from .batch import METADATA, TABLES, Batch, ColumnBuffers, StringTable, grown
 from .event_writer import CATEGORY_GROUPS, EventWriter, metadata_of
 from .promoted import PromotedTable
-from .scan_reference import ReferenceScanner, decode_element
-from .scanner import Reason, ScanStop, ScanText, ScanWatch
+from .scan_reference import Reason, ReferenceScanner, ScanStop, ScanText, ScanWatch, decode_element
 
 OK, NEED, STOPPED, CANCELLED = range(4)
 _CLOSED, _UNUSUAL, _LONG, _TOO_DEEP = 1, 2, 3, 13

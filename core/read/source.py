@@ -20,8 +20,7 @@ from typing import IO, Any, TypeAlias
 
 from ..base.errors import Cancelled, UnreadableError
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
-from .added_reader import PREFIX, added_encoding, added_reader
-from .inflate import Openable, RawReader, open_packed, utf16_reader
+from .inflate import PREFIX, Openable, RawReader, added_encoding, added_reader, open_packed, utf16_reader
 from .local_file import LocalFile
 from .remote_files import RemoteFile, answers_ranges, is_url, remote_status, shown_url
 

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from ..base.arrays import I64, AnyArray
+from ..base.colours import Picture
 from ..base.errors import MissingPackageError, UsageError
 from ..base.installed import install_hint
-from ..base.picture import Picture
 from ..base.safe_text import json_text, safe
 from .cell_text import by_priority, is_left, text_in_cell
 from .schema import Column

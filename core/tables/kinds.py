@@ -21,10 +21,9 @@ import numpy as np
 
 from ..base.arrays import AnyArray
 from ..base.errors import UsageError
-from ..base.kineto import COPY_CATEGORIES
+from ..base.kineto import COMMUNICATION, COPY_CATEGORIES, COPYING, FILLING
 from ..base.pattern import Pattern
 from ..base.private import config_path, read_settings, settings_table
-from ..base.slice_kinds import COMMUNICATION, COPYING, FILLING
 from ..index.store import Index
 
 KernelType: TypeAlias = Literal["compute", "communication", "memory", "sync"]

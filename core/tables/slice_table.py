@@ -14,8 +14,8 @@ import numpy as np
 
 from ..base.arrays import I64, AnyArray
 from ..base.errors import UsageError
+from ..base.kineto import SliceKind
 from ..base.short_names import short_name
-from ..base.slice_kinds import SliceKind
 from ..index.store import Index
 from ..query.lookup import rows_of
 from ..query.row_facts import slice_kind_codes

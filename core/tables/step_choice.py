@@ -12,8 +12,7 @@ import numpy as np
 
 from ..base.arrays import I64, AnyArray, distinct, sum_of
 from ..base.clock import Clocks
-from ..base.kineto import GROUPS
-from ..base.slice_kinds import StartedWork, started_work
+from ..base.kineto import GROUPS, StartedWork, started_work
 from ..index.flex import is_flex, round_trips
 from ..index.format import NONE
 from ..index.store import SCAN_CHUNK, Index

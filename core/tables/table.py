@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, overload
 import numpy as np
 
 from ..base.arrays import I64, LEAST, MOST, AnyArray
-from ..base.picture import Picture
+from ..base.colours import Picture
 from ..query.groups import Groups, Labels
 from . import frames
 from .schema import Column, TableSchema

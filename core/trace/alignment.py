@@ -16,7 +16,7 @@ from ..index.file_facts import Member
 from ..index.store import Index
 from ..query.groups import Groups
 from ..query.lookup import lanes_of
-from ..read.columns import TIME_LIMIT
+from ..read.batch import TIME_LIMIT
 from .attendance import Attendance, medians
 from .collectives import AIU, DEVICE, HOST, Collectives, Matched, collectives_at, match
 from .devices import ranks_of_processes

@@ -10,8 +10,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from ..base.arrays import I64, AnyArray
-from ..base.kineto import KERNEL_CATEGORIES
-from ..base.slice_kinds import COMMUNICATION
+from ..base.kineto import COMMUNICATION, KERNEL_CATEGORIES
 from ..index.flex import is_flex, sync_groups
 from ..index.store import Index
 from ..query.groups import dense

@@ -8,7 +8,7 @@ from operator import itemgetter
 from typing import Any
 
 from tests.batches import Part
-from tracelane.core.read.columns import IdKind
+from tracelane.core.read.batch import IdKind
 from tracelane.core.read.promoted import PROMOTED, Kind
 
 _TEXTS = {one.key for one in PROMOTED if one.kind is Kind.TEXT}

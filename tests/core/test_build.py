@@ -44,9 +44,8 @@ from tracelane.core.index.column_files import ColumnFiles
 from tracelane.core.index.format import FLOW_COUNTS, LONG, NONE, LaneKind, RowKind, SliceFlag
 from tracelane.core.index.store import Index
 from tracelane.core.index.workers import BuildJob, Worker, Workers
-from tracelane.core.read.batch import string_table
+from tracelane.core.read.batch import TIME_LIMIT, string_table
 from tracelane.core.read.batch_store import BatchStore, store_batch
-from tracelane.core.read.columns import TIME_LIMIT
 from tracelane.core.read.promoted import PROMOTED, Kind
 
 

@@ -14,8 +14,7 @@ from tests.corpus import CORPUS, later, needs_corpus, representative, thinned
 from tests.events import Event, complete, index_of, metadata, write_events
 from tests.json_tables import command_json
 from tracelane.core.base.errors import TracelaneError, UsageError
-from tracelane.core.base.kineto import GROUPS, RUNTIME, vendor_of
-from tracelane.core.base.slice_kinds import SliceKind, slice_kind
+from tracelane.core.base.kineto import GROUPS, RUNTIME, SliceKind, slice_kind, vendor_of
 from tracelane.core.index.flex import WORK as FLEX_WORK
 from tracelane.core.index.format import LaneRole, RowKind
 from tracelane.core.query.chain import chain_of

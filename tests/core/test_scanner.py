@@ -30,10 +30,10 @@ from tests.scanning import (
 )
 from tracelane.core.base.errors import Cancelled
 from tracelane.core.native.library import native_library
-from tracelane.core.read.columns import TIME_LIMIT
+from tracelane.core.read.batch import TIME_LIMIT
 from tracelane.core.read.promoted import Kind, Promoted, PromotedTable
 from tracelane.core.read.scan_native import NativeScanner
-from tracelane.core.read.scanner import Reason, ScanText, ScanWatch
+from tracelane.core.read.scan_reference import Reason, ScanText, ScanWatch
 from tracelane.core.read.source import open_source
 
 pytestmark = pytest.mark.skipif(

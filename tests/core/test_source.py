@@ -19,7 +19,7 @@ import pytest
 
 from tests.corpus import thinned
 from tracelane.core.base.errors import UnreadableError
-from tracelane.core.read import added_reader
+from tracelane.core.read import inflate
 from tracelane.core.read import source as room
 from tracelane.core.read.inflate import RawReader, ZlibReader, deflate_library, open_packed
 from tracelane.core.read.source import SPOOL_PREFIX, open_source
@@ -346,7 +346,7 @@ def test_errors_of_added_readers_are_problems(tmp_path: Path, monkeypatch: pytes
     """An error of another package's reader costs what it had not read yet, and is told; one that it raises
     when asked whether a file is of its form counts as no.
     """
-    monkeypatch.setattr(added_reader, "added", lambda group: {"spans": Spans()})
+    monkeypatch.setattr(inflate, "added", lambda group: {"spans": Spans()})
     (tmp_path / "a.spans").write_bytes(b"#spans")
     trace = open_trace(tmp_path / "a.spans", index_dir=tmp_path / "index")
     (problem,) = [one for one in trace.indexes[0].manifest["problems"] if one["kind"] == "reader failed"]

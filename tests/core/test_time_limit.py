@@ -30,8 +30,8 @@ from tracelane.core.index.indexing import ingest_index
 from tracelane.core.index.options import IndexOptions
 from tracelane.core.index.store import Index
 from tracelane.core.query.groups import Groups
-from tracelane.core.read.columns import TIME_LIMIT, TIME_LIMIT_TEXT, EventFlag
-from tracelane.core.read.scanner import ScanText
+from tracelane.core.read.batch import TIME_LIMIT, TIME_LIMIT_TEXT, EventFlag
+from tracelane.core.read.scan_reference import ScanText
 from tracelane.core.read.source import open_source
 from tracelane.core.tables.analysis import Analysis
 from tracelane.core.tables.registry import ANALYSES

@@ -11,7 +11,7 @@ import pytest
 
 from tests.corpus import CASES, CORPUS, needs_cases, needs_corpus
 from tests.events import Event, complete, event, flow, metadata
-from tracelane.core.base.slice_kinds import StartedWork, started_work
+from tracelane.core.base.kineto import StartedWork, started_work
 from tracelane.core.tables.scope import Scope
 from tracelane.core.tables.untrusted import Untrusted, untrusted, untrusted_time
 from tracelane.core.trace import Trace, open_trace

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tracelane.core.base.ids import SliceId
-from tracelane.core.base.slice_kinds import SliceKind, slice_kind
+from tracelane.core.base.kineto import SliceKind, slice_kind
 
 from ..draw.things import thing_by_id
 from ..session import Session

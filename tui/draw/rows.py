@@ -12,9 +12,9 @@ import numpy as np
 from tracelane.core.base.arrays import F64, I64
 from tracelane.core.base.clock import Clocks
 from tracelane.core.base.colours import drawn_kind, key_of
+from tracelane.core.base.kineto import SliceKind
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.short_names import short_name
-from tracelane.core.base.slice_kinds import SliceKind
 from tracelane.core.index.format import SliceFlag
 from tracelane.core.query.cells import GREATEST, LOWEST, Cells, Span
 from tracelane.core.query.drawn import SpanFacts

@@ -15,10 +15,9 @@ from rich.text import Text
 
 from tracelane.core.base.clock import Clocks
 from tracelane.core.base.ids import SliceId
-from tracelane.core.base.kineto import WORK
+from tracelane.core.base.kineto import WORK, SliceKind, work_kind
 from tracelane.core.base.safe_text import json_text, safe
 from tracelane.core.base.short_names import short_name
-from tracelane.core.base.slice_kinds import SliceKind, work_kind
 from tracelane.core.base.units import format_count, format_ns, format_share
 from tracelane.core.index.format import RowKind
 from tracelane.core.logs.overlay import Overlay, Reading, statistics_of

@@ -13,7 +13,7 @@ from ...index.format import LaneKind, RowKind, SliceFlag
 from ...index.store import Index
 from ...query.lookup import category_mask, slice_at
 from ...query.views import Lane
-from ...read.columns import TIME_LIMIT_TEXT
+from ...read.batch import TIME_LIMIT_TEXT
 from ...trace.devices import devices, lane_categories
 from ..rule_threshold import OWN, Limits, RuleThreshold
 from ..untrusted import capture_ends, damage

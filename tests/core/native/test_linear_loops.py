@@ -19,7 +19,7 @@ from tracelane.core.index.native import NativeLoops
 from tracelane.core.read.batch import StringTable
 from tracelane.core.read.promoted import PromotedTable
 from tracelane.core.read.scan_native import NativeScanner
-from tracelane.core.read.scanner import ScanText, ScanWatch
+from tracelane.core.read.scan_reference import ScanText, ScanWatch
 
 Work = Callable[[], object]
 Shape = Callable[[Any, int], Work]
