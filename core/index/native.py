@@ -109,10 +109,11 @@ class NativeLoops:
         parent, self_time = room("rows.parent", n, "u4"), room("rows.self", n, "i8")
         overlap, position = room("rows.overlap", n, "u1"), room("rows.position", n, "u4")
         order = room("rows.order", slices, "u4")
-        sizes = self._sparse_room("sizes", 4 * slices).view(np.uint32)
+        top = 0 if least is None else int(least.max(initial=0))  # so many rows of a lane may stay empty
+        sizes = self._sparse_room("sizes", 4 * (slices + top * lanes)).view(np.uint32)
         lane_rows, depth = np.empty(lanes, np.uint32), np.empty(lanes, np.uint32)
         overlaps, end = np.empty(lanes, np.uint64), np.empty(lanes, np.int64)
-        longest = int(count.max(initial=0))
+        longest = int(count.max(initial=0)) + top
         own = self._sparse_room("open", self._functions.tl_rows_room(ctypes.c_uint64(longest)))
         self._call(
             "tl_rows", lanes, bounds, count, start, duration, least, parent, self_time, overlap, position,
