@@ -138,7 +138,7 @@ def test_a_link_in_the_place_of_an_index_is_not_followed(trace_file: Path, tmp_p
 def test_a_planted_lock_is_neither_followed_nor_waited_for(
     trace_file: Path, tmp_path: Path, kind: str
 ) -> None:
-    """Where something else lies in the location of a lock, indexing goes on without it."""
+    """Where something else lies in the location of a lock, indexing continues without it."""
     location = locate({"size": 1})
     source = open_trace(trace_file)
     key = source.indexes[0].folder.name

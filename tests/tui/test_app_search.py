@@ -182,7 +182,7 @@ async def test_what_was_found_is_listed_sorted_and_gone_to(trace: Trace) -> None
     """z lists the hits in order of time, a column sorts them, Enter goes to one; so with another search."""
     async with open_viewer(trace, (120, 30)) as (app, pilot):
         await pilot.press("z")
-        assert "nothing is searched for" in app.message
+        assert "no search yet" in app.message
         await typed(app, pilot, "slash", "mm")
         await press_keys(app, pilot, "z")
         assert [name for name, _ in rows_listed(app)] == ["mm0", "gemm2"] * 4

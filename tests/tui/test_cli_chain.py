@@ -132,6 +132,6 @@ def test_refusals(path: str) -> None:
     """A name that nothing has fails in one line (and is an empty list in JSON), no pattern is wrong usage."""
     code, out, errors = run(path, "--name", "nowhere")
     assert (code, out) == (1, "")
-    assert "no slice has a name in which" in errors.splitlines()[-1]
+    assert "no slice name matches" in errors.splitlines()[-1]
     assert json.loads(said(path, "--name", "nowhere", "--json")) == []
     assert run(path, "--name", "(")[0] == 64

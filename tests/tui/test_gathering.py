@@ -117,7 +117,7 @@ async def test_the_files_before_the_first_is_there(tmp_path: Path) -> None:
             await pilot.press(key)
             assert said in screen_text(app)
         await pilot.press("escape", "escape")
-        assert "indexing goes on" in screen_text(app) and app.is_running
+        assert "indexing continues" in screen_text(app) and app.is_running
 
 
 async def test_one_file(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ async def test_one_file(tmp_path: Path) -> None:
             await pilot.press(key)
             assert f"{title}: when the file is there" in screen_text(app)
         await pilot.press("escape", "escape")
-        assert "indexing goes on" in screen_text(app) and app.is_running
+        assert "indexing continues" in screen_text(app) and app.is_running
         script.finish(paths_of(gathering)[0])
         await until_all_there(app, pilot)
         assert message(app) == "a note" and app.opening is None
@@ -169,7 +169,7 @@ async def test_lanes_before_the_last_file_is_there(tmp_path: Path) -> None:
         await pilot.press("escape")
         assert app.session.selection is None and not message(app)
         await pilot.press("escape", "escape")
-        assert "indexing goes on" in message(app) and app.is_running
+        assert "indexing continues" in message(app) and app.is_running
 
 
 async def test_how_far_the_others_are(tmp_path: Path) -> None:

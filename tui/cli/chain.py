@@ -36,7 +36,7 @@ def run_chain(options: TraceOptions, name: str, at: str | None, every: bool) -> 
     if len(matching) > 1:  # what has been printed cannot be taken back where a column proves damaged later
         trace.check_columns()
     if not matching and options.form != "json":
-        raise TracelaneError(f"no slice has a name in which {name!r} is found")
+        raise TracelaneError(f"no slice name matches {name!r}")
     scope = f"{name}, {len(matching):,} of {count:,}"
     links = Tables(scope, 0, {"links": lambda: links_table(list(_entries(matching)), scope)})
     print_output(

@@ -63,13 +63,13 @@ READING: Mapping[str, Sequence[click.Parameter]] = {
         *("traces", *WINDOW, "lanes", "where", *LOGS, "device_offsets", "colour", *WHICH, *INDEX),
         option("--range span", "Take this as the range; or step:4, mark:NAME.", metavar="FROM..TO"),
         option("--baseline", "Compare the tables with this range or step.", metavar="FROM..TO"),
-        option("--against", "Show this run below, step over step, with what changed.", metavar="TRACE"),
+        option("--against", "Show this run below, step by step, with the changes.", metavar="TRACE"),
         option("--marks", "Add the marks that :save marks wrote to a file.", metavar="FILE"),
         option("--search", "Mark the slices that match, as / does.", metavar="FILTER"),
         option("--width", "Columns of the printed picture.", type=WholeNumber(20, 1000)),
         option("--height", "Lines of the printed picture.", type=WholeNumber(4, 1000)),
-        option("--fresh", "Start with a fresh view, not with that of the last time.", is_flag=True),
-        option("--log log_file", "Write what the viewer does, and errors, to a file.", metavar="FILE"),
+        option("--fresh", "Start with a fresh view, not the saved one.", is_flag=True),
+        option("--log log_file", "Log the viewer's actions and errors to a file.", metavar="FILE"),
         option("--traces traces_of_store", "The folder of a store's traces.", metavar="WHERE", default=""),
     ),
     "index": parameters(*_FILES),
@@ -101,11 +101,11 @@ READING: Mapping[str, Sequence[click.Parameter]] = {
             "The slice at this time: +12.5ms, @µs or a whole number of ns as in the file, step:4.",
             metavar="TIME",
         ),
-        option("--all every", "All that match, not only the first.", is_flag=True),
+        option("--all every", "Every match, not only the first.", is_flag=True),
     ),
     "cut": parameters(
         *("trace", *WINDOW, "lanes", "out", "device_offsets", *WHICH, *INDEX),
-        out_option("The file to write; packed when it is called *.gz."),
+        out_option("The file to write; packed if it ends in .gz."),
     ),
     "slices": parameters(
         *("traces", *PART, "sort", "limit", *FORM, "device_offsets", *WHICH, *INDEX),
@@ -118,14 +118,14 @@ READING: Mapping[str, Sequence[click.Parameter]] = {
         option("--file", "Read the query from this file; -: from stdin.", type=click.Path(path_type=Path)),
         option(
             "--engine",
-            "What answers; auto: DuckDB where it is installed, else SQLite.",
+            "The engine; auto: DuckDB if installed, else SQLite.",
             type=click.Choice(["auto", "duckdb", "sqlite"]),
             default="auto",
             show_default=True,
         ),
         option(
             "--timeout",
-            "Stop the query after so long; 0: never.",
+            "Time limit of the query; 0: none.",
             type=Duration(10**9, 0, 1e9),
             default=TIMEOUT_S,
             show_default=True,
@@ -147,7 +147,7 @@ MAKING: Mapping[str, Sequence[click.Parameter]] = {
     ),
     "export": parameters(
         *("traces", *PART, "out", "device_offsets", *WHICH, *INDEX),
-        out_option("The file to write; how it ends says the format."),
+        out_option("The file to write; its ending sets the format."),
     ),
     "diff": parameters(
         *("sides", *HELD, "limit", *FORM, "where", "attribute", "step_name", *VERDICT, *WHICH, *INDEX),
@@ -172,7 +172,7 @@ MAKING: Mapping[str, Sequence[click.Parameter]] = {
         option("--limits file", "Read limits from a TOML file: [max] and [min].", metavar="FILE"),
         option(
             "--baseline baselines",
-            "An earlier trace or its summary, that --fail-above compares with; of several the median.",
+            "Earlier trace or summary for --fail-above; of several the median.",
             multiple=True,
             metavar="A",
         ),
@@ -182,7 +182,7 @@ MAKING: Mapping[str, Sequence[click.Parameter]] = {
         click.Argument(
             ["paths"], metavar="DIR…", nargs=-1, required=True, shell_complete=completed(complete_files)
         ),
-        option("--by-time", "Order files by when they were written, not by name.", is_flag=True),
+        option("--by-time", "Order files by time, not by name.", is_flag=True),
     ),
     "cache": (),
     "demo": parameters(

@@ -41,7 +41,7 @@ def _lanes(trace: Trace, pattern: str) -> list[int]:
     process = titles.matches_in([lane.process.title for lane in trace.lanes])
     numbers = [lane.index for lane, *hits in zip(trace.lanes, own, process) if any(hits)]
     if not numbers:
-        raise UsageError(f"no lane has a title in which {pattern!r} is found")
+        raise UsageError(f"no lane title matches {pattern!r}")
     return numbers
 
 

@@ -204,12 +204,12 @@ class Options:
         "--step", "N", "This step only; nth:K: the K-th, nth:-1 the last.", completing.complete_steps
     )
     step_name: str | None = _option(
-        "--step-name", "NAME", "Use the slices of this name as steps, whatever numbers it holds."
+        "--step-name", "NAME", "Use the slices of this name as steps, whatever its numbers."
     )
     attribute: Attribute = _option(  # noqa: RUF009 - a field
         "--attribute",
         "",
-        "Which step device work belongs to: the one that launched it, or the one it ran in.",
+        "The step of device work: the one that launched it, or the one it ran in.",
         default="launch",
         type=click.Choice(["launch", "window"]),
         show_default=True,
@@ -240,28 +240,26 @@ class Options:
     lag: float | None = _option(
         "--smi-offset",
         "TIME",
-        "Time by which the logs' clock runs ahead of the trace's: 1.5s, 250ms. Else what fits most closely.",
+        "How far the logs' clock is ahead of the trace's: 1.5s, 250ms. Else the closest fit.",
         type=Duration(10**9, -(10**9), 10**9),
     )
     cards: tuple[str, ...] = _option(
         "--smi-device",
         "ID=PID",
-        "Which device of a log is which process of the trace; may be given again.",
+        "The process of a log's device; may be given again.",
         multiple=True,
     )
     names: tuple[str, ...] = _option(
         "--metric",
         "METRIC",
-        "The metric that is checked or listed, such as step.wall.median; may be given again.",
+        "The metric to check or list, such as step.wall.median; may be given again.",
         completing.complete_metrics,
         multiple=True,
     )
     fail_above: str | None = _option(
         "--fail-above", "SHARE", "Exit with 1 if a metric rose by more than this: 5%."
     )
-    min_time: str = _option(
-        "--min-time", "TIME", "Changes of a time below this do not count: 100us.", default="0"
-    )
+    min_time: str = _option("--min-time", "TIME", "Ignore changes of times below this: 100us.", default="0")
     junit: str | None = _option("--junit", "FILE", "Write the results as JUnit XML, one test per limit.")
     github: bool = _option(
         "--github",
@@ -306,7 +304,7 @@ class Options:
     cache_limit: int | None = _option(
         "--cache-limit",
         "SIZE",
-        "How much all indexes may take: 500M, 20G, none. Those opened longest ago are removed first.",
+        "Space for all indexes: 500M, 20G, none. Those opened longest ago are removed first.",
         type=Size(),
     )
     force: bool = _option(
@@ -318,7 +316,7 @@ _PRINTED = (
     _aside("--json", "The same as --format json.", is_flag=True, is_eager=True),
     _aside(
         "--columns",
-        "chief: those that 160 characters have room for, where text is not for a terminal.",
+        "chief: as many as fit in 160 characters, unless on a terminal.",
         type=click.Choice(["chief", "all"]),
         default="chief",
         show_default=True,

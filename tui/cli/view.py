@@ -86,7 +86,7 @@ def run_view(
             viewing.show(opened, host)
             return
     _print(_with_logs(opened, options), preparation.view_options, width, height)
-    if not options.logs and (offer := offered_log(opened, "--smi {path} lays it over")):
+    if not options.logs and (offer := offered_log(opened, "--smi {path} adds its lanes")):
         print_text(offer)
 
 

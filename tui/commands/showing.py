@@ -48,14 +48,14 @@ SHOWING: Final = (
                 "panel-query",
                 "Query",
                 ("4",),
-                "Show the rows of the query that was typed last; again: saved queries",
+                "Show the rows of the last query; again: saved queries",
                 words="sql database select",
             ),
             Command(
                 "sql",
                 "Query in SQL",
                 (),
-                "Ask a question in SQL: rows are listed, those with an id lead to their slice",
+                "List the rows of an SQL query; those with an id lead to their slice",
                 forms=(
                     (
                         "SELECT …",
@@ -69,14 +69,14 @@ SHOWING: Final = (
                 "sql-lane",
                 "Query's rows as a lane",
                 (),
-                "Draw how many of the listed query's rows, by ts and dur, run at a time; again: remove it",
+                "Draw how many rows of the query (ts, dur) run at once; again: remove it",
                 words="sql counter",
             ),
             Command(
                 "panel-back",
                 "Previous panel of the tab",
                 ("T",),
-                "Show the panel before, of those that the tab's key goes through: the grouping before",
+                "Show the tab's previous panel, such as the previous grouping",
                 words="grouping",
             ),
             Command("maximise", "Maximise the panel", ("Z",), "Give the panel the whole screen; again: back"),
@@ -163,9 +163,7 @@ SHOWING: Final = (
             Command("quiet", "Quiet threads", (), "Fold the quiet threads, or show them", words="lanes"),
             Command("page-up", "Lanes: page up", ("pageup",), "Scroll the lanes one screen up"),
             Command("page-down", "Lanes: page down", ("pagedown",), "Scroll the lanes one screen down"),
-            Command(
-                "memory-lanes", "Memory lanes", (), "Hide what allocators gave out over time; again: show"
-            ),
+            Command("memory-lanes", "Memory lanes", (), "Hide the lanes of allocated memory; again: show"),
             Command(
                 "queue-lanes",
                 "Queue length",
@@ -177,11 +175,11 @@ SHOWING: Final = (
                 "colour",
                 "Colour by",
                 (),
-                "Choose what colours tell: category, name, arg:KEY",
+                "Choose what colours mean: category, name, arg:KEY",
                 forms=(
                     (
                         "by category|name|arg:KEY",
-                        "Choose what colours tell: an argument's values too; alone: categories",
+                        "Choose what colours mean: an argument's values too; alone: categories",
                     ),
                 ),
                 is_typed=True,
@@ -231,7 +229,7 @@ SHOWING: Final = (
                 "Show an aiu-smi log's metrics below its device",
                 forms=(
                     ("FILE", "Add the lanes of an aiu-smi log, or of another with a header and times"),
-                    ("FILE SECONDS", "The same, with a clock that runs ahead by so much"),
+                    ("FILE SECONDS", "The same, with the log's clock ahead by this time"),
                 ),
                 words="telemetry power temperature utilisation csv",
             ),
@@ -239,8 +237,8 @@ SHOWING: Final = (
                 "smi-offset",
                 "The log's clock",
                 (),
-                "Set by how many seconds the log's clock runs ahead",
-                forms=(("S", "Set by how many seconds the log's clock runs ahead; alone: as proposed"),),
+                "Set how many seconds the log's clock is ahead",
+                forms=(("S", "Set how many seconds the log's clock is ahead; alone: as proposed"),),
                 is_typed=True,
                 words="telemetry power",
             ),
@@ -250,7 +248,7 @@ SHOWING: Final = (
                 "device-clock",
                 "Estimate the device's clock",
                 (),
-                "Move devices so that no work begins before its launch; again: as the file has them",
+                "Shift devices so that no work begins before its launch; again: as recorded",
             ),
             Command(
                 "device-offset",
@@ -264,13 +262,13 @@ SHOWING: Final = (
                 "rank-clocks",
                 "Ranks: aligned or as stamped",
                 (),
-                "Switch off what collectives corrected of the ranks' clocks; again: on",
+                "Switch off the alignment of ranks by their collectives; again: on",
             ),
             Command(
                 "rank-groups",
                 "Ranks: by host, TP, PP or DP",
                 (),
-                "Choose what groups the ranks of a capture store",
+                "Choose how to group the ranks of a capture store",
                 words="tensor pipeline data parallel node group",
             ),
             Command(
@@ -316,9 +314,9 @@ SHOWING: Final = (
                 forms=(
                     (
                         "picture FILE",
-                        "Write FILE.svg, the screen as it is seen, or FILE.txt, the lanes without colours",
+                        "Write the screen to FILE.svg, or the lanes without colours to FILE.txt",
                     ),
-                    ("marks FILE", "Write all marks to a file, for others who have the trace"),
+                    ("marks FILE", "Write all marks to a file, to share them"),
                     (
                         "table FILE",
                         f"Write the table of the panel, as sorted, to FILE.{', FILE.'.join(FORMS)}",
@@ -371,7 +369,7 @@ SHOWING: Final = (
                 "messages",
                 "Messages",
                 (),
-                "List what was said since the trace was opened",
+                "List all messages since the trace was opened",
                 words="log notes errors warnings",
             ),
             Command("captures", "Captures", (), "List the captures of this folder; Enter opens another"),
@@ -384,10 +382,8 @@ SHOWING: Final = (
                 forms=(("NAME", "Choose a theme; a wrong name lists them"),),
                 words="colours colors",
             ),
-            Command("redraw", "Redraw", ("ctrl+l",), "Mend a screen that something else wrote on"),
-            Command(
-                "suspend", "Suspend", ("ctrl+z",), "Stop and give the terminal back; fg in the shell goes on"
-            ),
+            Command("redraw", "Redraw", ("ctrl+l",), "Repaint the screen after output of another program"),
+            Command("suspend", "Suspend", ("ctrl+z",), "Suspend the viewer; fg in the shell resumes it"),
             Command(
                 "stop-indexing",
                 "Stop indexing",
@@ -398,7 +394,7 @@ SHOWING: Final = (
                 "close",
                 "Close",
                 ("escape",),
-                "Close what is on top; then drop message, search, range, selection, comparison in this order",
+                "Close what is on top, then the message, search, range, selection, comparison",
             ),
             Command(
                 "close-or-quit", "Close or quit", ("q",), "Close what is on top, then quit", footer="quit"

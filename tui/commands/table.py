@@ -25,9 +25,9 @@ OTHER_NAMES: Final[dict[str, str]] = {
 
 MOUSE: Final[tuple[tuple[str, str], ...]] = (
     ("click", "Select the slice, or the gap between two; on a title: fold or open"),
-    ("over a slice", "Name it in the message line, and how long it takes"),
+    ("over a slice", "Show its name and duration in the message line"),
     ("double click", "Zoom to the slice"),
-    ("wheel", "Scroll the lanes; over the ruler or with ctrl: zoom about the mouse"),
+    ("wheel", "Scroll the lanes; over the ruler or with ctrl: zoom around the mouse"),
     ("shift+wheel", "Pan"),
     ("drag", "Take a stretch of time as the range; f zooms to it"),
     ("heading of a table", "Click: sort by this column; again: the other way"),

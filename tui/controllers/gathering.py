@@ -287,7 +287,7 @@ class GatheringController:
         elif command_id == "close-or-quit" and self._files is not None:
             self.app.exit()
         elif command_id == "close" and self._nothing_to_close():
-            self.app.say(f"indexing goes on: {command('stop-indexing').keys_text} stops it")
+            self.app.say(f"indexing continues: {command('stop-indexing').keys_text} stops it")
         elif command_id in (WITHOUT_TRACE if self._files is not None else WITH_SOME):
             return False
         else:
@@ -322,6 +322,6 @@ class GatheringController:
             if stop:
                 self.app.exit(return_code=INTERRUPTED)
             else:
-                self.app.say("indexing goes on")
+                self.app.say("indexing continues")
 
         self.app.push_screen(StopQuestion(), answered)

@@ -55,7 +55,7 @@ class HitsController(Controller):
     def do_hits(self) -> None:
         """List the hits of the search, or what the filter leaves, and move the focus to the list."""
         if not self.store.session.search and not self.store.session.filter:
-            raise Refusal("nothing is searched for: {search} searches")
+            raise Refusal("no search yet: {search} starts one")
         self.panels.show(PANEL)
         panel = self.app.main.query_one(Panel)
         if panel.display:
@@ -74,7 +74,7 @@ class HitsController(Controller):
         listed = self._listed
         if hits is None:
             waits = self.store.session.search or self.store.session.filter
-            pane.say("searching…" if waits else "nothing is searched for: {search} searches")
+            pane.say("searching…" if waits else "no search yet: {search} starts one")
             if not waits:
                 self._listed = None
         elif self.searching.looked_through is None or listed is None or listed.filter != hits.filter:
@@ -98,7 +98,7 @@ class HitsController(Controller):
     # -- all that is like the selection ---------------------------------------------------------------------
 
     def do_same_name(self) -> None:
-        """Search for all slices of the selected one's name; from its details, for what is picked there."""
+        """Search for all slices with the selected one's name; from its details, for what is picked there."""
         focused = self.app.main.focused
         if focused is not None and focused.id == "details":
             self.do_same_value()

@@ -182,7 +182,7 @@ class PromptController(Controller):
         """List what was said, the newest first."""
         said = self.app.messages[::-1]
         if not said:
-            raise Refusal("nothing was said yet")
+            raise Refusal("no messages yet")
         columns = [ColumnView("Message", 0, lambda row: said[row])]
         self.app.push_screen(
             PickScreen("Messages, the newest first", columns, len(said), hint="Enter shows it again"),

@@ -146,7 +146,7 @@ class SearchController(Controller):
 
     def _walk_hits(self, direction: int) -> None:
         if not self.store.session.search:
-            raise Refusal("nothing is searched for: {search} searches")
+            raise Refusal("no search yet: {search} starts one")
         hits = self.hits
         if hits is None:
             if self.stopped_at is not None:

@@ -77,7 +77,7 @@ class TreeController(Controller):
         """Show the callers and the callees of a name."""
         tree = self._trees.get(self._key())
         if dict(PANELS[self.store.session.panel][1].options).get("bottom_up"):
-            self.app.say("callers and callees are of a tree from the top: {panel-tree} shows the others")
+            self.app.say("callers and callees need the tree from the top: {panel-tree} shows it")
         elif tree is not None:
             self._lay_sandwich(message.pane, tree, message.name)
 

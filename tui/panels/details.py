@@ -203,7 +203,7 @@ def _remarks(detail: SliceDetail) -> tuple[str, ...]:
     if detail.unclosed:
         remarks.append("begins but never ends in the file: drawn to the end of its lane")
     if detail.clamped:
-        remarks.append("its time is beyond what can be drawn and was cut")
+        remarks.append("its time was cut to the range that can be drawn")
     return tuple(remarks)
 
 

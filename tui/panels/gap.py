@@ -73,7 +73,7 @@ def _thread_fields(gap: Gap) -> list[Field]:
     fields = []
     for doing in gap.threads:
         if doing.slice is None:
-            fields.append(Field(doing.lane.title, "nothing that covers most of it"))
+            fields.append(Field(doing.lane.title, "no single slice covers most of it"))
             continue
         share = f" · {doing.covered / gap.length:.0%} of it"
         fields.append(Field(doing.lane.title, safe(doing.label) + share, jump_to(doing.slice)))

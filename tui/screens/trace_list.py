@@ -45,7 +45,7 @@ class TraceListScreen(PickScreen):
             frame.border_title = self._heading
             frame.border_subtitle = f"type to filter · ↑↓ choose · {self._hint} · Esc closes"
             yield FilterLine(compact=True)
-            yield VirtualTable(empty="no trace is called so: fewer letters?")
+            yield VirtualTable(empty="no such trace: fewer letters?")
 
     @property
     def first_focus(self) -> Widget:
