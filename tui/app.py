@@ -8,39 +8,32 @@ from typing import ClassVar
 from textual import events, on
 from textual.binding import BindingType
 from textual.filter import LineFilter
+from textual.message import Message
 from textual.screen import Screen
 
 from tracelane.core.base.errors import DamagedIndexError
+from tracelane.core.base.ids import SliceId
 from tracelane.core.base.private import config_path
 from tracelane.core.trace import Trace
 
 from .actions import view
 from .config import DARK_THEME, Config, read_config
+from .controllers.clocks import ClockController
 from .controllers.comparing import CompareController
-from .controllers.controller import Controller
-from .controllers.counters import CounterController
-from .controllers.device_clocks import DeviceClockController
+from .controllers.counters import CounterController, QueryController
 from .controllers.drawing import DrawingController
 from .controllers.findings import FindingsController
 from .controllers.hits import HitsController
-from .controllers.logs import LogController
-from .controllers.longest import LongestController
 from .controllers.marks import MarkController
-from .controllers.mouse import MouseController
-from .controllers.navigation import NavigationController
+from .controllers.navigation import MouseController, NavigationController
 from .controllers.panels import PanelController
 from .controllers.path import PathController
 from .controllers.prompts import PromptController
-from .controllers.queries import QueryController
-from .controllers.ranks import RankController
 from .controllers.reloading import ReloadController
 from .controllers.saving import SaveController
 from .controllers.searching import SearchController
 from .controllers.selection import SelectionController
-from .controllers.sources import SourceController
-from .controllers.steps import StepController
 from .controllers.tables import TableController
-from .controllers.trees import TreeController
 from .draw.glyphs import ASCII as ASCII_GLYPHS
 from .draw.header import HeaderPiece
 from .keys import unbound_message
@@ -50,14 +43,14 @@ from .lanes.path import PathStrip
 from .lanes.verdict import Verdict
 from .panels.panel import Panel
 from .panels.tree import TreePane
-from .prepared import PendingFiles
 from .screens.main import ASKING, MainScreen
 from .session import Session
 from .session_store import SessionStore, SourceState, ViewerState
-from .stage import Opening, Stage
+from .stage import Controller, Opening, Stage
 from .terminal.driver import TerminalDriver
 from .terminal.memory import MemoryTrimmer
 from .themes import THEMES
+from .view_state import PendingFiles
 from .widgets.ascii_filter import AsciiFilter
 from .widgets.bars import MessageLine
 from .widgets.prompt import Prompt
@@ -89,45 +82,36 @@ class TracelaneApp(Stage):
         else:
             store = SessionStore(Trace(()), Session(view.view_of(0, 1, 1), 0), SourceState.READING)
         super().__init__(store, read_config(config_path()) if config is None else config)
-        self.searching = SearchController(self, store)
-        self.panels = PanelController(self, store)
-        self.marking = MarkController(self, store)
-        self.drawing = DrawingController(self, store, self.panels, self.marking)
+        self.searching = SearchController(self)
+        self.panels = PanelController(self)
+        self.marking = MarkController(self)
+        self.drawing = DrawingController(self, self.panels)
         self.drawing.notes = tuple(notes)
-        self.selection = SelectionController(self, store)
-        self.paths = PathController(self, store, self.drawing, self.selection)
-        self.tables = TableController(self, store, self.panels, self.selection)
-        self.trees = TreeController(self, store, self.panels)
-        self.queries = QueryController(self, store, self.panels)
-        self.findings = FindingsController(self, store, self.panels, self.selection)
-        self.hit_list = HitsController(self, store, self.panels, self.searching)
-        self.counters = CounterController(self, store)
-        self.device_clocks = DeviceClockController(self, store)
-        self.logs = LogController(self, store)
-        self.mouse = MouseController(self, store)
-        self.reloading = ReloadController(self, store)
-        self.steps = StepController(self, store)
-        self.saving = SaveController(self, store, self.marking)
-        self.navigation = NavigationController(self, store, self.searching, self.panels, self.queries)
-        self.prompts = PromptController(self, store, self.marking)
-        self.comparing = CompareController(self, store, self.marking)
-        self._collect_commands()
-        store.follow(self._state_changed)
-        self.opening = None if isinstance(source, Trace) else self._opening_of(source)
-        self._apply_config()
-
-    def _collect_commands(self) -> None:
-        """Take over what keys and typed verbs do from the controllers."""
-        controllers: tuple[Controller, ...] = (
-            *(self.panels, self.selection, self.searching, self.marking, self.tables, self.hit_list),
-            *(self.queries, self.counters, self.device_clocks, self.logs, self.reloading, self.steps),
-            *(self.saving, self.navigation, self.prompts, self.comparing),
-            *(RankController(self, self.store), SourceController(self, self.store), self.findings),
-            *(LongestController(self, self.store, self.selection), self.paths),
-        )
-        for controller in controllers:
+        self.selection = SelectionController(self)
+        self.paths = PathController(self, self.drawing)
+        self.tables = TableController(self, self.panels)
+        self.queries = QueryController(self, self.panels)
+        self.findings = FindingsController(self, self.panels, self.selection)
+        self.hit_list = HitsController(self, self.panels, self.searching)
+        self.counters = CounterController(self)
+        self.clocks = ClockController(self)
+        self.mouse = MouseController(self)
+        self.reloading = ReloadController(self)
+        self.saving = SaveController(self)
+        self.navigation = NavigationController(self, self.searching, self.panels, self.queries)
+        self.prompts = PromptController(self)
+        self.comparing = CompareController(self)
+        # Of two that carry out a command the later one does: findings before what lies at the cursor.
+        for controller in [one for one in vars(self).values() if isinstance(one, Controller)]:
             self.handlers.update(controller.commands())
             self.verbs.update(controller.verbs())
+        store.follow(self._state_changed)
+        self.opening = None if isinstance(source, Trace) else self._opening_of(source)
+        for theme in THEMES:
+            self.register_theme(theme)
+        self.theme = self.config.theme if self.config.theme in self.available_themes else DARK_THEME
+        if self.config.keys:
+            self.set_keymap(dict(self.config.keys))
 
     def _state_changed(self, before: ViewerState, now: ViewerState) -> None:
         """Bring up to date what depends on what has changed."""
@@ -144,6 +128,8 @@ class TracelaneApp(Stage):
         elif now.session != before.session:
             self.drawing.draw_session(before.session, now.session)
             self.findings.offer()
+        elif now.marks != before.marks:
+            self.drawing.redraw()
         self.paths.follow()
 
     def header_notes(self) -> list[HeaderPiece]:
@@ -167,10 +153,6 @@ class TracelaneApp(Stage):
         """Return what Esc would do now, empty for nothing."""
         return self.navigation.escape_text()
 
-    def redraw(self) -> None:
-        """Draw the lanes anew in the present session."""
-        self.drawing.redraw()
-
     def search_again(self) -> None:
         """Find anew what the session searches for and filters by."""
         self.searching.search_again()
@@ -180,26 +162,18 @@ class TracelaneApp(Stage):
         for begin in (
             self.reloading.begin_watch,
             self.findings.look_for_findings,
-            self.device_clocks.look_at_device_clocks,
+            self.clocks.look_at_device_clocks,
             self.counters.compute_wanted_lanes,
             self.drawing.look_at_busy_shares,
             self.drawing.look_for_absent,
         ):
             self.call_after_refresh(begin)
 
-    def _apply_config(self) -> None:
-        """Take theme and keys from the settings."""
-        for theme in THEMES:
-            self.register_theme(theme)
-        self.theme = self.config.theme if self.config.theme in self.available_themes else DARK_THEME
-        if self.config.keys:
-            self.set_keymap(dict(self.config.keys))
-
     def _opening_of(self, source: PendingFiles) -> Opening:
         """Return what shows files while they are read; a trace that is there needs none of it."""
         from .controllers.gathering import GatheringController
 
-        return GatheringController(self, self.store, self.drawing, source)
+        return GatheringController(self, self.drawing, source)
 
     def get_default_screen(self) -> Screen[None]:
         """Return the first screen: the lanes, or what is known of files that are being read."""
@@ -246,93 +220,69 @@ class TracelaneApp(Stage):
     # -- messages of widgets ------------------------------------------------------------------------------
 
     @on(MainScreen.Composed)
-    def _lanes_composed(self) -> None:
-        self.drawing.fill()
-
     @on(MainScreen.Focused)
-    def _focused(self) -> None:
-        self.drawing.fill_footer()
-
     @on(MainScreen.Relaid)
-    def _relaid(self) -> None:
-        self.drawing.share_room()
-
     @on(MessageLine.Grown)
-    def _message_grown(self) -> None:
-        self.drawing.share_room()
-
-    @on(messages.TimeAreaResized)
-    def _area_resized(self, message: messages.TimeAreaResized) -> None:
-        self.drawing.resize_time_area(message)
-
-    @on(Prompt.Left)
-    def _prompt_left(self) -> None:
-        self.searching.give_up()
-        self.prompts.left()
-        self.main.query_one(Prompt).pass_on()
-
-    @on(Prompt.Typed)
-    def _prompt_typed(self, message: Prompt.Typed) -> None:
-        if message.purpose == "search":
-            self.searching.typed(message.text)
-
-    @on(Prompt.Answered)
-    def _prompt_answered(self, message: Prompt.Answered) -> None:
-        self.prompts.answered(message)
-        self.main.query_one(Prompt).pass_on()
-
-    @on(VirtualTable.RowChosen, "#findings-rows")
-    def _finding_chosen(self, message: VirtualTable.RowChosen) -> None:
-        if message.is_current:
-            self.findings.chosen(message)
-
-    @on(Verdict.Pressed)
-    def _finding_pressed(self) -> None:
-        self.findings.show_first()
-
-    @on(PathStrip.Pressed)
-    def _path_pressed(self, message: PathStrip.Pressed) -> None:
-        self.paths.go_to(message.at)
-
-    @on(VirtualTable.RowChosen, "#problems")
-    def _read_report_row_chosen(self, message: VirtualTable.RowChosen) -> None:
-        if message.is_current:
-            self.panels.read_report_row_chosen(message)
-
-    @on(VirtualTable.RowChosen)
-    def _table_row_chosen(self, message: VirtualTable.RowChosen) -> None:
-        if message.is_current:
-            self.tables.row_chosen(message)
-
-    @on(TreePane.SandwichAsked)
-    def _sandwich_asked(self, message: TreePane.SandwichAsked) -> None:
-        self.trees.sandwich_asked(message)
-
-    @on(TreePane.CallChosen)
-    def _call_chosen(self, message: TreePane.CallChosen) -> None:
-        self.trees.call_chosen(message)
-
-    @on(Panel.PaneAdded)
-    def _panel_made(self) -> None:
-        self.panels.fill_new()
-
-    @on(TextPane.Resized)
-    def _pane_resized(self) -> None:
-        self.panels.pane_resized()
-
-    @on(TerminalDriver.Ended)
-    def _ended(self, message: TerminalDriver.Ended) -> None:
-        self.marking.end(message)
-
     @on(messages.TimelineMessage)
-    def _by_mouse(self, message: messages.TimelineMessage) -> None:
-        self.mouse.answer(message)
+    @on(Prompt.Left)
+    @on(Prompt.Typed)
+    @on(Prompt.Answered)
+    @on(Verdict.Pressed)
+    @on(PathStrip.Pressed)
+    @on(VirtualTable.RowChosen)
+    @on(TreePane.SandwichAsked)
+    @on(TreePane.CallChosen)
+    @on(Panel.PaneAdded)
+    @on(TextPane.Resized)
+    @on(TerminalDriver.Ended)
+    def _widget_said(self, message: Message) -> None:
+        """Hand what a widget says to whom it concerns."""
+        match message:
+            case MainScreen.Composed():
+                self.drawing.fill()
+            case MainScreen.Focused():
+                self.drawing.fill_footer()
+            case MainScreen.Relaid() | MessageLine.Grown():
+                self.drawing.share_room()
+            case messages.TimeAreaResized():
+                self.drawing.resize_time_area(message)
+            case messages.TimelineMessage():
+                self.mouse.answer(message)
+            case Prompt.Left():
+                self.searching.give_up()
+                self.prompts.left()
+                self.main.query_one(Prompt).pass_on()
+            case Prompt.Typed(purpose="search"):
+                self.searching.typed(message.text)
+            case Prompt.Answered():
+                self.prompts.answered(message)
+                self.main.query_one(Prompt).pass_on()
+            case Verdict.Pressed():
+                self.findings.show_first()
+            case PathStrip.Pressed():
+                self.paths.go_to(message.at)
+            case VirtualTable.RowChosen(is_current=True) if message.table.id == "problems":
+                self.panels.read_report_row_chosen(message)
+            case VirtualTable.RowChosen(is_current=True) if message.table.id == "findings-rows":
+                self.findings.chosen(message)
+            case VirtualTable.RowChosen(is_current=True):
+                self.tables.row_chosen(message)
+            case TreePane.SandwichAsked():
+                self.tables.sandwich_asked(message)
+            case TreePane.CallChosen():
+                self.tables.call_chosen(message)
+            case Panel.PaneAdded():
+                self.panels.fill_new()
+            case TextPane.Resized():
+                self.panels.panel_soon()
+            case TerminalDriver.Ended():
+                self.marking.end(message)
 
     # -- commands -----------------------------------------------------------------------------------------
 
     def action_jump(self, source: int, ordinal: int) -> None:
         """Select a slice by its identity, from a link."""
-        self.selection.jump(source, ordinal)
+        self.jump(SliceId(source, ordinal))
 
     def action_panel(self, name: str) -> None:
         """Show a panel, from a click on its tab."""

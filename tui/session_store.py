@@ -9,18 +9,18 @@ from time import monotonic
 from types import MappingProxyType
 
 from tracelane.core.base.clock import Clocks
+from tracelane.core.export.marks import Mark, moved, nearest_mark
 from tracelane.core.logs.more_sources import own_trace
 from tracelane.core.query.hits import Hits
 from tracelane.core.trace import Trace
 
 from .actions import ranges, select, view
-from .actions.history import History
-from .actions.refusal import Refusal
-from .actions.scene import Scene
+from .actions.scene import History, Refusal, Scene
 from .draw.layout import Layout, layout_of
-from .draw.things import Thing, thing_by_id
-from .prepared import Prepared
+from .draw.things import Thing
 from .session import Session
+from .times import TimeFrame, time_frame
+from .view_state import Prepared
 
 FIRST_WIDTH = 80
 """Cells of a view before the screen has told its size."""
@@ -47,6 +47,9 @@ class ViewerState:
     computed_lanes: frozenset[str] = frozenset()  # kinds of lanes to be computed at the start
     left: Hits | None = None  # what the session's filter leaves, None while it is not known
     whole_left: Hits | None = None  # the same once all of the trace was looked through
+
+    marks: tuple[Mark, ...] = ()  # as they are kept: with no clock moved
+    marked_last: Mark | None = None
 
     @property
     def own_trace(self) -> Trace:
@@ -139,31 +142,6 @@ class SessionStore:
         return self.now.trace
 
     @property
-    def history(self) -> History:
-        """The views before."""
-        return self.now.history
-
-    @property
-    def has_moved(self) -> bool:
-        """Whether the user has changed the session."""
-        return self.now.has_moved
-
-    @property
-    def lane_lines(self) -> int:
-        """Lines of the lane area."""
-        return self.now.lane_lines
-
-    @property
-    def left(self) -> Hits | None:
-        """What the session's filter leaves, None while it is not known."""
-        return self.now.left
-
-    @property
-    def whole_left(self) -> Hits | None:
-        """The same once all of the trace was looked through."""
-        return self.now.whole_left
-
-    @property
     def own_trace(self) -> Trace:
         """The trace without logs and computed lanes."""
         return self.now.own_trace
@@ -181,25 +159,45 @@ class SessionStore:
         return Clocks(MappingProxyType(own))
 
     @property
+    def marks_seen(self) -> tuple[Mark, ...]:
+        """The marks in trace time under the session's clocks."""
+        return moved(self.now.marks, self.session.clocks.offset(0))
+
+    @property
+    def measured_from(self) -> Mark | None:
+        """The mark from which the cursor's distance is counted, in trace time: the one set last, else the
+        nearest.
+        """
+        marks = self.marks_seen
+        if self.now.marked_last in self.now.marks:
+            return marks[self.now.marks.index(self.now.marked_last)]
+        return nearest_mark(marks, self.session.cursor)
+
+    @property
+    def time_frame(self) -> TimeFrame:
+        """What typed times refer to."""
+        session = self.session
+        return time_frame(self.trace, session.clocks, session.zone, self.marks_seen, session.steps)
+
+    @property
     def layout_now(self) -> Layout:
         """The lines of the present session."""
-        self._laid_out = layout_of(self.trace, self.session, self._laid_out, self.whole_left)
+        self._laid_out = layout_of(self.trace, self.session, self._laid_out, self.now.whole_left)
         return self._laid_out
 
     def layout_for(self, session: Session, trace: Trace | None = None) -> Layout:
         """Return the lines of another session, of another trace where one is given."""
-        return layout_of(trace or self.trace, session, self._laid_out, self.whole_left)
+        return layout_of(trace or self.trace, session, self._laid_out, self.now.whole_left)
 
     @property
     def scene(self) -> Scene:
         """What a move begins with."""
-        return Scene(self.trace, self.session, self.layout_now, self.lane_lines, self.left)
+        return Scene(self.trace, self.session, self.layout_now, self.now.lane_lines, self.now.left)
 
     @property
     def selected(self) -> Thing:
         """What is selected; Refusal where nothing is."""
-        identity = self.session.selection
-        thing = None if identity is None else thing_by_id(self.trace, self.session.clocks, identity)
+        thing = self.scene.selected
         if thing is None:
             raise Refusal("nothing is selected: {details} selects what is at the cursor")
         return thing
@@ -207,5 +205,5 @@ class SessionStore:
     def select(self, thing: Thing) -> None:
         """Select a thing, in sight."""
         session = select.unhidden(self.trace, self.session, thing)
-        layout = self.layout_for(session)
-        self.go(select.select(self.trace, session, layout, self.lane_lines, thing))
+        scene = Scene(self.trace, session, self.layout_for(session), self.now.lane_lines)
+        self.go(select.select(scene, thing))

@@ -3,32 +3,126 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Generic, Protocol, TypeAlias, TypeVar
 
 from textual.app import ScreenStackError
 from textual.reactive import var
 from textual.screen import Screen
-from textual.worker import Worker
+from textual.worker import Worker, get_current_worker
 
-from tracelane.core.base.errors import DamagedIndexError, TracelaneError
+from tracelane.core.base.errors import Cancelled, DamagedIndexError, TracelaneError
+from tracelane.core.base.ids import SliceId
+from tracelane.core.base.progress import CancelledCallback
 from tracelane.core.base.safe_text import safe
 
 from .actions.lanes import lane_change_text
-from .actions.refusal import Refusal
+from .actions.scene import Refusal
 from .actions.table import MOVES, TOGETHER
 from .commands.command import Command, FocusedPart
 from .commands.table import command
 from .config import Config
 from .draw.header import HeaderPiece
 from .draw.room import MESSAGE_FROM
-from .jobs import JobRunner
+from .draw.things import thing_by_id
 from .keys import keys_text, with_keys
+from .screens.answer import PickScreen
 from .session_store import SessionStore
+from .terminal.boundary import BoundedApp
 from .terminal.pacing import PacedApp
 from .widgets.bars import MessageLine
+from .widgets.table import ColumnView
 
 MESSAGES_KEPT = 500
+K = TypeVar("K")
+M = TypeVar("M", bound=Callable[..., object])
+T = TypeVar("T")
+
+
+class Recent(Generic[K, T]):
+    """The newest results of jobs by key, so that going back to one shows it at once."""
+
+    def __init__(self, room: int) -> None:
+        """Hold this many results at most."""
+        self._room = room
+        self._results: dict[K, T] = {}
+
+    def get(self, key: K) -> T | None:
+        """Return a result, None where it never was or went."""
+        return self._results.get(key)
+
+    def put(self, key: K, result: T) -> None:
+        """Hold a result as the newest."""
+        self._results.pop(key, None)
+        while len(self._results) >= self._room:
+            del self._results[next(iter(self._results))]
+        self._results[key] = result
+
+    def clear(self) -> None:
+        self._results.clear()
+
+
+class JobRunner:
+    """Starts and cancels the jobs of an App: in a thread, one of a group at a time."""
+
+    def __init__(self, app: BoundedApp) -> None:
+        """Report errors to an App, whose jobs end with it."""
+        self._app = app
+
+    def start(self, job: Callable[[], None], group: str, exclusive: bool = True) -> Worker[None]:
+        """Run a job in a thread; of an exclusive group the one before is cancelled.
+
+        What goes wrong in the job is shown, unless it is bad input or a disk's refusal in a job that nobody
+        waits for any more.
+        """
+
+        def guarded() -> None:
+            worker = get_current_worker()
+            try:
+                job()
+            except Cancelled:
+                return
+            except Exception as error:
+                if worker.is_cancelled and isinstance(error, (TracelaneError, OSError)):
+                    return
+                with suppress(RuntimeError):  # the viewer is closing
+                    self._app.call_from_thread(self._app.report_error, error)
+
+        return self._app.run_worker(guarded, group=group, exclusive=exclusive, thread=True)
+
+    def ask(
+        self,
+        group: str,
+        question: Callable[[CancelledCallback], T],
+        have: Callable[[T], object],
+        failed: Callable[[TracelaneError | OSError], object] | None = None,
+        exclusive: bool = True,
+    ) -> Worker[None]:
+        """Answer a question in a thread; `have` gets the answer in the event loop, but for a cancelled job.
+
+        Bad input and a disk's refusal go to `failed`, where they are not to be shown as such.
+        """
+
+        def answer() -> None:
+            worker = get_current_worker()
+            try:
+                result = question(lambda: worker.is_cancelled)
+            except (TracelaneError, OSError) as error:
+                if failed is None:
+                    raise
+                if not worker.is_cancelled:
+                    self._app.call_from_thread(failed, error)
+                return
+            if not worker.is_cancelled:
+                self._app.call_from_thread(have, result)
+
+        return self.start(answer, group, exclusive)
+
+    def cancel(self, group: str) -> None:
+        """Ask the jobs of a group to stop."""
+        self._app.workers.cancel_group(self._app, group)
 
 
 class Opening(Protocol):
@@ -162,6 +256,25 @@ class Stage(PacedApp):
         """Return a command's keys as text, the user's own in place."""
         return keys_text(entry, self.config.keys)
 
+    def jump(self, identity: SliceId) -> None:
+        """Select a slice by its identity, or say that it is not there."""
+        thing = thing_by_id(self.store.trace, self.store.session.clocks, identity)
+        if thing is None:
+            self.say("that slice is not in this trace")
+        else:
+            self.store.select(thing)
+
+    def offer_rows(
+        self, title: str, columns: Sequence[ColumnView], rows: int, hint: str, chosen: Callable[[int], object]
+    ) -> None:
+        """List rows on top of the lanes; `chosen` gets the number of the one chosen, if one is."""
+
+        def answered(row: int | None) -> None:
+            if row is not None:
+                chosen(row)
+
+        self.push_screen(PickScreen(title, columns, rows, hint=hint), answered)
+
     def run_command(self, command_id: str) -> None:
         """Do a command of the table; what cannot be done is said."""
         self.say("")
@@ -217,9 +330,6 @@ class Stage(PacedApp):
         """Return what Esc would do now, empty for nothing."""
         return ""
 
-    def redraw(self) -> None:
-        """Draw the lanes anew in the present session."""
-
     def search_again(self) -> None:
         """Find anew what the session searches for and filters by."""
 
@@ -233,6 +343,44 @@ class Stage(PacedApp):
         else:
             scene = self.store.scene
             self.store.go(move(scene), TOGETHER.get(command_id, ""))
-            text = lane_change_text(command_id, scene.session, self.store.session, scene.layout, scene.height)
-            if text:
+            if text := lane_change_text(command_id, scene, self.store.session):
                 self.say(text)
+
+
+Commands: TypeAlias = Mapping[str, Callable[..., object]]
+"""What carries out each of some commands, by their ids."""
+
+
+def does(command_id: str, *arguments: object, typed: bool = False) -> Callable[[M], M]:
+    """Have a method carry out a command, called with these arguments; where it is `typed`, with what stands
+    behind the command's name. What the command does is said in the table of commands.
+    """
+
+    def noted(method: M) -> M:
+        method.__dict__.setdefault("typed" if typed else "done", {})[command_id] = arguments
+        return method
+
+    return noted
+
+
+class Controller:
+    """Carries out the commands of one concern."""
+
+    def __init__(self, app: Stage) -> None:
+        """Work on an App's store, and show what comes of it."""
+        self.app, self.store = app, app.store
+
+    def commands(self) -> Commands:
+        """Return what carries out each of its commands."""
+        return self._noted("done")
+
+    def verbs(self) -> Commands:
+        """Return what carries out those with an argument."""
+        return self._noted("typed")
+
+    def _noted(self, how: str) -> dict[str, Callable[..., object]]:
+        return {
+            command_id: partial(getattr(self, name), *arguments)
+            for name, method in vars(type(self)).items()
+            for command_id, arguments in getattr(method, how, {}).items()
+        }

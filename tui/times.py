@@ -1,17 +1,24 @@
-"""A time as a person types it: from the start, as in the file, on the wall clock, a step or a mark."""
+"""Times as people type them and as they are written: from the start, as in the file, on the wall clock in a
+zone; of a step or a mark.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from decimal import ROUND_HALF_EVEN, Context, Decimal, DecimalException
+from functools import lru_cache
 
-from tracelane.core.base.errors import UsageError
-from tracelane.core.base.units import count_of
+from tracelane.core.base.clock import NO_CLOCKS, Clocks, wall_base_of
+from tracelane.core.base.errors import TracelaneError, UsageError
+from tracelane.core.base.units import count_of, format_moment
+from tracelane.core.export.marks import Mark, moved, read_marks, shelf
+from tracelane.core.trace import Trace
 
-from .zone import moment_of, zone_of
+from .session import Session
+from .steps import step_marks
 
 READINGS = (
     "+12.5ms from the start, @5533068085033.188 µs as in the file, 09:28:06.1 wall clock, step:4, mark:NAME"
@@ -146,3 +153,129 @@ def _mark(name: str, frame: TimeFrame) -> tuple[int, int]:
     named = [text for text, _, _ in frame.marks if text]
     there = f"there are {', '.join(named[:8])}" if named else "no mark of this trace has a text"
     raise UsageError(f"no mark {name!r}; {there}")
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_OFFSET = re.compile(r"(?:UTC|GMT)?([+-])(\d{1,2})(?::?(\d{2}))?", re.IGNORECASE)
+
+
+@lru_cache(maxsize=16)
+def zone_of(name: str) -> tzinfo | None:
+    """Return the zone of a name (Europe/Zurich), an offset (+02:00) or UTC; None, this machine's, for "" and
+    "local". Raises UsageError for anything else.
+    """
+    if name.lower() in ("", "local"):
+        return None
+    if name.upper() in ("UTC", "GMT", "Z"):
+        return UTC
+    if match := _OFFSET.fullmatch(name):
+        offset = timedelta(hours=int(match[2]), minutes=int(match[3] or 0))
+        if offset < timedelta(hours=24):
+            return timezone(offset if match[1] == "+" else -offset)
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError  # names of zones are rare, and this is large
+
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise UsageError(
+            f"{name!r} is no time zone known here: give Europe/Zurich, +02:00, UTC or local"
+        ) from None
+
+
+def moment_of(stamp: int, zone: str = "") -> datetime | None:
+    """Return the local date and time, to the second, of ns since 1970; None where no calendar reaches."""
+    try:
+        return (_EPOCH + timedelta(seconds=stamp // 10**9)).astimezone(zone_of(zone))
+    except (OverflowError, ValueError, OSError):
+        return None
+
+
+def zone_text(moment: datetime) -> str:
+    """Return how far a local time is from UTC as people write it: "UTC+05:30", "UTC"."""
+    minutes = round((moment.utcoffset() or timedelta()).total_seconds() / 60)
+    if not minutes:
+        return "UTC"
+    return f"UTC{'-' if minutes < 0 else '+'}{abs(minutes) // 60:02d}:{abs(minutes) % 60:02d}"
+
+
+@dataclass(frozen=True)
+class TimeWriter:
+    """Writes trace times; `zero` is what relative ones count from."""
+
+    zero: int
+    offsets: tuple[int, ...]  # trace time minus the file's own, by source
+    wall_offset: int | None
+    clocks: Clocks = NO_CLOCKS
+    zone: str = ""  # that wall times are written in; empty: this machine's
+    steps: str = ""  # as in a Session
+
+    def relative(self, time: int) -> str:
+        """Return a time counted from the start of the trace, exact."""
+        return format_moment(time - self.zero)
+
+    def file(self, time: int, source: int = 0, process: str = "") -> str:
+        """Return a time as it stands in the file: µs, three decimals."""
+        time -= self.clocks.offset(source, process)
+        sign, time = ("-", -time) if time < 0 else ("", time)
+        return f"{sign}{time // 1000}.{time % 1000:03d} µs"
+
+    def wall(self, time: int) -> str | None:
+        """Return date and time to the ns in the session's zone, and the zone; None where the trace does not
+        tell.
+        """
+        if self.wall_offset is None:
+            return None
+        stamp = time + self.wall_offset
+        moment = moment_of(stamp, self.zone)
+        if moment is None:
+            return None
+        return f"{moment:%Y-%m-%d %H:%M:%S}.{stamp % 10**9:09d} {zone_text(moment)}"
+
+
+def wall_offset(trace: Trace, clocks: Clocks) -> int | None:
+    """Return wall time minus trace time in ns, None where the trace does not tell."""
+    for number, source in enumerate(trace.sources):
+        if source.base_time_ns is not None:
+            return source.base_time_ns - clocks.offset(number)
+    return wall_base_of(trace.opening_span[0])
+
+
+def stamps_of(trace: Trace, session: Session) -> TimeWriter:
+    """Return the writer of a trace's times in a session."""
+    clocks = session.clocks
+    offsets = tuple(clocks.offset(number) for number in range(len(trace.sources)))
+    wall = wall_offset(trace, clocks)
+    return TimeWriter(trace.opening_span[0], offsets, wall, clocks, session.zone, session.steps)
+
+
+def time_frame(
+    trace: Trace,
+    clocks: Clocks = NO_CLOCKS,
+    zone: str = "",
+    marks: Sequence[Mark] | None = None,
+    steps: str = "",
+) -> TimeFrame:
+    """Return what typed times refer to; marks in trace time, those kept of the trace if None; steps as in a
+    Session.
+    """
+    if marks is None:
+        marks = kept_marks(trace, clocks)
+    return TimeFrame(
+        start=trace.opening_span[0],
+        end=trace.opening_span[1],
+        file_offset=clocks.offset(0),
+        wall_offset=wall_offset(trace, clocks),
+        steps=step_marks(trace, clocks, steps),
+        zone=zone,
+        marks=[(mark.text, mark.start, mark.end) for mark in marks],
+    )
+
+
+def kept_marks(trace: Trace, clocks: Clocks) -> tuple[Mark, ...]:
+    """Return the marks that are kept of a trace, in trace time; none where they cannot be read."""
+    path = shelf(trace, "marks")
+    try:
+        marks = () if path is None else read_marks(path)
+    except TracelaneError:
+        return ()
+    return moved(marks, clocks.offset(0))

@@ -11,7 +11,7 @@ from ..base.kineto import ANNOTATIONS, DEVICE, OPS, RUNTIME, STEP
 from ..index.format import RowKind
 from ..index.store import Index
 from .launches import Launches, launch_flows_into, launch_of
-from .lookup import ancestors, previous_before, started_by
+from .lookup import ancestors, category_of_slice, previous_before, started_by
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class ChainLink:
 
 def chain_of(index: Index, position: int) -> list[ChainLink]:
     """Return the chain of a slice, the slice itself first; the only element where no link is known."""
-    category = _category(index, position)
+    category = category_of_slice(index, position)
     role = "slice"
     if category in RUNTIME:
         role = "launch"
@@ -63,7 +63,7 @@ def _hosts(index: Index, inner: int, has_op: bool) -> list[tuple[str, int]]:
     innermost op (unless it is that), the step, the outermost annotation.
     """
     around = enclosing(index, inner)
-    categories = [_category(index, position) for position in around]
+    categories = [category_of_slice(index, position) for position in around]
     hosts = [at for at, category in enumerate(categories) if category in OPS | ANNOTATIONS]
     ops = [at for at in hosts if categories[at] in OPS]
     annotations = [at for at in hosts if at not in ops]
@@ -111,7 +111,7 @@ def full_chain(index: Index, kernel: int, launch: int | None, via: str) -> Chain
     around = enclosing(index, launch)
     if via == "external id":
         return Chain(kernel, via, None, launch, (*around[::-1], launch), None, None)
-    op = next((p for p in around if _category(index, p) in OPS | ANNOTATIONS), None)
+    op = next((p for p in around if category_of_slice(index, p) in OPS | ANNOTATIONS), None)
     launched = index.end(launch)
     delay = index.start(kernel) - launched
     wait = None if delay < 0 else max(0, min(_busy_until(index, kernel), index.start(kernel)) - launched)
@@ -155,10 +155,6 @@ def enclosing(index: Index, position: int) -> list[int]:
             positions.add(other)
     ordinals = index.column("slices.ordinal")
     return sorted(positions, key=lambda p: (index.start(p), -index.end(p), int(ordinals[p])), reverse=True)
-
-
-def _category(index: Index, position: int) -> str:
-    return index.categories[int(index.column("slices.category")[position])]
 
 
 MOST = 1000

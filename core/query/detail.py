@@ -14,7 +14,7 @@ from ..base.short_names import short_name
 from ..index.format import SliceFlag
 from ..index.store import Index
 from ..read.promoted import PROMOTED, Kind
-from .lookup import count_children, locate_slice
+from .lookup import category_of_slice, count_children, locate_slice
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def slice_detail(index: Index, source: int, position: int) -> SliceDetail:
         depth=int(row["depth"]),
         name=name,
         short_name=short_name(name),
-        category=index.categories[int(index.column("slices.category")[position])],
+        category=category_of_slice(index, position),
         start=index.start(position),
         duration=int(index.duration([position])[0]),
         self_time=int(index.self_time([position])[0]),

@@ -1,16 +1,20 @@
-"""What rows are drawn of: the slices and instants that stand for cells, a list for each of their facts."""
+"""What rows are drawn of: the slices and instants that stand for cells, a list for each of their facts, and
+the name with the most time in a piece of the picture.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
-from ..base.arrays import I64
+from ..base.arrays import I64, AnyArray
 from ..index.store import Index
 from .cells import Span
-from .leading_names import LeadingName, RowSlices, leading_names
+from .ranges import ragged
 from .rowview import RowView
 from .samples import instant_cells
 
@@ -105,3 +109,128 @@ def _sparse(index: Index, column: str, positions: I64, missing: int) -> list[int
     values = index.column(f"{column}.value")[nearest].astype(np.int64)
     at: list[int] = np.where(stored[nearest] == positions, values, missing).tolist()
     return at
+
+
+SLICES_READ = 1 << 14
+"""The most slices of a row that are read for one picture; of more, evenly spread blocks are read."""
+MOST_TOTALS = 1 << 16
+"""The largest table of sums by window and name; beyond it slices are sorted."""
+BLOCK_READ = 128
+"""The number of slices in such a block: enough for whole repetitions of what a program does."""
+
+
+class LeadingName(NamedTuple):
+    """The name with most time in a window of a row."""
+
+    name: int  # its number in the index; -1 where no slice of the window takes time
+    share: float  # of the time that slices cover in the window, 0..1
+    slices: int  # slices that touch the window, exact
+    is_exact: bool  # False: name and share come from a sample of the slices
+
+
+@dataclass(frozen=True, eq=False)
+class RowSlices:
+    """The slices of a row: all of them, or those at some indices within it."""
+
+    index: Index
+    first: int  # position of the row's first slice
+    starts: AnyArray  # ns
+    indices: I64 | None = None  # within the row; None: all slices
+
+    def positions(self, at: I64) -> I64:
+        """Return the positions in the index of slices, given by index in `starts`."""
+        return self.first + (at if self.indices is None else self.indices[at])
+
+
+def leading_names(
+    row: RowSlices,
+    lefts: Sequence[int] | I64,
+    rights: Sequence[int] | I64,
+    most: int = SLICES_READ,
+    leaving_out: Collection[int] = (),
+    narrowed: AnyArray | None = None,
+) -> list[LeadingName]:
+    """Return the leading name of each window [left, right), ns of lane time; windows do not overlap. Slices
+    of categories in `leaving_out` take no time in the windows that `narrowed` tells.
+
+    Slices count with what lies of them inside the window. Of equal names the one that comes first in the file
+    leads. At most about `most` slices are read.
+    """
+    left, right = np.array(lefts, np.int64), np.array(rights, np.int64)
+    first = row.starts.searchsorted(left, "left").astype(np.int64)
+    last = row.starts.searchsorted(right, "left").astype(np.int64)
+    before = np.maximum(first - 1, 0)
+    reaches = (first > 0) & (row.starts[before] + row.index.duration(row.positions(before)) > left)
+    first -= reaches
+    counts = last - first
+    if not counts.sum():
+        return [LeadingName(-1, 0.0, 0, True)] * len(left)
+    allowed = max(BLOCK_READ, most // len(left))
+    is_exact = counts <= allowed if int(counts.sum()) > most else np.ones(len(left), bool)
+    at, window = _read(first, last, is_exact, allowed)
+    positions = row.positions(at)
+    starts = row.starts[at]
+    ends = np.minimum(starts + row.index.duration(positions), right[window])
+    ns = np.maximum(ends - np.maximum(starts, left[window]), 0)
+    if leaving_out and narrowed is not None:
+        is_left_out = np.isin(row.index.column("slices.category")[positions], list(leaving_out))
+        ns[is_left_out & narrowed[window]] = 0
+    names = row.index.column("slices.name")[positions].astype(np.int64)
+    leading = []
+    leads = _leads(names, window, ns, len(left))
+    for lead, count, exact in zip(leads, counts.tolist(), is_exact.tolist()):
+        name, most_ns, all_ns = lead
+        share = float(most_ns / all_ns) if all_ns else 0.0
+        leading.append(LeadingName(name if all_ns else -1, share, count, exact))
+    return leading
+
+
+def _leads(names: I64, window: I64, ns: I64, windows: int) -> list[tuple[int, float, float]]:
+    """Return for each window the name with most ns, those, and the ns of all its names.
+
+    Sums are exact: a window is shorter than 2**53 ns. Most rows have few names, with numbers close together:
+    a table of window by name takes a third of the time of sorting then.
+    """
+    least = int(names.min())
+    kinds = int(names.max()) - least + 1
+    if windows * kinds <= MOST_TOTALS:
+        totals = np.bincount(window * kinds + (names - least), ns, windows * kinds).reshape(windows, kinds)
+        best = totals.argmax(axis=1)
+        most = totals[np.arange(windows), best]
+        return list(zip((best + least).tolist(), most.tolist(), totals.sum(axis=1).tolist()))
+    pairs, pair = np.unique((window << 32) | names, return_inverse=True)
+    sums = np.bincount(pair, ns, len(pairs))
+    ends = pairs.searchsorted(np.arange(windows + 1) << 32).tolist()
+    leads = []
+    for begin, end in pairwise(ends):
+        best_pair = begin + int(sums[begin:end].argmax()) if begin < end else -1
+        leads.append(
+            (int(pairs[best_pair]) & 0xFFFFFFFF, float(sums[best_pair]), float(sums[begin:end].sum()))
+        )
+    return leads
+
+
+def _read(first: I64, last: I64, is_exact: AnyArray, allowed: int) -> tuple[I64, I64]:
+    """Return the indices in `starts` of the slices that are read, and the window of each.
+
+    The blocks of a sample lie where they lie whatever the window, so that it does not change while panning.
+    """
+    if is_exact.all():
+        full = (last > first).nonzero()[0]
+        return ragged(first[full], last[full])[0], full.repeat((last - first)[full])
+    begins, ends, windows = [], [], []
+    for number, (begin, end, exact) in enumerate(zip(first.tolist(), last.tolist(), is_exact.tolist())):
+        if exact:
+            begins.append(np.array([begin]))
+            ends.append(np.array([end]))
+        else:
+            blocks = max(1, allowed // BLOCK_READ)
+            stride = 1 << max(0, (-(-(end - begin) // blocks) - 1).bit_length())
+            tops = np.arange(begin // stride * stride, end, stride)
+            begins.append(np.maximum(tops, begin))
+            ends.append(np.minimum(tops + BLOCK_READ, end))
+        windows.append(np.full(len(begins[-1]), number))
+    low, high, window = np.concatenate(begins), np.concatenate(ends), np.concatenate(windows)
+    some = high > low
+    low, high, window = low[some], high[some], window[some]
+    return ragged(low, high)[0], window.repeat(high - low)

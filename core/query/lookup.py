@@ -144,6 +144,10 @@ def starts_of(index: Index, positions: AnyArray, offsets: I64) -> I64:
     return starts + offsets[lanes_of(index, positions)] if offsets.any() else starts
 
 
+def category_of_slice(index: Index, position: int) -> str:
+    return index.categories[int(index.column("slices.category")[position])]
+
+
 def category_mask(index: Index, categories: Container[str]) -> AnyArray:
     """Return for each category number whether its name is one of these."""
     return np.array([category in categories for category in index.categories], np.bool_)

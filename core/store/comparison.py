@@ -10,7 +10,7 @@ from ..tables.metrics import Metric, spread_metrics
 from ..tables.summary import SCHEMAS, Summary, numbered, summed
 from ..tables.table import Table
 from ..tables.table_rows import Values
-from ..trace.attendance import medians
+from ..trace.collectives import medians
 from .opened import CaptureStore
 from .tables import kernels_of_store, steps_of_store
 

@@ -16,7 +16,7 @@ from ..tables.rank_tables import tables_of_ranks
 from ..tables.schema import Column, TableSchema, columns_from
 from ..tables.table import Table, Tables
 from ..tables.table_rows import Values
-from ..trace.attendance import medians
+from ..trace.collectives import medians
 from .groups import STEP_NUMBERS
 from .opened import CaptureStore
 

@@ -13,8 +13,7 @@ from ..base.intervals import Intervals, merge
 from ..index.captures import ranks_text
 from ..query.groups import Groups
 from ..query.lookup import lanes_of
-from ..trace.attendance import Attendance
-from ..trace.collectives import MESSAGES, Matched, collectives_at, collectives_of, match
+from ..trace.collectives import MESSAGES, Attendance, Matched, collectives_at, collectives_of, match
 from .parts import RankPart
 from .scope import Scope
 

@@ -17,8 +17,8 @@ from ..base.errors import UsageError
 from ..base.kineto import SliceKind
 from ..base.short_names import short_name
 from ..index.store import Index
+from ..query.lanes import slice_kind_codes
 from ..query.lookup import rows_of
-from ..query.row_facts import slice_kind_codes
 from ..query.titles import plain
 from ..query.views import Lane
 from .attribution import WorkBySteps, steps_of_slices

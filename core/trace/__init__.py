@@ -20,7 +20,7 @@ from ..index.options import DEFAULT_OPTIONS, IndexOptions
 from ..index.store import Index
 from ..query.args import Arguments
 from ..query.busy import Busy
-from ..query.cells import Cells, InstantCells, SampleCells, Span
+from ..query.cells import Cells, SampleCells, Span
 from ..query.detail import InstantDetail, SampleDetail, SliceDetail
 from ..query.lanes import LaneList
 from ..query.launches import Launched
@@ -234,7 +234,6 @@ __all__ = [
     "Arguments",
     "Busy",
     "Cells",
-    "InstantCells",
     "InstantDetail",
     "Lane",
     "LaneKind",

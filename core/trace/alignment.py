@@ -17,8 +17,7 @@ from ..index.store import Index
 from ..query.groups import Groups
 from ..query.lookup import lanes_of
 from ..read.batch import TIME_LIMIT
-from .attendance import Attendance, medians
-from .collectives import AIU, DEVICE, HOST, Collectives, Matched, collectives_at, match
+from .collectives import AIU, DEVICE, HOST, Attendance, Collectives, Matched, collectives_at, match, medians
 from .devices import ranks_of_processes
 from .lanes import TraceLanes
 

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from ..base.ids import SliceId
 from ..base.kineto import DEVICE
 from ..index.format import RowKind
-from ..index.store import Index
 from ..query.flows import flows_of_ranges
-from ..query.lookup import positions_within
+from ..query.lookup import category_of_slice, positions_within
 from . import Row, Trace
 
 MOST = 64
@@ -58,7 +57,7 @@ def device_work_of_id(trace: Trace, identity: SliceId, most: int) -> list[tuple[
     """
     index = trace.indexes[identity.source]
     position = index.position_of(identity.ordinal)
-    if position is None or _category(index, position) in DEVICE:
+    if position is None or category_of_slice(index, position) in DEVICE:
         return []
     for key, via in (("correlation", "correlation"), ("external_id", "external id")):
         value = index.promoted(key, position)
@@ -66,7 +65,7 @@ def device_work_of_id(trace: Trace, identity: SliceId, most: int) -> list[tuple[
             continue
         work = []
         for other in index.promoted_positions(key, int(value))[:most].tolist():
-            if other != position and _category(index, other) in DEVICE:
+            if other != position and category_of_slice(index, other) in DEVICE:
                 work.append((trace.slice_id_of(identity.source, other), via))
         if work:
             return work
@@ -96,7 +95,3 @@ def arrows_in_view(trace: Trace, windows: Sequence[tuple[Row, int, int]]) -> Arr
             drawn.append(Arrow(*(trace.slice_id_of(source, end) for end in ends)))
         at += len(flows)
     return Arrows(tuple(drawn), total - len(drawn))
-
-
-def _category(index: Index, position: int) -> str:
-    return index.categories[int(index.column("slices.category")[position])]

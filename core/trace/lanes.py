@@ -18,13 +18,23 @@ from ..base.short_names import short_name
 from ..index.file_facts import Member
 from ..index.format import LaneRole, RowKind
 from ..index.store import Index
-from ..query import row_facts, samples
+from ..query import samples
 from ..query.busy import Busy, busy_of, lane_cells, spans, work_cells
-from ..query.cells import Cells, InstantCells, SampleCells, Span, row_cells
-from ..query.drawn import MarkFacts, SpanFacts, mark_facts, span_facts, span_names
-from ..query.lanes import LaneList, make_lane, make_processes, make_row, make_source
+from ..query.cells import Cells, SampleCells, Span, row_cells
+from ..query.drawn import LeadingName, MarkFacts, SpanFacts, mark_facts, span_facts, span_names
+from ..query.lanes import (
+    LaneList,
+    RowColumns,
+    categories_besides_work,
+    drawn_categories,
+    make_lane,
+    make_processes,
+    make_row,
+    make_source,
+    ns_by_lane,
+)
 from ..query.launches import Launches
-from ..query.leading_names import LeadingName
+from ..query.lookup import category_of_slice
 from ..query.rowview import RowView
 from ..query.views import Lane, Process, Row, SourceInfo
 from ..query.window import end_of_lanes
@@ -109,9 +119,9 @@ class TraceLanes:
         lane = self.lanes[lane] if isinstance(lane, int) else lane
         return [self.row_number(lane.source, number) for number in lane.rows]
 
-    def row_columns(self, lane: Lane) -> row_facts.RowColumns:
+    def row_columns(self, lane: Lane) -> RowColumns:
         """Return what the rows of a lane hold, from their sums."""
-        return row_facts.RowColumns(self.indexes[lane.source], lane.rows)
+        return RowColumns(self.indexes[lane.source], lane.rows)
 
     @cached_property
     def launching_lanes(self) -> Mapping[int, int]:
@@ -119,7 +129,7 @@ class TraceLanes:
         ns_of: dict[int, int] = {}
         for index, base in zip(self.indexes, self.lane_bases):
             calls = [number for number, category in enumerate(index.categories) if category in RUNTIME]
-            for number, ns in row_facts.ns_by_lane(index, calls).items():
+            for number, ns in ns_by_lane(index, calls).items():
                 if ns and index.lanes[number]["role"] == LaneRole.HOST:
                     ns_of[base + number] = ns
         return MappingProxyType(ns_of)
@@ -140,9 +150,7 @@ class TraceLanes:
         """The categories of all slices and instants, source by source, each once; "" for none at all."""
         return tuple(
             dict.fromkeys(
-                index.categories[number]
-                for index in self.indexes
-                for number in row_facts.drawn_categories(index)
+                index.categories[number] for index in self.indexes for number in drawn_categories(index)
             )
         )
 
@@ -186,7 +194,7 @@ class TraceLanes:
     def besides_work(self, source: int) -> frozenset[int]:
         """Return the categories, by number, that are no work: annotations, and on devices' lanes waits."""
         if source not in self._besides_work:
-            self._besides_work[source] = row_facts.categories_besides_work(self.indexes[source])
+            self._besides_work[source] = categories_besides_work(self.indexes[source])
         return self._besides_work[source]
 
     def spans(self, row: Row, cells: Cells) -> list[Span]:
@@ -209,11 +217,6 @@ class TraceLanes:
         is what a filter leaves of the row. Slices of categories that are left out lead where no others are.
         """
         return span_names(self.indexes[row.source], row.number, spans, edges, left, leaving_out)
-
-    def instant_cells(self, row: Row, edges: Sequence[int] | I64, clocks: Clocks = NO_CLOCKS) -> InstantCells:
-        """Return what the cells show of a row of instants."""
-        offset = clocks.offset(row.source, row.pid)
-        return samples.instant_cells(self.indexes[row.source], row.number, edges, offset)
 
     def mark_facts(self, row: Row, edges: Sequence[int] | I64) -> MarkFacts:
         """Return the cells between edges (lane time) that hold instants of a row, and what the first are."""
@@ -268,7 +271,7 @@ class TraceLanes:
 
     def slice_category(self, row: Row, at: int) -> str:
         """Return the category of the slice at an index within its row."""
-        return self._category(row.source, self.position(row, at))
+        return category_of_slice(self.indexes[row.source], self.position(row, at))
 
     def text_count(self, source: int) -> int:
         """Return how many different texts (names, categories, values) a source has."""
@@ -291,10 +294,6 @@ class TraceLanes:
         return short_name(self.name(row, at))
 
     # -- inner --------------------------------------------------------------------------------------------
-
-    def _category(self, source: int, position: int) -> str:
-        index = self.indexes[source]
-        return index.categories[int(index.column("slices.category")[position])]
 
     def _row(self, lane: Lane, number: int) -> Row:
         row = self._rows.get((lane.source, number))

@@ -56,12 +56,6 @@ class TraceSlices(TraceLanes):
         """Return the index within the row of the first thing that starts after a time."""
         return lookup.next_after(self.indexes[row.source], row.number, self._lane_time(row, time, clocks))
 
-    def previous_before(self, row: Row, time: int, clocks: Clocks = NO_CLOCKS) -> int | None:
-        """Return the index within the row of the last thing that starts before a time."""
-        return lookup.previous_before(
-            self.indexes[row.source], row.number, self._lane_time(row, time, clocks)
-        )
-
     def nearest(self, row: Row, time: int, clocks: Clocks = NO_CLOCKS) -> int | None:
         """Return the index within the row of what lies at a time or closest to it."""
         return lookup.nearest(self.indexes[row.source], row.number, self._lane_time(row, time, clocks))
@@ -223,7 +217,7 @@ class TraceSlices(TraceLanes):
             row = self.row_number(source, number)
             start, end = self.bounds(row, at, clocks)
             name = self.name(row, at)
-            category = index.categories[int(index.column("slices.category")[link.position])]
+            category = lookup.category_of_slice(index, link.position)
             links.append(
                 Link(
                     link.role,

@@ -19,8 +19,8 @@ from tests.events import complete, index_of
 from tracelane.core.base.clock import Clocks
 from tracelane.core.base.errors import Cancelled, TracelaneError, UsageError
 from tracelane.core.query.filter import Argument, Category, LaneTitle, Name, Number, Text, Time, parse, quoted
-from tracelane.core.query.hit_marks import HitMarks
 from tracelane.core.query.hits import Hits
+from tracelane.core.query.rowview import HitMarks
 from tracelane.core.trace import Trace, open_trace
 from tracelane.core.trace.hit_search import matches
 

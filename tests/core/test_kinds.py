@@ -18,7 +18,7 @@ from tracelane.core.base.kineto import GROUPS, RUNTIME, SliceKind, slice_kind, v
 from tracelane.core.index.flex import WORK as FLEX_WORK
 from tracelane.core.index.format import LaneRole, RowKind
 from tracelane.core.query.chain import chain_of
-from tracelane.core.query.row_facts import slice_kind_codes
+from tracelane.core.query.lanes import slice_kind_codes
 from tracelane.core.sql.query import run_query
 from tracelane.core.tables.breakdown import breakdown, device_table
 from tracelane.core.tables.cached import cache_file

@@ -39,8 +39,8 @@ from tracelane.core.tables.step_choice import Steps, find_steps
 from tracelane.core.tables.step_spans import step_spans
 from tracelane.core.tables.steps import steps
 from tracelane.core.trace import Trace, open_trace, trace_of
+from tracelane.tui.actions.ranges import scope_of
 from tracelane.tui.actions.view import first_session
-from tracelane.tui.controllers.tables import scope_of
 
 DEVICE = ("kernel", "gpu_memcpy", "gpu_memset")
 

@@ -16,7 +16,7 @@ from tests.corpus import CASES, needs_cases, thinned
 from tests.events import complete, index_of
 from tests.small_index import L, S, write_index
 from tracelane.core.index.store import Index
-from tracelane.core.query.leading_names import BLOCK_READ, LeadingName, RowSlices, leading_names
+from tracelane.core.query.drawn import BLOCK_READ, LeadingName, RowSlices, leading_names
 from tracelane.core.tables import range_table as module
 from tracelane.core.tables import scope as scope_module
 from tracelane.core.tables.range_table import lane_table, range_table

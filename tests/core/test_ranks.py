@@ -37,8 +37,7 @@ from tracelane.core.tables.ranks import RankInStep, Ranks, ranks
 from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import Trace, open_trace
 from tracelane.core.trace.alignment import fitted_offsets
-from tracelane.core.trace.attendance import Attendance, medians
-from tracelane.core.trace.collectives import Collectives, match
+from tracelane.core.trace.collectives import Attendance, Collectives, match, medians
 from tracelane.core.trace.hit_search import matches
 
 DLRM = CORPUS / "multirank" / "dlrm_8gpu_ranks0-3"

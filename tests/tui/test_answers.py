@@ -17,8 +17,8 @@ from tests.tui.driver import message, open_viewer, press_keys, screen_text, wait
 from tests.tui.small_file import LAUNCH, small_file
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.app import TracelaneApp
+from tracelane.tui.screens.answer import PickScreen
 from tracelane.tui.screens.help import FilterLine, HelpScreen
-from tracelane.tui.screens.pick import PickScreen
 from tracelane.tui.widgets.table import ColumnView, VirtualTable
 
 CLOSING = ("enter", "escape", "y", "V")

@@ -226,7 +226,7 @@ async def test_queues_follow_the_clock_of_a_device(tmp_path: Path) -> None:
         app.run_command("queue-lanes")
         await wait_until_idle(app, pilot)
         as_stamped, focus = samples(app), app.session.focus
-        app.device_clocks.set_device_offset("0.002")
+        app.clocks.set_device_offset("0.002")
         await wait_until_idle(app, pilot)
         assert samples(app) == right.computed.column("samples.start").tolist() != as_stamped
         assert app.session.focus == focus

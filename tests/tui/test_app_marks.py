@@ -19,14 +19,12 @@ from tracelane.core.base.units import format_ns
 from tracelane.core.export.marks import Mark, read_marks, read_object, shelf, write_marks, write_object
 from tracelane.core.index.options import IndexOptions
 from tracelane.core.trace import Trace, open_trace
-from tracelane.tui.actions.refusal import Refusal
+from tracelane.tui.actions.scene import Refusal
 from tracelane.tui.cli.opened import TraceOptions
 from tracelane.tui.cli.view import ViewOptions, session_of_options
-from tracelane.tui.clock import time_frame
-from tracelane.tui.screens.copied_text import CopiedText
-from tracelane.tui.screens.pick import PickScreen
+from tracelane.tui.screens.answer import CopiedText, PickScreen
 from tracelane.tui.session import GapId, InstantId, LaneKey, RowKey, Session, Viewport
-from tracelane.tui.times import parse_span
+from tracelane.tui.times import parse_span, time_frame
 from tracelane.tui.view_line import view_line
 from tracelane.tui.view_state import import_marks, saved_session, session_json, session_of
 
@@ -67,7 +65,7 @@ async def test_marks_are_kept_and_found_again(trace: Trace, tmp_path: Path) -> N
         assert app.session.range == (first, second)
         await pilot.press("escape")
         app.run_command("unmark")
-        assert len(app.marking.marks) == 1
+        assert len(app.store.now.marks) == 1
     assert len(read_marks(_file(trace, "marks"))) == 1
 
 
@@ -211,16 +209,16 @@ async def test_marks_go_from_one_to_another(trace: Trace, tmp_path: Path) -> Non
         await pilot.press(*"late", "enter")
         app.saving.save(f"marks {file}")
         assert "saved" in message(app)
-        marks = app.marking.marks
+        marks = app.store.now.marks
         app.marking.add_marks(str(file))
-        assert app.marking.marks == marks and "0 new" in message(app)
+        assert app.store.now.marks == marks and "0 new" in message(app)
         with pytest.raises(Refusal):
             app.marking.add_marks(str(tmp_path / "nothing"))
     _file(trace, "marks").unlink()
     assert import_marks(trace, file) == 2 and read_marks(_file(trace, "marks")) == marks
     assert import_marks(trace, file) == 0
     async with open_viewer(trace) as (app, _):
-        assert app.marking.marks == marks
+        assert app.store.now.marks == marks
     with pytest.raises(TracelaneError):
         import_marks(trace, tmp_path / "nothing")
 
@@ -241,7 +239,7 @@ async def test_places_by_name_and_number(trace: Trace) -> None:
         app.run_command("mark-text")
         await pilot.pause()
         await pilot.press(*"start", "enter", "escape", "end")
-        first = app.marking.marks[0]
+        first = app.store.now.marks[0]
         for text, said in (
             ("mark:nowhere", "there are start"),
             ("#999999", "not drawn"),
@@ -267,7 +265,7 @@ async def test_the_ruler_tells_the_distance(trace: Trace) -> None:
         app.run_command("mark-text")
         await pilot.pause()
         await pilot.press(*"here", "enter", "right")
-        ns = app.session.cursor - app.marking.marks[0].start
+        ns = app.session.cursor - app.store.now.marks[0].start
         assert f"◆ here +{format_ns(ns)}" in screen_text(app)
         app.store.show(replace(app.session, cursor=app.session.cursor - 2 * ns))
         await pilot.pause()

@@ -139,7 +139,7 @@ async def test_the_wheel_scrolls_the_lanes(trace: Trace) -> None:
     async with open_viewer(trace, (120, 18)) as (app, pilot):
         app.run_command("legend")  # what has something in it takes its room from the lanes
         await pilot.pause()
-        view, last = app.session.viewport, app.store.layout_now.scrolled(10**6, app.store.lane_lines)
+        view, last = app.session.viewport, app.store.layout_now.scrolled(10**6, app.store.now.lane_lines)
         assert last > 3
         turn(app, "#lanes", TITLES + 5, events.MouseScrollDown)
         await pilot.pause()

@@ -30,10 +30,8 @@ from tracelane.core.trace import RowKind, Trace, open_trace
 from tracelane.core.trace.devices import devices
 from tracelane.tui import steps as module
 from tracelane.tui.actions import gaps
-from tracelane.tui.actions.refusal import Refusal
-from tracelane.tui.actions.scene import Scene
+from tracelane.tui.actions.scene import Refusal, Scene
 from tracelane.tui.actions.view import first_session, view_of
-from tracelane.tui.clock import stamps_of, time_frame
 from tracelane.tui.draw.layout import Layout
 from tracelane.tui.draw.line import lane_key
 from tracelane.tui.draw.path_line import DrawnPath
@@ -44,7 +42,7 @@ from tracelane.tui.panels.gap import gap_fields
 from tracelane.tui.panels.table import TablePane
 from tracelane.tui.session import GapId, RowKey, Session
 from tracelane.tui.steps import step_at, step_marks
-from tracelane.tui.times import parse_span
+from tracelane.tui.times import parse_span, stamps_of, time_frame
 from tracelane.tui.widgets.table import VirtualTable
 
 LAUNCH = next(n for n, event in enumerate(events()) if event["name"] == "launch")

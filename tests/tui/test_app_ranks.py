@@ -18,7 +18,7 @@ from tracelane.core.query.filter import parse
 from tracelane.core.trace import Trace, open_trace
 from tracelane.core.trace.hit_search import matches
 from tracelane.tui.actions.lanes import hidden_things, hide_matching
-from tracelane.tui.actions.refusal import Refusal
+from tracelane.tui.actions.scene import Refusal
 from tracelane.tui.cli.main import main
 from tracelane.tui.draw.layout import Layout
 from tracelane.tui.draw.line import LineKind

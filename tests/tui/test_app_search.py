@@ -26,7 +26,7 @@ from tracelane.tui.draw.runs import HIT
 from tracelane.tui.lanes.canvas import LaneCanvas
 from tracelane.tui.lanes.minimap import Minimap
 from tracelane.tui.panels.table import TablePane
-from tracelane.tui.screens.pick import PickScreen
+from tracelane.tui.screens.answer import PickScreen
 from tracelane.tui.widgets.bars import Bar
 from tracelane.tui.widgets.prompt import Prompt
 
@@ -254,7 +254,7 @@ async def test_searched_while_it_is_typed(trace: Trace) -> None:
         await press_keys(app, pilot, "slash", *"mm")
         assert app.session.search == "mm" and app.message.startswith("8 slices found")
         await press_keys(app, pilot, "escape")
-        assert app.session == before and not app.store.history.past
+        assert app.session == before and not app.store.now.history.past
 
 
 async def test_keys_that_come_together_are_typed(trace: Trace) -> None:

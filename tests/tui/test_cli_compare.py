@@ -15,7 +15,7 @@ from tests.tui.small_file import small_file
 from tracelane.tui.cli.limits import parse_value
 from tracelane.tui.cli.main import EXIT_USAGE, main
 from tracelane.tui.cli.options import split_side
-from tracelane.tui.text.plot import HEIGHT, plot_text
+from tracelane.tui.text.table import HEIGHT, plot_text
 
 Capture = pytest.CaptureFixture[str]
 

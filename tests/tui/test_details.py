@@ -19,7 +19,6 @@ from tracelane.core.tables.ranks import ranks
 from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.actions import view
-from tracelane.tui.clock import stamps_of
 from tracelane.tui.device_shares import states_over_all
 from tracelane.tui.draw.states import DrawnStates
 from tracelane.tui.draw.things import Thing, thing_by_id, thing_in
@@ -33,6 +32,7 @@ from tracelane.tui.panels.details import (
 )
 from tracelane.tui.panels.fields import LONGEST_LINES, Field, fields_of, laid_out, value_text, wrap
 from tracelane.tui.session import InstantId
+from tracelane.tui.times import stamps_of
 
 LOOK = DetailsStyles(Style(), Style(), Style(), Style())
 WIDTHS = (20, 40, 78, 118, 198)

@@ -21,15 +21,14 @@ from tracelane.core.index.opening import Gathering
 from tracelane.core.index.options import IndexOptions
 from tracelane.core.trace import open_trace, trace_of_opened
 from tracelane.tui.app import TracelaneApp
-from tracelane.tui.carried import Carried, carried, session_over
 from tracelane.tui.config import Config
 from tracelane.tui.controllers.gathering import GatheringController
 from tracelane.tui.draw.glyphs import UNICODE
 from tracelane.tui.lanes.canvas import LaneCanvas
-from tracelane.tui.prepared import PendingFiles, Prepared
 from tracelane.tui.screens.files import QUESTION, FilesScreen, StopQuestion
 from tracelane.tui.screens.help import HelpScreen
 from tracelane.tui.session import LaneKey, RowKey, Viewport
+from tracelane.tui.view_state import Carried, PendingFiles, Prepared, carried, session_over
 
 US = 1000
 
@@ -96,7 +95,7 @@ def line_of(app: TracelaneApp, key: RowKey) -> int:
     """On which line of the lane area a row is seen."""
     y = app.store.layout_now.y_of(key)
     assert y is not None
-    return y - app.store.layout_now.scrolled(app.session.scroll, app.store.lane_lines)
+    return y - app.store.layout_now.scrolled(app.session.scroll, app.store.now.lane_lines)
 
 
 async def test_the_files_before_the_first_is_there(tmp_path: Path) -> None:

@@ -17,9 +17,7 @@ from tracelane.core.base.errors import UsageError
 from tracelane.core.base.ids import SliceId
 from tracelane.core.trace import Trace
 from tracelane.tui.actions import follow, lanes, select, view
-from tracelane.tui.actions.history import LONGEST, History
-from tracelane.tui.actions.refusal import Refusal
-from tracelane.tui.actions.scene import Scene
+from tracelane.tui.actions.scene import LONGEST, History, Refusal, Scene
 from tracelane.tui.actions.table import MOVES
 from tracelane.tui.draw.layout import Layout
 from tracelane.tui.draw.line import lane_key
@@ -42,7 +40,8 @@ def first(trace: Trace) -> Session:
 def chosen(trace: Trace, session: Session, ordinal: int) -> Session:
     thing = thing_by_id(trace, session.clocks, SliceId(0, ordinal))
     assert thing is not None
-    return select.select(trace, replace(session, cursor=thing.start), Layout(trace, session), HEIGHT, thing)
+    session = replace(session, cursor=thing.start)
+    return select.select(Scene(trace, session, Layout(trace, session), HEIGHT), thing)
 
 
 def do(trace: Trace, session: Session, *commands: str) -> Session:
@@ -126,11 +125,13 @@ def test_lane_moves_keep_the_time(trace: Trace, first: Session) -> None:
 def test_enter_selects_what_is_at_the_cursor(trace: Trace, first: Session) -> None:
     """Without a selection the slice at the cursor, else the nearest in view, is selected; instants too."""
     session = replace(first, focus=key(trace, "main", 2), cursor=START + 14 * MS + 1)
-    moved = select.at_cursor(trace, session, Layout(trace, session), HEIGHT)
+    moved = select.at_cursor(Scene(trace, session, Layout(trace, session), HEIGHT))
     assert moved.selection == SliceId(0, 13)
     stream = next(lane for lane in trace.lanes if lane.instants)
     session = replace(first, focus=RowKey(lane_key(stream), len(stream.rows) - 1))
-    assert isinstance(select.at_cursor(trace, session, Layout(trace, session), HEIGHT).selection, InstantId)
+    assert isinstance(
+        select.at_cursor(Scene(trace, session, Layout(trace, session), HEIGHT)).selection, InstantId
+    )
 
 
 def test_enter_in_a_gap(trace: Trace, first: Session) -> None:
@@ -147,7 +148,7 @@ def test_enter_in_a_gap(trace: Trace, first: Session) -> None:
     ]
     for start, end, cursor, ordinal in cases:
         session = replace(first, focus=row, cursor=cursor, viewport=view.view_of(start, end, 80))
-        moved = select.at_cursor(trace, session, Layout(trace, session), HEIGHT)
+        moved = select.at_cursor(Scene(trace, session, Layout(trace, session), HEIGHT))
         assert moved.selection == SliceId(0, ordinal)
         assert moved.viewport.span == session.viewport.span
         thing = before if ordinal == 3 else after

@@ -14,7 +14,7 @@ from tests.fuzz.viewer_keys import private_mib
 from tests.tui.slow_line import SlowLine, tracelane_command
 from tests.tui.terminal_screen import NOT_DRAWN
 from tests.waiting import wait_until
-from tracelane.tui.terminal.pace import (
+from tracelane.tui.terminal.driver import (
     MOST_UNANSWERED,
     PATIENCE_S,
     PATIENCE_WITH_KNOWN_S,
@@ -203,7 +203,7 @@ def test_more_frames_on_a_long_line(monkeypatch: pytest.MonkeyPatch) -> None:
     behind others, or none comes.
     """
     now = 0.0
-    monkeypatch.setattr("tracelane.tui.terminal.pace.monotonic", lambda: now)
+    monkeypatch.setattr("tracelane.tui.terminal.driver.monotonic", lambda: now)
     pace = Pace()
 
     def under_way() -> int:

@@ -263,4 +263,4 @@ async def test_an_empty_panel_lists_findings_where_lanes_leave_lines(trace: Trac
         height = app.main.query_one(Panel).region.height
         spare = lines - len(("header", "minimap", "ruler", "message", "footer")) - app.store.layout_now.height
         assert height == max(EMPTY_PANEL, min(spare, MOST_EMPTY_PANEL))
-        assert app.store.layout_now.height <= app.store.lane_lines
+        assert app.store.layout_now.height <= app.store.now.lane_lines

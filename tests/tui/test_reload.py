@@ -18,17 +18,22 @@ from tracelane.core.export.marks import Mark, read_marks, shelf
 from tracelane.core.logs.counters import QUEUE, with_cheap_lanes
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.actions.counters import computed_lanes
-from tracelane.tui.actions.history import History
+from tracelane.tui.actions.scene import History
 from tracelane.tui.actions.view import first_session
 from tracelane.tui.app import TracelaneApp
-from tracelane.tui.carried import carried, history_over, session_over
 from tracelane.tui.controllers.reloading import ReloadController
 from tracelane.tui.draw.layout import Layout
 from tracelane.tui.draw.line import lane_key
-from tracelane.tui.prepared import Prepared
 from tracelane.tui.session import LaneKey, RowKey, Session, Viewport
-from tracelane.tui.settling import numbered_anew, scroll_kept
-from tracelane.tui.view_state import import_marks
+from tracelane.tui.view_state import (
+    Prepared,
+    carried,
+    history_over,
+    import_marks,
+    numbered_anew,
+    scroll_kept,
+    session_over,
+)
 
 US = 1000
 TICK_S = 0.05
@@ -188,7 +193,7 @@ async def test_computed_lanes_come_back(path: Path) -> None:
         app.run_command("queue-lanes")
         await wait_until_idle(app, pilot)
         await pilot.press("w")
-        stays = carried(app.trace, app.session, app.theme, app.store.history)
+        stays = carried(app.trace, app.session, app.theme, app.store.now.history)
     more(path)
     now = with_cheap_lanes(opened(path))
     session = session_over(stays, now)

@@ -13,8 +13,14 @@ from tests.tui.driver import message, open_viewer, wait_until_idle
 from tracelane.core.base.errors import UnreadableError
 from tracelane.core.base.ids import SliceId
 from tracelane.core.trace import Trace
-from tracelane.tui.screens.source import SourceScreen
-from tracelane.tui.source_lines import LARGEST, SourceLine, existing, lines_of, source_lines_in
+from tracelane.tui.screens.source import (
+    LARGEST,
+    SourceLine,
+    SourceScreen,
+    existing,
+    lines_of,
+    source_lines_in,
+)
 from tracelane.tui.widgets.table import VirtualTable
 
 

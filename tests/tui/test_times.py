@@ -8,14 +8,21 @@ from datetime import UTC
 import pytest
 
 from tracelane.core.base.errors import UsageError
-from tracelane.tui.clock import TimeWriter
 from tracelane.tui.draw.glyphs import UNICODE
 from tracelane.tui.draw.lines import LineContext
 from tracelane.tui.draw.palette import Depth, palette_for
 from tracelane.tui.draw.ruler import Origin, ruler_lines
 from tracelane.tui.session import Session, Viewport
-from tracelane.tui.times import TimeFrame, parse_range, parse_span, parse_time
-from tracelane.tui.zone import moment_of, zone_of, zone_text
+from tracelane.tui.times import (
+    TimeFrame,
+    TimeWriter,
+    moment_of,
+    parse_range,
+    parse_span,
+    parse_time,
+    zone_of,
+    zone_text,
+)
 
 HOUR = 3600 * 10**9
 WALL = 1_718_871_200 * 10**9  # 2024-06-20 08:13:20 UTC

@@ -26,7 +26,7 @@ from ..draw.line import lane_key
 from ..draw.things import Thing, nearest_thing, row_of
 from ..session import RowKey, Session
 from .focus import in_view
-from .refusal import Refusal
+from .scene import Refusal
 from .view import keep_cursor, limits, view_of
 
 FURTHEST_S = 1e9

@@ -9,7 +9,7 @@ from tracelane.core.base.kineto import ANNOTATIONS, OPS
 from tracelane.core.trace import Trace
 from tracelane.core.trace.arrows import device_work_of_id
 
-from .refusal import Refusal
+from .scene import Refusal
 
 MOST = 1000
 """The most targets that are looked up; the list says when there are more."""

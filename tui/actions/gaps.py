@@ -12,10 +12,9 @@ from tracelane.core.trace import Lane, Row, Trace
 from tracelane.core.trace.devices import devices
 
 from ..draw.line import lane_key
-from ..draw.things import gap_thing, row_of, thing_by_id
+from ..draw.things import gap_thing, row_of
 from ..session import RowKey, Session
-from .refusal import Refusal
-from .scene import Scene
+from .scene import Refusal, Scene
 from .select import first_row, select
 from .view import zoomed_to
 
@@ -28,9 +27,7 @@ MARGIN = 8
 def next_one(scene: Scene) -> Session:
     """Select the next gap that is at least a cell wide."""
     session, row = scene.session, _row(scene)
-    thing = None
-    if session.selection is not None:
-        thing = thing_by_id(scene.trace, session.clocks, session.selection)
+    thing = scene.selected
     gaps = gaps_of(scene.trace, row, session.clocks)
     on_device = work_gaps(scene.trace, row.lane, session.clocks) is not None
     time, after = session.cursor, None
@@ -60,7 +57,7 @@ def select_longest_gap(scene: Scene) -> Session:
 
 def _row(scene: Scene) -> Row:
     key = scene.session.focus or _device_row(scene)
-    key = key or first_row(scene.layout, scene.session, scene.height)
+    key = key or first_row(scene)
     row = None if key is None else row_of(scene.layout, key)
     if row is None or row.kind is not RowKind.SLICES:
         raise Refusal("gaps are between slices: ↑ ↓ choose a row that has some")
@@ -100,4 +97,4 @@ def _selected(scene: Scene, gap: GapBounds) -> Session:
         margin = length * (MARGIN - 1) // 2
         session = zoomed_to(scene.trace, session, thing.start - margin, thing.end + margin)
         session = replace(session, cursor=thing.start)
-    return select(scene.trace, session, scene.layout, scene.height, thing)
+    return select(scene.at(session), thing)

@@ -1,14 +1,17 @@
-"""Moves of lanes: fold, expand, pin, hide, show again."""
+"""Moves of lanes: fold, expand, pin, hide, show again; what their colours tell."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from tracelane.core.base.errors import UsageError
 from tracelane.core.base.pattern import Pattern
+from tracelane.core.query.promoted_terms import promoted_argument
 from tracelane.core.query.titles import names_rank
 from tracelane.core.trace import Lane, Trace
 
+from ..draw.argument_colours import BY_ARGUMENT
 from ..draw.folds import toggle_fold
 from ..draw.frames import PYTHON
 from ..draw.labels import fit_middle
@@ -19,7 +22,7 @@ from ..draw.presets import PRESETS, preset_of
 from ..draw.ranks import rank_heads
 from ..session import LaneKey, RowKey, Session
 from .focus import focus_line, focusable, in_view
-from .refusal import Refusal
+from .scene import Refusal, Scene
 from .select import first_row
 
 WITHOUT_FRAMES = f"-cat:{PYTHON}"
@@ -36,26 +39,24 @@ class HiddenThing:
     key: LaneKey | tuple[int, str] | str
 
 
-def with_focus(session: Session, layout: Layout, height: int) -> Session:
-    """Return the session with a focused row, on which keys act; without one the first in view is taken."""
-    if focus_line(layout, session) is not None:
-        return session
-    return replace(session, focus=first_row(layout, session, height))
-
-
-def focused_line(layout: Layout, session: Session) -> Line:
-    """Return the line that keys act on; Refusal if none is focused or it is out of sight."""
-    y = focus_line(layout, session)
-    line = None if y is None else layout.line(y)
+def _focused_line(scene: Scene) -> tuple[Session, Line]:
+    """Return the session with a focused row, on which keys act, the first in view without one, and its line;
+    Refusal if there is none or it is out of sight.
+    """
+    session = scene.session
+    if focus_line(scene.layout, session) is None:
+        session = replace(session, focus=first_row(scene))
+    y = focus_line(scene.layout, session)
+    line = None if y is None else scene.layout.line(y)
     if line is None:
         raise Refusal("there are no lanes")
-    return line
+    return session, line
 
 
-def fold(trace: Trace, session: Session, layout: Layout, height: int) -> Session:
+def fold(scene: Scene) -> Session:
     """Fold or open what the focused line stands for; a folded lane's process folds next."""
-    session = with_focus(session, layout, height)
-    return line_folded(trace, session, focused_line(layout, session), height)
+    session, line = _focused_line(scene)
+    return line_folded(scene.trace, session, line, scene.height)
 
 
 def line_folded(trace: Trace, session: Session, line: Line, height: int) -> Session:
@@ -63,31 +64,33 @@ def line_folded(trace: Trace, session: Session, line: Line, height: int) -> Sess
     return _in_sight(trace, toggle_fold(session, line, trace), height)
 
 
-def expand(trace: Trace, session: Session, layout: Layout, height: int) -> Session:
+def expand(scene: Scene) -> Session:
     """Open the focused lane to its full depth, or back to the usual one."""
-    session = with_focus(session, layout, height)
-    line = focused_line(layout, session)
+    session, line = _focused_line(scene)
     key = line.fold_key
     if line.kind is LineKind.QUIET:
-        return _in_sight(trace, replace(session, show_quiet=True), height)
-    if key is None:
+        changed = replace(session, show_quiet=True)
+    elif key is None:
         raise Refusal("nothing to expand here")
-    if key in session.unfolded:
-        return _in_sight(trace, replace(session, unfolded=session.unfolded - {key}), height)
-    changed = replace(session, folded=session.folded - {key}, unfolded=session.unfolded | {key})
-    if not line.folded and _lines(layout_of(trace, changed, layout)) == _lines(layout):
-        raise Refusal("all of it is to be seen already")
-    return _in_sight(trace, changed, height)
+    elif key in session.unfolded:
+        changed = replace(session, unfolded=session.unfolded - {key})
+    else:
+        changed = replace(session, folded=session.folded - {key}, unfolded=session.unfolded | {key})
+        layout = scene.layout
+        if not line.folded and _lines(layout_of(scene.trace, changed, layout)) == _lines(layout):
+            raise Refusal("all of it is to be seen already")
+    return _in_sight(scene.trace, changed, scene.height)
 
 
 def _lines(layout: Layout) -> list[Line | None]:
     return [*layout.pinned, *map(layout.line, range(layout.height))]
 
 
-def lane_change_text(command_id: str, before: Session, now: Session, layout: Layout, height: int) -> str:
+def lane_change_text(command_id: str, scene: Scene, now: Session) -> str:
     """Return a text that says what a command did to the focused lane and how to undo it, "" for other
     commands.
     """
+    before = scene.session
     opened = len(now.folded) < len(before.folded) or len(now.unfolded) > len(before.unfolded)
     changes = {
         "fold": "is open" if opened else "is folded",
@@ -99,31 +102,27 @@ def lane_change_text(command_id: str, before: Session, now: Session, layout: Lay
     }
     if command_id not in changes or before == now:
         return ""
-    line = focused_line(layout, with_focus(before, layout, height))
+    _, line = _focused_line(scene)
     return f"{fit_middle((line.lane or line).title, 50).rstrip()} {changes[command_id]}: {{back}} undoes it"
 
 
-def fold_process(trace: Trace, session: Session, layout: Layout, height: int) -> Session:
-    session = with_focus(session, layout, height)
-    line = focused_line(layout, session)
+def fold_process(scene: Scene) -> Session:
+    session, line = _focused_line(scene)
     if line.process is None:
         raise Refusal("no process is focused")
-    title = replace(
-        line, kind=LineKind.PROCESS, lane=None, folded=line.kind is LineKind.PROCESS and line.folded
-    )
-    return _in_sight(trace, toggle_fold(session, title, trace), height)
+    is_folded = line.kind is LineKind.PROCESS and line.folded
+    title = replace(line, kind=LineKind.PROCESS, lane=None, folded=is_folded)
+    return line_folded(scene.trace, session, title, scene.height)
 
 
-def pin(trace: Trace, session: Session, layout: Layout, height: int) -> Session:
+def pin(scene: Scene) -> Session:
     """Pin the focused lane, or release it."""
-    session = with_focus(session, layout, height)
-    lane = _lane(layout, session)
-    key = lane_key(lane)
-    if key in session.pinned:
-        pinned = tuple(other for other in session.pinned if other != key)
-    else:
-        pinned = (*session.pinned, key)
-    return _in_sight(trace, replace(session, pinned=pinned), height)
+    session, line = _focused_line(scene)
+    key = lane_key(_one_lane(line))
+    pinned = tuple(other for other in session.pinned if other != key)
+    if pinned == session.pinned:
+        pinned = (*pinned, key)
+    return _in_sight(scene.trace, replace(session, pinned=pinned), scene.height)
 
 
 def next_preset(trace: Trace, session: Session) -> Session:
@@ -157,30 +156,29 @@ def toggle_frames(trace: Trace, session: Session) -> Session:
     return replace(session, filter=" ".join(terms))
 
 
-def hide(trace: Trace, session: Session, layout: Layout, height: int) -> Session:
+def hide(scene: Scene) -> Session:
     """Hide the focused lane; on a folded process or quiet threads, all of them."""
-    session = with_focus(session, layout, height)
-    line = focused_line(layout, session)
-    after = _neighbour(layout, session)
+    session, line = _focused_line(scene)
     if line.lane is not None:
         hidden = replace(session, hidden_lanes=session.hidden_lanes | {lane_key(line.lane)})
     elif line.kind is LineKind.QUIET:
-        keys = {lane_key(trace.lanes[number]) for number in line.members}
+        keys = {lane_key(scene.trace.lanes[number]) for number in line.members}
         hidden = replace(session, hidden_lanes=session.hidden_lanes | keys)
     elif line.process is not None:
         hidden = replace(session, hidden_processes=session.hidden_processes | {process_key(line.process)})
     else:
         raise Refusal("nothing to hide here")
-    return _in_sight(trace, _without_hidden(hidden, after), height)
+    hidden = replace(hidden, focus=_neighbour(scene.layout, session), selection=None)
+    return _in_sight(scene.trace, hidden, scene.height)
 
 
-def hide_alike(trace: Trace, session: Session, layout: Layout, height: int) -> Session:
+def hide_alike(scene: Scene) -> Session:
     """Hide all lanes whose title is that of the focused one, digits aside."""
-    session = with_focus(session, layout, height)
-    name = alike(_lane(layout, session).title)
-    after = _neighbour(layout, session, unlike=name)
-    hidden = replace(session, hidden_alike=(*session.hidden_alike, name))
-    return _in_sight(trace, _without_hidden(hidden, after), height)
+    session, line = _focused_line(scene)
+    name = alike(_one_lane(line).title)
+    after = _neighbour(scene.layout, session, unlike=name)
+    hidden = replace(session, hidden_alike=(*session.hidden_alike, name), focus=after, selection=None)
+    return _in_sight(scene.trace, hidden, scene.height)
 
 
 def lane_pattern(text: str) -> Pattern:
@@ -270,8 +268,7 @@ def shown_again(trace: Trace, session: Session, things: Sequence[HiddenThing], h
     return _in_sight(trace, session, height)
 
 
-def _lane(layout: Layout, session: Session) -> Lane:
-    line = focused_line(layout, session)
+def _one_lane(line: Line) -> Lane:
     if line.lane is None:
         raise Refusal("this line is several lanes: {fold} opens it")
     return line.lane
@@ -295,11 +292,6 @@ def _neighbour(layout: Layout, session: Session, unlike: str = "") -> RowKey | N
     return None
 
 
-def _without_hidden(session: Session, after: RowKey | None) -> Session:
-    """Return the session with focus and selection off the lane that is hidden now."""
-    return replace(session, focus=after, selection=None)
-
-
 def _in_sight(trace: Trace, session: Session, height: int) -> Session:
     """Return the session scrolled so that its focus is visible in the new layout."""
     layout = Layout(trace, session)
@@ -307,3 +299,21 @@ def _in_sight(trace: Trace, session: Session, height: int) -> Session:
     if scroll != session.scroll:
         session = replace(session, scroll=scroll)
     return in_view(session, layout, height)
+
+
+USUAL = "category"
+MOST_SLICES = 500_000
+"""Beyond so many slices reading an argument of all that is in sight takes too long for a picture."""
+
+
+def colouring(trace: Trace, text: str) -> str:
+    """Return what a text asks colours to tell: category, name or arg:KEY; UsageError for anything else."""
+    meaning = text.removeprefix("by ").strip() or USUAL
+    if meaning in (USUAL, "name"):
+        return meaning
+    key = meaning.removeprefix(BY_ARGUMENT)
+    if not meaning.startswith(BY_ARGUMENT) or not key:
+        raise UsageError(f"colours can be by category, name or arg:KEY, not {meaning!r}")
+    if promoted_argument(key) is None and sum(lane.slices for lane in trace.lanes) > MOST_SLICES:
+        raise UsageError(f"{key} is only in the file, and the trace is too large to read it for colours")
+    return meaning

@@ -9,12 +9,16 @@ from dataclasses import replace
 
 from tracelane.core.base.ids import SliceId
 from tracelane.core.base.kineto import SliceKind, slice_kind
+from tracelane.core.base.progress import CancelledCallback, never
+from tracelane.core.query.hits import Hits
+from tracelane.core.tables.scope import Scope
+from tracelane.core.trace import Trace
 
-from ..draw.things import thing_by_id
+from ..draw.only import only_lanes
 from ..session import Session
-from ..steps import step_at, step_marks
-from .refusal import Refusal
-from .scene import Scene
+from ..steps import pair_of, step_at, step_marks
+from .scene import Refusal, Scene
+from .view import go_to, zoomed_to
 
 
 def begun_or_ended(scene: Scene) -> Session:
@@ -85,8 +89,7 @@ def _step(scene: Scene) -> tuple[int, int] | None:
 
 
 def _selected(scene: Scene) -> tuple[int, int] | None:
-    identity = scene.session.selection
-    thing = None if identity is None else thing_by_id(scene.trace, scene.session.clocks, identity)
+    thing = scene.selected
     return None if thing is None else (thing.start, max(thing.end, thing.start + 1))
 
 
@@ -96,6 +99,13 @@ def _noted(scene: Scene) -> tuple[int, int] | None:
     detail = scene.trace.detail(identity) if isinstance(identity, SliceId) else None
     is_annotation = detail is not None and slice_kind(detail.category) is SliceKind.ANNOTATION
     return _selected(scene) if is_annotation else None
+
+
+def gone_to(trace: Trace, session: Session, start: int, end: int) -> Session:
+    """Put the cursor on a moment; make a span the range and fit it."""
+    if end > start:
+        return replace(zoomed_to(trace, session, start, end), range=(start, end), anchor=None)
+    return go_to(trace, session, start)
 
 
 def without_range(session: Session) -> Session:
@@ -110,3 +120,41 @@ def _drawn(session: Session) -> Session:
         view = session.viewport
         high = max(low + 1, view.edge(view.cell(low) + 1))
     return replace(session, range=(low, high))
+
+
+def scope_of(
+    trace: Trace, session: Session, cancelled: CancelledCallback = never, left: Hits | None = None
+) -> Scope:
+    """Return what the session's tables speak of: the range or all, what `:only` and `:filter` leave. A range
+    that is a step's time exactly means the step: the device work that it launched, whenever it ran.
+
+    `left` is what the filter leaves, if it is known already: else it may have to look through the arguments
+    in the file. Raises Cancelled.
+    """
+    lanes = where = None
+    if session.filter:
+        from tracelane.core.query.filter import parse
+        from tracelane.core.trace.hit_search import is_of, matches
+
+        if left is None or left.filter.text != session.filter or not is_of(left, trace):
+            left = matches(trace, parse(session.filter), session.clocks, cancelled)
+        where = left.where
+    if session.only:
+        lanes = tuple(sorted(only_lanes(trace, session.only)))
+    scope = Scope(
+        trace, session.range, lanes, where, session.clocks, steps=session.steps, cancelled=cancelled
+    )
+    return scope if session.range is None or pair_of(trace) is not None else _of_step(scope, session.range)
+
+
+def _of_step(scope: Scope, span: tuple[int, int]) -> Scope:
+    """Return a scope narrowed to the step that takes this time exactly, the same scope where none does."""
+    marks = step_marks(scope.trace, scope.clocks, scope.steps)
+    if all((mark.start, mark.end) != span for mark in marks):
+        return scope
+    from tracelane.core.tables.attribution import scope_of_step
+    from tracelane.core.tables.step_spans import step_spans
+
+    steps = step_spans(scope.trace, scope.clocks, scope.steps or None)
+    spans = [] if steps is None else list(zip(steps.starts.tolist(), steps.ends.tolist()))
+    return scope if steps is None or span not in spans else scope_of_step(scope, steps, spans.index(span))

@@ -17,24 +17,19 @@ from ..draw.things import (
     parent,
     row_of,
     thing_before,
-    thing_by_id,
     thing_in,
 )
 from ..session import RowKey, Session
 from . import view
 from .focus import focus_line, focusable, in_view
-from .refusal import Refusal
+from .scene import Refusal, Scene
 
 
-def selected(trace: Trace, session: Session, thing: Thing) -> Session:
-    """Return the session with a thing selected and its row focused, in sight."""
-    session = replace(session, selection=thing.id, focus=thing.key)
-    return view.in_sight(trace, session, thing.start, thing.end)
-
-
-def select(trace: Trace, session: Session, layout: Layout, height: int, thing: Thing) -> Session:
+def select(scene: Scene, thing: Thing) -> Session:
     """Select a thing and scroll its row into view."""
-    return in_view(selected(trace, session, thing), layout, height)
+    session = replace(scene.session, selection=thing.id, focus=thing.key)
+    session = view.in_sight(scene.trace, session, thing.start, thing.end)
+    return in_view(session, scene.layout, scene.height)
 
 
 def unhidden(trace: Trace, session: Session, thing: Thing) -> Session:
@@ -65,37 +60,28 @@ def unhidden(trace: Trace, session: Session, thing: Thing) -> Session:
     return session
 
 
-def along(
-    trace: Trace,
-    session: Session,
-    layout: Layout,
-    height: int,
-    direction: int,
-    left: Hits | None = None,
-) -> Session:
-    """Select the next (+1) or previous (-1) thing on the row; with nothing selected, move the cursor.
-
-    Of slices only those that a filter has `left`.
-    """
+def along(scene: Scene, direction: int) -> Session:
+    """Select the next (+1) or previous (-1) thing on the row; with nothing selected, move the cursor."""
+    trace, session, left = scene.trace, scene.session, scene.left
     if session.selection is None:
         return cursor_moved(trace, session, direction)
-    thing = thing_by_id(trace, session.clocks, session.selection)
+    thing = scene.selected
     if thing is None:
         raise Refusal("the selection is not in this trace")
-    step = 0 if thing.is_gap and direction > 0 else direction  # the slice that ends a gap has its index
+    other = None
     if thing.is_gap and direction < 0 and left is None:
         other = thing_before(trace, session.clocks, thing)
-        if other is not None:
-            return select(trace, replace(session, cursor=other.start), layout, height, other)
-    at: int | None = thing.index + step
-    if left is not None and thing.row.kind is RowKind.SLICES:
-        at = left.neighbour(thing.row.source, thing.row.number, thing.index + step - direction, direction)
-    other = thing_in(trace, session.clocks, thing.row, at)
+    if other is None:
+        step = 0 if thing.is_gap and direction > 0 else direction  # the slice that ends a gap has its index
+        at: int | None = thing.index + step
+        if left is not None and thing.row.kind is RowKind.SLICES:
+            before = thing.index + step - direction
+            at = left.neighbour(thing.row.source, thing.row.number, before, direction)
+        other = thing_in(trace, session.clocks, thing.row, at)
     if other is None:
         raise Refusal("the last one on this row" if direction > 0 else "the first one on this row")
     # The cursor goes to the thing's start, so that what lies under it is its first child.
-    session = replace(session, cursor=other.start)
-    return select(trace, session, layout, height, other)
+    return select(scene.at(replace(session, cursor=other.start)), other)
 
 
 def cursor_moved(trace: Trace, session: Session, cells: int) -> Session:
@@ -111,16 +97,10 @@ def cursor_moved(trace: Trace, session: Session, cells: int) -> Session:
     return view.keep_cursor(replace(session, viewport=at, cursor=time))
 
 
-def at_cursor(
-    trace: Trace, session: Session, layout: Layout, height: int, left: Hits | None = None
-) -> Session:
-    """Select what lies at the cursor on the focused row, else what lies nearest, in view if anything is.
-
-    Of slices only those that a filter has `left`.
-    """
-    row = session.focus
-    if row is None:
-        row = first_row(layout, session, height)
+def at_cursor(scene: Scene) -> Session:
+    """Select what lies at the cursor on the focused row, else what lies nearest, in view if anything is."""
+    trace, session, layout, left = scene.trace, scene.session, scene.layout, scene.left
+    row = session.focus or first_row(scene)
     if row is None:
         raise Refusal("there are no lanes")
     line = layout.y_of(row)
@@ -128,112 +108,94 @@ def at_cursor(
         raise Refusal("this line is several rows: {fold} opens it")
     whole = row_of(layout, row)
     if left is not None and whole is not None and whole.kind is RowKind.SLICES:
-        thing = thing_in(
-            trace, session.clocks, whole, left.nearest(whole.source, whole.number, session.cursor)
-        )
+        at = left.nearest(whole.source, whole.number, session.cursor)
+        thing = thing_in(trace, session.clocks, whole, at)
     else:
-        thing = _nearest_visible(trace, session, layout, row) or _nearest(trace, session, layout, row)
+        thing = _nearest_visible(replace(scene, left=None), row)
+        if thing is None and whole is not None:
+            thing = nearest_thing(trace, session.clocks, whole, session.cursor)
     if thing is None:
         raise Refusal("this row is empty")
-    return select(trace, session, layout, height, thing)
+    return select(scene, thing)
 
 
-def up(trace: Trace, session: Session, layout: Layout, height: int, left: Hits | None = None) -> Session:
-    """Select the enclosing slice that a filter has `left`; from the outermost go to the lane above."""
-    if session.selection is not None:
-        above = thing_by_id(trace, session.clocks, session.selection)
-        while above is not None:
-            above = parent(trace, session.clocks, above)
-            if above is not None and _is_left(above, left):
-                return select(trace, session, layout, height, above)
-    return row_moved(trace, session, layout, height, -1, left)
+def up(scene: Scene) -> Session:
+    """Select the enclosing slice that a filter has left; from the outermost go to the lane above."""
+    above = scene.selected
+    while above is not None:
+        above = parent(scene.trace, scene.session.clocks, above)
+        if above is not None and _is_left(above, scene.left):
+            return select(scene, above)
+    return row_moved(scene, -1)
 
 
-def down(trace: Trace, session: Session, layout: Layout, height: int, left: Hits | None = None) -> Session:
+def down(scene: Scene) -> Session:
     """Select the child at the cursor or the one nearest to it, with a filter the slice below that it has
-    `left`; from the innermost go to the lane below.
+    left; from the innermost go to the lane below.
     """
-    if session.selection is not None:
-        thing = thing_by_id(trace, session.clocks, session.selection)
-        below = None
-        if thing is not None:
-            nested = child_near(trace, session.clocks, thing, session.cursor)
-            below = nested if left is None else _left_below(trace, session, thing, left)
-        if below is not None:
-            return select(trace, session, layout, height, below)
-        return lane_moved(trace, session, layout, height, 1, left)
-    return row_moved(trace, session, layout, height, 1, left)
+    if scene.session.selection is None:
+        return row_moved(scene, 1)
+    thing, below = scene.selected, None
+    if thing is not None and scene.left is None:
+        below = child_near(scene.trace, scene.session.clocks, thing, scene.session.cursor)
+    elif thing is not None and scene.left is not None:
+        below = _left_below(scene, thing, scene.left)
+    return lane_moved(scene, 1) if below is None else select(scene, below)
 
 
-def row_moved(
-    trace: Trace, session: Session, layout: Layout, height: int, direction: int, left: Hits | None = None
-) -> Session:
+def row_moved(scene: Scene, direction: int) -> Session:
     """Focus the next row above or below; a selection goes along, past rows that a filter empties."""
-    y = focus_line(layout, session)
+    y = focus_line(scene.layout, scene.session)
     if y is None:
-        return _focused(trace, session, layout, height, first_row(layout, session, height), left)
+        return _focused(scene, first_row(scene))
     y += direction
-    while (line := layout.line(y)) is not None:
-        key = focusable(line, layout)
-        if key is not None and key != session.focus and not _emptied(session, layout, key, left):
-            return _focused(trace, session, layout, height, key, left)
+    while (line := scene.layout.line(y)) is not None:
+        key = focusable(line, scene.layout)
+        if key is not None and key != scene.session.focus and not _emptied(scene, key):
+            return _focused(scene, key)
         y += direction
     raise Refusal("the last lane" if direction > 0 else "the first lane")
 
 
-def lane_moved(
-    trace: Trace, session: Session, layout: Layout, height: int, direction: int, left: Hits | None = None
-) -> Session:
+def lane_moved(scene: Scene, direction: int) -> Session:
     """Focus the lane above or below, at its first row; a selection goes along, past rows that a filter
     empties.
     """
-    y = focus_line(layout, session)
-    if y is None or session.focus is None:
-        return _focused(trace, session, layout, height, first_row(layout, session, height), left)
-    own = session.focus.lane
+    y, focus = focus_line(scene.layout, scene.session), scene.session.focus
+    if y is None or focus is None:
+        return _focused(scene, first_row(scene))
     y += direction
     target: RowKey | None = None
-    while (line := layout.line(y)) is not None:
-        key = focusable(line, layout)
+    while (line := scene.layout.line(y)) is not None:
+        key = focusable(line, scene.layout)
         if target is not None and key is not None and key.lane != target.lane:
             break
-        if (
-            key is not None
-            and key.lane != own
-            and line.kind is not LineKind.MORE
-            and not _emptied(session, layout, key, left)
-        ):
+        is_other = key is not None and key.lane != focus.lane and line.kind is not LineKind.MORE
+        if key is not None and is_other and not _emptied(scene, key):
             target = key
             if direction > 0 or key.depth == 0:
                 break
         y += direction
     if target is None:
         raise Refusal("the last lane" if direction > 0 else "the first lane")
-    return _focused(trace, session, layout, height, target, left)
+    return _focused(scene, target)
 
 
-def first_row(layout: Layout, session: Session, height: int) -> RowKey | None:
+def first_row(scene: Scene) -> RowKey | None:
     """Return the first row in view that keys can act on."""
-    seen = layout.lines(session.scroll, max(1, height))
-    keys = [(line.kind, key) for line in seen if (key := focusable(line, layout)) is not None]
+    seen = scene.layout.lines(scene.session.scroll, max(1, scene.height))
+    keys = [(line.kind, key) for line in seen if (key := focusable(line, scene.layout)) is not None]
     return next((key for kind, key in keys if kind is LineKind.ROW), keys[0][1] if keys else None)
 
 
-def without_selection(session: Session) -> Session:
-    """Drop the selection, keep the place."""
-    return replace(session, selection=None)
-
-
-def _focused(
-    trace: Trace, session: Session, layout: Layout, height: int, key: RowKey | None, left: Hits | None
-) -> Session:
+def _focused(scene: Scene, key: RowKey | None) -> Session:
     if key is None:
         raise Refusal("there are no lanes")
-    moved = replace(session, focus=key)
-    if session.selection is not None:
-        thing = _nearest_visible(trace, moved, layout, key, left)
+    moved = replace(scene.session, focus=key)
+    if moved.selection is not None:
+        thing = _nearest_visible(scene, key)
         moved = replace(moved, selection=None if thing is None else thing.id)
-    return in_view(moved, layout, height)
+    return in_view(moved, scene.layout, scene.height)
 
 
 def _is_left(thing: Thing, left: Hits | None) -> bool:
@@ -243,43 +205,37 @@ def _is_left(thing: Thing, left: Hits | None) -> bool:
     return left.neighbour(source, number, thing.index - 1, 1) == thing.index
 
 
-def _left_below(trace: Trace, session: Session, thing: Thing, left: Hits) -> Thing | None:
+def _left_below(scene: Scene, thing: Thing, left: Hits) -> Thing | None:
     """Return the slice that a filter has left inside a slice, on the first row below that has one: that at
     the cursor, else the nearest to it.
     """
-    time = min(max(session.cursor, thing.start), max(thing.start, thing.end - 1))
+    time = min(max(scene.session.cursor, thing.start), max(thing.start, thing.end - 1))
     for depth in range(thing.row.depth + 1, len(thing.lane.rows)):
-        row = trace.row(thing.lane.index, depth)
+        row = scene.trace.row(thing.lane.index, depth)
         if row.kind is RowKind.SLICES:
-            below = thing_in(trace, session.clocks, row, left.nearest(row.source, row.number, time))
+            at = left.nearest(row.source, row.number, time)
+            below = thing_in(scene.trace, scene.session.clocks, row, at)
             if below is not None and thing.start <= below.start and below.end <= thing.end:
                 return below
     return None
 
 
-def _emptied(session: Session, layout: Layout, key: RowKey, left: Hits | None) -> bool:
+def _emptied(scene: Scene, key: RowKey) -> bool:
     """Tell whether a filter hides everything on a row, so that a moving selection passes it by."""
-    row = row_of(layout, key) if left is not None and session.selection is not None else None
+    left = scene.left
+    row = row_of(scene.layout, key) if left is not None and scene.session.selection is not None else None
     if left is None or row is None or row.kind is not RowKind.SLICES:
         return False
     return not len(left.in_row(row.source, row.number))
 
 
-def _nearest(trace: Trace, session: Session, layout: Layout, key: RowKey) -> Thing | None:
-    row = row_of(layout, key)
-    return None if row is None else nearest_thing(trace, session.clocks, row, session.cursor)
-
-
-def _nearest_visible(
-    trace: Trace, session: Session, layout: Layout, key: RowKey, left: Hits | None = None
-) -> Thing | None:
-    """Return what lies at the cursor on a row, else the nearest thing that reaches into the view; of slices
-    only those that a filter has `left`.
-    """
-    row = row_of(layout, key)
+def _nearest_visible(scene: Scene, key: RowKey) -> Thing | None:
+    """Return what lies at the cursor on a row, else the nearest thing that reaches into the view."""
+    row = row_of(scene.layout, key)
     if row is None:
         return None
-    filtered = left if row.kind is RowKind.SLICES else None
+    trace, session = scene.trace, scene.session
+    filtered = scene.left if row.kind is RowKind.SLICES else None
     if filtered is None:
         thing = nearest_thing(trace, session.clocks, row, session.cursor)
     else:

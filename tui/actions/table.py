@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Final, TypeAlias
 
-from tracelane.core.query.hits import Hits
 from tracelane.core.trace import Trace
 
-from ..draw.layout import Layout
-from ..draw.things import thing_by_id
 from ..session import Session
 from ..steps import step_at, step_marks
 from . import focus, gaps, lanes, ranges, select, view
-from .refusal import Refusal
-from .scene import Scene
+from .scene import Refusal, Scene
 
 RULERS = ("relative", "file", "wall")
 
@@ -27,10 +24,6 @@ def _time(move: Callable[[Trace, Session], Session]) -> Move:
     return lambda scene: move(scene.trace, scene.session)
 
 
-def _lanes(move: Callable[[Trace, Session, Layout, int], Session]) -> Move:
-    return lambda scene: move(scene.trace, scene.session, scene.layout, scene.height)
-
-
 def fit_selection(scene: Scene) -> Session:
     """Zoom to the step, range or selection that was chosen last; without any, or if that is done already, fit
     all.
@@ -40,7 +33,7 @@ def fit_selection(scene: Scene) -> Session:
     if span is not None:
         return view.zoomed_to(scene.trace, session, *span)
     if session.selection is not None:
-        thing = thing_by_id(scene.trace, session.clocks, session.selection)
+        thing = scene.selected
         if thing is None:
             raise Refusal("the selection is not in this trace")
         fitted = view.zoomed_to(scene.trace, session, thing.start, thing.end)
@@ -55,27 +48,11 @@ def fit_selection(scene: Scene) -> Session:
 
 def other_ruler(scene: Scene) -> Session:
     """Change to the next kind of time that the trace has."""
-    from ..clock import wall_offset
+    from ..times import wall_offset
 
     kinds = RULERS if wall_offset(scene.trace, scene.session.clocks) is not None else RULERS[:2]
     at = kinds.index(scene.session.ruler) if scene.session.ruler in kinds else 0
     return replace(scene.session, ruler=kinds[(at + 1) % len(kinds)])
-
-
-def _along(direction: int) -> Move:
-    return lambda scene: select.along(
-        scene.trace, scene.session, scene.layout, scene.height, direction, scene.left
-    )
-
-
-def _filtered(move: Callable[[Trace, Session, Layout, int, Hits | None], Session]) -> Move:
-    return lambda scene: move(scene.trace, scene.session, scene.layout, scene.height, scene.left)
-
-
-def _lane(direction: int) -> Move:
-    return lambda scene: select.lane_moved(
-        scene.trace, scene.session, scene.layout, scene.height, direction, scene.left
-    )
 
 
 def _step(direction: int) -> Move:
@@ -121,18 +98,18 @@ MOVES: Final[Mapping[str, Move]] = {
     "next-step": _step(1),
     "focus": fit_selection,
     "reset": _time(view.reset),
-    "previous": _along(-1),
-    "next": _along(1),
-    "up": _filtered(select.up),
-    "down": _filtered(select.down),
-    "lane-up": _lane(-1),
-    "lane-down": _lane(1),
-    "fold": _lanes(lanes.fold),
-    "fold-process": _lanes(lanes.fold_process),
-    "expand": _lanes(lanes.expand),
-    "pin": _lanes(lanes.pin),
-    "hide": _lanes(lanes.hide),
-    "hide-alike": _lanes(lanes.hide_alike),
+    "previous": partial(select.along, direction=-1),
+    "next": partial(select.along, direction=1),
+    "up": select.up,
+    "down": select.down,
+    "lane-up": partial(select.lane_moved, direction=-1),
+    "lane-down": partial(select.lane_moved, direction=1),
+    "fold": lanes.fold,
+    "fold-process": lanes.fold_process,
+    "expand": lanes.expand,
+    "pin": lanes.pin,
+    "hide": lanes.hide,
+    "hide-alike": lanes.hide_alike,
     "preset": _time(lanes.next_preset),
     "python-frames": _time(lanes.toggle_frames),
     "ruler": other_ruler,

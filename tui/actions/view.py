@@ -14,7 +14,7 @@ from ..draw.line import lane_key
 from ..draw.overview import has_step_cells
 from ..session import MIN_CELL_NS, PAN_STEP, ZOOM_LEAP, ZOOM_STEP, Session, Viewport
 from ..steps import pair_of, step_marks
-from .refusal import Refusal
+from .scene import Refusal
 
 if TYPE_CHECKING:
     from tracelane.core.trace import Trace

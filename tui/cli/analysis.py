@@ -174,7 +174,7 @@ def _findings_markdown(listing: Listing) -> list[str]:
 
 
 def _doctor_text(printed: Printout) -> str:
-    from tracelane.tui.text.doctor import doctor_text
+    from tracelane.tui.text.findings import doctor_text
 
     return doctor_text(printed.tables, terminal_width(), printed.order, printed.most)
 

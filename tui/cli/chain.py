@@ -18,9 +18,8 @@ from tracelane.core.export.chains import SourceChains, links_table
 from tracelane.core.export.slices import SliceRows
 from tracelane.core.tables.table import Tables
 from tracelane.core.trace import Trace
-from tracelane.tui.clock import time_frame
 from tracelane.tui.text.chains import chain_text, launched_text
-from tracelane.tui.times import parse_time
+from tracelane.tui.times import parse_time, time_frame
 
 from .forms import Printout, print_output
 from .opened import TraceOptions

@@ -24,8 +24,7 @@ from tracelane.core.tables.metrics import metric_group_of, no_metric
 from tracelane.core.tables.summary import Summary
 from tracelane.core.tables.table import Table, Tables
 from tracelane.tui.draw.glyphs import glyphs_for
-from tracelane.tui.text.plot import plot_text
-from tracelane.tui.text.table import table_text
+from tracelane.tui.text.table import plot_text, table_text
 
 from .forms import Printout, print_output
 from .limits import DEFAULT_METRICS

@@ -162,7 +162,7 @@ class TraceOptions(Options):
 
     def window(self, trace: Trace) -> tuple[int, int] | None:
         """Return [start, end) in trace time of --from and --to, None when neither is given."""
-        from tracelane.tui.clock import time_frame
+        from tracelane.tui.times import time_frame
 
         if self.step_name is not None:
             steps_there(trace, "--step-name", self.step_name)

@@ -97,7 +97,7 @@ def _one_path(_: click.Context, __: click.Parameter, path: str) -> tuple[str, ..
 
 def _check_zone(_: click.Context, __: click.Parameter, zone: str | None) -> str | None:
     if zone:
-        from tracelane.tui.zone import zone_of
+        from tracelane.tui.times import zone_of
 
         zone_of(zone)
     return zone

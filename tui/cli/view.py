@@ -22,10 +22,9 @@ from .viewing import Viewing, viewer_host
 
 if TYPE_CHECKING:
     from tracelane.core.trace import Trace
-    from tracelane.tui.carried import Carried
-    from tracelane.tui.prepared import Prepared
     from tracelane.tui.session import Session
     from tracelane.tui.times import TimeFrame
+    from tracelane.tui.view_state import Carried, Prepared
 
 PICTURE_WIDTH = 120
 PICTURE_HEIGHT = 40
@@ -109,7 +108,7 @@ class Preparation:
         return self._first(trace) if before is None else self._anew(trace, before)
 
     def _first(self, trace: Trace) -> Prepared:
-        from tracelane.tui.prepared import Prepared
+        from tracelane.tui.view_state import Prepared
 
         offer = (
             "" if self.view_options.part.logs else offered_log(trace, "{{smi}} adds its power and load lanes")
@@ -120,9 +119,7 @@ class Preparation:
     def _anew(trace: Trace, before: Carried) -> Prepared:
         """Return the trace with the marks, logs and views that it had before it was opened anew."""
         from tracelane.core.export.marks import read_marks
-        from tracelane.tui.carried import history_over, session_over, with_logs_of
-        from tracelane.tui.prepared import Prepared
-        from tracelane.tui.view_state import keep_marks
+        from tracelane.tui.view_state import Prepared, history_over, keep_marks, session_over, with_logs_of
 
         if before.marks is not None and (marks := read_marks(before.marks)):
             keep_marks(trace, marks)
@@ -193,10 +190,9 @@ def session_of_options(trace: Trace, view_options: ViewOptions, width: int) -> S
     from tracelane.core.tables.device_clocks import with_device_clocks
     from tracelane.tui.actions.clocks import with_clocks
     from tracelane.tui.actions.view import first_session, view_of
-    from tracelane.tui.clock import time_frame
     from tracelane.tui.draw.only import only_lanes
     from tracelane.tui.steps import step_marks
-    from tracelane.tui.times import parse_range
+    from tracelane.tui.times import parse_range, time_frame
 
     part, cells = view_options.part, max(1, width - TITLE_CELLS)
     session = replace(first_session(trace, cells), only=part.lanes or "", zone=part.tz or "")

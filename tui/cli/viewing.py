@@ -16,7 +16,7 @@ import click
 from tracelane.core.base.errors import UsageError
 
 from ..session_log import SessionLog, default_log
-from ..terminal.host import Host
+from ..terminal.guard import Host
 from .options import STDIN, is_store_path
 from .terminal import can_draw, take_keyboard
 
@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from tracelane.core.store.opened import CaptureStore
     from tracelane.core.trace import Trace
     from tracelane.tui.app import TracelaneApp
-    from tracelane.tui.carried import Carried
-    from tracelane.tui.prepared import Prepared
+    from tracelane.tui.view_state import Carried, Prepared
 
     from .opened import TraceOptions
 
@@ -101,9 +100,9 @@ class Viewing:
                 app = show(self._prepared(opened, before), "" if before is None else before.theme, host)
             if app.wanted_rank is not None:
                 self._show_rank(app.wanted_rank, app.theme, host)
-                from tracelane.tui.carried import carried
+                from tracelane.tui.view_state import carried
 
-                before = carried(app.trace, app.session, app.theme, app.store.history)
+                before = carried(app.trace, app.session, app.theme, app.store.now.history)
             elif app.rank_grouping:
                 self._grouping, before = app.rank_grouping, None
             elif app.wanted_capture is not None:
@@ -112,9 +111,9 @@ class Viewing:
                 self._store = None  # of which there may be more by now
                 if app.damage is not None:
                     self._note_damage(app.damage)
-                from tracelane.tui.carried import carried
+                from tracelane.tui.view_state import carried
 
-                before = carried(app.trace, app.session, app.theme, app.store.history)
+                before = carried(app.trace, app.session, app.theme, app.store.now.history)
                 traces = tuple(map(finished_name, self._options.traces))
                 self._options = replace(self._options, traces=traces)  # whose files are looked at anew
             else:
@@ -272,7 +271,7 @@ def show_while_gathering(
     """
     from tracelane.core.trace import trace_of_opened
     from tracelane.tui.app import TracelaneApp
-    from tracelane.tui.prepared import PendingFiles
+    from tracelane.tui.view_state import PendingFiles
 
     with ExitStack() as stack:
         stack.callback(gathering.close)

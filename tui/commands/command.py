@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal, TypeAlias
 
 FocusedPart: TypeAlias = Literal["lanes", "table", "flame", "text"]
 """What part of the screen has the arrows."""
@@ -65,3 +67,38 @@ class CommandTask:
 
     task: str
     commands: tuple[Command, ...]
+
+
+def tasks_of(text: str, of_tabs: Sequence[Command]) -> tuple[CommandTask, ...]:
+    """Read commands: below the name of each task a line `id | keys | title | help` for every command, and in
+    lines moved to the right what else there is of it; `(tabs)` stands for those of tabs.
+    """
+    tasks = []
+    for block in text.split("\n\n"):
+        task, *lines = block.strip().split("\n")
+        commands: list[Command] = []
+        for line in lines:
+            if line == "(tabs)":
+                commands += of_tabs
+            elif line.startswith(" "):
+                commands[-1] = _with_more(commands[-1], line.split(" | "))
+            else:
+                name, keys, title, *help = re.split(r" ?\| ", line)
+                commands.append(Command(name, title, tuple(keys.split()), "".join(help)))
+        tasks.append(CommandTask(task, tuple(commands)))
+    return tuple(tasks)
+
+
+def _with_more(entry: Command, parts: Sequence[str]) -> Command:
+    """Return a command with `footer: zoom`, `words: closer`, `form TIME: what it does`, `only typed` …"""
+    more: dict[str, Any] = {}
+    for part in parts:
+        name, _, value = part.strip().partition(": ")
+        if name.startswith("form "):
+            more["forms"] = (*more.get("forms", entry.forms), (name.removeprefix("form "), value))
+        else:
+            more[_FLAGS.get(name, name)] = value or True
+    return replace(entry, **more)
+
+
+_FLAGS: Final = {"only typed": "is_typed", "of the selection": "is_of_selection"}

@@ -1,4 +1,4 @@
-"""Comparing two ranges of time: the tables show the numbers of one and the change against the other."""
+"""Steps, and comparing two of them or two ranges: the tables show the numbers of one and what changed."""
 
 from __future__ import annotations
 
@@ -7,19 +7,16 @@ from dataclasses import replace
 from typing import Final
 
 from tracelane.core.base.errors import UsageError
-from tracelane.core.base.units import format_ns
+from tracelane.core.base.safe_text import safe
+from tracelane.core.base.units import count_of, format_ns
 from tracelane.core.tables.registry import PANELS
 
 from ..actions import ranges
-from ..actions.refusal import Refusal
-from ..clock import time_frame
-from ..session_store import SessionStore
-from ..stage import Stage
+from ..actions.scene import Refusal
+from ..stage import Controller, does
 from ..steps import step_at, step_marks
 from ..times import TimeFrame, parse_range
 from ..widgets.prompt import Prompt
-from .controller import Commands, Controller, Verbs
-from .marks import MarkController
 
 HINT: Final = "A B, such as 3 4 · step numbers, range, all, mark:NAME, FROM..TO · off ends it"
 SEPARATORS: Final = re.compile(r"[\s,]+(?:(?:with|and|vs|against)\s+)?")
@@ -27,21 +24,9 @@ BOTH: Final = 2
 
 
 class CompareController(Controller):
-    """Commands that compare."""
+    """Commands that compare, and choose what is compared."""
 
-    def __init__(self, app: Stage, store: SessionStore, marking: MarkController) -> None:
-        """Work on a store, and show what comes of it."""
-        super().__init__(app, store)
-        self.marking = marking
-
-    def commands(self) -> Commands:
-        """Return what carries out each of its commands."""
-        return {"compare": self.do_compare, "baseline": self.do_baseline}
-
-    def verbs(self) -> Verbs:
-        """Return what carries out those with an argument."""
-        return {"compare": self.compare}
-
+    @does("compare")
     def do_compare(self) -> None:
         """Ask for the two ranges A and B; the step or range chosen last is proposed as A."""
         self.app.main.query_one(Prompt).ask("compare", "compare ", HINT, proposed=self._chosen)
@@ -57,6 +42,7 @@ class CompareController(Controller):
             return "" if step is None else f"{step.label} "
         return "range " if session.range is not None and session.aim == "range" else ""
 
+    @does("compare", typed=True)
     def compare(self, text: str) -> None:
         """Show the tables of B with their change against A; the text `off` ends the comparison."""
         if text in ("", "off"):
@@ -71,9 +57,7 @@ class CompareController(Controller):
         if len(names) > BOTH:
             raise UsageError(f"{len(names)} were typed, compare needs two: {HINT}")
         session = self.store.session
-        frame = time_frame(
-            self.store.trace, session.clocks, session.zone, self.marking.marks_seen, session.steps
-        )
+        frame = self.store.time_frame
         first, second = (self._span(name, frame) for name in names)
         if first == second:
             raise UsageError(f"{names[0]} and {names[1]} are the same time: nothing can differ")
@@ -105,8 +89,8 @@ class CompareController(Controller):
                 raise UsageError(f"there is no step {name}: {labels[0]} to {labels[-1]}") from None
         return parse_range(name, frame)
 
+    @does("baseline")
     def do_baseline(self) -> None:
-        """Keep the range or the step as baseline, or drop it."""
         before = self.store.session.baseline
         self.store.go(ranges.baseline(self.store.scene))
         now = self.store.session.baseline
@@ -116,3 +100,28 @@ class CompareController(Controller):
             self.app.say(
                 f"baseline of {format_ns(now[1] - now[0])}: tables of another range show what changed"
             )
+
+    # -- what counts as a step ----------------------------------------------------------------------------
+
+    @does("steps-by-name")
+    def do_steps_by_name(self) -> None:
+        """Take the slices of the selected one's name for steps; of the name they have already: as found."""
+        thing = self.store.selected
+        if thing.slice is None:
+            raise Refusal("steps are slices: select one")
+        name = self.store.trace.name(thing.row, thing.index)
+        self.take_for_steps("" if self._steps(name) == self._steps(self.store.session.steps) else name)
+
+    @does("steps", typed=True)
+    def take_for_steps(self, name: str) -> None:
+        """Take the slices of a name (numbers in it aside) for steps; no name: those that are found."""
+        steps = self._steps(name)
+        if name and not steps:
+            raise Refusal(f"no slice is called {safe(name)}")
+        self.store.go(replace(self.store.session, steps=name))
+        what = f"slices called {safe(name)}" if name else "as they are found in the trace"
+        self.app.say(f"{count_of(len(steps), 'step')}: {what}")
+
+    def _steps(self, name: str) -> list[tuple[int, int]]:
+        steps = step_marks(self.store.trace, self.store.session.clocks, name)
+        return [(step.start, step.end) for step in steps]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rich.text import Text
 from textual.geometry import Size
 from textual.widget import Widget
-from textual.worker import get_current_worker
 
+from tracelane.core.base.progress import CancelledCallback
 from tracelane.core.tables.analysis import Need
 from tracelane.core.tables.registry import panels_without
 from tracelane.core.tables.scope import Scope
@@ -26,7 +26,6 @@ from ..draw.room import Strips, room_of
 from ..draw.states import DrawnStates
 from ..draw.verdict import StateShares
 from ..fitting import fit_to_screen, strips_of
-from ..jobs import background
 from ..keys import clashes, footer_keys, state_keys
 from ..lanes.canvas import LaneCanvas
 from ..lanes.look import glyphs
@@ -38,28 +37,31 @@ from ..lanes.verdict import Verdict
 from ..panels.panel import Panel
 from ..screens.main import MainScreen
 from ..session import Session
-from ..session_store import SessionStore
-from ..stage import Stage
+from ..stage import Controller, Stage
 from ..steps import pair_of, step_marks
 from ..widgets.bars import Bar, Footer
-from .controller import Controller
-from .marks import MarkController
 from .panels import PanelController
 
 if TYPE_CHECKING:
     from ..draw.path_line import DrawnPath
 
 
+class DeviceFacts(NamedTuple):
+    """What is said and drawn of the devices, once it is known."""
+
+    shares: Sequence[DeviceShare]
+    notes: RankNotes
+    spent: StateShares | None
+    states: DrawnStates
+
+
 class DrawingController(Controller):
     """Draws the session anew whenever it, the trace or the screen's size changes."""
 
-    def __init__(
-        self, app: Stage, store: SessionStore, panels: PanelController, marking: MarkController
-    ) -> None:
+    def __init__(self, app: Stage, panels: PanelController) -> None:
         """Draw what a store holds."""
-        super().__init__(app, store)
+        super().__init__(app)
         self.panels = panels
-        self.marking = marking
         self.header: Callable[[], tuple[Text, ...]] = self.trace_header
         """Returns the pieces of the header."""
         self.busy_texts: list[str] = []
@@ -83,7 +85,7 @@ class DrawingController(Controller):
         self.app.hold_frames()
         size = self.app.size
         fit = fit_to_screen(
-            self.store.trace, self.store.session, size.width, size.height, bool(self.marking.marks_seen)
+            self.store.trace, self.store.session, size.width, size.height, bool(self.store.marks_seen)
         )
         self._roomed_for = size, fit.most_lanes
         self.store.dispatch(replace(self.store.now, session=fit.session, lane_lines=fit.lanes))
@@ -125,20 +127,18 @@ class DrawingController(Controller):
         for panel in self.app.main.query(Panel):  # gone while the App closes
             panel.dim_absent(panels_without(lacks))
 
-    @background("what is absent")
     def look_for_absent(self) -> None:
         """Look in the background for what the trace lacks, and dim the tabs of panels that need it."""
         from tracelane.core.tables.presence import absent  # nothing of it is needed at the start
 
         trace = self.store.own_trace
-        lacks = absent(trace)
-        if not get_current_worker().is_cancelled:
-            self.app.call_from_thread(self._have_absent, trace, lacks)
 
-    def _have_absent(self, trace: Trace, lacks: frozenset[Need]) -> None:
-        if self.store.own_trace is trace and self.app.composed:
-            self._lacks = lacks
-            self._dim_tabs()
+        def have(lacks: frozenset[Need]) -> None:
+            if self.store.own_trace is trace and self.app.composed:
+                self._lacks = lacks
+                self._dim_tabs()
+
+        self.app.jobs.ask("what is absent", lambda _: absent(trace), have)
 
     def share_room(self) -> None:
         """Share the screen's lines out anew."""
@@ -180,33 +180,27 @@ class DrawingController(Controller):
         )
         return tuple(Text(piece.text, PIECE_STYLES[piece.look]) for piece in pieces)
 
-    @background("busy shares")
     def look_at_busy_shares(self) -> None:
         """Say, after the first picture, how busy each device is, draw what it did, mark the slowest rank."""
-        trace, worker = self.store.trace, get_current_worker()
-        scope = Scope(
-            self.store.own_trace, clocks=self.store.own_clocks, cancelled=lambda: worker.is_cancelled
-        )
-        states = states_over_all(scope)
-        devices, notes = device_shares(scope, states), rank_notes(scope)
-        spent = state_shares(scope, states, devices)
-        if not worker.is_cancelled:
+        trace, own, clocks = self.store.trace, self.store.own_trace, self.store.own_clocks
+
+        def look(cancelled: CancelledCallback) -> DeviceFacts:
+            scope = Scope(own, clocks=clocks, cancelled=cancelled)
+            states = states_over_all(scope)
+            devices, notes = device_shares(scope, states), rank_notes(scope)
             drawn = DrawnStates.of(scope.clocks, states or ())
             drawn = replace(drawn, gaps=gaps_of_lanes(scope, states or ()))
-            self.app.call_from_thread(self._have_states, trace, drawn, spent)
-            self.app.call_from_thread(self._have_busy_shares, trace, devices, notes)
+            return DeviceFacts(devices, notes, state_shares(scope, states, devices), drawn)
 
-    def _have_states(self, trace: Trace, states: DrawnStates, spent: StateShares | None) -> None:
-        if self.store.trace is trace and self._has_lanes:
-            self._know(states)
-            self.app.main.query_one(Verdict).know(spent)
+        def have(facts: DeviceFacts) -> None:
+            if self.store.trace is trace and self._has_lanes:
+                self._know(facts.states)
+                self.app.main.query_one(Verdict).know(facts.spent)
+                self.busy_texts = busy_texts(facts.shares)
+                self.fill_header()
+                self.app.main.query_one(LaneCanvas).know_ranks(facts.notes)
 
-    def _have_busy_shares(self, trace: Trace, shares: Sequence[DeviceShare], notes: RankNotes) -> None:
-        if self.store.trace is not trace or not self._has_lanes:
-            return
-        self.busy_texts = busy_texts(shares)
-        self.fill_header()
-        self.app.main.query_one(LaneCanvas).know_ranks(notes)
+        self.app.jobs.ask("busy shares", look, have)
 
     @property
     def _has_lanes(self) -> bool:
@@ -274,7 +268,7 @@ class DrawingController(Controller):
         if before.clocks != now.clocks and self._states and (pair := pair_of(self.store.trace)) is not None:
             self._know(self._states.moved(self.store.own_clocks, pair))
         main.query_one(LaneCanvas).show(self.store.trace, now, layout)
-        main.query_one(Ruler).show(self.store.trace, now, self.marking.marks_seen, self.marking.measured_from)
+        main.query_one(Ruler).show(self.store.trace, now, self.store.marks_seen, self.store.measured_from)
         main.query_one(PathStrip).show(self.store.trace, now, self.path)
         if before.viewport != now.viewport or before.clocks != now.clocks:
             self.draw_minimap()
@@ -318,7 +312,7 @@ class DrawingController(Controller):
         if not self.app.composed:
             return
         trace, session, lines = self.store.trace, self.store.session, max(1, message.lines)
-        seen = focus.in_view(session, self.store.layout_now, self.store.lane_lines) == session
+        seen = focus.in_view(session, self.store.layout_now, self.store.now.lane_lines) == session
         room = self.app.main.size, self._most_lanes(session)
         if session.selection is None and session.panel == "details" and room != self._roomed_for:
             self._roomed_for = room  # an empty panel: what opens folded depends on the screen alone
@@ -350,7 +344,7 @@ class DrawingController(Controller):
         return room.lanes(lines)
 
     def _strips(self, session: Session) -> Strips:
-        strips = strips_of(self.store.trace, session, bool(self.marking.marks_seen))
+        strips = strips_of(self.store.trace, session, bool(self.store.marks_seen))
         return strips._replace(path=int(self.path is not None))
 
     def _is_empty(self, session: Session) -> bool:

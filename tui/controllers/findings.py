@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rich.text import Text
-from textual.worker import get_current_worker
 
 from tracelane.core.base.clock import Clocks
 from tracelane.core.base.progress import CancelledCallback, never
@@ -17,17 +16,13 @@ from tracelane.core.tables.worker import findings_by_worker
 
 from ..actions import view
 from ..draw.things import Thing, gap_thing_at
-from ..jobs import background
 from ..lanes.verdict import Verdict
 from ..panels.findings import FindingsPane
 from ..panels.findings import banner as banner_text
-from ..recent import Recent
 from ..session import Session, Viewport
-from ..session_store import SessionStore
-from ..stage import Stage
+from ..stage import Controller, Recent, Stage, does
 from ..widgets.table import VirtualTable
 from ..widgets.text_pane import TextPane
-from .controller import Commands, Controller
 from .panels import PanelController
 from .selection import SelectionController
 
@@ -45,11 +40,9 @@ Key = tuple[tuple[int, int] | None, Clocks, str]
 class FindingsController(Controller):
     """Commands and contents of the findings."""
 
-    def __init__(
-        self, app: Stage, store: SessionStore, panels: PanelController, selection: SelectionController
-    ) -> None:
+    def __init__(self, app: Stage, panels: PanelController, selection: SelectionController) -> None:
         """Hold the findings of the last ranges."""
-        super().__init__(app, store)
+        super().__init__(app)
         self.panels = panels
         self.selection = selection
         self._by_range: Recent[Key, Findings] = Recent(MOST_RANGES)
@@ -58,10 +51,7 @@ class FindingsController(Controller):
         self._offered: tuple[object, ...] | None = None  # what is seen while Enter shows the next place
         self._looked_at: tuple[Findings, int, int] | None = None  # findings, row, evidence shown last
 
-    def commands(self) -> Commands:
-        """Return what carries out each of its commands."""
-        return {"details": self.do_details}
-
+    @does("details")
     def do_details(self) -> None:
         """Show the first finding's place where nothing else was looked at yet, then its next; else what
         lies at the cursor.
@@ -76,7 +66,7 @@ class FindingsController(Controller):
     def is_offered(self) -> bool:
         """Whether Enter shows a place of the first finding."""
         session = self.store.session
-        untouched = not self.store.has_moved and session.selection is None
+        untouched = not self.store.now.has_moved and session.selection is None
         return self._first is not None and (untouched or _seen(session) == self._offered)
 
     @property
@@ -125,13 +115,12 @@ class FindingsController(Controller):
     def _scope(self, key: Key, cancelled: CancelledCallback = never) -> Scope:
         return Scope(self.store.own_trace, key[0], clocks=key[1], steps=key[2], cancelled=cancelled)
 
-    @background("findings")
     def _find(self, key: Key) -> None:
-        worker = get_current_worker()
-        scope = self._scope(key, lambda: worker.is_cancelled)
-        findings = findings_by_worker(scope)
-        if not worker.is_cancelled:
-            self.app.call_from_thread(self._have_findings, key, findings)
+        self.app.jobs.ask(
+            "findings",
+            lambda cancelled: findings_by_worker(self._scope(key, cancelled)),
+            lambda findings: self._have_findings(key, findings),
+        )
 
     def _have_findings(self, key: Key, findings: Findings) -> None:
         self._by_range.put(key, findings)
@@ -192,7 +181,7 @@ class FindingsController(Controller):
         """
         gap = None if evidence.slice is not None else self._gap_at(evidence)
         if evidence.slice is not None:
-            self.selection.jump(evidence.slice.source, evidence.slice.ordinal)
+            self.app.jump(evidence.slice)
         elif gap is not None:
             self.store.select(gap)
         session = self.store.session

@@ -13,19 +13,25 @@ from tracelane.core.trace.partial import PartialTrace
 
 from ..actions import view
 from ..actions.table import MOVES
-from ..carried import session_over
 from ..commands.table import command
-from ..gathering_text import failure_of, file_lines, header_pieces, one_line
 from ..lanes import messages
 from ..lanes.canvas import LaneCanvas
 from ..lanes.minimap import Minimap
-from ..prepared import PendingFiles, Prepared
-from ..screens.files import WITHOUT_TRACE, FilesScreen, StopQuestion, opening_keys
+from ..screens.files import (
+    WITHOUT_TRACE,
+    FilesScreen,
+    StopQuestion,
+    failure_of,
+    file_lines,
+    header_pieces,
+    one_line,
+    opening_keys,
+)
 from ..session import Session
-from ..session_store import SessionStore, SourceState
-from ..settling import scroll_kept, session_for, sources_in
-from ..stage import Stage
+from ..session_store import SourceState
+from ..stage import Controller, Stage
 from ..text.progress import StagePace
+from ..view_state import PendingFiles, Prepared, scroll_kept, session_for, session_over, sources_in
 from .drawing import DrawingController
 
 TICK_S = 0.1
@@ -61,15 +67,12 @@ WITH_SOME: Final = WITHOUT_TRACE | {
 PANELS: Final = ("details", "legend")
 
 
-class GatheringController:
+class GatheringController(Controller):
     """Shows the files that are there; what is looked at stays in place when others come."""
 
-    def __init__(
-        self, app: Stage, store: SessionStore, drawing: DrawingController, files: PendingFiles
-    ) -> None:
+    def __init__(self, app: Stage, drawing: DrawingController, files: PendingFiles) -> None:
         """Watch files being indexed."""
-        self.app = app
-        self.store = store
+        super().__init__(app)
         self.drawing = drawing
         self.panels = drawing.panels
         self._hint_after = self.panels.hint
@@ -187,7 +190,8 @@ class GatheringController:
                 session = replace(session, viewport=fresh.viewport, cursor=fresh.cursor)
             self._take(
                 replace(
-                    session, scroll=scroll_kept(layout, session, self.store.layout_now, self.store.lane_lines)
+                    session,
+                    scroll=scroll_kept(layout, session, self.store.layout_now, self.store.now.lane_lines),
                 )
             )
         self._drawn_files = len(ready) + len(gathering.failed)
@@ -214,7 +218,7 @@ class GatheringController:
             await self._show_lanes()
             return
         before, seen = self.store.layout_now, self.store.session
-        lines = self.store.lane_lines
+        lines = self.store.now.lane_lines
         if self._moved:
             session = session_for(session, seen, partial, trace)
         self.store.open(prepared, session)
@@ -278,7 +282,7 @@ class GatheringController:
     @property
     def _moved(self) -> bool:
         """Whether the view stays where it is when files come."""
-        return self._has_own_view or self.store.has_moved
+        return self._has_own_view or self.store.now.has_moved
 
     def takes(self, command_id: str) -> bool:
         """Answer what needs all files: that they are not there yet."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
-from textual.worker import get_current_worker
+from functools import partial
 
+import numpy as np
+
+from tracelane.core.base.progress import CancelledCallback
 from tracelane.core.base.units import format_moment
 from tracelane.core.export.formats import text_in_unit
 from tracelane.core.query.args import Arguments
@@ -13,17 +15,13 @@ from tracelane.core.query.hits import Hits
 from tracelane.core.query.scan import json_value_text, term_for
 from tracelane.core.tables.hit_table import HitTable, hit_table
 
-from ..actions.refusal import Refusal
+from ..actions.scene import Refusal
 from ..draw.things import Thing
-from ..jobs import background
 from ..panels.panel import Panel
 from ..panels.table import TablePane
-from ..screens.pick import PickScreen
-from ..session_store import SessionStore
-from ..stage import Stage
+from ..stage import Controller, Stage, does
 from ..widgets.table import ColumnView
-from .controller import Commands, Controller
-from .panels import PanelController
+from .panels import PanelController, event_arguments_of
 from .searching import SearchController
 
 PANEL = "hits"
@@ -34,26 +32,16 @@ WIDTHS = {"start_ns": 16, "duration_ns": 12, "lane": 20, "category": 16, "self_n
 class HitsController(Controller):
     """Commands on what was found, and on what there is to search for of the selection."""
 
-    def __init__(
-        self, app: Stage, store: SessionStore, panels: PanelController, searching: SearchController
-    ) -> None:
+    def __init__(self, app: Stage, panels: PanelController, searching: SearchController) -> None:
         """Hold which hits are listed."""
-        super().__init__(app, store)
+        super().__init__(app)
         self.panels = panels
         self.searching = searching
         self._listed: Hits | None = None
         panels.fillers[PANEL] = self.fill
 
-    def commands(self) -> Commands:
-        """Return what carries out each of its commands."""
-        return {
-            "hits": self.do_hits,
-            "same-name": self.do_same_name,
-            "same-value": self.do_same_value,
-        }
-
+    @does("hits")
     def do_hits(self) -> None:
-        """List the hits of the search, or what the filter leaves, and move the focus to the list."""
         if not self.store.session.search and not self.store.session.filter:
             raise Refusal("no search yet: {search} starts one")
         self.panels.show(PANEL)
@@ -68,7 +56,7 @@ class HitsController(Controller):
 
     def fill(self) -> None:
         pane = self.app.main.query_one(f"#{PANEL}", TablePane)
-        hits = self.searching.hits if self.store.session.search else self.store.left
+        hits = self.searching.hits if self.store.session.search else self.store.now.left
         if hits is self._listed and hits is not None:
             return
         listed = self._listed
@@ -81,13 +69,10 @@ class HitsController(Controller):
             # While it goes on the first hits stay listed: rows that change under the cursor help nobody.
             self._list_found(hits)
 
-    @background("table")
     def _list_found(self, hits: Hits) -> None:
         """Put the hits in order away from the screen."""
-        worker = get_current_worker()
-        table = hit_table(self.store.trace, hits, lambda: worker.is_cancelled)
-        if not worker.is_cancelled:
-            self.app.call_from_thread(self._have_listed, hits, table)
+        trace = self.store.trace
+        self.app.jobs.ask("table", partial(hit_table, trace, hits), partial(self._have_listed, hits))
 
     def _have_listed(self, hits: Hits, hit_rows: HitTable) -> None:
         if self.panels.shows_panel and self.store.session.panel == PANEL:
@@ -97,6 +82,7 @@ class HitsController(Controller):
 
     # -- all that is like the selection ---------------------------------------------------------------------
 
+    @does("same-name")
     def do_same_name(self) -> None:
         """Search for all slices with the selected one's name; from its details, for what is picked there."""
         focused = self.app.main.focused
@@ -106,22 +92,20 @@ class HitsController(Controller):
         thing = self._selected_thing()
         self.searching.search_for("name=" + quoted(self.store.trace.name(thing.row, thing.index)))
 
+    @does("same-value")
     def do_same_value(self) -> None:
-        """Pick the name, the category or an argument of the selection and search for all that have it."""
-        self._read_for_pick(self._selected_thing())
+        thing = self._selected_thing()
+
+        def arguments(_: CancelledCallback) -> Arguments:
+            return self.panels.arguments.get(thing.id) or event_arguments_of(self.store.trace, thing)
+
+        self.app.jobs.ask("pick", arguments, partial(self._pick_alike, thing))
 
     def _selected_thing(self) -> Thing:
         thing = self.store.selected
         if thing.slice is None:
             raise Refusal("only slices are searched for")
         return thing
-
-    @background("pick")
-    def _read_for_pick(self, thing: Thing) -> None:
-        """Read the arguments from the file, away from the screen."""
-        arguments = self.panels.arguments.get(thing.id) or self.panels.read_arguments(thing)
-        if not get_current_worker().is_cancelled:
-            self.app.call_from_thread(self._pick_alike, thing, arguments)
 
     def _pick_alike(self, thing: Thing, arguments: Arguments) -> None:
         detail = self.store.trace.detail(thing.slice) if thing.slice is not None else None
@@ -139,13 +123,12 @@ class HitsController(Controller):
             ColumnView("What", 24, lambda row: choices[row][0]),
             ColumnView("Value", 0, lambda row: choices[row][1]),
         ]
-
-        def chosen(row: int | None) -> None:
-            if row is not None:
-                self.searching.search_for(choices[row][2])
-
-        self.app.push_screen(
-            PickScreen("All slices with the same", columns, len(choices), hint="Enter searches"), chosen
+        self.app.offer_rows(
+            "All slices with the same",
+            columns,
+            len(choices),
+            "Enter searches",
+            lambda row: self.searching.search_for(choices[row][2]),
         )
 
 

@@ -1,21 +1,25 @@
-"""Back and forward through the views, closing, quitting."""
+"""Back and forward through the views, closing, quitting; what the mouse does on lanes, ruler and minimap."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
-from ..actions import ranges, select
-from ..actions.history import History
-from ..actions.refusal import Refusal
+from tracelane.core.base.safe_text import safe
+from tracelane.core.base.units import format_ns
+from tracelane.core.trace import Trace
+
+from ..actions import lanes, ranges, view
+from ..actions.scene import History, Refusal
+from ..draw.things import gap_thing_at, row_of, thing_in
+from ..lanes import messages
 from ..lanes.canvas import LaneCanvas
 from ..session import Session
-from ..session_store import SessionStore
-from ..stage import Stage
+from ..stage import Controller, Stage, does
 from ..terminal.driver import TerminalDriver
-from .controller import Commands, Controller
+from .counters import QueryController
 from .panels import PanelController
-from .queries import QueryController
 from .searching import SearchController
 
 
@@ -25,40 +29,26 @@ class NavigationController(Controller):
     def __init__(
         self,
         app: Stage,
-        store: SessionStore,
         searching: SearchController,
         panels: PanelController,
         queries: QueryController,
     ) -> None:
         """Work on a store, and show what comes of it."""
-        super().__init__(app, store)
+        super().__init__(app)
         self.searching = searching
         self.panels = panels
         self.queries = queries
 
-    def commands(self) -> Commands:
-        """Return what carries out each of its commands."""
-        return {
-            "back": self.do_back,
-            "forward": self.do_forward,
-            "close": self.do_close,
-            "close-or-quit": self.do_close_or_quit,
-            "redraw": self.do_redraw,
-            "suspend": self.do_suspend,
-            "stop-indexing": self.do_stop_indexing,
-            "quit": self.app.exit,
-        }
-
+    @does("back")
     def do_back(self) -> None:
-        """Go to the view before."""
-        previous = self.store.history.back(self.store.session)
+        previous = self.store.now.history.back(self.store.session)
         if previous is None:
             raise Refusal("this is the first view")
         self._walk(*previous)
 
+    @does("forward")
     def do_forward(self) -> None:
-        """Go to the view that was gone back from."""
-        following = self.store.history.forward(self.store.session)
+        following = self.store.now.history.forward(self.store.session)
         if following is None:
             raise Refusal("this is the last view")
         self._walk(*following)
@@ -84,7 +74,7 @@ class NavigationController(Controller):
             (self.queries.is_running, "stop query", self.queries.stop),
             (bool(session.search), "end search", lambda: go(replace(session, search=""))),
             (session.range is not None, "drop range", lambda: go(ranges.without_range(session))),
-            (session.selection is not None, "drop selection", lambda: go(select.without_selection(session))),
+            (session.selection is not None, "drop selection", lambda: go(replace(session, selection=None))),
             (session.baseline is not None, "stop comparing", lambda: go(replace(session, baseline=None))),
         ]
         return [(what, close) for holds, what, close in steps if holds]
@@ -103,8 +93,8 @@ class NavigationController(Controller):
         """Return what Esc would do now, empty for nothing."""
         return next((what for what, _ in self.closers()), "")
 
+    @does("close")
     def do_close(self) -> None:
-        """Close what is on top, then drop the search, the range, the selection, the baseline."""
         for _, close in self.closers()[:1]:
             close()
 
@@ -115,11 +105,16 @@ class NavigationController(Controller):
                 return True
         return False
 
+    @does("quit")
+    def do_quit(self) -> None:
+        self.app.exit()
+
+    @does("close-or-quit")
     def do_close_or_quit(self) -> None:
-        """Close what is on top; if nothing is, quit."""
         if not self._close_top():
             self.app.exit()
 
+    @does("redraw")
     def do_redraw(self) -> None:
         """Draw all anew: what the terminal shows is not taken for known any more."""
         if isinstance(self.app._driver, TerminalDriver):
@@ -127,12 +122,74 @@ class NavigationController(Controller):
         self.app.screen.refresh(layout=True)
         self.app.say("redrawn")
 
+    @does("suspend")
     def do_suspend(self) -> None:
-        """Give the terminal back until the shell lets the viewer go on."""
         if not self.app.can_be_suspended:
             raise Refusal("only a viewer on a terminal can be suspended")
         self.app.action_suspend_process()
 
+    @does("stop-indexing")
     def do_stop_indexing(self) -> None:
         """Say that there is nothing to stop: while there is, another screen answers."""
         raise Refusal("nothing is being indexed: {close-or-quit} quits")
+
+
+class MouseController(Controller):
+    """Answers to the timeline's messages."""
+
+    def answer(self, message: messages.TimelineMessage) -> None:
+        """Do what a message asks for."""
+        trace, session, lines = self.store.trace, self.store.session, self.store.now.lane_lines
+        match message:
+            case messages.Hovered():
+                self.app.hover(self._named(message))
+            case messages.SlicePressed():
+                self.slice_pressed(message)
+            case messages.LanePressed():
+                self.app.say("")
+                self.store.go(lanes.line_folded(trace, session, message.line, lines))
+            case messages.Zoomed(factor, at):
+                self._go(partial(view.zoomed, factor=factor, about=at), "zoom")
+            case messages.Panned(share):
+                self._go(partial(view.panned, share=share), "pan")
+            case messages.Scrolled():
+                scroll = self.store.layout_now.scrolled(session.scroll + message.lines, lines)
+                self.store.go(replace(session, scroll=scroll), "scroll")
+            case messages.ViewMoved():
+                low, high = view.limits(trace, session.clocks)
+                self.store.go(view.go_to(trace, session, min(max(message.at, low), high)), "pan")
+            case messages.TimePressed(at):
+                self.store.go(view.keep_cursor(replace(session, cursor=at)), "walk")
+            case messages.TimeDragged():
+                self.store.go(replace(session, range=(message.a, message.b), anchor=None), "drag")
+                self.app.say(f"{format_ns(message.b - message.a)}: {{focus}} zooms to it, {{close}} drops it")
+
+    def _named(self, message: messages.Hovered) -> str:
+        """Return the name of what the mouse is over, and how long it takes."""
+        trace = self.store.trace
+        row = None if message.row is None else row_of(self.store.layout_now, message.row)
+        thing = None if row is None else thing_in(trace, self.store.session.clocks, row, message.index)
+        if thing is None:
+            return ""
+        name = safe(trace.label(thing.row, thing.index))
+        return name if thing.slice is None else f"{name}  {format_ns(thing.end - thing.start)}"
+
+    def _go(self, move: Callable[[Trace, Session], Session], together: str) -> None:
+        try:
+            self.store.go(move(self.store.trace, self.store.session), together)
+        except Refusal as refusal:
+            self.app.say(str(refusal))
+
+    def slice_pressed(self, message: messages.SlicePressed) -> None:
+        self.app.say("")
+        session = replace(self.store.session, focus=message.row, cursor=message.at)
+        row = row_of(self.store.layout_now, message.row)
+        thing = None if row is None else thing_in(self.store.trace, session.clocks, row, message.index)
+        if thing is None and row is not None:
+            thing = gap_thing_at(self.store.trace, session.clocks, row, message.at)
+        if thing is None:
+            self.store.go(replace(session, selection=None), "walk")
+            return
+        self.store.go(replace(session, selection=thing.id, panel="details"), "walk")
+        if message.chain >= 2:
+            self.app.run_command("focus")

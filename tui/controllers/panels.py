@@ -11,29 +11,26 @@ from rich.style import Style
 from rich.text import Text
 from textual.containers import Vertical
 from textual.timer import Timer
-from textual.worker import get_current_worker
 
+from tracelane.core.base.progress import CancelledCallback
 from tracelane.core.base.safe_text import safe_lines
 from tracelane.core.query.args import Arguments
 from tracelane.core.tables.registry import PANELS
+from tracelane.core.trace import Trace
 
 from ..actions.clocks import read_out
-from ..actions.refusal import Refusal
-from ..clock import stamps_of
+from ..actions.scene import Refusal
 from ..draw.things import Thing, thing_by_id
-from ..jobs import background
 from ..lanes.canvas import LaneCanvas
 from ..lanes.look import glyphs, palette_of
 from ..panels.panel import Panel, next_panel
 from ..panels.problems import read_report_columns
 from ..read_report import ReadReportRow, read_report_rows
-from ..recent import Recent
 from ..session import Selectable
-from ..session_store import SessionStore
-from ..stage import Stage
+from ..stage import Controller, Recent, Stage, does
+from ..times import stamps_of
 from ..widgets.table import VirtualTable
 from ..widgets.text_pane import TextPane
-from .controller import Commands, Controller
 
 if TYPE_CHECKING:
     from ..draw.path_line import DrawnPath
@@ -47,12 +44,19 @@ NOTHING_SELECTED = "Nothing selected: {up} {down} choose a row, {details} select
 NO_ROOM = "no room for the panel: {maximise} gives it the screen"
 
 
+def event_arguments_of(trace: Trace, thing: Thing) -> Arguments:
+    """Read the arguments of what is selected from the file."""
+    if thing.slice is not None:
+        return trace.arguments(thing.slice)
+    return trace.event_arguments(thing.id.source, thing.id.ordinal)
+
+
 class PanelController(Controller):
     """Commands of the panel."""
 
-    def __init__(self, app: Stage, store: SessionStore) -> None:
+    def __init__(self, app: Stage) -> None:
         """Hold what the panel shows."""
-        super().__init__(app, store)
+        super().__init__(app)
         self.fillers: dict[str, Callable[[], None]] = {
             "details": self._fill_details,
             "legend": self._fill_legend,
@@ -70,46 +74,34 @@ class PanelController(Controller):
         self._takes_arrows = ""  # the panel that is to have the arrows as soon as it is there
         self._read_report: list[ReadReportRow] = []
 
-    def commands(self) -> Commands:
-        """Return what carries out each of its commands."""
-        return {
-            "copy": self.do_copy,
-            "copy-view": self.do_copy_view,
-            "panel-details": partial(self.turn_to, "1"),
-            "panel-findings": partial(self.turn_to, "2"),
-            "panel-back": self.do_panel_back,
-            "legend": self.do_legend,
-            "maximise": self.do_maximise,
-            "other-pane": self.do_other_pane,
-        }
-
+    @does("copy")
     def do_copy(self) -> None:
-        """Copy the table that the arrows are in, else the selection."""
         if isinstance(self.app.main.focused, VirtualTable) and self.store.session.panel in PANELS:
             self.app.run_command("copy-table")
         else:
             self._copy_details(self.store.selected)
 
-    @background("copy")
     def _copy_details(self, thing: Thing) -> None:
         """Copy the selection as JSON, arguments included, and show the text."""
         from ..panels.details import details_json
 
-        details = self._details_of(thing)
-        arguments = self.arguments.get(thing.id)
-        if arguments is None and details.has_arguments:
-            arguments = self.read_arguments(thing)
-        if not get_current_worker().is_cancelled:
-            self.app.call_from_thread(self._copied, details_json(details, thing, arguments))
+        def text(_: CancelledCallback) -> str:
+            details = self._details_of(thing)
+            arguments = self.arguments.get(thing.id)
+            if arguments is None and details.has_arguments:
+                arguments = event_arguments_of(self.store.trace, thing)
+            return details_json(details, thing, arguments)
 
+        self.app.jobs.ask("copy", text, self._copied)
+
+    @does("copy-view")
     def do_copy_view(self) -> None:
-        """Copy the command line that shows this view."""
         from ..view_line import view_line
 
         self._copied(view_line(self.store.trace, self.store.session))
 
     def _copied(self, text: str) -> None:
-        from ..screens.copied_text import CopiedText
+        from ..screens.answer import CopiedText
 
         text = safe_lines(text)
         self.app.copy_to_clipboard(text)
@@ -172,7 +164,8 @@ class PanelController(Controller):
         self._detailed = thing, self._details_of(thing)
         self._show_details()
         if self._detailed[1].has_arguments and self.arguments.get(thing.id) is None:
-            self._fetch_arguments(thing)
+            read = partial(event_arguments_of, self.store.trace, thing)
+            self.app.jobs.ask("arguments", lambda _: read(), partial(self._have_arguments, thing.id))
 
     def _details_of(self, thing: Thing) -> Details:
         from ..panels.details import details_of
@@ -212,26 +205,11 @@ class PanelController(Controller):
         """Return the text of an empty panel: how to select something."""
         return Text(self.app.with_keys(NOTHING_SELECTED), "dim")
 
-    def read_arguments(self, thing: Thing) -> Arguments:
-        if thing.slice is not None:
-            return self.store.trace.arguments(thing.slice)
-        return self.store.trace.event_arguments(thing.id.source, thing.id.ordinal)
-
-    @background("arguments")
-    def _fetch_arguments(self, thing: Thing) -> None:
-        """Read a thing's arguments from the file, away from the screen."""
-        arguments = self.read_arguments(thing)
-        if not get_current_worker().is_cancelled:
-            self.app.call_from_thread(self._have_arguments, thing.id, arguments)
-
     def _have_arguments(self, identity: Selectable, arguments: Arguments) -> None:
         self.arguments.put(identity, arguments)
         shows_details = self.shows_panel and self.store.session.panel == "details"
         if shows_details and self._detailed is not None and self._detailed[0].id == identity:
             self._show_details(top=False)
-
-    def pane_resized(self) -> None:
-        self.panel_soon()
 
     def show(self, name: str) -> None:
         """Show a panel, from a click on its tab."""
@@ -242,13 +220,16 @@ class PanelController(Controller):
         row = self._read_report[message.row]
         self.app.say(f"{row.source} {row.what}: {row.text}".strip())
 
+    @does("panel-details", "1")
+    @does("panel-findings", "2")
+    @does("panel-query", "4")
     def turn_to(self, key: str) -> None:
         """Show the panel of a key, or the next one of that key."""
         panel = self.app.main.query_one(Panel)
         self.show_or_say(next_panel(key, self.store.session.panel, panel.groups, panel.absent))
 
+    @does("panel-back")
     def do_panel_back(self) -> None:
-        """Show the panel before the one on show, of its tab."""
         panel, name = self.app.main.query_one(Panel), self.store.session.panel
         key = next(group.key for group in panel.groups if name in dict(group.panels))
         self.show_or_say(next_panel(key, name, panel.groups, panel.absent, by=-1))
@@ -271,20 +252,20 @@ class PanelController(Controller):
             self._takes_arrows = ""
             self.app.main.set_focus(panel.body(name))
 
+    @does("legend")
     def do_legend(self) -> None:
-        """Show the legend, or what was there before it."""
         if self.store.session.panel != "legend":
             self._panel_before = self.store.session.panel
             self.show("legend")
         else:
             self.show(self._panel_before)
 
+    @does("maximise")
     def do_maximise(self) -> None:
-        """Give the panel the whole screen, or take it back."""
         self.app.maximised = not self.app.maximised
 
+    @does("other-pane")
     def do_other_pane(self) -> None:
-        """Move the arrows to the panel, or back to the lanes."""
         main = self.app.main
         panel = main.query_one(Panel)
         canvas = main.query_one(LaneCanvas)

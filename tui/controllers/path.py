@@ -6,21 +6,15 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from textual.worker import get_current_worker
-
+from tracelane.core.base.progress import CancelledCallback
 from tracelane.core.base.units import format_count, format_ns, format_share
 
 from ..actions import view
-from ..actions.refusal import Refusal
-from ..jobs import background
-from ..session import Session
-from ..session_store import SessionStore
-from ..stage import Stage
+from ..actions.ranges import scope_of
+from ..actions.scene import Refusal
+from ..stage import Controller, Stage, does
 from ..steps import step_at, step_marks
-from .controller import Commands, Controller
 from .drawing import DrawingController
-from .selection import SelectionController
-from .tables import scope_of
 
 if TYPE_CHECKING:
     from ..draw.path_line import DrawnPath
@@ -34,26 +28,15 @@ AROUND = 4
 class PathController(Controller):
     """Commands of the critical path of the range, else of the step at the cursor, else of all."""
 
-    def __init__(
-        self, app: Stage, store: SessionStore, drawing: DrawingController, selection: SelectionController
-    ) -> None:
+    def __init__(self, app: Stage, drawing: DrawingController) -> None:
         """Begin without a path."""
-        super().__init__(app, store)
+        super().__init__(app)
         self.drawing = drawing
-        self.selection = selection
         self._path: DrawnPath | None = None
         self._shown_for: tuple[Span, str] | None = None  # what is shown, or being looked for
 
-    def commands(self) -> Commands:
-        """Return what carries out each of its commands."""
-        return {
-            "critical": self.do_path,
-            "next-segment": partial(self._walk, 1),
-            "previous-segment": partial(self._walk, -1),
-        }
-
+    @does("critical")
     def do_path(self) -> None:
-        """Show the critical path, or remove it."""
         if self._shown_for is None:
             self._look_for(*self._target())
         else:
@@ -93,20 +76,17 @@ class PathController(Controller):
         if says:
             self.app.say("looking for the critical path…")
         session = replace(self.store.session, range=span, clocks=self.store.own_clocks, only="", filter="")
-        self._compute(session, title, says)
+        trace = self.store.own_trace
 
-    @background("critical path")
-    def _compute(self, session: Session, title: str, says: bool) -> None:
-        """Look for a path away from the screen."""
-        from tracelane.core.tables.critical_path import critical_path
+        def drawn(cancelled: CancelledCallback) -> DrawnPath:
+            from tracelane.core.tables.critical_path import critical_path
 
-        from ..draw.path_line import DrawnPath
+            from ..draw.path_line import DrawnPath
 
-        worker, trace = get_current_worker(), self.store.own_trace
-        path = critical_path(scope_of(trace, session, lambda: worker.is_cancelled))
-        drawn = DrawnPath(trace, f"path {title}".strip(), path, path.names)
-        if not worker.is_cancelled:
-            self.app.call_from_thread(self._have_path, drawn, says)
+            path = critical_path(scope_of(trace, session, cancelled))
+            return DrawnPath(trace, f"path {title}".strip(), path, path.names)
+
+        self.app.jobs.ask("critical path", drawn, partial(self._have_path, says=says))
 
     def _have_path(self, path: DrawnPath, says: bool) -> None:
         if self._shown_for is None:
@@ -126,6 +106,8 @@ class PathController(Controller):
             self.app.jobs.cancel("critical path")
         self.drawing.know_path(path)
 
+    @does("next-segment", 1)
+    @does("previous-segment", -1)
     def _walk(self, direction: int) -> None:
         """Go to the next segment that is a cell wide; where none is left, to the next one, zoomed in to."""
         path, session = self._path, self.store.session
@@ -156,7 +138,7 @@ class PathController(Controller):
             self.store.go(replace(session, selection=None), "walk")
         else:
             self.store.show(session)
-            self.selection.jump(identity.source, identity.ordinal)
+            self.app.jump(identity)
             # A wait lies before the slice that it belongs to.
             self.store.show(view.keep_cursor(replace(self.store.session, cursor=start)))
         self.app.say(f"{format_count(number + 1)} of {format_count(len(path))}: {path.text(number)}")

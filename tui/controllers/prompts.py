@@ -9,27 +9,20 @@ from functools import partial
 from tracelane.core.base.errors import TracelaneError, UsageError
 from tracelane.core.base.ids import SliceId
 from tracelane.core.base.units import format_count
-from tracelane.core.export.marks import Mark
 
-from ..actions import lanes, view
-from ..actions.colours import colouring
-from ..actions.refusal import Refusal
+from ..actions import lanes, ranges, view
+from ..actions.lanes import colouring
+from ..actions.scene import Refusal
 from ..actions.table import RULERS
-from ..clock import time_frame
 from ..command_line import completions, parse_order
-from ..commands.command import FocusedPart
 from ..commands.table import COMMANDS
 from ..config import DARK_THEME, LIGHT_THEME
 from ..draw.things import thing_by_id
 from ..lanes.canvas import LaneCanvas
-from ..screens.pick import PickScreen
 from ..session import InstantId
-from ..session_store import SessionStore
-from ..stage import Stage
+from ..stage import Commands, Controller, does
 from ..widgets.prompt import Prompt
 from ..widgets.table import ColumnView
-from .controller import Commands, Controller, Verbs
-from .marks import MarkController
 
 LISTING = ("palette", "help", "command-line", "close", "close-or-quit")
 """Commands left out of the list of commands: they open such lists."""
@@ -40,41 +33,18 @@ NUMBER = re.compile(r"#(?:(\d+):)?(\d[\d, ]*)")
 class PromptController(Controller):
     """Commands that open a line, a list or a screen."""
 
-    def __init__(self, app: Stage, store: SessionStore, marking: MarkController) -> None:
-        """Work on a store, and show what comes of it."""
-        super().__init__(app, store)
-        self.marking = marking
-
     def commands(self) -> Commands:
-        """Return what carries out each of its commands."""
-        return {
-            "go-to": self.do_go_to,
-            "command-line": partial(self.ask_for, ""),
-            "theme": self.do_theme,
-            "palette": partial(self._list_commands, None),
-            "help": lambda: self._list_commands(self.app.focused_part),
-            "hidden": self.do_hidden,
-            "messages": self.do_messages,
-            "show-all": self.do_show_all,
-            "quiet": self.do_quiet,
-            **{entry.id: partial(self.ask_for, entry.id) for entry in COMMANDS if entry.is_typed},
-        }
+        """Return what carries out each of its commands; those that are typed ask for their argument."""
+        typed = {entry.id: partial(self.ask_for, entry.id) for entry in COMMANDS if entry.is_typed}
+        return {**super().commands(), **typed}
 
-    def verbs(self) -> Verbs:
-        """Return what carries out those with an argument."""
-        return {
-            "go-to": self.go_to,
-            "ruler": self.choose_ruler,
-            "colour": self.colour_by,
-            "theme": self.choose_theme,
-        }
-
+    @does("go-to")
     def do_go_to(self) -> None:
-        """Ask for a time."""
         self.app.main.query_one(Prompt).ask(
             "go-to", "go to ", "+12.5ms  @µs as in the file  09:28:06.1  step:4  mark:NAME  #slice number"
         )
 
+    @does("command-line", "")
     def ask_for(self, command_id: str) -> None:
         """Ask for a command, or for the argument of one."""
         proposed = f"{command_id} " if command_id else ""
@@ -103,22 +73,20 @@ class PromptController(Controller):
         else:
             self.app.verbs[order.id](order.argument)
 
+    @does("go-to", typed=True)
     def go_to(self, text: str) -> None:
-        """Go to a time, step or mark, or select an event by its number."""
         from ..times import parse_span
 
         if (number := NUMBER.fullmatch(text.strip())) is not None:
             self._go_to_event(int(number[1] or 0), int(re.sub(r"\D", "", number[2])))
             return
         session = self.store.session
-        frame = time_frame(
-            self.store.trace, session.clocks, session.zone, self.marking.marks_seen, session.steps
-        )
+        frame = self.store.time_frame
         if text.strip().isdigit():  # a time has a unit, so this is a step
             text = f"step:{text.strip()}"
         start, end = parse_span(text, frame)
         if text.strip().startswith("mark:"):
-            self.marking.go_to_mark(Mark(start, end))
+            self.store.go(ranges.gone_to(self.store.trace, session, start, end))
         else:
             session = view.go_to(self.store.trace, self.store.session, start)
             is_step = text.strip().startswith("step:")
@@ -136,39 +104,41 @@ class PromptController(Controller):
             )
         self.store.select(thing)
 
+    @does("ruler", typed=True)
     def choose_ruler(self, text: str) -> None:
-        """Choose the ruler's time."""
         if text not in RULERS:
             raise UsageError(f"the ruler can be {', '.join(RULERS)}")
         self.store.go(replace(self.store.session, ruler=text))
 
+    @does("colour", typed=True)
     def colour_by(self, text: str) -> None:
-        """Choose what colours tell."""
         self.store.go(replace(self.store.session, colour_by=colouring(self.store.trace, text)))
 
+    @does("theme", typed=True)
     def choose_theme(self, name: str) -> None:
-        """Choose a theme by its name."""
         name = {"dark": DARK_THEME, "light": LIGHT_THEME}.get(name, name)
         if name not in self.app.available_themes:
             raise UsageError(f"themes: {', '.join(sorted(self.app.available_themes))}")
         self.app.theme = name
 
+    @does("show-all")
     def do_show_all(self) -> None:
-        """Show everything that was hidden."""
-        self.store.go(lanes.show_all(self.store.trace, self.store.session, self.store.lane_lines))
+        self.store.go(lanes.show_all(self.store.trace, self.store.session, self.store.now.lane_lines))
 
+    @does("quiet")
     def do_quiet(self) -> None:
-        """Fold the quiet threads, or show them."""
         self.store.go(replace(self.store.session, show_quiet=not self.store.session.show_quiet))
 
+    @does("theme")
     def do_theme(self) -> None:
-        """Change between dark and light."""
         self.app.theme = LIGHT_THEME if self.app.current_theme.dark else DARK_THEME
 
-    def _list_commands(self, part: FocusedPart | None) -> None:
-        """List all commands, those used most first, before them the keys of a part of the screen."""
+    @does("palette")
+    @does("help", True)
+    def _list_commands(self, of_part: bool = False) -> None:
         from ..screens.help import HelpScreen
 
+        part = self.app.focused_part if of_part else None
         used = [one for one, _ in self.app.used.most_common() if one not in LISTING]
 
         def chosen(command_id: str | None) -> None:
@@ -178,19 +148,17 @@ class PromptController(Controller):
         if self.app.screen is self.app.main:
             self.app.push_screen(HelpScreen(self.app.config.keys, used, part), chosen)
 
+    @does("messages")
     def do_messages(self) -> None:
-        """List what was said, the newest first."""
         said = self.app.messages[::-1]
         if not said:
             raise Refusal("no messages yet")
         columns = [ColumnView("Message", 0, lambda row: said[row])]
-        self.app.push_screen(
-            PickScreen("Messages, the newest first", columns, len(said), hint="Enter shows it again"),
-            lambda row: None if row is None else self.app.say(said[row]),
-        )
+        title, hint = "Messages, the newest first", "Enter shows it again"
+        self.app.offer_rows(title, columns, len(said), hint, lambda row: self.app.say(said[row]))
 
+    @does("hidden")
     def do_hidden(self) -> None:
-        """List what is hidden; choosing a line shows it again."""
         things = lanes.hidden_things(self.store.trace, self.store.session)
         if not things:
             raise Refusal("nothing is hidden")
@@ -205,12 +173,10 @@ class PromptController(Controller):
             ColumnView("By", 10, lambda row: things[row].kind),
         ]
 
-        def chosen(row: int | None) -> None:
-            if row is not None:
-                self.store.go(
-                    lanes.shown_again(
-                        self.store.trace, self.store.session, things[row : row + 1], self.store.lane_lines
-                    )
-                )
+        def chosen(row: int) -> None:
+            rows = things[row : row + 1]
+            self.store.go(
+                lanes.shown_again(self.store.trace, self.store.session, rows, self.store.now.lane_lines)
+            )
 
-        self.app.push_screen(PickScreen("Hidden", columns, len(things), hint="Enter shows it again"), chosen)
+        self.app.offer_rows("Hidden", columns, len(things), "Enter shows it again", chosen)

@@ -1,4 +1,4 @@
-"""A trace that is being written, or whose index is damaged: it is opened anew, in the same view."""
+"""Leaving to open a trace anew that has changed or is damaged, another capture, other groups of ranks."""
 
 from __future__ import annotations
 
@@ -9,39 +9,37 @@ from typing import ClassVar
 
 from tracelane.core.base.errors import DamagedIndexError
 from tracelane.core.index.cache import discard
+from tracelane.core.index.captures import ranks_text
 from tracelane.core.index.changes import PERIOD_S, Change, Watch, changes_text
 
+from ..actions.scene import Refusal
 from ..commands.table import command
 from ..draw.header import HeaderPiece
-from ..session_store import SessionStore
-from ..stage import Stage
-from .controller import Commands, Controller
+from ..stage import Controller, Stage, does
+from ..widgets.table import ColumnView
 
 TICK_S = 0.05
 PATIENCE_S = 5.0
 """Seconds that a file system may take to answer after a key is pressed."""
 
 
+GROUPINGS = {"host": "host", "tp": "tensor parallel", "pp": "pipeline parallel", "dp": "data parallel"}
+
+
 class ReloadController(Controller):
-    """The command that reloads, and what tells that there is a reason to."""
+    """Commands that open something in place of the trace, and what tells that there is a reason to."""
 
     watch_period_s: ClassVar[float] = PERIOD_S
 
-    def __init__(self, app: Stage, store: SessionStore) -> None:
+    def __init__(self, app: Stage) -> None:
         """Start without files to watch."""
-        super().__init__(app, store)
+        super().__init__(app)
         # Columns that the first picture was drawn of, before there was an App, are being checked already.
-        self.verification = store.trace.defer_checks()
+        self.verification = self.store.trace.defer_checks()
         self.verification.tell(self._verified)
         self.attach()
         self._watch: Watch | None = None
         self._changes_seen: tuple[Change, ...] = ()
-
-    def commands(self) -> Commands:
-        """Return what carries out each of its commands."""
-        return {
-            "reload": self.do_reload,
-        }
 
     def attach(self) -> None:
         """Have columns of the trace on show checked."""
@@ -112,8 +110,8 @@ class ReloadController(Controller):
         keys = self.app.keys_text_of(command("reload"))
         return f"{news}; {keys} reloads" if keys else f"{news}: type :reload"
 
+    @does("reload")
     def do_reload(self) -> None:
-        """Leave to open the trace anew, if a file of it has changed since it was read."""
         self.app.run_worker(self._reload(), group="reload", exclusive=True)
 
     async def _reload(self) -> None:
@@ -139,3 +137,40 @@ class ReloadController(Controller):
         else:
             self.app.wants_reload = True
             self.app.exit()
+
+    # -- another one in its place -------------------------------------------------------------------------
+
+    @does("rank-groups")
+    def do_rank_groups(self) -> None:
+        """List what the ranks of a store may be grouped by; choosing one draws them anew."""
+        if not self.store.trace.opens:
+            raise Refusal("ranks are grouped in the picture of a capture store: see tracelane collect --help")
+
+        def choose(row: int) -> None:
+            self.app.rank_grouping = list(GROUPINGS)[row]
+            self.app.exit()
+
+        columns = [ColumnView("By", 0, lambda row: list(GROUPINGS.values())[row])]
+        self.app.offer_rows("Groups of ranks", columns, len(GROUPINGS), "Enter groups", choose)
+
+    @does("captures")
+    def do_captures(self) -> None:
+        captures = self.store.trace.captures
+        if len(captures) < 2:
+            raise Refusal("no other capture in this folder")
+        open_capture = self.store.trace.open_capture
+        columns = [
+            ColumnView("", 1, lambda row: "*" if row == open_capture else ""),
+            ColumnView("When", 24, lambda row: captures[row].when),
+            ColumnView("Ranks", 12, lambda row: ranks_text(captures[row].ranks) or "none"),
+            ColumnView("Files", 6, lambda row: f"{len(captures[row].members):,}", right=True),
+            ColumnView("Missing", 16, lambda row: ranks_text(captures[row].missing)),
+            ColumnView("Run", 0, lambda row: captures[row].run),
+        ]
+
+        def chosen(row: int) -> None:
+            if row != open_capture:
+                self.app.wanted_capture = row + 1
+                self.app.exit()
+
+        self.app.offer_rows("Captures", columns, len(captures), "Enter opens it", chosen)

@@ -2,38 +2,33 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Final
 
-from textual.worker import get_current_worker
-
 from tracelane.core.base.arrays import I64
-from tracelane.core.base.clock import Clocks
-from tracelane.core.base.errors import Cancelled, TracelaneError, UsageError
+from tracelane.core.base.errors import UsageError
 from tracelane.core.base.output import write_new_file
+from tracelane.core.base.progress import CancelledCallback
 from tracelane.core.base.safe_text import safe
-from tracelane.core.base.units import format_count
+from tracelane.core.base.units import count_of
 from tracelane.core.export.cut import cut_scope
 from tracelane.core.export.formats import as_markdown
 from tracelane.core.export.forms import FORMS, Listing, emit
+from tracelane.core.export.marks import marks_json
 from tracelane.core.tables.registry import PANELS
 from tracelane.core.tables.scope import Scope
 from tracelane.core.tables.table import Table, Tables
-from tracelane.core.trace import Trace
 
-from ..actions.refusal import Refusal
+from ..actions.ranges import scope_of
+from ..actions.scene import Refusal
 from ..command_line import file_named
-from ..jobs import background
 from ..lanes.canvas import LaneCanvas
 from ..panels.panel import NO_TABLES
 from ..panels.table import TablePane
-from ..session import Session
-from ..session_store import SessionStore
-from ..stage import Stage
+from ..stage import Controller, does
 from ..text.picture import plain_picture
-from .controller import Commands, Controller, Verbs
-from .marks import MarkController
-from .tables import scope_of
+from .marks import NO_MARKS
 
 PICTURES: Final = (".svg", ".txt")
 SLICE_FORMATS: Final = (".csv", ".json")
@@ -44,27 +39,13 @@ LINES_AROUND = 3
 class SaveController(Controller):
     """Commands that copy the view or write it to a file."""
 
-    def __init__(self, app: Stage, store: SessionStore, marking: MarkController) -> None:
-        """Work on a store, and say what was written."""
-        super().__init__(app, store)
-        self.marking = marking
-
-    def commands(self) -> Commands:
-        """Return what carries out each of its commands."""
-        return {
-            "copy-table": self.do_copy_table,
-        }
-
-    def verbs(self) -> Verbs:
-        """Return what carries out those with an argument."""
-        return {"save": self.save, "cut": self.cut_to}
-
+    @does("copy-table")
     def do_copy_table(self) -> None:
-        """Copy the table on show as Markdown."""
         table, order = self._table_on_show()
         self.app.copy_to_clipboard(as_markdown(table, order))
         self.app.say(f"copied {len(table):,} rows of {table.title} as Markdown, where the terminal allows it")
 
+    @does("save", typed=True)
     def save(self, text: str) -> None:
         """Write what `picture FILE`, `table FILE`, `slices FILE` or `marks FILE` asks for; UsageError tells
         how to ask.
@@ -80,12 +61,18 @@ class SaveController(Controller):
         elif what == "slices":
             self._save_slices(path)
         elif what == "marks":
-            self.app.say(save_new_file(path, self.marking.marks_text()))
+            self.app.say(save_new_file(path, self._marks_text()))
         elif path.suffix.lower() not in PICTURES:
             raise UsageError("a picture can be written to FILE.svg or FILE.txt")
         else:
             # The line that was typed is still on the screen: it has to be gone first.
             self.app.call_after_refresh(self._save_picture, path)
+
+    def _marks_text(self) -> str:
+        marks, sources = self.store.now.marks, self.store.trace.sources
+        if not marks:
+            raise Refusal(NO_MARKS)
+        return marks_json(marks, [source.path for source in sources])
 
     def _save_table(self, path: Path) -> None:
         form = path.suffix.lower().removeprefix(".")
@@ -128,40 +115,43 @@ class SaveController(Controller):
         if path.exists():
             raise Refusal(f"{path} is there already: give another name")
         self.app.say(f"writing slices to {path} …")
-        self._write_slices(self.store.own_trace, self.store.session, path)
+        trace, session = self.store.own_trace, self.store.session
 
-    @background("slices")
-    def _write_slices(self, trace: Trace, session: Session, path: Path) -> None:
-        """Find the slices and write them."""
-        from tracelane.core.export.slices import SliceRows, write_rows
+        def count(cancelled: CancelledCallback) -> int:
+            from tracelane.core.export.slices import SliceRows, write_rows
 
-        worker = get_current_worker()
-        try:
-            slices = SliceRows(scope_of(trace, session, lambda: worker.is_cancelled))
+            slices = SliceRows(scope_of(trace, session, cancelled))
             write_rows(slices, path)
-        except Cancelled:
-            return
-        except (TracelaneError, OSError) as error:
-            reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-            if not worker.is_cancelled:
-                self.app.call_from_thread(self.app.say, f"cannot write {path}: {reason}")
-            return
-        if not worker.is_cancelled:
-            count = f"{format_count(len(slices))} slice{'' if len(slices) == 1 else 's'}"
-            self.app.call_from_thread(self.app.say, f"saved {path.absolute()}: {count}")
+            return len(slices)
 
+        def failed(error: Exception) -> None:
+            self.app.say(f"cannot write {path}: {_reason(error)}")
+
+        self.app.jobs.ask("slices", count, partial(self._say_saved, path), failed)
+
+    def _say_saved(self, path: Path, slices: int) -> None:
+        self.app.say(f"saved {path.absolute()}: {count_of(slices, 'slice')}")
+
+    @does("cut", typed=True)
     def cut_to(self, name: str) -> None:
         """Write what lies in the range to a file; Refusal where there is no range, or the file is there."""
         if not name:
             raise UsageError("cut FILE.json or FILE.json.gz: the range is written there")
-        if self.store.session.range is None:
+        window = self.store.session.range
+        if window is None:
             raise Refusal("no range to cut: {range} begins one, {range-selection} takes the selection's time")
         path = file_named(name)
         if path.exists():
             raise Refusal(f"{path} is there already: give another name")
         source = self._source_to_cut()
         self.app.say(f"cutting to {path} …")
-        self._cut(source, self.store.session.range, self.store.session.clocks, path)
+        trace, clocks = self.store.trace, self.store.session.clocks
+
+        def count(cancelled: CancelledCallback) -> int:
+            scope = Scope(trace, window, clocks=clocks, source=source, cancelled=cancelled)
+            return cut_scope(scope, path).slices
+
+        self.app.jobs.ask("cut", count, partial(self._say_saved, path))
 
     def _source_to_cut(self) -> int:
         """Return the source of the focused lane, else the only one; Refusal where that is not known."""
@@ -173,18 +163,6 @@ class SaveController(Controller):
             raise Refusal("several files are open: go to a lane of the one to cut")
         return files[0]
 
-    @background("cut")
-    def _cut(self, source: int, window: tuple[int, int], clocks: Clocks, path: Path) -> None:
-        """Read the blocks of the window and write its events."""
-        worker = get_current_worker()
-        scope = Scope(
-            self.store.trace, window, clocks=clocks, source=source, cancelled=lambda: worker.is_cancelled
-        )
-        done = cut_scope(scope, path)
-        if not worker.is_cancelled:
-            count = f"{format_count(done.slices)} slice{'' if done.slices == 1 else 's'}"
-            self.app.call_from_thread(self.app.say, f"saved {path.absolute()}: {count}")
-
 
 def save_new_file(path: Path, text: str) -> str:
     """Write a new file and return what to say; Refusal says in one line why it was not written."""
@@ -193,6 +171,10 @@ def save_new_file(path: Path, text: str) -> str:
     except FileExistsError:
         raise Refusal(f"{path} is there already: give another name") from None
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise Refusal(f"cannot write {path}: {reason}") from None
+        raise Refusal(f"cannot write {path}: {_reason(error)}") from None
     return f"saved {path.absolute()}"
+
+
+def _reason(error: Exception) -> str:
+    """Return why a file could not be written."""
+    return error.strerror if isinstance(error, OSError) and error.strerror else str(error)

@@ -12,30 +12,28 @@ from textual.worker import Worker, get_current_worker
 
 from tracelane.core.base.errors import Cancelled, TracelaneError
 from tracelane.core.base.ids import SliceId
+from tracelane.core.base.progress import CancelledCallback
 from tracelane.core.base.safe_text import safe
-from tracelane.core.base.units import format_count, format_ns
+from tracelane.core.base.units import count_of, format_count, format_ns
 from tracelane.core.query.filter import parse
 from tracelane.core.query.hits import Hit, Hits
 from tracelane.core.trace import Trace
 from tracelane.core.trace.hit_search import SearchProgress, find
 
 from ..actions import focus, lanes, select, view
-from ..actions.refusal import Refusal
+from ..actions.scene import Refusal
 from ..draw.header import HeaderPiece
 from ..draw.labels import fit_middle
 from ..draw.layout import layout_of
 from ..draw.only import ask_titles
 from ..draw.overview import hit_cells, overview_of
 from ..draw.things import thing_by_id
-from ..jobs import background
 from ..lanes.canvas import LaneCanvas
 from ..lanes.look import glyphs, look_of
 from ..lanes.minimap import Minimap
 from ..session import Session
-from ..session_store import SessionStore
-from ..stage import Stage
+from ..stage import Controller, Stage, does
 from ..widgets.prompt import Prompt
-from .controller import Commands, Controller, Verbs
 
 HINT = "nccl  'two words'  /regex/  cat:kernel  dur>1ms  lane:'stream 0'  arg.bytes>1e6  -word"
 FIELDS = ("name=", "cat:", "lane:", "dur>", "self>", "arg.")
@@ -53,9 +51,9 @@ ByTitles: TypeAlias = Callable[[Trace, Session, str, int], Session]
 class SearchController(Controller):
     """Commands that search and filter; what they found lasts until something else is asked for."""
 
-    def __init__(self, app: Stage, store: SessionStore) -> None:
+    def __init__(self, app: Stage) -> None:
         """Hold what was found."""
-        super().__init__(app, store)
+        super().__init__(app)
         self.asks_titles = False  # whether an expression is being looked for in the titles of lanes
         self.hits: Hits | None = None  # of the session's search, None while it is not known
         self.looked_through: float | None = None  # share of the trace while a search goes on
@@ -65,23 +63,7 @@ class SearchController(Controller):
         self._shows_first = False  # whether the first hit is to be brought into view
         self._waiting_walk: tuple[int, Session] | None = None  # by how many hits to go once they are known
 
-    def commands(self) -> Commands:
-        """Return what carries out each of its commands."""
-        return {
-            "search": self.do_search,
-            "next-hit": partial(self._walk_hits, 1),
-            "previous-hit": partial(self._walk_hits, -1),
-        }
-
-    def verbs(self) -> Verbs:
-        """Return what carries out those with an argument."""
-        return {
-            "search": self.search_for,
-            "filter": self.filter_by,
-            "only": partial(self.move_by_titles, lanes.only),
-            "hide": partial(self.move_by_titles, lanes.hide_matching),
-        }
-
+    @does("search")
     def do_search(self) -> None:
         """Ask what to search for; what is typed is searched for at once."""
         self._before = self.store.session
@@ -116,6 +98,7 @@ class SearchController(Controller):
             self._shows_first = False
             self.store.show(before)
 
+    @does("search", typed=True)
     def search_for(self, text: str) -> None:
         """Search for what a text means; UsageError where it means nothing."""
         try:
@@ -140,10 +123,12 @@ class SearchController(Controller):
             self._say_found()
         self.store.go(replace(self.store.session, search=search))
 
+    @does("filter", typed=True)
     def filter_by(self, text: str) -> None:
-        """Draw only what matches; all again where the text is empty."""
         self.store.go(replace(self.store.session, filter=parse(text).text if text else ""))
 
+    @does("next-hit", 1)
+    @does("previous-hit", -1)
     def _walk_hits(self, direction: int) -> None:
         if not self.store.session.search:
             raise Refusal("no search yet: {search} starts one")
@@ -209,32 +194,28 @@ class SearchController(Controller):
             session = select.unhidden(trace, session, thing)
         session = replace(session, focus=thing.key)
         layout = layout_of(trace, session, self.store.layout_now)
-        self.store.show(focus.in_view(session, layout, self.store.lane_lines))
+        self.store.show(focus.in_view(session, layout, self.store.now.lane_lines))
 
     # -- titles ---------------------------------------------------------------------------------------------
 
+    @does("only", lanes.only, typed=True)
+    @does("hide", lanes.hide_matching, typed=True)
     def move_by_titles(self, move: ByTitles, text: str) -> None:
         """Do what asks lanes for their titles; away from the screen where the expression may take long."""
         if text and lanes.lane_pattern(text).may_take_long:
             self.asks_titles = True
             self.app.say("looking at the titles: {close} stops")
-            self._ask_titles(self.store.trace, move, text)
+            trace, pattern = self.store.trace, lanes.lane_pattern(text)
+
+            def ask(cancelled: CancelledCallback) -> None:
+                ask_titles(trace, pattern, cancelled)
+
+            have = partial(self._titles_asked, move, text)
+            self.app.jobs.ask("titles", ask, have, have)
         else:
-            self.store.go(move(self.store.trace, self.store.session, text, self.store.lane_lines))
+            self.store.go(move(self.store.trace, self.store.session, text, self.store.now.lane_lines))
 
-    @background("titles")
-    def _ask_titles(self, trace: Trace, move: ByTitles, text: str) -> None:
-        worker = get_current_worker()
-        trouble: TracelaneError | None = None
-        try:
-            ask_titles(trace, lanes.lane_pattern(text), lambda: worker.is_cancelled)
-        except Cancelled:
-            return
-        except TracelaneError as error:
-            trouble = error
-        self.app.call_from_thread(self._titles_asked, move, text, trouble)
-
-    def _titles_asked(self, move: ByTitles, text: str, trouble: TracelaneError | None) -> None:
+    def _titles_asked(self, move: ByTitles, text: str, trouble: Exception | None) -> None:
         if not self.asks_titles:  # stopped while this was on its way
             return
         self.asks_titles = False
@@ -242,7 +223,7 @@ class SearchController(Controller):
         try:
             if trouble is not None:
                 raise trouble
-            self.store.go(move(self.store.trace, self.store.session, text, self.store.lane_lines))
+            self.store.go(move(self.store.trace, self.store.session, text, self.store.now.lane_lines))
         except (Refusal, TracelaneError) as refusal:
             self.app.say(str(refusal))
 
@@ -263,18 +244,17 @@ class SearchController(Controller):
         self.looked_through = self.stopped_at = None
         if self.hits is not None and self.hits.filter.text != session.search:
             self.hits = None
-        if self.store.left is not None and self.store.left.filter.text != session.filter:
+        if self.store.now.left is not None and self.store.now.left.filter.text != session.filter:
             self.store.have_hits(None, whole=False)
         if session.search or session.filter:
             self.looked_through = 0.0
-            self._search(session)
+            self.app.jobs.start(partial(self._search, session), "search")
             if any(parse(text).may_take_long for text in (session.search, session.filter) if text):
                 self.app.say("searching: {close} stops")
         else:
             self.app.jobs.cancel("search")
         self._show_found()
 
-    @background("search")
     def _search(self, session: Session) -> None:
         """Search away from the screen."""
         worker = get_current_worker()
@@ -350,10 +330,10 @@ class SearchController(Controller):
         return True
 
     def _say_found(self) -> None:
-        hits, left = self.hits, self.store.left
+        hits, left = self.hits, self.store.now.left
         if hits is not None:
             walk = "{next-hit} {previous-hit} walk, {hits} lists"
-            some = f"{_slices(hits.count)} found, {format_ns(hits.total_ns)} in total: {walk}"
+            some = f"{count_of(hits.count, 'slice')} found, {format_ns(hits.total_ns)} in total: {walk}"
             some = some if hits.count else f"no slice matches {self.store.session.search}"
             self.app.say(f"{some} ({hits.remark})" if hits.remark else some)
         elif left is not None and not left.count:
@@ -363,7 +343,7 @@ class SearchController(Controller):
         if self.app.composed:
             is_typed = self._before is not None and self.looked_through == 0.0
             if not is_typed or self.hits is not None:  # else the hits before stay until others are known
-                self.app.main.query_one(LaneCanvas).look_for(self.hits, self.store.left)
+                self.app.main.query_one(LaneCanvas).look_for(self.hits, self.store.now.left)
                 self.app.main.query_one(Minimap).mark(self.hits)
             self.app.hits_changed()
 
@@ -373,10 +353,10 @@ class SearchController(Controller):
         session = self.store.session
         if session.filter:
             what = fit_middle(safe(session.filter), NOTE_CELLS, glyphs().ellipsis).rstrip()
-            left = self.store.left
-            count = (
-                "…" if left is None else f"{format_count(left.of - left.count)} of {_slices(left.of)} hidden"
-            )
+            left = self.store.now.left
+            count = "…"
+            if left is not None:
+                count = f"{format_count(left.of - left.count)} of {count_of(left.of, 'slice')} hidden"
             notes.append(HeaderPiece(f"{what}: {count}{'' if session.search else self._progress}", "warning"))
         if session.search:
             what = fit_middle(safe(session.search), NOTE_CELLS, glyphs().ellipsis).rstrip()
@@ -389,7 +369,3 @@ class SearchController(Controller):
         if self.stopped_at is not None:
             return f" in {self.stopped_at:.0%}, stopped"
         return "" if not self.looked_through else f" in {self.looked_through:.0%}"
-
-
-def _slices(count: int) -> str:
-    return f"{format_count(count)} slice{'' if count == 1 else 's'}"

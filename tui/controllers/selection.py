@@ -1,34 +1,52 @@
-"""Selecting: what lies at the cursor, the launch, the kernel, a slice by its identity."""
+"""Selecting: what lies at the cursor, the launch, the kernel, the longest work; the source of a slice."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from textual.worker import Worker
 
 from tracelane.core.base.ids import SliceId
-from tracelane.core.base.units import format_count, format_ns
+from tracelane.core.base.progress import CancelledCallback
+from tracelane.core.base.units import count_of, format_count, format_ns
+from tracelane.core.tables.artefacts import read_artefacts
 
 from ..actions import follow, select
-from ..actions.refusal import Refusal
-from ..clock import stamps_of
-from ..draw.things import Thing, thing_by_id
+from ..actions.ranges import scope_of
+from ..actions.scene import Refusal
+from ..draw.things import thing_by_id
 from ..lanes.canvas import LaneCanvas
-from ..screens.pick import PickScreen
+from ..screens.source import SourceScreen, existing, lines_of, source_lines_in, texts_in
+from ..session import Session
+from ..stage import Controller, Stage, does
+from ..times import stamps_of
 from ..widgets.table import ColumnView
-from .controller import Commands, Controller
+from .panels import event_arguments_of
+
+if TYPE_CHECKING:
+    from tracelane.core.tables.instances import LongWork
+
+MOST_LONGEST = 1000
+"""The number of pieces of work that the command for the longest walks through."""
+MOST_FRAMES = 200
+"""The most enclosing slices whose names are looked at for a source file."""
 
 
 class SelectionController(Controller):
-    """Commands that select."""
+    """Commands that select, and show the source of what is selected."""
 
-    def commands(self) -> Commands:
-        """Return what carries out each of its commands."""
-        return {
-            "details": self.do_details,
-            "launch": self.do_launch,
-            "kernel": self.do_kernel,
-            "flows": self.do_flows,
-        }
+    def __init__(self, app: Stage) -> None:
+        """Start without a list of work; it is made when its command is first given."""
+        super().__init__(app)
+        self._longest: Sequence[LongWork] = ()
+        self._of: tuple[object, ...] | None = None  # what they are the longest of
+        self._number = 0
 
+    @does("details")
     def do_details(self) -> None:
         """Select what lies at the cursor; show its details; zoom to it. A rank among many opens."""
         session = self.store.session
@@ -37,25 +55,22 @@ class SelectionController(Controller):
             self.app.exit()
             return
         if session.selection is None:
-            session = select.at_cursor(
-                self.store.trace, session, self.store.layout_now, self.store.lane_lines, self.store.left
-            )
-            self.store.go(replace(session, panel="details"))
+            self.store.go(replace(select.at_cursor(self.store.scene), panel="details"))
         elif session.panel != "details":
             self.store.go(replace(session, panel="details"))
         else:
             self.app.run_command("focus")
 
+    @does("launch")
     def do_launch(self) -> None:
-        """Go back to what launched the selection."""
         self._follow("What launched it", follow.back_from(self.store.trace, self._selected_slice()))
 
+    @does("kernel")
     def do_kernel(self) -> None:
-        """Go on to what the selection launched."""
         self._follow("What it launched", follow.on_from(self.store.trace, self._selected_slice()))
 
+    @does("flows")
     def do_flows(self) -> None:
-        """Draw all flows in view, or the selection's alone."""
         session = replace(self.store.session, flows=not self.store.session.flows)
         self.store.show(session)
         if not session.flows:
@@ -63,8 +78,7 @@ class SelectionController(Controller):
             return
         seen = self.app.main.query_one(LaneCanvas).flows_seen
         more = f", +{format_count(seen.more)} more" if seen.more else ""
-        count = len(seen.drawn)
-        self.app.say(f"{format_count(count)} flow{'s' if count != 1 else ''} in view drawn{more}")
+        self.app.say(f"{count_of(len(seen.drawn), 'flow')} in view drawn{more}")
 
     def _selected_slice(self) -> SliceId:
         identity = self.store.selected.slice
@@ -74,50 +88,106 @@ class SelectionController(Controller):
 
     def _follow(self, title: str, targets: list[follow.Target]) -> None:
         if len(targets) == 1:
-            self.jump(targets[0].id.source, targets[0].id.ordinal)
+            self.app.jump(targets[0].id)
             return
-        clocks = self.store.session.clocks
-        stamps = stamps_of(self.store.trace, self.store.session)
-        known: dict[int, Thing | None] = {}
+        trace, clocks = self.store.trace, self.store.session.clocks
+        stamps = stamps_of(trace, self.store.session)
 
-        def thing(row: int) -> Thing | None:
-            if row not in known:
-                known[row] = thing_by_id(self.store.trace, clocks, targets[row].id)
-            return known[row]
-
-        def text(row: int, what: str) -> str:
-            target = thing(row)
-            if target is None:
-                return ""
-            if what == "start":
-                return stamps.relative(target.start)
-            return format_ns(target.end - target.start) if what == "duration" else target.lane.title
+        @cache
+        def texts(row: int) -> tuple[str, str, str, str]:
+            thing = thing_by_id(trace, clocks, targets[row].id)
+            if thing is None:
+                return "", "", "", ""
+            length = format_ns(thing.end - thing.start)
+            return trace.label(thing.row, thing.index), stamps.relative(thing.start), length, thing.lane.title
 
         columns = [
-            ColumnView(
-                "Name",
-                0,
-                lambda row: "" if (t := thing(row)) is None else self.store.trace.label(t.row, t.index),
-            ),
-            ColumnView("Start", 20, lambda row: text(row, "start"), right=True),
-            ColumnView("Duration", 12, lambda row: text(row, "duration"), right=True),
-            ColumnView("Lane", 20, lambda row: text(row, "lane")),
+            ColumnView("Name", 0, lambda row: texts(row)[0]),
+            ColumnView("Start", 20, lambda row: texts(row)[1], right=True),
+            ColumnView("Duration", 12, lambda row: texts(row)[2], right=True),
+            ColumnView("Lane", 20, lambda row: texts(row)[3]),
             ColumnView("Known by", 12, lambda row: targets[row].via),
         ]
-
-        def chosen(row: int | None) -> None:
-            if row is not None:
-                self.jump(targets[row].id.source, targets[row].id.ordinal)
-
         several = f"{format_count(len(targets))}{' or more' if len(targets) >= follow.MOST else ''}"
-        self.app.push_screen(
-            PickScreen(f"{title}: {several}", columns, len(targets), hint="Enter goes there"), chosen
+        self.app.offer_rows(
+            f"{title}: {several}",
+            columns,
+            len(targets),
+            "Enter goes there",
+            lambda row: self.app.jump(targets[row].id),
         )
 
-    def jump(self, source: int, ordinal: int) -> None:
-        """Select a slice by its identity."""
-        thing = thing_by_id(self.store.trace, self.store.session.clocks, SliceId(source, ordinal))
-        if thing is None:
-            self.app.say("that slice is not in this trace")
-        else:
-            self.store.select(thing)
+    # -- the longest work -----------------------------------------------------------------------------------
+
+    @does("longest")
+    def do_longest(self) -> None:
+        session = self.store.session
+        key = session.range, session.only, session.filter, session.clocks, len(self.store.trace.sources)
+        if self._of != key:
+            self.app.look_for(self._find_longest(session, key))
+            return
+        last = self._longest[self._number] if self._longest else None
+        self._go_to(self._number + 1 if last is not None and session.selection == last.id else 0)
+
+    def _find_longest(self, session: Session, key: tuple[object, ...]) -> Worker[None]:
+        trace, left = self.store.trace, self.store.now.whole_left
+
+        def longest(cancelled: CancelledCallback) -> Sequence[LongWork]:
+            from tracelane.core.tables.instances import longest_work  # nothing of it is needed at the start
+
+            return longest_work(scope_of(trace, session, cancelled, left), MOST_LONGEST)
+
+        def have(works: Sequence[LongWork]) -> None:
+            self._of, self._longest = key, works
+            self.app.attempt(lambda: self._go_to(0))
+            self.app.have_selected()
+
+        return self.app.jobs.ask("longest", longest, have)
+
+    def _go_to(self, number: int) -> None:
+        if not self._longest:
+            raise Refusal("no device work here")
+        if number >= len(self._longest):
+            raise Refusal(f"these were the {format_count(len(self._longest))} longest")
+        self._number, work = number, self._longest[number]
+        self.store.show(replace(self.store.session, panel="details"))
+        self.app.jump(work.id)
+        which = "longest" if number == 0 else f"{format_count(number + 1)}. longest"
+        where = "in the range" if self.store.session.range is not None else "of all"
+        self.app.say(
+            f"{which} {where}: {format_ns(work.duration)}; {{launch}} its launch, {{longest}} the next"
+        )
+
+    # -- its source -----------------------------------------------------------------------------------------
+
+    @does("source")
+    def do_source(self) -> None:
+        trace, thing = self.store.trace, self.store.selected
+        name = trace.name(thing.row, thing.index)
+
+        def screen_or_text(_: CancelledCallback) -> SourceScreen | str:
+            path = trace.sources[thing.id.source].path
+            origin = read_artefacts("", [path]).origin_of(name)
+            compiled = () if origin is None else origin.lines
+            texts = [*(f"{line.file}:{line.line}" for line in compiled), name]
+            texts += texts_in(event_arguments_of(trace, thing).merged)
+            for frame in [] if thing.slice is None else trace.ancestors(thing.slice, MOST_FRAMES):
+                if (at := trace.find(frame)) is not None:
+                    texts.append(trace.name(*at))
+            files = source_lines_in(texts)
+            file = existing(files, (Path(path).absolute().parent, Path.cwd()))
+            if file is None:
+                said = f"{files[0].path} is not on this machine" if files else "this names no source file"
+                return said + (
+                    f"; {compiled[0]}: {compiled[0].code}" if compiled and compiled[0].code else ""
+                )
+            lines = lines_of(file[0])
+            return SourceScreen(file[0], lines, max(1, min(file[1], len(lines))))
+
+        def have(result: SourceScreen | str) -> None:
+            if isinstance(result, str):
+                self.app.say(result)
+            else:
+                self.app.push_screen(result)
+
+        self.app.jobs.ask("source", screen_or_text, have)

@@ -1,97 +1,55 @@
-"""Panels that are tables of an analysis: computed in a thread, outdated results dropped, Enter jumps."""
+"""Panels that are tables or call trees of an analysis: computed in a thread, outdated results dropped, Enter
+jumps.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from typing import TypeAlias
 
-from textual.worker import get_current_worker
-
-from tracelane.core.base.progress import CancelledCallback, never
-from tracelane.core.query.hits import Hits
+from tracelane.core.base.progress import CancelledCallback
 from tracelane.core.tables.analysis import Tab
 from tracelane.core.tables.compare import by_steps, compare, with_first
+from tracelane.core.tables.hit_table import HitTable, hit_table
 from tracelane.core.tables.registry import PANELS, TABS
-from tracelane.core.tables.scope import Scope
 from tracelane.core.tables.table import Table
-from tracelane.core.trace import Trace
+from tracelane.core.tables.tree import sandwich
+from tracelane.core.tables.tree_slices import slices_of_node
 
 from ..actions import ranges
-from ..draw.only import only_lanes
-from ..jobs import background
+from ..actions.ranges import scope_of
 from ..lanes.look import palette_of
-from ..panels.panel import TREES
+from ..panels.flame import DrawnTree
+from ..panels.panel import TREE_SLICES, TREES
 from ..panels.table import TablePane, columns_of, with_swatches
-from ..recent import Recent
+from ..panels.tree import TreePane
 from ..session import Session
-from ..session_store import SessionStore
-from ..stage import Stage
-from ..steps import pair_of, step_marks
+from ..stage import Commands, Controller, Recent, Stage
 from ..widgets.table import ColumnView, VirtualTable
-from .controller import Commands, Controller
+from .hits import hit_columns
 from .panels import PanelController
-from .selection import SelectionController
 
-MOST_TABLES = 8
-"""The number of tables that are held, so that going back to a range shows its table at once."""
-
-
-Key = tuple[object, ...]
-
-
-def scope_of(
-    trace: Trace, session: Session, cancelled: CancelledCallback = never, left: Hits | None = None
-) -> Scope:
-    """Return what the session's tables speak of: the range or all, what `:only` and `:filter` leave. A range
-    that is a step's time exactly means the step: the device work that it launched, whenever it ran.
-
-    `left` is what the filter leaves, if it is known already: else it may have to look through the arguments
-    in the file. Raises Cancelled.
-    """
-    lanes = where = None
-    if session.filter:
-        from tracelane.core.query.filter import parse
-        from tracelane.core.trace.hit_search import is_of, matches
-
-        if left is None or left.filter.text != session.filter or not is_of(left, trace):
-            left = matches(trace, parse(session.filter), session.clocks, cancelled)
-        where = left.where
-    if session.only:
-        lanes = tuple(sorted(only_lanes(trace, session.only)))
-    scope = Scope(
-        trace, session.range, lanes, where, session.clocks, steps=session.steps, cancelled=cancelled
-    )
-    return scope if session.range is None or pair_of(trace) is not None else _of_step(scope, session.range)
-
-
-def _of_step(scope: Scope, span: tuple[int, int]) -> Scope:
-    """Return a scope narrowed to the step that takes this time exactly, the same scope where none does."""
-    marks = step_marks(scope.trace, scope.clocks, scope.steps)
-    if all((mark.start, mark.end) != span for mark in marks):
-        return scope
-    from tracelane.core.tables.attribution import scope_of_step
-    from tracelane.core.tables.step_spans import step_spans
-
-    steps = step_spans(scope.trace, scope.clocks, scope.steps or None)
-    spans = [] if steps is None else list(zip(steps.starts.tolist(), steps.ends.tolist()))
-    return scope if steps is None or span not in spans else scope_of_step(scope, steps, spans.index(span))
+MOST_TABLES, MOST_TREES = 8, 4
+"""The number of each that are held, so that going back to a range shows its table at once."""
+Key: TypeAlias = tuple[object, ...]
 
 
 class TableController(Controller):
-    """Commands and contents of the table panels."""
+    """Commands and contents of the panels of tables and call trees."""
 
-    def __init__(
-        self, app: Stage, store: SessionStore, panels: PanelController, selection: SelectionController
-    ) -> None:
-        """Hold the tables made last."""
-        super().__init__(app, store)
+    def __init__(self, app: Stage, panels: PanelController) -> None:
+        """Hold what was computed last."""
+        super().__init__(app)
         self.panels = panels
-        self.selection = selection
         self._tables: Recent[Key, tuple[Table, list[ColumnView]]] = Recent(MOST_TABLES)
-        panels.fillers.update((name, self.fill) for name in PANELS if name not in TREES)
+        self._trees: Recent[Key, DrawnTree] = Recent(MOST_TREES)
+        self._slices: HitTable | None = None  # those of a call
+        self._takes_arrows = False  # whether they are to have the arrows once they are listed
+        panels.fillers |= {**dict.fromkeys(PANELS, self.fill), TREE_SLICES: self._fill_slices}
 
     def commands(self) -> Commands:
-        """Return what carries out each of its commands."""
+        """Return what shows each tab and each panel."""
         tabs = {f"panel-{tab.name}": partial(self._turn_to, tab) for tab in TABS}
         panels = {f"panel-{name}": partial(self._show_panel, name) for name in PANELS}
         return panels | tabs
@@ -99,49 +57,55 @@ class TableController(Controller):
     def _key(self, session: Session | None = None) -> Key:
         now = session or self.store.session
         baseline = None if now.baseline == now.range else now.baseline  # nothing changes against itself
-        return now.panel, now.range, now.only, now.filter, now.clocks, now.steps, baseline
+        what = now.range, now.only, now.filter, now.clocks, now.steps
+        return (*what, self.store.trace, now.panel, None if now.panel in TREES else baseline)
 
     def fill(self) -> None:
-        """Show the table of the panel on show, or make it."""
-        name = self.store.session.panel
-        pane = self.app.main.query_one(f"#{name}", TablePane)
-        counted = self._tables.get(self._key())
-        if counted is not None:
-            if pane.shown_table is not counted[0]:
-                pane.show(*counted, PANELS[name][1].sort)
-            else:
-                pane.tell()
-            return
-        pane.say("counting…")
-        self._make_table(name, self._key(), self.store.session)
+        """Show what the panel on show holds, or compute it."""
+        session, key = self.store.session, self._key()
+        pane = self.app.main.query_one(f"#{session.panel}", TablePane)
+        table, tree = self._tables.get(key), self._trees.get(key)
+        if isinstance(pane, TreePane) and tree is not None:
+            pane.show_tree(tree)
+        elif table is None:
+            pane.say("counting…")
+            have = partial(self._have, key)
+            self.app.jobs.ask("table", partial(self._counted, session), have)
+        elif pane.shown_table is not table[0]:
+            pane.show(*table, PANELS[session.panel][1].sort)
+        else:
+            pane.tell()
 
-    @background("table")
-    def _make_table(self, name: str, key: Key, session: Session) -> None:
-        """Make a table away from the screen."""
-        worker = get_current_worker()
-        table = self._table(name, session, lambda: worker.is_cancelled)
+    def _counted(
+        self, session: Session, cancelled: CancelledCallback
+    ) -> tuple[Table, list[ColumnView]] | DrawnTree:
+        """Compute what a panel shows, and lay it out. Raises Cancelled."""
+        table, sort = self._table(session, cancelled), PANELS[session.panel][1].sort
+        if session.panel in TREES:
+            return DrawnTree.of(self.store.trace, table)
         colours = partial(palette_of, self.app.main)
-        columns = with_swatches(columns_of(table, PANELS[name][1].sort), table, self.store.trace, colours)
-        if not worker.is_cancelled:
-            self.app.call_from_thread(self._have_table, key, table, columns)
+        return table, with_swatches(columns_of(table, sort), table, self.store.trace, colours)
 
-    def _table(self, name: str, session: Session, cancelled: CancelledCallback) -> Table:
-        """Return a panel's table, held against that of the baseline if there is one. Raises Cancelled."""
-        row, panel = PANELS[name]
+    def _table(self, session: Session, cancelled: CancelledCallback) -> Table:
+        """Return a panel's table, held against that of the baseline if there is one."""
+        row, panel = PANELS[session.panel]
         options = dict(panel.options)
-        scope = scope_of(self.store.trace, session, cancelled, self.store.whole_left)
+        scope = scope_of(self.store.trace, session, cancelled, self.store.now.whole_left)
         if self._key(session)[-1] is None:
             return row.run(scope, **options)[panel.table]
         baseline = replace(session, range=session.baseline, baseline=None)
         counted = self._tables.get(self._key(baseline))
-        against = scope_of(self.store.trace, baseline, cancelled, self.store.whole_left)
+        against = scope_of(self.store.trace, baseline, cancelled, self.store.now.whole_left)
         past = row.run(against, **options)[panel.table] if counted is None else counted[0]
         now = row.run(replace(scope, against=against.when), **options)[panel.table]
         keys = with_first if panel.to_first else by_steps(session.steps)
         return compare(now, past, keys, scope=now.scope)
 
-    def _have_table(self, key: Key, table: Table, columns: list[ColumnView]) -> None:
-        self._tables.put(key, (table, columns))
+    def _have(self, key: Key, counted: tuple[Table, list[ColumnView]] | DrawnTree) -> None:
+        if isinstance(counted, DrawnTree):
+            self._trees.put(key, counted)
+        else:
+            self._tables.put(key, counted)
         if self.panels.shows_panel and key == self._key():
             self.fill()
 
@@ -153,13 +117,11 @@ class TableController(Controller):
         jump = table.jump(message.row)
         if jump is None:
             self.app.say("this row has no single slice to go to")
-            return
-        if self.store.trace.opens:  # the row's slice is one of the rank's own trace
+        elif self.store.trace.opens:  # the row's slice is one of the rank's own trace
             self.app.wanted_rank = jump[0]
             self.app.exit()
-            return
-        identity = self.store.trace.slice_id_of(*jump)
-        self.selection.jump(identity.source, identity.ordinal)
+        else:
+            self.app.jump(self.store.trace.slice_id_of(*jump))
 
     def _turn_to(self, tab: Tab) -> None:
         """Show the panel of a tab, or the next one of it."""
@@ -183,3 +145,56 @@ class TableController(Controller):
         session = self.store.session
         if session.aim == "step" and (span := ranges.aimed_span(self.store.scene)) is not None:
             self.store.go(replace(session, range=span, anchor=None))
+
+    # -- call trees: callers and callees, the slices of a call ---------------------------------------------
+
+    def sandwich_asked(self, message: TreePane.SandwichAsked) -> None:
+        """Show the callers and the callees of a name."""
+        tree = self._trees.get(self._key())
+        if dict(PANELS[self.store.session.panel][1].options).get("bottom_up"):
+            self.app.say("callers and callees need the tree from the top: {panel-tree} shows it")
+        elif tree is not None:
+            trace, whole = self.store.trace, tree
+
+            def both(_: CancelledCallback) -> list[DrawnTree]:
+                tables = sandwich(whole.table, whole.icicle.parents, message.name)
+                return [DrawnTree.of(trace, table) for table in tables]
+
+            def have(both: list[DrawnTree]) -> None:
+                if self.panels.shows_panel and self._trees.get(self._key()) is whole:
+                    message.pane.show_sandwich(*both)
+
+            self.app.jobs.ask("table", both, have)
+
+    def call_chosen(self, message: TreePane.CallChosen) -> None:
+        """List the slices of a call."""
+        session, tree = self.store.session, self._trees.get(self._key())
+        if tree is None or message.row >= len(tree.icicle):
+            return
+        path, options = tree.path(message.row), dict(PANELS[session.panel][1].options)
+        trace, left = self.store.trace, self.store.now.whole_left
+
+        def slices(cancelled: CancelledCallback) -> HitTable:
+            scope = scope_of(trace, session, cancelled, left)
+            by, bottom_up = options.get("by", "all"), bool(options.get("bottom_up", False))
+            return hit_table(scope.trace, slices_of_node(scope, path, by, bottom_up), cancelled)
+
+        self.app.jobs.ask("tree slices", slices, self._have_slices)
+
+    def _have_slices(self, table: HitTable) -> None:
+        self._slices, self._takes_arrows = table, True
+        self.panels.show(TREE_SLICES)
+        if self.panels.shows_panel:
+            self._fill_slices()
+
+    def _fill_slices(self) -> None:
+        pane = self.app.main.query_one(f"#{TREE_SLICES}", TablePane)
+        if self._slices is None:
+            pane.say("Enter on a call of the tree lists its slices")
+        elif pane.shown_table is not self._slices.table:
+            pane.show(self._slices.table, hit_columns(self._slices), "duration_ns")
+            if self._takes_arrows:
+                self.app.main.set_focus(pane.first_focus)
+            self._takes_arrows = False
+        else:
+            pane.tell()

@@ -13,7 +13,7 @@ from rich.segment import Segment
 from rich.style import Style
 
 from tracelane.core.base.safe_text import safe
-from tracelane.core.query.hit_marks import RowSpan
+from tracelane.core.query.rowview import RowSpan
 from tracelane.core.tables.run_pair import PairedSteps, signed_ns
 from tracelane.core.trace import Lane
 

@@ -18,8 +18,7 @@ from tracelane.core.base.short_names import short_name
 from tracelane.core.index.format import SliceFlag
 from tracelane.core.query.cells import GREATEST, LOWEST, Cells, Span
 from tracelane.core.query.drawn import SpanFacts
-from tracelane.core.query.hit_marks import HitMarks, RowSpan
-from tracelane.core.query.rowview import RowView, RowViews
+from tracelane.core.query.rowview import HitMarks, RowSpan, RowView, RowViews
 from tracelane.core.query.samples import SeriesRange
 from tracelane.core.trace import Lane, LaneRole, Row, RowKind, Trace
 from tracelane.core.trace.lane_order import drawn_device_lanes

@@ -15,10 +15,9 @@ from tracelane.core.base.units import format_ns
 from tracelane.core.export.marks import Mark
 from tracelane.core.trace import Trace
 
-from ..clock import stamps_of
 from ..session import Session, Viewport
 from ..steps import StepMark
-from ..zone import moment_of, zone_text
+from ..times import moment_of, stamps_of, zone_text
 from .labels import fit_middle, length_title
 from .lines import LineContext, gutter, range_cells
 from .palette import Look as RunLook

@@ -25,11 +25,11 @@ from tracelane.core.query.args import Arguments
 from tracelane.core.query.detail import SliceDetail
 from tracelane.core.trace import LaneRole, Link, Trace
 
-from ..clock import TimeWriter
 from ..draw.ranks import rank_heads
 from ..draw.states import DrawnStates
 from ..draw.things import Thing
 from ..steps import step_at, step_marks
+from ..times import TimeWriter
 from .around import NOTHING_AROUND, Around, around_lines, around_object, around_of
 from .fields import Field, fields_of, jump_to, laid_out, wrap
 from .gap import gap_fields, gap_title

@@ -10,9 +10,9 @@ from tracelane.core.tables.gap import Gap, gap_of
 from tracelane.core.tables.gap_groups import recurrence
 from tracelane.core.trace import Trace
 
-from ..clock import TimeWriter
 from ..draw.things import Thing
 from ..steps import step_marks
+from ..times import TimeWriter
 from .fields import Field, jump_to
 
 

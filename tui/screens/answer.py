@@ -1,12 +1,22 @@
-"""The one way to answer a screen on top of the lanes: once, however fast keys come."""
+"""Screens on top of the lanes, answered once however fast keys come: a list to choose from, a copied text."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Sequence
+from typing import ClassVar, TypeVar
 
+from rich.text import Text
+from textual.app import ComposeResult
 from textual.await_complete import AwaitComplete
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical, VerticalScroll
 from textual.screen import ModalScreen, Screen
+from textual.widget import Widget
+from textual.widgets import Static
+
+from tracelane.core.base.safe_text import safe
+
+from ..widgets.table import ColumnView, VirtualTable
 
 T = TypeVar("T")
 
@@ -30,3 +40,80 @@ def answer_once(screen: Screen[T], dismiss: Callable[[], AwaitComplete]) -> Awai
     where nothing is. Its `is_current` is true of a screen behind another one too.
     """
     return dismiss() if screen.app.screen is screen else AwaitComplete()
+
+
+class PickScreen(AnswerScreen[int | None]):
+    """Answers with the number of the row chosen, or None."""
+
+    DEFAULT_CSS = """
+    PickScreen > Vertical {
+        width: 90%; max-width: 120; height: auto; max-height: 90%;
+        border: round $primary; background: $surface; padding: 0 1;
+    }
+    """
+    longest: ClassVar[int] = 12
+    """Rows shown at once: closing a list of 20 rows over lanes sends 5 KB."""
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q", "dismiss", "Close", show=False)]
+
+    def __init__(self, title: str, columns: Sequence[ColumnView], rows: int, *, hint: str) -> None:
+        """Offer rows under a title; `hint` says what Enter does."""
+        super().__init__()
+        self._heading = title
+        self._columns = columns
+        self._rows = rows
+        self._hint = hint
+
+    def compose(self) -> ComposeResult:
+        """Make the list."""
+        with Vertical() as frame:
+            frame.border_title = self._heading
+            frame.border_subtitle = f"{self._hint} · Esc closes"
+            yield VirtualTable()
+
+    @property
+    def first_focus(self) -> Widget:
+        """What takes the keys."""
+        return self.query_one(VirtualTable)
+
+    def on_mount(self) -> None:
+        """Fill the list, which is gone already where an answer came first."""
+        for table in self.query(VirtualTable):
+            table.styles.height = min(self._rows, self.longest) + 1
+            table.show(self._columns, self._rows)
+            self.first_focus.focus()
+
+    def on_virtual_table_row_chosen(self, event: VirtualTable.RowChosen) -> None:
+        event.stop()
+        self.dismiss(event.row)
+
+
+LONGEST = 200_000
+"""Characters that are shown; all are copied."""
+
+
+class CopiedText(AnswerScreen[None]):
+    """Shows a text until a key closes it."""
+
+    DEFAULT_CSS = """
+    CopiedText > VerticalScroll {
+        width: 90%; max-width: 140; height: auto; max-height: 60%;
+        border: round $primary; background: $surface; padding: 0 1;
+    }
+    CopiedText Static { width: 1fr; height: auto; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,enter,y", "dismiss", "Close", show=False)]
+
+    def __init__(self, title: str, text: str) -> None:
+        super().__init__()
+        self._heading = title
+        self._text = text
+
+    def compose(self) -> ComposeResult:
+        """Make the frame."""
+        lines = [safe(line) for line in self._text[:LONGEST].split("\n")]
+        if len(self._text) > LONGEST:
+            lines.append(f"… {len(self._text) - LONGEST:,} more characters were copied but are not shown")
+        with VerticalScroll() as frame:
+            frame.border_title = self._heading
+            frame.border_subtitle = "Esc closes"
+            yield Static(Text("\n".join(lines)))

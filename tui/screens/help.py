@@ -14,8 +14,7 @@ from textual.containers import Vertical
 from textual.widgets import Input
 
 from ..commands.command import FocusedPart
-from ..commands.showing import ONE_PANEL
-from ..commands.table import GROUPS, MOUSE
+from ..commands.table import GROUPS, MOUSE, ONE_PANEL
 from ..keys import OWN_KEYS, PANE_COMMANDS, keys_text
 from ..times import READINGS
 from ..widgets.line_input import LineInput

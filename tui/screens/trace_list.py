@@ -16,8 +16,8 @@ from tracelane.core.base.units import format_bytes
 from ..config import DARK_THEME, Config
 from ..themes import THEMES
 from ..widgets.table import ColumnView, VirtualTable
+from .answer import PickScreen
 from .help import FilterLine
-from .pick import PickScreen
 
 UNITS = ((86_400, "d"), (3600, "h"), (60, "min"))
 

@@ -12,9 +12,8 @@ from textual.geometry import Size
 from textual.timer import Timer
 
 from .boundary import BoundedApp
-from .driver import TerminalDriver
+from .driver import PATIENCE_S, TerminalDriver
 from .first_picture import TakenScreen
-from .pace import PATIENCE_S
 
 
 class PacedApp(BoundedApp):
