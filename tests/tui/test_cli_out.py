@@ -19,7 +19,7 @@ from tracelane.core.base.output import _pager
 from tracelane.core.demo.trace import write_demo
 from tracelane.tui.cli.help import EXAMPLES, GROUPS, OTHERS, by_question
 from tracelane.tui.cli.main import command_names, main
-from tracelane.tui.cli.terminal import has_colours
+from tracelane.tui.cli.printing import has_colours
 
 LONG = "a_kernel_whose_name_is_long_" * 3
 

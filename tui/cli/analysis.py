@@ -7,20 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tracelane.core.base.errors import UsageError
 from tracelane.core.base.safe_text import safe
 from tracelane.core.export.forms import Listing, Writer
 from tracelane.core.tables.analysis import Analysis, Option, loaded
 from tracelane.core.tables.schema import Column
 
 from .commands import command_of, parameters
-from .forms import Printout, column_key, print_output
 from .options import FORM, INDEX, PART, WHICH, form_option, limit_option, option
-from .terminal import table_style, terminal_width
+from .printing import Printout, column_key, order_by, print_output, table_style, terminal_width
 from .values import TIMES, BoundedNumber, Duration, WholeNumber
 
 if TYPE_CHECKING:
-    from tracelane.core.base.arrays import I64
     from tracelane.core.tables.table import Table, Tables
 
     from .opened import TraceOptions
@@ -86,7 +83,7 @@ def _check(row: Analysis, options: TraceOptions, given: dict[str, Any]) -> None:
 def _print(row: Analysis, tables: Tables, options: TraceOptions) -> None:
     form = options.form
     key = _sort_key(row, tables.main, options.sort, form in ("text", "md", "html"))
-    order = _order(tables.main, key)
+    order = order_by(tables.main, key)
     limit = None if row.limits == "lists" and form == "json" else options.limit
     own: dict[str, Writer] = {name: _of_tables(tables, path) for name, path in row.formats}
     own |= {"md": markdown} if (markdown := MARKDOWN.get(row.name)) else {}
@@ -121,16 +118,6 @@ def _sort_key(row: Analysis, table: Table, sort: str | None, for_people: bool) -
     if sort is None:
         return table.read_by if for_people else ""
     return str(loaded(row.sort)(sort.strip())) if row.sort else column_key(table, sort.strip())
-
-
-def _order(table: Table, key: str) -> I64 | None:
-    """Return the row numbers sorted by a column. Raises UsageError where it has no such column."""
-    if not key:
-        return None
-    try:
-        return table.order(key.removeprefix("-"), not key.startswith("-"))
-    except KeyError as error:
-        raise UsageError(f"--sort: {error.args[0]}") from None
 
 
 def _ops_text(printed: Printout) -> str:

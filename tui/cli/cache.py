@@ -15,8 +15,8 @@ from tracelane.core.tables.schema import TableSchema, columns_from
 from tracelane.core.tables.table import Table, Tables
 from tracelane.tui.config import read_config
 
-from .forms import Printout, print_output
 from .opened import TraceOptions
+from .printing import Printout, print_output
 
 INDEXES = TableSchema(
     "indexes",

@@ -21,8 +21,8 @@ from tracelane.core.trace import Trace
 from tracelane.tui.text.chains import chain_text, launched_text
 from tracelane.tui.times import parse_time, time_frame
 
-from .forms import Printout, print_output
 from .opened import TraceOptions
+from .printing import Printout, print_output
 
 MOST_DIGITS = 18
 """Of a time in ns: 31 years from any origin."""

@@ -22,11 +22,9 @@ from tracelane.core.tables.metrics import Metric, metric_group_of
 from tracelane.core.tables.summary import metrics_named, summarise
 from tracelane.core.tables.table import Tables
 
-from .ci_reports import report_results, results_table
-from .forms import Printout, print_output
-from .limits import Limit, parse_limit, read_limits
+from .limits import Limit, Threshold, parse_limit, read_limits, report_results, results_table
 from .opened import TraceOptions
-from .regression import Threshold
+from .printing import Printout, print_output
 from .sides import read_sides
 
 EXCEEDED = 1

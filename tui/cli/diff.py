@@ -29,13 +29,11 @@ from tracelane.core.tables.table import Table, Tables
 from tracelane.tui.text.diff import compact_tables, noise_basis, side_titles
 from tracelane.tui.text.table import table_text
 
-from .ci_reports import report_results
-from .forms import Printout, print_output
+from .limits import Threshold, report_results
 from .opened import TraceOptions
 from .options import COMPARED_ROWS, split_side
-from .regression import Threshold
+from .printing import Printout, print_output, table_style
 from .sides import read_sides, side_options
-from .terminal import table_style
 
 EXCEEDED = 1
 TREE_ROWS = 40

@@ -26,10 +26,9 @@ from tracelane.core.tables.table import Table, Tables
 from tracelane.tui.draw.glyphs import glyphs_for
 from tracelane.tui.text.table import plot_text, table_text
 
-from .forms import Printout, print_output
 from .limits import DEFAULT_METRICS
 from .opened import TraceOptions
-from .terminal import table_style, terminal_width
+from .printing import Printout, print_output, table_style, terminal_width
 
 _DIGITS = re.compile(r"(\d+)")
 

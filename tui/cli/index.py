@@ -16,8 +16,8 @@ from tracelane.core.index.opening import IndexFacts, open_indexes
 from tracelane.core.tables.schema import TableSchema, columns_from
 from tracelane.tui.text.progress import ProgressBar
 
-from .forms import Printout, print_output
 from .opened import TraceOptions
+from .printing import Printout, print_output
 
 SCHEMA = 1
 INDEXES = TableSchema(
@@ -36,7 +36,7 @@ def run_index(options: TraceOptions) -> None:
     began = time.monotonic()
     with ProgressBar(Path(trace).name) as progress:
         opened = open_indexes(
-            options.traces, options.index_options, choice=options.all_captures, progress=progress
+            options.traces, options.index_options, choice=options.of_all_captures.choice, progress=progress
         )
         seconds = time.monotonic() - began
         opened.write_block_stores(progress)

@@ -11,19 +11,15 @@ from pathlib import Path
 from tracelane.core.base.safe_text import json_text
 from tracelane.core.read.reader import scanner_name
 from tracelane.core.tables.table import Tables
-from tracelane.core.trace import open_trace
-from tracelane.tui.text.progress import ProgressBar
 from tracelane.tui.text.summary import info_tables, summary, trace_info, writable
 
-from .forms import Printout, print_output
 from .opened import TraceOptions
+from .printing import Printout, print_output
 
 
 def run_info(options: TraceOptions) -> None:
-    (trace,), index_options = options.traces, options.index_options
-    with ProgressBar(Path(trace).name) as progress:
-        opened = open_trace(trace, index_options, choice=options.all_captures, progress=progress)
-    scanner = scanner_name(index_options.decoder)
+    (trace,), opened = options.traces, options.of_all_captures.read()
+    scanner = scanner_name(options.index_options.decoder)
     # A file as it was typed; of a folder which file it is.
     paths = [source.path if Path(trace).is_dir() else trace for source in opened.sources]
     print_output(

@@ -1,23 +1,82 @@
-"""Limits on metrics, and values with units, as they are typed."""
+"""What `check` and `diff` hold metrics to: limits, values with units as they are typed, by how much a metric
+may rise; and what came out, as continuous integration reads it.
+"""
 
 from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 from tracelane.core.base.errors import UnreadableError, UsageError
+from tracelane.core.base.output import print_text
 from tracelane.core.base.private import read_regular, reason_of
+from tracelane.core.base.safe_text import safe
 from tracelane.core.export.formats import text_in_unit
-from tracelane.core.tables.metrics import Metric
-from tracelane.core.tables.schema import Column
+from tracelane.core.tables.diff import Difference, MetricChange
+from tracelane.core.tables.metrics import Metric, metric_group_of, no_metric
+from tracelane.core.tables.schema import Column, TableSchema, columns_from
+from tracelane.core.tables.table import Table
+from tracelane.tui.text.diff import change_text
 
-from .ci_reports import CheckResult
+from .options import Options
 from .values import TIMES
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """One limit: what is held to it, what came out in words, and whether it failed."""
+
+    name: str
+    text: str
+    failed: bool
+
+
+LIMITS = TableSchema("limits", "Limits", columns_from("verdict: text, metric: text, result: text"))
+
+
+def results_table(results: Sequence[CheckResult], scope: str) -> Table:
+    """Return a row for each limit."""
+    rows = [
+        {"verdict": "exceeded" if one.failed else "ok", "metric": one.name, "result": one.text}
+        for one in results
+    ]
+    return Table.from_rows(LIMITS, scope, rows)
+
+
+def report_results(suite: str, results: Sequence[CheckResult], junit: str | None, github: bool) -> None:
+    """Write the JUnit file and print annotations where they are asked for; UnreadableError where the file
+    cannot be written.
+    """
+    if github:
+        for result in results:
+            if result.failed:
+                # The line is a command of the workflow: a line break or :: of a trace must not begin another.
+                text = safe(f"{suite}: {result.text}").replace("%", "%25").replace("::", ":\u200b:")
+                print_text(f"::error title={suite}::{safe(text)}", error=True)
+    if junit is None:
+        return
+    failures = sum(result.failed for result in results)
+    root = ElementTree.Element(
+        "testsuite", name=suite, tests=str(len(results)), failures=str(failures), errors="0"
+    )
+    for result in results:
+        case = ElementTree.SubElement(root, "testcase", classname=suite, name=safe(result.name))
+        if result.failed:
+            ElementTree.SubElement(case, "failure", message=safe(result.text)).text = safe(result.text)
+        else:
+            ElementTree.SubElement(case, "system-out").text = safe(result.text)
+    ElementTree.indent(root)
+    try:
+        ElementTree.ElementTree(root).write(junit, encoding="utf-8", xml_declaration=True)
+    except OSError as error:
+        raise UnreadableError(f"cannot write {junit}: {error.strerror or error}") from error
+
 
 UNITS: Mapping[str, float] = {
     "": 1.0,
@@ -147,3 +206,71 @@ def parse_value(text: str) -> float:
     if not isfinite(value):
         raise UsageError(f"{text[:40]!r} is too large")
     return value
+
+
+NOT_FILTERED = "step.wall.median"
+"""What a filter of slices does not narrow."""
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """How much metrics may rise: by which share (None: by any); times count from `least_ns` on."""
+
+    names: tuple[str, ...]
+    share: float | None
+    least_ns: int
+    text: str  # the share as it was typed
+
+    @classmethod
+    def of(cls, options: Options) -> Threshold:
+        """Return what the options mean; UsageError where they mean nothing, before a trace is read."""
+        check_unit("--min-time", options.min_time, "ns")
+        check_unit("--fail-above", options.fail_above or "", "share")
+        share = None if options.fail_above is None else parse_value(options.fail_above)
+        least = round(parse_value(options.min_time))
+        if least < 0 or (share is not None and share < 0):
+            raise UsageError("--fail-above and --min-time take no negative values")
+        for name in options.names:
+            metric_group_of(name)
+        return cls(options.names, share, least, options.fail_above or "")
+
+    def gated(self, difference: Difference, where: str | None = None) -> list[MetricChange]:
+        """Return the metrics that are held to the share; UsageError for one that a side lacks, and where the
+        filter leaves nothing to hold to it.
+        """
+        metrics = difference.metrics
+        if self.share is None:
+            return []
+        if not self.names:
+            known = [name for name in DEFAULT_METRICS if name in metrics and metrics[name].change is not None]
+            if where is not None:
+                known = [
+                    name
+                    for name in known
+                    if name != NOT_FILTERED and (metrics[name].before or metrics[name].metric.value)
+                ]
+                if not known:
+                    raise UsageError(f"--fail-above has nothing to check: no kernel or op matches {where!r}")
+            return [metrics[name] for name in known[:1]]
+        changes = []
+        for name in self.names:
+            change = difference.metric(name)
+            if change is None:
+                raise no_metric(name, metrics)
+            if change.change is None:
+                raise UsageError(f"{name} cannot be compared: a side has nothing of the kind")
+            changes.append(change)
+        return changes
+
+    def failed(self, changes: Sequence[MetricChange]) -> list[MetricChange]:
+        """Return those of the changes that rose by more than the share, and beyond their noise."""
+        share = self.share
+        return [] if share is None else [one for one in changes if one.exceeds(share, self.least_ns)]
+
+    def results(self, changes: Sequence[MetricChange]) -> list[CheckResult]:
+        """Return each change as what continuous integration reads."""
+        failed = self.failed(changes)
+        return [
+            CheckResult(one.metric.name, f"{change_text(one)}; {self.text} is allowed", one in failed)
+            for one in changes
+        ]

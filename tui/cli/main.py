@@ -192,16 +192,12 @@ def _run_healing(arguments: list[str]) -> int:
         if noticing.is_used or "-" in arguments:  # what came through a pipe is gone
             return _fail(f"{error}; it was removed: run the command again", error.exit_code)
         print_text(f"tracelane: {safe(str(error))}; it is rebuilt", error=True)
-        return _run_again(arguments)
+        try:
+            return _run(arguments)
+        except DamagedIndexError as again:
+            return _fail(str(again), again.exit_code)
     finally:
         sys.stdout = stdout
-
-
-def _run_again(arguments: list[str]) -> int:
-    try:
-        return _run(arguments)
-    except DamagedIndexError as error:
-        return _fail(str(error), error.exit_code)
 
 
 def _run(arguments: list[str]) -> int:

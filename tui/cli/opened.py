@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tracelane.core.base.errors import UnreadableError, UsageError
-from tracelane.core.base.output import print_text
+from tracelane.core.base.output import StatusLine, print_text
+from tracelane.core.base.safe_text import safe
 from tracelane.core.index.captures import ALL, Choice, ResolvedFiles, left_out_text
+from tracelane.core.index.changes import Waiting
 from tracelane.core.index.options import IndexOptions
 from tracelane.core.tables.selection import Selection, selected_scope, steps_there
 from tracelane.tui.text.progress import ProgressBar
 
-from .options import Options, is_store_path
-from .waiting import complete_side
+from .options import STDIN, Options, is_store_path, split_side
 
 if TYPE_CHECKING:
     from tracelane.core.logs.overlay import LogOptions
@@ -45,10 +47,10 @@ class TraceOptions(Options):
         """Which of several captures is meant."""
         return Choice(self.run or "", self.capture or "", self.rank or "")
 
-    @cached_property
-    def all_captures(self) -> Choice:
-        """The choice where all captures are meant unless --capture says otherwise."""
-        return replace(self.choice, capture=self.choice.capture or ALL)
+    @property
+    def of_all_captures(self) -> TraceOptions:
+        """The same where all captures are meant unless --capture says otherwise."""
+        return replace(self, capture=self.capture or ALL)
 
     @property
     def selection(self) -> Selection:
@@ -85,12 +87,19 @@ class TraceOptions(Options):
         """What the traces are called."""
         return ", ".join(Path(trace).name for trace in self.traces)
 
+    @property
+    def bar_title(self) -> str:
+        """What the traces are called while they are read."""
+        first, *others = self.traces
+        name = "standard input" if first == STDIN else Path(first).name
+        return f"{name} and {len(others)} more" if others else name
+
     @cached_property
     def files(self) -> ResolvedFiles:
         """The files that the traces stand for, each looked at once."""
         from tracelane.core.index.opening import resolve_files
 
-        with ProgressBar(Path(self.traces[0]).name) as progress:
+        with ProgressBar(self.bar_title) as progress:
             return resolve_files(self.traces, self.choice, self.index_dir, progress=progress)
 
     def with_window_of_step(self) -> TraceOptions:
@@ -126,6 +135,15 @@ class TraceOptions(Options):
             )
         return store_tables(open_store(self.traces[0]), name, options)
 
+    def read(self, options: IndexOptions | None = None) -> Trace:
+        """Open the traces and say nothing of it."""
+        from tracelane.core.trace import open_trace
+
+        with ProgressBar(self.bar_title) as progress:
+            return open_trace(
+                self.files, options or self.index_options, choice=self.choice, progress=progress
+            )
+
     def open(self) -> Trace:
         """Open the traces; which of several captures is open is said on stderr.
 
@@ -133,11 +151,9 @@ class TraceOptions(Options):
         """
         from tracelane.core.read.problem import has_no_event_array
         from tracelane.core.tables.kinds import check_kind_settings
-        from tracelane.core.trace import open_trace
 
         check_kind_settings()
-        with ProgressBar(Path(self.traces[0]).name) as progress:
-            trace = open_trace(self.files, self.index_options, choice=self.choice, progress=progress)
+        trace = self.read()
         if all(has_no_event_array(source.problems) for source in trace.sources):
             raise UnreadableError(f"{trace.sources[0].path}: no trace events in it")
         for event in dict.fromkeys(event for source in trace.sources for event in source.events):
@@ -199,3 +215,33 @@ def typed_window(
     if stop <= start:
         raise UsageError("--from must be before --to, and within the trace")
     return start, stop
+
+
+POLL_S = 0.5
+
+
+def complete_side(text: str) -> str:
+    """Return a trace, or a side of a comparison, by the name that the trace has once it is complete."""
+    path, part = split_side(text)
+    (name,) = wait_for((path,))
+    return f"{name}:{part}" if part else name
+
+
+def wait_for(traces: tuple[str, ...]) -> tuple[str, ...]:
+    """Return what traces are called once they are complete; Ctrl+C ends the wait as it ends the program.
+
+    A line of stderr is written over; where that is no terminal, there is a line for each new reason.
+    """
+    waiting, line, said = Waiting(traces), StatusLine(), ("", "")
+    try:
+        while (awaited := waiting.look()) is not None:
+            text = f"waiting: {awaited.text} (Ctrl+C ends)"
+            if line.is_live:
+                line.show(text)
+            elif said != (awaited.path, awaited.why):
+                print_text(safe(text), error=True)
+            said = (awaited.path, awaited.why)
+            time.sleep(POLL_S)
+    finally:
+        line.clear()
+    return waiting.names

@@ -15,7 +15,7 @@ from tracelane.core.base.safe_text import safe
 from tracelane.core.index.inputs import traces_in
 
 from .commands import command_named
-from .terminal import can_draw
+from .printing import can_draw
 
 if TYPE_CHECKING:
     from ..screens.trace_list import ListedTrace

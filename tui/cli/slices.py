@@ -18,10 +18,9 @@ from tracelane.core.tables.schema import Column, columns_from
 from tracelane.core.tables.table import Tables
 from tracelane.tui.text.table import table_text
 
-from .forms import Printout, print_output
 from .opened import TraceOptions
 from .options import LISTED_ROWS
-from .terminal import table_style
+from .printing import Printout, print_output, table_style
 
 DRAWN = (
     *columns_from("name: text (is_name), duration_ns, self_ns"),

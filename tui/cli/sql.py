@@ -22,9 +22,9 @@ from tracelane.core.export.formats import JsonTable, json_pieces
 from tracelane.core.sql.query import QueryAnswer, run_query, unit_of_column
 from tracelane.core.tables.table import Tables
 
-from .forms import Printout, print_output
 from .opened import TraceOptions
 from .options import LISTED_ROWS
+from .printing import Printout, print_output
 
 LONGEST_QUERY = 1 << 20
 

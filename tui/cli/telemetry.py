@@ -36,9 +36,8 @@ from tracelane.core.tables.table import Table, Tables
 from tracelane.tui.text.table import table_text
 from tracelane.tui.text.telemetry import log_text, steps_text
 
-from .forms import Printout, arranged, print_output
 from .opened import TraceOptions
-from .terminal import table_style
+from .printing import Printout, arranged, print_output, table_style
 
 
 def run_telemetry(options: TraceOptions, by: str | None) -> None:

@@ -17,7 +17,7 @@ from tracelane.core.base.safe_text import safe
 
 from .opened import TraceOptions, typed_window
 from .options import STDIN
-from .terminal import can_draw, has_colours, take_keyboard
+from .printing import can_draw, has_colours, take_keyboard
 from .viewing import Viewing, viewer_host
 
 if TYPE_CHECKING:

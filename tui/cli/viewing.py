@@ -18,7 +18,7 @@ from tracelane.core.base.errors import UsageError
 from ..session_log import SessionLog, default_log
 from ..terminal.guard import Host
 from .options import STDIN, is_store_path
-from .terminal import can_draw, take_keyboard
+from .printing import can_draw, take_keyboard
 
 if TYPE_CHECKING:
     from tracelane.core.base.errors import DamagedIndexError
@@ -79,12 +79,8 @@ class Viewing:
         if len(traces) == 1 and is_store_path(traces[0]):
             return self._open_store(options)
         if can_draw():
-            return open_files(self._options.files, self._title, options)
-        from tracelane.core.trace import open_trace
-        from tracelane.tui.text.progress import ProgressBar
-
-        with ProgressBar(self._title) as progress:
-            return open_trace(traces, options, choice=self._options.choice, progress=progress)
+            return open_files(self._options.files, self._options.bar_title, options)
+        return self._options.read(options)
 
     def show(self, opened: Trace | Gathering, host: Host) -> None:
         """Show it; then another capture, or what has become of the files, as long as one is wanted."""
@@ -94,7 +90,7 @@ class Viewing:
         before: Carried | None = None
         while True:
             if isinstance(opened, Gathering):
-                app = show_while_gathering(opened, self._title, self._prepared, before, host)
+                app = show_while_gathering(opened, self._options.bar_title, self._prepared, before, host)
             else:
                 opened.defer_checks()  # or the first picture would wait for checksums
                 app = show(self._prepared(opened, before), "" if before is None else before.theme, host)
@@ -123,8 +119,6 @@ class Viewing:
     def _open_pair(self, against: str, options: IndexOptions) -> Trace:
         """Open two runs, whose pictures need both."""
         from tracelane.core.tables.pair_answers import paired_runs
-        from tracelane.core.trace import open_trace
-        from tracelane.tui.text.progress import ProgressBar
 
         if STDIN in (*self._options.traces, against) or any(
             map(is_store_path, (*self._options.traces, against))
@@ -132,11 +126,8 @@ class Viewing:
             raise UsageError(
                 "--against shows traces: standard input and capture stores have no lanes to pair"
             )
-        runs = []
-        for paths in (self._options.traces, (against,)):
-            with ProgressBar(self._title) as progress:
-                runs.append(open_trace(paths, options, choice=self._options.choice, progress=progress))
-        return paired_runs(*runs)
+        other = replace(self._options, traces=(against,))
+        return paired_runs(self._options.read(options), other.read(options))
 
     def _open_store(self, options: IndexOptions) -> Trace:
         from tracelane.core.store.opened import open_store
@@ -187,12 +178,6 @@ class Viewing:
         prepared = self._prepare(trace, before)
         notes, self._notes = self._notes, ()
         return replace(prepared, notes=(*notes, *prepared.notes))
-
-    @property
-    def _title(self) -> str:
-        first, *others = self._options.traces
-        name = "standard input" if first == STDIN else Path(first).name
-        return f"{name} and {len(others)} more" if others else name
 
 
 def open_files(files: ResolvedFiles, title: str, options: IndexOptions) -> Trace | Gathering:
