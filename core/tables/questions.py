@@ -178,7 +178,7 @@ def _causes(scope: Scope) -> Table:
     rows = [row for at, one in enumerate(largest, 1) for row in _with_effects(scope, one, losses, str(at))]
     notes = [
         f"the numbers are those of {_command(scope, 'findings')}",
-        f"--question asks more: {', '.join(NAMES)}",
+        f"--question NAME asks more: {', '.join(NAMES)}",
     ]
     return Table.from_rows(CAUSES, scope.text, _fitting(rows, ROOM["causes"]), notes=notes)
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from shlex import quote
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -51,10 +52,11 @@ NEARLY, NEARLY_DOUBTFUL = 0.8, 0.5
 MOST_CANDIDATES = 64
 PAUSE_TIMES, ALIKE = 2.5, 0.9
 """Pauses between bursts are at least so many times the median one, and bursts at least so alike by size."""
+BURSTS = "bursts of "
 NUMBERS = re.compile(r"\d+")
 COMPILING = re.compile(r"\(dynamo_timed\)$|_data: compile_id=|^(?>(?s:.*?)_data: ).*, compile_id=")
 """Names of torch.compile's own phases: they repeat, but are no iterations."""
-COMPILATION = re.compile(r"(Torch-Compiled Region: \d+/)\d+")
+COMPILATION = re.compile(r"(Torch-Compiled Region: \d+/)(?:\d+|N)")
 NO_LABELS = re.compile(r"^Torch-Compiled Region|^## Call CompiledFxGraph|\.py\(\d+\)")
 """Names in which a number is no count of steps."""
 HIDDEN = GROUPS["device"] | GROUPS["python"]
@@ -131,7 +133,8 @@ def find_steps(
     """
     index, clocks = trace.indexes[source], clocks or Clocks()
     if name is not None:
-        return _steps_at(trace, source, clocks, name, "chosen by name", _by_name(index, name))
+        positions, lengths = _by_name(index, name)
+        return _steps_at(trace, source, clocks, name, "chosen by name", positions, lengths)
     marked = steps_of(index, source)
     if marked:
         positions = np.array([step.position for step in marked], np.int64)
@@ -152,21 +155,28 @@ def find_steps(
     return _steps_at(trace, source, clocks, best.name, reason, best.positions, best.lengths)
 
 
-def _by_name(index: Index, name: str) -> I64:
-    """Return the slices of a name, numbers in it aside; where there are none, of the names in which it stands
-    as words those that take most time: `iter` finds "iter 17", `execute_model` its Python function.
+def _by_name(index: Index, name: str) -> tuple[I64, I64 | None]:
+    """Return the slices of a name, numbers in it aside, and their lengths where those are not their own; also
+    by what steps that were found are called. Where there are none, of the names in which it stands as words
+    those that take most time: `iter` finds "iter 17", `execute_model` its Python function.
     """
     texts, alike = _texts(index), _alike(name)
-    named = _named(index, texts, lambda text: _alike(text) == alike)
+    known = dict(KNOWN).get(name)
+    fits = (lambda text: _alike(text) == alike) if known is None else partial(_is, known)
+    named = _named(index, texts, fits)
     if len(named) or not name:
-        return named
+        return named, None
+    if name.startswith(BURSTS):
+        for candidate in _candidates(index, texts):
+            if candidate.name == name:
+                return candidate.positions, candidate.lengths
     words = re.compile(rf"(?<![^\W_]){re.escape(name)}(?![^\W\d_])")
     keys: dict[str, int] = {}
     of = {n: keys.setdefault(_alike(t), len(keys)) for n, t in texts.items() if words.search(t[:LONGEST])}
     positions = _named(index, {number: texts[number] for number in of}, bool)
     key = np.array([of[number] for number in index.column("slices.name")[positions].tolist()], np.int64)
     times = np.bincount(key, index.duration(positions))
-    return positions[key == int(np.argmax(times))] if len(times) else positions
+    return (positions[key == int(np.argmax(times))] if len(times) else positions), None
 
 
 def _texts(index: Index) -> dict[int, str]:
@@ -193,10 +203,10 @@ def _named(index: Index, texts: Mapping[int, str], fits: Callable[[str], bool]) 
 
 
 def _alike(name: str) -> str:
-    """Return a name without what changes from step to step: its numbers; of a compiled region, which of its
-    compilations ran (another frame is another region).
+    """Return a name without what changes from step to step, N in place of its numbers; of a compiled region,
+    which of its compilations ran (another frame is another region).
     """
-    return COMPILATION.sub(r"\1#", name) if COMPILATION.match(name) else NUMBERS.sub("#", name)
+    return COMPILATION.sub(r"\1N", name) if COMPILATION.match(name) else NUMBERS.sub("N", name)
 
 
 def _is(pattern: re.Pattern[str], text: str) -> bool:
@@ -232,7 +242,8 @@ class Candidate:
     @property
     def text(self) -> str:
         """The candidate in words, as another choice."""
-        return f"{self.name!r} ({len(self.positions)} steps, {self.coverage:.0%})"
+        quoted = quote(self.name) if "'" in self.name else f"'{self.name}'"
+        return f"{quoted} ({len(self.positions)} steps, {self.coverage:.0%})"
 
 
 def _candidates(index: Index, texts: Mapping[int, str]) -> list[Candidate]:
@@ -262,7 +273,7 @@ def _candidates(index: Index, texts: Mapping[int, str]) -> list[Candidate]:
         time, own = max(ns for ns, _ in series), np.concatenate([outer for _, outer in series])
         numbers_here = _distinct(names[own])
         text = texts[numbers_here[0]]
-        name = text if len(numbers_here) == 1 else re.sub("#", "N", alike[numbers_here[0]])
+        name = text if len(numbers_here) == 1 else alike[numbers_here[0]]
         is_frame = bool(is_python[categories[own[0]]])
         result.append(Candidate(name, own, index.duration(own), time, is_frame))
         if _is_graph(text):
@@ -316,7 +327,7 @@ def _bursts(index: Index, name: str, lanes: Sequence[I64]) -> Iterator[Candidate
             lengths.append(ends[np.append(first[1:], len(starts)) - 1] - starts[first])
     if firsts:
         spans = np.concatenate(lengths)
-        yield Candidate(f"bursts of {name}", np.concatenate(firsts), spans, sum_of(spans))
+        yield Candidate(f"{BURSTS}{name}", np.concatenate(firsts), spans, sum_of(spans))
 
 
 def _likeness(counts: I64) -> float:

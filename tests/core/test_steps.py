@@ -548,6 +548,33 @@ def test_bursts_of_graph_launches(tmp_path: Path) -> None:
     assert (steps.choice, len(steps)) == ("cudaGraphLaunch", 20)
 
 
+@pytest.mark.parametrize(
+    ("name", "category"),
+    [
+        ("ProfilerStep#{}", "user_annotation"),
+        ("iteration_{}", "user_annotation"),
+        ("granite.iteration.{}.prefill.7", "user_annotation"),
+        ("execute_context_{}_generation_2", "user_annotation"),
+        ("step[DECODE bs={}]", "user_annotation"),
+        ("epoch 3 batch {}", "user_annotation"),
+        ("train#{}", "user_annotation"),
+        ("it's {}", "user_annotation"),
+        ("Torch-Compiled Region: 0/{}", "cpu_op"),
+        ("run.py(7): forward", "python_function"),
+        ("", ""),
+    ],
+)
+def test_steps_are_found_by_what_they_are_called(name: str, category: str, tmp_path: Path) -> None:
+    """`--step-name` takes what a note calls the steps, numbers as N among them, and means the same ones."""
+    events = [*passes(5, "cudaGraphLaunch"), *(around(5, name, category) if name else ())]
+    trace = opened(tmp_path, events)
+    steps = steps_of(trace)
+    again = steps_of(trace, steps.choice)
+    assert len(steps) == 5 and again.reason == "chosen by name"
+    assert (again.starts.tolist(), again.ends.tolist()) == (steps.starts.tolist(), steps.ends.tolist())
+    assert again.labels == steps.labels
+
+
 def test_more_time_of_the_device_goes_before_more_time_of_the_host(tmp_path: Path) -> None:
     """An annotation around the work is the step, though another that launches nothing takes longer."""
     events = [*passes(5), *around(5, "batch {}", "user_annotation", 90, 4500)]
