@@ -39,7 +39,7 @@ def run_check(
     baselines: tuple[str, ...],
 ) -> None:
     limits = _limits(most, least, file)
-    threshold = Threshold.of(options)
+    threshold = Threshold.of(options.names, options.fail_above, options.min_time)
     _check_complete(limits, baselines, options.fail_above)
     for limit in limits:
         metric_group_of(limit.metric)  # said before a trace is read

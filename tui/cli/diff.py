@@ -40,7 +40,7 @@ TREE_ROWS = 40
 
 
 def run_diff(options: TraceOptions, as_tree: bool) -> None:
-    threshold = Threshold.of(options)
+    threshold = Threshold.of(options.names, options.fail_above, options.min_time)
     sides, limit = options.traces, options.limit
     if len(sides) < 2:
         raise UsageError("diff compares two sides or more: A B, or several earlier runs and B")

@@ -24,7 +24,6 @@ from tracelane.core.tables.schema import Column, TableSchema, columns_from
 from tracelane.core.tables.table import Table
 from tracelane.tui.text.diff import change_text
 
-from .options import Options
 from .values import TIMES
 
 
@@ -222,17 +221,17 @@ class Threshold:
     text: str  # the share as it was typed
 
     @classmethod
-    def of(cls, options: Options) -> Threshold:
+    def of(cls, names: tuple[str, ...], fail_above: str | None, min_time: str) -> Threshold:
         """Return what the options mean; UsageError where they mean nothing, before a trace is read."""
-        check_unit("--min-time", options.min_time, "ns")
-        check_unit("--fail-above", options.fail_above or "", "share")
-        share = None if options.fail_above is None else parse_value(options.fail_above)
-        least = round(parse_value(options.min_time))
+        check_unit("--min-time", min_time, "ns")
+        check_unit("--fail-above", fail_above or "", "share")
+        share = None if fail_above is None else parse_value(fail_above)
+        least = round(parse_value(min_time))
         if least < 0 or (share is not None and share < 0):
             raise UsageError("--fail-above and --min-time take no negative values")
-        for name in options.names:
+        for name in names:
             metric_group_of(name)
-        return cls(options.names, share, least, options.fail_above or "")
+        return cls(names, share, least, fail_above or "")
 
     def gated(self, difference: Difference, where: str | None = None) -> list[MetricChange]:
         """Return the metrics that are held to the share; UsageError for one that a side lacks, and where the
