@@ -39,7 +39,7 @@ from .draw.header import HeaderPiece
 from .keys import unbound_message
 from .lanes import messages
 from .lanes.look import glyphs
-from .lanes.path import PathStrip
+from .lanes.strips import PathStrip
 from .lanes.verdict import Verdict
 from .panels.panel import Panel
 from .panels.tree import TreePane

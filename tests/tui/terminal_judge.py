@@ -23,7 +23,7 @@ SEQUENCE = re.compile(
 )
 POINTER, CLIPBOARD = "22", "52"
 """The operating system commands that the viewer sends: the shape of the pointer, what is copied."""
-PLACING = frozenset("mHCK")
+PLACING = frozenset("mHGCK")
 """Final characters of sequences that only colour, place or erase what is drawn, whatever their numbers."""
 MODES = ("?7", "?25", "?1000", "?1003", "?1004", "?1006", "?1015", "?1049", "?2004", "?2026")
 """Modes it sets and takes back: wrapping, cursor, mouse, focus, second screen, pasting, whole frames."""

@@ -21,10 +21,9 @@ from tracelane.core.trace import Trace
 from tracelane.core.trace.hit_search import SearchProgress, find, matches
 from tracelane.tui.app import TracelaneApp
 from tracelane.tui.controllers import searching
-from tracelane.tui.draw.drawn_rows import SliceRow
-from tracelane.tui.draw.runs import HIT
+from tracelane.tui.draw.runs import HIT, SliceRow
 from tracelane.tui.lanes.canvas import LaneCanvas
-from tracelane.tui.lanes.minimap import Minimap
+from tracelane.tui.lanes.strips import Minimap
 from tracelane.tui.panels.table import TablePane
 from tracelane.tui.screens.answer import PickScreen
 from tracelane.tui.widgets.bars import Bar

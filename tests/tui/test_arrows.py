@@ -15,12 +15,12 @@ from tracelane.core.base.ids import SliceId
 from tracelane.core.trace import Trace
 from tracelane.core.trace.arrows import MOST, arrows_in_view, arrows_of
 from tracelane.tui.actions.follow import Target, back_from, on_from
+from tracelane.tui.draw.arrows import Weaver
 from tracelane.tui.draw.glyphs import ASCII, UNICODE, Glyphs
 from tracelane.tui.draw.layout import Layout
 from tracelane.tui.draw.lines import LineContext, line_segments
 from tracelane.tui.draw.palette import Depth, palette_for
 from tracelane.tui.draw.rows import RowReader
-from tracelane.tui.draw.weave import Weaver
 from tracelane.tui.session import Session, Viewport
 
 TITLES, AREA = 16, 100

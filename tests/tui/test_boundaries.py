@@ -21,8 +21,7 @@ from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.actions.table import MOVES
 from tracelane.tui.app import TracelaneApp
 from tracelane.tui.lanes.canvas import LaneCanvas
-from tracelane.tui.lanes.minimap import Minimap
-from tracelane.tui.lanes.ruler import Ruler
+from tracelane.tui.lanes.strips import Minimap, Ruler
 from tracelane.tui.panels.findings import FindingsPane
 from tracelane.tui.screens.help import HelpScreen
 from tracelane.tui.session_log import SessionLog

@@ -16,7 +16,6 @@ from tracelane.core.base.short_names import short_name
 from tracelane.core.index.format import LaneKind, SliceFlag
 from tracelane.core.index.store import Index
 from tracelane.core.trace import Trace
-from tracelane.tui.draw.drawn_rows import InstantRow, SampleRow, SliceRow
 from tracelane.tui.draw.glyphs import UNICODE
 from tracelane.tui.draw.layout import Layout
 from tracelane.tui.draw.line import LineKind, lane_key
@@ -31,7 +30,7 @@ from tracelane.tui.draw.lines import (
 from tracelane.tui.draw.palette import Depth, Palette
 from tracelane.tui.draw.palette import Look as PaletteLook
 from tracelane.tui.draw.rows import RowReader
-from tracelane.tui.draw.runs import OVERLAP, RAGGED, WHOLE
+from tracelane.tui.draw.runs import OVERLAP, RAGGED, WHOLE, InstantRow, SampleRow, SliceRow
 from tracelane.tui.session import InstantId, RowKey, Session, Viewport
 
 KERNEL = "/tmp/x/inductor-spyre/sdsc_fused_mm_0_434jgp19/bundle.mlir"

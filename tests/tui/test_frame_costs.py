@@ -14,9 +14,9 @@ from tests.corpus import CORPUS, needs_corpus
 from tests.tui.walk import SIZE, Frame, keys_of, modal_costs, walk
 from tracelane.core.demo.trace import write_demo
 from tracelane.core.trace import Trace, open_trace
-from tracelane.tui.draw.drawn_rows import SliceRow
 from tracelane.tui.draw.glyphs import eighths
 from tracelane.tui.draw.rows import KEPT_RUNS, RowReader
+from tracelane.tui.draw.runs import SliceRow
 from tracelane.tui.session import Viewport
 
 pytestmark = pytest.mark.slow

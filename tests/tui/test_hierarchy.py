@@ -31,7 +31,6 @@ from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import LaneRole, Trace, open_trace
 from tracelane.tui.actions.view import first_session
 from tracelane.tui.device_shares import gaps_of_lanes, states_over_all
-from tracelane.tui.draw.drawn_rows import BusyRow, SliceRow
 from tracelane.tui.draw.glyphs import UNICODE
 from tracelane.tui.draw.layout import Layout
 from tracelane.tui.draw.line import Line, LineKind, process_key
@@ -41,7 +40,7 @@ from tracelane.tui.draw.overview import minimap_lines
 from tracelane.tui.draw.palette import Depth, Look, Palette
 from tracelane.tui.draw.ranks import RANK_PARTS
 from tracelane.tui.draw.rows import RowReader
-from tracelane.tui.draw.runs import HATCH
+from tracelane.tui.draw.runs import HATCH, BusyRow, SliceRow
 from tracelane.tui.draw.states import DrawnStates, state_row
 from tracelane.tui.fitting import fit_to_screen
 from tracelane.tui.session import Viewport

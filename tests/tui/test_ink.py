@@ -16,11 +16,10 @@ from tracelane.core.tables.frame_columns import work_of
 from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import Lane, LaneRole, Trace, open_trace
 from tracelane.core.trace.hit_search import matches
-from tracelane.tui.draw.drawn_rows import SliceRow
 from tracelane.tui.draw.glyphs import UNICODE
 from tracelane.tui.draw.palette import Depth, Look, Palette
 from tracelane.tui.draw.rows import RowReader
-from tracelane.tui.draw.runs import BRACKET, HATCH
+from tracelane.tui.draw.runs import BRACKET, HATCH, SliceRow
 from tracelane.tui.draw.segments import slice_segments
 from tracelane.tui.session import Viewport
 

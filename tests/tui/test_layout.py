@@ -15,8 +15,8 @@ from tracelane.core.query.filter import parse
 from tracelane.core.trace import Trace
 from tracelane.core.trace.hit_search import matches
 from tracelane.tui.actions.focus import in_view
-from tracelane.tui.draw.folds import toggle_fold
 from tracelane.tui.draw.glyphs import UNICODE
+from tracelane.tui.draw.lane_choice import toggle_fold
 from tracelane.tui.draw.layout import FOLD_LANES, Layout, layout_of
 from tracelane.tui.draw.line import LineKind, alike, lane_key, process_key
 from tracelane.tui.draw.lines import LineContext, line_segments

@@ -17,11 +17,10 @@ from tracelane.core.trace.hit_search import matches
 from tracelane.core.trace.lane_order import drawn_device_lanes
 from tracelane.tui.actions.lanes import next_preset, toggle_frames
 from tracelane.tui.actions.view import first_session
-from tracelane.tui.draw.folds import toggle_fold
+from tracelane.tui.draw.lane_choice import PRESETS, toggle_fold
 from tracelane.tui.draw.layout import Layout
 from tracelane.tui.draw.line import LineKind, lane_key
 from tracelane.tui.draw.opening import LEAST_HOST_ROWS, with_devices_in_view
-from tracelane.tui.draw.presets import PRESETS
 from tracelane.tui.fitting import fit_to_screen
 from tracelane.tui.session import FOLD_ROWS, RowKey, Session, Viewport
 

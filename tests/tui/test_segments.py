@@ -9,7 +9,6 @@ from rich.cells import cell_len
 from rich.segment import Segment
 
 from tracelane.core.query.cells import Span
-from tracelane.tui.draw.drawn_rows import BusyRow
 from tracelane.tui.draw.glyphs import ASCII, UNICODE, Glyphs, glyphs_for
 from tracelane.tui.draw.labels import fit, fit_middle, padded
 from tracelane.tui.draw.palette import Depth, Palette
@@ -22,6 +21,7 @@ from tracelane.tui.draw.runs import (
     RAGGED,
     TOUCH,
     WHOLE,
+    BusyRow,
     Facts,
     InstantCell,
     ManyNames,

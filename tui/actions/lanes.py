@@ -12,13 +12,11 @@ from tracelane.core.query.titles import names_rank
 from tracelane.core.trace import Lane, Trace
 
 from ..draw.argument_colours import BY_ARGUMENT
-from ..draw.folds import toggle_fold
 from ..draw.frames import PYTHON
 from ..draw.labels import fit_middle
+from ..draw.lane_choice import PRESETS, only_lanes, preset_of, toggle_fold
 from ..draw.layout import Layout, layout_of
 from ..draw.line import Line, LineKind, alike, lane_key, process_key
-from ..draw.only import only_lanes
-from ..draw.presets import PRESETS, preset_of
 from ..draw.ranks import rank_heads
 from ..session import LaneKey, RowKey, Session
 from .focus import focus_line, focusable, in_view

@@ -190,7 +190,7 @@ def session_of_options(trace: Trace, view_options: ViewOptions, width: int) -> S
     from tracelane.core.tables.device_clocks import with_device_clocks
     from tracelane.tui.actions.clocks import with_clocks
     from tracelane.tui.actions.view import first_session, view_of
-    from tracelane.tui.draw.only import only_lanes
+    from tracelane.tui.draw.lane_choice import only_lanes
     from tracelane.tui.steps import step_marks
     from tracelane.tui.times import parse_range, time_frame
 

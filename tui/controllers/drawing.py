@@ -30,9 +30,7 @@ from ..keys import clashes, footer_keys, state_keys
 from ..lanes.canvas import LaneCanvas
 from ..lanes.look import glyphs
 from ..lanes.messages import TimeAreaResized
-from ..lanes.minimap import Minimap
-from ..lanes.path import PathStrip
-from ..lanes.ruler import Ruler
+from ..lanes.strips import Minimap, PathStrip, Ruler
 from ..lanes.verdict import Verdict
 from ..panels.panel import Panel
 from ..screens.main import MainScreen

@@ -16,7 +16,7 @@ from ..actions.table import MOVES
 from ..commands.table import command
 from ..lanes import messages
 from ..lanes.canvas import LaneCanvas
-from ..lanes.minimap import Minimap
+from ..lanes.strips import Minimap
 from ..screens.files import (
     WITHOUT_TRACE,
     FilesScreen,

@@ -24,13 +24,13 @@ from ..actions import focus, lanes, select, view
 from ..actions.scene import Refusal
 from ..draw.header import HeaderPiece
 from ..draw.labels import fit_middle
+from ..draw.lane_choice import ask_titles
 from ..draw.layout import layout_of
-from ..draw.only import ask_titles
 from ..draw.overview import hit_cells, overview_of
 from ..draw.things import thing_by_id
 from ..lanes.canvas import LaneCanvas
 from ..lanes.look import glyphs, look_of
-from ..lanes.minimap import Minimap
+from ..lanes.strips import Minimap
 from ..session import Session
 from ..stage import Controller, Stage, does
 from ..widgets.prompt import Prompt

@@ -12,14 +12,15 @@ from rich.style import Style
 
 from tracelane.core.base.ids import SliceId
 from tracelane.core.base.safe_text import safe
-from tracelane.core.trace import Trace
-from tracelane.core.trace.arrows import Arrows
+from tracelane.core.trace import Row, Trace
+from tracelane.core.trace.arrows import Arrows, arrows_in_view, arrows_of
 
-from ..session import RowKey, Session, Viewport
+from ..session import RowKey, Selectable, Session, Viewport
 from .labels import ascii_text, fit
 from .layout import Layout
-from .line import Line
-from .lines import LineContext
+from .line import Line, LineKind
+from .lines import LineContext, framed, line_segments
+from .rows import RowReader
 from .things import thing_by_id
 
 UP, DOWN, LEFT, RIGHT = 1, 2, 4, 8
@@ -43,7 +44,6 @@ class End:
     name: str
 
     def seen(self, width: int, height: int) -> bool:
-        """Whether some of it is in sight."""
         return 0 <= self.y < height and self.right > 0 and self.left < width
 
 
@@ -121,12 +121,10 @@ class _Board:
             self._sides[y, x] = self._sides.get((y, x), 0) | sides
 
     def down(self, x: int, first: int, past: int) -> None:
-        """Draw a vertical line through lines [first, past)."""
         for y in range(max(0, first), min(self.height, past)):
             self.side(y, x, UP | DOWN)
 
     def across(self, y: int, first: int, past: int) -> None:
-        """Draw a horizontal line through cells [first, past)."""
         for x in range(max(0, first), min(self.width, past)):
             self.side(y, x, LEFT | RIGHT)
 
@@ -312,3 +310,51 @@ def _strokes(overlay: Overlay, left: int, right: int) -> Iterable[tuple[int, str
         else:
             joined.append((x, overlay[x]))
     return joined
+
+
+class Weaver:
+    """Draws the arrows of one trace; those of a selection are looked up once."""
+
+    def __init__(self, reader: RowReader) -> None:
+        self.reader = reader
+        self._of: tuple[Selectable | None, Arrows] = (None, Arrows())
+
+    def lines(
+        self, lines: Sequence[Line | None], layout: Layout, session: Session, look: LineContext
+    ) -> list[list[Segment]]:
+        """Return the lines with the selection's arrows, and below them all in view where the session asks."""
+        thumb = layout.thumb(session.scroll, len(lines))
+        drawn = [
+            framed(line_segments(line, self.reader, session, look), y in thumb, look)
+            for y, line in enumerate(lines)
+        ]
+        layers = [(self.selected(session.selection), False)]
+        if session.flows:
+            layers.insert(0, (self.in_view(lines, session, look), True))
+        if not any(arrows.drawn for arrows, _ in layers):
+            return drawn
+        free = [free_cells(line, look) for line in drawn]
+        for arrows, faint in layers:
+            if arrows.drawn:
+                overlays = arrow_overlays(self.reader.trace, session, layout, lines, free, arrows)
+                drawn = [with_arrows(line, overlay, look, faint) for line, overlay in zip(drawn, overlays)]
+        return drawn
+
+    def selected(self, selection: Selectable | None) -> Arrows:
+        if selection != self._of[0]:
+            trace, arrows = self.reader.trace, Arrows()
+            if isinstance(selection, SliceId) and trace.find(selection) is not None:
+                arrows = arrows_of(trace, selection)
+            self._of = selection, arrows
+        return self._of[1]
+
+    def in_view(self, lines: Sequence[Line | None], session: Session, look: LineContext) -> Arrows:
+        """Return the flows that begin or end in the slices seen."""
+        trace, view = self.reader.trace, session.viewport.resized(look.area)
+        windows: list[tuple[Row, int, int]] = []
+        for line in lines:
+            if line is not None and line.kind is LineKind.ROW and line.lane is not None:
+                offset = session.clocks.offset(line.lane.source, line.lane.pid)
+                row = trace.row(line.lane, line.depth)
+                windows.append((row, view.start - offset, view.end - offset))
+        return arrows_in_view(trace, windows)

@@ -45,7 +45,6 @@ class Glyphs:
 
     @property
     def ascii(self) -> bool:
-        """Whether nothing but ASCII may be written."""
         return self.name == "ascii"
 
 

@@ -14,11 +14,9 @@ from tracelane.core.trace.lane_order import host_threads, profilers_lanes, quiet
 
 from ..session import LaneKey, RowKey, Session
 from ..steps import pair_of
-from .folds import is_outside, rows_shown
 from .frames import FoldedFrames, folded_frames
+from .lane_choice import is_left_out, is_outside, lanes_in_order, only_lanes, ordered, rows_shown
 from .line import Line, LineKind, alike, has_overlaps, holders, lane_key, process_key
-from .only import only_lanes
-from .presets import is_left_out, lanes_in_order, ordered
 from .ranks import RANK_PARTS, by_rank, opens_folded
 
 if TYPE_CHECKING:
@@ -85,7 +83,6 @@ class Layout:
 
     @property
     def height(self) -> int:
-        """Number of lines, without the pinned ones."""
         return self._tops[-1]
 
     def line(self, y: int) -> Line | None:

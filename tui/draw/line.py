@@ -69,14 +69,12 @@ class Line:
 
 
 def lane_key(lane: Lane) -> LaneKey:
-    """Return the key that names a lane in a Session."""
     return LaneKey(
         lane.source, lane.pid, lane.tid, int(lane.kind), "" if lane.kind == LaneKind.THREAD else lane.name
     )
 
 
 def process_key(process: Process) -> tuple[int, str]:
-    """Return the key that names a process in a Session."""
     return (process.source, process.pid)
 
 

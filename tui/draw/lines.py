@@ -19,7 +19,6 @@ from tracelane.core.trace import Lane
 
 from ..session import Session, Viewport
 from ..steps import pair_of
-from .drawn_rows import InstantRow, SampleRow, SliceRow
 from .frames import spanning_frame
 from .glyphs import Glyphs
 from .labels import fit, fit_middle, label_in
@@ -27,12 +26,13 @@ from .line import Line, LineKind
 from .palette import Palette
 from .ranks import RANK_PARTS, RankNotes, is_rank
 from .rows import DIMMED, GAP, RowReader, Selected
-from .runs import Run
+from .runs import InstantRow, Run, SampleRow, SliceRow
 from .segments import (
     SelectedCells,
     busy_segments,
     counter_segments,
     mark_segments,
+    repainted,
     slice_segments,
     with_hits,
 )
@@ -97,31 +97,17 @@ def with_extent(segments: list[Segment], row: SampleRow, look: LineContext) -> l
     text = " " + "–".join(map(compact_value, row.extent))
     if cell_len(text) > look.area // EXTENT_SHARE:
         return segments
-    left, segments_out, at = look.area - cell_len(text), [], 0
-    for segment in segments:
-        before, _ = segment.split_cells(max(0, min(left - at, segment.cell_length)))
-        at += segment.cell_length
-        if before.text:
-            segments_out.append(before)
-    return [*segments_out, Segment(text, look.palette.dim)]
+    left = look.area - cell_len(text)
+    cut = repainted(segments, left, look.area, lambda _: Segment(""))
+    return [*cut, Segment(text, look.palette.dim)]
 
 
 def with_range(segments: Sequence[Segment], left: int, right: int, look: LineContext) -> list[Segment]:
     """Return the segments of a time area with the blank cells in [left, right), the range, shaded."""
-    segments_out: list[Segment] = []
-    at = 0
     blank, shade = look.palette.blank, look.palette.in_range
-    for segment in segments:
-        width = segment.cell_length
-        low, high = max(left - at, 0), min(right - at, width)
-        if segment.style is blank and low < high:
-            text = segment.text
-            parts = ((text[:low], blank), (text[low:high], shade), (text[high:], blank))
-            segments_out.extend(Segment(part, style) for part, style in parts if part)
-        else:
-            segments_out.append(segment)
-        at += width
-    return segments_out
+    return repainted(
+        segments, left, right, lambda part: Segment(part.text, shade), lambda part: part.style is blank
+    )
 
 
 def line_segments(line: Line | None, reader: RowReader, session: Session, look: LineContext) -> list[Segment]:
@@ -380,20 +366,12 @@ def _chosen(
 
 def with_gap(segments: Sequence[Segment], left: int, right: int, look: LineContext) -> list[Segment]:
     """Return the segments with the blank cells in [left, right) filled: the selected gap."""
-    segments_out: list[Segment] = []
-    at = 0
-    for segment in segments:
-        width = segment.cell_length
-        low, high = max(left - at, 0), min(right - at, width)
-        if low < high and not segment.text.strip(" " + look.glyphs.shades[1]):
-            before, rest = segment.split_cells(low)
-            under, after = rest.split_cells(high - low)
-            filled = Segment(look.glyphs.range_fill * under.cell_length, look.palette.range_edge)
-            segments_out.extend(part for part in (before, filled, after) if part.text)
-        else:
-            segments_out.append(segment)
-        at += width
-    return segments_out
+    empty, fill = " " + look.glyphs.shades[1], look.glyphs.range_fill
+
+    def paint(part: Segment) -> Segment:
+        return Segment(fill * part.cell_length, look.palette.range_edge)
+
+    return repainted(segments, left, right, paint, lambda part: not part.text.strip(empty))
 
 
 def with_cursor(segments: Sequence[Segment], cell: int, look: LineContext) -> list[Segment]:

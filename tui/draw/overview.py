@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import groupby, pairwise
-from operator import itemgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -21,11 +19,11 @@ from tracelane.core.trace.lane_order import drawn_device_lanes
 
 from ..session import Session, Viewport
 from ..steps import step_marks
-from .drawn_rows import BusyRow
 from .labels import fit, length_title
 from .lines import LineContext, gutter
 from .palette import Look
-from .runs import FULL
+from .runs import FULL, BusyRow
+from .segments import with_hits
 from .states import DrawnStates, state_row
 
 if TYPE_CHECKING:
@@ -61,7 +59,6 @@ class MinimapCells:
 
 
 def has_step_cells(trace: Trace, session: Session) -> bool:
-    """Tell whether the minimap of a trace has a cell for each step."""
     return len(step_marks(trace, session.clocks, session.steps)) >= MANY_STEPS
 
 
@@ -115,7 +112,6 @@ def _fullest_row(trace: Trace, lane: Lane) -> Row:
 
 
 def minimap_view(trace: Trace, width: int) -> Viewport:
-    """Return the window that the minimap shows: the opening span."""
     start, end = trace.opening_span
     return Viewport(start, max(1, end - start), 1).resized(width)
 
@@ -156,7 +152,8 @@ def minimap_lines(
         title = length_title(kind, trace.opening_span[1] - trace.opening_span[0], look.titles - 1)
         lines = [overview_line(title, row, *window, look)]
     if hits and hits.count:
-        lines[0] = _with_hits(lines[0], hit_cells(hits, overview.edges), look)
+        mark = Style(color=look.palette.accent_plain.color, bold=True, underline=True)
+        lines[0] = with_hits(lines[0], hit_cells(hits, overview.edges), mark, look.titles)
     return lines
 
 
@@ -174,20 +171,6 @@ def _state_row(trace: Trace, session: Session, overview: MinimapCells, states: D
     lanes = [trace.lanes[number] for number in states.by_lane]
     known = states.of_lanes(lanes, session.clocks) if lanes else ()
     return state_row(known, np.array(overview.edges, np.int64)) if known else None
-
-
-def _with_hits(line: list[Segment], marked: Sequence[bool], look: LineContext) -> list[Segment]:
-    style = Style(color=look.palette.accent_plain.color, bold=True, underline=True)
-    marked_line, cell = [], -look.titles
-    for segment in line:
-        begin, cell = cell, cell + segment.cell_length
-        if begin < 0:
-            marked_line.append(segment)
-            continue
-        for hit, cells in groupby(zip(marked[begin:cell], segment.text), itemgetter(0)):
-            text, own = "".join(cell_text for _, cell_text in cells), segment.style or look.palette.blank
-            marked_line.append(Segment(text, own + style if hit else own))
-    return marked_line
 
 
 def overview_line(title: str, row: BusyRow, left: int, right: int, look: LineContext) -> list[Segment]:

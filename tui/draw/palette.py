@@ -256,7 +256,6 @@ class Palette:
         )
 
     def rgb(self, key: str) -> RGB:
-        """Return the colour of a key as this terminal shows it."""
         if self.depth is Depth.NONE:
             return WHITE if self.dark else BLACK
         return shown_as(self._base(key), SYSTEMS[self.depth])

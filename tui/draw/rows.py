@@ -25,7 +25,6 @@ from tracelane.core.trace.lane_order import drawn_device_lanes
 
 from ..session import Selectable, Viewport
 from .argument_colours import BY_ARGUMENT, ArgumentColours
-from .drawn_rows import BusyRow, DrawnRow, InstantRow, SampleRow, SliceRow
 from .ranks import RANK_PARTS
 from .runs import (
     BRACKET,
@@ -35,10 +34,15 @@ from .runs import (
     OVERLAP,
     RAGGED,
     WHOLE,
+    BusyRow,
+    DrawnRow,
     Facts,
     InstantCell,
+    InstantRow,
     ManyNames,
     Run,
+    SampleRow,
+    SliceRow,
     slice_runs,
 )
 from .segments import COUNT_FROM, compact_count, levels_of

@@ -1,10 +1,11 @@
-"""What a row shows, as plain tuples: runs of cells for slices, marks for instants, levels for counters."""
+"""What a row shows, as plain values: runs of cells for slices, marks for instants, levels for counters."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from tracelane.core.query.cells import Span
 
@@ -136,3 +137,37 @@ def run_at(runs: Iterable[Run], cell: int) -> Run | None:
         if run.left > cell:
             break
     return None
+
+
+@dataclass(frozen=True)
+class SliceRow:
+    runs: tuple[Run, ...]
+    has_bars: bool = False  # what has no label tells how busy it is by its height
+
+
+@dataclass(frozen=True)
+class InstantRow:
+    marks: tuple[InstantCell, ...]
+
+
+@dataclass(frozen=True)
+class SampleRow:
+    """A counter series: (low, high) levels 0..8 per cell, and the value at each cell's end."""
+
+    levels: tuple[tuple[int, int], ...]
+    values: tuple[float, ...]
+    series: str
+    extent: tuple[float, float] | None = None  # least and greatest value of the series; None: it never varies
+
+
+@dataclass(frozen=True)
+class BusyRow:
+    """Busy time of what a folded line stands for: levels 0..8, -1 where nothing lies, and colour keys."""
+
+    levels: tuple[int, ...]
+    keys: tuple[str, ...]
+    hits: tuple[bool, ...] = ()  # per cell whether what is searched for lies in it; empty: nowhere
+    hatched: tuple[bool, ...] = ()  # per cell whether its devices wait for a peer; empty: nowhere
+
+
+DrawnRow: TypeAlias = SliceRow | InstantRow | SampleRow | BusyRow

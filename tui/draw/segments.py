@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby, repeat
@@ -13,7 +13,6 @@ from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 
-from .drawn_rows import BusyRow
 from .glyphs import Glyphs
 from .labels import ascii_text, fit, label_in, padded
 from .palette import Look, Palette
@@ -30,6 +29,7 @@ from .runs import (
     RAGGED,
     TOUCH,
     WHOLE,
+    BusyRow,
     InstantCell,
     Run,
 )
@@ -284,16 +284,8 @@ def _chosen_run(
         return
     drawn: list[Segment] = []
     _run(drawn, run, palette, glyphs, has_bars)
-    left = max(chosen.left, run.left) - run.left
-    right = min(chosen.right, run.right) - run.left
-    at = 0
-    for segment in drawn:
-        end = at + segment.cell_length
-        before, rest = segment.split_cells(min(max(left - at, 0), end - at))
-        under, after = rest.split_cells(min(max(right - at, 0), end - at) - before.cell_length)
-        marked = Segment(glyphs.single * under.cell_length, style)
-        segments.extend(part for part in (before, marked, after) if part.text)
-        at = end
+    left, right = chosen.left - run.left, chosen.right - run.left
+    segments += repainted(drawn, left, right, lambda part: Segment(glyphs.single * part.cell_length, style))
 
 
 def ascii_segments(segments: list[Segment], glyphs: Glyphs) -> list[Segment]:
@@ -359,21 +351,39 @@ def busy_segments(row: BusyRow, palette: Palette, glyphs: Glyphs) -> list[Segmen
     return segments
 
 
-def with_hits(segments: Sequence[Segment], hits: Sequence[bool]) -> list[Segment]:
-    """Return segments with the cells marked in which hits lie; `hits` may be empty."""
-    if not any(hits):
-        return list(segments)
-    marked_segments: list[Segment] = []
+def repainted(
+    segments: Iterable[Segment],
+    left: int,
+    right: int,
+    paint: Callable[[Segment], Segment],
+    is_painted: Callable[[Segment], bool] = lambda _: True,
+) -> list[Segment]:
+    """Return segments with the cells [left, right) of those that are painted as `paint` returns them."""
+    out: list[Segment] = []
     at = 0
     for segment in segments:
-        rest, width = segment, segment.cell_length
-        for hit, cells in groupby(hits[at : at + width]):
-            part, rest = rest.split_cells(sum(1 for _ in cells))
-            marked_segments.append(Segment(part.text, (part.style or Style()) + HIT_STYLE) if hit else part)
-        if rest.text:
-            marked_segments.append(rest)
-        at += width
-    return marked_segments
+        low, high = max(left - at, 0), min(right - at, segment.cell_length)
+        at += segment.cell_length
+        if low < high and is_painted(segment):
+            before, rest = segment.split_cells(low)
+            under, behind = rest.split_cells(high - low)
+            out.extend(part for part in (before, paint(under), behind) if part.text)
+        else:
+            out.append(segment)
+    return out
+
+
+def with_hits(
+    segments: Iterable[Segment], hits: Sequence[bool], mark: Style = HIT_STYLE, first: int = 0
+) -> list[Segment]:
+    """Return segments with the cells marked in which hits lie, from cell `first` on; `hits` may be empty."""
+    out, at = list(segments), first
+    for is_hit, cells in groupby(hits):
+        end = at + sum(1 for _ in cells)
+        if is_hit:
+            out = repainted(out, at, end, lambda part: Segment(part.text, (part.style or Style()) + mark))
+        at = end
+    return out
 
 
 def levels_of(

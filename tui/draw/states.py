@@ -15,9 +15,8 @@ from tracelane.core.base.clock import Clocks
 from tracelane.core.base.units import about_ns
 from tracelane.core.trace import Lane
 
-from .drawn_rows import BusyRow
 from .ranks import RANK_PARTS
-from .runs import FULL, HATCH, HATCH_LABEL, HATCH_MARGIN, Run
+from .runs import FULL, HATCH, HATCH_LABEL, HATCH_MARGIN, BusyRow, Run
 
 if TYPE_CHECKING:
     from tracelane.core.tables.device_state import DeviceState

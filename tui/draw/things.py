@@ -31,12 +31,10 @@ class Thing:
 
     @property
     def key(self) -> RowKey:
-        """The row as a Session names it."""
         return RowKey(lane_key(self.lane), self.row.depth)
 
     @property
     def slice(self) -> SliceId | None:
-        """Its identity if it is a slice."""
         return self.id if isinstance(self.id, SliceId) else None
 
     @property

@@ -17,31 +17,25 @@ from tracelane.core.query.hits import Hits
 from tracelane.core.trace import Trace
 from tracelane.core.trace.arrows import Arrows
 
-from ..draw.drawn_rows import SliceRow
+from ..draw.arrows import Weaver
 from ..draw.glyphs import eighths
 from ..draw.layout import Layout
 from ..draw.line import Line
 from ..draw.lines import LineContext, framed, line_segments
 from ..draw.ranks import RankNotes
 from ..draw.rows import RowReader
-from ..draw.runs import run_at
+from ..draw.runs import SliceRow, run_at
 from ..draw.states import DrawnStates
-from ..draw.weave import Weaver
-from ..session import ZOOM_STEP, RowKey, Session, Viewport
+from ..session import RowKey, Session, Viewport
 from ..widgets.sized import follow_size
 from .look import look_of
 from .messages import (
     Hovered,
     LanePressed,
-    Panned,
-    Scrolled,
     SlicePressed,
     TimeAreaResized,
-    Zoomed,
 )
-from .time_area import WHEEL_PAN, TimeArea
-
-WHEEL_LINES = 3
+from .strips import TimeArea
 
 
 class LaneCanvas(TimeArea, can_focus=True):
@@ -50,6 +44,7 @@ class LaneCanvas(TimeArea, can_focus=True):
     DEFAULT_CSS = """
     LaneCanvas { height: 1fr; width: 1fr; }
     """
+    wheel_scrolls = True
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
@@ -70,7 +65,6 @@ class LaneCanvas(TimeArea, can_focus=True):
         self._strips: dict[int, Strip] = {}  # lines as they were drawn since they changed last
 
     def look_for(self, search: Hits | None, left: Hits | None) -> None:
-        """Mark what a search found, and draw only what a filter left."""
         self._sought = search, left
         if self._reader is not None:
             self._reader.look_for(search, left)
@@ -78,7 +72,6 @@ class LaneCanvas(TimeArea, can_focus=True):
         self.refresh()
 
     def know(self, states: DrawnStates | None) -> None:
-        """Draw what devices did, as far as it is known."""
         self._states = states
         if self._reader is not None:
             self._reader.know(states)
@@ -86,7 +79,6 @@ class LaneCanvas(TimeArea, can_focus=True):
         self.refresh()
 
     def know_ranks(self, notes: RankNotes) -> None:
-        """Say of ranks who waits, and for whom."""
         self._ranks = notes
         self._prepare()
         self.refresh()
@@ -109,7 +101,6 @@ class LaneCanvas(TimeArea, can_focus=True):
 
     @property
     def time_cells(self) -> int:
-        """Width of the time area, in cells."""
         return look_of(self).area
 
     def line_at(self, y: int) -> Line | None:
@@ -176,22 +167,18 @@ class LaneCanvas(TimeArea, can_focus=True):
 
     @property
     def flows_seen(self) -> Arrows:
-        """The flows that begin or end in what is seen."""
         if self._weaver is None or self._session is None or self._look is None:
             return Arrows()
         return self._weaver.in_view(self._lines, self._session, self._look)
 
     def on_mount(self) -> None:
-        """Follow the size."""
         follow_size(self, self._fit)
 
     def _fit(self) -> None:
-        """Tell the App how much time fits, and draw anew."""
         self._prepare()
         self.post_message(TimeAreaResized(look_of(self).area, self.size.height))
 
     def notify_style_update(self) -> None:
-        """Draw in the new theme's colours."""
         super().notify_style_update()
         self._prepare()
 
@@ -208,12 +195,10 @@ class LaneCanvas(TimeArea, can_focus=True):
         return x - (self._look.titles if self._look is not None else 0)
 
     def time_at(self, x: int) -> int:
-        """Return the time in view at which a cell begins."""
         view = self._view
         return 0 if view is None else view.edge(min(view.width, max(0, self._cell(x))))
 
     def has_time(self, x: int) -> bool:
-        """Tell whether a cell lies beside the titles."""
         return self._cell(x) >= 0
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
@@ -224,7 +209,6 @@ class LaneCanvas(TimeArea, can_focus=True):
         self._hover(row if index >= 0 else None, index)
 
     def on_leave(self) -> None:
-        """Tell that nothing is under the mouse."""
         self._hover(None, -1)
 
     def _hover(self, row: RowKey | None, index: int) -> None:
@@ -233,7 +217,6 @@ class LaneCanvas(TimeArea, can_focus=True):
             self.post_message(Hovered(row, index))
 
     def on_click(self, event: events.Click) -> None:
-        """Select what lies under the mouse, or fold the line whose title was clicked."""
         if self._dragged:
             self._dragged = False
             return
@@ -261,31 +244,5 @@ class LaneCanvas(TimeArea, can_focus=True):
         return next((mark.at for mark in marks if mark.cell == cell), -1)
 
     def row_at(self, y: int) -> RowKey | None:
-        """Return the row shown at a line of the widget."""
         line = self.line_at(y)
         return None if line is None else line.row_key
-
-    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        """Scroll the lanes up; with shift pan left, with ctrl zoom in."""
-        self._wheel(event, -1)
-
-    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        """Scroll the lanes down; with shift pan right, with ctrl zoom out."""
-        self._wheel(event, 1)
-
-    def on_mouse_scroll_left(self, event: events.MouseScrollLeft) -> None:
-        event.stop()
-        self.post_message(Panned(-WHEEL_PAN))
-
-    def on_mouse_scroll_right(self, event: events.MouseScrollRight) -> None:
-        event.stop()
-        self.post_message(Panned(WHEEL_PAN))
-
-    def _wheel(self, event: events.MouseEvent, direction: int) -> None:
-        event.stop()
-        if event.ctrl:
-            self.post_message(Zoomed(ZOOM_STEP if direction < 0 else 1 / ZOOM_STEP, self.time_at(event.x)))
-        elif event.shift:
-            self.post_message(Panned(direction * WHEEL_PAN))
-        else:
-            self.post_message(Scrolled(direction * WHEEL_LINES))

@@ -34,12 +34,10 @@ class Verdict(Widget):
         self._offer = ""
 
     def know(self, shares: StateShares | None) -> None:
-        """Show what the devices did."""
         self._shares, self._is_known = shares, True
         self.refresh()
 
     def judge(self, findings: Findings | None) -> None:
-        """Show the first finding."""
         self._is_judged = findings is not None
         self._finding = findings.leading if findings is not None else None
         self.refresh()
@@ -64,6 +62,5 @@ class Verdict(Widget):
         return Strip(line, self.size.width)
 
     def on_click(self, event: events.Click) -> None:
-        """Go where the finding is."""
         if event.y == self.size.height - 1:
             self.post_message(self.Pressed())

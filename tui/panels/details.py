@@ -429,7 +429,6 @@ def reading_of(trace: Overlay, thing: Thing) -> Reading | None:
 
 
 def reading_title(reading: Reading) -> str:
-    """Return metric and value in a line."""
     column = reading.metric.column
     return f"{column.name} {_value(reading)}" if reading.value is not None else f"{column.name}: {NO_VALUE}"
 

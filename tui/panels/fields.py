@@ -37,7 +37,6 @@ class Field:
 
 
 def jump_to(identity: SliceId) -> str:
-    """Return the action that selects a slice, for a click."""
     return f"jump({identity.source}, {identity.ordinal})"
 
 

@@ -37,13 +37,11 @@ class FindingsPane(TablePane):
     _origin = 0
 
     def compose(self) -> ComposeResult:
-        """Make line, list and text."""
         yield Bar()
         yield self.table
         yield TextPane(id="findings-text", classes="-hidden")
 
     def on_mount(self) -> None:
-        """Follow the list's cursor, and the size."""
         self.watch(self.table, "cursor", self._show_text, init=False)
         follow_size(self, self._fit)
 
@@ -71,7 +69,6 @@ class FindingsPane(TablePane):
         self._put(findings.scope, enter, "{maximise}: in full", missing)
 
     def _fit(self) -> None:
-        """Show or hide the text as there is room."""
         roomy = self.size.height >= ROOMY and self.findings is not None and bool(self.findings.findings)
         text = self.query_one(TextPane)
         text.set_class(not roomy, "-hidden")

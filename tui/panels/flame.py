@@ -127,19 +127,16 @@ class Flame(Widget, can_focus=True):
         self.refresh()
 
     def watch_row(self, row: int) -> None:
-        """Bring the chosen call into view."""
         self._keep_in_view()
         self.refresh()
         self.post_message(self.Moved(row))
 
     def on_mount(self) -> None:
-        """Keep the chosen call in view at any size."""
         follow_size(self, self._keep_in_view)
 
     # -- drawing --------------------------------------------------------------------------------------------
 
     def render_line(self, y: int) -> Strip:
-        """Draw a depth, or several that are one line."""
         width, number = self.size.width, self._number(y)
         if self.drawn is None or number >= len(self._lines):
             return Strip.blank(width, self.rich_style)
@@ -179,7 +176,6 @@ class Flame(Widget, can_focus=True):
         return self.drawn
 
     def _rows(self) -> tuple[int, int]:
-        """Return the first row that is drawn, and the one behind the last."""
         first, behind = self._drawing.icicle.rows_below(self.root)
         return min(first + self._is_upward, behind), behind
 
@@ -191,21 +187,17 @@ class Flame(Widget, can_focus=True):
         self._scroll = max(0, min(self._scroll, len(self._lines) - height))
 
     def _place_of(self, row: int) -> int:
-        """Return the line that a call stands on."""
         return int(self._drawing.icicle.lines[row]) - self._lines.start
 
     # -- actions --------------------------------------------------------------------------------------------
 
     def action_up(self) -> None:
-        """Choose what is drawn above the chosen call."""
         (self.action_callee if self._is_upward else self.action_caller)()
 
     def action_down(self) -> None:
-        """Choose what is drawn below the chosen call."""
         (self.action_caller if self._is_upward else self.action_callee)()
 
     def action_caller(self) -> None:
-        """Choose the call that the chosen one lies in."""
         if self.row in (ROOT, self.root):
             return
         icicle = self._drawing.icicle
@@ -229,17 +221,14 @@ class Flame(Widget, can_focus=True):
         self.row = row if first <= row < behind else self.row
 
     def action_root(self) -> None:
-        """Choose the first call."""
         if self.row != ROOT:
             self.row = self._rows()[0]
 
     def action_choose(self) -> None:
-        """Ask for the slices of the chosen call."""
         if self.row != ROOT:
             self.post_message(self.Chosen(self.row))
 
     def row_at(self, x: int, y: int) -> int:
-        """Return the call drawn at a cell, ROOT where there is none."""
         number = self._number(y)
         if self.drawn is None or not 0 <= number < len(self._lines):
             return ROOT
@@ -247,7 +236,6 @@ class Flame(Widget, can_focus=True):
         return next((run.at for run in runs if run.left <= x < run.right), ROOT)
 
     def on_click(self, event: events.Click) -> None:
-        """Choose the call clicked; the chosen one is zoomed into."""
         event.stop()
         row = self.row_at(event.x, event.y)
         if row == ROOT:
@@ -257,12 +245,10 @@ class Flame(Widget, can_focus=True):
         self.row = row
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        """Show deeper calls."""
         event.stop()
         self._scroll_by(1)
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        """Show outer calls."""
         event.stop()
         self._scroll_by(-1)
 

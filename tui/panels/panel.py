@@ -67,7 +67,6 @@ NO_TABLES = ("details", "findings", "problems", "legend")
 
 
 def panel_names() -> list[str]:
-    """Return the names of all panels."""
     return [name for group in GROUPS for name, _ in group.panels]
 
 
@@ -194,7 +193,6 @@ class Panel(Vertical):
         """A panel that is shown for the first time can be filled."""
 
     def compose(self) -> ComposeResult:
-        """Make the tabs, and the panel that is shown first."""
         yield Bar(id="tabs")
         yield new_pane(self._chosen)
 
@@ -214,16 +212,13 @@ class Panel(Vertical):
         self.post_message(self.PaneAdded())
 
     def on_table_pane_rows_changed(self) -> None:
-        """Dim the tabs that lead to nothing."""
         self._show_tabs()
 
     def dim_absent(self, names: Collection[str]) -> None:
-        """Dim the tabs of panels that the trace has nothing for."""
         self.absent = frozenset(names)
         self._show_tabs()
 
     def on_mount(self) -> None:
-        """Fit the tabs into the width."""
         follow_size(self, self._show_tabs)
 
     def _show_tabs(self) -> None:
@@ -244,6 +239,5 @@ class Panel(Vertical):
         return pane.first_focus if isinstance(pane, TablePane) else pane
 
     def focus_after(self, name: str, focused: Widget) -> Widget | None:
-        """Return what takes the arrows after a part of a panel, None where that is another pane."""
         pane = self.query_one(f"#{name}")
         return pane.focus_after(focused) if isinstance(pane, TablePane) else None

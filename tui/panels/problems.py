@@ -11,7 +11,6 @@ from ..widgets.table import ColumnView
 
 
 def read_report_columns(rows: Sequence[ReadReportRow]) -> list[ColumnView]:
-    """Return the columns of the panel's table."""
     what = max([len("what"), *(len(row.what) for row in rows)])
     count = max([len("count"), *(len(_counted(row.count)) for row in rows)])
     columns = [

@@ -69,11 +69,9 @@ class TablePane(Vertical):
 
     @property
     def first_focus(self) -> Widget:
-        """What takes the arrows first."""
         return self.table
 
     def focus_after(self, focused: Widget) -> Widget | None:
-        """Return what takes the arrows after a part of the pane, None where that is another pane."""
         return None
 
     def compose(self) -> ComposeResult:
@@ -125,11 +123,9 @@ class TablePane(Vertical):
         self._say_all()
 
     def on_descendant_focus(self) -> None:
-        """Say what the arrows do here."""
         self._say_all()
 
     def on_descendant_blur(self) -> None:
-        """Say how the arrows get here."""
         self._say_all()
 
     def _say_all(self) -> None:

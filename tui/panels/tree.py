@@ -77,7 +77,6 @@ class TreePane(TablePane):
         self._first = 0  # the row of the tree that the table's first one is
 
     def compose(self) -> ComposeResult:
-        """Make line, drawing and table."""
         yield Bar()
         with Container(classes="tree--parts"):
             with Vertical():
@@ -86,23 +85,19 @@ class TreePane(TablePane):
             yield self.table
 
     def on_mount(self) -> None:
-        """Let the drawing follow the table, and both the size."""
         self.watch(self.table, "cursor", self._table_moved, init=False)
         follow_size(self, self._fit)
 
     def _fit(self) -> None:
-        """Put drawing and table where there is room."""
         width, height = self.outer_size
         self.set_class(width >= WIDE_FROM, "-wide")
         self.set_class(width < WIDE_FROM and height < TALL_FROM, "-small")
 
     @property
     def first_focus(self) -> Widget:
-        """What takes the arrows first."""
         return self.flame
 
     def focus_after(self, focused: Widget) -> Widget | None:
-        """Return what takes the arrows after a part of the pane, None where that is another pane."""
         if focused is self.flame and self.is_sandwich:
             return self.callers
         if focused in (self.flame, self.callers) and self.table.row_count:
@@ -130,7 +125,6 @@ class TreePane(TablePane):
 
     @property
     def is_sandwich(self) -> bool:
-        """Whether callers and callees of one name are shown."""
         return self.has_class("-sandwich")
 
     @property
@@ -148,7 +142,6 @@ class TreePane(TablePane):
         self.tell()
 
     def _show_row(self, row: int) -> None:
-        """Put the table's cursor on a call."""
         rows = np.flatnonzero(self.table.order == row - self._first)
         if len(rows):
             self.table.cursor = int(rows[0])

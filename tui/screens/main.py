@@ -15,9 +15,7 @@ from ..commands.table import COMMANDS
 from ..draw.room import LOW_MESSAGE, Room, Strips, room_of
 from ..fitting import Fitted
 from ..lanes.canvas import LaneCanvas
-from ..lanes.minimap import Minimap
-from ..lanes.path import PathStrip
-from ..lanes.ruler import Ruler
+from ..lanes.strips import Minimap, PathStrip, Ruler
 from ..lanes.verdict import Verdict
 from ..panels.panel import Panel
 from ..widgets.bars import Bar, Footer, MessageLine

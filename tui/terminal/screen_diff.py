@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import accumulate
@@ -31,7 +31,6 @@ WORTH_A_MOVE: Final = 4
 """So many cells that stay as they are cost no less when written again than a move over them."""
 COLOUR_BYTES, MOVE_BYTES, RETURN_BYTES = 18, 4, 8
 """What a change of colour takes, a move on a line to the right, and one to anywhere."""
-WRITTEN_LATER: Final = b"\x01"
 MOST_CHANGES: Final = 1024
 """Pairs of styles whose change is remembered: a colour per share of time and per look makes many."""
 UTF_32: Final = "utf-32-le" if sys.byteorder == "little" else "utf-32-be"
@@ -201,10 +200,12 @@ class ScreenDiff:
         styles = np.where(blank, np.array(self._blanks)[styles], styles)
         firsts, cells = self._cells_of(frame, lengths)
         changes = (self._characters[cells] != characters) | (self._drawn[cells] != styles)
-        self._characters[cells], self._drawn[cells] = characters, styles
         where = changes.nonzero()[0]
         if not len(where):
             return ""
+        pending = np.zeros(len(self._characters), np.uint8)
+        pending[cells[where]] = self._characters[cells[where]] != 0
+        self._characters[cells], self._drawn[cells] = characters, styles
         styles = self._with_cheap_blanks(styles, blank, firsts)
         changes_style = _differing(styles)
         changes_style[firsts] = True
@@ -216,9 +217,8 @@ class ScreenDiff:
         ranks = self._ranks(styles[starts])
         order = _shortest_order(cells[starts], stops - starts, ranks, columns)
         starts, stops = starts[order], stops[order]
-        return self._written(
-            text, list(zip(starts.tolist(), stops.tolist(), cells[starts].tolist(), styles[starts].tolist()))
-        )
+        pieces = zip(starts.tolist(), stops.tolist(), cells[starts].tolist(), styles[starts].tolist())
+        return self._written(text, pieces, bytearray(pending.tobytes()))
 
     def _ranks(self, styles: np.ndarray) -> np.ndarray:
         """Return where styles stand in an order in which those next to each other have colours in common:
@@ -257,17 +257,15 @@ class ScreenDiff:
                 shifts.append(line * columns + column - begin)
         return firsts, np.repeat(shifts, counts) + np.arange(begins[-1])
 
-    def _written(self, text: str, pieces: Sequence[tuple[int, int, int, int]]) -> str:
+    def _written(self, text: str, pieces: Iterable[tuple[int, int, int, int]], pending: bytearray) -> str:
         """Return what writes pieces of a text: [start, stop) at a cell, with a style.
 
-        Between two pieces of a style cells that are written later are passed over with blanks, where these
-        take fewer bytes than a move: for "a b a" in two colours "a", blank, "a", back, "b".
+        Between two pieces of a style cells that are `pending`, as they change later, are passed over with
+        blanks, where these take fewer bytes than a move: for "a b a" in two colours "a", blank, "a", back,
+        "b".
         """
         columns = self._size[0]
         sent: list[str] = []
-        pending = bytearray(columns * self._size[1])
-        for start, stop, cell, _ in pieces:
-            pending[cell : cell + stop - start] = WRITTEN_LATER * (stop - start)
         style, at, line = self._plain, -1, -columns
         for start, stop, cell, target in pieces:
             if cell != at or cell >= line + columns:

@@ -13,6 +13,7 @@ from tracelane.core.query.filter import parse
 from tracelane.core.trace import Trace
 from tracelane.core.trace.hit_search import matches
 
+from ..draw.arrows import Weaver
 from ..draw.glyphs import Glyphs, glyphs_for
 from ..draw.labels import fit
 from ..draw.layout import Layout
@@ -23,7 +24,6 @@ from ..draw.palette import Depth, palette_for
 from ..draw.rows import RowReader
 from ..draw.ruler import origin_of, ruler_lines
 from ..draw.segments import ascii_segments
-from ..draw.weave import Weaver
 from ..session import Session
 from ..steps import step_marks
 

@@ -25,7 +25,6 @@ class Bar(Widget):
     pieces: reactive[tuple[Text, ...]] = reactive((), always_update=True)
 
     def __init__(self, pieces: Sequence[Text] = (), *, id: str | None = None) -> None:
-        """Make a bar of pieces, the most important first."""
         super().__init__(id=id)
         self.set_reactive(Bar.pieces, tuple(pieces))
 
@@ -59,7 +58,6 @@ class Footer(Widget):
     keys: reactive[tuple[tuple[str, str], ...]] = reactive(())
 
     def __init__(self, keys: Sequence[tuple[str, str]], *, id: str | None = None) -> None:
-        """Make a footer of (key, title) pairs."""
         super().__init__(id=id)
         self.set_reactive(Footer.keys, tuple(keys))
 
@@ -93,7 +91,6 @@ class MessageLine(Widget):
         """What is said takes another number of lines."""
 
     def __init__(self) -> None:
-        """Say nothing."""
         super().__init__()
         self._lines_before = 0
 
@@ -116,15 +113,12 @@ class MessageLine(Widget):
         return bool(self.hovered) and not self.answer
 
     def watch_answer(self) -> None:
-        """Show the line, or nothing."""
         self._show()
 
     def watch_hovered(self) -> None:
-        """Show the line, or nothing."""
         self._show()
 
     def watch_notices(self) -> None:
-        """Show the line, or nothing."""
         self._show()
 
     def _show(self) -> None:

@@ -30,7 +30,6 @@ class LineSuggester(Suggester):
     """Shows the first word that completes a line behind it, greyed."""
 
     def __init__(self, words: Sequence[str]) -> None:
-        """Complete with these words."""
         super().__init__(case_sensitive=True)
         self._words = words
 
@@ -83,5 +82,4 @@ class LineInput(Input):
         super().replace(safe(text), start, end)
 
     def validate_value(self, value: str) -> str:
-        """Clean what is set as a whole, such as a value that is proposed."""
         return safe(value)

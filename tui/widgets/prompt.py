@@ -49,7 +49,6 @@ class _Line(LineInput):
             self.later.append(event)
 
     async def action_submit(self) -> None:
-        """Hand over what was typed."""
         self.is_done = True
         await super().action_submit()
 
@@ -62,7 +61,6 @@ class _Line(LineInput):
         self._put(self.before[self.recalled] if self.recalled < count else self._draft)
 
     def action_give_up(self) -> None:
-        """Leave without doing anything."""
         self.is_done = True
         self.post_message(self.GivenUp())
 
@@ -106,13 +104,11 @@ class Prompt(Horizontal):
         self._before: dict[str, list[str]] = {}
 
     def compose(self) -> ComposeResult:
-        """Make the sign and the line."""
         yield Static("", markup=False)
         yield _Line()
 
     @property
     def is_open(self) -> bool:
-        """Whether it is asking just now."""
         return bool(self.display)
 
     def ask(self, purpose: str, sign: str, hint: str, words: Sequence[str] = (), proposed: str = "") -> None:
@@ -135,7 +131,6 @@ class Prompt(Horizontal):
         self.screen.set_focus(line)
 
     def close(self) -> None:
-        """Hide the line."""
         self.display = False
         self.screen.set_class(False, "-asking")
 
@@ -147,13 +142,11 @@ class Prompt(Horizontal):
             self.app.post_message(events.Key(key.key, key.character))
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Tell what is typed."""
         event.stop()
         if self.is_open:
             self.post_message(self.Typed(self._purpose, event.value.strip()))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Hand over what was typed."""
         event.stop()
         text = event.value.strip()
         self.close()
@@ -166,7 +159,6 @@ class Prompt(Horizontal):
         self.post_message(self.Answered(self._purpose, text))
 
     def on__line_given_up(self, event: _Line.GivenUp) -> None:
-        """Close without an answer."""
         event.stop()
         self.close()
         self.post_message(self.Left())

@@ -116,7 +116,6 @@ class VirtualTable(ScrollView, can_focus=True):
 
         @property
         def control(self) -> VirtualTable:
-            """The table, for handlers that are picky about it."""
             return self.table
 
     def __init__(
@@ -178,7 +177,6 @@ class VirtualTable(ScrollView, can_focus=True):
 
     @property
     def sorted_by(self) -> tuple[int, bool] | None:
-        """The column that the rows are sorted by, and whether the greatest stands first."""
         return self._sorted_by
 
     # -- watch ----------------------------------------------------------------------------------------------
@@ -187,7 +185,6 @@ class VirtualTable(ScrollView, can_focus=True):
         return max(0, min(cursor, len(self._order) - 1))
 
     def watch_cursor(self, cursor: int) -> None:
-        """Scroll the cursor into view and paint it."""
         # The heading takes the first line, whatever the scrolling, so a row stands one line lower.
         self.scroll_to_region(Region(0, cursor, 1, 2), animate=False, immediate=True)
         self.refresh()
@@ -196,11 +193,9 @@ class VirtualTable(ScrollView, can_focus=True):
 
     @property
     def _width(self) -> int:
-        """Cells beside the scroll bar."""
         return self.scrollable_content_region.width
 
     def render_line(self, y: int) -> Strip:
-        """Draw the heading or one row."""
         width = self._width
         if y == 0:
             style = self.get_component_rich_style("table--heading")
@@ -345,7 +340,6 @@ class VirtualTable(ScrollView, can_focus=True):
         self.cursor += by
 
     def action_page(self, by: int) -> None:
-        """Move the cursor by what is visible."""
         self.cursor += by * max(1, self.size.height - 2)
 
     def action_sort_beside(self, by: int) -> None:
@@ -357,17 +351,14 @@ class VirtualTable(ScrollView, can_focus=True):
                 return
 
     def action_turn_round(self) -> None:
-        """Sort the other way."""
         if self._sorted_by is not None:
             self.sort(self._sorted_by[0], not self._sorted_by[1])
 
     def action_choose(self) -> None:
-        """Tell that the row under the cursor was chosen."""
         if (row := self.row) is not None:
             self.post_message(self.RowChosen(self, row, self.listing))
 
     def on_click(self, event: events.Click) -> None:
-        """Sort by the heading clicked, or move the cursor; a click on the cursor chooses."""
         if event.y == 0:
             self._sort_at(event.x)
             return

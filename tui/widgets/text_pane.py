@@ -53,7 +53,6 @@ class TextPane(VerticalScroll, can_focus=True):
 
     @property
     def text_width(self) -> int:
-        """Cells of a line, room for the scroll bar left."""
         return max(10, self.size.width - 3)
 
     def show(self, text: Text, *, top: bool = True) -> None:
@@ -69,11 +68,9 @@ class TextPane(VerticalScroll, can_focus=True):
         self.scroll_to(y=self.scroll_offset.y + lines, animate=False)
 
     def on_mount(self) -> None:
-        """Follow the size."""
         follow_size(self, self._fit)
 
     def _fit(self) -> None:
-        """Ask for a text of the new width."""
         if self.outer_size.width != self._cells:
             self._cells = self.outer_size.width
             self.post_message(self.Resized(self))

@@ -1,0 +1,132 @@
+"""Which lanes are drawn, in what order, and how deep they open."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+from types import MappingProxyType
+
+from tracelane.core.base.errors import UsageError
+from tracelane.core.base.pattern import Pattern
+from tracelane.core.base.progress import CancelledCallback
+from tracelane.core.query.titles import names_rank
+from tracelane.core.trace import Lane, LaneRole, Process, Trace
+from tracelane.core.trace.lane_order import devices_first, drawn_device_lanes, lanes_devices_first
+
+from ..session import FOLD_ROWS, Session
+from .line import Line, LineKind
+from .ranks import by_rank, rank_heads
+
+PRESETS = MappingProxyType(
+    {
+        "everything": "all lanes, devices first",
+        "devices": "device lanes alone",
+        "launching": "devices, and the threads that launch to them",
+        "file": "all lanes, as the file orders them",
+    }
+)
+"""In the order in which a key goes through them, each with what it shows."""
+
+
+def preset_of(session: Session) -> str:
+    if session.preset in PRESETS:
+        return session.preset
+    return "everything" if session.devices_first else "file"
+
+
+def ordered(trace: Trace, processes: Sequence[Process], session: Session) -> Sequence[Process]:
+    """Return processes in the preset's order; what is measured of a process stays below it."""
+    if preset_of(session) == "file":
+        return processes
+    return devices_first(trace, processes)
+
+
+def lanes_in_order(trace: Trace, process: Process, session: Session) -> Sequence[int]:
+    """Return the places of a process's lanes in the preset's order: devices, then those that launch most."""
+    if preset_of(session) == "file":
+        return process.lanes
+    return lanes_devices_first(trace, process)
+
+
+def is_left_out(trace: Trace, number: int, session: Session) -> bool:
+    preset = preset_of(session)
+    if preset not in ("devices", "launching") or number in drawn_device_lanes(trace):
+        return False
+    return preset == "devices" or number not in trace.launching_lanes
+
+
+@lru_cache(maxsize=4)
+def only_lanes(trace: Trace, only: str) -> frozenset[int]:
+    """Return the places of the lanes whose own title, or whose process's or rank's, matches a text. Raises
+    SlowPatternError.
+    """
+    pattern = pattern_of(only)
+    matching: list[int] = []
+    titles = titles_of(trace)
+    hits = dict(zip(titles, pattern.matches_in(titles)))
+    for rank, processes in by_rank(trace):
+        whole = rank is not None and names_rank(pattern, rank.title)
+        for process in processes:
+            if whole or hits[process.title]:
+                matching += process.lanes
+            else:
+                matching += [number for number in process.lanes if hits[trace.lanes[number].title]]
+    return frozenset(matching)
+
+
+def pattern_of(only: str) -> Pattern:
+    """Return the pattern; what is no regular expression is looked for as it stands."""
+    pattern = Pattern(only, ignore_case=True)
+    try:
+        pattern.check(only)
+    except UsageError:
+        return Pattern(re.escape(only), ignore_case=True)
+    return pattern
+
+
+def titles_of(trace: Trace) -> list[str]:
+    lanes = [lane.title for lane in trace.lanes]
+    processes = [process.title for process in trace.processes]
+    ranks = [head.title for head in rank_heads(trace).values()]
+    return list(dict.fromkeys((*lanes, *processes, *ranks)))
+
+
+def ask_titles(trace: Trace, pattern: Pattern, cancelled: CancelledCallback) -> None:
+    """Have a pattern that may take long answered for all titles, so that asking again takes no time. Raises
+    SlowPatternError, Cancelled.
+    """
+    pattern.matches_in(titles_of(trace), cancelled)
+    for head in rank_heads(trace).values():
+        pattern.end_of_match(head.title, cancelled)
+
+
+def rows_shown(lane: Lane, session: Session, rows: int) -> int:
+    """Return how many of so many rows a lane opens with; one that is a row deeper shows it, uncounted."""
+    most = session.device_rows if lane.role is LaneRole.DEVICE else session.host_rows or FOLD_ROWS
+    return most + 1 if rows == most + 1 else most
+
+
+def is_outside(lane: Lane, trace: Trace) -> bool:
+    """Tell whether a lane lies wholly outside the first window: such lanes open folded."""
+    offset = trace.clocks.offset(lane.source, lane.pid)
+    return lane.end + offset < trace.opening_span[0] or lane.start + offset > trace.opening_span[1]
+
+
+def toggle_fold(session: Session, line: Line, trace: Trace) -> Session:
+    if line.kind is LineKind.QUIET:
+        return replace(session, show_quiet=True)
+    key = line.fold_key
+    if key is None:
+        return session
+    if line.folded:
+        return replace(session, folded=session.folded - {key}, unfolded=session.unfolded | {key})
+    unfolded = session.unfolded - {key}
+    if line.lane is not None and key in session.unfolded and _is_deep(line.lane, session):
+        return replace(session, unfolded=unfolded)
+    return replace(session, folded=session.folded | {key}, unfolded=unfolded)
+
+
+def _is_deep(lane: Lane, session: Session) -> bool:
+    return len(lane.rows) > rows_shown(lane, session, len(lane.rows))
