@@ -38,7 +38,7 @@ from .draw.glyphs import ASCII as ASCII_GLYPHS
 from .draw.header import HeaderPiece
 from .keys import unbound_message
 from .lanes import messages
-from .lanes.look import glyphs
+from .lanes.look import AsciiFilter, glyphs
 from .lanes.strips import PathStrip
 from .lanes.verdict import Verdict
 from .panels.panel import Panel
@@ -51,7 +51,6 @@ from .terminal.driver import TerminalDriver
 from .terminal.memory import MemoryTrimmer
 from .themes import THEMES
 from .view_state import PendingFiles
-from .widgets.ascii_filter import AsciiFilter
 from .widgets.bars import MessageLine
 from .widgets.prompt import Prompt
 from .widgets.table import VirtualTable

@@ -120,7 +120,7 @@ def test_without_colours_brackets_carry_the_meaning() -> None:
     text = text_of(slice_segments(runs, 52, Palette(Depth.NONE), UNICODE))
     assert text == "[aten::linear][mm ──  │ ▓·gemm 28 %▓▓▓▓▓ [open ──⌇  "
     plain = text_of(slice_segments(runs, 52, Palette(Depth.NONE), ASCII))
-    assert plain == "[aten::linear][mm --  | %xgemm 28 %%%%%% [open --~  "
+    assert plain == "[aten::linear][mm --  | %-gemm 28 %%%%%% [open --~  "
 
 
 def test_the_selection_is_seen_without_colours() -> None:

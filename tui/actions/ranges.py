@@ -14,7 +14,7 @@ from tracelane.core.query.hits import Hits
 from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import Trace
 
-from ..draw.only import only_lanes
+from ..draw.lane_choice import only_lanes
 from ..session import Session
 from ..steps import pair_of, step_at, step_marks
 from .scene import Refusal, Scene

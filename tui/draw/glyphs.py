@@ -6,7 +6,9 @@ import codecs
 import locale
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
+
+from .labels import ascii_text
 
 
 @dataclass(frozen=True)
@@ -79,37 +81,8 @@ UNICODE = Glyphs(
     separator="│",
     thumb="┃",
 )
-ASCII = Glyphs(
-    name="ascii",
-    unfolded="-",
-    folded="+",
-    folded_frames="~",
-    pinned="*",
-    selected=">",
-    slowest="<",
-    overlap="~",
-    many="x",
-    ellipsis="~",
-    shades=" .:%#",
-    filler="-",
-    ragged="~",
-    edge="|",
-    instant="v",
-    instants="*",
-    single="|",
-    cursor="V",
-    rule="-",
-    tick="'",
-    range_left="<",
-    range_right=">",
-    range_fill="-",
-    baseline="{=}",
-    step=":",
-    bars=" .:-=+*##",
-    lefts=" ....####",
-    separator="|",
-    thumb="#",
-)
+ASCII = Glyphs("ascii", *map(ascii_text, astuple(UNICODE)[1:]))
+"""What the last filter of a screen makes of them."""
 
 
 def glyphs_for(encoding: str | None = None) -> Glyphs:

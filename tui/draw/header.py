@@ -134,7 +134,8 @@ def busy_texts(devices: Sequence[DeviceShare]) -> list[str]:
     if len(known) <= FEW_DEVICES:
         listed = [one for one in devices if one.share is not None]
         shares = [f"{_name(one, is_each)} {_percent(one)}" for one in listed]
-        texts = [f"{_name(one, is_each)} busy {_percent(one)}{_of_time(one)}" for one in listed]
+        times = ["" if one.of_ns is None else f" of {about_ns(one.of_ns)}" for one in listed]
+        texts = [f"{_name(one, is_each)} busy {_percent(one)}{time}" for one, time in zip(listed, times)]
         shorter = "busy: " + ", ".join(shares) if len(known) > 1 else f"busy {_percent(listed[0])}"
         return ["  ".join(texts), shorter]
     low, high = known[0], known[-1]
@@ -157,7 +158,3 @@ def _name(one: DeviceShare, is_each: bool) -> str:
 
 def _percent(one: DeviceShare, digits: int = 1) -> str:
     return f"{'≈' if one.is_estimate else ''}{100 * (one.share or 0.0):.{digits}f} %"
-
-
-def _of_time(one: DeviceShare) -> str:
-    return "" if one.of_ns is None else f" of {about_ns(one.of_ns)}"

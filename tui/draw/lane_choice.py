@@ -123,10 +123,8 @@ def toggle_fold(session: Session, line: Line, trace: Trace) -> Session:
     if line.folded:
         return replace(session, folded=session.folded - {key}, unfolded=session.unfolded | {key})
     unfolded = session.unfolded - {key}
-    if line.lane is not None and key in session.unfolded and _is_deep(line.lane, session):
+    lane = line.lane
+    is_deep = lane is not None and len(lane.rows) > rows_shown(lane, session, len(lane.rows))
+    if is_deep and key in session.unfolded:
         return replace(session, unfolded=unfolded)
     return replace(session, folded=session.folded | {key}, unfolded=unfolded)
-
-
-def _is_deep(lane: Lane, session: Session) -> bool:
-    return len(lane.rows) > rows_shown(lane, session, len(lane.rows))

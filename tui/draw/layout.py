@@ -303,7 +303,9 @@ class Layout:
             return True
         if session.hidden_alike and alike(lane.title) in session.hidden_alike:
             return True
-        return is_left_out(self.trace, number, session) or self._is_emptied(lane)
+        return is_left_out(self.trace, number, session) or (
+            self.left is not None and bool(lane.slices) and not len(self._depths(lane))
+        )
 
     def _add(self, block: _Block) -> None:
         below = self._heads[-1] if self._heads and block.kind in _BELOW_TITLES else -1
@@ -338,9 +340,6 @@ class Layout:
         if self.left is None or not self.left.covers(lane.source) or not lane.slices:
             return range(len(lane.rows))
         return self.left.depths(lane)
-
-    def _is_emptied(self, lane: Lane) -> bool:
-        return self.left is not None and bool(lane.slices) and not len(self._depths(lane))
 
     def _add_note(self) -> None:
         parts = []

@@ -13,7 +13,6 @@ from rich.segment import Segment
 from rich.style import Style
 
 from tracelane.core.base.safe_text import safe
-from tracelane.core.query.rowview import RowSpan
 from tracelane.core.tables.run_pair import PairedSteps, signed_ns
 from tracelane.core.trace import Lane
 
@@ -135,8 +134,9 @@ def line_segments(line: Line | None, reader: RowReader, session: Session, look: 
         return [*gutter(title, look), *_busy(line, reader, session, view, look)]
     if line.kind is LineKind.MORE or line.lane is None:
         rest = fit(" :expand shows them", look.area, "")
-        hidden = _hidden_rows(line)
-        hits = reader.hits_in(hidden, view) if hidden else ()
+        lane = line.lane  # of which the rows from the line's depth on are hidden
+        rows = [] if lane is None else [(lane.source, lane.rows.start + line.depth, lane.rows.stop)]
+        hits = reader.hits_in(rows, view)
         return [*gutter("  " + line.title, look), *with_hits([Segment(rest, palette.hint)], hits)]
     if line.kind is LineKind.LANE:
         focused = line.holds(session.focus)
@@ -190,7 +190,10 @@ def _row(
         gap = chosen is not None and chosen.at == GAP
         area = slice_segments(row.runs, look.area, palette, glyphs, None if gap else chosen, row.has_bars)
         if line.frames:
-            area = with_hits(area, reader.hits_in(_folded_rows(line, lane, depth), view))
+            first, frames = lane.rows.start, line.frames
+            parts = (frames.start, depth), (depth + 1, frames.stop)
+            folded = [(lane.source, first + low, first + high) for low, high in parts]
+            area = with_hits(area, reader.hits_in(folded, view))
         if gap and chosen is not None:
             area = with_gap(area, chosen.left, chosen.right, look)
     elif isinstance(row, InstantRow):
@@ -245,9 +248,11 @@ def _process(
     width = look.titles + look.area
     text = fit(title, min(width, cell_len(title)), glyphs.ellipsis)
     rest = width - cell_len(text)
+    # Without shades the raised background does not show: a rule carries the title over the width.
+    rule = " " * rest if palette.shaded else " " + glyphs.rule * (rest - 1)
     return [
         Segment(text, palette.process),
-        *([Segment(_rule(rest, look), palette.process_rest)] if rest else []),
+        *([Segment(rule, palette.process_rest)] if rest else []),
     ]
 
 
@@ -273,11 +278,6 @@ def _with_note(title: str, line: Line, look: LineContext) -> tuple[str, Style]:
     return next((text for text in texts if cell_len(text) <= room), texts[-1]), style
 
 
-def _rule(width: int, look: LineContext) -> str:
-    # Without shades the raised background does not show: a rule carries the title over the width.
-    return " " * width if look.palette.shaded else (" " + look.glyphs.rule * (width - 1))
-
-
 def _busy(
     line: Line, reader: RowReader, session: Session, view: Viewport, look: LineContext
 ) -> list[Segment]:
@@ -295,20 +295,6 @@ def range_cells(view: Viewport, range_: tuple[int, int]) -> tuple[int, int]:
     """Return the cells [left, right) that a range takes; what lies outside is cut to one."""
     left, right = view.cell(range_[0]), view.cell(max(range_[0], range_[1] - 1)) + 1
     return max(-1, left), min(view.width + 1, right)
-
-
-def _hidden_rows(line: Line) -> list[RowSpan]:
-    """Return the rows that a line of "+n rows" stands for."""
-    lane = line.lane
-    return [] if lane is None else [(lane.source, lane.rows.start + line.depth, lane.rows.stop)]
-
-
-def _folded_rows(line: Line, lane: Lane, drawn: int) -> list[RowSpan]:
-    first, frames = lane.rows.start, line.frames
-    return [
-        (lane.source, first + frames.start, first + drawn),
-        (lane.source, first + drawn + 1, first + frames.stop),
-    ]
 
 
 def _title(line: Line, look: LineContext, lead: str, focused: bool, value: str, row: object = None) -> str:

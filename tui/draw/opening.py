@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from tracelane.core.trace import Process, Trace
+from tracelane.core.trace import Trace
 from tracelane.core.trace.lane_order import drawn_device_lanes
 
 from ..session import FOLD_ROWS, RowKey, Session
@@ -27,8 +27,9 @@ def with_devices_in_view(trace: Trace, session: Session, height: int) -> Session
     A trace without devices opens as its file orders it.
     """
     session = replace(session, host_rows=FOLD_ROWS, device_rows=FOLD_ROWS, rank_lines=1, devices_first=False)
-    device = next((process for process in trace.processes if _has_devices(trace, process)), None)
-    if device is None or session.only:
+    drawn = drawn_device_lanes(trace)
+    has_device = any(not one.aside and not drawn.isdisjoint(one.lanes) for one in trace.processes)
+    if not has_device or session.only:
         return session
     session = replace(session, devices_first=True)
     if Layout(trace, session).height <= height:
@@ -69,7 +70,3 @@ def _most(least: int, fits: Callable[[int], bool]) -> int:
         return FOLD_ROWS
     rows = range(least, FOLD_ROWS)
     return rows[max(0, bisect_left(rows, True, key=lambda count: not fits(count)) - 1)]
-
-
-def _has_devices(trace: Trace, process: Process) -> bool:
-    return not process.aside and not drawn_device_lanes(trace).isdisjoint(process.lanes)

@@ -14,7 +14,7 @@ from rich.segment import Segment
 from rich.style import Style
 
 from tracelane.core.base.clock import ClockKey, Clocks
-from tracelane.core.trace import Lane, Row, Trace
+from tracelane.core.trace import Trace
 from tracelane.core.trace.lane_order import drawn_device_lanes
 
 from ..session import Session, Viewport
@@ -99,16 +99,12 @@ def _busy_row(trace: Trace, edges: tuple[int, ...], offsets: Offsets) -> BusyRow
         if devices:
             cells = trace.work_cells(lane, list(edges), clocks)
         else:
-            cells = trace.cells(_fullest_row(trace, lane), list(edges), clocks)
+            rows = trace.row_columns(lane)  # the top row of a thread is one long annotation and says nothing
+            fullest = int(np.where(rows.are_slices, rows.counts, -1).argmax())
+            cells = trace.cells(trace.row(lane, fullest), list(edges), clocks)
         level = np.maximum(1, np.rint(8 * np.minimum(1.0, cells.busy / room)))
         best = np.maximum(best, np.where(cells.count > 0, level, -1).astype(np.int64))
     return BusyRow(tuple(best.tolist()), ("",) * len(best))
-
-
-def _fullest_row(trace: Trace, lane: Lane) -> Row:
-    """Return the row with most slices: the top row of a thread is one long annotation and says nothing."""
-    rows = trace.row_columns(lane)
-    return trace.row(lane, int(np.where(rows.are_slices, rows.counts, -1).argmax()))
 
 
 def minimap_view(trace: Trace, width: int) -> Viewport:

@@ -53,17 +53,11 @@ def by_rank(trace: Trace) -> Iterator[Group]:
     is not there yet has its place, without processes.
     """
     heads = rank_heads(trace)
-    if trace.missing:
-        yield from _with_missing(trace, heads)
-    else:
-        yield from _by_head(trace, heads)
-
-
-def _with_missing(trace: Trace, heads: Mapping[int, Process]) -> Iterator[Group]:
-    """Yield ranks in order, those not there among them, then what belongs to no rank."""
     groups: list[Group] = [(heads[source], []) for source in trace.missing if source in heads]
     groups += _by_head(trace, heads)
-    yield from sorted(groups, key=lambda group: trace.source_count if group[0] is None else group[0].source)
+    if trace.missing:  # ranks in order, then what belongs to none
+        groups.sort(key=lambda group: trace.source_count if group[0] is None else group[0].source)
+    yield from groups
 
 
 def _by_head(trace: Trace, heads: Mapping[int, Process]) -> Iterator[Group]:

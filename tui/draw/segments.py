@@ -292,7 +292,7 @@ def ascii_segments(segments: list[Segment], glyphs: Glyphs) -> list[Segment]:
     """Return segments that hold nothing but ASCII where the glyphs are."""
     if not glyphs.ascii:
         return segments
-    return [Segment(ascii_text(segment.text), segment.style) for segment in segments]
+    return [segment._replace(text=ascii_text(segment.text)) for segment in segments]
 
 
 def mark_segments(

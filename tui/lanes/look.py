@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from rich.segment import Segment
 from textual.color import Color, ColorParseError
+from textual.filter import LineFilter
 from textual.widget import Widget
 
 from tracelane.core.base.colours import DARK_SURFACE, LIGHT_SURFACE, RGB
 
-from ..draw.glyphs import Glyphs, glyphs_for
+from ..draw.glyphs import ASCII, Glyphs, glyphs_for
 from ..draw.lines import LineContext, title_cells
 from ..draw.palette import Palette, depth_of, palette_for
+from ..draw.segments import ascii_segments
 
 
 def look_of(widget: Widget) -> LineContext:
@@ -44,3 +47,10 @@ def _surface(name: str, dark: bool) -> RGB:
 def glyphs() -> Glyphs:
     """Return the characters that this process's locale can write."""
     return glyphs_for()
+
+
+class AsciiFilter(LineFilter):
+    """The whole screen in ASCII, for locales that can write nothing else: cell for cell, nothing moves."""
+
+    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
+        return ascii_segments(segments, ASCII)

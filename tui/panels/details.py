@@ -96,7 +96,9 @@ def details_of(
     where `states` of devices know it; of slices on a critical `path` what released them.
     """
     if thing.slice is not None and (detail := trace.detail(thing.slice)) is not None:
-        lead = [*_waiting_fields(stamps.clocks, thing, detail, states), *_path_fields(trace, thing, path)]
+        lead = _waiting_fields(stamps.clocks, thing, detail, states)
+        on_path = path and path.of_slice(thing.row.source, trace.position(thing.row, thing.index))
+        lead += [Field("critical path", on_path)] if on_path else []
         return _slice(trace, stamps, thing, detail, lead)
     if thing.is_gap:
         all_fields = (*gap_fields(trace, stamps, thing), *_lane_fields(thing), *_start_fields(stamps, thing))
@@ -135,12 +137,13 @@ def _slice(
 ) -> Details:
     share = f" · {detail.self_time / detail.duration:.1%}" if detail.duration else ""
     end_event = "" if detail.end_ordinal is None else f", its end {format_count(detail.end_ordinal)}"
+    rank, above = rank_heads(trace).get(thing.row.source), trace.parent(detail.id)
     lead = [
         *first,
         Field("duration", format_ns(detail.duration, 9)),
         *_step_fields(trace, stamps, thing),
         *_launch_fields(trace, stamps, detail.id, detail.category),
-        *_rank_fields(trace, thing),
+        *([] if rank is None else [Field("rank", rank.title.removeprefix("rank "))]),
         *_telemetry_fields(trace, stamps, thing),
     ]
     own = (
@@ -152,7 +155,7 @@ def _slice(
         Field("category", detail.category or NONE),
         *_lane_fields(thing),
         *_start_fields(stamps, thing),
-        _parent(trace, detail.id),
+        Field("parent", "none") if above is None else Field("parent", name_of(trace, above), jump_to(above)),
         *([Field("children", format_count(detail.children))] if detail.children else []),
         *_flow_fields(trace, detail.id),
         Field("event", format_count(detail.id.ordinal) + end_event),
@@ -184,11 +187,6 @@ def _waiting_fields(
     return [Field("waits for a peer", f"{format_ns(int(waits[0]))} · {share:.0%} of it")]
 
 
-def _path_fields(trace: Trace, thing: Thing, path: DrawnPath | None) -> list[Field]:
-    text = "" if path is None else path.of_slice(thing.row.source, trace.position(thing.row, thing.index))
-    return [Field("critical path", text)] if text else []
-
-
 def _means(trace: Trace, detail: SliceDetail) -> str:
     from tracelane.core.tables.explain import explain  # the first picture is drawn without it
 
@@ -209,12 +207,6 @@ def _remarks(detail: SliceDetail) -> tuple[str, ...]:
 
 def _lane_fields(thing: Thing) -> list[Field]:
     return [Field("lane", thing.lane.title), Field("process", thing.lane.process.title)]
-
-
-def _rank_fields(trace: Trace, thing: Thing) -> list[Field]:
-    """Return the field with the rank of a thing, where the trace has several ranks."""
-    head = rank_heads(trace).get(thing.row.source)
-    return [] if head is None else [Field("rank", head.title.removeprefix("rank "))]
 
 
 def _launch_fields(trace: Trace, stamps: TimeWriter, identity: SliceId, category: str | None) -> list[Field]:
@@ -269,13 +261,6 @@ def _start_fields(stamps: TimeWriter, thing: Thing) -> list[Field]:
     if (wall := stamps.wall(thing.start)) is not None:
         fields.append(Field("wall clock", wall))
     return fields
-
-
-def _parent(trace: Trace, identity: SliceId) -> Field:
-    above = trace.parent(identity)
-    if above is None:
-        return Field("parent", "none")
-    return Field("parent", name_of(trace, above), jump_to(above))
 
 
 def _flow_fields(trace: Trace, identity: SliceId) -> list[Field]:

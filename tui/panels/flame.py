@@ -182,12 +182,9 @@ class Flame(Widget, can_focus=True):
     def _keep_in_view(self) -> None:
         height = max(1, self.size.height)
         if self.drawn is not None and self.row != ROOT:
-            number = self._place_of(self.row)
+            number = int(self.drawn.icicle.lines[self.row]) - self._lines.start
             self._scroll = min(max(self._scroll, number - height + 1), number)
         self._scroll = max(0, min(self._scroll, len(self._lines) - height))
-
-    def _place_of(self, row: int) -> int:
-        return int(self._drawing.icicle.lines[row]) - self._lines.start
 
     # -- actions --------------------------------------------------------------------------------------------
 

@@ -185,7 +185,7 @@ def _column(table: Table, column: TableColumn, wide: bool, read_by: str) -> Colu
 
     def cell_text(row: int) -> str:
         value = table.value(row, column.key)
-        return written_in(table, column, value) + (_arrow(value) if column.change else "")
+        return written_in(table, column, value) + (ARROWS[_sign(value)] if column.change else "")
 
     def style(row: int) -> str:
         return ("", MORE, LESS)[_sign(table.value(row, column.key))]
@@ -257,10 +257,6 @@ def _sign(value: Value) -> int:
     if not isinstance(value, int | float) or value != value:
         return 0
     return (value > 0) - (value < 0)
-
-
-def _arrow(value: Value) -> str:
-    return ARROWS[_sign(value)]
 
 
 def _sort_keys(table: Table, column: TableColumn) -> AnyArray:

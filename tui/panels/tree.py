@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -242,9 +241,6 @@ def _columns(tree: DrawnTree, first: int, behind: int) -> list[ColumnView]:
 def _moved(column: ColumnView, first: int, behind: int) -> ColumnView:
     """Return a column without the rows before `first` and from `behind` on."""
     keys = None if column.keys is None else column.keys[first:behind]
-    part = None if column.part is None else _part_from(column.part, first)
+    share = column.part
+    part = None if share is None else lambda row: share(row + first)
     return replace(column, text=lambda row: column.text(row + first), keys=keys, part=part)
-
-
-def _part_from(part: Callable[[int], float], first: int) -> Callable[[int], float]:
-    return lambda row: part(row + first)

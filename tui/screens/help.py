@@ -100,7 +100,9 @@ def listed(
             for fit, row in scored
             if fit >= FLOOR
         ]
-        return [row for _, row in sorted(fitting, key=lambda pair: (-pair[0], not _is_used(pair[1], used)))]
+        return [
+            row for _, row in sorted(fitting, key=lambda pair: (-pair[0], pair[1].command_id not in used))
+        ]
     listing: list[HelpRow] = []
     for heading, first in (("Here", pane), ("Used most", _rows_of(rows, used[:USED_SHOWN]))):
         listing += [HelpRow("", heading), *first] if first else []
@@ -125,10 +127,6 @@ def wrapped(rows: Sequence[HelpRow], title_cells: int, help_cells: int) -> list[
             keys = "" if number else row.keys
             lines.append(replace(row, title=title, keys=keys, help=text, is_rest=number > 0))
     return lines
-
-
-def _is_used(row: HelpRow, used: Sequence[str]) -> bool:
-    return row.command_id in used
 
 
 def score(row: HelpRow, query: str) -> float:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from rich.color import Color
 from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
@@ -220,10 +219,6 @@ class VirtualTable(ScrollView, can_focus=True):
         name = "" if style is None else style(row)
         return self.get_component_rich_style(name) if name else None
 
-    @property
-    def _bar_colour(self) -> Color | None:
-        return self.get_component_rich_style("table--bar").bgcolor
-
     def _heading(self, number: int) -> str:
         title = self._columns[number].title
         if self._sorted_by and self._sorted_by[0] == number:
@@ -327,7 +322,9 @@ class VirtualTable(ScrollView, can_focus=True):
             )
             if row is not None and style_of is not None and column.part is not None:  # not under the cursor
                 cells = round(min(1.0, max(0.0, column.part(row))) * size)
-                line.stylize(Style(bgcolor=self._bar_colour), begin, begin + cells)
+                line.stylize(
+                    Style(bgcolor=self.get_component_rich_style("table--bar").bgcolor), begin, begin + cells
+                )
         line.truncate(max(0, width - len(end)), pad=bool(end))
         line.append(end)
         if not line.spans:
