@@ -38,11 +38,11 @@ class CacheError(TracelaneError):
 class DamagedIndexError(CacheError):
     """An index on disk is not what was written: it is discarded and built again from the trace."""
 
-    def __init__(self, message: str, folder: Path | None = None, why: str = "") -> None:
-        """Say what is damaged; `folder`: the index, None where it is not known; `why`: the reason alone."""
-        super().__init__(message)
+    def __init__(self, folder: Path, why: str, path: str = "") -> None:
+        """Say what is damaged; `path`: of the trace, where it is known."""
+        super().__init__(f"the index {f'of {path}' if path else f'in {folder}'} is damaged: {why}")
         self.folder = folder
-        self.why = why or message
+        self.why = why
 
 
 class WrongIndexError(CacheError):

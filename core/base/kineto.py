@@ -13,45 +13,22 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 
+# fmt: off
 GROUPS: dict[str, frozenset[str]] = {
     "op": frozenset({"cpu_op", "user_annotation", "Operator", "operator"}),
     "python": frozenset({"python_function"}),
-    "runtime": frozenset(
-        {
-            "cuda_runtime",
-            "cuda_driver",
-            "Runtime",
-            "runtime",
-            "xpu_runtime",
-            "xpu_driver",
-            "mtia_runtime",
-            "privateuse1_runtime",
-            "privateuse1_driver",
-            "glow_runtime",
-            "overhead",
-        }
-    ),
-    "device": frozenset(
-        {
-            "kernel",
-            "Kernel",
-            "gpu_memcpy",
-            "gpu_memset",
-            "Memcpy",
-            "Memset",
-            "gpu_user_annotation",
-            "cuda_sync",
-            "mtia_ccp_events",
-            "mtia_insight",
-            "hpu_op",
-            "collective_comm",
-            "xpu_sync",
-            "cuda_event",
-        }
-    ),
+    "runtime": frozenset({
+        "cuda_runtime", "cuda_driver", "Runtime", "runtime", "xpu_runtime", "xpu_driver", "mtia_runtime",
+        "privateuse1_runtime", "privateuse1_driver", "glow_runtime", "overhead",
+    }),
+    "device": frozenset({
+        "kernel", "Kernel", "gpu_memcpy", "gpu_memset", "Memcpy", "Memset", "gpu_user_annotation",
+        "cuda_sync", "mtia_ccp_events", "mtia_insight", "hpu_op", "collective_comm", "xpu_sync", "cuda_event",
+    }),
     "memory": frozenset({"cpu_instant_event"}),
     "other": frozenset(),  # every category not named above, and none at all
 }
+# fmt: on
 """Category -> which arguments are promoted to columns; a category in no group belongs to "other"."""
 
 MEMORY_RECORD = "[memory]"

@@ -151,8 +151,7 @@ def _opened(location: IndexLocation, source: Source) -> Index | None:
     try:
         index = Index.open(location.folder)
         if index.manifest["source"] != source.fingerprint:
-            why = "it is that of another file"
-            raise DamagedIndexError(f"the index in {location.folder} is damaged: {why}", location.folder, why)
+            raise DamagedIndexError(location.folder, "it is that of another file")
     except CacheError as error:
         if lease is not None:
             lease.close()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..base.errors import TracelaneError, UnreadableError
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
@@ -44,8 +44,21 @@ class Opened:
     captures: tuple[Capture, ...] = ()
     current: int | None = None
 
-    def facts(self) -> list[IndexFacts]:
-        return [_facts_of(index) for index in self.indexes]
+    def facts(self) -> list[dict[str, Any]]:
+        """Return where each index lies, its size in bytes, and what it holds."""
+        return [
+            {
+                "path": index.path,
+                "index": str(index.folder),
+                "index_bytes": sum(file.stat().st_size for file in index.folder.rglob("*") if file.is_file()),
+                "events": int(index.read_report["events"]),
+                "slices": int(index.read_report["slices"]),
+            }
+            for index in self.indexes
+        ]
+
+    def notes(self) -> list[str]:
+        return [note for index in self.indexes for note in index.notes]
 
     def write_block_stores(self, progress: ProgressCallback = no_progress) -> None:
         """Keep the text of compressed files beside their indexes, in blocks that can be read one by one."""
@@ -57,24 +70,6 @@ class Opened:
         for index in self.indexes:
             if worth_packing(index):
                 write_block_store(index, progress=progress)
-
-
-@dataclass(frozen=True)
-class IndexFacts:
-    """An index on disk: its source and folder, its size in bytes, and what it holds."""
-
-    path: str
-    folder: str
-    size: int
-    events: int
-    slices: int
-    notes: tuple[str, ...]
-
-
-def _facts_of(index: Index) -> IndexFacts:
-    size = sum(file.stat().st_size for file in index.folder.rglob("*") if file.is_file())
-    events, slices = int(index.read_report["events"]), int(index.read_report["slices"])
-    return IndexFacts(index.path, str(index.folder), size, events, slices, index.notes)
 
 
 def open_indexes(

@@ -18,9 +18,6 @@ class IndexOptions:
     force: bool = False  # build it anew even where an index is there
     cache_limit: int | None = None  # bytes of all indexes; None: what environment or settings say
 
-    def with_force(self, force: bool) -> IndexOptions:
-        return self if force == self.force else replace(self, force=force)
-
     def with_threads(self, threads: int | None) -> IndexOptions:
         return replace(self, threads=threads)
 

@@ -107,11 +107,9 @@ class Index:
         except FileNotFoundError as error:
             if not (folder / MANIFEST).exists():
                 raise CacheError(f"there is no index in {folder}") from None
-            why = f"{Path(error.filename).name} is missing"
-            raise DamagedIndexError(f"the index in {folder} is damaged: {why}", folder, why) from None
+            raise DamagedIndexError(folder, f"{Path(error.filename).name} is missing") from None
         except (OSError, ValueError, RecursionError) as error:
-            why = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
-            raise DamagedIndexError(f"the index in {folder} is damaged: {why}", folder, why) from None
+            raise DamagedIndexError(folder, _why(error)) from None
 
     # -- columns ------------------------------------------------------------------------------------------
 
@@ -145,8 +143,7 @@ class Index:
                 deferred = None
                 self.check_checksums(name, values)
         except (OSError, ValueError) as error:
-            why = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
-            raise self._damaged(f"column {name}: {why}") from None
+            raise self._damaged(f"column {name}: {_why(error)}") from None
         try:
             check_values(name, values, self)
         except ValueError as error:
@@ -166,7 +163,7 @@ class Index:
                 raise self._damaged(f"{name} does not match its checksum")
 
     def _damaged(self, why: str) -> DamagedIndexError:
-        return DamagedIndexError(f"the index of {self.path} is damaged: {why}", self.folder, why)
+        return DamagedIndexError(self.folder, why, self.path)
 
     def _wrong(self, why: str) -> CacheError:
         """Return the error for values that no index may hold, though their checksum is right."""
@@ -323,6 +320,10 @@ class Index:
         self.lease = None
         if lease is not None and hasattr(lease, "close"):
             lease.close()
+
+
+def _why(error: Exception) -> str:
+    return str(getattr(error, "strerror", None) or error)
 
 
 def _read_manifest(folder: Path) -> dict[str, Any]:

@@ -142,17 +142,11 @@ class Source:
         """Offset of the first byte of text: 3 after a byte order mark that is counted, else 0."""
         return self.mark if self.encoding == "utf-8-sig" else 0
 
-    def open(self, offset: int | None = None) -> RawReader:
-        """Open the inflated UTF-8 text at its start, without a byte order mark, or at any offset of a
-        seekable source.
-
-        Offsets are those of the inflated UTF-8 text; a byte order mark counts in UTF-8, not in UTF-16.
-        """
-        if offset is not None and not self.seekable:
-            raise ValueError("only a plain UTF-8 source can be opened in its middle")
+    def open(self) -> RawReader:
+        """Open the inflated UTF-8 text, without a byte order mark, which counts in the offset of UTF-8."""
         try:
             reader = open_packed(self.file, self.packing)
-            reader.skip(self.mark if offset is None else offset)
+            reader.skip(self.mark)
         except OSError as error:
             raise UnreadableError(f"{self.path}: {_reason(error)}") from error
         if self.encoding.startswith("utf-16"):
@@ -199,7 +193,7 @@ def open_source(
     """
     name = str(path)
     if name == "-":
-        return _spooled(name, sys.stdin.buffer, spool_folder, progress, cancelled)
+        return spooled_source(name, sys.stdin.buffer, spool_folder, progress, cancelled)
     if is_url(name):
         return _looked_at_url(name)
     try:
@@ -210,16 +204,12 @@ def open_source(
             if not stat.S_ISFIFO(status.st_mode):
                 raise UnreadableError(f"{name}: is a device or socket, not a trace")
             with open(name, "rb", buffering=0) as pipe:
-                return _spooled(name, pipe, spool_folder, progress, cancelled)
+                return spooled_source(name, pipe, spool_folder, progress, cancelled)
         return _looked_at(name, LocalFile(Path(name)), "")
     except OSError as error:
         raise UnreadableError(f"{name}: {_reason(error)}") from error
     except ValueError as error:  # a NUL in the path
         raise UnreadableError(f"{name!r}: {error}") from error
-
-
-def spooled_source(name: str, pipe: IO[bytes]) -> Source:
-    return _spooled(name, pipe, None, no_progress, never)
 
 
 def current_source(source: Source) -> Source:
@@ -334,10 +324,14 @@ def _reason(error: OSError) -> str:
     return (error.strerror or str(error)).lower()
 
 
-def _spooled(
-    name: str, pipe: IO[bytes], folder: Path | None, progress: ProgressCallback, cancelled: CancelledCallback
+def spooled_source(
+    name: str,
+    pipe: IO[bytes],
+    folder: Path | None = None,
+    progress: ProgressCallback = no_progress,
+    cancelled: CancelledCallback = never,
 ) -> Source:
-    """Copy a pipe to a temporary file that goes away with the Source.
+    """Copy a pipe to a temporary file that goes away with the Source. Raises UnreadableError, Cancelled.
 
     It has no name where other processes can open what this one has open (/proc), so that nothing is left of
     it after a kill either. Elsewhere it is locked while in use, so that leftovers can be told from files in

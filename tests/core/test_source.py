@@ -97,7 +97,7 @@ def test_offsets_of_plain_files_count_the_byte_order_mark(tmp_path: Path) -> Non
     assert stream.offset == 3
     stream.read(100)
     assert source.read_range(stream.offset, 50) == stream.read(50) == TEXT[100:150]
-    assert source.open(1003).read(20) == TEXT[1000:1020]
+    assert source.read_range(1003, 20) == TEXT[1000:1020]
     assert source.read_range(len(TEXT) - 7, 100) == TEXT[-10:]
 
 

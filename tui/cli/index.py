@@ -12,7 +12,7 @@ from typing import Any
 
 from tracelane.core.base.output import print_text
 from tracelane.core.base.safe_text import json_text, safe
-from tracelane.core.index.opening import IndexFacts, open_indexes
+from tracelane.core.index.opening import open_indexes
 from tracelane.core.tables.schema import TableSchema, columns_from
 from tracelane.tui.text.progress import ProgressBar
 
@@ -40,25 +40,19 @@ def run_index(options: TraceOptions) -> None:
         )
         seconds = time.monotonic() - began
         opened.write_block_stores(progress)
-    files = opened.facts()
-    facts = [_facts(one, seconds) for one in files]
+    facts = [{**one, "seconds": round(seconds, 3)} for one in opened.facts()]
     table = Table.from_rows(INDEXES, trace, facts)
     print_output(
         Printout("index", Tables.of(table)),
         options.form,
         json=lambda _: (json_text({"schema": SCHEMA, **one}) + "\n" for one in facts),
-        text=lambda _: ["\n".join(map(_text, files, facts))],
+        text=lambda _: ["\n".join(map(_text, facts))],
     )
-    for note in (note for file in files for note in file.notes):
+    for note in opened.notes():
         print_text(f"  {safe(note)}", error=True)
 
 
-def _facts(one: IndexFacts, seconds: float) -> dict[str, Any]:
-    facts = {"path": one.path, "index": one.folder, "index_bytes": one.size}
-    return {**facts, "events": one.events, "slices": one.slices, "seconds": round(seconds, 3)}
-
-
-def _text(file: IndexFacts, facts: Mapping[str, Any]) -> str:
+def _text(facts: Mapping[str, Any]) -> str:
     counts = f"{facts['events']:,} events, {facts['slices']:,} slices in {facts['seconds']:.1f} s"
     size = f"{facts['index_bytes'] / 1e6:.1f} MB in {safe(facts['index'])}"
-    return f"{safe(file.path)}: {counts}\n  {size}"
+    return f"{safe(facts['path'])}: {counts}\n  {size}"
