@@ -252,9 +252,7 @@ def _split_function(text: str) -> tuple[str, list[str]]:
 
 
 def _after_parameters(text: str, position: int) -> str:
-    """Return a few characters behind the parenthesis that opens here (a lambda's parameters go on with
-    ::).
-    """
+    """Return two characters behind the parenthesis that opens here (a lambda's parameters go on with ::)."""
     depth = 0
     for at in range(position, len(text)):
         if text[at] == "(":

@@ -166,9 +166,7 @@ def needs_block_store(index: Index) -> bool:
 def write_block_store(
     index: Index, *, progress: ProgressCallback = no_progress, cancelled: CancelledCallback = never
 ) -> None:
-    """Inflate the source once more and keep each block packed. Raises CacheError on a full disk,
-    Cancelled.
-    """
+    """Inflate the source again and keep each block packed. Raises CacheError on a full disk, Cancelled."""
     source = source_of(index)
     derived = index.folder / FOLDER
     try:

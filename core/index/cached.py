@@ -90,10 +90,8 @@ def _used(folder: Path) -> float:
 
 
 def touch(folder: Path) -> None:
-    try:
+    with suppress(OSError):
         os.utime(folder)
-    except OSError:
-        return
 
 
 def remove_entry(entry: CacheEntry) -> bool:

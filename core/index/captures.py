@@ -226,9 +226,7 @@ def _by_time(members: Sequence[Member], rank_gap: float, process_gap: float) -> 
 
 
 def _by_name(members: Sequence[Member]) -> list[list[Member]]:
-    """Return groups of files whose names differ only in the rank; where each is alone, by when they were
-    changed.
-    """
+    """Return groups of files whose names differ only in the rank; where each is alone, by their times."""
     by_stem: dict[str, list[Member]] = {}
     for member in members:
         by_stem.setdefault(member.stem, []).append(member)

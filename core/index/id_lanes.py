@@ -141,9 +141,7 @@ class CounterSamples:
             )  # fmt: skip
 
     def contents(self, lane: CounterLane) -> list[SampleSeries]:
-        """Return a lane's series in the order in which the file first names them, those of one event by
-        text.
-        """
+        """Return a lane's series in the order in which the file names them, those of one event by text."""
         part = {key: values[lane.first : lane.last] for key, values in self._events.items()}
         cuts = np.flatnonzero(np.diff(part["series"])) + 1
         series = []

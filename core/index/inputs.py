@@ -28,22 +28,25 @@ UNFINISHED = ".tmp"
 
 
 def traces_in(folder: Path) -> list[Path]:
-    try:
-        with os.scandir(folder) as entries:
-            names = [entry.name for entry in entries if entry.is_file() and not entry.name.startswith(".")]
-    except OSError:
-        return []
-    return [folder / name for name in sorted(names) if name.lower().endswith(TRACE_ENDINGS)]
+    return [folder / name for name in _names_in(folder) if name.lower().endswith(TRACE_ENDINGS)]
 
 
 def unfinished_in(folder: Path) -> list[str]:
     """Return the files of a folder that are named like traces still being written, by name."""
+    endings = tuple(ending + UNFINISHED for ending in TRACE_ENDINGS)
+    return [str(folder / name) for name in _names_in(folder) if name.lower().endswith(endings)]
+
+
+def _names_in(folder: Path, *, folders: bool = False) -> list[str]:
+    """Return the names of the files (or `folders`) in a folder, but hidden ones; [] where it cannot be
+    listed.
+    """
     try:
-        names = sorted(os.listdir(folder))
+        with os.scandir(folder) as entries:
+            is_one = os.DirEntry.is_dir if folders else os.DirEntry.is_file
+            return sorted(entry.name for entry in entries if is_one(entry) and entry.name[0] != ".")
     except OSError:
         return []
-    endings = tuple(ending + UNFINISHED for ending in TRACE_ENDINGS)
-    return [str(folder / name) for name in names if name.lower().endswith(endings) and name[0] != "."]
 
 
 def expanded(paths: Sequence[str | Path]) -> list[str | Path]:
@@ -61,7 +64,9 @@ def expanded(paths: Sequence[str | Path]) -> list[str | Path]:
             if not matching:
                 files.append(path)
             continue
-        inside = traces_in(Path(path)) or _in_folders_of(Path(path))
+        inside = traces_in(Path(path)) or [  # its runs, or one folder per rank
+            trace for name in _names_in(Path(path), folders=True) for trace in traces_in(Path(path) / name)
+        ]
         if not inside:
             writing = "".join(f"; {note}" for note in unfinished_notes([path]))
             raise UnreadableError(f"{path}: is a directory without traces{writing}")
@@ -128,13 +133,3 @@ def unfinished_notes(paths: Sequence[str | Path]) -> list[str]:
             more = f" and {len(names) - 1} more" if len(names) > 1 else ""
             notes.append(f"{names[0]}{more} still being written: --wait waits for it")
     return notes
-
-
-def _in_folders_of(folder: Path) -> list[Path]:
-    """Return the traces in the folders of a folder: its runs, or one folder per rank."""
-    try:
-        with os.scandir(folder) as entries:
-            names = sorted(entry.name for entry in entries if entry.is_dir() and entry.name[0] != ".")
-    except OSError:
-        return []
-    return [trace for name in names for trace in traces_in(folder / name)]

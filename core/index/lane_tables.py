@@ -12,7 +12,7 @@ from .column_files import ColumnFiles
 from .events import LaneEvents
 from .format import LANE, ROW, LaneKind, RowKind
 from .id_lanes import CounterLane, CounterSamples, SampleSeries
-from .lane_writer import Bounds, Group, LaneWriter
+from .lane_writer import Group, LaneWriter
 from .lanes import LaneEntry
 
 INSTANT_COLUMNS = ("start", "name", "category", "ordinal", "phase")
@@ -38,7 +38,8 @@ class LaneTables:
     slices: int
     instants: int
     samples: int
-    closed: Bounds  # of threads' slices, but unclosed ones
+    start_ns: int | None  # first start and last end of threads' slices, but unclosed ones
+    end_ns: int | None
     pairs: int  # threads' slices that have a begin and an end
     unmatched_ends: dict[LaneKind, int]
     mismatched_ends: int
@@ -90,13 +91,12 @@ def write_lane_tables(
     table[drawn] = drawn_lanes
     samples = _write_samples(rows, table, counted, series, columns)
 
-    closed = Bounds()
-    for group in groups:
-        closed.take(group.closed.low, group.closed.high)
+    closed = [bounds for group in groups for bounds in group.closed]
     is_thread = kinds[drawn] == LaneKind.THREAD
     unmatched = _joined(groups, "unmatched_ends")
     return LaneTables(
-        table, rows, writer.slices, int(instants.sum()), samples, closed,
+        table, rows, writer.slices, int(instants.sum()), samples,
+        min((start for start, _ in closed), default=None), max((end for _, end in closed), default=None),
         int(_joined(groups, "pairs")[is_thread].sum()),
         {LaneKind.THREAD: int(unmatched[is_thread].sum()), LaneKind.ASYNC: int(unmatched[~is_thread].sum())},
         sum(group.mismatched_ends for group in groups),

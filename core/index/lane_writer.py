@@ -34,24 +34,6 @@ _IS_END[list(ENDS)] = 1
 _B = ord("B")
 
 
-class Bounds:
-    """First and last time of what was seen so far."""
-
-    def __init__(self) -> None:
-        self.low: int | None = None
-        self.high: int | None = None
-
-    def take(self, low: int | None, high: int | None) -> None:
-        """Widen to hold [low, high], if that is anything."""
-        if low is not None and high is not None:
-            self.low = low if self.low is None else min(self.low, low)
-            self.high = high if self.high is None else max(self.high, high)
-
-    def take_all(self, starts: I64, ends: I64) -> None:
-        if len(starts):
-            self.take(int(starts.min()), int(ends.max()))
-
-
 @dataclass(eq=False)
 class Group:
     """What came of consecutive lanes; arrays have an entry per lane where nothing else is said."""
@@ -71,7 +53,8 @@ class Group:
     row_start: I64
     row_end: I64
     mismatched_ends: int = 0  # ends of threads' slices that name another slice
-    closed: Bounds = field(default_factory=Bounds)  # of threads' slices, but unclosed ones
+    closed: list[tuple[int, int]] = field(default_factory=list)
+    """First start and last end of pieces of threads' slices, but unclosed ones."""
     sparse: dict[str, list[AnyArray]] = field(default_factory=dict)  # pieces of the columns of few slices
 
 
@@ -249,7 +232,7 @@ class LaneWriter:
         lane_ends = np.cumsum(group.slices + group.unclosed)
         if not has_flags and bool(is_thread.any()):
             some = is_thread & (group.slices > 0)
-            group.closed.take_all(group.start[some], group.end[some])
+            _widen(group.closed, group.start[some], group.end[some])
         unusual = has_flags or bool(group.overlapping.any())
         for at in range(0, len(rows.order), PIECE):
             order = rows.order[at : at + PIECE]
@@ -286,7 +269,7 @@ class LaneWriter:
             start = events["start"].take(order)
             end = start + events["duration"].take(order)
             is_closed = is_thread & ((flags & _UNCLOSED) == 0)
-            group.closed.take_all(start[is_closed], end[is_closed])
+            _widen(group.closed, start[is_closed], end[is_closed])
         flags |= np.where(rows.overlap.take(order) != 0, _OVERLAP, 0).astype(np.uint8)
         some = np.flatnonzero(flags)
         self._keep(group, "flags.position", some + first)
@@ -317,6 +300,11 @@ class LaneWriter:
         )
         first = int(self._positions[lanes.start])
         loops.bind(rows, bounds, count, first, events, flows)
+
+
+def _widen(bounds: list[tuple[int, int]], starts: I64, ends: I64) -> None:
+    if len(starts):
+        bounds.append((int(starts.min()), int(ends.max())))
 
 
 def _per_lane(mask: AnyArray, bounds: U64) -> I64:

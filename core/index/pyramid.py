@@ -99,9 +99,7 @@ def pyramid_sizes(count: I64) -> I64:
 
 
 def longest(count: I64, duration: I64) -> U32:
-    """Return per row and pyramid level the index (in the batch) of the longest slice per block, first of
-    equals.
-    """
+    """Return per row and level the index (in the batch) of the longest slice per block, first of equals."""
     out = np.empty(int(pyramid_sizes(count).sum()), np.uint32)
     entries = _tall(count)
     for groups, entry, onward in _climb(count):
