@@ -35,7 +35,7 @@ from tracelane.core.read.reader import (
     new_scanner,
     scanner_name,
 )
-from tracelane.core.read.scan_reference import ReferenceScanner, Scanner, ScanWatch
+from tracelane.core.read.scan_reference import ReferenceScanner, ScanWatch
 from tracelane.core.read.source import open_source
 from tracelane.core.read.text_source import TextSource, text_source
 
@@ -72,7 +72,7 @@ def read_text(data: bytes, chunk_size: int = CHUNK_SIZE, longest: int = LONGEST_
     text = MemoryText(data)
     result = ReadText()
 
-    def recording(watch: ScanWatch) -> Scanner:
+    def recording(watch: ScanWatch) -> ReferenceScanner:
         scanner = ReferenceScanner(ColumnBuffers(PromotedTable()), PlainNumbering(), watch)
         write = scanner.writer.write
 

@@ -14,7 +14,6 @@ from tracelane.core.read.scan_native import NativeScanner
 from tracelane.core.read.scan_reference import (
     Reason,
     ReferenceScanner,
-    Scanner,
     ScanStop,
     ScanText,
     ScanWatch,
@@ -43,7 +42,7 @@ def reference() -> ReferenceScanner:
 
 
 def scan_text(
-    scanner: Scanner, text: ScanText, at: int = 0, limit: int | None = None, longest: int = LONGEST
+    scanner: ReferenceScanner, text: ScanText, at: int = 0, limit: int | None = None, longest: int = LONGEST
 ) -> Scan:
     """Scan one batch."""
     scanner.begin()
@@ -51,7 +50,7 @@ def scan_text(
     return scan_of(scanner, stop)
 
 
-def scan_of(scanner: Scanner, stop: ScanStop) -> Scan:
+def scan_of(scanner: ReferenceScanner, stop: ScanStop) -> Scan:
     """Return the batch that a scanner has read."""
     return Scan(stop, Part.of(scanner.finish(0, 0), scanner.table()))
 

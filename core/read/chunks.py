@@ -19,7 +19,7 @@ from .envelope import EnvelopeReader
 from .json_text import Window
 from .problem import Problem
 from .repair import Repair, RepairedEvent, Unreadable, closes_array, learn_habits
-from .scan_reference import PAD, NewScanner, Reason, Scanner, ScanStop, ScanText, ScanWatch
+from .scan_reference import PAD, NewScanner, Reason, ReferenceScanner, ScanStop, ScanText, ScanWatch
 from .text_source import TextSource
 from .tolerant import Habits
 
@@ -78,7 +78,7 @@ class ChunkReader:
         longest: int = LONGEST_EVENT,
     ) -> None:
         self.watch = ScanWatch()
-        self.scanner: Scanner = new_scanner(self.watch)
+        self.scanner: ReferenceScanner = new_scanner(self.watch)
         self._source = text
         self._thread = thread
         self._chunk_size = chunk_size

@@ -25,7 +25,7 @@ from .envelope import Envelope
 from .problem import NO_EVENTS, Problem, add_counts, merge_problems
 from .promoted import PromotedTable
 from .scan_native import NativeScanner
-from .scan_reference import NewScanner, ReferenceScanner, Scanner, ScanWatch
+from .scan_reference import NewScanner, ReferenceScanner, ScanWatch
 from .source import Source
 from .text_source import TextSource, text_source
 
@@ -75,7 +75,7 @@ def scanner_name(decoder: str) -> str:
 
 
 def new_scanner(decoder: str, promoted: PromotedTable) -> NewScanner:
-    def make(watch: ScanWatch) -> Scanner:
+    def make(watch: ScanWatch) -> ReferenceScanner:
         if decoder == NATIVE:
             return NativeScanner(promoted, watch)
         return ReferenceScanner(ColumnBuffers(promoted), PlainNumbering(), watch)

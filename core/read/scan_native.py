@@ -13,8 +13,8 @@ from ..base.errors import Cancelled
 from ..base.kineto import GROUPS
 from ..native.library import native_library
 from ..native.structs import GAPS, GapStruct, ScanStruct
-from .batch import METADATA, TABLES, Batch, ColumnBuffers, StringTable, grown
-from .event_writer import CATEGORY_GROUPS, EventWriter, metadata_of
+from .batch import METADATA, TABLES, ColumnBuffers, StringTable, grown
+from .event_writer import CATEGORY_GROUPS, metadata_of
 from .promoted import PromotedTable
 from .scan_reference import Reason, ReferenceScanner, ScanStop, ScanText, ScanWatch, decode_element
 
@@ -117,8 +117,8 @@ class NativeNumbering:
         return StringTable(self._blob[: offset[-1]], offset, self._pid[:tracks], self._tid[:tracks])
 
 
-class NativeScanner:
-    """Reads elements into columns by scan.c; see `Scanner`."""
+class NativeScanner(ReferenceScanner):
+    """Reads elements into columns by scan.c, and like the plain one what that leaves to it."""
 
     def __init__(
         self, promoted: PromotedTable, watch: ScanWatch, functions: ctypes.CDLL | None = None
@@ -132,21 +132,19 @@ class NativeScanner:
         functions.tl_scan.argtypes = functions.tl_rehash.argtypes = [ctypes.c_void_p]
         functions.tl_scan.restype = ctypes.c_int32
         functions.tl_rehash.restype = None
-        self.columns = ColumnBuffers(promoted)
+        columns = ColumnBuffers(promoted)
         self._functions = functions
-        self._watch = watch
         self._struct = struct = ScanStruct()
-        self._capacity = np.zeros(len(self.columns.count), np.int64)
+        self._capacity = np.zeros(len(columns.count), np.int64)
         self._gaps = (GapStruct * GAPS)()
         self._grown_times = -1
         struct.gaps = ctypes.addressof(self._gaps)
         struct.cancel, struct.progress = watch.cancel.ctypes.data, watch.progress.ctypes.data
-        struct.count, struct.capacity = self.columns.count.ctypes.data, self._capacity.ctypes.data
-        struct.counts = self.columns.counts.ctypes.data
+        struct.count, struct.capacity = columns.count.ctypes.data, self._capacity.ctypes.data
+        struct.counts = columns.counts.ctypes.data
         self._describe(promoted)
-        self._numbering = NativeNumbering(struct, self.columns.count, self._capacity, functions)
-        self._reference = ReferenceScanner(self.columns, self._numbering, watch)
-        self.writer: EventWriter = self._reference.writer
+        self._memory = NativeNumbering(struct, columns.count, self._capacity, functions)
+        super().__init__(columns, self._memory, watch)
         self._hand_over()
 
     def _describe(self, promoted: PromotedTable) -> None:
@@ -191,9 +189,6 @@ class NativeScanner:
         struct.promoted_values = ctypes.addressof(self._values)
         struct.promoted_count = columns.promoted_count.ctypes.data
 
-    def begin(self) -> None:
-        self._reference.begin()
-
     def scan(self, text: ScanText, at: int, limit: int, longest: int) -> ScanStop:
         try:
             return self._scan(text, at, limit, longest)
@@ -220,11 +215,11 @@ class NativeScanner:
                 continue
             if struct.reason == _UNUSUAL:
                 only = ScanText(text.data, text.offset, struct.stop, True)  # one element, at its end
-                stop = self._reference.scan(only, at, only.size, only.size)
+                stop = super().scan(only, at, only.size, only.size)
                 assert stop.reason is Reason.LIMIT
                 at = stop.at
             elif struct.reason == _TOO_DEEP:
-                stop = self._reference.scan(text, at, struct.begin + 1, longest)
+                stop = super().scan(text, at, struct.begin + 1, longest)
                 if stop.reason is not Reason.LIMIT:
                     return stop
                 at = stop.at
@@ -234,12 +229,9 @@ class NativeScanner:
 
     def _grow(self, needed: int) -> None:
         if needed >= _STRINGS:
-            self._numbering.grow(needed, 2 * self._struct.longest if needed == _NEED_BLOB else 0)
+            self._memory.grow(needed, 2 * self._struct.longest if needed == _NEED_BLOB else 0)
             return
         self.columns.grow(self.columns.names[needed])
-
-    def finish(self, number: int, thread: int) -> Batch:
-        return self._reference.finish(number, thread)
 
     def _decode_metadata(self, text: ScanText) -> None:
         """Decode the metadata events whose places C has written down."""
@@ -252,9 +244,6 @@ class NativeScanner:
             begin = offset - text.offset
             event = decode_element(text.bytes(begin, begin + length).decode())
             columns.metadata.append(metadata_of(event, ordinal))
-
-    def table(self) -> StringTable:
-        return self._numbering.table()
 
 
 def _addresses(arrays: list[AnyArray] | list[U32]) -> ctypes.Array[ctypes.c_void_p]:

@@ -12,11 +12,11 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
-from ..base.arrays import U8
+from ..base.arrays import I64, U8
 from ..base.errors import Cancelled
 from .batch import Batch, ColumnBuffers, Numbering, StringTable
 from .event_writer import EventWriter, Real
@@ -69,35 +69,8 @@ class ScanText:
 class ScanWatch:
     """How far a scan has come, and whether it is wanted any more; any thread may look and set."""
 
-    progress: np.ndarray[tuple[int], np.dtype[np.int64]] = field(
-        default_factory=lambda: np.zeros(1, np.int64)
-    )
+    progress: I64 = field(default_factory=lambda: np.zeros(1, np.int64))
     cancel: U8 = field(default_factory=lambda: np.zeros(1, np.uint8))
-
-
-class Scanner(Protocol):
-    """Reads the elements of an event array into the columns of one batch after the other."""
-
-    columns: ColumnBuffers
-    writer: EventWriter
-
-    def begin(self) -> None:
-        """Begin a batch."""
-
-    def scan(self, text: ScanText, at: int, limit: int, longest: int) -> ScanStop:
-        """Read elements from `at`, between two of them, up to the first that begins at or after `limit`.
-
-        Events of more than `longest` bytes are left to the caller. Raises Cancelled.
-        """
-
-    def finish(self, number: int, thread: int) -> Batch:
-        """Return the batch, as views of memory that the next one uses."""
-
-    def table(self) -> StringTable:
-        """Return all strings and tracks so far."""
-
-
-NewScanner = Callable[[ScanWatch], Scanner]
 
 
 WINDOW = 256 << 10
@@ -161,7 +134,7 @@ class RefusedError(ValueError):
 
 
 class ReferenceScanner:
-    """Reads elements into columns; see `Scanner`."""
+    """Reads the elements of an event array into the columns of one batch after the other."""
 
     def __init__(self, columns: ColumnBuffers, numbering: Numbering, watch: ScanWatch) -> None:
         """Take columns and numbering, which a native scanner may share."""
@@ -181,6 +154,10 @@ class ReferenceScanner:
         return self._numbering.table()
 
     def scan(self, text: ScanText, at: int, limit: int, longest: int) -> ScanStop:
+        """Read elements from `at`, between two of them, up to the first that begins at or after `limit`.
+
+        Events of more than `longest` bytes are left to the caller. Raises Cancelled.
+        """
         size = WINDOW
         while True:
             if self._watch.cancel[0]:
@@ -232,6 +209,9 @@ class ReferenceScanner:
                 return ScanStop(Reason.LONG, base + at, base + begin)
             self.writer.write(element, offset + base + begin, offset + base + stop, irregular=irregular)
             done, at = end, stop
+
+
+NewScanner: TypeAlias = Callable[[ScanWatch], ReferenceScanner]
 
 
 def read_element(text: str, character: int, is_last: bool, is_utf8: bool) -> tuple[Any, int]:
