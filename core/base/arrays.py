@@ -43,9 +43,8 @@ def distinct(values: AnyArray) -> AnyArray:
 
 
 def sum_of(values: AnyArray | Iterable[int]) -> int:
-    """Return the sum of whole numbers (counts, bytes, ns), exact; beyond int64 it stays at its limits.
-
-    Sums of a file's times are made by this, `added_up` or `add_at`: three of a century do not fit int64.
+    """Return the sum of whole numbers (counts, bytes, ns), exact; beyond int64 it stays at its limits. Sums
+    of a file's times are made by this, `added_up` or `add_at`: three of a century do not fit int64.
     """
     if not isinstance(values, np.ndarray):
         total = sum(values)
@@ -69,7 +68,6 @@ def means_of(totals: I64, counts: I64) -> F64:
 
 def added_up(values: I64, begins: I64) -> I64:
     """Return the sums of values from each beginning to the next, exact; beyond int64 they stay at its limits.
-
     Where numpy's own sums could wrap around, the upper and lower halves of the values are added up apart:
     [2^62, 2^62] is [2^30, 2^30] and [0, 0], of which the sum of the first does not fit 31 bits any more.
     """

@@ -83,9 +83,7 @@ class Children:
         descriptors: Sequence[int] = (),
     ) -> None:
         """Start `count` processes and greet each, if so wished; with `behind` they let all others come first.
-        They inherit `descriptors`.
-
-        Raises ChildrenError if none can be started.
+        They inherit `descriptors`. Raises ChildrenError if none can be started.
         """
         self._messages: SimpleQueue[tuple[int, Message | None]] = SimpleQueue()
         self._processes: list[Process] = []

@@ -30,9 +30,8 @@ HASHED = 24
 
 def oklch(lightness: float, chroma: float, hue: float) -> RGB:
     """Return the sRGB colour of OKLCH coordinates (lightness 0..1, hue in degrees), clipped to the gamut.
-
-    Equal lightness looks equally bright at every hue, which is what keeps a palette calm.
-    Source of the matrices: https://bottosson.github.io/posts/oklab/
+    Equal lightness looks equally bright at every hue, which is what keeps a palette calm. Source of the
+    matrices: https://bottosson.github.io/posts/oklab/
     """
     a = chroma * math.cos(math.radians(hue))
     b = chroma * math.sin(math.radians(hue))
@@ -79,7 +78,6 @@ def contrast(one: RGB, other: RGB) -> float:
 
 def text_on(background: RGB) -> RGB:
     """Return dark or light, whichever reads better on the background; black or white where neither does well.
-
     On any colour black or white has a contrast of 4.58 at least.
     """
     for pair in ((DARK_TEXT, LIGHT_TEXT), (BLACK, WHITE)):
@@ -215,10 +213,9 @@ def key_of_value(text: str) -> str:
 def key_of(
     category: str, name: str, cname: str = "", colour_by: str = "category", is_work: bool = False
 ) -> str:
-    """Return the colour key of a slice, which may be work of a device.
-
-    `cname` wins where it is one of the reserved names; then the category, or where there is none another
-    `cname`, or the name, also where `colour_by` asks for it. Collectives stand out, whatever their category.
+    """Return the colour key of a slice, which may be work of a device. `cname` wins where it is one of the
+    reserved names; then the category, or where there is none another `cname`, or the name, also where
+    `colour_by` asks for it. Collectives stand out, whatever their category.
     """
     if cname in CNAMES:
         return "=" + cname

@@ -44,7 +44,6 @@ def group_of(category: object) -> str:
 @dataclass(frozen=True)
 class Categories:
     """A set of categories: those named, and with `vendors` every other `<vendor>_runtime`, `<vendor>_driver`.
-
     Backends of their own name the calls of their runtime like that (`npu_runtime`, `musa_driver`).
     """
 

@@ -45,9 +45,8 @@ def print_pieces(pieces: Iterable[str]) -> None:
 
 def print_paged(text: str, is_coloured: bool = False, by_pages: bool = True) -> None:
     """Print a text, `by_pages` if it has more lines than the terminal and there are a pager and a keyboard.
-
-    The pager is TRACELANE_PAGER, else PAGER, else `less`; "" or `cat`: none.
-    Of a coloured one all that came from a trace was made harmless before (see print_coloured).
+    The pager is TRACELANE_PAGER, else PAGER, else `less`; "" or `cat`: none. Of a coloured one all that came
+    from a trace was made harmless before (see print_coloured).
     """
     is_long = text.count("\n") >= shutil.get_terminal_size().lines
     has_person = all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
@@ -80,9 +79,8 @@ def _pager() -> list[str]:
 
 
 def print_coloured(text: str, end: str = "\n") -> None:
-    """Print lines whose only escapes are the colours that a drawing of ours gave them.
-
-    What was drawn was made harmless before, so no colour in it comes from a trace.
+    """Print lines whose only escapes are the colours that a drawing of ours gave them. What was drawn was
+    made harmless before, so no colour in it comes from a trace.
     """
     _print(_safe_between_colours(text) + end, error=False)
 
@@ -94,9 +92,8 @@ def _safe_between_colours(text: str) -> str:
 
 
 def write_new_file(path: Path, pieces: Iterable[str], cancelled: CancelledCallback = never) -> None:
-    """Write a text file that is not there yet, piece by piece; nothing of it is left where that fails.
-
-    Raises OSError (FileExistsError), Cancelled.
+    """Write a text file that is not there yet, piece by piece; nothing of it is left where that fails. Raises
+    OSError (FileExistsError), Cancelled.
     """
     with path.open("x", encoding="utf-8", newline="\n") as file:
         try:

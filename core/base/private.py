@@ -29,7 +29,6 @@ _SEAL = 9
 
 def make_private_folder(folder: Path) -> None:
     """Make a folder into which only its owner may look, or make it so; PermissionError where it is not ours.
-
     The folder it lies in must be there.
     """
     with contextlib.suppress(FileExistsError):

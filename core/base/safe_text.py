@@ -49,19 +49,17 @@ def safe_lines(text: str) -> str:
 
 
 def json_text(value: Any, indent: int | None = None, default: Callable[[Any], Any] | None = None) -> str:
-    """Return a value as JSON; what is not printable in it is escaped, other scripts stay readable.
-
-    `default` gives a stand-in for what JSON has no form for.
+    """Return a value as JSON; what is not printable in it is escaped, other scripts stay readable. `default`
+    gives a stand-in for what JSON has no form for.
     """
     text = json.dumps(value, ensure_ascii=False, indent=indent, default=default)
     return text if text.isascii() and "\x7f" not in text else text.translate(_JSON)
 
 
 def csv_line(values: Iterable[object]) -> str:
-    """Return values as a line of CSV, numbers as they are, None as nothing.
-
-    A text that a spreadsheet would calculate (=, +, -, @) gets an apostrophe before it; line breaks are
-    written as their numbers, between quotes, so that a row is one line for every reader.
+    """Return values as a line of CSV, numbers as they are, None as nothing. A text that a spreadsheet would
+    calculate (=, +, -, @) gets an apostrophe before it; line breaks are written as their numbers, between
+    quotes, so that a row is one line for every reader.
     """
     cells = [_csv_cell(value) for value in values]
     return (",".join(cells) if cells != [""] else '""') + "\n"

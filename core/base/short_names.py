@@ -73,10 +73,9 @@ def short_name(raw: str, detail: int = 0) -> str:
 
 
 def short_names(raws: Sequence[str]) -> list[str]:
-    """Return the short forms of names, different for names that differ.
-
-    Names that share a form are told apart by more of their detail; those that no detail tells apart (cut
-    at the same place, say) by a number in the order of the names.
+    """Return the short forms of names, different for names that differ. Names that share a form are told
+    apart by more of their detail; those that no detail tells apart (cut at the same place, say) by a number
+    in the order of the names.
     """
     forms = {raw: short_name(raw) for raw in raws}
     for detail in range(1, DETAILS + 1):
@@ -96,9 +95,8 @@ def short_names(raws: Sequence[str]) -> list[str]:
 
 
 def is_short_form(form: str, raw: str) -> bool:
-    """Tell whether a name is printed so: whether it is its short form, at any level of detail.
-
-    A short form's first word stands in the name, which rules out most names at once.
+    """Tell whether a name is printed so: whether it is its short form, at any level of detail. A short form's
+    first word stands in the name, which rules out most names at once.
     """
     word = _WORD.search(form)
     if word is not None and word[0] not in raw:
@@ -188,9 +186,8 @@ def _argument(text: str, detail: int) -> str:
 
 
 def _enclosing_function(text: str) -> str:
-    """Return the innermost named function that a lambda stands in, "" for none.
-
-    Of `at::native::sigmoid_kernel_cuda(at::X&)::{lambda()#2}::operator()() const::{lambda(float)#1}` it is
+    """Return the innermost named function that a lambda stands in, "" for none. Of
+    `at::native::sigmoid_kernel_cuda(at::X&)::{lambda()#2}::operator()() const::{lambda(float)#1}` it is
     `sigmoid`: what stands in brackets is left out, then the last part that is a name counts.
     """
     depth, plain = 0, []
@@ -209,9 +206,8 @@ def _enclosing_function(text: str) -> str:
 
 
 def _split_function(text: str) -> tuple[str, list[str]]:
-    """Return the qualified name and the outermost template arguments (whole) of a function.
-
-    One pass over the characters; of `a<b>::c<d, e<f>>(g)` it is ("a::c", ["d", "e<f>"]).
+    """Return the qualified name and the outermost template arguments (whole) of a function. One pass over the
+    characters; of `a<b>::c<d, e<f>>(g)` it is ("a::c", ["d", "e<f>"]).
     """
     head: list[str] = []
     arguments: list[str] = []

@@ -9,10 +9,9 @@ _SHORT = 3
 
 
 def format_ns(ns: float, digits: int = 3) -> str:
-    """Return a duration with the unit that fits it: "512 ns", "37.097 µs", "2 min 03.5 s", "64 d 01 h".
-
-    With more than three digits long durations have all units down to seconds, "64 d 01 h 02 min 03.000004 s":
-    nine digits are exact.
+    """Return a duration with the unit that fits it: "512 ns", "37.097 µs", "2 min 03.5 s", "64 d 01 h". With
+    more than three digits long durations have all units down to seconds, "64 d 01 h 02 min 03.000004 s": nine
+    digits are exact.
     """
     ns = round(ns)
     if ns < 0:

@@ -40,9 +40,8 @@ SLOW = "the source is compressed: it was inflated again up to this event"
 
 
 def block_bytes(index: Index, block: int) -> tuple[bytes, str | None]:
-    """Return (the text of one block of the source, why it took long or None).
-
-    Raises UnreadableError with a clear line when the source has gone or has changed since it was indexed.
+    """Return (the text of one block of the source, why it took long or None). Raises UnreadableError with a
+    clear line when the source has gone or has changed since it was indexed.
     """
     offset = int(index.column("blocks.offset")[block])
     length = int(index.column("blocks.length")[block])
@@ -67,7 +66,6 @@ def read_blocks(
     index: Index, blocks: Sequence[int], cancelled: CancelledCallback = never
 ) -> Iterator[tuple[int, bytes]]:
     """Yield (block, its text) of ascending block numbers; a compressed source is inflated once at most.
-
     Raises UnreadableError when the source has gone or has changed since it was indexed, Cancelled.
     """
     source = source_of(index)
@@ -226,7 +224,6 @@ def worth_packing(index: Index) -> bool:
 @contextlib.contextmanager
 def packing(indexes: Sequence[Index]) -> Iterator[None]:
     """Have the missing block stores written while the body runs; what is unfinished at its end is dropped.
-
     The process ends by itself when its starter does, whatever way that goes. Where none can be started,
     arguments go on being inflated again.
     """

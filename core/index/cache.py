@@ -72,9 +72,8 @@ class Lease:
 
 @dataclass(frozen=True)
 class IndexLocation:
-    """Where the index of one source belongs.
-
-    `notes` say why it is not the usual location, `events` what happened to an index that lay there.
+    """Where the index of one source belongs. `notes` say why it is not the usual location, `events` what
+    happened to an index that lay there.
     """
 
     folder: Path
@@ -104,10 +103,8 @@ class IndexLocation:
 
     @contextmanager
     def building(self) -> Iterator[Path]:
-        """Yield an empty folder to write an index into; on leaving it becomes the committed index.
-
-        Any exception leaves nothing behind; a full disk and other write errors become a CacheError that says
-        so.
+        """Yield an empty folder to write an index into; on leaving it becomes the committed index. Any
+        exception leaves nothing behind; a full disk and other write errors become a CacheError that says so.
         """
         parent = self.folder.parent
         sweep(parent)
@@ -143,7 +140,6 @@ class IndexLocation:
 
     def _commit(self, building: Path) -> None:
         """Put the written folder in its place with one rename; what was there is moved aside and removed.
-
         Readers of the old one keep their mappings: its files are unlinked, never changed.
         """
         os.chmod(building, FOLDER_MODE)
@@ -154,9 +150,8 @@ class IndexLocation:
 
 
 def discard(folder: Path) -> bool:
-    """Remove an index, damaged or not wanted any more; False where that cannot be done.
-
-    Readers keep what they have mapped. It goes out of sight first, so that nobody opens half of it.
+    """Remove an index, damaged or not wanted any more; False where that cannot be done. Readers keep what
+    they have mapped. It goes out of sight first, so that nobody opens half of it.
     """
     try:
         doomed = _doom(folder)
@@ -188,7 +183,6 @@ def _remove(path: Path) -> None:
 
 def locate(fingerprint: dict[str, Any], index_dir: Path | None = None) -> IndexLocation:
     """Return where the index of a source belongs: the given folder, the cache, or a private temporary one.
-
     The temporary one is removed when the process ends. Raises CacheError when not even that can be made.
     """
     key = index_key(fingerprint)
@@ -225,9 +219,8 @@ def _version_folder(root: Path) -> Path:
 
 
 def _trouble_writing(folder: Path, shared: bool) -> str:
-    """Make a version folder, try to write in it, and return what went wrong in plain words, or "".
-
-    The root that it lies in is made private, too, unless it is a `shared` one that a user named.
+    """Make a version folder, try to write in it, and return what went wrong in plain words, or "". The root
+    that it lies in is made private, too, unless it is a `shared` one that a user named.
     """
     root = folder.parent
     try:
@@ -372,10 +365,9 @@ def _is_abandoned(building: Path) -> bool:
 
 
 def seconds_since(moment: float) -> float:
-    """Return how long ago a moment was (seconds since the epoch).
-
-    Infinite where it lies more than an hour ahead: the clock was set back since, and what counts from that
-    moment would otherwise stay new until it comes again. Clocks of other hosts may be ahead by less.
+    """Return how long ago a moment was (seconds since the epoch). Infinite where it lies more than an hour
+    ahead: the clock was set back since, and what counts from that moment would otherwise stay new until it
+    comes again. Clocks of other hosts may be ahead by less.
     """
     elapsed = time.time() - moment
     return max(elapsed, 0.0) if elapsed >= -CLOCK_SKEW_S else math.inf

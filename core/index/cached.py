@@ -108,9 +108,8 @@ def remove_entry(entry: CacheEntry) -> bool:
 
 
 def clear_cache(index_dir: Path | None = None, older_than: float | None = None) -> tuple[int, int, int]:
-    """Remove indexes not opened for `older_than` seconds (None: all) and all leftovers.
-
-    Returns (how many removed, their bytes, how many stay because they are in use).
+    """Remove indexes not opened for `older_than` seconds (None: all) and all leftovers. Returns (how many
+    removed, their bytes, how many stay because they are in use).
     """
     root = index_dir if index_dir is not None else cache_root()
     removed = size = in_use_count = 0
@@ -241,9 +240,7 @@ def check_room(planned: Sequence[IndexJob], root: Path, limit: int) -> None:
 
 def keep_within(limit: int, root: Path, sparing: str) -> tuple[str, ...]:
     """Remove indexes below a root, those used longest ago first, until the rest takes at most `limit` bytes;
-    return a line that says what was removed.
-
-    Indexes that are open, fresh, or have the key `sparing` stay.
+    return a line that says what was removed. Indexes that are open, fresh, or have the key `sparing` stay.
     """
     if limit == UNLIMITED:
         return ()

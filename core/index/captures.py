@@ -76,10 +76,9 @@ class Capture:
 
 
 def members_of(files: Iterable[str | Path], facts_of: Callable[[str | Path], FileFacts]) -> list[Member]:
-    """Return what is known about each file: from its name, and from `facts_of`, which looks into it.
-
-    The file counts more than its name, except where that makes ranks of one name the same: then they are
-    copies under other names.
+    """Return what is known about each file: from its name, and from `facts_of`, which looks into it. The file
+    counts more than its name, except where that makes ranks of one name the same: then they are copies under
+    other names.
     """
     by_name = [member_of(path) for path in files]
     members = [member.with_facts(facts_of(member.path)) for member in by_name]
@@ -187,7 +186,6 @@ def _job(member: Member) -> str:
 
 def _by_span(members: Sequence[Member]) -> list[list[Member]]:
     """Return groups of Kineto's files `host_pid.time` whose spans overlap: workers of one run, as of vLLM.
-
     Each process comes once in a group. Where there are several they are ranks, numbered by host and pid.
     """
     groups: list[list[Member]] = []

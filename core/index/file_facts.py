@@ -60,10 +60,9 @@ _RANKS = re.compile(rb'"distributedInfo"\s*:\s*(?=\{)')
 
 @dataclass(frozen=True)
 class FileFacts:
-    """Rank, number of ranks and host as the file gives them, None or empty where it does not.
-
-    `start_ns` is when its first events begin, in ns since 1970; `job_rank` the pid of a FLEX job trace, which
-    is the rank of its process.
+    """Rank, number of ranks and host as the file gives them, None or empty where it does not. `start_ns` is
+    when its first events begin, in ns since 1970; `job_rank` the pid of a FLEX job trace, which is the rank
+    of its process.
     """
 
     rank: int | None = None
@@ -132,10 +131,9 @@ def _head(source: Source, base_ns: int = 0, stamp_ns: int | None = None) -> File
 
 
 def _start_ns(keys: Mapping[str, Any], events: bytes, stamp_ns: int | None) -> int | None:
-    """Return the least time of the first events in ns since 1970, None where times have another origin.
-
-    Where nothing says what they count from it is the multiple of QUARTER_NS, as Kineto counts, by which they
-    end shortly before the file was written, if there is one.
+    """Return the least time of the first events in ns since 1970, None where times have another origin. Where
+    nothing says what they count from it is the multiple of QUARTER_NS, as Kineto counts, by which they end
+    shortly before the file was written, if there is one.
     """
     times = [Decimal(match[1].decode()) for match in islice(_TIME.finditer(events), MOST_TIMES)]
     times = [time for time in times if time]
@@ -272,9 +270,7 @@ class Member:
 
 def member_of(path: str | Path) -> Member:
     """Return what a file's name tells: `rankN`, `workerN`, `-TP-n-DP-n`, `dpN_ppN_tpN_rankN`, a stamp,
-    Kineto's `host_pid.stamp`.
-
-    Of a folder's name only the rank counts, where the file's own tells none.
+    Kineto's `host_pid.stamp`. Of a folder's name only the rank counts, where the file's own tells none.
     """
     name, parent = Path(path).name, Path(path).parent
     epoch, date = _EPOCH.search(name), _DATE.search(name)
@@ -312,9 +308,8 @@ def rank_in(name: str) -> tuple[int | None, int | None]:
 
 
 def ranks_by_axes(positions: Sequence[Mapping[str, int]]) -> list[int]:
-    """Return the ranks of files that name only their positions in a layout.
-
-    They are counted along AXES, the last one fastest.
+    """Return the ranks of files that name only their positions in a layout. They are counted along AXES, the
+    last one fastest.
     """
     used = [axis for axis in AXES if any(axis in position for position in positions)] or ["EP"]
     sizes = {axis: 1 + max(position.get(axis, 0) for position in positions) for axis in used}

@@ -56,9 +56,8 @@ def ingest_index(
     cancelled: CancelledCallback = never,
 ) -> Index:
     """Return the index of a source, from the cache unless `force` says otherwise; where much is to be read a
-    process of its own builds it.
-
-    Raises UnreadableError for what is no trace, CacheError when no index can be written, Cancelled.
+    process of its own builds it. Raises UnreadableError for what is no trace, CacheError when no index can be
+    written, Cancelled.
     """
     job = find_index(source, options)
     if not isinstance(job, IndexJob):
@@ -178,7 +177,6 @@ def build_index(
     begun: Callable[[Path], None] = lambda folder: None,
 ) -> tuple[str, ...]:
     """Read a source, build its index and commit it in its location, unless another process has meanwhile.
-
     Returns sentences on what else happened in the cache, for people. Raises CacheError where the index would
     not fit. `begun` is called with the folder that is written to.
     """
@@ -258,10 +256,9 @@ class Indexing(Indexed):
     def __init__(
         self, jobs: Sequence[IndexJob], options: IndexOptions = DEFAULT_OPTIONS, *, stands_back: bool = False
     ) -> None:
-        """Start them, on as many cores as there are or `threads` says; ChildrenError where none can be.
-
-        With `stands_back` they let other processes come first. Whether they run is known after
-        `await_running` only. CacheError where not all indexes would fit.
+        """Start them, on as many cores as there are or `threads` says; ChildrenError where none can be. With
+        `stands_back` they let other processes come first. Whether they run is known after `await_running`
+        only. CacheError where not all indexes would fit.
         """
         folders = {job.location.folder.parent for job in jobs if not job.location.temporary}
         for root in {folder.parent for folder in folders}:
@@ -344,10 +341,9 @@ class Indexing(Indexed):
         self._take(*received)
 
     def poll(self, wait: float = 0.0) -> bool:
-        """Take in what they have told, waiting so long for something; True once nothing is left to do.
-
-        Where a process is killed, as for want of memory, one with one thread goes on once; after that
-        CacheError is raised.
+        """Take in what they have told, waiting so long for something; True once nothing is left to do. Where
+        a process is killed, as for want of memory, one with one thread goes on once; after that CacheError is
+        raised.
         """
         while self._at:
             try:

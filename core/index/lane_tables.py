@@ -54,9 +54,8 @@ def write_lane_tables(
     slot_of: U32,
     check: Callable[[], None],
 ) -> LaneTables:
-    """Write what is not at the slices' positions, in display order; return the tables.
-
-    The slot of each instant's event, its index after all slices, is written to `slot_of`.
+    """Write what is not at the slices' positions, in display order; return the tables. The slot of each
+    instant's event, its index after all slices, is written to `slot_of`.
     """
     groups = [writer.groups[first] for first in sorted(writer.groups)]
     for name in sorted({name for group in groups for name in group.sparse}):

@@ -71,9 +71,8 @@ class LaneWriter:
         slot_of: U32,
         scratch: Scratch,
     ) -> None:
-        """Write the lanes, of which `is_thread` says whether each is a thread; the others are async.
-
-        The position of each flow event's slice is written to `flows.bound`, that of the slice that an event
+        """Write the lanes, of which `is_thread` says whether each is a thread; the others are async. The
+        position of each flow event's slice is written to `flows.bound`, that of the slice that an event
         begins or ends to `slot_of`.
         """
         self.groups: dict[int, Group] = {}
@@ -142,10 +141,8 @@ class LaneWriter:
 
     def _matched(self, loops: Loops, lanes: range, bounds: U64, events: Table) -> tuple[U8 | None, int]:
         """Match begins and ends and make the begins slices; return what each event is, None if all are
-        slices, and how many ends of threads name another slice.
-
-        A begin without name or category takes those of its end, one without an end reaches to the end of its
-        stack. Ends without a begin become instants.
+        slices, and how many ends of threads name another slice. A begin without name or category takes those
+        of its end, one without an end reaches to the end of its stack. Ends without a begin become instants.
         """
         phase, flags, start, duration = (events[name] for name in ("phase", "flags", "start", "duration"))
         if bool(flags.any()):

@@ -33,10 +33,9 @@ MOST_OPEN = 16
 
 @dataclass(frozen=True)
 class Opened:
-    """The indexes of a trace and the files that they belong to, in the same order.
-
-    `captures` are all that there are, newest first; `current` is the position of the one that is open, None
-    where all are, or where files were not grouped into captures.
+    """The indexes of a trace and the files that they belong to, in the same order. `captures` are all that
+    there are, newest first; `current` is the position of the one that is open, None where all are, or where
+    files were not grouped into captures.
     """
 
     indexes: tuple[Index, ...]
@@ -139,9 +138,8 @@ def open_states(
 
 
 class OpenedFiles:
-    """The files of a trace, by rank: those whose indexes are there, those that fail.
-
-    `indexes` are those of `members`; of files that are not `ready` they are empty.
+    """The files of a trace, by rank: those whose indexes are there, those that fail. `indexes` are those of
+    `members`; of files that are not `ready` they are empty.
     """
 
     def __init__(self, files: ResolvedFiles, states: Sequence[MemberState], options: IndexOptions) -> None:
@@ -178,10 +176,8 @@ class OpenedFiles:
 
     def all(self, *, strictly: bool = False) -> Opened:
         """Return what has come once nothing else will; the first one's notes say what is left out, and why
-        some files are.
-
-        Raises why there is nothing; `strictly`: also why one that was named has no index, or one has none
-        though its file can be read.
+        some files are. Raises why there is nothing; `strictly`: also why one that was named has no index, or
+        one has none though its file can be read.
         """
         refused = [error for _, error in sorted(self.failed.items())]
         named = [
@@ -260,7 +256,6 @@ class Gathering(OpenedFiles):
 
     def poll(self, wait: float = 0.0) -> bool:
         """Take in which indexes have come, waiting so long for something; True once no other will come.
-
         Raises CacheError where a process was ended.
         """
         is_over = self._indexing.poll(wait)
@@ -306,9 +301,7 @@ def resolve_files(
     cancelled: CancelledCallback = never,
 ) -> ResolvedFiles:
     """Return the files that paths and a choice stand for, each looked at once; all files that are named one
-    by one, where none says its rank.
-
-    Raises UnreadableError, UsageError as `open_indexes` does, Cancelled.
+    by one, where none says its rank. Raises UnreadableError, UsageError as `open_indexes` does, Cancelled.
     """
     named = tuple(paths)
     check_there(named)

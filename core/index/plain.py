@@ -100,10 +100,9 @@ class PlainLoops:
         return np.frombuffer(b"".join(texts), np.uint8), np.cumsum([len(text) for text in texts])
 
     def match(self, bounds: U64, phase: U8) -> U32:
-        """Return the end that closes each begin and the begin that each end closes; NONE.
-
-        An end closes the innermost begin of its stack that is open; names are not compared. Events stand by
-        time and ordinal; `bounds` tells stacks apart.
+        """Return the end that closes each begin and the begin that each end closes; NONE. An end closes the
+        innermost begin of its stack that is open; names are not compared. Events stand by time and ordinal;
+        `bounds` tells stacks apart.
         """
         partner = np.full(len(phase), NONE, np.uint32)
         phases = phase.tolist()
@@ -120,7 +119,6 @@ class PlainLoops:
 
     def rows(self, bounds: U64, count: U64, start: I64, duration: I64, least: U32 | None = None) -> LaneRows:
         """Return where slices stand: a lane has the first `count` entries of its own, by (start, -duration).
-
         A slice stands in the lowest free row below its parent's, not above the row of its own in `least`.
         `start + duration` must fit int64.
         """
@@ -156,9 +154,8 @@ class PlainLoops:
         )  # fmt: skip
 
     def slices(self, rows: LaneRows, span: range, first: int, events: Table, slot_of: U32) -> Table:
-        """Return the columns of the slices of a span of places; place 0 has position `first`.
-
-        The position of each event's slice is written to `slot_of`.
+        """Return the columns of the slices of a span of places; place 0 has position `first`. The position of
+        each event's slice is written to `slot_of`.
         """
         self._cancel.check()
         order = rows.order[span.start : span.stop]
@@ -243,9 +240,8 @@ class PlainLoops:
     def promote(
         self, ordinal: U32, values: AnyArray, slot_of: U32, dense: AnyArray, present: U64
     ) -> tuple[int, int] | None:
-        """Put values at the slots of their events, a later one in place of an earlier one.
-
-        Return the least and greatest integer that has a slot, None without one or of other values.
+        """Put values at the slots of their events, a later one in place of an earlier one. Return the least
+        and greatest integer that has a slot, None without one or of other values.
         """
         self._cancel.check()
         slots = slot_of[ordinal]

@@ -37,9 +37,8 @@ def blocks_of(count: I64, size: int) -> I64:
 
 def category_sums(count: I64, duration: I64, category: AnyArray, categories: int) -> CategorySums:
     """Return per row the ns before each block of BLOCK slices by category, and the totals as a last block.
-
-    `count`: slices per row; `duration` and `category` of all slices, row by row; `categories`: how many
-    there are.
+    `count`: slices per row; `duration` and `category` of all slices, row by row; `categories`: how many there
+    are.
     """
     rows = len(count)
     key = np.repeat(np.arange(rows) * categories, count)

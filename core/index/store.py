@@ -266,10 +266,9 @@ class Index:
         return self._slice_rows[where]
 
     def position_of(self, ordinal: int) -> int | None:
-        """Return the position of the slice whose begin event has this ordinal.
-
-        The column stands in row order, so this compares it through (0.3 ms a million slices); it serves
-        marks, saved sessions and typed numbers, never a frame.
+        """Return the position of the slice whose begin event has this ordinal. The column stands in row
+        order, so this compares it through (0.3 ms a million slices); it serves marks, saved sessions and
+        typed numbers, never a frame.
         """
         return self._scan("slices.ordinal", ordinal)
 
@@ -377,15 +376,13 @@ LEAST_BYTES = 1 << 20
 
 
 class Verification:
-    """Takes columns when they are used first and checks them one after the other.
-
-    Their values are in bounds already; until `pending` is False they may still be other numbers than those
-    that were written, which whoever shows them says.
+    """Takes columns when they are used first and checks them one after the other. Their values are in bounds
+    already; until `pending` is False they may still be other numbers than those that were written, which
+    whoever shows them says.
     """
 
     def __init__(self, changed: Callable[[], None] = lambda: None, least_bytes: int = LEAST_BYTES) -> None:
         """Start with nothing to check; `changed` is called by the thread when all columns are checked.
-
         Columns of less than `least_bytes` are checked when they are used first.
         """
         self.least_bytes = least_bytes

@@ -63,9 +63,8 @@ class Workers:
     def run(
         self, jobs: Sequence[BuildJob], allocate: Allocate, watch: Callable[[], None] = lambda: None
     ) -> None:
-        """Run all jobs, the first ones first; `watch` is called now and then, and at the end.
-
-        Room is taken by `allocate`. Raises what a job raises, and Cancelled.
+        """Run all jobs, the first ones first; `watch` is called now and then, and at the end. Room is taken
+        by `allocate`. Raises what a job raises, and Cancelled.
         """
         self.check()
         cancel = CancelFlag()

@@ -38,10 +38,8 @@ def native_library() -> NativeLibrary:
 
 
 def load_library(path: Path) -> NativeLibrary:
-    """Load a library and compare its version and its structures with those of structs.py.
-
-    In a checkout, one that is older than a source beside it is not loaded: it would do what the sources no
-    longer say.
+    """Load a library and compare its version and its structures with those of structs.py. In a checkout, one
+    that is older than a source beside it is not loaded: it would do what the sources no longer say.
     """
     try:
         compiled_at = path.stat().st_mtime_ns

@@ -147,10 +147,8 @@ class StringTable:
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """The columns of one chunk.
-
-    Right after reading, arrays are views of memory that the next batch uses; `store_batch` writes them to a
-    file.
+    """The columns of one chunk. Right after reading, arrays are views of memory that the next batch uses;
+    `store_batch` writes them to a file.
     """
 
     number: int  # of the chunk

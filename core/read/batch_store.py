@@ -128,9 +128,8 @@ class StoredColumns(Mapping[str, AnyArray]):
 
 
 def store_batch(batch: Batch, store: BatchStore) -> Batch:
-    """Write the columns of a batch; return it with columns that are read when asked for.
-
-    Whole numbers may have smaller dtypes then.
+    """Write the columns of a batch; return it with columns that are read when asked for. Whole numbers may
+    have smaller dtypes then.
     """
     tables = dict(batch.tables)
     promoted = _stored({**batch.promoted, "blocks": tables.pop("blocks", {})}, store.others)

@@ -88,7 +88,6 @@ class ChunkReader:
 
     def read(self, number: int, begin: int | None) -> ReadChunk:
         """Read the chunk of a number, from an offset where an event may begin, or from where one seems to.
-
         Its batch consists of views of memory that the next chunk uses.
         """
         cell = number * self._chunk_size
@@ -177,7 +176,6 @@ ARGUMENTS = frozenset({"args", "attr"})
 
 def read_oversized(window: Window) -> tuple[Any, int, Problem]:
     """Pass over the element at the window's place; return it cut, its length in bytes, and the report.
-
     Strings over 4 KB and nested values over 64 KB are replaced by a note of their size. What is no object is
     replaced by such a note as a whole.
     """

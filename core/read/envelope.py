@@ -225,9 +225,8 @@ class EnvelopeReader:
         return _EVENT.match(self._window.data, self._window.at) is not None
 
     def _closes(self) -> bool:
-        """Pass over closing brackets; tell whether one of them is the object's own.
-
-        They are not where a key follows them: behind what broke they may belong to that, or one is too many.
+        """Pass over closing brackets; tell whether one of them is the object's own. They are not where a key
+        follows them: behind what broke they may belong to that, or one is too many.
         """
         window = self._window
         if self._of_event and not self._loose:
@@ -446,9 +445,8 @@ class _Nesting:
         return frozenset(offset for offset, _ in self._open)
 
     def takes(self, window: Window, at: int, is_key: bool) -> bool:
-        """Take the token from `at` to where the window stands; tell whether it may stand there.
-
-        A bracket that may not stays open: what begins with one that is open breaks at the same place.
+        """Take the token from `at` to where the window stands; tell whether it may stand there. A bracket
+        that may not stays open: what begins with one that is open breaks at the same place.
         """
         data, byte = window.data, window.data[at]
         before = data[max(0, at - LONGEST_BLANK) : at].rstrip()[-1:]

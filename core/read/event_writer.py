@@ -69,9 +69,8 @@ class EventWriter:
     def write(
         self, element: object, begin: int, end: int, *, irregular: bool = False, repaired: bool = False
     ) -> None:
-        """Write one element that stands from `begin` to `end` in the source.
-
-        `irregular`: there is not exactly one comma before it; `repaired`: what stands there is no JSON.
+        """Write one element that stands from `begin` to `end` in the source. `irregular`: there is not
+        exactly one comma before it; `repaired`: what stands there is no JSON.
         """
         if isinstance(element, dict):
             self._event(element, begin)

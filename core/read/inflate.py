@@ -88,10 +88,9 @@ class PlainReader(RawReader):
 
 
 class ZlibReader(RawReader):
-    """Deflated data, with as many members as there are; ends where the data is damaged and says so.
-
-    `library` is zlib or isal_zlib. What isal refuses is inflated again by zlib, which alone says how far the
-    data is sound: so the text of a damaged file does not depend on which one is installed.
+    """Deflated data, with as many members as there are; ends where the data is damaged and says so. `library`
+    is zlib or isal_zlib. What isal refuses is inflated again by zlib, which alone says how far the data is
+    sound: so the text of a damaged file does not depend on which one is installed.
     """
 
     def __init__(
@@ -351,9 +350,8 @@ class AddedReader(Protocol):
         """Tell by a file's name and its first bytes, unpacked, whether it is of this form; never JSON."""
 
     def convert(self, file: RawReader) -> Iterable[bytes]:
-        """Yield the text of a trace in JSON; `file.read(n)` gives the unpacked bytes from front to back.
-
-        Each time a file is opened the text is the same, to the byte.
+        """Yield the text of a trace in JSON; `file.read(n)` gives the unpacked bytes from front to back. Each
+        time a file is opened the text is the same, to the byte.
         """
 
 
@@ -372,9 +370,7 @@ def _fits(reader: AddedReader, name: str, head: bytes) -> bool:
 
 def added_reader(reader: RawReader, encoding: str) -> RawReader:
     """Return a reader of the JSON text that an added reader makes of a file; an error of its own ends the
-    text and is a problem of the file.
-
-    Raises UnreadableError where it is no longer installed.
+    text and is a problem of the file. Raises UnreadableError where it is no longer installed.
     """
     name = encoding.removeprefix(PREFIX)
     if name not in added(READERS):

@@ -99,10 +99,8 @@ def structure(data: bytes, start: int = 0) -> Structure:
 
 
 def text_of(raw: bytes) -> str:
-    """Return the text of the inside of a JSON string, whatever is wrong with it.
-
-    Bad UTF-8 and lone surrogates become U+FFFD; a backslash that escapes nothing stands for itself; control
-    characters stay.
+    """Return the text of the inside of a JSON string, whatever is wrong with it. Bad UTF-8 and lone
+    surrogates become U+FFFD; a backslash that escapes nothing stands for itself; control characters stay.
     """
     text = raw.decode("utf-8", "replace")
     if "\\" not in text:
@@ -139,10 +137,9 @@ _EVENT = 3
 
 
 def next_event(data: bytes, start: int, behind: bytes = b"") -> int | None:
-    """Return where the event begins whose telling keys stand first from `start` on.
-
-    `behind`: only one that one of these letters stands before. Where a quote is missing, strings are taken
-    for what stands between them; one that ends in the begin of an object sets that right.
+    """Return where the event begins whose telling keys stand first from `start` on. `behind`: only one that
+    one of these letters stands before. Where a quote is missing, strings are taken for what stands between
+    them; one that ends in the begin of an object sets that right.
     """
     open_: deque[list[int]] = deque(maxlen=MOST_OPEN)  # where each begins, and what its keys tell
     at = start

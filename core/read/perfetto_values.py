@@ -154,9 +154,8 @@ class SequenceTexts:
 
 
 def annotation_json(parts: Iterable[tuple[int, int | bytes]], interned: SequenceTexts) -> bytes:
-    """Return the fields of a TrackEvent that become arguments as a JSON object, nothing for none.
-
-    Fields that are not known keep their number, so that nothing is lost in silence.
+    """Return the fields of a TrackEvent that become arguments as a JSON object, nothing for none. Fields that
+    are not known keep their number, so that nothing is lost in silence.
     """
     arguments: dict[str, Any] = {}
     for tag, value in parts:

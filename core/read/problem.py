@@ -38,9 +38,8 @@ def add_counts(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
 
 
 def merge_problems(lists: Iterable[Sequence[Problem]]) -> tuple[Problem, ...]:
-    """Return one problem per kind: counts added up, the first offset and its message kept.
-
-    Problems without an offset count as met after those with one. The result is in order of first offsets.
+    """Return one problem per kind: counts added up, the first offset and its message kept. Problems without
+    an offset count as met after those with one. The result is in order of first offsets.
     """
     first: dict[str, Problem] = {}
     for problem in (problem for problems in lists for problem in problems):

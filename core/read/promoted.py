@@ -82,9 +82,8 @@ def table_hash() -> str:
 
 @dataclass(frozen=True)
 class PromotedTable:
-    """The promoted arguments that a scanner looks for, in the order in which it numbers their texts.
-
-    Keys have slots: those of one column follow one another, and the first that an event has is the one read.
+    """The promoted arguments that a scanner looks for, in the order in which it numbers their texts. Keys
+    have slots: those of one column follow one another, and the first that an event has is the one read.
     """
 
     columns: tuple[Promoted, ...] = PROMOTED

@@ -159,10 +159,8 @@ class SourceReading:
         self._text.close()
 
     def read(self) -> ReadResult:
-        """Read everything. Sound JSON without events is an empty trace with a problem.
-
-        Raises UnreadableError where neither an event nor that stands in the source, CacheError on a full
-        disk, Cancelled.
+        """Read everything. Sound JSON without events is an empty trace with a problem. Raises UnreadableError
+        where neither an event nor that stands in the source, CacheError on a full disk, Cancelled.
         """
         documents = Documents(self._text)
         batches: list[Batch] = []
@@ -249,7 +247,6 @@ class SourceReading:
 
     def _next_job(self, numbers: Iterator[int], array: int, current: int, begin: int) -> _Job | None:
         """Return the next chunk to be read, None if there is none, or text would have to be held for it.
-
         `begin`: where the `current` chunk begins. Of those that lie before it nothing is left to be read.
         """
         if self._ahead is None:

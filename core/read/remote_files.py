@@ -96,7 +96,6 @@ def url_name(url: str) -> str:
 @lru_cache(maxsize=64)
 def file_system(scheme: str, authority: str) -> Any:
     """Return fsspec's file system of a scheme; `authority` is the URL's host (or bucket), user and port.
-
     Raises UnreadableError that says what to install where a package is missing.
     """
     try:
@@ -192,9 +191,8 @@ def matching_remote(pattern: str) -> list[str]:
 
 
 def read_remote(url: str, offset: int, length: int) -> bytes:
-    """Return `length` bytes at an offset of a file, fewer only at its end.
-
-    Raises FileNotFoundError where there is none, else UnreadableError.
+    """Return `length` bytes at an offset of a file, fewer only at its end. Raises FileNotFoundError where
+    there is none, else UnreadableError.
     """
     if length <= 0:
         return b""
@@ -203,10 +201,8 @@ def read_remote(url: str, offset: int, length: int) -> bytes:
 
 
 def _range(system: Any, url: str, path: str, part: tuple[int, int], version: FileVersion | None) -> bytes:
-    """Return a part (offset, length) of a file, or what comes of it.
-
-    Raises FileNotFoundError, AnswerError where it is another version or all of the file comes, and what the
-    libraries raise.
+    """Return a part (offset, length) of a file, or what comes of it. Raises FileNotFoundError, AnswerError
+    where it is another version or all of the file comes, and what the libraries raise.
     """
     offset, length = part
     if scheme_of(url) in WEB:
@@ -260,9 +256,8 @@ def _s3_range(system: Any, path: str, offset: int, length: int, version: FileVer
 
 
 def open_remote(url: str) -> IO[bytes]:
-    """Return a file to be read, from a place in it too where the server answers ranges.
-
-    Raises FileNotFoundError where there is none, else UnreadableError.
+    """Return a file to be read, from a place in it too where the server answers ranges. Raises
+    FileNotFoundError where there is none, else UnreadableError.
     """
     status = remote_status(url, missing=True)
     return RemoteFile(url, status.version, answers_ranges(url, status.version.size)).open("rb")

@@ -124,9 +124,8 @@ class Repair:
         return self._next_event(offset + 1, AFTER_ONE, offset + size) is not None
 
     def _element(self, data: bytes, offset: int, ends: bool) -> tuple[Any, int, str]:
-        """Return the element that a text begins with, its end, and what was wrong with it.
-
-        `ends`: it cannot go on behind the text.
+        """Return the element that a text begins with, its end, and what was wrong with it. `ends`: it cannot
+        go on behind the text.
         """
         parser = Tolerant(data, self._habits(offset))
         is_object = data[:1] == b"{"

@@ -155,7 +155,6 @@ class ReferenceScanner:
 
     def scan(self, text: ScanText, at: int, limit: int, longest: int) -> ScanStop:
         """Read elements from `at`, between two of them, up to the first that begins at or after `limit`.
-
         Events of more than `longest` bytes are left to the caller. Raises Cancelled.
         """
         size = WINDOW

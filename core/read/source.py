@@ -187,9 +187,8 @@ def open_source(
     progress: ProgressCallback = no_progress,
     cancelled: CancelledCallback = never,
 ) -> Source:
-    """Look at what `path` is without reading it through; "-" and pipes go to a temporary file first.
-
-    Raises UnreadableError, with one clear line, for what is missing, empty, or plainly no trace.
+    """Look at what `path` is without reading it through; "-" and pipes go to a temporary file first. Raises
+    UnreadableError, with one clear line, for what is missing, empty, or plainly no trace.
     """
     name = str(path)
     if name == "-":
@@ -261,7 +260,6 @@ def _hash(data: bytes | bytearray) -> str:
 
 def _forms_of(name: str, file: Openable, head: bytes) -> tuple[str, str, int]:
     """Return how a file that begins with `head` is packed, its encoding, and how long its byte order mark is.
-
     Raises UnreadableError for what is plainly no trace.
     """
     packing, text = _packing_of(head), head[:SNIFF]

@@ -20,9 +20,8 @@ AHEAD = 32 << 20
 
 
 class TextSource:
-    """The inflated UTF-8 text of a source, read as it lies in the file; any thread may read.
-
-    A file is never mapped: one that shrinks while it is read must not kill us.
+    """The inflated UTF-8 text of a source, read as it lies in the file; any thread may read. A file is never
+    mapped: one that shrinks while it is read must not kill us.
     """
 
     def __init__(self, source: Source) -> None:
@@ -59,10 +58,9 @@ class TextSource:
 
 
 class InflatedText(TextSource):
-    """ScanText that is inflated from front to back, and held until it is released.
-
-    Whoever reads waits until the text is there. The thread inflates ahead until AHEAD bytes are held, and on
-    where somebody waits for what lies beyond.
+    """ScanText that is inflated from front to back, and held until it is released. Whoever reads waits until
+    the text is there. The thread inflates ahead until AHEAD bytes are held, and on where somebody waits for
+    what lies beyond.
     """
 
     def __init__(self, source: Source) -> None:

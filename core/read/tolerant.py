@@ -89,9 +89,8 @@ class Habits:
                 self._patterns.clear()
 
     def end_of(self, key: str) -> re.Pattern[bytes]:
-        """Return what a quote that ends this key's value looks like in the writer's hand.
-
-        Behind it stands what was seen behind this key, or a well-known key set apart as keys were seen to be.
+        """Return what a quote that ends this key's value looks like in the writer's hand. Behind it stands
+        what was seen behind this key, or a well-known key set apart as keys were seen to be.
         """
         if not self._gaps:
             return _END_KNOWN

@@ -137,9 +137,8 @@ def web_status(system: Any, url: str) -> WebAnswer:
 
 
 def web_range(system: Any, url: str, offset: int, length: int, version: FileVersion | None) -> bytes:
-    """Return at most `length` bytes at an offset of a file, fewer where the answer ends or breaks off.
-
-    Raises FileNotFoundError, or AnswerError where the server gives something else, or another version.
+    """Return at most `length` bytes at an offset of a file, fewer where the answer ends or breaks off. Raises
+    FileNotFoundError, or AnswerError where the server gives something else, or another version.
     """
     headers = {"Range": f"bytes={offset}-{offset + length - 1}"}
     if version is not None and version.condition:
