@@ -24,8 +24,7 @@ import numpy as np
 from ..base.arrays import AnyArray
 from ..base.errors import UnreadableError
 from ..tables.kinds import KERNEL_TYPES
-from .layout import GROUPS, RANKS, RecordName, json_bytes, record_name, records_in
-from .location import StoreLocation
+from .location import GROUPS, RANKS, RecordName, StoreLocation, json_bytes, record_name, records_in
 
 MOST_MEMBERS = 1 << 16
 MOST_TIME = 1 << 62

@@ -15,8 +15,7 @@ from ..base.private import make_private_folder, open_private
 from ..base.units import format_bytes
 from ..index.store import Index
 from ..index.version import MANIFEST
-from .layout import RecordName
-from .location import StoreLocation
+from .location import RecordName, StoreLocation
 
 MOST_FILES = 4096
 BLOCK = tarfile.BLOCKSIZE

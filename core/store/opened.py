@@ -21,8 +21,15 @@ from ..tables.step_choice import Steps
 from ..trace.alignment import NONE, Alignment, RankClock, aligned, wall_distances
 from ..trace.collectives import DEVICE, Collectives, Matched, match, no_collectives
 from .groups import MOST_TIME, NOTHING, Columns, Shelf, joined_rows, read_group, read_record
-from .layout import MANIFEST_NAME, MOST_STORE_MANIFEST, RecordName, groups_in, read_store_manifest, records_in
-from .location import StoreLocation
+from .location import (
+    MANIFEST_NAME,
+    MOST_STORE_MANIFEST,
+    RecordName,
+    StoreLocation,
+    groups_in,
+    read_store_manifest,
+    records_in,
+)
 
 if TYPE_CHECKING:
     from ..tables.ranks import RankDevices, Ranks

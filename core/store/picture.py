@@ -104,7 +104,7 @@ class StoreAnswers(JudgedAnswers):
 
     def findings(self) -> Findings:
         """Return the findings of all ranks; evidence is times, as slices are those of the ranks' traces."""
-        from .findings import findings_of_store  # with all rules
+        from .tables import findings_of_store  # with all rules
 
         judged = findings_of_store(self.store)
         return replace(

@@ -1,4 +1,4 @@
-"""The tables of a store: ranks, steps, kernels and findings of all its ranks."""
+"""What a store answers: tables of all ranks, its findings, and its side of a comparison."""
 
 from __future__ import annotations
 
@@ -10,10 +10,19 @@ import numpy as np
 
 from ..base.arrays import I64, means_of, sum_of
 from ..base.errors import UsageError
-from ..base.short_names import short_names
+from ..base.ids import SliceId
+from ..base.short_names import comparable_name, short_names
 from ..query.groups import Groups, Labels
+from ..tables.findings.causes import listed_by_cause, together
+from ..tables.findings.facts import share
+from ..tables.findings.finding import Evidence, Finding, Findings
+from ..tables.findings.forms import findings_of
+from ..tables.findings.ranks import awaited_rank
+from ..tables.findings.rules import RULES
+from ..tables.metrics import Metric, spread_metrics
 from ..tables.rank_tables import tables_of_ranks
 from ..tables.schema import Column, TableSchema, columns_from
+from ..tables.summary import SCHEMAS, Summary, numbered, summed
 from ..tables.table import Table, Tables
 from ..tables.table_rows import Values
 from ..trace.collectives import medians
@@ -175,6 +184,117 @@ def _numbers(store: CaptureStore) -> I64:
 
 def _findings(store: CaptureStore) -> Tables:
     from ..tables.findings.table import tables_of
-    from .findings import findings_of_store  # with all rules, which no other table needs
 
     return tables_of(findings_of_store(store), store.origin)
+
+
+def summary_of_store(store: CaptureStore) -> Summary:
+    """Return a store as one side of a comparison: kernels of all ranks, steps as medians over the ranks."""
+    steps, kernels, skew = steps_of_store(store), kernels_of_store(store), store.skew
+    metrics = [
+        Metric("ranks.count", "count", len(store.ranks)),
+        Metric("ranks.waited", "ns", sum_of(skew.waits) if len(skew) else None),
+        Metric("step.count", "count", len(steps)),
+    ]
+    for key in ("wall", "cpu_busy", "device_busy", "idle", "comm", "copy"):
+        metrics += spread_metrics(f"step.{key}", steps.numbers(f"{key}_ns"))[1:]
+    metrics += [
+        Metric("kernels.calls", "count", sum_of(kernels.numbers("count"))),
+        Metric("kernels.names", "count", len(kernels)),
+        Metric("kernels.time", "ns", sum_of(kernels.numbers("total_ns"))),
+        Metric("ops.self_cpu", "ns", None),  # ops are not in summaries
+    ]
+    names = [comparable_name(name) for name in kernels.texts("name")]
+    tables = {
+        "kernels": summed("kernels", store.scope, {**kernels.data, "name": names}),
+        **{name: Table.from_rows(SCHEMAS[name], store.scope, []) for name in ("ops", "categories")},
+        "steps": _median_steps(store, steps),
+    }
+    return Summary(store.title, store.scope, {metric.name: metric for metric in metrics}, tables)
+
+
+def _median_steps(store: CaptureStore, table: Table) -> Table:
+    """Return the steps by their position in a rank, each number the median over the ranks that have it."""
+    ranks = table.numbers("rank")
+    changes = np.flatnonzero(np.diff(ranks, prepend=-1))
+    lengths = np.diff(np.append(changes, len(ranks)))
+    nth = np.arange(len(ranks), dtype=np.int64) - np.repeat(changes, lengths)
+    count = int(nth.max()) + 1 if len(nth) else 0
+    label, *numbers = SCHEMAS["steps"].columns
+    data: dict[str, Values] = {label.key: numbered(count)}
+    data |= {column.key: medians(nth, table.numbers(column.key), count)[0] for column in numbers}
+    return Table.from_arrays(SCHEMAS["steps"], store.scope, data)
+
+
+IMBALANCE = "rank-imbalance"
+
+
+def findings_of_store(store: CaptureStore) -> Findings:
+    """Return the findings of all ranks: each rule once, with the rank in which it claims most time, and the
+    rank that the others wait for.
+    """
+    by_rule: dict[str, list[Finding]] = {}
+    missing: dict[str, str] = {}
+    for number, rank in enumerate(store.ranks):
+        try:
+            judged = findings_of(rank.findings, 0)
+        except (KeyError, TypeError, ValueError):
+            raise rank.shelf.damaged(f"the findings of {rank.title} are none") from None
+        for finding in judged.findings:
+            if finding.rule != IMBALANCE:
+                moved = _moved_evidence(finding.evidence, number, int(store.offsets[number]))
+                own = replace(finding, sources=(number,), of_part=rank.title, evidence=moved)
+                by_rule.setdefault(finding.rule, []).append(own)
+        for rule, reason in judged.not_judged:
+            missing.setdefault(rule, reason)
+    merged = [together(alike) for alike in by_rule.values()]
+    awaited = _imbalance(store)
+    if awaited is not None:
+        merged.append(awaited)
+    judged_rules = {finding.rule for finding in merged}
+    left = tuple(
+        (rule, why) for rule, why in missing.items() if rule not in judged_rules and rule != IMBALANCE
+    )
+    return Findings(store.scope, listed_by_cause([one for one in merged if one.rule in RULES]), left)
+
+
+def _moved_evidence(evidence: Sequence[Evidence], number: int, offset: int) -> tuple[Evidence, ...]:
+    return tuple(
+        replace(
+            each,
+            start=each.start + offset,
+            end=each.end + offset,
+            slice=None if each.slice is None else SliceId(number, each.slice.ordinal),
+        )
+        for each in evidence
+    )
+
+
+def _imbalance(store: CaptureStore) -> Finding | None:
+    """Return the finding about the rank that the others wait for most, None where no rank waits."""
+    skew, rule = store.skew, RULES[IMBALANCE]
+    if not len(skew):
+        return None
+    titles = [store.ranks[source].title for source in skew.sources]
+    column = int(skew.caused.argmax())
+    span = max((end - start for start, end in (rank.span for rank in store.ranks)), default=0)
+    limits = rule.threshold.limits
+    awaited = awaited_rank(skew, span, limits, titles[column].capitalize(), titles.__getitem__)
+    if awaited is None:
+        return None
+    return Finding(
+        rule=rule.id,
+        title=rule.title,
+        text=awaited.text,
+        evidence=awaited.evidence,
+        claimed_ns=awaited.claim.length,
+        share=share(awaited.claim.length, span),
+        kind=rule.kind,
+        threshold=str(rule.threshold),
+        origin=rule.threshold.origin,
+        helps=rule.helps,
+        in_steps=0,
+        of_steps=0,
+        sources=(skew.sources[column],),
+        of_part=titles[column],
+    )

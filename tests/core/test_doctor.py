@@ -16,7 +16,7 @@ from tests.json_tables import flat
 from tracelane.core.query.launches import launch_of
 from tracelane.core.tables.breakdown import analyse_breakdown
 from tracelane.core.tables.doctor.doctor import RULES, analyse_doctor, doctor_exit_code
-from tracelane.core.tables.doctor.terms import TERMS
+from tracelane.core.tables.doctor.rule import TERMS
 from tracelane.core.tables.idle import analyse_idle
 from tracelane.core.tables.launches import analyse_launches, begun_work, launch_calls, launched
 from tracelane.core.tables.metrics import metrics

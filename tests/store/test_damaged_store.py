@@ -20,11 +20,10 @@ from tests.tui.cli_process import tracelane_here
 from tracelane.core.base.errors import TracelaneError
 from tracelane.core.index.options import IndexOptions
 from tracelane.core.store.collect import collect, one_after_another, planned
-from tracelane.core.store.comparison import summary_of_store
 from tracelane.core.store.groups import MOST_PART, DamagedStoreError, PackedFile, packed
 from tracelane.core.store.opened import open_store
 from tracelane.core.store.picture import opened_rank, picture_of_store
-from tracelane.core.store.tables import STORE_TABLES, store_tables
+from tracelane.core.store.tables import STORE_TABLES, store_tables, summary_of_store
 
 ROUNDS = int(os.environ.get("STORE_DAMAGES", "20"))
 RANKS = 3

@@ -13,8 +13,7 @@ from tracelane.core.base.output import print_text
 from tracelane.core.base.progress import Progress
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.threads import collect_often
-from tracelane.core.store.cluster import cluster_engine
-from tracelane.core.store.collect import Engine, Shard, collect, one_after_another, planned
+from tracelane.core.store.collect import Engine, Shard, cluster_engine, collect, one_after_another, planned
 from tracelane.tui.text.progress import ProgressBar
 
 from .main import EXIT_FAILED

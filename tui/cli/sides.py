@@ -10,8 +10,8 @@ from tracelane.core.base.errors import UsageError
 from tracelane.core.export.summary_file import is_summary_source, read_summary
 from tracelane.core.index.inputs import check_there
 from tracelane.core.index.opening import keep_cached
-from tracelane.core.store.comparison import summary_of_store
 from tracelane.core.store.opened import open_store
+from tracelane.core.store.tables import summary_of_store
 from tracelane.core.tables.summary import Summary, summarise
 
 from .opened import TraceOptions

@@ -13,8 +13,7 @@ from ..table import Table, Tables
 from ..untrusted import untrusted_table
 from . import rules_device, rules_reading, rules_recording
 from .recording import Exhibit, Recording
-from .rule import SEVERITIES, Diagnosis, DoctorRule
-from .terms import TERMS, event_terms, event_total
+from .rule import SEVERITIES, TERMS, Diagnosis, DoctorRule, event_terms, event_total
 
 RULES: tuple[DoctorRule, ...] = tuple(
     each

@@ -18,8 +18,18 @@ from ...trace.devices import devices, lane_categories
 from ..rule_threshold import OWN, Limits, RuleThreshold
 from ..untrusted import capture_ends, damage
 from .recording import FIRST, Exhibit, Recording
-from .rule import FORMAT, KINETO, SPYRE, Diagnosis, DoctorRule, Severity, doctor_rule
-from .terms import event_terms, event_total, read_report_count
+from .rule import (
+    FORMAT,
+    KINETO,
+    SPYRE,
+    Diagnosis,
+    DoctorRule,
+    Severity,
+    doctor_rule,
+    event_terms,
+    event_total,
+    read_report_count,
+)
 
 CALLS = OPS | RUNTIME
 """Categories of ops, and of calls into a device's runtime."""

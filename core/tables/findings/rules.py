@@ -21,7 +21,6 @@ FILES: Final = (
     "first_use",
     "clocks",
     "aiu",
-    "path",
 )
 """The files with rules, in the order in which the rules are listed."""
 RULES: Final[Mapping[str, Rule]] = {

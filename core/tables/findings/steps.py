@@ -1,4 +1,6 @@
-"""Rules about the course of time: the first step against the others, what comes late in an annotation."""
+"""Rules about the course of time: the first step against the others, what comes late in an annotation, what
+the median step hangs on.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +9,17 @@ import numpy as np
 from ...base.arrays import I64
 from ...base.intervals import merge
 from ...base.safe_text import safe
+from ...base.short_names import short_name
 from ...base.units import about_ns, count_of, format_share
+from ..critical_path import critical_path
 from ..host_columns import LOADER
 from ..op_events import ANNOTATION, OP, RUNTIME
 from ..rule_threshold import OWN, Limits, RuleThreshold
 from ..step_choice import Steps
 from .baseline import Baseline
 from .facts import SourceFacts, share
-from .finding import NotJudged, Observation, Outcome
-from .rule import GUIDE, effects_of, rule
+from .finding import Evidence, NotJudged, Observation, Outcome
+from .rule import GUIDE, HTA, effects_of, rule
 
 NO_STEPS = NotJudged("the trace has no steps")
 FEW_STEPS = NotJudged("the trace has less than three steps of a kind")
@@ -190,3 +194,51 @@ def _slower_steps(text: str, facts: SourceFacts, steps: Steps, rows: I64, ns: fl
     evidence = facts.slice("the first step", position, int(steps.starts[first]), int(steps.ends[first]))
     claim = merge(steps.starts[rows], steps.ends[rows])
     return Observation(text, (evidence,), claim, min(round(ns) * len(rows), claim.length))
+
+
+MOST_FILES = 8
+"""Of more files the step of each would have to be looked at."""
+UNITS = (1_000_000, 100_000, 10_000, 1000)
+"""What is less, ns: the first of which a tenth of a name's time has as much."""
+
+
+@rule(
+    "critical-path",
+    "What the step hangs on",
+    RuleThreshold(
+        "one name takes at least {share} of the critical path of the step with the median time, and less "
+        "of it makes the step shorter by {least_share} to {most_share} of that",
+        f"{HTA} (its critical path); the limits are {OWN}",
+        {"share": 0.1, "least_share": 0.05, "most_share": 0.95},
+    ),
+    helps=(
+        "`tracelane critical-path --by name` lists what else it hangs on, `--without NAME` says how long "
+        "it would be; in the viewer shift+→ goes along the path."
+    ),
+    kind="note",
+)
+def hangs_on(facts: SourceFacts, limits: Limits) -> Outcome:
+    """One name takes much of a step's critical path, and some of its time is hidden by other work."""
+    scope = facts.median_step
+    if scope is None or len(scope.trace.indexes) > MOST_FILES:
+        return None
+    path = critical_path(scope)
+    gain = path.gain()
+    if gain is None or gain.path_ns < limits["share"] * path.elapsed_ns:
+        return None
+    part = share(gain.saved_ns, gain.less_ns)
+    if not limits["least_share"] <= part <= limits["most_share"]:
+        return None
+    unit = next((unit for unit in UNITS if gain.less_ns >= unit), UNITS[-1])
+    name = safe(short_name(gain.name))
+    text = (
+        f"{about_ns(unit)} less of {name} makes the median step {about_ns(unit * part)} shorter: it takes "
+        f"{about_ns(gain.path_ns)} of the {about_ns(path.elapsed_ns)} on its critical path"
+    )
+    one, at = path.segments, gain.segment
+    source, position = int(one.sources[at]), one.positions[at : at + 1]
+    start = int(scope.starts(source, position)[0])
+    end = start + int(scope.trace.indexes[source].duration(position)[0])
+    identity = scope.trace.slice_id_of(source, int(position[0]))
+    evidence = Evidence(f"most of it on the path of {scope.label}", start, end, identity)
+    return Observation(text, (evidence,), times=np.array(scope.range[:1] if scope.range else [], np.int64))
