@@ -45,7 +45,7 @@ def parse_order(line: str) -> Order:
         if not text:
             return Order(name)
         raise UsageError(f"{name} takes no argument, such as {text!r}")
-    alike = sorted(close)[:MOST_ALIKE] or _alike(name, [*names])
+    alike = sorted(close)[:MOST_ALIKE] or get_close_matches(name, [*names], MOST_ALIKE, cutoff=LEAST_ALIKE)
     advice = f"did you mean {_or(alike)}?" if alike else "{help} lists all commands"
     raise UsageError(f"no command is called {words[0]!r}: {advice}")
 
@@ -54,11 +54,6 @@ def _names(ids: Iterable[str]) -> dict[str, str]:
     """Return all names of commands with the id of each; panels are named without "panel-" too."""
     short = {id.removeprefix("panel-"): id for id in ids if id.startswith("panel-")}
     return short | {id: id for id in ids} | {name: id for name, id in OTHER_NAMES.items() if " " not in name}
-
-
-def _alike(name: str, names: Sequence[str]) -> list[str]:
-    """Return the names that were probably meant, the likeliest first."""
-    return get_close_matches(name, names, MOST_ALIKE, cutoff=LEAST_ALIKE)
 
 
 def _or(names: Sequence[str]) -> str:

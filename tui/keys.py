@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from textual.widget import Widget
@@ -134,11 +134,7 @@ def clashes(remapped: Mapping[str, str]) -> list[str]:
     for entry in COMMANDS:
         for key in keys_of(entry, remapped):
             owners.setdefault(key, []).append(entry.id)
-    return [f"key {key} is set for {_and(ids)}" for key, ids in owners.items() if len(ids) > 1]
-
-
-def _and(ids: Iterable[str]) -> str:
-    return " and ".join(ids)
+    return [f"key {key} is set for {' and '.join(ids)}" for key, ids in owners.items() if len(ids) > 1]
 
 
 def _foreign(character: str) -> bool:

@@ -107,18 +107,6 @@ class SessionStore:
         """Know how far what was asked for is."""
         self.dispatch(replace(self.now, source=source))
 
-    def resume(self, prepared: Prepared) -> None:
-        """Go on where the trace was left: with the views before, and the lanes that were computed."""
-        self.dispatch(replace(self.now, history=prepared.history, computed_lanes=prepared.computed))
-
-    def walk(self, session: Session, history: History) -> None:
-        """Go to a view of the history, which is another one from there."""
-        self.dispatch(replace(self.now, session=session, history=history))
-
-    def have_hits(self, left: Hits | None, whole: bool) -> None:
-        """Know what the filter leaves, of the whole trace or of what was looked through."""
-        self.dispatch(replace(self.now, left=left, whole_left=left if whole else None))
-
     def go(self, session: Session, together: str = "", before: Session | None = None) -> None:
         """Change the session and remember the one before, which is the present one unless given."""
         before = before or self.session

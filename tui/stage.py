@@ -21,13 +21,13 @@ from tracelane.core.base.safe_text import safe
 from .actions.lanes import lane_change_text
 from .actions.scene import Refusal
 from .actions.table import MOVES, TOGETHER
-from .commands.command import Command, FocusedPart
+from .commands.command import FocusedPart
 from .commands.table import command
 from .config import Config
 from .draw.header import HeaderPiece
 from .draw.room import MESSAGE_FROM
 from .draw.things import thing_by_id
-from .keys import keys_text, with_keys
+from .keys import with_keys
 from .screens.answer import PickScreen
 from .session_store import SessionStore
 from .terminal.boundary import BoundedApp
@@ -130,19 +130,15 @@ class Opening(Protocol):
 
     def first_screen(self) -> Screen[None]:
         """Return the first screen."""
-        ...
 
     def begin(self) -> None:
         """Begin to watch the files being read."""
-        ...
 
     def takes(self, command_id: str) -> bool:
         """Carry out a command or say why not; False where it can be carried out as ever."""
-        ...
 
     def takes_panel(self, name: str) -> bool:
         """Say why a panel cannot be shown; False where it can."""
-        ...
 
 
 class Stage(PacedApp):
@@ -251,10 +247,6 @@ class Stage(PacedApp):
     def with_keys(self, text: str) -> str:
         """Return a text as it is shown: harmless, and with the user's keys of the commands that it names."""
         return safe(with_keys(text, self.config.keys))
-
-    def keys_text_of(self, entry: Command) -> str:
-        """Return a command's keys as text, the user's own in place."""
-        return keys_text(entry, self.config.keys)
 
     def jump(self, identity: SliceId) -> None:
         """Select a slice by its identity, or say that it is not there."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
@@ -108,18 +107,13 @@ def slice_detail(index: Index, source: int, position: int) -> SliceDetail:
 
 def promoted_arguments(index: Index, position: int) -> tuple[tuple[str, int | float | str], ...]:
     """Return (key, value) of the promoted arguments that a slice has."""
-    kinds = _kinds()
+    kinds = {entry.key: entry.kind for entry in PROMOTED}
     values: list[tuple[str, int | float | str]] = []
     for key in index.promoted_keys():
         value = index.promoted(key, position)
         if value is not None:
             values.append((key, index.string(int(value)) if kinds.get(key) is Kind.TEXT else value))
     return tuple(values)
-
-
-@lru_cache(maxsize=1)
-def _kinds() -> dict[str, Kind]:
-    return {entry.key: entry.kind for entry in PROMOTED}
 
 
 def instant_detail(index: Index, source: int, row_number: int, at: int) -> InstantDetail:

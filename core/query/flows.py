@@ -17,14 +17,12 @@ MOST_COUNTED = 1 << 17
 
 @dataclass(frozen=True)
 class Flow:
-    """One arrow; positions are None where its end lies in no slice, ordinals are those of the flow events."""
+    """One arrow; positions are None where its end lies in no slice."""
 
     number: int
     category: str
     source_position: int | None
     target_position: int | None
-    source_ordinal: int
-    target_ordinal: int
 
 
 def flows_out(index: Index, position: int, limit: int | None = None) -> list[Flow]:
@@ -73,8 +71,6 @@ def flow(index: Index, number: int) -> Flow:
         index.categories[int(index.column("flows.category")[number])],
         None if source == NONE else source,
         None if target == NONE else target,
-        int(index.column("flows.source_ordinal")[number]),
-        int(index.column("flows.target_ordinal")[number]),
     )
 
 

@@ -12,15 +12,8 @@ from ..base.arrays import F64, I64, MOST, AnyArray, add_at, added_up
 from ..index.store import Index
 
 STATISTICS = (
-    "count",
-    "total_ns",
-    "mean_ns",
-    "median_ns",
-    "p95_ns",
-    "min_ns",
-    "max_ns",
-    "stdev_ns",
-    "longest",
+    *("count", "total_ns", "mean_ns", "median_ns", "p95_ns"),
+    *("min_ns", "max_ns", "stdev_ns", "longest"),
 )
 BITS = 63
 """The bits of a sort key that holds group and duration in one int64."""
@@ -159,11 +152,11 @@ class Groups:
         }
 
 
-def concatenated(parts: Sequence[AnyArray], dtype: type[np.generic] = np.int64) -> AnyArray:
+def concatenated(parts: Sequence[AnyArray]) -> AnyArray:
     """Return the arrays as one; an empty one without any."""
     if len(parts) == 1:
         return parts[0]
-    return np.concatenate(parts) if parts else np.empty(0, dtype)
+    return np.concatenate(parts) if parts else np.empty(0, np.int64)
 
 
 def dense(values: AnyArray) -> tuple[I64, I64]:

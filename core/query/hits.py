@@ -140,13 +140,10 @@ class Hits:
                     best = key
         if best is None:
             return None
-        here = 0 if direction < 0 or source < 0 else int(self._is_hit(source, position))
+        here = 0
+        if direction > 0 and source >= 0:
+            here = int(np.count_nonzero(self.positions[source] == np.uint32(max(0, position))))
         return Hit(best[1], best[2], before + here + 1 if direction > 0 else before)
-
-    def _is_hit(self, source: int, position: int) -> bool:
-        own = self.positions[source]
-        at = int(np.searchsorted(own, np.uint32(max(0, position))))
-        return at < len(own) and int(own[at]) == position
 
     def starts(self, source: int) -> list[tuple[I64, I64]]:
         """Return (positions, starts in trace time) of a source's hits in chunks."""

@@ -56,7 +56,8 @@ def starting_calls(index: Index, launches: Launches) -> StartingCalls:
     if len(launches.kernels):
         holders = index.column("promoted.correlation.position")
         expected = np.isin(calls, holders[index.column("promoted.correlation.value") != 0])
-    if not _has_lost_arrows(index):
+    flows = index.read_report.get("flows", {})  # logs and counters have none
+    if not any(int(flows[kind]["orphan_starts"]) for kind in flows if kind in LAUNCH_FLOWS):
         expected &= ((share >= MOST) | ~np.array([text.startswith(AIU) for text in texts], np.bool_))[name]
     rows = np.flatnonzero(starts_work[name] & (has_work | (expected & ~captured)))
     rows = rows[~_is_nested(index, calls[rows], has_work[rows])]
@@ -73,7 +74,9 @@ def untimed_work(index: Index, launches: Launches) -> U32:
     if len(at_zero):
         called = launches.launch[at_zero]
         known = (called != NONE) & np.isin(launches.via[at_zero], CALLS)
-        begun = np.full(len(at_zero), _first_call(index), np.int64)
+        starts_of_calls = index.column("slices.start")[_calls(index)]
+        first = int(starts_of_calls.min()) if len(starts_of_calls) else 0
+        begun = np.full(len(at_zero), first, np.int64)
         begun[known] = index.column("slices.start")[called[known]]
         at_zero = at_zero[begun > 0]
     flags = index.column("flags.value") & SliceFlag.CLAMPED > 0
@@ -85,17 +88,6 @@ def _calls(index: Index) -> I64:
     is_call = np.array([category in RUNTIME for category in index.categories], np.bool_)
     positions: I64 = np.flatnonzero(is_call[index.column("slices.category")])
     return positions
-
-
-def _first_call(index: Index) -> int:
-    """Return when the first call of the host begins, ns in the file; 0 without any."""
-    calls = _calls(index)
-    return int(index.column("slices.start")[calls].min()) if len(calls) else 0
-
-
-def _has_lost_arrows(index: Index) -> bool:
-    flows = index.read_report.get("flows", {})  # logs and counters have none
-    return any(int(flows[kind]["orphan_starts"]) for kind in flows if kind in LAUNCH_FLOWS)
 
 
 def _matching(texts: Sequence[str], name: I64, pattern: re.Pattern[str]) -> AnyArray:

@@ -112,7 +112,7 @@ def align_ranks(indexes: Sequence[Index], members: Sequence[Member]) -> Alignmen
     bases = _bases(sources)
     if len({members[source].rank for source in ranks} - {None}) not in (0, len(ranks)):
         return Alignment(ranks, tuple(RankClock(base, base) for base in bases))
-    fitted = aligned(ranks, bases, partial(collectives_of_ranks, sources))
+    fitted = aligned(ranks, bases, lambda level: [collectives_at(index, level) for index in sources])
     clocks = [
         clock if _fits(index, clock.offset_ns) else RankClock(clock.base_ns, clock.base_ns)
         for index, clock in zip(sources, fitted.rank_clocks)
@@ -133,11 +133,6 @@ def aligned(
     matched = match([one.moved(by) for one, by in zip(of_ranks, bases)])
     clocks = fitted_offsets(matched, bases) if len(matched) else [RankClock(base, base) for base in bases]
     return Alignment(ranks, tuple(clocks), level, tuple(of_ranks), matched)
-
-
-def collectives_of_ranks(indexes: Sequence[Index], level: int) -> list[Collectives]:
-    """Return the collectives of each source at a level."""
-    return [collectives_at(index, level) for index in indexes]
 
 
 def align_processes(trace: TraceLanes) -> Alignment:

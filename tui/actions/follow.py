@@ -50,26 +50,16 @@ def on_from(trace: Trace, identity: SliceId) -> list[Target]:
         for arrow in trace.flows_out(identity, MOST)
         if arrow.target is not None and arrow.target != identity
     ]
-    if _is_host(trace, identity):
-        targets += _under(trace, identity)
+    detail = trace.detail(identity)
+    if detail is not None and detail.category in OPS | ANNOTATIONS | {"python_function"}:  # through others
+        launched = trace.kernels_under(identity)
+        positions = [] if launched is None else launched.kernels[:MOST].tolist()
+        targets += [Target(trace.slice_id_of(identity.source, position), "launch") for position in positions]
     if not targets:
         targets = [Target(*work) for work in device_work_of_id(trace, identity, MOST)]
     if not targets:
         raise Refusal("the trace does not say that this launched anything")
     return _distinct(targets)
-
-
-def _is_host(trace: Trace, identity: SliceId) -> bool:
-    """Tell whether a slice is an op, an annotation or a Python frame: what launches through others."""
-    detail = trace.detail(identity)
-    return detail is not None and detail.category in OPS | ANNOTATIONS | {"python_function"}
-
-
-def _under(trace: Trace, identity: SliceId) -> list[Target]:
-    """Return the device slices that launches within a slice's time on its lane started, by start."""
-    launched = trace.kernels_under(identity)
-    positions = [] if launched is None else launched.kernels[:MOST].tolist()
-    return [Target(trace.slice_id_of(identity.source, position), "launch") for position in positions]
 
 
 def _distinct(targets: list[Target]) -> list[Target]:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tracelane.core.base.clock import Clocks
 from tracelane.core.base.units import format_ns
 from tracelane.core.index.format import RowKind
 from tracelane.core.tables.gap import GapBounds, gaps_of, work_gaps
-from tracelane.core.trace import Lane, Row, Trace
+from tracelane.core.trace import Lane, Row
 from tracelane.core.trace.devices import devices
 
 from ..draw.line import lane_key
@@ -73,17 +72,15 @@ def _device_row(scene: Scene) -> RowKey | None:
             key = RowKey(lane_key(trace.lanes[number]), 0)
             if scene.layout.y_of(key) is not None:
                 keys[number] = key
-    for number in sorted(keys, key=lambda number: -_work_ns(trace, trace.lanes[number], clocks)):
+
+    def work_ns(lane: Lane) -> int:  # from prefix sums
+        return int(trace.work_cells(lane, trace.opening_span, clocks).busy[0])
+
+    for number in sorted(keys, key=lambda number: -work_ns(trace.lanes[number])):
         gaps = work_gaps(trace, number, clocks)
         if gaps is not None and len(gaps.starts):
             return keys[number]
     return None
-
-
-def _work_ns(trace: Trace, lane: Lane, clocks: Clocks) -> int:
-    """Return for how long a device works on a lane, from prefix sums."""
-    cells = trace.work_cells(lane, trace.opening_span, clocks)
-    return int(cells.busy[0])
 
 
 def _selected(scene: Scene, gap: GapBounds) -> Session:

@@ -108,10 +108,6 @@ def gone_to(trace: Trace, session: Session, start: int, end: int) -> Session:
     return go_to(trace, session, start)
 
 
-def without_range(session: Session) -> Session:
-    return replace(session, range=None, anchor=None)
-
-
 def _drawn(session: Session) -> Session:
     """Set the range from the anchor to the cursor; where they meet, the cursor's cell."""
     anchor = session.cursor if session.anchor is None else session.anchor

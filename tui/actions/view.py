@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from tracelane.core.base.clock import Clocks
 from tracelane.core.base.units import format_ns
@@ -13,7 +13,7 @@ from tracelane.core.logs.counters import WithCounters
 from ..draw.line import lane_key
 from ..draw.overview import has_step_cells
 from ..session import MIN_CELL_NS, PAN_STEP, ZOOM_LEAP, ZOOM_STEP, Session, Viewport
-from ..steps import pair_of, step_marks
+from ..steps import StepMark, pair_of, step_marks
 from .scene import Refusal
 
 if TYPE_CHECKING:
@@ -23,20 +23,6 @@ SLICE_SHARE = 0.8
 """How much of the view a slice takes when it is focused."""
 APPROACH = 0.25
 """Share of the width, from the left, at which a thing is placed that was out of sight."""
-
-
-class StepLike(Protocol):
-    """An iteration of the profiled program."""
-
-    @property
-    def label(self) -> str:
-        """Its name."""
-        ...
-
-    @property
-    def start(self) -> int:
-        """First ns."""
-        ...
 
 
 Move: TypeAlias = "Callable[[Trace, Session], Session]"
@@ -204,7 +190,7 @@ def fit_all(trace: Trace, session: Session) -> Session:
     return keep_cursor(replace(session, viewport=view))
 
 
-def stepped(trace: Trace, session: Session, steps: Sequence[StepLike], direction: int) -> Session:
+def stepped(trace: Trace, session: Session, steps: Sequence[StepMark], direction: int) -> Session:
     """Go to the start of the next (+1) or previous (-1) step as seen from the cursor, zoom kept."""
     if not steps:
         raise Refusal("this trace has no steps")

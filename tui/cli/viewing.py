@@ -235,7 +235,8 @@ def show(prepared: Prepared, theme: str, host: Host) -> TracelaneApp:
 
         app = TracelaneApp(prepared.trace, prepared.session, config, prepared.notes)
         app.taken_screen = screen
-        app.store.resume(prepared)
+        now = replace(app.store.now, history=prepared.history, computed_lanes=prepared.computed)
+        app.store.dispatch(now)
         if theme in app.available_themes:
             app.theme = theme
         with prepared.trace.packing():

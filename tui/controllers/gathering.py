@@ -48,20 +48,8 @@ TELL_S = 0.25
 """Seconds between two updates of the progress: drawing a line takes time from the processes that read."""
 WITH_SOME: Final = WITHOUT_TRACE | {
     *MOVES,
-    "details",
-    "launch",
-    "kernel",
-    "source",
-    "copy",
-    "flows",
-    "hidden",
-    "back",
-    "forward",
-    "panel-details",
-    "legend",
-    "maximise",
-    "other-pane",
-    "close",
+    *("details", "launch", "kernel", "source", "copy", "flows", "hidden", "back", "forward"),
+    *("panel-details", "legend", "maximise", "other-pane", "close"),
 }
 """Commands that need no more than what is on the screen, and so work before all files are there."""
 PANELS: Final = ("details", "legend")
@@ -120,7 +108,7 @@ class GatheringController(Controller):
                 self._fail(error)
                 return
             if self._is_complete:
-                self._put_together()
+                self.app.jobs.start(self._put_together, "opening")
         # A list or a question on top is answered first: what is below it must not change.
         if self.app.screen is self.app.main:
             if self._prepared is not None:
@@ -148,9 +136,6 @@ class GatheringController(Controller):
 
     def _put_together(self) -> None:
         """Make the trace of all files, away from the screen."""
-        self.app.jobs.start(self._prepare_all, "opening")
-
-    def _prepare_all(self) -> None:
         try:
             prepared = self._prepare()
         except Exception as error:

@@ -10,7 +10,7 @@ from tracelane.core.base.safe_text import safe
 from tracelane.core.base.units import format_ns
 from tracelane.core.trace import Trace
 
-from ..actions import lanes, ranges, view
+from ..actions import lanes, view
 from ..actions.scene import History, Refusal
 from ..draw.things import gap_thing_at, row_of, thing_in
 from ..lanes import messages
@@ -58,7 +58,8 @@ class NavigationController(Controller):
         now = self.store.session
         viewport = session.viewport.resized(now.viewport.width)
         session = replace(session, viewport=viewport, panel=now.panel, panel_size=now.panel_size)
-        self.store.walk(replace(session, anchor=None), history)
+        session = replace(session, anchor=None)
+        self.store.dispatch(replace(self.store.now, session=session, history=history))
 
     def closers(self) -> list[tuple[str, Callable[[], object]]]:
         """Return what Esc does, in its order: in words, and what does it."""
@@ -73,7 +74,7 @@ class NavigationController(Controller):
             (self.searching.asks_titles, "stop", self.searching.stop_titles),
             (self.queries.is_running, "stop query", self.queries.stop),
             (bool(session.search), "end search", lambda: go(replace(session, search=""))),
-            (session.range is not None, "drop range", lambda: go(ranges.without_range(session))),
+            (session.range is not None, "drop range", lambda: go(replace(session, range=None, anchor=None))),
             (session.selection is not None, "drop selection", lambda: go(replace(session, selection=None))),
             (session.baseline is not None, "stop comparing", lambda: go(replace(session, baseline=None))),
         ]

@@ -15,6 +15,7 @@ from tracelane.core.index.changes import PERIOD_S, Change, Watch, changes_text
 from ..actions.scene import Refusal
 from ..commands.table import command
 from ..draw.header import HeaderPiece
+from ..keys import keys_text
 from ..stage import Controller, Stage, does
 from ..widgets.table import ColumnView
 
@@ -107,7 +108,7 @@ class ReloadController(Controller):
         news = changes_text(self._changes_seen)
         if any(change.deleted for change in self._changes_seen):
             return news  # what is not there cannot be read again
-        keys = self.app.keys_text_of(command("reload"))
+        keys = keys_text(command("reload"), self.app.config.keys)
         return f"{news}; {keys} reloads" if keys else f"{news}: type :reload"
 
     @does("reload")

@@ -245,7 +245,7 @@ class SearchController(Controller):
         if self.hits is not None and self.hits.filter.text != session.search:
             self.hits = None
         if self.store.now.left is not None and self.store.now.left.filter.text != session.filter:
-            self.store.have_hits(None, whole=False)
+            self.store.dispatch(replace(self.store.now, left=None, whole_left=None))
         if session.search or session.filter:
             self.looked_through = 0.0
             self.app.jobs.start(partial(self._search, session), "search")
@@ -298,7 +298,8 @@ class SearchController(Controller):
             return
         has_said = self.looked_through > 0
         self.hits = hits
-        self.store.have_hits(left, whole=hits is not None or share >= 1)
+        whole = left if hits is not None or share >= 1 else None
+        self.store.dispatch(replace(self.store.now, left=left, whole_left=whole))
         self.looked_through = share if share < 1 else None
         self._show_found()
         if self.looked_through is None:

@@ -38,15 +38,8 @@ RESTORE: Final = (
     b"\x1b[<u\x1b[?1049l\x1b[?25h\x1b[?1004l"  # kitty's keys, the other screen, the cursor, focus
 )
 IGNORED: Final = (
-    "SIGINT",
-    "SIGTERM",
-    "SIGQUIT",
-    "SIGHUP",
-    "SIGTSTP",
-    "SIGTTIN",
-    "SIGTTOU",
-    "SIGPIPE",
-    "SIGWINCH",
+    *("SIGINT", "SIGTERM", "SIGQUIT", "SIGHUP", "SIGTSTP"),
+    *("SIGTTIN", "SIGTTOU", "SIGPIPE", "SIGWINCH"),
 )
 FATAL: Final = "Fatal Python error: "
 CRASHES: Final = {

@@ -8,7 +8,7 @@ from tracelane.core.base.arrays import I64, sum_of
 from tracelane.core.base.kineto import ANNOTATIONS, OPS, RUNTIME, STEP
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.short_names import short_name
-from tracelane.core.base.units import format_count, format_moment, format_ns
+from tracelane.core.base.units import count_of, format_count, format_moment, format_ns
 from tracelane.core.export.chains import SourceChains
 from tracelane.core.query.detail import SliceList
 from tracelane.core.query.launches import Launched
@@ -94,11 +94,8 @@ def _replays(chains: SourceChains, launch: int) -> list[str]:
 
 def _range(times: I64, this: int) -> str:
     mean = sum_of(times) // len(times)
-    return f"{format_ns(int(times[this]))} here, {format_ns(mean)} mean, {_from_to(times)}"
-
-
-def _from_to(times: I64) -> str:
-    return f"{format_ns(int(times.min()))} to {format_ns(int(times.max()))}"
+    low, high = format_ns(int(times.min())), format_ns(int(times.max()))
+    return f"{format_ns(int(times[this]))} here, {format_ns(mean)} mean, {low} to {high}"
 
 
 def _short(name: str) -> str:
@@ -107,14 +104,13 @@ def _short(name: str) -> str:
 
 
 def _amount(launched: Launched) -> str:
-    count = len(launched.kernels)
-    return f"{format_count(count)} kernel{'s' if count != 1 else ''}, {format_ns(launched.total)}"
+    return f"{count_of(len(launched.kernels), 'kernel')}, {format_ns(launched.total)}"
 
 
 def _shape(launched: Launched) -> str:
     text = f"busy {format_ns(launched.busy)} of {format_ns(launched.end - launched.start)}"
     if launched.gaps:
-        gaps = f"{format_count(launched.gaps)} gap{'s' if launched.gaps != 1 else ''}"
+        gaps = count_of(launched.gaps, "gap")
         text += f", {gaps} inside: {format_ns(launched.idle)}, the longest {format_ns(launched.longest_gap)}"
     return text
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tracelane.core.base.safe_text import safe
-from tracelane.core.base.units import format_count, format_ns
+from tracelane.core.base.units import count_of, format_count, format_ns
 from tracelane.core.index.format import LaneKind
 from tracelane.core.tables.schema import Column, TableSchema
 from tracelane.core.tables.scope import Scope
@@ -24,18 +24,6 @@ TERMS = ("pairs", "counter_events", "flow_events", "async_events", "empty")
 """Further kinds of events: with slices, instants, metadata, what is unmatched and what is lost they add up to
 all events of a file.
 """
-TROUBLE = (
-    "unmatched_begin",
-    "unmatched_end",
-    "mismatched_ends",
-    "without_time",
-    "not_objects",
-    "negative_durations",
-    "missing_durations",
-    "repaired",
-    "oversized",
-    "unreadable",
-)
 FLOW_COUNTS = ("starts", "steps", "ends", "paired", "orphan_starts", "orphan_ends")
 PROBLEM = ("kind", "count", "offset", "message")
 NAMES = {
@@ -52,6 +40,9 @@ NAMES = {
     "unreadable": ("event unreadable", "events unreadable"),
 }
 """Counts whose key is not their name."""
+TROUBLE = tuple(key for key in NAMES if key != "metadata")
+COUNTED = ("slices", "depth", "overlapping", "instants", "samples")
+"""What a lane's row counts."""
 LANES_SHOWN = 12
 """Lanes told of each process; the rest are counted."""
 
@@ -110,11 +101,7 @@ LANES = TableSchema(
         Column("lane", "lane", "text"),
         Column("kind", "kind", "text"),
         Column("role", "role", "text"),
-        Column("slices", "slices", "count"),
-        Column("depth", "depth", "count"),
-        Column("overlapping", "overlapping", "count"),
-        Column("instants", "instants", "count"),
-        Column("samples", "samples", "count"),
+        *(Column(key, key, "count") for key in COUNTED),
     ),
 )
 EVENT_COUNTS = TableSchema(
@@ -144,7 +131,7 @@ def info_tables(trace: Trace) -> list[Table]:
             "lane": lane.title,
             "kind": LaneKind(lane.kind).name.lower(),
             "role": lane.role.name.lower(),
-            **{key: getattr(lane, key) for key in ("slices", "depth", "overlapping", "instants", "samples")},
+            **{key: getattr(lane, key) for key in COUNTED},
         }
         for lane in trace.lanes
     ]
@@ -220,36 +207,32 @@ def _processes(trace: Trace, source: int) -> Iterator[str]:
     for process in trace.processes:
         if process.source != source:
             continue
-        empty = f" · {_many(process.empty, 'empty lane')}" if process.empty else ""
+        empty = f" · {count_of(process.empty, 'empty lane')}" if process.empty else ""
         yield f"  {safe(process.title)}{empty}"
         lanes = process.lanes[:LANES_SHOWN]
         for lane in (trace.lanes[number] for number in lanes):
             yield f"    {safe(lane.title).rstrip(': ')}: {_content(lane)}"
         if len(process.lanes) > len(lanes):
-            yield f"    … {_many(len(process.lanes) - len(lanes), 'more lane')}"
+            yield f"    … {count_of(len(process.lanes) - len(lanes), 'more lane')}"
 
 
 def _content(lane: Lane) -> str:
     parts = []
     if lane.slices:
-        parts.append(f"{_many(lane.slices, 'slice')}, depth {lane.depth}")
+        parts.append(f"{count_of(lane.slices, 'slice')}, depth {lane.depth}")
     if lane.overlapping:
         parts.append(f"{format_count(lane.overlapping)} overlapping")
     if lane.unclosed:
         parts.append(f"{format_count(lane.unclosed)} never closed")
     if lane.instants:
-        parts.append(_many(lane.instants, "instant"))
+        parts.append(count_of(lane.instants, "instant"))
     if lane.samples:
-        parts.append(_many(lane.samples, "sample"))
+        parts.append(count_of(lane.samples, "sample"))
     return ", ".join(parts)
 
 
 def _counted(read_report: Mapping[str, Any], key: str) -> str:
-    return _many(int(read_report.get(key, 0)), *NAMES.get(key, (key.removesuffix("s").replace("_", " "),)))
-
-
-def _many(count: int, one: str, many: str | None = None) -> str:
-    return f"{format_count(count)} {one if count == 1 else many or one + 's'}"
+    return count_of(int(read_report.get(key, 0)), *NAMES.get(key, (key.removesuffix("s").replace("_", " "),)))
 
 
 def writable(text: str) -> str:
