@@ -237,12 +237,7 @@ class TraceLanes:
         index, offset = self.indexes[lane.source], clocks.offset(lane.source, lane.pid)
         return lane_cells(index, lane.number, edges, offset, self.besides_work(lane.source))
 
-    def work_cells(
-        self,
-        lane: Lane,
-        edges: Sequence[int] | I64,
-        clocks: Clocks = NO_CLOCKS,
-    ) -> Cells:
+    def work_cells(self, lane: Lane, edges: Sequence[int] | I64, clocks: Clocks = NO_CLOCKS) -> Cells:
         """Return what the cells show of the work on a device's lane: annotations and waits are none."""
         index, offset = self.indexes[lane.source], clocks.offset(lane.source, lane.pid)
         return work_cells(index, lane.number, edges, offset, self.besides_work(lane.source))

@@ -207,9 +207,7 @@ def hide_matching(trace: Trace, session: Session, pattern: str, height: int) -> 
     if len(keys) == len(trace.lanes) or (ranks and len(ranks) == len(heads)):
         raise Refusal("that would hide every lane")
     hidden = replace(
-        session,
-        hidden_lanes=session.hidden_lanes | keys,
-        hidden_processes=session.hidden_processes | ranks,
+        session, hidden_lanes=session.hidden_lanes | keys, hidden_processes=session.hidden_processes | ranks
     )
     return _in_sight(trace, hidden, height)
 

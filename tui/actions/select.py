@@ -10,15 +10,7 @@ from tracelane.core.trace import Trace
 
 from ..draw.layout import Layout
 from ..draw.line import LineKind, alike, holders, lane_key
-from ..draw.things import (
-    Thing,
-    child_near,
-    nearest_thing,
-    parent,
-    row_of,
-    thing_before,
-    thing_in,
-)
+from ..draw.things import Thing, child_near, nearest_thing, parent, row_of, thing_before, thing_in
 from ..session import RowKey, Session
 from . import view
 from .focus import focus_line, focusable, in_view

@@ -7,14 +7,7 @@ from dataclasses import replace
 
 from tracelane.core.base.errors import TracelaneError
 from tracelane.core.base.units import count_of, format_ns
-from tracelane.core.export.marks import (
-    Mark,
-    read_marks,
-    read_named_marks,
-    shelf,
-    write_marks,
-    write_object,
-)
+from tracelane.core.export.marks import Mark, read_marks, read_named_marks, shelf, write_marks, write_object
 
 from ..actions import ranges
 from ..actions.scene import Refusal

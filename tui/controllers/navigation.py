@@ -27,11 +27,7 @@ class NavigationController(Controller):
     """Commands that leave something."""
 
     def __init__(
-        self,
-        app: Stage,
-        searching: SearchController,
-        panels: PanelController,
-        queries: QueryController,
+        self, app: Stage, searching: SearchController, panels: PanelController, queries: QueryController
     ) -> None:
         """Work on a store, and show what comes of it."""
         super().__init__(app)

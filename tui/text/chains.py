@@ -68,10 +68,7 @@ def launched_text(chains: SourceChains, zero: int, position: int) -> str:
     if len(times) > MOST_NAMES:
         names_text.append(f"{format_count(len(times) - MOST_NAMES)} more names")
     calls = "one launch" if launched.launches == 1 else f"{format_count(launched.launches)} launches"
-    lines += [
-        f"launches {_amount(launched)}: {', '.join(names_text)}",
-        f"by {calls}, {_shape(launched)}",
-    ]
+    lines += [f"launches {_amount(launched)}: {', '.join(names_text)}", f"by {calls}, {_shape(launched)}"]
     return "\n".join([*lines, *_replays(chains, position)])
 
 

@@ -107,11 +107,7 @@ LANES = TableSchema(
 EVENT_COUNTS = TableSchema(
     "counts",
     "Events",
-    (
-        Column("file", "file", "text"),
-        Column("what", "what", "text"),
-        Column("count", "count", "count"),
-    ),
+    (Column("file", "file", "text"), Column("what", "what", "text"), Column("count", "count", "count")),
 )
 
 
@@ -135,10 +131,7 @@ def info_tables(trace: Trace) -> list[Table]:
         }
         for lane in trace.lanes
     ]
-    return [
-        Table.from_rows(EVENT_COUNTS, "all", counts),
-        Table.from_rows(LANES, "all", lanes),
-    ]
+    return [Table.from_rows(EVENT_COUNTS, "all", counts), Table.from_rows(LANES, "all", lanes)]
 
 
 def _lane(lane: Lane) -> dict[str, Any]:
