@@ -132,32 +132,25 @@ class TracelaneApp(Stage):
         self.paths.follow()
 
     def header_notes(self) -> list[HeaderPiece]:
-        """Return what stands in the header beside the trace's name."""
         return self.reloading.header_notes() + self.searching.header_notes()
 
     def header_changed(self) -> None:
-        """Show other notes in the header."""
         self.drawing.fill_header()
 
     def hits_changed(self) -> None:
-        """Show that other slices are known to match, or that a search began or ended."""
         self.drawing.fill_header()
         self.hit_list.follow()
 
     def notices_changed(self) -> None:
-        """Show what Esc does, now that another notice is shown, or none."""
         self.drawing.fill_footer()
 
     def escape_text(self) -> str:
-        """Return what Esc would do now, empty for nothing."""
         return self.navigation.escape_text()
 
     def search_again(self) -> None:
-        """Find anew what the session searches for and filters by."""
         self.searching.search_again()
 
     def trace_ready(self) -> None:
-        """Begin the background work that needs the whole trace."""
         for begin in (
             self.reloading.begin_watch,
             self.findings.look_for_findings,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Generic, Protocol, TypeAlias, TypeVar
@@ -205,42 +205,43 @@ class Stage(PacedApp):
         if text:
             self.messages.append(text)
             del self.messages[:-MESSAGES_KEPT]
-        if not self.screen_stack:
-            return
-        for line in self.main.query_children(MessageLine).results():
+        for line in self._lines:
             if stays:
                 line.answer, line.notices = "", (*(one for one in line.notices if one != text), text)
             else:
                 line.answer = text
-        if stays:
+        if stays and self.screen_stack:
             self.notices_changed()
 
     def hover(self, text: str) -> None:
         """Say what the mouse is over, as long as nothing else is said and the line is free."""
-        for line in self.main.query_children(MessageLine).results():
+        for line in self._lines:
             line.hovered = text if self.size.height >= MESSAGE_FROM else ""
+
+    @property
+    def _lines(self) -> Iterable[MessageLine]:
+        """The line of messages, where it is there."""
+        return self.main.query_children(MessageLine).results() if self.screen_stack else ()
 
     @property
     def message(self) -> str:
         """What is being said."""
-        lines = self.main.query_children(MessageLine).results() if self.screen_stack else ()
-        return next((line.text for line in lines), "")
+        return next((line.text for line in self._lines), "")
 
     @property
     def has_notice(self) -> bool:
         """Whether something is said that stays until it is dismissed."""
-        lines = self.main.query_children(MessageLine).results() if self.screen_stack else ()
-        return any(line.notices for line in lines)
+        return any(line.notices for line in self._lines)
 
     def withdraw(self, text: str) -> None:
         """Take away a message that holds no more."""
-        for line in self.main.query_children(MessageLine).results():
+        for line in self._lines:
             line.notices = tuple(one for one in line.notices if one != self.with_keys(text))
         self.notices_changed()
 
     def dismiss_message(self) -> None:
         """Take away what is being said; a notice said before it is shown again."""
-        for line in self.main.query_children(MessageLine).results():
+        for line in self._lines:
             line.answer, line.notices = "", line.notices[:-1]
         self.notices_changed()
 

@@ -11,13 +11,14 @@ arg.bytes>1e6 arg.'Input type':half  an argument compares, is (=), or contains (
 
 from __future__ import annotations
 
+import operator
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal, DecimalException
 from fractions import Fraction
 from math import inf
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from ..base.errors import UsageError
 from ..base.pattern import Pattern
@@ -31,6 +32,8 @@ huge.
 NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?", re.ASCII)
 _TIME = re.compile(r"((?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,2})?)\s*([a-zµμ]*)", re.ASCII | re.IGNORECASE)
 _COMPARE = re.compile(r">=|<=|>|<|=")
+OPERATORS: Mapping[str, Callable[[Any, Any], Any]]
+OPERATORS = {">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le, "=": operator.eq}
 _REGEX_END = re.compile(r"(?<!\\)(?:\\\\)*/(i?)(?=\s|$)")
 _TERMS = "words, /regex/, name=, cat:, lane:, dur>1ms, self>1ms, arg.KEY>1"
 
@@ -86,33 +89,17 @@ class Number:
         bound: Fraction | int | float = self.value.numerator if self.value.denominator == 1 else self.value
         if isinstance(value, float):
             bound = self.nearest
-        if self.op == "=":
-            return value == bound
-        if self.op in (">", ">="):
-            return value > bound or (self.op == ">=" and value == bound)
-        return value < bound or (self.op == "<=" and value == bound)
+        holds: bool = OPERATORS[self.op](value, bound)
+        return holds
 
 
 @dataclass(frozen=True)
-class Name:
-    """The slice's name fits."""
+class TextTerm:
+    """A text of a slice fits: its "name", its category ("cat", or one of those it names between commas), or
+    the title of its "lane", or of the lane's rank.
+    """
 
-    text: Text
-    negated: bool = False
-
-
-@dataclass(frozen=True)
-class Category:
-    """The slice's category fits, or one of those it names between commas."""
-
-    text: Text
-    negated: bool = False
-
-
-@dataclass(frozen=True)
-class LaneTitle:
-    """The title of the slice's lane fits, or names its rank."""
-
+    of: str
     text: Text
     negated: bool = False
 
@@ -136,7 +123,7 @@ class Argument:
     negated: bool = False
 
 
-Term: TypeAlias = Name | Category | LaneTitle | Time | Argument
+Term: TypeAlias = TextTerm | Time | Argument
 
 
 @dataclass(frozen=True)
@@ -178,22 +165,19 @@ def _skipped(text: str, at: int) -> int:
     return at
 
 
+def _word_end(text: str, at: int) -> int:
+    while at < len(text) and not text[at].isspace():
+        at += 1
+    return at
+
+
 def _term(text: str, at: int, negated: bool) -> tuple[Term, int]:
-    if text[at] == "/":
-        pattern, at = _text(text, at, "in")
-        return Name(pattern, negated), at
-    for key, make in (("cat:", Category), ("lane:", LaneTitle)):
-        if text.startswith(key, at) and not text.startswith(key + ":", at):
-            pattern, at = _text(text, at + len(key), "is" if make is Category else "in", key)
-            if make is Category:
-                pattern = Text(pattern.how, pattern.text, pattern.ignore_case or pattern.how == "is")
-            return make(pattern, negated), at
-    if text.startswith("name:", at) and not text.startswith("name::", at):
-        pattern, at = _text(text, at + 5, "in", "name:")
-        return Name(pattern, negated), at
-    if text.startswith("name=", at):
-        pattern, at = _text(text, at + 5, "is", "name=")
-        return Name(pattern, negated), at
+    for key, how in (("cat:", "is"), ("lane:", "in"), ("name:", "in"), ("name=", "is")):
+        if text.startswith(key, at) and (key[-1] == "=" or not text.startswith(key + ":", at)):
+            pattern, at = _text(text, at + len(key), how, key)
+            if key == "cat:":
+                pattern = replace(pattern, ignore_case=pattern.ignore_case or pattern.how == "is")
+            return TextTerm(key[:-1], pattern, negated), at
     match = re.compile(r"(dur|self)(:(?!:)|[<>=])").match(text, at)
     if match is not None:
         return _time(text, at, match[1], negated)
@@ -202,7 +186,7 @@ def _term(text: str, at: int, negated: bool) -> tuple[Term, int]:
     if text[at] in "<>=":
         raise UsageError(f"{text[at:].split()[0]!r} has blanks around it: write it without, as in dur>1ms")
     pattern, at = _text(text, at, "in")
-    return Name(pattern, negated), at
+    return TextTerm("name", pattern, negated), at
 
 
 def _text(text: str, at: int, how: str, after: str = "") -> tuple[Text, int]:
@@ -236,16 +220,12 @@ def _value(text: str, at: int) -> tuple[str, int]:
             if text[end + 1 : end + 2] != quote:
                 return quote.join(parts), end + 1
             begin = end + 2
-    end = at
-    while end < len(text) and not text[end].isspace():
-        end += 1
+    end = _word_end(text, at)
     return text[at:end], end
 
 
 def _time(text: str, at: int, what: str, negated: bool) -> tuple[Term, int]:
-    end = at
-    while end < len(text) and not text[end].isspace():
-        end += 1
+    end = _word_end(text, at)
     compare = _COMPARE.match(text, at + len(what))
     example = f"write {what}>1ms, with > >= < <= = and ns us ms s"
     if compare is None:

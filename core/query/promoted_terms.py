@@ -19,15 +19,15 @@ from ..index.blockstore import read_blocks
 from ..index.store import Index
 from ..read.promoted import PROMOTED, Kind, Promoted
 from .args import LARGEST, arguments_in, elements_of
-from .filter import Argument, Number
+from .filter import OPERATORS, Argument, Number
 from .scan import holding
 
 
 def compared(values: AnyArray, number: Number) -> AnyArray:
     """Return which numbers of an array fulfil a comparison, compared exactly."""
-    target = number.value
+    target, compare = number.value, OPERATORS[number.op]
     if values.dtype.kind == "f":
-        return _ordered(values, number.op, number.nearest)
+        return np.asarray(compare(values, number.nearest))
     low, high = floor(target), ceil(target)
     limits = np.iinfo(values.dtype)
     if number.op == "=" and (low != high or not limits.min <= low <= limits.max):
@@ -35,19 +35,7 @@ def compared(values: AnyArray, number: Number) -> AnyArray:
     bound = low if number.op in (">", "<=", "=") else high
     if bound > limits.max or bound < limits.min:
         return np.full(len(values), (bound < limits.min) == (number.op in (">", ">=")))
-    return _ordered(values, number.op, values.dtype.type(bound))
-
-
-def _ordered(values: AnyArray, op: str, bound: Any) -> AnyArray:
-    compare: Any = {
-        ">": np.greater,
-        ">=": np.greater_equal,
-        "<": np.less,
-        "<=": np.less_equal,
-        "=": np.equal,
-    }[op]
-    holds: AnyArray = compare(values, bound)
-    return holds
+    return np.asarray(compare(values, values.dtype.type(bound)))
 
 
 class PromotedTerm:

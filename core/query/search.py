@@ -11,7 +11,7 @@ from ..base.errors import Cancelled
 from ..base.progress import CancelledCallback
 from ..base.short_names import is_short_form
 from ..index.store import Index
-from .filter import Argument, Category, Filter, LaneTitle, Name, Text, Time
+from .filter import Argument, Filter, Text, TextTerm, Time
 from .lookup import rows_of
 from .promoted_terms import PromotedTerm, compared, promoted_argument
 from .scan import ScanTerm
@@ -51,12 +51,14 @@ class Search:
         tables: list[tuple[str, AnyArray]] = []
         rows: AnyArray | None = None
         for term in self.filter.terms if self.count else ():
-            if isinstance(term, Name):
+            if not isinstance(term, TextTerm):
+                continue
+            if term.of == "name":
                 tables.append(("slices.name", self._names(term.text) != term.negated))
-            elif isinstance(term, Category):
+            elif term.of == "cat":
                 fits = np.array(_categories_that_fit(term.text, self.index.categories, self.cancelled), bool)
                 tables.append(("slices.category", fits != term.negated))
-            elif isinstance(term, LaneTitle):
+            else:
                 whole = bool(self.rank) and names_rank(term.text.expression, self.rank)
                 fits = np.array(term.text.fits(self.titles, self.cancelled), bool)
                 lanes = (fits | whole) != term.negated

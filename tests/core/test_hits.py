@@ -18,7 +18,7 @@ from tests.corpus import CORPUS, REPRESENTATIVE, later, needs_corpus
 from tests.events import complete, index_of
 from tracelane.core.base.clock import Clocks
 from tracelane.core.base.errors import Cancelled, TracelaneError, UsageError
-from tracelane.core.query.filter import Argument, Category, LaneTitle, Name, Number, Text, Time, parse, quoted
+from tracelane.core.query.filter import Argument, Number, Text, TextTerm, Time, parse, quoted
 from tracelane.core.query.hits import Hits
 from tracelane.core.query.rowview import HitMarks
 from tracelane.core.trace import Trace, open_trace
@@ -276,19 +276,19 @@ def test_touched_cells_are_those_with_a_hit(trace: Trace, text: str, clocks: Clo
 
 
 MEANINGS = [
-    ("nccl", Name(Text("in", "nccl"))),
-    ("-nccl", Name(Text("in", "nccl"), negated=True)),
-    ("-", Name(Text("in", "-"))),
-    ("'two words'", Name(Text("in", "two words"))),
-    ("'it''s'", Name(Text("in", "it's"))),
-    ("aten::mm", Name(Text("in", "aten::mm"))),
-    ("self::run", Name(Text("in", "self::run"))),
-    ("/a b|c/", Name(Text("regex", "a b|c"))),
-    (r"/a\/b/i", Name(Text("regex", r"a\/b", True))),
-    ("name='all of this'", Name(Text("is", "all of this"))),
-    ("cat:kernel", Category(Text("is", "kernel", True))),
-    ("-cat:/gpu_.*/", Category(Text("regex", "gpu_.*"), negated=True)),
-    ("lane:'stream 0'", LaneTitle(Text("in", "stream 0"))),
+    ("nccl", TextTerm("name", Text("in", "nccl"))),
+    ("-nccl", TextTerm("name", Text("in", "nccl"), negated=True)),
+    ("-", TextTerm("name", Text("in", "-"))),
+    ("'two words'", TextTerm("name", Text("in", "two words"))),
+    ("'it''s'", TextTerm("name", Text("in", "it's"))),
+    ("aten::mm", TextTerm("name", Text("in", "aten::mm"))),
+    ("self::run", TextTerm("name", Text("in", "self::run"))),
+    ("/a b|c/", TextTerm("name", Text("regex", "a b|c"))),
+    (r"/a\/b/i", TextTerm("name", Text("regex", r"a\/b", True))),
+    ("name='all of this'", TextTerm("name", Text("is", "all of this"))),
+    ("cat:kernel", TextTerm("cat", Text("is", "kernel", True))),
+    ("-cat:/gpu_.*/", TextTerm("cat", Text("regex", "gpu_.*"), negated=True)),
+    ("lane:'stream 0'", TextTerm("lane", Text("in", "stream 0"))),
     ("dur>1ms", Time("dur", Number(">", Fraction(10**6)))),
     ("self<=0.5us", Time("self", Number("<=", Fraction(500)))),
     ("dur=0", Time("dur", Number("=", Fraction(0)))),
@@ -305,7 +305,11 @@ MEANINGS = [
 def test_a_term_means(text: str, term: object) -> None:
     """Every form of a term reads as what it says, alone and among others."""
     assert parse(text).terms == (term,)
-    assert parse(f"  one {text}\ttwo ").terms == (Name(Text("in", "one")), term, Name(Text("in", "two")))
+    assert parse(f"  one {text}\ttwo ").terms == (
+        TextTerm("name", Text("in", "one")),
+        term,
+        TextTerm("name", Text("in", "two")),
+    )
 
 
 REFUSED = [
@@ -338,4 +342,4 @@ def test_what_is_refused_says_why(text: str, why: str) -> None:
 @pytest.mark.parametrize("name", ["plain", "it's", "a 'b' \"c\"", "-x", "/y/", "''"])
 def test_a_quoted_name_reads_back(name: str) -> None:
     """What `quoted` writes is read as the very text."""
-    assert parse("name=" + quoted(name)).terms == (Name(Text("is", name)),)
+    assert parse("name=" + quoted(name)).terms == (TextTerm("name", Text("is", name)),)

@@ -209,13 +209,13 @@ class DrawingController(Controller):
         self._states_of, self._states = self.store.own_trace, states
         self.app.main.query_one(LaneCanvas).know(states)
         self.app.main.query_one(Minimap).know(states)
-        self.panels.know(states)
+        self.panels.know(states, self.path)
 
     def know_path(self, path: DrawnPath | None) -> None:
         """Show a critical path, or none."""
         self.path = path
         if self._has_lanes:
-            self.panels.know_path(path)
+            self.panels.know(self._states, path)
             self.redraw()
 
     def fill_footer(self) -> None:

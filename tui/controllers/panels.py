@@ -173,15 +173,9 @@ class PanelController(Controller):
         trace, session = self.store.trace, self.store.session
         return details_of(trace, stamps_of(trace, session), thing, session.range, self._states, self._path)
 
-    def know(self, states: DrawnStates | None) -> None:
-        """Say of collectives how long they wait, as far as it is known."""
-        self._states = states
-        if self.store.session.panel == "details":
-            self.panel_soon()
-
-    def know_path(self, path: DrawnPath | None) -> None:
-        """Say of slices what a critical path has of them."""
-        self._path = path
+    def know(self, states: DrawnStates | None, path: DrawnPath | None) -> None:
+        """Say of collectives how long they wait, of slices what a critical path has of them, if known."""
+        self._states, self._path = states, path
         if self.store.session.panel == "details":
             self.panel_soon()
 

@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from rich.segment import Segment
 from rich.style import Style
 
-from tracelane.core.base.errors import TracelaneError
-from tracelane.core.export.marks import Mark, moved, nearest_mark, read_marks, shelf
+from tracelane.core.export.marks import nearest_mark
 from tracelane.core.trace import Trace
 
 from ..actions.view import first_session
@@ -37,6 +36,7 @@ from ..draw.surface import SURFACES, Surface
 from ..fitting import fit_to_screen
 from ..session import Session
 from ..steps import step_marks
+from ..times import kept_marks
 from .guard import TerminalGuard
 
 FIRST_WIDTH = 80
@@ -97,7 +97,7 @@ def _colours(environment: Mapping[str, str]) -> str:
 def first_picture(trace: Trace, session: Session | None, screen: Screen) -> str:
     """Return the text that draws a trace in its saved or first view on a screen that was taken."""
     session = session or first_session(trace, FIRST_WIDTH)
-    marks, look = _marks(trace, session), screen.look
+    marks, look = kept_marks(trace, session.clocks), screen.look
     fit = fit_to_screen(trace, session, screen.width, screen.height, bool(marks))
     session, room = fit.session, fit.room
     lines = [[Segment(" " * screen.width, look.palette.blank)]] * room.verdict
@@ -126,14 +126,6 @@ def _header(trace: Trace, session: Session, screen: Screen) -> list[Segment]:
         line.append(Segment(piece.text, panel + Style.parse(PIECE_STYLES[piece.look])))
     used = sum(segment.cell_length for segment in line)
     return [*line, Segment(" " * max(0, screen.width - used), panel)]
-
-
-def _marks(trace: Trace, session: Session) -> Sequence[Mark]:
-    path = shelf(trace, "marks")
-    try:
-        return () if path is None else moved(read_marks(path), session.clocks.offset(0))
-    except TracelaneError:
-        return ()
 
 
 def _written(lines: Sequence[Sequence[Segment]], screen: Screen, room: Room) -> str:
