@@ -20,7 +20,7 @@ from tracelane.core.logs.counters import MEMORY, QUEUE, WithCounters, with_cheap
 from tracelane.core.logs.opening import open_overlay
 from tracelane.core.logs.overlay import LogOptions, Overlay
 from tracelane.core.trace import Trace, open_trace
-from tracelane.tui.actions.counters import computed_lanes
+from tracelane.tui.actions.lanes import computed_lanes
 from tracelane.tui.app import TracelaneApp
 from tracelane.tui.cli.main import EXIT_USAGE, main
 from tracelane.tui.cli.opened import TraceOptions

@@ -21,7 +21,7 @@ from tracelane.core.base.ids import SliceId
 from tracelane.core.export.forms import FORMS
 from tracelane.core.logs.counters import WithCounters, with_cheap_lanes
 from tracelane.core.trace import Trace, open_trace
-from tracelane.tui.actions.counters import computed_lanes
+from tracelane.tui.actions.lanes import computed_lanes
 from tracelane.tui.app import TracelaneApp
 from tracelane.tui.cli.main import main
 from tracelane.tui.config import Config, read_config

@@ -17,7 +17,7 @@ from tracelane.core.base.ids import SliceId
 from tracelane.core.export.marks import Mark, read_marks, shelf
 from tracelane.core.logs.counters import QUEUE, with_cheap_lanes
 from tracelane.core.trace import Trace, open_trace
-from tracelane.tui.actions.counters import computed_lanes
+from tracelane.tui.actions.lanes import computed_lanes
 from tracelane.tui.actions.scene import History
 from tracelane.tui.actions.view import first_session
 from tracelane.tui.app import TracelaneApp

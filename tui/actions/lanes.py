@@ -1,4 +1,4 @@
-"""Moves of lanes: fold, expand, pin, hide, show again; what their colours tell."""
+"""Moves of lanes: fold, expand, pin, hide, show again, those that are computed too; what colours tell."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from tracelane.core.base.errors import UsageError
 from tracelane.core.base.pattern import Pattern
+from tracelane.core.logs.counters import MEMORY, QUEUE, WithCounters
 from tracelane.core.query.promoted_terms import promoted_argument
 from tracelane.core.query.titles import names_rank
 from tracelane.core.trace import Lane, Trace
@@ -313,3 +314,33 @@ def colouring(trace: Trace, text: str) -> str:
     if promoted_argument(key) is None and sum(lane.slices for lane in trace.lanes) > MOST_SLICES:
         raise UsageError(f"{key} is only in the file, and the trace is too large to read it for colours")
     return meaning
+
+
+NO_LANES = {
+    MEMORY: "Nothing to add: no [memory] records (profile_memory=True), or the file's counters have them",
+    QUEUE: "The trace links no device work to a launch",
+}
+
+
+def computed_lanes(trace: Trace, kind: str) -> list[LaneKey]:
+    base = trace.below_logs
+    if not isinstance(base, WithCounters):
+        return []
+    return [
+        lane_key(lane)
+        for process in trace.processes
+        if process.source == base.counter_source
+        for lane in trace.lanes[process.lanes.start : process.lanes.stop]
+        if base.computed.counters[lane.number].kind == kind
+    ]
+
+
+def toggle_computed_lanes(trace: Trace, session: Session, kind: str) -> Session:
+    """Hide the computed lanes of a kind, or show them where they are hidden."""
+    lanes = frozenset(computed_lanes(trace, kind))
+    hidden = session.hidden_lanes
+    processes = {(lane.source, lane.pid) for lane in lanes}
+    if lanes <= hidden or processes & session.hidden_processes:
+        left = session.hidden_processes - processes
+        return replace(session, hidden_lanes=hidden - lanes, hidden_processes=left)
+    return replace(session, hidden_lanes=hidden | lanes)

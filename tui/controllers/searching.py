@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
 
 from textual.timer import Timer
-from textual.worker import Worker, get_current_worker
 
 from tracelane.core.base.errors import Cancelled, TracelaneError
 from tracelane.core.base.ids import SliceId
@@ -18,7 +17,7 @@ from tracelane.core.base.units import count_of, format_count, format_ns
 from tracelane.core.query.filter import parse
 from tracelane.core.query.hits import Hit, Hits
 from tracelane.core.trace import Trace
-from tracelane.core.trace.hit_search import SearchProgress, find
+from tracelane.core.trace.hit_search import find
 
 from ..actions import focus, lanes, select, view
 from ..actions.scene import Refusal
@@ -227,14 +226,11 @@ class SearchController(Controller):
         except (Refusal, TracelaneError) as refusal:
             self.app.say(str(refusal))
 
-    def stop_titles(self) -> bool:
-        """Stop asking lanes for their titles; tell whether that was going on."""
-        if not self.asks_titles:
-            return False
+    def stop_titles(self) -> None:
+        """Stop asking lanes for their titles."""
         self.asks_titles = False
         self.app.jobs.cancel("titles")
         self.app.say("stopped")
-        return True
 
     # -- finding --------------------------------------------------------------------------------------------
 
@@ -248,47 +244,33 @@ class SearchController(Controller):
             self.store.dispatch(replace(self.store.now, left=None, whole_left=None))
         if session.search or session.filter:
             self.looked_through = 0.0
-            self.app.jobs.start(partial(self._search, session), "search")
+            search = partial(self._search, self.store.trace, session)
+            self.app.jobs.ask("search", search, lambda _: None, self._not_found)
             if any(parse(text).may_take_long for text in (session.search, session.filter) if text):
                 self.app.say("searching: {close} stops")
         else:
             self.app.jobs.cancel("search")
         self._show_found()
 
-    def _search(self, session: Session) -> None:
-        """Search away from the screen."""
-        worker = get_current_worker()
+    def _search(self, trace: Trace, session: Session, cancelled: CancelledCallback) -> None:
+        """Search away from the screen: first what the filter leaves, then in that."""
         window = session.viewport.start, session.viewport.end
+        texts = [text for text in (session.filter, session.search) if text]
         left: Hits | None = None
-        parts = bool(session.filter) + bool(session.search)
-        try:
-            if session.filter:
-                for progress in self._searching(session.filter, session, window, worker):
+        for number, text in enumerate(texts):
+            is_filter = number == 0 and bool(session.filter)
+            for progress in find(trace, parse(text), session.clocks, window, cancelled):
+                hits: Hits | None = None
+                if is_filter:
                     left = progress.hits
-                    self._tell_found(worker, session, None, left, progress.share / parts)
-            if session.search:
-                for progress in self._searching(session.search, session, window, worker):
+                else:
                     hits = progress.hits if left is None else progress.hits.within(left)
                     width = look_of(self.app.main.query_one(Minimap)).area
-                    hit_cells(hits, overview_of(self.store.trace, session, width).edges)
-                    self._tell_found(worker, session, hits, left, (progress.share + parts - 1) / parts)
-        except Cancelled:
-            return
-        except (TracelaneError, OSError) as error:
-            if not worker.is_cancelled:
-                self.app.call_from_thread(self._not_found, error)
-
-    def _searching(
-        self, text: str, session: Session, window: tuple[int, int], worker: Worker[None]
-    ) -> Iterator[SearchProgress]:
-        return find(self.store.trace, parse(text), session.clocks, window, lambda: worker.is_cancelled)
-
-    def _tell_found(
-        self, worker: Worker[None], session: Session, hits: Hits | None, left: Hits | None, share: float
-    ) -> None:
-        if worker.is_cancelled:
-            raise Cancelled
-        self.app.call_from_thread(self._have_found, session, hits, left, share)
+                    hit_cells(hits, overview_of(trace, session, width).edges)
+                if cancelled():
+                    raise Cancelled
+                share = (progress.share + number) / len(texts)
+                self.app.call_from_thread(self._have_found, session, hits, left, share)
 
     def _have_found(self, session: Session, hits: Hits | None, left: Hits | None, share: float) -> None:
         now = self.store.session
@@ -320,15 +302,12 @@ class SearchController(Controller):
         self._show_found()
         self.app.say(f"not searched: {error}")
 
-    def stop_search(self) -> bool:
-        """Stop a search that is going on and keep what it has found; tell whether there was one."""
-        if self.looked_through is None:
-            return False
+    def stop_search(self) -> None:
+        """Stop the search that is going on and keep what it has found."""
         self.app.jobs.cancel("search")
         self.stopped_at, self.looked_through = self.looked_through, None
         self._show_found()
         self.app.say("stopped: {close} again ends the search" if self.store.session.search else "stopped")
-        return True
 
     def _say_found(self) -> None:
         hits, left = self.hits, self.store.now.left
