@@ -107,6 +107,10 @@ class SessionStore:
         """Know how far what was asked for is."""
         self.dispatch(replace(self.now, source=source))
 
+    def resume(self, prepared: Prepared) -> None:
+        """Go on where the trace was left: with the views before, and the lanes that were computed."""
+        self.dispatch(replace(self.now, history=prepared.history, computed_lanes=prepared.computed))
+
     def go(self, session: Session, together: str = "", before: Session | None = None) -> None:
         """Change the session and remember the one before, which is the present one unless given."""
         before = before or self.session

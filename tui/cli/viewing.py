@@ -235,8 +235,7 @@ def show(prepared: Prepared, theme: str, host: Host) -> TracelaneApp:
 
         app = TracelaneApp(prepared.trace, prepared.session, config, prepared.notes)
         app.taken_screen = screen
-        now = replace(app.store.now, history=prepared.history, computed_lanes=prepared.computed)
-        app.store.dispatch(now)
+        app.store.resume(prepared)
         if theme in app.available_themes:
             app.theme = theme
         with prepared.trace.packing():
