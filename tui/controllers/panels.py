@@ -26,6 +26,7 @@ from ..lanes.look import glyphs, palette_of
 from ..panels.panel import Panel, next_panel
 from ..panels.problems import read_report_columns
 from ..read_report import ReadReportRow, read_report_rows
+from ..screens.answer import CopiedText
 from ..session import Selectable
 from ..stage import Controller, Recent, Stage, does
 from ..times import stamps_of
@@ -101,8 +102,6 @@ class PanelController(Controller):
         self._copied(view_line(self.store.trace, self.store.session))
 
     def _copied(self, text: str) -> None:
-        from ..screens.answer import CopiedText
-
         text = safe_lines(text)
         self.app.copy_to_clipboard(text)
         self.app.push_screen(CopiedText("Copied, where the terminal allows it (OSC 52)", text))
