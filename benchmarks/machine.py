@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+from datetime import date
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ PACKAGES = ("tracelane", "textual", "rich", "numpy", "orjson", "ijson")
 def machine() -> dict[str, Any]:
     """Return what the figures depend on beside the program."""
     return {
+        "date": f"{(today := date.today()).day} {today:%B %Y}",
         "processor": _processor(),
         "architecture": platform.machine(),
         "cores": os.cpu_count(),

@@ -46,8 +46,8 @@ def into_document(text: str) -> None:
 def _about(machine: dict[str, Any]) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items())
     return (
-        f"Measured on {machine['processor']} ({machine['architecture']}, {machine['cores']} cores, "
-        f"{mb(machine['memory_bytes'])}), {machine['system']}, Python {machine['python']}, {versions}; "
+        f"Measured on {machine['date']} on {machine['processor']} ({machine['architecture']}, "
+        f"{machine['cores']} cores, {mb(machine['memory_bytes'])}), {machine['system']}, Python {machine['python']}, {versions}; "
         f"load before: {machine['load_before']}."
     )
 

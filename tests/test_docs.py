@@ -213,6 +213,25 @@ def test_rooms_are_those_of_the_architecture() -> None:
     assert folders == {room for room in rows if not room.endswith(".py")}
 
 
+def test_files_of_tables_exist() -> None:
+    """The table of the largest room in docs/architecture.md names files that are there, some by a pattern."""
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    table = text.partition("The files of `core/tables`:")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (`.*?) \|", table, re.MULTILINE)
+    named = [name for row in rows for name in row.split("`")[1::2]]
+    folder = ROOT / "core" / "tables"
+    assert len(named) > 40
+    assert not [name for name in named if not [*folder.glob(f"{name}.py"), *folder.glob(f"{name}/")]]
+
+
+def test_measurements_name_their_version_and_date() -> None:
+    """Whoever reads a figure can tell how old it is."""
+    text = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
+    for about in (r"Measured on \d+ \w+ 20\d\d on .*, tracelane \d", r"on \d+ \w+ 20\d\d, tracelane \d"):
+        assert re.search(about, text)
+    assert re.search(r"Measured in \w+ 20\d\d ", README)
+
+
 def test_no_paths_of_a_machine() -> None:
     """Nothing in the project names a place on somebody's machine."""
     listing = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)

@@ -151,6 +151,33 @@ def _idle_host(us: float) -> list[Event]:
     ]
 
 
+def _idle_in(*pauses: float, marked: bool = True) -> list[Event]:
+    """Steps of 20 ms, or as much without marks, each with an operator that begins so late."""
+    events = []
+    for n, us in enumerate(pauses):
+        at = 20_000 * n
+        events += [step(n, at, 20_000), note(at + 1, us - 2, f"part {n}")] if marked and us else []
+        events += [step(n, at, 20_000)] if marked and not us else []
+        events += [op(at + us, 100), *launched(at + us + 5, 90, at + us + 100, 19_900 - us)]
+    return events
+
+
+def _steps_around_a_gap(gap: float, *others: float) -> list[Event]:
+    """Six full steps, one that begins 10 µs before a gap, others that begin so long after it began, the last
+    of which launches what ends it, six full steps.
+    """
+    begins = [1000 * n for n in range(7)] + [6010 + at for at in others]
+    last = begins[-1] + 1000
+    begins += [last + 1000 * n for n in range(6)]
+    events = []
+    for n, (at, end) in enumerate(zip(begins, [*begins[1:], begins[-1] + 1000])):
+        events.append(step(n, at, end - at))
+        if n < 6 or n > 6 + len(others):
+            events += launched(at + 1, 1, at + 10, 500)
+            events += launched(at + 3, 1, at + 510, 500)
+    return [*events, *launched(6010 + gap - 5, 1, 6010 + gap, last + 10 - 6010 - gap)]
+
+
 def _exchanged(name: str) -> list[Event]:
     """Gradients that the host exchanges itself, between a copy to it and one back."""
     waits = [call(1000 * n + 20, 100, "cudaStreamSynchronize") for n in range(6)]
@@ -398,6 +425,13 @@ SENTENCES: list[tuple[str, list[Event], Baseline | None, str, list[tuple[str, in
          ("the step: ProfilerStep#0", 0, 2000)],
     ),
     (
+        "step-gap", _gaps_in(*[900] * 5, *[10] * 16), None,
+        "In steps 0, 1, 2, 3, 4 GPU 0 sits idle for up to 900 µs at a stretch, in the other 16 "
+        "for 10 µs at most",
+        [("the gap", 60, 960), ("the gap", 2060, 2960), ("the gap", 4060, 4960),
+         ("the step: ProfilerStep#0", 0, 2000)],
+    ),
+    (
         "step-gap", _one_gap(101), None,
         "In step 2 GPU 0 sits idle for 101 µs at a stretch, in the other 3 for 0 ns at most",
         [("the gap", 2510, 2611), ("the step: ProfilerStep#2", 2000, 3000)],
@@ -420,6 +454,22 @@ SENTENCES: list[tuple[str, list[Event], Baseline | None, str, list[tuple[str, in
         [note(0, 1000, "forward"), op(100, 900), note(2000, 800, "forward"), op(2300, 500)], None,
         "In 2 annotations the first operator comes late; in forward after 300 µs, 37.5 % of it",
         [("forward", 2000, 2800)],
+    ),
+    (
+        "late-first-op",
+        [note(0, 800, "forward"), op(300, 500), note(2000, 1000, "backward"), op(2100, 900)], None,
+        "In 2 annotations the first operator comes late; in forward after 300 µs, 37.5 % of it",
+        [("forward", 0, 800)],
+    ),
+    (
+        "compiled-slower", [*_steps(50, 60, 70), op(0, 5, REGION)], EAGER,
+        "Compiled steps take 60 µs (this trace), eager ones 20 µs (before.json; medians): 3 times as long",
+        [("the first step", 0, 50)],
+    ),
+    (
+        "host-pause", _idle_in(0, 9000, 8000, 7000), None,
+        "For 24 ms in 3 pauses GPU 0 waits while the host runs no operator; at the longest it is in part 1",
+        [("longest pause", 20000, 29000), ("longest pause", 40000, 48000), ("longest pause", 60000, 67000)],
     ),
     (
         "compiled-slower", _compiled_steps(60), None,
@@ -509,6 +559,10 @@ def test_rule(rule: str, tmp_path: Path) -> None:
         ("first-kernel", [*launched(0, 5, 1500, 5), *launched(20, 5, 40, 5), *launched(50, 5, 70, 5)]),
         ("step-gap", _pauses(500, *[100] * 7)),  # one of eight in a trace without steps, five times as long
         ("step-gap", _pauses(500, 450, *[10] * 8)),  # two
+        ("step-gap", _pauses(46, *[0.5] * 8)),  # 4 % of 1150 µs
+        ("host-pause", _idle_in(0, 5000, 3000, 0)),  # in two steps, a tenth of 80 ms
+        ("host-pause", _idle_in(0, 5000, 5000, 5000, 0, marked=False)),  # three times without steps
+        ("late-first-op", [note(0, 1000, "forward"), op(900, 100)]),  # a tenth is left
         ("step-gap", [op(0, 200), *(kernel(at, 10) for at in (0, 510, *range(530, 730, 20)))]),  # no launches
         (
             "step-gap",
@@ -543,6 +597,9 @@ def test_also_so(rule: str, events: list[Event], tmp_path: Path) -> None:
         ("device-bound", [kernel(0, 100, "threading.py(1): wait", "python_function")]),
         ("sync", [call(0, 100, "cudaDeviceSynchronize")]),  # no device work in the trace
         ("cold-start", _steps(20, 10)),
+        ("host-pause", _idle_in(0, 15_000, 0, 0)),  # in one step
+        ("host-pause", _idle_in(0, 9000, 9000, 0, marked=False)),  # twice without steps
+        ("late-first-op", [note(0, 1000, "forward"), op(901, 99)]),  # next to nothing is left of it
         ("compiled-slower", _compiled_steps(10)),  # as long as eager ones
         ("sync-in-loop", _exchanged("gloo:all_reduce")),  # the host is busy with its peers
         ("launch-gaps", _exchanged("gloo:all_reduce")),
@@ -570,6 +627,43 @@ def test_the_step_in_which_the_host_was(tmp_path: Path) -> None:
     """A gap belongs to the step in which the host was idle, not to the one that launches again."""
     first = findings(Scope(trace_of(_late_at_the_end(3), tmp_path))).losses[0]
     assert first.rule == "step-gap" and first.text.startswith("In step 3 ")
+
+
+@pytest.mark.parametrize(
+    ("events", "label"),
+    [
+        (_late_at_the_end(0), "0"),
+        (_steps_around_a_gap(420, 150, 410), "7"),  # 260 of 420 µs, not the first third
+        (_steps_around_a_gap(400, 100, 300), "8"),  # half of it in one step is not most: what launches again
+    ],
+)
+def test_a_gap_is_of_the_step_that_has_most_of_it(events: list[Event], label: str, tmp_path: Path) -> None:
+    """The step in which the host was for more than half of a gap has it, else the one that ends it."""
+    rows = findings(Scope(trace_of(events, tmp_path))).findings
+    (text,) = [one.text for one in rows if one.rule == "step-gap"]
+    assert text.startswith(f"In step {label} ")
+
+
+@pytest.mark.parametrize(
+    ("rule", "events", "baseline"),
+    [
+        ("host-pause", [call(0, 5, "cudaFree"), *_pauses(5000, 5000, 5000)], None),
+        ("compiled-slower", _ALL_COMPILED, replace(EAGER, wall_ns=None)),
+        ("compiled-slower", [op(0, 5, REGION)], EAGER),  # no steps here
+    ],
+)
+def test_what_cannot_be_judged(
+    rule: str, events: list[Event], baseline: Baseline | None, tmp_path: Path
+) -> None:
+    """Without what it needs a rule says so."""
+    assert rule in dict(findings(Scope(trace_of(events, tmp_path)), baseline).not_judged)
+
+
+def test_how_much_slower_than_a_baseline(tmp_path: Path) -> None:
+    """All steps together claim what each takes longer than the median of the other run."""
+    rows = findings(Scope(trace_of(_ALL_COMPILED, tmp_path)), EAGER).findings
+    (one,) = [one for one in rows if one.rule == "compiled-slower"]
+    assert one.claimed_ns + one.caused_ns == 3 * 40_000
 
 
 def test_an_excerpt_does_not_tell_what_was_before(tmp_path: Path) -> None:

@@ -164,6 +164,7 @@ def test_a_name_in_a_cell_tells_it_from_the_others() -> None:
     [
         ("wait_ns", "wait", "Wait"),
         ("p95_ns", "p95", "p95"),
+        ("p9_ns", "p9 of it", "p9 of it"),
         ("arg:Dims", "dims", "dims"),
         ("a", "b c", "B c"),
     ],
