@@ -47,7 +47,8 @@ def _about(machine: dict[str, Any]) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items())
     return (
         f"Measured on {machine['date']} on {machine['processor']} ({machine['architecture']}, "
-        f"{machine['cores']} cores, {mb(machine['memory_bytes'])}), {machine['system']}, Python {machine['python']}, {versions}; "
+        f"{machine['cores']} cores, {mb(machine['memory_bytes'])}), {machine['system']}, "
+        f"Python {machine['python']}, {versions}; "
         f"load before: {machine['load_before']}."
     )
 
