@@ -39,8 +39,7 @@ from .draw.header import HeaderPiece
 from .keys import unbound_message
 from .lanes import messages
 from .lanes.look import AsciiFilter, glyphs
-from .lanes.strips import PathStrip
-from .lanes.verdict import Verdict
+from .lanes.strips import PathStrip, Verdict
 from .panels.panel import Panel
 from .panels.tree import TreePane
 from .screens.main import ASKING, MainScreen

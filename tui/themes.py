@@ -5,7 +5,7 @@ from __future__ import annotations
 from textual.theme import Theme
 
 from .config import DARK_THEME, LIGHT_THEME
-from .draw.surface import SURFACES
+from .draw.colour import SURFACES
 
 _DARK, _LIGHT = SURFACES[DARK_THEME], SURFACES[LIGHT_THEME]
 

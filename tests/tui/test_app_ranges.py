@@ -38,7 +38,7 @@ from tracelane.tui.draw.path_line import DrawnPath
 from tracelane.tui.draw.things import thing_by_id
 from tracelane.tui.lanes.canvas import LaneCanvas
 from tracelane.tui.lanes.strips import PathStrip
-from tracelane.tui.panels.gap import gap_fields
+from tracelane.tui.panels.surroundings import gap_fields
 from tracelane.tui.panels.table import TablePane
 from tracelane.tui.session import GapId, RowKey, Session
 from tracelane.tui.steps import step_at, step_marks

@@ -23,8 +23,8 @@ from tracelane.core.trace import open_trace
 from tracelane.tui.app import TracelaneApp
 from tracelane.tui.cli.viewing import THREE_KEYS, first_start_notes
 from tracelane.tui.config import DARK_THEME
+from tracelane.tui.draw.colour import SURFACES
 from tracelane.tui.draw.room import Strips, room_of
-from tracelane.tui.draw.surface import SURFACES
 from tracelane.tui.lanes.canvas import LaneCanvas
 from tracelane.tui.session import Session, Viewport
 from tracelane.tui.terminal.first_picture import SHOW

@@ -12,8 +12,7 @@ from rich.color import Color, ColorSystem, ColorType
 from tracelane.core.base.arrays import F64
 from tracelane.core.base.colours import CNAMES, FAMILIES, HASHED, RGB, contrast, key_of, luminance
 from tracelane.tui.draw.colour import ANSI, LEAST_CHROMA, oklab, shown_as
-from tracelane.tui.draw.glyphs import UNICODE
-from tracelane.tui.draw.labels import ascii_text
+from tracelane.tui.draw.glyphs import UNICODE, ascii_text
 from tracelane.tui.draw.palette import Depth, Look, Palette, depth_of
 from tracelane.tui.draw.segments import counter_segments
 

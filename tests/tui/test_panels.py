@@ -15,8 +15,8 @@ from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.controllers.panels import NO_ROOM
 from tracelane.tui.draw.room import EMPTY_PANEL, LEAST_LANES, MOST_EMPTY_PANEL
 from tracelane.tui.lanes.canvas import LaneCanvas
+from tracelane.tui.panels.findings import read_report_columns
 from tracelane.tui.panels.panel import GROUPS, Panel, next_panel, panel_names, tabs
-from tracelane.tui.panels.problems import read_report_columns
 from tracelane.tui.panels.table import TablePane
 from tracelane.tui.read_report import ReadReportRow
 from tracelane.tui.widgets.bars import Bar, MessageLine, fit_pieces

@@ -9,8 +9,7 @@ from rich.cells import cell_len
 from rich.segment import Segment
 
 from tracelane.core.query.cells import Span
-from tracelane.tui.draw.glyphs import ASCII, UNICODE, Glyphs, glyphs_for
-from tracelane.tui.draw.labels import fit, fit_middle, padded
+from tracelane.tui.draw.glyphs import ASCII, UNICODE, Glyphs, fit, fit_middle, glyphs_for, padded
 from tracelane.tui.draw.palette import Depth, Palette
 from tracelane.tui.draw.rows import share_label
 from tracelane.tui.draw.runs import (

@@ -13,9 +13,8 @@ from tracelane.core.query.titles import names_rank
 from tracelane.core.trace import Lane, Trace
 
 from ..draw.argument_colours import BY_ARGUMENT
-from ..draw.frames import PYTHON
-from ..draw.labels import fit_middle
-from ..draw.lane_choice import PRESETS, only_lanes, preset_of, toggle_fold
+from ..draw.glyphs import fit_middle
+from ..draw.lane_choice import PRESETS, PYTHON, only_lanes, preset_of, toggle_fold
 from ..draw.layout import Layout, layout_of
 from ..draw.line import Line, LineKind, alike, lane_key, process_key
 from ..draw.ranks import rank_heads

@@ -30,8 +30,7 @@ from ..keys import clashes, footer_keys, state_keys
 from ..lanes.canvas import LaneCanvas
 from ..lanes.look import glyphs
 from ..lanes.messages import TimeAreaResized
-from ..lanes.strips import Minimap, PathStrip, Ruler
-from ..lanes.verdict import Verdict
+from ..lanes.strips import Minimap, PathStrip, Ruler, Verdict
 from ..panels.panel import Panel
 from ..screens.main import MainScreen
 from ..session import Session

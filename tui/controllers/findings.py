@@ -16,7 +16,7 @@ from tracelane.core.tables.worker import findings_by_worker
 
 from ..actions import view
 from ..draw.things import Thing, gap_thing_at
-from ..lanes.verdict import Verdict
+from ..lanes.strips import Verdict
 from ..panels.findings import FindingsPane
 from ..panels.findings import banner as banner_text
 from ..session import Session, Viewport

@@ -23,8 +23,8 @@ from ..actions.scene import Refusal
 from ..draw.things import Thing, thing_by_id
 from ..lanes.canvas import LaneCanvas
 from ..lanes.look import glyphs, palette_of
+from ..panels.findings import read_report_columns
 from ..panels.panel import Panel, next_panel
-from ..panels.problems import read_report_columns
 from ..read_report import ReadReportRow, read_report_rows
 from ..screens.answer import CopiedText
 from ..session import Selectable

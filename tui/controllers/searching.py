@@ -21,8 +21,8 @@ from tracelane.core.trace.hit_search import find
 
 from ..actions import focus, lanes, select, view
 from ..actions.scene import Refusal
+from ..draw.glyphs import fit_middle
 from ..draw.header import HeaderPiece
-from ..draw.labels import fit_middle
 from ..draw.lane_choice import ask_titles
 from ..draw.layout import layout_of
 from ..draw.overview import hit_cells, overview_of

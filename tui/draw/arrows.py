@@ -16,7 +16,7 @@ from tracelane.core.trace import Row, Trace
 from tracelane.core.trace.arrows import Arrows, arrows_in_view, arrows_of
 
 from ..session import RowKey, Selectable, Session, Viewport
-from .labels import ascii_text, fit
+from .glyphs import ascii_text, fit
 from .layout import Layout
 from .line import Line, LineKind
 from .lines import LineContext, framed, line_segments

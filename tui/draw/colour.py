@@ -1,14 +1,17 @@
-"""What terminals of 256 and 16 colours show for a colour."""
+"""Colours as terminals of 256 and 16 show them, and those that the viewer's own themes paint with."""
 
 from __future__ import annotations
 
 import math
 from functools import lru_cache
+from typing import NamedTuple
 
 from rich.color import Color, ColorSystem
 from rich.color_triplet import ColorTriplet
 
 from tracelane.core.base.colours import RGB
+
+from ..config import DARK_THEME, LIGHT_THEME
 
 LEAST_CHROMA = 0.02
 """What has less chroma (OKLab) is a grey to the eye."""
@@ -98,3 +101,18 @@ def shown_as(colour: RGB, system: ColorSystem) -> RGB:
         return list(ANSI.values())[colour_there.number or 0]
     triplet = colour_there.get_truecolor()
     return (triplet.red, triplet.green, triplet.blue)
+
+
+class Surface(NamedTuple):
+    """Colours of a theme, as #rrggbb."""
+
+    foreground: str
+    background: str
+    panel: str
+    dark: bool
+
+
+SURFACES = {
+    DARK_THEME: Surface("#d4d8e0", "#121418", "#1c2027", dark=True),
+    LIGHT_THEME: Surface("#22262e", "#fafaf8", "#ecece7", dark=False),
+}

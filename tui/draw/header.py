@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from rich.cells import cell_len
 
 from tracelane.core.base.safe_text import safe
-from tracelane.core.base.units import about_ns, format_count, format_ns
+from tracelane.core.base.units import about_ns, count_of, format_ns
 from tracelane.core.query.titles import rank_titles
 from tracelane.core.tables.run_pair import title_of_pair
 from tracelane.core.trace import Trace
@@ -19,7 +19,7 @@ from tracelane.core.trace import Trace
 from ..read_report import read_report_state
 from ..session import Session
 from ..steps import pair_of, step_marks
-from .labels import fit_middle
+from .glyphs import fit_middle
 
 GAP = 2
 """Cells between two pieces."""
@@ -69,9 +69,9 @@ def header_of(
     if not is_well:
         pieces.insert(len(notes), HeaderPiece(state, "warning"))
     if trace.has_outliers and (outside := trace.far_slices):
-        pieces.append(HeaderPiece(f"+ {_counted(outside, 'event')} far off", "warning"))
+        pieces.append(HeaderPiece(f"+ {count_of(outside, 'event')} far off", "warning"))
     if steps:
-        pieces.append(HeaderPiece(_counted(steps, "step")))
+        pieces.append(HeaderPiece(count_of(steps, "step")))
     title = " " + _title(trace)
     fitting = _fitting(pieces, width - min(LEAST_TITLE, cell_len(title)))
     used = sum(GAP + cell_len(piece.text) for piece in fitting)
@@ -111,12 +111,8 @@ def far_off_text(trace: Trace) -> str:
     """Return what is said of slices that lie far off what the trace opens with."""
     low, high = trace.span
     count = trace.far_slices
-    what = _counted(count, "stray event") if count else "a stray end of the trace"
+    what = count_of(count, "stray event") if count else "a stray end of the trace"
     return f"{what} hidden (the trace would span {format_ns(high - low)}); {{reset}} shows all"
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{format_count(count)} {what}{'' if count == 1 else 's'}"
 
 
 def busy_texts(devices: Sequence[DeviceShare]) -> list[str]:

@@ -8,14 +8,23 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, TypeAlias
 
+from tracelane.core.base.units import count_of
 from tracelane.core.index.format import LaneKind
 from tracelane.core.trace import Lane, LaneRole, Process, Trace
 from tracelane.core.trace.lane_order import host_threads, profilers_lanes, quiet_lanes
 
 from ..session import LaneKey, RowKey, Session
 from ..steps import pair_of
-from .frames import FoldedFrames, folded_frames
-from .lane_choice import is_left_out, is_outside, lanes_in_order, only_lanes, ordered, rows_shown
+from .lane_choice import (
+    FoldedFrames,
+    folded_frames,
+    is_left_out,
+    is_outside,
+    lanes_in_order,
+    only_lanes,
+    ordered,
+    rows_shown,
+)
 from .line import Line, LineKind, alike, has_overlaps, holders, lane_key, process_key
 from .ranks import RANK_PARTS, by_rank, opens_folded
 
@@ -186,7 +195,7 @@ class Layout:
         number = bisect_right(self._tops, y) - 1
         rest = self._blocks[number if y == self._tops[number] else number + 1 :]
         lanes = sum(max(1, len(block.members)) for block in rest if block.lane >= 0 or block.members)
-        text = _counted(lanes, "more lane") if lanes else _counted(self.height - y, "more row")
+        text = count_of(lanes, "more lane") if lanes else count_of(self.height - y, "more row")
         return f"{text} below"
 
     def thumb(self, scroll: int, height: int) -> range:
@@ -344,14 +353,14 @@ class Layout:
     def _add_note(self) -> None:
         parts = []
         if self.empty_lanes or self.empty_processes:
-            what = [_counted(self.empty_lanes, "empty lane")] if self.empty_lanes else []
+            what = [count_of(self.empty_lanes, "empty lane")] if self.empty_lanes else []
             if self.empty_processes:
-                what.append(_counted(self.empty_processes, "empty process", "empty processes"))
+                what.append(count_of(self.empty_processes, "empty process", "empty processes"))
             parts.append(" and ".join(what) + " not shown")
         if self.own_lanes:
-            parts.append(_counted(self.own_lanes, "lane") + " of the profiler not shown")
+            parts.append(count_of(self.own_lanes, "lane") + " of the profiler not shown")
         if self.hidden_lanes:
-            parts.append(_counted(self.hidden_lanes, "lane") + " hidden")
+            parts.append(count_of(self.hidden_lanes, "lane") + " hidden")
         if parts:
             self._add(_Block(LineKind.NOTE, 1, text=" · ".join(parts)))
 
@@ -364,7 +373,7 @@ class Layout:
             )
         if block.kind is LineKind.QUIET:
             of_host = block.process is not None and bool(host_threads(self.trace, block.process))
-            text = _counted(len(block.members), "host thread" if of_host else "quiet thread")
+            text = count_of(len(block.members), "host thread" if of_host else "quiet thread")
             return Line(block.kind, text, block.process, folded=True, members=block.members)
         if block.lane < 0:
             return Line(block.kind, block.text, block.process)
@@ -372,7 +381,7 @@ class Layout:
         if block.kind is LineKind.LANE:
             return Line(block.kind, lane.title, block.process, lane, 0, folded=True)
         if block.more and offset == block.height - 1:
-            more = f"+{_counted(block.more, 'row')}"
+            more = f"+{count_of(block.more, 'row')}"
             first = block.depths[offset]
             return Line(LineKind.MORE, more, block.process, lane, first, folded=True)
         depth = block.depths[offset] if block.depths else 0
@@ -396,10 +405,6 @@ class Layout:
                     Line(LineKind.ROW, title, lane.process, lane, depth, overlap=overlap, pinned=True)
                 )
         return (*pinned, Line(LineKind.RULE, "")) if pinned else ()
-
-
-def _counted(count: int, one: str, many: str = "") -> str:
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
 def layout_of(

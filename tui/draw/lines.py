@@ -18,9 +18,8 @@ from tracelane.core.trace import Lane
 
 from ..session import Session, Viewport
 from ..steps import pair_of
-from .frames import spanning_frame
-from .glyphs import Glyphs
-from .labels import fit, fit_middle, label_in
+from .glyphs import Glyphs, fit, fit_middle, label_in
+from .lane_choice import spanning_frame
 from .line import Line, LineKind
 from .palette import Palette
 from .ranks import RANK_PARTS, RankNotes, is_rank

@@ -19,7 +19,7 @@ from tracelane.core.trace.lane_order import drawn_device_lanes
 
 from ..session import Session, Viewport
 from ..steps import step_marks
-from .labels import fit, length_title
+from .glyphs import fit, length_title
 from .lines import LineContext, gutter
 from .palette import Look
 from .runs import FULL, BusyRow

@@ -18,7 +18,7 @@ from tracelane.core.trace import Trace
 from ..session import Session, Viewport
 from ..steps import StepMark
 from ..times import moment_of, stamps_of, zone_text
-from .labels import fit_middle, length_title
+from .glyphs import fit_middle, length_title
 from .lines import LineContext, gutter, range_cells
 from .palette import Look as RunLook
 
@@ -83,13 +83,16 @@ def tick_label(time: int, step: int) -> str:
     if time == 0:
         return "0"
     size, unit = next((s, u) for s, u in UNITS if abs(time) >= s)
-    digits = 0
-    while digits < 9 and (step * 10**digits) % size:
-        digits += 1
+    digits = _decimals(step, size)
     sign = "-" if time < 0 else ""
     whole, rest = divmod(abs(time), size)
     fraction = f"{rest:0{len(str(size)) - 1}d}"[:digits] if digits and size > 1 else ""
     return f"{sign}{whole:,}".replace(",", " ") + (f".{fraction}" if fraction else "") + f" {unit}"
+
+
+def _decimals(step: int, size: int) -> int:
+    """Return with how many decimals of a unit of `size` ns a step is written exactly."""
+    return next(digits for digits in range(10) if step * 10**digits % size == 0)
 
 
 def time_text(time: int, session: Session, origin: Origin, step: int = 1) -> str:
@@ -97,7 +100,7 @@ def time_text(time: int, session: Session, origin: Origin, step: int = 1) -> str
     if session.ruler == "file":
         value = time - origin.file_offset
         sign = "-" if value < 0 else ""
-        digits = next(n for n in range(4) if step * 10**n % 1000 == 0)
+        digits = _decimals(step, 1000)
         fraction = f".{abs(value) % 1000:03d}"[: digits + 1] if digits else ""
         return f"@{sign}{abs(value) // 1000}{fraction}"
     if session.ruler == "wall" and origin.wall_offset is not None:
@@ -111,9 +114,7 @@ def wall_text(stamp: int, step: int = 1, zone: str = "") -> str:
     moment = moment_of(stamp, zone)
     if moment is None:
         return f"{seconds} s"
-    digits = 0
-    while digits < 9 and (step * 10**digits) % 10**9:
-        digits += 1
+    digits = _decimals(step, 10**9)
     return f"{moment:%H:%M:%S}" + (f".{rest:09d}"[: digits + 1] if digits else "")
 
 
@@ -166,16 +167,13 @@ def ruler_lines(
         above = _steps(view, steps, session, look, measured_from)
         lines.append([*gutter(length_title("view", view.span, look.titles - 1), look), *above])
     cursor = time_text(session.cursor, session, origin, digits_for(view))
-    title = f"{look.glyphs.cursor} {_fitted_time(cursor, look)}"
+    excess = cell_len(cursor) - max(1, look.titles - 3)  # beside the cursor's mark, a blank and the separator
+    if excess > 0:  # the last digits tell places apart
+        cursor = look.glyphs.ellipsis + cursor[excess + 1 :]
+    title = f"{look.glyphs.cursor} {cursor}"
     ticks_line = _ticks(view, session, origin, look, marks)
     lines.append([*gutter(title, look, look.palette.accent_plain), *ticks_line])
     return lines
-
-
-def _fitted_time(text: str, look: LineContext) -> str:
-    """Return a time without its leading digits where there is no room: the last ones tell places apart."""
-    excess = cell_len(text) - max(1, look.titles - 3)  # beside the cursor's mark, a blank and the separator
-    return text if excess <= 0 else look.glyphs.ellipsis + text[excess + 1 :]
 
 
 def _ticks(

@@ -13,8 +13,7 @@ from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 
-from .glyphs import Glyphs
-from .labels import ascii_text, fit, label_in, padded
+from .glyphs import Glyphs, ascii_text, fit, label_in, padded
 from .palette import Look, Palette
 from .runs import (
     BRACKET,

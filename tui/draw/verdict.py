@@ -12,8 +12,7 @@ from tracelane.core.base.safe_text import safe
 from tracelane.core.base.units import format_ns, format_share
 from tracelane.core.tables.findings.finding import Finding
 
-from .glyphs import Glyphs
-from .labels import fit, length_title
+from .glyphs import Glyphs, fit, length_title
 from .lines import LineContext, gutter
 from .palette import Look, Palette
 from .runs import FULL, LABEL_CELLS

@@ -49,8 +49,6 @@ class LaneCanvas(TimeArea, can_focus=True):
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
         self.eighths: bool | None = None  # whether the user wants slice edges in eighths of a cell
-        self._trace: Trace | None = None
-        self._session: Session | None = None
         self._layout_lines: Layout | None = None
         self._reader: RowReader | None = None
         self._ranks = RankNotes()
@@ -193,10 +191,6 @@ class LaneCanvas(TimeArea, can_focus=True):
 
     def _cell(self, x: int) -> int:
         return x - (self._look.titles if self._look is not None else 0)
-
-    def time_at(self, x: int) -> int:
-        view = self._view
-        return 0 if view is None else view.edge(min(view.width, max(0, self._cell(x))))
 
     def has_time(self, x: int) -> bool:
         return self._cell(x) >= 0

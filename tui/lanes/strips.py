@@ -15,11 +15,14 @@ from textual.widget import Widget
 
 from tracelane.core.export.marks import Mark
 from tracelane.core.query.hits import Hits
+from tracelane.core.tables.findings.finding import Finding, Findings
 from tracelane.core.trace import Trace
 
+from ..draw.glyphs import fit
 from ..draw.overview import minimap_lines, overview_of
 from ..draw.ruler import origin_of, ruler_lines
 from ..draw.states import DrawnStates
+from ..draw.verdict import StateShares, bar_line, finding_line
 from ..session import ZOOM_STEP, Session
 from ..steps import step_marks
 from .look import look_of
@@ -27,6 +30,7 @@ from .messages import Panned, Scrolled, TimeDragged, TimePressed, ViewMoved, Zoo
 
 if TYPE_CHECKING:
     from ..draw.path_line import DrawnPath
+
 
 WHEEL_PAN, WHEEL_LINES = 0.1, 3
 
@@ -38,12 +42,21 @@ class TimeArea(Widget):
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
+        self._trace: Trace | None = None
+        self._session: Session | None = None
         self._drag_from: int | None = None
         self._dragged = False
 
     def time_at(self, x: int) -> int:
-        """Return the time, ns, at which a cell of the widget begins."""
-        raise NotImplementedError
+        """Return the time in view, ns, at which a cell of the widget begins."""
+        if self._session is None:
+            return 0
+        view = self._session.viewport.resized(look_of(self).area)
+        return view.edge(min(view.width, self.cell_at(x)))
+
+    def cell_at(self, x: int) -> int:
+        """Return the cell of the time area, the first one beside the titles."""
+        return max(0, x - look_of(self).titles)
 
     def has_time(self, x: int) -> bool:
         """Tell whether a drag may begin at a cell."""
@@ -109,8 +122,6 @@ class TimeStrip(TimeArea):
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
-        self._trace: Trace | None = None
-        self._session: Session | None = None
         self._strips: Sequence[Strip] = ()
         self._drawn_size = Size(0, 0)
 
@@ -138,16 +149,6 @@ class TimeStrip(TimeArea):
     def notify_style_update(self) -> None:
         super().notify_style_update()
         self._strips = ()
-
-    def time_at(self, x: int) -> int:
-        if self._session is None:
-            return 0
-        view = self._session.viewport.resized(look_of(self).area)
-        return view.edge(min(view.width, self.cell_at(x)))
-
-    def cell_at(self, x: int) -> int:
-        """Return the cell of the time area, the first one beside the titles."""
-        return max(0, x - look_of(self).titles)
 
 
 class Ruler(TimeStrip):
@@ -227,3 +228,54 @@ class PathStrip(TimeStrip):
 
     def pressed(self, x: int) -> None:
         self.post_message(self.Pressed(self.time_at(x)))
+
+
+class Verdict(Widget):
+    """Two lines: a bar of states where there are devices, and a sentence; empty until both are known."""
+
+    DEFAULT_CSS = """
+    Verdict { height: 1; width: 1fr; }
+    """
+
+    class Pressed(Message):
+        """The finding was clicked."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._shares: StateShares | None = None
+        self._is_known = False
+        self._finding: Finding | None = None
+        self._is_judged = False
+        self._offer = ""
+
+    def know(self, shares: StateShares | None) -> None:
+        self._shares, self._is_known = shares, True
+        self.refresh()
+
+    def judge(self, findings: Findings | None) -> None:
+        self._is_judged = findings is not None
+        self._finding = findings.leading if findings is not None else None
+        self.refresh()
+
+    def offer(self, text: str) -> None:
+        """Say what a key does with the finding, if anything."""
+        if text != self._offer:
+            self._offer = text
+            self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        look, is_last = look_of(self), y == self.size.height - 1
+        if is_last and self._is_judged:
+            line = finding_line(self._finding, self._offer, look)
+        elif not is_last and self._shares is not None:
+            line = bar_line(self._shares, look)
+        elif not is_last and self._is_known:
+            text = fit(" When the devices worked is not known", self.size.width, look.glyphs.ellipsis)
+            line = [Segment(text, look.palette.dim)]
+        else:
+            return Strip.blank(self.size.width, look.palette.blank)
+        return Strip(line, self.size.width)
+
+    def on_click(self, event: events.Click) -> None:
+        if event.y == self.size.height - 1:
+            self.post_message(self.Pressed())

@@ -30,9 +30,16 @@ from ..draw.states import DrawnStates
 from ..draw.things import Thing
 from ..steps import step_at, step_marks
 from ..times import TimeWriter
-from .around import NOTHING_AROUND, Around, around_lines, around_object, around_of
 from .fields import Field, fields_of, jump_to, laid_out, wrap
-from .gap import gap_fields, gap_title
+from .surroundings import (
+    NOTHING_AROUND,
+    Around,
+    around_lines,
+    around_object,
+    around_of,
+    gap_fields,
+    gap_title,
+)
 
 if TYPE_CHECKING:
     from ..draw.path_line import DrawnPath

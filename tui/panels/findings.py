@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from rich.text import Text
 from textual.app import ComposeResult
 
 from tracelane.core.base.safe_text import safe
-from tracelane.core.base.units import count_of, format_ns
+from tracelane.core.base.units import count_of, format_count, format_ns
 from tracelane.core.tables.findings.finding import Finding, Findings
 from tracelane.core.tables.findings.forms import claim_text
 
+from ..read_report import ReadReportRow
 from ..text.findings import finding_lines, missing_lines
 from ..widgets.bars import Bar
 from ..widgets.sized import follow_size
@@ -140,3 +143,21 @@ def _share(finding: Finding) -> str:
 
 def _steps(finding: Finding) -> str:
     return f"{finding.in_steps}/{finding.of_steps}" if finding.of_steps else ""
+
+
+def read_report_columns(rows: Sequence[ReadReportRow]) -> list[ColumnView]:
+    def counted(count: int | None) -> str:
+        return "" if count is None else format_count(count)
+
+    what = max([len("what"), *(len(row.what) for row in rows)])
+    count = max([len("count"), *(len(counted(row.count)) for row in rows)])
+    columns = [
+        ColumnView("What", min(16, what), lambda row: rows[row].what),
+        ColumnView("Count", count, lambda row: counted(rows[row].count), right=True),
+        ColumnView("", 0, lambda row: rows[row].text),
+    ]
+    if any(row.offset is not None for row in rows):
+        columns.insert(2, ColumnView("First at byte", 14, lambda row: counted(rows[row].offset), right=True))
+    if any(row.source for row in rows):
+        columns.insert(0, ColumnView("File", 24, lambda row: rows[row].source))
+    return columns

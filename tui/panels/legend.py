@@ -35,41 +35,28 @@ def legend_text(trace: Trace, palette: Palette, glyphs: Glyphs, width: int) -> T
     lines.append(Text(""))
     lines.append(_ink(palette, glyphs))
     many = palette.inks("kernel")[4]
+    title, drawn, faint = palette.title, glyphs.bars, Look.FAINT
     marks = [
+        (f"12 {glyphs.many} mm 28 %", many, "merged slices: count, name with most time (≈: of a sample)"),
+        (f" {glyphs.folded_frames} ", title, "nested Python frames folded to one row"),
+        (f" {glyphs.instant} ", palette.style("annotation", Look.MARK), "an instant"),
+        (f" {glyphs.overlap} ", title, "row of slices that overlap without nesting"),
+        (f" {glyphs.ragged} ", title, "a begin without its end"),
+        (f" {glyphs.cursor} ", palette.cursor, "the cursor"),
+        (f" {glyphs.selected} ", palette.accent, "the focused row"),
+        (f" {glyphs.folded} ", title, "folded: a click opens it"),
+        (f" {glyphs.pinned} ", title, "pinned"),
+        (f" {glyphs.slowest} ", palette.accent, "the slowest rank: the others wait for it"),
+        (f" {drawn[2]}{drawn[5]}", palette.style("counter", faint), "a counter between its extremes"),
         (
-            (f"12 {glyphs.many} mm 28 %", many),
-            "merged slices: how many, the name with most of their time (≈: of a sample)",
+            f" {drawn[3]}{drawn[6]}",
+            palette.style("kernel", faint),
+            "how busy a folded line is, and with what",
         ),
-        (
-            (f" {glyphs.folded_frames} ", palette.title),
-            "nested Python frames folded to one row",
-        ),
-        ((f" {glyphs.instant} ", palette.style("annotation", Look.MARK)), "an instant"),
-        ((f" {glyphs.overlap} ", palette.title), "row of slices that overlap without nesting"),
-        ((f" {glyphs.ragged} ", palette.title), "a begin without its end"),
-        ((f" {glyphs.cursor} ", palette.cursor), "the cursor"),
-        ((f" {glyphs.selected} ", palette.accent), "the focused row"),
-        ((f" {glyphs.folded} ", palette.title), "folded: a click opens it"),
-        ((f" {glyphs.pinned} ", palette.title), "pinned"),
-        ((f" {glyphs.slowest} ", palette.accent), "the slowest rank: the others wait for it"),
-        (
-            (f" {glyphs.bars[2]}{glyphs.bars[5]}", palette.style("counter", Look.FAINT)),
-            "a counter, between its least and greatest value",
-        ),
-        (
-            (f" {glyphs.bars[3]}{glyphs.bars[6]}", palette.style("kernel", Look.FAINT)),
-            "how busy a folded line is, in the colour of what takes longest",
-        ),
-        (
-            (f"{glyphs.shades[1] * 3}", palette.style("collective", Look.FAINT)),
-            "waits: a collective for a peer, a stream for another",
-        ),
-        (
-            ("[x]", palette.style("annotation", Look.BRACKET)),
-            "an annotation: what is below belongs to it",
-        ),
+        (glyphs.shades[1] * 3, palette.style("collective", faint), "waits for a peer or another stream"),
+        ("[x]", palette.style("annotation", Look.BRACKET), "an annotation of what is below"),
     ]
-    meanings = [Text.assemble(mark, " ", meaning, no_wrap=True, end="") for mark, meaning in marks]
+    meanings = [Text.assemble((mark, style), " ", text, no_wrap=True, end="") for mark, style, text in marks]
     lines.extend(_columns(meanings, max(map(len, meanings)), width))
     return Text("\n").join(lines)
 

@@ -14,7 +14,7 @@ from textual.widget import AwaitMount, Widget
 from tracelane.core.tables.analysis import Tab
 from tracelane.core.tables.registry import ANALYSES, PANELS, TABS
 
-from ..draw.labels import fit_middle
+from ..draw.glyphs import fit_middle
 from ..keys import said
 from ..widgets.bars import GAP, Bar
 from ..widgets.sized import follow_size

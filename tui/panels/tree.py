@@ -16,7 +16,7 @@ from textual.widget import Widget
 from tracelane.core.base.units import format_count, format_ns
 from tracelane.core.tables.tree import ROOT
 
-from ..draw.labels import fit_middle
+from ..draw.glyphs import fit_middle
 from ..widgets.bars import Bar
 from ..widgets.sized import follow_size
 from ..widgets.table import ColumnView, VirtualTable

@@ -20,7 +20,7 @@ from tracelane.core.index.opening import Gathering
 
 from ..commands.command import key_text
 from ..commands.table import COMMANDS, command
-from ..draw.labels import fit_middle
+from ..draw.glyphs import fit_middle
 from ..keys import keys_of
 from ..lanes.look import glyphs
 from ..text.progress import StagePace, drawn_bar

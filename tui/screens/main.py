@@ -15,8 +15,7 @@ from ..commands.table import COMMANDS
 from ..draw.room import LOW_MESSAGE, Room, Strips, room_of
 from ..fitting import Fitted
 from ..lanes.canvas import LaneCanvas
-from ..lanes.strips import Minimap, PathStrip, Ruler
-from ..lanes.verdict import Verdict
+from ..lanes.strips import Minimap, PathStrip, Ruler, Verdict
 from ..panels.panel import Panel
 from ..widgets.bars import Bar, Footer, MessageLine
 from ..widgets.prompt import Prompt

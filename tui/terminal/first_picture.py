@@ -22,6 +22,7 @@ from tracelane.core.trace import Trace
 from ..actions.view import first_session
 from ..config import Config
 from ..draw.arrows import Weaver
+from ..draw.colour import SURFACES, Surface
 from ..draw.glyphs import Glyphs, eighths, glyphs_for
 from ..draw.header import GAP, PIECE_STYLES, HeaderPiece, header_of
 from ..draw.layout import Layout
@@ -32,7 +33,6 @@ from ..draw.room import Room
 from ..draw.rows import RowReader
 from ..draw.ruler import origin_of, ruler_lines
 from ..draw.segments import ascii_segments
-from ..draw.surface import SURFACES, Surface
 from ..fitting import fit_to_screen
 from ..session import Session
 from ..steps import step_marks

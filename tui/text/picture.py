@@ -14,8 +14,7 @@ from tracelane.core.trace import Trace
 from tracelane.core.trace.hit_search import matches
 
 from ..draw.arrows import Weaver
-from ..draw.glyphs import Glyphs, glyphs_for
-from ..draw.labels import fit
+from ..draw.glyphs import Glyphs, fit, glyphs_for
 from ..draw.layout import Layout
 from ..draw.lines import LineContext, gutter, title_cells
 from ..draw.opening import with_devices_in_view

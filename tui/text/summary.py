@@ -234,6 +234,6 @@ def writable(text: str) -> str:
 
     if not glyphs_for().ascii:
         return text
-    from ..draw.labels import ascii_text  # brings rich, which a summary can do without
+    from ..draw.glyphs import ascii_text  # brings rich, which a summary can do without
 
     return ascii_text(text)

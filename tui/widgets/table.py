@@ -23,7 +23,7 @@ from tracelane.core.base.safe_text import safe
 from tracelane.core.tables.table_rows import sorted_rows
 
 from ..commands.command import FocusedPart
-from ..draw.labels import label_in
+from ..draw.glyphs import label_in
 
 NAME_SHARE = 45
 """Percent of the width that the columns of no fixed width, which hold names, get at least."""
