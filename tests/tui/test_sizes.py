@@ -17,7 +17,7 @@ from textual.widget import Widget
 from tests.corpus import LATER
 from tests.tui.driver import open_viewer, running, screen_text, wait_until_idle
 from tracelane.core.trace import Trace
-from tracelane.tui.panels.panel import panel_names
+from tracelane.tui.panels.panel import GROUPS
 from tracelane.tui.terminal.pacing import PacedApp
 
 ROOM = Path(__file__).resolve().parents[2] / "tui"
@@ -99,7 +99,7 @@ async def test_a_widget_is_fitted_to_its_size(
         pytest.param(
             name, marks=() if name in ONE_OF_A_KIND else pytest.mark.slow if number % 4 == 0 else LATER
         )
-        for number, name in enumerate((*panel_names(), "help"))
+        for number, name in enumerate((*(name for group in GROUPS for name, _ in group.panels), "help"))
     ],
 )
 async def test_the_screen_is_as_after_a_resize(

@@ -19,7 +19,7 @@ from tracelane.core.trace import LaneRole, Trace
 from ..actions import focus, view
 from ..actions.clocks import on_log
 from ..device_shares import device_shares, gaps_of_lanes, rank_notes, state_shares, states_over_all
-from ..draw.header import PIECE_STYLES, DeviceShare, busy_texts, far_off_text, header_of
+from ..draw.header import DeviceShare, busy_texts, far_off_text, header_of
 from ..draw.opening import with_devices_in_view
 from ..draw.ranks import RankNotes, opens_folded
 from ..draw.room import Strips, room_of
@@ -175,7 +175,7 @@ class DrawingController(Controller):
             self.busy_texts,
             self.app.header_notes(),
         )
-        return tuple(Text(piece.text, PIECE_STYLES[piece.look]) for piece in pieces)
+        return tuple(Text(piece.text, piece.style) for piece in pieces)
 
     def look_at_busy_shares(self) -> None:
         """Say, after the first picture, how busy each device is, draw what it did, mark the slowest rank."""

@@ -14,7 +14,7 @@ from tracelane.core.index.changes import PERIOD_S, Change, Watch, changes_text
 
 from ..actions.scene import Refusal
 from ..commands.table import command
-from ..draw.header import HeaderPiece
+from ..draw.header import WARNING, HeaderPiece
 from ..keys import keys_text
 from ..stage import Controller, Stage, does
 from ..widgets.table import ColumnView
@@ -88,8 +88,8 @@ class ReloadController(Controller):
         """Return what the header says while columns that are drawn have not been checked, and of changed
         files.
         """
-        pending = [HeaderPiece("unverified", "warning")] if self.verification.pending else []
-        return pending + ([HeaderPiece(self._news, "warning")] if self._changes_seen else [])
+        pending = [HeaderPiece("unverified", WARNING)] if self.verification.pending else []
+        return pending + ([HeaderPiece(self._news, WARNING)] if self._changes_seen else [])
 
     def _look_at_changes(self) -> None:
         changes = () if self._watch is None else self._watch.changes

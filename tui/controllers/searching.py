@@ -22,7 +22,7 @@ from tracelane.core.trace.hit_search import find
 from ..actions import focus, lanes, select, view
 from ..actions.scene import Refusal
 from ..draw.glyphs import fit_middle
-from ..draw.header import HeaderPiece
+from ..draw.header import WARNING, HeaderPiece
 from ..draw.lane_choice import ask_titles
 from ..draw.layout import layout_of
 from ..draw.overview import hit_cells, overview_of
@@ -337,7 +337,7 @@ class SearchController(Controller):
             count = "…"
             if left is not None:
                 count = f"{format_count(left.of - left.count)} of {count_of(left.of, 'slice')} hidden"
-            notes.append(HeaderPiece(f"{what}: {count}{'' if session.search else self._progress}", "warning"))
+            notes.append(HeaderPiece(f"{what}: {count}{'' if session.search else self._progress}", WARNING))
         if session.search:
             what = fit_middle(safe(session.search), NOTE_CELLS, glyphs().ellipsis).rstrip()
             hits = "…" if self.hits is None else format_count(self.hits.count)

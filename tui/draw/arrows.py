@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 from rich.cells import cell_len
@@ -21,6 +22,7 @@ from .layout import Layout
 from .line import Line, LineKind
 from .lines import LineContext, framed, line_segments
 from .rows import RowReader
+from .segments import repainted
 from .things import thing_by_id
 
 UP, DOWN, LEFT, RIGHT = 1, 2, 4, 8
@@ -162,7 +164,6 @@ class _Board:
 
 
 def _draw(board: _Board, source: End, target: End) -> None:
-    """Draw one arrow, as far as it is in sight."""
     width, height = board.width, board.height
     source_seen, target_seen = source.seen(width, height), target.seen(width, height)
     if source_seen and target_seen:
@@ -205,7 +206,6 @@ def _between(board: _Board, source: End, target: End) -> None:
 
 
 def _along(board: _Board, source: End, target: End) -> None:
-    """Draw between two slices of one line."""
     if target.left >= source.right:
         board.across(target.y, source.right, target.left - 1)
         board.head(target.y, target.left - 1, RIGHT)
@@ -285,26 +285,22 @@ def with_arrows(
     if not overlay:
         return list(segments)
     ink = Style(color=(look.palette.dim if faint else look.palette.accent_plain).color)
-    written: list[Segment] = []
-    at = -look.titles
-    for segment in segments:
-        width = segment.cell_length
-        left = segment
-        for x, text in _strokes(overlay, at, at + width):
-            before, rest = left.split_cells(x - at - (width - left.cell_length))
-            _, left = rest.split_cells(cell_len(text))
-            style = (segment.style or look.palette.blank) + ink
-            written.extend(part for part in (before, Segment(text, style)) if part.text)
-        if left.text:
-            written.append(left)
-        at += width
+    written = list(segments)
+    for x, text in _strokes(overlay):
+        characters = iter(text)
+
+        def paint(part: Segment, characters: Iterator[str] = characters) -> Segment:
+            own = "".join(islice(characters, part.cell_length))
+            return Segment(own, (part.style or look.palette.blank) + ink)
+
+        written = repainted(written, look.titles + x, look.titles + x + len(text), paint)
     return written
 
 
-def _strokes(overlay: Overlay, left: int, right: int) -> Iterable[tuple[int, str]]:
-    """Return the overlay's cells in [left, right) as (first cell, text), neighbours joined."""
+def _strokes(overlay: Overlay) -> Iterable[tuple[int, str]]:
+    """Return the overlay's cells as (first cell, text), neighbours joined."""
     joined: list[tuple[int, str]] = []
-    for x in sorted(x for x in overlay if left <= x < right):
+    for x in sorted(overlay):
         if joined and joined[-1][0] + len(joined[-1][1]) == x:
             joined[-1] = joined[-1][0], joined[-1][1] + overlay[x]
         else:

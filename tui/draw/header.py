@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
-from typing import Literal, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from rich.cells import cell_len
 
@@ -27,15 +26,12 @@ LEAST_TITLE = 16
 FEW_DEVICES = 3
 """So many devices are named each, with their share."""
 
-PieceLook: TypeAlias = Literal["bold", "warning", ""]
-
-
-PIECE_STYLES: Mapping[PieceLook, str] = MappingProxyType({"bold": "bold", "warning": "bold yellow", "": ""})
+WARNING = "bold yellow"
 
 
 class HeaderPiece(NamedTuple):
     text: str
-    look: PieceLook = ""
+    style: str = ""
 
 
 @dataclass(frozen=True)
@@ -67,9 +63,9 @@ def header_of(
     steps = len(step_marks(trace, session.clocks, session.steps))
     pieces = [*notes, HeaderPiece(format_ns(high - low))]
     if not is_well:
-        pieces.insert(len(notes), HeaderPiece(state, "warning"))
+        pieces.insert(len(notes), HeaderPiece(state, WARNING))
     if trace.has_outliers and (outside := trace.far_slices):
-        pieces.append(HeaderPiece(f"+ {count_of(outside, 'event')} far off", "warning"))
+        pieces.append(HeaderPiece(f"+ {count_of(outside, 'event')} far off", WARNING))
     if steps:
         pieces.append(HeaderPiece(count_of(steps, "step")))
     title = " " + _title(trace)

@@ -200,6 +200,5 @@ def spanning_frame(trace: Trace, lane: Lane, depth: int) -> int | None:
 
 
 def _leading(holds: AnyArray) -> int:
-    """Return for how many items from the first on something holds."""
     others = np.flatnonzero(~holds)
     return int(others[0]) if len(others) else len(holds)

@@ -173,7 +173,6 @@ class Layout:
         return lines
 
     def says_more(self, scroll: int, height: int) -> bool:
-        """Tell whether the last line of a lane area says how many lanes there are below it."""
         room = height - self.pinned_height(height)
         return height >= LEAST_SAYING and self.scrolled(scroll, height) + room < self.height
 
@@ -345,7 +344,6 @@ class Layout:
         self._add(block)
 
     def _depths(self, lane: Lane) -> Sequence[int]:
-        """Return the depths of a lane's rows of which a filter leaves something."""
         if self.left is None or not self.left.covers(lane.source) or not lane.slices:
             return range(len(lane.rows))
         return self.left.depths(lane)

@@ -75,17 +75,10 @@ def framed(segments: list[Segment], has_thumb: bool, look: LineContext) -> list[
     """Return a line with the scrollbar's thumb for separator, if it is one of the thumb's lines."""
     if not has_thumb:
         return segments
-    at = 0
-    for number, segment in enumerate(segments):
-        at += segment.cell_length
-        if at == look.titles and segment.text[-1:] in (look.glyphs.separator, "|"):
-            glyph = look.glyphs.thumb
-            marked = Segment(glyph, look.palette.dim)
-            title = [Segment(segment.text[:-1], segment.style)] if len(segment.text) > 1 else []
-            return [*segments[:number], *title, marked, *segments[number + 1 :]]
-        if at > look.titles:
-            break
-    return segments
+    thumb, separators = Segment(look.glyphs.thumb, look.palette.dim), (look.glyphs.separator, "|")
+    return repainted(
+        segments, look.titles - 1, look.titles, lambda _: thumb, lambda one: one.text[-1:] in separators
+    )
 
 
 def with_extent(segments: list[Segment], row: SampleRow, look: LineContext) -> list[Segment]:

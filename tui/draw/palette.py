@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
-from functools import lru_cache
+from functools import cache, lru_cache, partial
 from typing import NamedTuple
 
 from rich.color import Color, ColorSystem
@@ -120,9 +120,13 @@ class Palette:
         self.dark = dark
         self.surface = surface or (DARK_SURFACE if dark else LIGHT_SURFACE)
         self._styles: dict[tuple[str, Look], Style] = {}
-        self._overviews: dict[tuple[str, bool], Style] = {}
-        self._inks: dict[str, tuple[Style, ...]] = {}
-        self._fills: dict[str, tuple[Style, ...]] = {}
+        self.inks = cache(partial(self._by_level, has_text=True))
+        """The styles of cells with text, by colour key and by how many eighths slices cover: the more, the
+        brighter. Levels that look alike have the same style object.
+        """
+        self.fills = cache(partial(self._by_level, has_text=False))
+        """The same for cells without text."""
+        self.overview = cache(self._overview)
         self.coloured = depth is not Depth.NONE
         """Whether colour carries meaning at all."""
         self.shaded = depth in (Depth.TRUECOLOR, Depth.EIGHT_BIT)
@@ -189,23 +193,6 @@ class Palette:
             style = self._styles[key, look] = self._new_style(key, look)
         return style
 
-    def inks(self, key: str) -> tuple[Style, ...]:
-        """Return the styles of cells with text of which slices cover 0..8 eighths: the more, the brighter.
-
-        Levels that look alike have the same style object.
-        """
-        inks = self._inks.get(key)
-        if inks is None:
-            inks = self._inks[key] = self._by_level(key, has_text=True)
-        return inks
-
-    def fills(self, key: str) -> tuple[Style, ...]:
-        """Return the same for cells without text."""
-        fills = self._fills.get(key)
-        if fills is None:
-            fills = self._fills[key] = self._by_level(key, has_text=False)
-        return fills
-
     def _by_level(self, key: str, has_text: bool) -> tuple[Style, ...]:
         if self.depth is Depth.NONE:
             return (self.blank,) * (FULL + 1)
@@ -235,19 +222,15 @@ class Palette:
                 return hundredths / 100
         return LEAST_INK  # the colour itself, which the file gave, is as good as the background
 
-    def overview(self, key: str, is_inside: bool) -> Style:
+    def _overview(self, key: str, is_inside: bool) -> Style:
         """Return the style of the minimap's cells of a colour, of no state where that is empty, inside of the
         view or beside it.
         """
-        style = self._overviews.get((key, is_inside))
-        if style is None:
-            plain = self.view if is_inside else self.minimap
-            style = plain
-            if key and self.coloured:
-                colour = self.ground(key, OVERVIEW_LEVELS[is_inside])
-                style = self._style(colour, None) + Style(bgcolor=plain.bgcolor)
-            self._overviews[key, is_inside] = style
-        return style
+        plain = self.view if is_inside else self.minimap
+        if not key or not self.coloured:
+            return plain
+        colour = self.ground(key, OVERVIEW_LEVELS[is_inside])
+        return self._style(colour, None) + Style(bgcolor=plain.bgcolor)
 
     def cursor_letter(self, style: Style) -> Style:
         """Return the style of a letter that the cursor stands on: set off from its neighbours of a style."""
@@ -333,7 +316,6 @@ class Palette:
 
 @lru_cache(maxsize=256)
 def _indexed(number: int) -> RGB:
-    """Return one of the 256 colours."""
     triplet = Color.from_ansi(number).get_truecolor()
     return (triplet.red, triplet.green, triplet.blue)
 

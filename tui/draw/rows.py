@@ -363,7 +363,6 @@ class RowReader:
     def _look_up(
         self, source: int, name: int, category: int, cname: int, colour_by: str, is_work: bool = False
     ) -> tuple[str, str, int]:
-        """Return colour key, label and bits (BRACKET) of what has a name and a category."""
         raw = self.trace.text(source, name)
         label = safe(short_name(raw))
         of_slice = self.trace.categories(source)[category] if category >= 0 else ""

@@ -138,6 +138,15 @@ class _Canvas:
         for cell in range(max(0, left), min(self.width, right)):
             self.styles[cell] = style
 
+    def line(self, cells: tuple[int, int], ends: str, style: Style) -> None:
+        """Draw a line over cells [left, right): its left end, its filling, its right end."""
+        (left, right), low = cells, max(0, cells[0])
+        self.put(low, ends[1] * (min(self.width, right) - low), style)
+        if left >= 0:
+            self.put(left, ends[0], style)
+        if right <= self.width:
+            self.put(right - 1, ends[2], style)
+
     def segments(self) -> list[Segment]:
         """Return the line, one segment per stretch of a style."""
         segments: list[Segment] = []
@@ -260,16 +269,15 @@ def _steps(
 ) -> list[Segment]:
     palette, glyphs = look.palette, look.glyphs
     canvas = _Canvas(look.area, palette.dim)
-    free = 0
-    closed: set[int] = set()
-    if session.range is not None:
-        at, text = _length(view, session.range, look)
-        closed.update(range(*range_cells(view, session.range)), range(at - 1, at + cell_len(text) + 1))
+    free, closed = 0, set[int]()
+    own = None if session.range is None else _range_line(view, session.range, look)
+    if own is not None:
+        cells, at, length = own
+        closed.update(range(*cells), range(at - 1, at + cell_len(length) + 1))
     if session.baseline is not None:
         closed.update(range(*range_cells(view, session.baseline)))
-    if measured_from is not None:
-        distance = distance_text(session.cursor, measured_from, glyphs.pinned)
-        closed.update(range(look.area - cell_len(distance), look.area))
+    distance = "" if measured_from is None else distance_text(session.cursor, measured_from, glyphs.pinned)
+    closed.update(range(look.area - cell_len(distance), look.area))
     for step in steps_in(steps, view):
         left = max(0, view.cell(step.start))
         right = min(look.area, view.cell(max(step.start, step.end - 1)) + 1)
@@ -284,36 +292,28 @@ def _steps(
             if closed.isdisjoint(range(left + 1, left + 1 + room)):
                 canvas.put(left + 1, fit_middle(label, room, glyphs.ellipsis), palette.step)
         free = max(free, min(right, left + 1))
+    occupied = (0, 0)
+    if own is not None:
+        occupied = min(cells[0], at), max(cells[1], at + cell_len(length))
     if session.baseline is not None:
-        occupied = (0, 0)
-        if session.range is not None:
-            (left, right), (at, text) = range_cells(view, session.range), _length(view, session.range, look)
-            occupied = min(left, at), max(right, at + cell_len(text))
         _baseline(canvas, view, session.baseline, look, occupied)
-    if session.range is not None:
-        left, right = range_cells(view, session.range)
-        if right - left > 1:
-            canvas.put(
-                max(0, left), glyphs.range_fill * (min(look.area, right) - max(0, left)), palette.range_edge
-            )
-            if left >= 0:
-                canvas.put(left, glyphs.range_left, palette.range_edge)
-            if right <= look.area:
-                canvas.put(right - 1, glyphs.range_right, palette.range_edge)
-        canvas.put(*_length(view, session.range, look), palette.range_edge)
-    if measured_from is not None:
-        text = distance_text(session.cursor, measured_from, glyphs.pinned)
-        if text and cell_len(text) <= look.area:
-            canvas.put(look.area - cell_len(text), text, palette.accent_plain)
+    if own is not None:
+        if cells[1] - cells[0] > 1:
+            ends = glyphs.range_left + glyphs.range_fill + glyphs.range_right
+            canvas.line(cells, ends, palette.range_edge)
+        canvas.put(at, length, palette.range_edge)
+    if distance and cell_len(distance) <= look.area:
+        canvas.put(look.area - cell_len(distance), distance, palette.accent_plain)
     return canvas.segments()
 
 
-def _length(view: Viewport, range_: tuple[int, int], look: LineContext) -> tuple[int, str]:
-    """Return how long the range is, and the cell at which that is written."""
-    left, right = range_cells(view, range_)
-    text = format_ns(range_[1] - range_[0])
-    middle = (max(0, left) + min(look.area, right) - cell_len(text)) // 2
-    return min(max(0, middle), max(0, look.area - cell_len(text))), text
+def _range_line(
+    view: Viewport, range_: tuple[int, int], look: LineContext
+) -> tuple[tuple[int, int], int, str]:
+    """Return the cells of a range, and where its length is written, and how."""
+    cells, text = range_cells(view, range_), format_ns(range_[1] - range_[0])
+    middle = (max(0, cells[0]) + min(look.area, cells[1]) - cell_len(text)) // 2
+    return cells, min(max(0, middle), max(0, look.area - cell_len(text))), text
 
 
 def _baseline(
@@ -322,16 +322,11 @@ def _baseline(
     """Draw the baseline as a double line from end to end, with its length where there is room beside the
     cells that are taken.
     """
-    style, glyphs = look.palette.style(BASELINE_COLOUR, RunLook.FAINT), look.glyphs
-    left, right = range_cells(view, baseline)
-    low, high = max(0, left), min(look.area, right)
+    style, cells = look.palette.style(BASELINE_COLOUR, RunLook.FAINT), range_cells(view, baseline)
+    low, high = max(0, cells[0]), min(look.area, cells[1])
     if low >= high:
         return
-    canvas.put(low, glyphs.baseline[1] * (high - low), style)
-    if left >= 0:
-        canvas.put(left, glyphs.baseline[0], style)
-    if right <= look.area:
-        canvas.put(right - 1, glyphs.baseline[2], style)
+    canvas.line(cells, look.glyphs.baseline, style)
     text = f" baseline {format_ns(baseline[1] - baseline[0])} "
     for at in ((low + high - len(text)) // 2, low + 1, high - 1 - len(text)):
         free = at + len(text) <= occupied[0] or occupied[1] <= at

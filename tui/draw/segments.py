@@ -128,7 +128,6 @@ def _run(segments: list[Segment], run: Run, palette: Palette, glyphs: Glyphs, ha
 
 
 def _hatched(segments: list[Segment], run: Run, palette: Palette, glyphs: Glyphs) -> None:
-    """Draw hatched cells with a text in them where there are HATCH_LABEL of them."""
     width, hatch, style = run.right - run.left, glyphs.shades[1], palette.style(run.key, Look.FAINT)
     if not run.label or width < HATCH_LABEL:
         segments.append(Segment(hatch * width, style))
@@ -139,7 +138,6 @@ def _hatched(segments: list[Segment], run: Run, palette: Palette, glyphs: Glyphs
 
 
 def _brightness(segments: list[Segment], run: Run, text: str, palette: Palette) -> None:
-    """Draw a text over cells, each as bright as its level."""
     inks, fills = palette.inks(run.key), palette.fills(run.key)
     if not run.levels:
         segments.append(Segment(text, (fills if text.isspace() else inks)[FULL]))
@@ -366,10 +364,10 @@ def repainted(
         if low < high and is_painted(segment):
             before, rest = segment.split_cells(low)
             under, behind = rest.split_cells(high - low)
-            out.extend(part for part in (before, paint(under), behind) if part.text)
+            out.extend((before, paint(under), behind))
         else:
             out.append(segment)
-    return out
+    return [segment for segment in out if segment.text]
 
 
 def with_hits(

@@ -137,7 +137,6 @@ def with_waits(runs: Sequence[Run], waits: I64, busy: I64) -> tuple[Run, ...]:
 
 
 def _parts(run: Run, is_waiting: AnyArray) -> Iterable[Run]:
-    """Yield the pieces of a run that wait, and those that do not."""
     here = is_waiting[run.left : run.right]
     bounds = [0, *(np.flatnonzero(here[1:] != here[:-1]) + 1).tolist(), len(here)]
     for left, right in pairwise(bounds):

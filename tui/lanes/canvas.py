@@ -196,7 +196,6 @@ class LaneCanvas(TimeArea, can_focus=True):
         return self._cell(x) >= 0
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
-        """Tell what is under the mouse, once for each thing."""
         line = self.line_at(event.y)
         row = None if line is None or self._drag_from is not None else line.row_key
         index = -1 if row is None or line is None else self._index_at(line, self._cell(event.x))

@@ -129,7 +129,6 @@ class TimeStrip(TimeArea):
         raise NotImplementedError
 
     def show(self, trace: Trace, session: Session) -> None:
-        """Show what a session sees of a trace."""
         self._trace, self._session = trace, session
         self.draw_anew()
 
@@ -164,7 +163,6 @@ class Ruler(TimeStrip):
         marks: Sequence[Mark] = (),
         measured_from: Mark | None = None,
     ) -> None:
-        """Show the time of a session, its marks, how far the cursor is from one."""
         self._marks, self._measured_from = marks, measured_from
         super().show(trace, session)
 

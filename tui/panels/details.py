@@ -110,8 +110,12 @@ def details_of(
     if thing.is_gap:
         all_fields = (*gap_fields(trace, stamps, thing), *_lane_fields(thing), *_start_fields(stamps, thing))
         return Details(gap_title(thing), gap_title(thing), all_fields, has_arguments=False)
-    if isinstance(trace, Overlay) and (reading := reading_of(trace, thing)) is not None:
-        title, warning = reading_title(reading), reading.metric.column.warning
+    if isinstance(trace, Overlay) and (reading := trace.reading_at(thing.row, thing.index)) is not None:
+        column = reading.metric.column
+        title, warning = (
+            f"{column.name}{': ' if reading.value is None else ' '}{_value(reading)}",
+            column.warning,
+        )
         fields = reading_fields(trace, stamps, thing, reading)
         all_fields = (fields[0], *range_fields(trace, stamps, thing, span), *fields[1:])
         return Details(title, title, all_fields, (), (warning,) if warning else (), has_arguments=False)
@@ -202,14 +206,15 @@ def _means(trace: Trace, detail: SliceDetail) -> str:
 
 
 def _remarks(detail: SliceDetail) -> tuple[str, ...]:
-    remarks = []
-    if detail.overlap:
-        remarks.append("overlaps another slice of its lane without nesting in it: drawn on a row of its own")
-    if detail.unclosed:
-        remarks.append("begins but never ends in the file: drawn to the end of its lane")
-    if detail.clamped:
-        remarks.append("its time was cut to the range that can be drawn")
-    return tuple(remarks)
+    remarks = (
+        (
+            detail.overlap,
+            "overlaps another slice of its lane without nesting in it: drawn on a row of its own",
+        ),
+        (detail.unclosed, "begins but never ends in the file: drawn to the end of its lane"),
+        (detail.clamped, "its time was cut to the range that can be drawn"),
+    )
+    return tuple(text for holds, text in remarks if holds)
 
 
 def _lane_fields(thing: Thing) -> list[Field]:
@@ -236,7 +241,6 @@ def _launch_fields(trace: Trace, stamps: TimeWriter, identity: SliceId, category
 
 
 def _step_fields(trace: Trace, stamps: TimeWriter, thing: Thing) -> list[Field]:
-    """Return the field with the share that a slice takes of the step in which it begins."""
     step = step_at(step_marks(trace, stamps.clocks, stamps.steps, thing.row.source), thing.start)
     if step is None or thing.end <= thing.start or thing.end - thing.start >= step.end - step.start:
         return []
@@ -415,21 +419,11 @@ def details_json(details: Details, thing: Thing, arguments: Arguments | None) ->
 NO_VALUE = "none: a gap, or the card was not ready"
 
 
-def reading_of(trace: Overlay, thing: Thing) -> Reading | None:
-    """Return the reading of a log at a thing's place, None for a thing that is not part of a log."""
-    return trace.reading_at(thing.row, thing.index)
-
-
-def reading_title(reading: Reading) -> str:
-    column = reading.metric.column
-    return f"{column.name} {_value(reading)}" if reading.value is not None else f"{column.name}: {NO_VALUE}"
-
-
 def reading_fields(trace: Overlay, stamps: TimeWriter, thing: Thing, reading: Reading) -> list[Field]:
     column = reading.metric.column
     least, most = reading.metric.series.bounds or (0.0, 0.0)
     fields = [
-        Field("value", _value(reading) if reading.value is not None else NO_VALUE),
+        Field("value", _value(reading)),
         Field("mean over", f"{stamps.relative(thing.start)} .. {stamps.relative(thing.end)}"),
         Field("device", thing.lane.process.title),
         Field("in the log", f"{least:.15g} .. {most:.15g} {column.unit}".rstrip()),
@@ -464,4 +458,6 @@ def range_fields(trace: Trace, stamps: TimeWriter, thing: Thing, span: tuple[int
 
 
 def _value(reading: Reading) -> str:
+    if reading.value is None:
+        return NO_VALUE
     return f"{reading.value:.15g} {reading.metric.column.unit}".rstrip()

@@ -149,7 +149,6 @@ class Flame(Widget, can_focus=True):
         return Strip(slice_segments(runs, width, palette_of(self), glyphs(), chosen))
 
     def _number(self, y: int) -> int:
-        """Return which of its lines the drawing shows at a line of the widget."""
         return self._scroll + (self.size.height - 1 - y if self._is_upward else y)
 
     def _runs(self, line: int) -> list[Run]:
@@ -202,13 +201,11 @@ class Flame(Widget, can_focus=True):
         self.row = row if row >= self._rows()[0] else self.row
 
     def action_callee(self) -> None:
-        """Choose the call with most time that lies in the chosen one."""
         if self.row == ROOT:
             return
         self.row = self._drawing.icicle.child(self.row)
 
     def action_beside(self, by: int) -> None:
-        """Choose the next call of the same line that is a cell wide."""
         if self.row == ROOT:
             return
         icicle = self._drawing.icicle

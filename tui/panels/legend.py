@@ -62,7 +62,6 @@ def legend_text(trace: Trace, palette: Palette, glyphs: Glyphs, width: int) -> T
 
 
 def _ink(palette: Palette, glyphs: Glyphs) -> Text:
-    """Return the line on what brightness and height mean."""
     text = Text(no_wrap=True, end="")
     text.append(" ")
     for level in range(1, FULL + 1):

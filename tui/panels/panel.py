@@ -66,10 +66,6 @@ NO_TABLES = ("details", "findings", "problems", "legend")
 """The panels that are not tables."""
 
 
-def panel_names() -> list[str]:
-    return [name for group in GROUPS for name, _ in group.panels]
-
-
 def groups_with(queries: Sequence[str]) -> tuple[TabGroup, ...]:
     """Return the panels with one for each saved query, by their names."""
     saved = tuple((f"{QUERY}-{number}", name) for number, name in enumerate(queries, 1))

@@ -140,7 +140,6 @@ def _class_text(gap: Gap) -> str:
 
 
 def _recurrence_text(trace: Trace, stamps: TimeWriter, thing: Thing) -> str:
-    """Return how often the gap is met between the same names."""
     steps = [(step.start, step.end) for step in step_marks(trace, stamps.clocks, stamps.steps)]
     again = recurrence(trace, thing.row, thing.index, steps, stamps.clocks)
     if again.count < 2:

@@ -154,14 +154,14 @@ def columns_of(table: Table, read_by: str = "") -> list[ColumnView]:
 
 def shown_columns(table: Table) -> list[TableColumn]:
     """Return the columns without those that say nothing: empty texts, zero bytes without a memory profile."""
-    return [column for column in table.drawn_columns if not _says_nothing(table, column)]
 
+    def says_nothing(column: TableColumn) -> bool:
+        values = table.data[column.key]
+        if column.unit == "text":
+            return len(values) > 0 and not any(values)
+        return column.unit in ("bytes", "bytes/s") and not np.any(np.nan_to_num(np.asarray(values)))
 
-def _says_nothing(table: Table, column: TableColumn) -> bool:
-    values = table.data[column.key]
-    if column.unit == "text":
-        return len(values) > 0 and not any(values)
-    return column.unit in ("bytes", "bytes/s") and not np.any(np.nan_to_num(np.asarray(values)))
+    return [column for column in table.drawn_columns if not says_nothing(column)]
 
 
 def _column(table: Table, column: TableColumn, wide: bool, read_by: str) -> ColumnView:

@@ -131,7 +131,6 @@ class TreePane(TablePane):
         return self.callers if self.callers.has_focus else self.flame
 
     def _show_from(self, tree: DrawnTree, root: int, row: int | None = None) -> None:
-        """Draw and list a tree from a call on."""
         self.flame.show(tree, root, row)
         first, behind = tree.icicle.rows_below(root)
         self._first = first

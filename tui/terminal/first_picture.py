@@ -24,7 +24,7 @@ from ..config import Config
 from ..draw.arrows import Weaver
 from ..draw.colour import SURFACES, Surface
 from ..draw.glyphs import Glyphs, eighths, glyphs_for
-from ..draw.header import GAP, PIECE_STYLES, HeaderPiece, header_of
+from ..draw.header import GAP, WARNING, HeaderPiece, header_of
 from ..draw.layout import Layout
 from ..draw.lines import LineContext, title_cells
 from ..draw.overview import minimap_lines
@@ -120,10 +120,10 @@ def _header(trace: Trace, session: Session, screen: Screen) -> list[Segment]:
     panel = Style(bgcolor=screen.surface.panel)
     line: list[Segment] = []
     pending = trace.defer_checks().pending
-    notes = [HeaderPiece("unverified", "warning")] if pending else []
+    notes = [HeaderPiece("unverified", WARNING)] if pending else []
     for piece in header_of(trace, session, screen.width, screen.glyphs.ellipsis, notes=notes):
         line += [Segment(" " * GAP, panel)] if line else []
-        line.append(Segment(piece.text, panel + Style.parse(PIECE_STYLES[piece.look])))
+        line.append(Segment(piece.text, panel + Style.parse(piece.style)))
     used = sum(segment.cell_length for segment in line)
     return [*line, Segment(" " * max(0, screen.width - used), panel)]
 

@@ -65,7 +65,6 @@ class _Line(LineInput):
         self.post_message(self.GivenUp())
 
     def action_delete_left(self) -> None:
-        """Delete a character; on an empty line, leave."""
         if not self.value:
             self.action_give_up()
         super().action_delete_left()

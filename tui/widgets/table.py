@@ -214,7 +214,6 @@ class VirtualTable(ScrollView, can_focus=True):
         )
 
     def _style_of(self, number: int, row: int) -> Style | None:
-        """Return the style of a cell, None where it is the row's."""
         style = self._columns[number].style
         name = "" if style is None else style(row)
         return self.get_component_rich_style(name) if name else None
