@@ -87,7 +87,7 @@ def read_text(data: bytes, chunk_size: int = CHUNK_SIZE, longest: int = LONGEST_
     documents = Documents(text, min(chunk_size, BLOCK_SIZE))
     array = documents.next()
     while array is not None:
-        number, begin = array.begin // chunk_size, array.begin
+        number, begin = array // chunk_size, array
         while True:
             chunk = reader.read(number, begin)
             result.problems += chunk.batch.problems
@@ -115,7 +115,7 @@ def batches_of_file(path: Path, chunk_size: int = CHUNK_SIZE) -> Iterator[tuple[
     documents = Documents(text)
     array = documents.next()
     if array is not None:
-        number, begin = array.begin // chunk_size, array.begin
+        number, begin = array // chunk_size, array
         while True:
             chunk = reader.read(number, begin)
             if chunk.batch.events:

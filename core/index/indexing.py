@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -134,8 +136,12 @@ def opened_index(source: Source, location: IndexLocation) -> Index:
 
 def cached_index(source: Source, index_dir: Path | None = None) -> Index | None:
     """Return the index of a source if there is a usable one, None otherwise; writes nothing."""
+    return _usable(locate(dict(source.fingerprint), index_dir), source)
+
+
+def _usable(location: IndexLocation, source: Source) -> Index | None:
     try:
-        return _opened(locate(dict(source.fingerprint), index_dir), source)
+        return _opened(location, source)
     except DamagedIndexError:
         return None
 
@@ -181,7 +187,8 @@ def build_index(
     not fit. `begun` is called with the folder that is written to.
     """
     with location.exclusive(cancelled):
-        if not options.force and _is_there(location, source):
+        if not options.force and (index := _usable(location, source)) is not None:
+            index.close()
             return ()
         root = location.folder.parent.parent
         limit = limit_of(root, options.cache_limit)
@@ -191,16 +198,6 @@ def build_index(
             begun(folder)
             _build(source, folder, options, progress, cancelled)
         return () if location.temporary else keep_within(limit, root, location.key)
-
-
-def _is_there(location: IndexLocation, source: Source) -> bool:
-    try:
-        index = _opened(location, source)
-    except DamagedIndexError:
-        return False
-    if index is not None:
-        index.close()
-    return index is not None
 
 
 def _build(
@@ -213,7 +210,7 @@ def _build(
     from ..read.batch_store import BatchStore
     from ..read.reader import NATIVE, ReadOptions, SourceReading
 
-    BackgroundThread(_load_builder)
+    BackgroundThread(partial(import_module, ".build", __package__))  # while other threads read
     with BatchStore(folder) as store:
         how = ReadOptions(options.decoder, options.threads)
         with SourceReading(source, store, how, progress, cancelled) as reading:
@@ -232,10 +229,6 @@ def _build(
             fingerprint=source.fingerprint,
             free_events=store.free_events,
         )
-
-
-def _load_builder() -> None:
-    from . import build  # noqa: F401
 
 
 @dataclass(eq=False)
@@ -301,7 +294,10 @@ class Indexing(Indexed):
         for folder in self._folders:
             sweep(folder)
         given = list(self._at.values())
-        self.events.append(retry_event(" or ".join(job.path for job in given)))
+        paths = " or ".join(job.path for job in given)
+        self.events.append(
+            f"{paths}: its indexing was killed, possibly for lack of memory, and was repeated with one thread"
+        )
         self._waiting = [*given, *self._waiting]
         self._at.clear()
         self._doing.clear()
@@ -392,11 +388,6 @@ class Indexing(Indexed):
         elif "progress" in message:
             stage, done, total, self._events[number] = message["progress"]
             self._doing[job.path] = Progress(stage, done, total)
-
-
-def retry_event(path: str | Path) -> str:
-    """Return what is said where an index was built with one thread because a process was killed."""
-    return f"{path}: its indexing was killed, possibly for lack of memory, and was repeated with one thread"
 
 
 def as_raised(message: Message) -> Exception:

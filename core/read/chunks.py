@@ -18,7 +18,7 @@ from .batch import Batch
 from .envelope import EnvelopeReader
 from .json_text import Window
 from .problem import Problem
-from .repair import Repair, RepairedEvent, Unreadable, closes_array, learn_habits
+from .repair import Repair, RepairedEvent, closes_array, learn_habits
 from .scan_reference import PAD, NewScanner, Reason, ReferenceScanner, ScanStop, ScanText, ScanWatch
 from .text_source import TextSource
 from .tolerant import Habits
@@ -131,18 +131,18 @@ class ChunkReader:
         return self._mend(begin)
 
     def _mend(self, begin: int) -> tuple[int, ScanText]:
-        mended = self._repair.mend(begin)
-        item, columns = mended.item, self.scanner.columns
+        columns = self.scanner.columns
+        item, resume = self._repair.mend(begin)
         if isinstance(item, RepairedEvent):
             end = item.offset + item.length
             self.scanner.writer.write(item.value, item.offset, end, repaired=True)
             if item.why:
                 columns.report(Problem("repaired", 1, item.offset, item.why))
-        elif isinstance(item, Unreadable):
+        else:
             kind = "truncated" if item.cut_off else "unreadable"
             columns.report(Problem(kind, 1, item.offset, item.why))
             columns.new_block = True
-        return mended.resume, self._load(mended.resume, mended.resume + SLACK)
+        return resume, self._load(resume, resume + SLACK)
 
     def _read_oversized(self, begin: int) -> tuple[int, ScanText]:
         window = Window(self._source.read, begin, SLACK)

@@ -7,7 +7,6 @@ array, as events one behind the other, in several documents one behind the other
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from .envelope import Envelope, EnvelopeReader, Stop, envelope
 from .json_text import Window
@@ -21,26 +20,16 @@ REPEATED = "traceEvents appears more than once in one object: the events of all 
 TRUNCATED = "the file ends inside the event array: the complete events were read"
 
 
-@dataclass(frozen=True)
-class EventArray:
-    """An array of events: where its first element may begin, and its form."""
-
-    begin: int
-    form: str  # "object", "array" or "lines"
-
-
 class Documents:
     """Finds one event array after the other; between two calls of `next` the caller reads the events."""
 
     def __init__(self, text: TextSource, block_size: int = BLOCK_SIZE) -> None:
         """Stand at the beginning of a text, of which `block_size` bytes are read at a time."""
-        self._block_size = block_size
         self.form = ""
-        self._text = text
         self._problems: list[Problem] = []
         self._window = Window(text.read, text.start, block_size)
         self._envelope = EnvelopeReader(self._window)
-        self._array: EventArray | None = None
+        self._array_form = ""  # of the last array: "object", "array" or "lines"
 
     @property
     def envelope(self) -> Envelope:
@@ -56,17 +45,18 @@ class Documents:
         """What was wrong outside of the events, so far, in file order."""
         return sorted([*self._problems, *self._envelope.problems], key=lambda problem: problem.offset or 0)
 
-    def next(self, end: int = 0, *, closed: bool = False) -> EventArray | None:
-        """Return the next array; `end`: where the one before was read to, behind its bracket if `closed`."""
+    def next(self, end: int = 0, *, closed: bool = False) -> int | None:
+        """Return where the first element of the next array may begin; `end`: where the array before was read
+        to, behind its bracket if `closed`.
+        """
         stop = None
-        if self._array is not None:
+        if self._array_form:
             if not closed:
-                if self._array.form == "object":
+                if self._array_form == "object":
                     self._problems.append(Problem("truncated", 1, end, TRUNCATED))
                 return None
-            self._window = Window(self._text.read, end, self._block_size)
-            self._envelope.move(self._window)
-            if self._array.form == "object":
+            self._window.move(end)
+            if self._array_form == "object":
                 stop = self._envelope.resume()
                 if stop is Stop.EVENTS:
                     self._problems.append(Problem("repeated key", 1, self._window.offset, REPEATED))
@@ -79,8 +69,7 @@ class Documents:
                 message = "the file ends within the keys around the events"
                 self._problems.append(Problem("truncated", 1, self._envelope.cut_off, message))
             if self._envelope.endless is not None:
-                self._window = Window(self._text.read, self._envelope.endless, self._block_size)
-                self._envelope.move(self._window)
+                self._window.move(self._envelope.endless)
                 stop = self._envelope.retry()
                 continue
             if not self._next_document():
@@ -90,11 +79,11 @@ class Documents:
                 return self._begin_array("array")
             stop = self._envelope.read_object()
 
-    def _begin_array(self, form: str) -> EventArray:
+    def _begin_array(self, form: str) -> int:
         if not (form == "lines" and self.form == "lines"):
             self.form = "concatenated" if self.form else form
-        self._array = EventArray(self._window.offset, form)
-        return self._array
+        self._array_form = form
+        return self._window.offset
 
     def _next_document(self) -> bool:
         """Go to the next bracket that may begin a document; what stands before it is reported."""

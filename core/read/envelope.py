@@ -137,10 +137,6 @@ class EnvelopeReader:
         window.at += 1
         return self._entries()
 
-    def move(self, window: Window) -> None:
-        """Go on in another window: the events in between were read by somebody else."""
-        self._window = window
-
     def retry(self) -> Stop:
         """Read on at the keys in a value that never ended: a bracket is open in it that nobody closes."""
         self.endless, self._held = None, False

@@ -22,10 +22,12 @@ class Window:
     def __init__(self, read: Read, begin: int, block_size: int) -> None:
         self._read = read
         self.block_size = block_size
-        self.base = begin
-        self.data = b""
-        self.at = 0
-        self.ended = False
+        self.move(begin)
+
+    def move(self, begin: int) -> None:
+        """Go on elsewhere, with nothing read yet."""
+        self.base, self.at = begin, 0
+        self.data, self.ended = b"", False
 
     @property
     def offset(self) -> int:

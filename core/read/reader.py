@@ -164,11 +164,11 @@ class SourceReading:
         """
         documents = Documents(self._text)
         batches: list[Batch] = []
-        array, count = documents.next(), 0
-        while array is not None:
+        begin, count = documents.next(), 0
+        while begin is not None:
             self._ahead = None
-            end, closed = self._read_array(array.begin, count, batches)
-            array, count = documents.next(end, closed=closed), count + 1
+            end, closed = self._read_array(begin, count, batches)
+            begin, count = documents.next(end, closed=closed), count + 1
         damage = self._text.damage
         problems = merge_problems([documents.problems, [damage] if damage else []])
         if not documents.has_events:

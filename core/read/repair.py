@@ -12,7 +12,7 @@ import contextlib
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from .json_text import AFTER_ONE, BEGIN, TOKEN, Read, next_event
 from .scan_reference import RefusedError, decode_strictly
@@ -56,12 +56,8 @@ class Unreadable:
     cut_off: bool = False
 
 
-@dataclass(frozen=True)
-class Mended:
-    """What came of a damaged place, and where reading goes on: at an event, a bracket, the text's end."""
-
-    item: RepairedEvent | Unreadable
-    resume: int
+Mended: TypeAlias = tuple[RepairedEvent | Unreadable, int]
+"""What came of a damaged place, and where reading goes on: at an event, a bracket, the text's end."""
 
 
 def closes_array(data: bytes) -> bool:
@@ -104,7 +100,7 @@ class Repair:
             openers = _OPENERS.match(data)
             if openers is not None and next_event(data[openers.end() :], 0) == 0:
                 why = "brackets opened before an event"
-                return Mended(Unreadable(offset, len(openers.group().rstrip()), why), offset + openers.end())
+                return Unreadable(offset, len(openers.group().rstrip()), why), offset + openers.end()
             following = next_event(data, 1, AFTER_ONE)
             ends = following is not None or len(data) < size
             try:
@@ -116,7 +112,7 @@ class Repair:
                 if ends or not error.cut_off:
                     break
                 continue
-            return Mended(RepairedEvent(value, offset, end, why), offset + end)
+            return RepairedEvent(value, offset, end, why), offset + end
         return self._passed_over(offset, broken)
 
     def swallowed(self, offset: int, size: int) -> bool:
@@ -173,7 +169,7 @@ class Repair:
             resume = self._end(offset) if resume is None else resume
         length = self._length(offset, resume)
         why = CUT_OFF if cut_off else broken.why if not broken.cut_off else "an event without its end"
-        return Mended(Unreadable(offset, length, why, cut_off), resume)
+        return Unreadable(offset, length, why, cut_off), resume
 
     def _closing(self, offset: int) -> tuple[int | None, bool]:
         """Return where the bracket stands that closes the array behind a damaged element."""
@@ -213,8 +209,7 @@ def repair(data: bytes) -> list[RepairedEvent | Unreadable]:
             value = decode_strictly(data[at:end].rstrip(b" \t\r\n,"))
             item: RepairedEvent | Unreadable = RepairedEvent(value, at, end - at)
         except RefusedError:
-            mended = mending.mend(at)
-            item, end = mended.item, mended.resume
+            item, end = mending.mend(at)
         items.append(item)
         at = end
 
