@@ -25,7 +25,7 @@ from tracelane.tui.app import TracelaneApp
 from tracelane.tui.cli.main import EXIT_USAGE, main
 from tracelane.tui.cli.opened import TraceOptions
 from tracelane.tui.cli.view import ViewOptions, offered_log, session_of_options
-from tracelane.tui.draw.argument_colours import ArgumentColours
+from tracelane.tui.draw.colour import ArgumentColours
 from tracelane.tui.view_line import view_line
 
 INTERVAL_NS = 100_000_000

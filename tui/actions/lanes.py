@@ -12,7 +12,7 @@ from tracelane.core.query.promoted_terms import promoted_argument
 from tracelane.core.query.titles import names_rank
 from tracelane.core.trace import Lane, Trace
 
-from ..draw.argument_colours import BY_ARGUMENT
+from ..draw.colour import BY_ARGUMENT
 from ..draw.glyphs import fit_middle
 from ..draw.lane_choice import PRESETS, PYTHON, only_lanes, preset_of, toggle_fold
 from ..draw.layout import Layout, layout_of

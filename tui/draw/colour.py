@@ -1,4 +1,4 @@
-"""Colours as terminals of 256 and 16 show them, and those that the viewer's own themes paint with."""
+"""Colours of arguments' values and of the viewer's themes, and what terminals of fewer colours show."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ import math
 from functools import lru_cache
 from typing import NamedTuple
 
+import numpy as np
 from rich.color import Color, ColorSystem
 from rich.color_triplet import ColorTriplet
 
-from tracelane.core.base.colours import RGB
+from tracelane.core.base.arrays import I64
+from tracelane.core.base.colours import RGB, key_of_value
+from tracelane.core.base.errors import TracelaneError
+from tracelane.core.trace import Trace
 
 from ..config import DARK_THEME, LIGHT_THEME
 
@@ -116,3 +120,36 @@ SURFACES = {
     DARK_THEME: Surface("#d4d8e0", "#121418", "#1c2027", dark=True),
     LIGHT_THEME: Surface("#22262e", "#fafaf8", "#ecece7", dark=False),
 }
+
+
+BY_ARGUMENT = "arg:"
+WITHOUT = "quiet"
+"""Colour of slices that have no such argument."""
+MOST_KNOWN = 1 << 18
+
+
+class ArgumentColours:
+    """Colour keys of slices by argument; alike for slices of one value."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, str, int], str] = {}
+
+    def keys(self, trace: Trace, source: int, colour_by: str, positions: I64) -> list[str]:
+        """Return the colour keys of slices; `colour_by` is arg: with the argument's name behind."""
+        from tracelane.core.query.scan import json_value_text  # few views are coloured so
+
+        name = colour_by.removeprefix(BY_ARGUMENT)
+        asked_positions = positions.tolist()
+        missing = [at for at in asked_positions if (source, name, at) not in self._known]
+        if missing:
+            if len(self._known) + len(missing) > MOST_KNOWN:
+                self._known.clear()
+                missing = asked_positions
+            try:
+                values = trace.argument_values(source, name, np.array(missing, np.int64))
+            except (TracelaneError, OSError):
+                values = [None] * len(missing)
+            for at, value in zip(missing, values):
+                key = WITHOUT if value is None else key_of_value(json_value_text(value))
+                self._known[source, name, at] = key
+        return [self._known[source, name, at] for at in asked_positions]

@@ -343,13 +343,16 @@ def _chosen(
 
 
 def with_gap(segments: Sequence[Segment], left: int, right: int, look: LineContext) -> list[Segment]:
-    """Return the segments with the blank cells in [left, right) filled: the selected gap."""
-    empty, fill = " " + look.glyphs.shades[1], look.glyphs.range_fill
+    """Return the segments with the selected gap in [left, right) filled, its cause set off."""
+    empty, why = " " + look.glyphs.shades[1], look.palette.gap_text
 
     def paint(part: Segment) -> Segment:
-        return Segment(fill * part.cell_length, look.palette.range_edge)
+        text = part.text if part.style is why else look.glyphs.range_fill * part.cell_length
+        return Segment(text, look.palette.range_edge)
 
-    return repainted(segments, left, right, paint, lambda part: not part.text.strip(empty))
+    return repainted(
+        segments, left, right, paint, lambda part: part.style is why or not part.text.strip(empty)
+    )
 
 
 def with_cursor(segments: Sequence[Segment], cell: int, look: LineContext) -> list[Segment]:

@@ -132,7 +132,9 @@ def minimap_lines(
     these are idle.
     """
     overview = overview_of(trace, session, look.area)
-    row = None if states is None else _state_row(trace, session, overview, states)
+    lanes = [] if states is None else [trace.lanes[number] for number in states.by_lane]
+    known = states.of_lanes(lanes, session.clocks) if states is not None and lanes else ()
+    row = state_row(known, np.array(overview.edges, np.int64)) if known else None
     has_devices = row is not None or bool(drawn_device_lanes(trace))
     row = row or busy_row(trace, overview.edges, session.clocks)
     window = overview.window(session.viewport)
@@ -161,12 +163,6 @@ def _idle_line(row: BusyRow, left: int, right: int, look: LineContext) -> list[S
     inside = outside + Style(bgcolor=look.palette.view.bgcolor)
     parts = [(text[:left], outside), (text[left:right], inside), (text[right:], outside)]
     return [*gutter("idle", look), *(Segment(part, style) for part, style in parts if part)]
-
-
-def _state_row(trace: Trace, session: Session, overview: MinimapCells, states: DrawnStates) -> BusyRow | None:
-    lanes = [trace.lanes[number] for number in states.by_lane]
-    known = states.of_lanes(lanes, session.clocks) if lanes else ()
-    return state_row(known, np.array(overview.edges, np.int64)) if known else None
 
 
 def overview_line(title: str, row: BusyRow, left: int, right: int, look: LineContext) -> list[Segment]:

@@ -24,7 +24,7 @@ from tracelane.core.trace import Lane, LaneRole, Row, RowKind, Trace
 from tracelane.core.trace.lane_order import drawn_device_lanes
 
 from ..session import Selectable, Viewport
-from .argument_colours import BY_ARGUMENT, ArgumentColours
+from .colour import BY_ARGUMENT, ArgumentColours
 from .ranks import RANK_PARTS
 from .runs import (
     BRACKET,
@@ -51,6 +51,7 @@ from .things import thing_by_id
 
 if TYPE_CHECKING:
     from tracelane.core.query.hits import Hits
+    from tracelane.core.tables.device_state import DeviceState
 
 KEPT_ROWS = 1500
 """Drawn rows that are kept: several screens, so that going back up queries nothing."""
@@ -178,8 +179,12 @@ class RowReader:
             (lane.source, lane.rows.start, lane.rows.stop)
             for lane in map(self.trace.lanes.__getitem__, lanes)
         ]
-        drawn = self._of_states(lanes, view, clocks, part)
-        if drawn is None:
+        states: Sequence[DeviceState] = ()
+        if self._states is not None and self._left is None:
+            states = self._states.of_lanes([self.trace.lanes[number] for number in lanes], clocks)
+        if states:
+            drawn = state_row(states, self._edges(view, 0).array, part)
+        else:
             drawn = self._busy(busiest if part in ("", RANK_PARTS[0]) else [], view, clocks)
         hits = self.hits_in(rows, view)
         if part and hits:  # on the lines with work where they are
@@ -406,13 +411,6 @@ class RowReader:
         return SampleRow(tuple(levels), last, series, values.extent)
 
     # -- folded lines ---------------------------------------------------------------------------------------
-
-    def _of_states(self, lanes: tuple[int, ...], view: Viewport, clocks: Clocks, part: str) -> BusyRow | None:
-        """Return the line of whole devices whose states are known, None for all others."""
-        if self._states is None or self._left is not None:
-            return None
-        states = self._states.of_lanes([self.trace.lanes[number] for number in lanes], clocks)
-        return state_row(states, self._edges(view, 0).array, part) if states else None
 
     def _busy(self, lanes: list[Lane], view: Viewport, clocks: Clocks) -> BusyRow:
         width = view.width

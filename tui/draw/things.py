@@ -97,11 +97,8 @@ def thing_before(trace: Trace, clocks: Clocks, gap: Thing) -> Thing | None:
     from tracelane.core.tables.gap import gap_ended_by
 
     bounds = gap_ended_by(trace, gap.row, gap.index, clocks)
-    return (
-        None
-        if bounds is None
-        else thing_by_id(trace, clocks, trace.slice_id_of(bounds.source, bounds.before))
-    )
+    before = None if bounds is None else trace.slice_id_of(bounds.source, bounds.before)
+    return None if before is None else thing_by_id(trace, clocks, before)
 
 
 def row_of(layout: Layout, key: RowKey) -> Row | None:

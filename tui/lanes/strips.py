@@ -40,12 +40,10 @@ class TimeArea(Widget):
 
     wheel_scrolls: ClassVar[bool] = False
 
-    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
-        super().__init__(id=id, classes=classes)
-        self._trace: Trace | None = None
-        self._session: Session | None = None
-        self._drag_from: int | None = None
-        self._dragged = False
+    _trace: Trace | None = None
+    _session: Session | None = None
+    _drag_from: int | None = None
+    _dragged = False
 
     def time_at(self, x: int) -> int:
         """Return the time in view, ns, at which a cell of the widget begins."""
@@ -120,10 +118,8 @@ class TimeStrip(TimeArea):
 
     DEFAULT_CSS = "TimeStrip { height: 1; width: 1fr; }"
 
-    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
-        super().__init__(id=id, classes=classes)
-        self._strips: Sequence[Strip] = ()
-        self._drawn_size = Size(0, 0)
+    _strips: Sequence[Strip] = ()
+    _drawn_size = Size(0, 0)
 
     def drawn_lines(self, trace: Trace, session: Session) -> list[list[Segment]]:
         raise NotImplementedError
@@ -238,13 +234,11 @@ class Verdict(Widget):
     class Pressed(Message):
         """The finding was clicked."""
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self._shares: StateShares | None = None
-        self._is_known = False
-        self._finding: Finding | None = None
-        self._is_judged = False
-        self._offer = ""
+    _shares: StateShares | None = None
+    _is_known = False
+    _finding: Finding | None = None
+    _is_judged = False
+    _offer = ""
 
     def know(self, shares: StateShares | None) -> None:
         self._shares, self._is_known = shares, True

@@ -39,6 +39,7 @@ from .surroundings import (
     around_of,
     gap_fields,
     gap_title,
+    name_of,
 )
 
 if TYPE_CHECKING:
@@ -298,11 +299,6 @@ def _chain(links: list[Link], identity: SliceId) -> tuple[ChainPart, ...]:
         ChainPart(link.role, safe(link.short_name), link.via, "" if link.id == identity else jump_to(link.id))
         for link in links
     )
-
-
-def name_of(trace: Trace, identity: SliceId) -> str:
-    row = trace.find(identity)
-    return "" if row is None else trace.label(*row)
 
 
 # -- laying out ---------------------------------------------------------------------------------------------

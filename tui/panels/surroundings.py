@@ -111,11 +111,11 @@ def gap_fields(trace: Trace, stamps: TimeWriter, thing: Thing) -> list[Field]:
     return [
         Field("length", format_ns(gap.length, 9)),
         *([Field("class", _class_text(gap))] if gap.kind is not None else []),
-        Field("ended by", _name(trace, gap.after), jump_to(gap.after)),
+        Field("ended by", name_of(trace, gap.after), jump_to(gap.after)),
         *_launch_fields(gap),
         *_thread_fields(gap),
         Field("comes back", _recurrence_text(trace, stamps, thing)),
-        Field("before it", _name(trace, gap.before), jump_to(gap.before)),
+        Field("before it", name_of(trace, gap.before), jump_to(gap.before)),
     ]
 
 
@@ -164,6 +164,6 @@ def _thread_fields(gap: Gap) -> list[Field]:
     return fields
 
 
-def _name(trace: Trace, identity: SliceId) -> str:
+def name_of(trace: Trace, identity: SliceId) -> str:
     row = trace.find(identity)
-    return "" if row is None else safe(trace.label(*row))
+    return "" if row is None else trace.label(*row)

@@ -112,20 +112,13 @@ class MessageLine(Widget):
     def _is_hover(self) -> bool:
         return bool(self.hovered) and not self.answer
 
-    def watch_answer(self) -> None:
-        self._show()
-
-    def watch_hovered(self) -> None:
-        self._show()
-
-    def watch_notices(self) -> None:
-        self._show()
-
     def _show(self) -> None:
         self.display, lines = bool(self.text), self.lines
         if lines != self._lines_before:
             self._lines_before = lines
             self.post_message(self.Grown())
+
+    watch_answer = watch_hovered = watch_notices = _show
 
     def render(self) -> Text:
         """Draw all of it, on as many lines as it takes."""
