@@ -45,7 +45,7 @@ from .panels.tree import TreePane
 from .screens.main import ASKING, MainScreen
 from .session import Session
 from .session_store import SessionStore, SourceState, ViewerState
-from .stage import Controller, Opening, Stage
+from .stage import Controller, Stage
 from .terminal.driver import TerminalDriver
 from .terminal.memory import MemoryTrimmer
 from .themes import THEMES
@@ -104,7 +104,10 @@ class TracelaneApp(Stage):
             self.handlers.update(controller.commands())
             self.verbs.update(controller.verbs())
         store.follow(self._state_changed)
-        self.opening = None if isinstance(source, Trace) else self._opening_of(source)
+        if not isinstance(source, Trace):
+            from .controllers.gathering import GatheringController  # a trace that is there needs none of it
+
+            self.opening = GatheringController(self, self.drawing, source)
         for theme in THEMES:
             self.register_theme(theme)
         self.theme = self.config.theme if self.config.theme in self.available_themes else DARK_THEME
@@ -159,12 +162,6 @@ class TracelaneApp(Stage):
             self.drawing.look_for_absent,
         ):
             self.call_after_refresh(begin)
-
-    def _opening_of(self, source: PendingFiles) -> Opening:
-        """Return what shows files while they are read; a trace that is there needs none of it."""
-        from .controllers.gathering import GatheringController
-
-        return GatheringController(self, self.drawing, source)
 
     def get_default_screen(self) -> Screen[None]:
         """Return the first screen: the lanes, or what is known of files that are being read."""

@@ -48,7 +48,6 @@ def keys_of(entry: Command, remapped: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def keys_text(entry: Command, remapped: Mapping[str, str]) -> str:
-    """Return the keys of a command as text for people."""
     return " ".join(key_text(key) for key in keys_of(entry, remapped))
 
 

@@ -65,7 +65,6 @@ def keep_marks(trace: Trace, marks: Sequence[Mark]) -> int:
 
 
 def session_json(session: Session) -> dict[str, Any]:
-    """Return a session as a JSON object."""
     return {"schema": SCHEMA, "session": _encoded(replace(session, anchor=None))}
 
 

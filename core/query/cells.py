@@ -160,7 +160,6 @@ def _categories_of(index: Index, row: np.void) -> I64:
 
 
 def has_categories(index: Index, row_number: int, categories: Collection[int]) -> bool:
-    """Tell whether slices of some categories are in a row."""
     return bool(categories) and not set(categories).isdisjoint(
         _categories_of(index, index.rows[row_number]).tolist()
     )

@@ -160,7 +160,6 @@ class SliceList:
 
     @property
     def ids(self) -> list[SliceId]:
-        """Their identities."""
         ordinals = self._index.column("slices.ordinal")[self.positions].tolist()
         return [SliceId(self.source, ordinal) for ordinal in ordinals]
 

@@ -47,7 +47,6 @@ class Groups:
         return np.bincount(self.codes, minlength=self.size).astype(np.int64)
 
     def counts_where(self, mask: AnyArray) -> I64:
-        """Return how many rows of each group are in the mask."""
         return np.bincount(self.codes[mask], minlength=self.size).astype(np.int64)
 
     def sums(self, values: I64) -> I64:

@@ -101,14 +101,11 @@ class Trace(TraceSlices):
     @property
     def clocks(self) -> Clocks:
         """The clocks that the trace opens with: its ranks aligned."""
-        return self.alignment.clocks if self._may_hold_ranks else NO_CLOCKS
-
-    @property
-    def _may_hold_ranks(self) -> bool:
-        """Whether there are several files, or a job trace, whose processes are ranks."""
         from ..index.flex import is_flex  # as above
 
-        return len(self.members) > 1 or (len(self.indexes) == 1 and is_flex(self.indexes[0]))
+        # Several files, or a job trace, whose processes are ranks.
+        may_hold_ranks = len(self.members) > 1 or (len(self.indexes) == 1 and is_flex(self.indexes[0]))
+        return self.alignment.clocks if may_hold_ranks else NO_CLOCKS
 
     @cached_property
     def span(self) -> tuple[int, int]:

@@ -151,7 +151,6 @@ def align_processes(trace: TraceLanes) -> Alignment:
 
 
 def _of_process(index: Index, process: int, positions: I64) -> AnyArray:
-    """Return which slices are of a process."""
     own: AnyArray = index.lanes["process"][lanes_of(index, positions)] == process
     return own
 

@@ -363,11 +363,9 @@ class Attendance:
         return _entries(self.bounds, collectives)
 
     def least(self, values: I64) -> I64:
-        """Return the least value of each collective."""
         return np.minimum.reduceat(values, self.bounds[:-1]) if self.collectives else values[:0]
 
     def most(self, values: I64) -> I64:
-        """Return the greatest value of each collective."""
         return np.maximum.reduceat(values, self.bounds[:-1]) if self.collectives else values[:0]
 
     def sums(self, values: AnyArray) -> I64:

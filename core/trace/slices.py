@@ -130,7 +130,6 @@ class TraceSlices(TraceLanes):
     # -- slices by their positions ------------------------------------------------------------------------
 
     def has_slice(self, source: int, position: int) -> bool:
-        """Tell whether a source has a slice at a position."""
         in_source = 0 <= source < len(self.indexes)
         return in_source and 0 <= position < len(self.indexes[source].column("slices.start"))
 
@@ -140,7 +139,6 @@ class TraceSlices(TraceLanes):
             index.check(*index.manifest["columns"])
 
     def slices(self, source: int, positions: Sequence[int] | AnyArray) -> SliceList:
-        """Return the slices at some positions of a source."""
         return SliceList(self.indexes[source], source, positions)
 
     # -- one slice in full --------------------------------------------------------------------------------
@@ -182,11 +180,9 @@ class TraceSlices(TraceLanes):
         return read_arguments(self.indexes[source], ordinal, None)
 
     def flows_in(self, slice_id: SliceId, limit: int | None = 1000) -> list[SliceFlow]:
-        """Return the flows that end in a slice."""
         return self._arrows(slice_id, flows_in, limit)
 
     def flows_out(self, slice_id: SliceId, limit: int | None = 1000) -> list[SliceFlow]:
-        """Return the flows that start in a slice."""
         return self._arrows(slice_id, flows_out, limit)
 
     def _arrows(
@@ -264,7 +260,6 @@ class TraceSlices(TraceLanes):
     # -- inner --------------------------------------------------------------------------------------------
 
     def slice_id_of(self, source: int, position: int) -> SliceId:
-        """Return the identity of the slice at a position of a source."""
         slice_id = SliceId(source, int(self.indexes[source].column("slices.ordinal")[position]))
         self._remember(slice_id, position)
         return slice_id

@@ -234,7 +234,6 @@ class QueryController(Controller):
         )
 
     def _lane_of(self, title: str, trace: Trace) -> LaneKey | None:
-        """Return the lane of a query."""
         base = trace.below_logs
         if not isinstance(base, WithCounters):
             return None

@@ -166,7 +166,6 @@ class DrawingController(Controller):
             bar.pieces = self.header()
 
     def trace_header(self) -> tuple[Text, ...]:
-        """Return the header of a trace that is open."""
         pieces = header_of(
             self.store.trace,
             self.store.session,
@@ -282,7 +281,6 @@ class DrawingController(Controller):
             self.panels.panel_soon()
 
     def draw_minimap(self) -> None:
-        """Draw the minimap anew."""
         self.app.main.query_one(Minimap).show(self.store.trace, self.store.session)
 
     def draw_theme(self) -> None:

@@ -86,7 +86,6 @@ class GatheringController(Controller):
         return FilesScreen(keys, self._header(), file_lines(self._gathering))
 
     def begin(self) -> None:
-        """Begin to watch."""
         self._timer = self.app.set_interval(TICK_S, self._watch_files)
 
     # -- what comes -----------------------------------------------------------------------------------------
@@ -284,7 +283,6 @@ class GatheringController(Controller):
         return True
 
     def _awaited(self, command_id: str) -> str:
-        """Return what a command waits for."""
         if len(self._gathering.members) == 1:
             return "the file is"
         return "the first file is" if command_id in WITH_SOME else "all files are"

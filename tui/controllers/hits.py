@@ -67,12 +67,8 @@ class HitsController(Controller):
                 self._listed = None
         elif self.searching.looked_through is None or listed is None or listed.filter != hits.filter:
             # While it goes on the first hits stay listed: rows that change under the cursor help nobody.
-            self._list_found(hits)
-
-    def _list_found(self, hits: Hits) -> None:
-        """Put the hits in order away from the screen."""
-        trace = self.store.trace
-        self.app.jobs.ask("table", partial(hit_table, trace, hits), partial(self._have_listed, hits))
+            table = partial(hit_table, self.store.trace, hits)
+            self.app.jobs.ask("table", table, partial(self._have_listed, hits))
 
     def _have_listed(self, hits: Hits, hit_rows: HitTable) -> None:
         if self.panels.shows_panel and self.store.session.panel == PANEL:

@@ -135,7 +135,6 @@ class MouseController(Controller):
     """Answers to the timeline's messages."""
 
     def answer(self, message: messages.TimelineMessage) -> None:
-        """Do what a message asks for."""
         trace, session, lines = self.store.trace, self.store.session, self.store.now.lane_lines
         match message:
             case messages.Hovered():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import ClassVar, TypeVar
 
 from rich.text import Text
@@ -10,7 +10,7 @@ from textual.app import ComposeResult
 from textual.await_complete import AwaitComplete
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
-from textual.screen import ModalScreen, Screen
+from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Static
 
@@ -31,15 +31,12 @@ class AnswerScreen(ModalScreen[T]):
     DEFAULT_CSS = "AnswerScreen { align: center bottom; background: transparent; }"
 
     def dismiss(self, result: T | None = None) -> AwaitComplete:
-        """Answer and go away; a screen that is not on top has been answered already."""
-        return answer_once(self, lambda: super(AnswerScreen, self).dismiss(result))
+        """Answer and go away; a screen that is not on top has been answered already.
 
-
-def answer_once(screen: Screen[T], dismiss: Callable[[], AwaitComplete]) -> AwaitComplete:
-    """Dismiss a screen if it is the one on top: textual takes away whatever is on top, or ends the program
-    where nothing is. Its `is_current` is true of a screen behind another one too.
-    """
-    return dismiss() if screen.app.screen is screen else AwaitComplete()
+        Textual would take away whatever is on top, or end the program where nothing is; its `is_current` is
+        true of a screen behind another one too.
+        """
+        return super().dismiss(result) if self.app.screen is self else AwaitComplete()
 
 
 class PickScreen(AnswerScreen[int | None]):

@@ -82,7 +82,6 @@ def pane_rows(rows: Sequence[HelpRow], part: FocusedPart) -> list[HelpRow]:
 
 
 def _rows_of(rows: Sequence[HelpRow], ids: Sequence[str]) -> list[HelpRow]:
-    """Return the row of each of some commands."""
     of_id = {row.command_id: row for row in reversed(rows)}
     return [of_id[one] for one in ids if one in of_id]
 
