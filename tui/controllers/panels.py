@@ -20,7 +20,7 @@ from tracelane.core.trace import Trace
 
 from ..actions.clocks import read_out
 from ..actions.scene import Refusal
-from ..draw.things import Thing, thing_by_id
+from ..draw.things import Thing
 from ..lanes.canvas import LaneCanvas
 from ..lanes.look import glyphs, palette_of
 from ..panels.findings import read_report_columns
@@ -150,10 +150,7 @@ class PanelController(Controller):
             self.app.main.query_one("#problems", VirtualTable).show(read_report_columns(rows), len(rows))
 
     def _fill_details(self) -> None:
-        identity = self.store.session.selection
-        thing = (
-            None if identity is None else thing_by_id(self.store.trace, self.store.session.clocks, identity)
-        )
+        thing = self.store.scene.selected
         if thing is None:
             thing = read_out(self.store.trace, self.store.session, self.store.layout_now)
         if thing is None:

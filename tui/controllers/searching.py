@@ -142,9 +142,7 @@ class SearchController(Controller):
             raise Refusal(f"no slice matches {self.store.session.search}")
         step = hits.next if direction > 0 else hits.previous
         identity = self.store.session.selection
-        thing = (
-            None if identity is None else thing_by_id(self.store.trace, self.store.session.clocks, identity)
-        )
+        thing = self.store.scene.selected
         if thing is not None and isinstance(identity, SliceId):
             position = self.store.trace.position(thing.row, thing.index)
             hit = step(thing.start, identity.source, position)
