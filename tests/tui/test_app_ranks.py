@@ -14,6 +14,7 @@ from tests.events import complete
 from tests.tui.cli_process import on_terminal
 from tests.tui.driver import message, open_viewer, screen_text, wait_until_idle
 from tracelane.core.base.ids import SliceId
+from tracelane.core.demo.trace import write_demo
 from tracelane.core.query.filter import parse
 from tracelane.core.trace import Trace, open_trace
 from tracelane.core.trace.hit_search import matches
@@ -62,6 +63,16 @@ def test_ranks_start_as_a_line_each(tmp_path: Path, ranks: int) -> None:
         True,
         False,
     ]
+
+
+@pytest.mark.parametrize("width", [80, 100, 120, 200])
+def test_a_rank_keeps_its_number(width: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """However narrow the titles are, they say which rank it is; what its host is called gives way."""
+    paths = map(str, write_demo(tmp_path)[:2])
+    assert main([*paths, "--width", str(width), "--index-dir", str(tmp_path / "index")]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    titles = [line.partition("│")[0] for line in lines if "│" in line]
+    assert [title[2:8] for title in titles if "rank" in title] == ["rank 0", "rank 1"]
 
 
 @needs_corpus

@@ -235,8 +235,11 @@ def _process(
         if line.process is not None and cell_len(title) >= look.titles:
             title = f"{mark} {safe(line.process.title)}"  # which one it is matters more than its size
         title, style = _with_note(title, line, look)
-        title = fit_middle(title, look.titles - 1, glyphs.ellipsis)
-        return [*gutter(title, look, style), *_busy(line, reader, session, view, look)]
+        room, rank = look.titles - 1, title.partition(" · ")[0]
+        short = fit_middle(title, room, glyphs.ellipsis)
+        if line.process is not None and is_rank(line.process) and rank not in short:
+            short = fit(title, room, glyphs.ellipsis)  # its number before its host's
+        return [*gutter(short, look, style), *_busy(line, reader, session, view, look)]
     width = look.titles + look.area
     text = fit(title, min(width, cell_len(title)), glyphs.ellipsis)
     rest = width - cell_len(text)
