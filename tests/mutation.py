@@ -24,7 +24,7 @@ _OF_RULES = tuple(f"tests/core/test_findings{room}.py" for room in ("_rules", ""
 TESTS: Mapping[str, tuple[str, ...]] = {
     "tui/draw/layout.py": tuple(f"tests/tui/test_{room}.py" for room in ("layout", "hierarchy", "against")),
     "core/tables/schema.py": ("tests/core/test_table.py", "tests/core/test_registry.py"),
-    "core/tables/cell_text.py": ("tests/core/test_table.py", "tests/tui/test_cli_tables.py"),
+    "core/tables/frames.py": ("tests/core/test_table.py", "tests/tui/test_cli_tables.py"),
     "core/tables/rule_threshold.py": ("tests/core/test_findings_rules.py",),
     "core/tables/findings/gaps.py": _OF_RULES,
     "core/tables/findings/steps.py": (*_OF_RULES, "tests/tui/test_cli_patterns.py"),
@@ -49,7 +49,7 @@ EQUIVALENT: Mapping[str, Mapping[tuple[str, str], str]] = {
         ("is_last = ", "3"): "the blocks of a process follow one another",
         ("depths=(0,)", "1"): "a line that is alone is found at any depth",
     },
-    "core/tables/cell_text.py": {
+    "core/tables/frames.py": {
         ("columns[texts[0]].key: 0", "1"): "of equal ranks the first text is first anyway",
         ("len(ranks) + 1", "2"): "any rank behind all others is the last",
         ("abs(value) < SMALL", "abs(value) <= SMALL"): "0.001 is written the same in both ways",

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from ..base.arrays import I64
 from ..base.safe_text import csv_line, has_markup, json_text, markdown_cell, markdown_words, safe
-from ..tables.cell_text import is_left as is_left
-from ..tables.cell_text import text_in_cell as text_in_cell
-from ..tables.cell_text import text_in_unit as text_in_unit
+from ..tables.frames import is_left as is_left
+from ..tables.frames import text_in_cell as text_in_cell
+from ..tables.frames import text_in_unit as text_in_unit
 from ..tables.schema import Column, Unit
 from ..tables.table import Table, Tables
 from .forms import Listing

@@ -62,7 +62,6 @@ class Allocator:
 
     @property
     def host(self) -> bool:
-        """Whether it is the host's memory."""
         return self.device_type in HOST_TYPES
 
     @property
@@ -72,7 +71,6 @@ class Allocator:
 
     @cached_property
     def addressed(self) -> bool:
-        """Whether the records have addresses."""
         return bool(self.addresses.any())
 
     @cached_property

@@ -129,18 +129,16 @@ class Analysis:
     exit_code: str = ""  # returns the command's exit code, of the tables; else 0
 
     def __post_init__(self) -> None:
-        """Refuse a name that Python cannot have."""
         if not self.name.isidentifier():
             raise ValueError(f"{self.name!r} is no Python name: join the words of an analysis by _")
 
     @property
     def command(self) -> str:
-        """The name of its command."""
         return self.name.replace("_", "-")
 
     def run(self, scope: Scope, **options: Any) -> Tables:
         """Return the tables of a scope. Raises Cancelled, and UsageError for options without a meaning."""
-        from .answers import Answers  # help needs no arrays
+        from .table import Answers  # help needs no arrays
 
         answers = scope.trace.answers
         if isinstance(answers, Answers):

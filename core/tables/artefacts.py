@@ -75,7 +75,6 @@ class CodeLine:
     code: str = ""
 
     def __str__(self) -> str:
-        """Return `model.py:7`."""
         return f"{Path(self.file).name}:{self.line}"
 
 
@@ -308,7 +307,6 @@ def _entries_of_log(lines: Iterable[str]) -> Iterator[Artefact]:
 
 
 def _take_break(text: str, graph: str, result: Artefacts) -> None:
-    """Take the reason of a graph break: where, the reason, and its explanation."""
     where, why, explained = (pattern.search(text) for pattern in (BREAK, WHY, EXPLAINED))
     if where is None and why is None:
         return
@@ -319,7 +317,6 @@ def _take_break(text: str, graph: str, result: Artefacts) -> None:
 
 
 def _take_again(body: list[str], graph: str, result: Artefacts) -> None:
-    """Take why a function was compiled again, from TORCH_LOGS=recompiles."""
     where = AGAIN.match(body[0]) if body else None
     line = None if where is None else CodeLine(where[2], int(where[3]), where[1])
     for text in body[1:]:

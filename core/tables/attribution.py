@@ -103,7 +103,6 @@ class WorkBySteps:
     work: Mapping[int, StepsOfWork]  # by source; its steps are places in the StepSpans
 
     def of_step(self, at: int) -> StepWork:
-        """Return the work of one step, as a scope takes it."""
         return StepWork(
             {source: one.positions[one.steps == at] for source, one in self.work.items()},
             {source: one.positions for source, one in self.work.items()},

@@ -22,8 +22,6 @@ from .table_rows import Values
 
 
 def _of_device(value: Callable[[WorkDevice], int | str]) -> Ask:
-    """Ask for an identity of each group's device."""
-
     def answers(g: FrameGroups) -> Values:
         values = [value(g.frame.devices[row]) for row in g.frame.device_row[g.first()].tolist()]
         return (
@@ -168,8 +166,6 @@ def type_table(work: Frame) -> Table:
             {**names, "type": types, "ns": ns, "share": ns / busy_ns}
             for types, ns in sorted(times.items(), key=lambda item: -item[1])
         ]
-    more = columns_from("""
-        type: text = running, ns: ns = time, share = of busy
-    """)
+    more = columns_from("type: text = running, ns: ns = time, share = of busy")
     schema = TableSchema("types", "Kernel types", (*STREAMS.schema.columns[:3], *more))
     return Table.from_rows(schema, work.scope.text, rows)

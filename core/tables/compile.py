@@ -9,7 +9,10 @@ from typing import Any
 
 from ..base.arrays import sum_of
 from .artefacts import Artefacts, read_artefacts
-from .compile_calls import (
+from .compile_code import CODE, INDUCTOR, SPYRE, code_table
+from .compile_phases import (
+    COMPILERS,
+    ENTIRE,
     FUNCTION,
     FUNCTION_NAME,
     GRAPH,
@@ -18,34 +21,26 @@ from .compile_calls import (
     REGION,
     Calls,
     calls,
+    compilation_table,
     is_of_dynamo,
+    phase_table,
+    timed,
 )
-from .compile_code import CODE, INDUCTOR, SPYRE, code_table
-from .compile_phases import COMPILERS, ENTIRE, compilation_table, phase_table, timed
 from .compile_regions import Recompiled, graph_table, recompiled_frames, region_table, step_table
 from .metrics import Metric
-from .schema import TableSchema, columns_from
+from .schema import schema_from
 from .scope import Scope
 from .table import Table, Tables
 
-COMPILE = TableSchema(
-    "compile",
-    "torch.compile",
-    columns_from("""
-        rank: text, name: text = sign, count, total_ns = time, start_ns = first at (statistic moment),
-        meaning: text = what it shows
-    """),
-    jumps_to="the first",
-    chief=("name", "count", "total_ns", "start_ns"),
-)
-RECOMPILED = TableSchema(
-    "recompiled",
-    "Compiled again",
-    columns_from("""
-        rank: id, frame: id, runs: object = compilations
-    """),
-    is_drawn=False,
-)
+COMPILE = schema_from("""
+    compile: torch.compile; jumps_to the first; chief name count total_ns start_ns;
+    rank: text, name: text = sign, count, total_ns = time, start_ns = first at (statistic moment), meaning:
+    text = what it shows
+""")
+RECOMPILED = schema_from("""
+    recompiled: Compiled again; not drawn;
+    rank: id, frame: id, runs: object = compilations
+""")
 TABLES = ("signs", "regions", "graphs", "steps", "code", "phases", "compilations", "recompiled")
 WROTE = "Dynamo wrote what it compiled"
 SIGNS = (

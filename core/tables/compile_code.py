@@ -13,7 +13,7 @@ from ..index.format import NONE
 from ..index.store import Index
 from ..query.chain import enclosing
 from ..query.groups import dense
-from .compile_calls import FUNCTION, FUNCTION_NAME, GRAPH, GRAPH_HASH, REGION, calls
+from .compile_phases import FUNCTION, FUNCTION_NAME, GRAPH, GRAPH_HASH, REGION, calls
 from .frame import Frame, Words
 from .frame_columns import work_of
 from .scope import Scope
@@ -61,7 +61,6 @@ _MANGLED = "_Z"
 
 
 def _time(of: Callable[[Frame], AnyArray]) -> Ask:
-    """Ask for the time of the rows in a mask."""
     return total(lambda work: np.where(of(work), work.dur, 0))
 
 
@@ -116,7 +115,6 @@ def compiled_slices(scope: Scope, source: int) -> I64:
 
 
 def _is_compiled(part: Frame) -> AnyArray:
-    """Return which rows of a source were launched inside compiled code."""
     inside, known = np.zeros(len(part), np.bool_), part.launcher != NONE
     compiled = compiled_slices(part.scope, part.source_number)
     inside[known] = nearest_around(part.index, part.launcher[known], compiled, itself=True) >= 0

@@ -12,7 +12,8 @@ import numpy as np
 from ..base.arrays import I64, mean_of, means_of, sum_of
 from ..query.groups import Groups, Labels
 from .artefacts import Artefacts
-from .compile_calls import (
+from .compile_phases import (
+    COMPILERS,
     GRAPH,
     GRAPH_HASH,
     LOOKUP,
@@ -21,8 +22,7 @@ from .compile_calls import (
     Calls,
     calls,
 )
-from .compile_phases import COMPILERS
-from .schema import TableSchema, columns_from
+from .schema import schema_from
 from .scope import Scope
 from .step_choice import Steps, find_steps
 from .table import Table
@@ -34,35 +34,22 @@ LABELS = 4
 NESTED = "graph break or disabled region"
 AGAIN = "compiled again"
 
-COMPILE_REGIONS = TableSchema(
-    "compile_regions",
-    "Compiled regions",
-    columns_from("""
-        rank: text, name: text = region, frame: text, compile: text, depth (statistic), count, total_ns,
-        self_ns = without inner, mean_ns (statistic), first_ns (statistic),
-        max_ns = longest (statistic), note: text, reason: text = why
-    """),
-    chief=("name", "total_ns", "count", "self_ns"),
-)
-COMPILE_GRAPHS = TableSchema(
-    "compile_graphs",
-    "Compiled graphs",
-    columns_from("""
-        rank: text, name: text = FxGraph, count = calls, total_ns, mean_ns (statistic),
-        max_ns = longest (statistic), steps: text
-    """),
-    chief=("name", "total_ns", "count", "mean_ns"),
-)
-COMPILE_STEPS = TableSchema(
-    "compile_steps",
-    "Compiled code by step",
-    columns_from("""
-        rank: text, name: text = step, regions, nested, graph_calls, graphs, new_graphs = new,
-        lookups = cache lookups, lookup_ns = lookup time, compilations, compile_ns = compile time
-    """),
-    jumps_to="the step",
-    chief=("name", "compilations", "compile_ns", "graph_calls"),
-)
+COMPILE_REGIONS = schema_from("""
+    compile_regions: Compiled regions; chief name total_ns count self_ns;
+    rank: text, name: text = region, frame: text, compile: text, depth (statistic), count, total_ns, self_ns
+    = without inner, mean_ns (statistic), first_ns (statistic), max_ns = longest (statistic), note: text,
+    reason: text = why
+""")
+COMPILE_GRAPHS = schema_from("""
+    compile_graphs: Compiled graphs; chief name total_ns count mean_ns;
+    rank: text, name: text = FxGraph, count = calls, total_ns, mean_ns (statistic), max_ns = longest
+    (statistic), steps: text
+""")
+COMPILE_STEPS = schema_from("""
+    compile_steps: Compiled code by step; jumps_to the step; chief name compilations compile_ns graph_calls;
+    rank: text, name: text = step, regions, nested, graph_calls, graphs, new_graphs = new, lookups = cache
+    lookups, lookup_ns = lookup time, compilations, compile_ns = compile time
+""")
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from .path_changes import TimeChange, new_length, scale_of
 from .path_graph import PathGraph, graph_of
 from .path_points import VIA
 from .path_walk import COMMUNICATION, COPY, HOST, KERNEL, KINDS, PathEnd, Segments, path_end, walked
-from .schema import Column, TableSchema, columns_from
+from .schema import TableSchema, schema_from
 from .scope import Scope
 from .slice_table import slice_ids
 from .slices import nearest_around
@@ -30,43 +30,25 @@ WORKS = (HOST, KERNEL, COPY, COMMUNICATION)
 LESS = 0.1
 """The part of a name's time that a gain is told for."""
 NO_NAME, NO_OP, NO_RANK = "(nothing runs)", "(no op)", "(no rank)"
-SEGMENTS = TableSchema(
-    "segments",
-    "Critical path",
-    columns_from("""
-        start_ns = at (moment), duration_ns = time, kind: text, name: text (is_name), lane: text,
-        rank: id, slice_id: id = slice (detail), via: text = released by, inferred: number
-    """),
-    keys=("start_ns",),
-    chief=("start_ns", "duration_ns", "kind", "name"),
-)
-PATH_SUMMARY = TableSchema(
-    "path_summary",
-    "Length of the critical path",
-    (
-        *columns_from("""
-        elapsed_ns, nodes = points, edges = segments, length_ns
-    """),
-        *(Column(f"{kind}_share", kind.replace("_", " "), "share") for kind in KINDS),
-    ),
-    keys=("elapsed_ns",),
-)
-PATH = TableSchema(
-    "path",
-    "Critical path by {}",
-    columns_from("""
-        name: text (is_name), count = segments, duration_ns = time, share = of the path
-    """),
-    read_by="duration_ns",
-)
-WHAT_IF = TableSchema(
-    "what_if",
-    "With other times",
-    columns_from("""
-        name: text = slices of the name (is_name), factor: number = times, elapsed_ns,
-        new_ns = would be, saved_ns = shorter by
-    """),
-)
+SEGMENTS = schema_from("""
+    segments: Critical path; keys start_ns; chief start_ns duration_ns kind name;
+    start_ns = at (moment), duration_ns = time, kind: text, name: text (is_name), lane: text, rank: id,
+    slice_id: id = slice (detail), via: text = released by, inferred: number
+""")
+PATH_SUMMARY = schema_from(f"""
+    path_summary: Length of the critical path; keys elapsed_ns;
+    elapsed_ns, nodes = points, edges = segments, length_ns,
+    {", ".join(f"{kind}_share = {kind.replace('_', ' ')}" for kind in KINDS)}
+""")
+PATH = schema_from("""
+    path: Critical path by {}; read_by duration_ns;
+    name: text (is_name), count = segments, duration_ns = time, share = of the path
+""")
+WHAT_IF = schema_from("""
+    what_if: With other times;
+    name: text = slices of the name (is_name), factor: number = times, elapsed_ns, new_ns = would be,
+    saved_ns = shorter by
+""")
 
 
 def analyse_critical_path(
@@ -115,7 +97,6 @@ class CriticalPath:
     """A path with its graph; tables of it."""
 
     def __init__(self, graph: PathGraph, end: PathEnd, segments: Segments) -> None:
-        """Take what was walked."""
         self.graph, self.end, self.segments = graph, end, segments
 
     @property
@@ -125,7 +106,6 @@ class CriticalPath:
 
     @property
     def ns_by_kind(self) -> list[int]:
-        """The time of each kind of segment."""
         times: list[int] = (
             Groups(self.segments.kinds.astype(np.int64), len(KINDS)).sums(self.segments.durations).tolist()
         )
@@ -142,7 +122,6 @@ class CriticalPath:
 
     @property
     def names(self) -> list[str]:
-        """The names of the slices of the segments."""
         return self._by_source(self._names_of, NO_NAME)
 
     def _names_of(self, source: int, positions: I64) -> AnyArray:

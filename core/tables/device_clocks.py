@@ -68,7 +68,6 @@ class DeviceClock:
 
     @property
     def key(self) -> ClockKey:
-        """The device's own clock among Clocks."""
         return self.device.source, self.device.pid
 
     @property

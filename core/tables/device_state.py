@@ -45,10 +45,9 @@ from .flex_stamps import flex_stamps
 from .frame import Frame, WorkDevice
 from .frame_columns import GAP_CLASSES, gap_classes, work_of
 from .metrics import ratio
-from .parts import parts_in_one_file
-from .schema import Column, TableSchema, columns_from
+from .schema import schema_from
 from .scope import Scope
-from .skew import Skew, skew, skew_of_parts
+from .skew import Skew, parts_in_one_file, skew, skew_of_parts
 from .step_choice import DOUBTFUL, REPEATED
 from .step_spans import StepSpans, step_spans
 from .table import Table
@@ -98,7 +97,6 @@ class DeviceState:
         return replace(self, edges=self.edges + ns, layers=layers)
 
     def within(self, start: int, end: int) -> DeviceState:
-        """Return the states in a part of the time."""
         start, end = max(start, int(self.edges[0])), min(end, int(self.edges[-1]))
         first = max(0, int(np.searchsorted(self.edges, start, "right")) - 1)
         last = max(first + 1, int(np.searchsorted(self.edges, end, "left")))
@@ -142,19 +140,12 @@ TITLES = {
     "idle": "idle",
 }
 """The headings of the states: those of collectives without the word."""
-STATES = TableSchema(
-    "states",
-    "What devices did",
-    (
-        *columns_from("""
-        rank: id, label: text = device, busy_share = busy %, busy_ns, of_ns
-    """),
-        *(Column(f"{name}_ns", title, "ns") for name, title in TITLES.items()),
-        Column("start_ns", "from", "ns", moment=True, detail=True),
-    ),
-    keys=("rank", "label"),
-    chief=("label", "rank", "busy_share", "idle_ns", "compute_ns", "collective_waiting_ns", "of_ns"),
-)
+STATES = schema_from(f"""
+    states: What devices did; keys rank label;
+    chief label rank busy_share idle_ns compute_ns collective_waiting_ns of_ns;
+    rank: id, label: text = device, busy_share = busy %, busy_ns, of_ns,
+    {", ".join(f"{name}_ns = {title}" for name, title in TITLES.items())}, start_ns = from (moment detail)
+""")
 
 
 class StateCells(NamedTuple):

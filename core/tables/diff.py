@@ -59,13 +59,11 @@ class MetricChange:
 
     @property
     def change(self) -> Number | None:
-        """Now less before."""
         now = self.metric.value
         return None if now is None or self.before is None else now - self.before
 
     @property
     def relative(self) -> float | None:
-        """The change as a share of what was before."""
         return None if self.change is None or not self.before else self.change / self.before
 
     @property
@@ -131,14 +129,10 @@ def history_table(summaries: Sequence[Summary], metric: str) -> Table:
     """Return a metric of each of some runs, in order, against the median of up to BEFORE runs before it."""
     known = [one for run in summaries if (one := run.metric(metric)) is not None]
     unit = known[-1].unit if known else "number"
-    columns = (
-        Column("run", "run", "text"),
-        Column("value", "value", unit, statistic=True),
-        Column("change", "against those before", unit, statistic=True, change=True),
-        *columns_from("""
+    columns = columns_from(f"""
+        run: text, value: {unit} (statistic), change: {unit} = against those before (statistic change),
         relative: share = ±% (statistic change), verdict: text = noise, runs = of runs (detail)
-    """),
-    )
+    """)
     scope = f"{len(summaries):,} runs, each against the median of up to {BEFORE} before it"
     schema = TableSchema("history", f"History of {metric}", columns)
     return Table.from_rows(schema, scope, list(_history(summaries, metric)), totals={"metric": metric})

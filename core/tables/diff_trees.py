@@ -20,24 +20,19 @@ from .compare import BOTH, GONE, NEW
 from .frame import Frame
 from .frame_columns import MODULE, NOT_IN_FILE, OUTSIDE_ANY, work_of
 from .op_events import positions_of
-from .schema import TableSchema, columns_from
+from .schema import schema_from
 from .scope import Scope
 from .slices import nearest_around, rows_around
 from .step_spans import step_spans
 from .table import Table
 from .tree import ROOT, TreeBuilder, own_times, paths_of
 
-TREE_CHANGES = TableSchema(
-    "tree",
-    "Op trees, the worst first",
-    columns_from("""
-        name: text, presence: text = in, calls_a: number = calls of A, calls_b: number = of B,
-        host_a_ns = host A, host_b_ns = host B, host_change_ns = Δ host (change),
-        device_a_ns = kernels A, device_b_ns = kernels B, device_change_ns = Δ kernels (change),
-        depth (detail), node: id (detail), parent: id (detail)
-    """),
-    keys=("node",),
-)
+TREE_CHANGES = schema_from("""
+    tree: Op trees, the worst first; keys node;
+    name: text, presence: text = in, calls_a: number = calls of A, calls_b: number = of B, host_a_ns = host
+    A, host_b_ns = host B, host_change_ns = Δ host (change), device_a_ns = kernels A, device_b_ns = kernels
+    B, device_change_ns = Δ kernels (change), depth (detail), node: id (detail), parent: id (detail)
+""")
 Copies: TypeAlias = Mapping[str, tuple[int, int]]
 """Kind of copy -> (how many, ns)."""
 
@@ -207,7 +202,6 @@ def _sentence(
     title: str,
     per_step: bool,
 ) -> str:
-    """Return what changed on the whole, in a sentence."""
     tops = np.flatnonzero(parents == ROOT).tolist()
     (host_a, device_a), (host_b, device_b) = (
         (sum(column[node] for node in tops) for column in side[1:]) for side in sides

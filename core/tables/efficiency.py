@@ -24,25 +24,19 @@ from ..query.promoted_terms import argument_values
 from .metrics import ratio
 from .op_models import ELEMENTWISE, MODELS, TYPES, Call, cost_of
 from .op_sums import LinkedWork, work_in
-from .schema import TableSchema, columns_from
+from .schema import schema_from
 from .scope import Scope
 from .slices import rows_around
 from .table import Table, Tables
 
-EFFICIENCY = TableSchema(
-    "efficiency",
-    "Efficiency of operators",
-    columns_from("""
-        name: text = op (is_name), shapes: text, count = calls, flops = FLOPs of a call,
-        bytes = bytes of a call, kernel_ns = kernel time, tflops: number = TFLOP/s, gbs: number = GB/s,
-        tflops_min: number = least TFLOP/s (detail), tflops_max: number = most TFLOP/s (detail),
-        intensity: number = FLOP/byte, peak_share = of the peak, above_peak: number = above it (detail),
-        types: text (detail), inputs: text = other inputs (detail)
-    """),
-    keys=("name", "shapes", "types", "inputs"),
-    read_by="kernel_ns",
-    chief=("name", "shapes", "kernel_ns", "tflops", "peak_share", "gbs"),
-)
+EFFICIENCY = schema_from("""
+    efficiency: Efficiency of operators; keys name shapes types inputs; read_by kernel_ns; chief name shapes
+    kernel_ns tflops peak_share gbs;
+    name: text = op (is_name), shapes: text, count = calls, flops = FLOPs of a call, bytes = bytes of a call,
+    kernel_ns = kernel time, tflops: number = TFLOP/s, gbs: number = GB/s, tflops_min: number = least TFLOP/s
+    (detail), tflops_max: number = most TFLOP/s (detail), intensity: number = FLOP/byte, peak_share = of the
+    peak, above_peak: number = above it (detail), types: text (detail), inputs: text = other inputs (detail)
+""")
 NEEDS_VALUES = ("convolution", "attention", "sum", "mean", "batch_norm")
 """Operators whose cost depends on inputs that are no tensors."""
 

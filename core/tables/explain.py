@@ -181,7 +181,6 @@ aten::contiguous = copies a tensor into one piece of memory, unless it is one
 
 
 def _entries(source: str, aiu: bool, text: str) -> list[Explanation]:
-    """Return the entries of a text."""
     lines = (line.partition(" = ") for line in text.replace("\n    ", " ").strip().splitlines())
     return [Explanation(pattern, what, source, aiu) for pattern, _, what in lines]
 

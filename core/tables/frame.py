@@ -32,11 +32,9 @@ class Words:
     texts: Sequence[str]
 
     def __getitem__(self, rows: AnyArray | slice) -> Words:
-        """Return the texts of some rows."""
         return Words(self.codes[rows], self.texts)
 
     def tolist(self) -> list[str]:
-        """Return the text of each row."""
         return [self.texts[code] for code in self.codes.tolist()]
 
 
@@ -96,7 +94,6 @@ class Frame:
         return values
 
     def has(self, name: str) -> bool:
-        """Tell whether a column is there without being made."""
         there = name in self.__dict__ or name in self.given
         return there or (self.whole is not None and self.whole.has(name))
 
@@ -149,7 +146,6 @@ class Frame:
         return [rows[np.argsort(self.start[rows], kind="stable")] for rows in parts]
 
     def in_order(self) -> Frame:
-        """Return the rows by stream and start."""
         return self[concatenated(self.by_stream)]
 
     def group(self, *keys: str, within: str = "device_row") -> FrameGroups:
@@ -187,17 +183,14 @@ class Frame:
 
     @property
     def first_device(self) -> WorkDevice:
-        """The device of the first row."""
         return self.devices[int(self.device_row[0])]
 
     @property
     def source_number(self) -> int:
-        """The source of the first row."""
         return self.first_device.device.source
 
     @property
     def index(self) -> Index:
-        """The index of the source of the first row."""
         return self.first_device.index
 
     @cached_property
@@ -240,15 +233,12 @@ class Frame:
         return np.asarray(np.array(fits, np.bool_)[self.name.codes])
 
     def is_type(self, *names: str) -> AnyArray:
-        """Return which rows are of one of these types of work."""
         return np.isin(self.type, [KERNEL_TYPES.index(name) for name in names])
 
     def is_kind(self, name: str) -> AnyArray:
-        """Return which rows are of a kind of the table of kinds."""
         return np.asarray(self.kind == kind_table().names.index(name))
 
     def union(self, rows: AnyArray | slice = slice(None)) -> Intervals:
-        """Return the time that some rows cover."""
         return merge(self.start[rows], self.end[rows])
 
     def queue(self, until: I64) -> tuple[I64, I64]:
@@ -266,11 +256,9 @@ class FrameGroups(Groups):
     frame: Frame
 
     def column(self, of: Of) -> Any:
-        """Return a column of the rows."""
         return getattr(self.frame, of) if isinstance(of, str) else of(self.frame)
 
     def statistics_of(self, of: Of) -> dict[str, AnyArray]:
-        """Return the statistics of a column."""
         values: dict[str, AnyArray] = self.once(of, lambda groups: groups.statistics(groups.column(of)))
         return values
 
@@ -283,7 +271,6 @@ class FrameGroups(Groups):
 
     @cached_property
     def parts(self) -> list[Frame]:
-        """The rows of each group."""
         return list(self.frame.plus(_group=self.codes).by("_group"))
 
     def one_row(self, *keys: str) -> Frame:

@@ -55,7 +55,6 @@ class Gaps:
         return _first(np.flatnonzero(self.after == position))
 
     def holding(self, time: int) -> int | None:
-        """Return which of the gaps a time lies in."""
         return _first(np.flatnonzero((self.starts <= time) & (time < self.ends)))
 
     def first_after(self, time: int, position: int | None, least: int) -> int | None:
@@ -131,7 +130,6 @@ class Gap:
 
     @property
     def length(self) -> int:
-        """Ns in which nothing ran."""
         return self.end - self.start
 
 

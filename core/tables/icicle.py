@@ -105,12 +105,10 @@ class Icicle:
 
     @cached_property
     def _edges(self) -> tuple[tuple[I64, I64], ...]:
-        """Starts and ends of the nodes of each line."""
         return tuple((self.starts[rows], self.ends[rows]) for rows in self.levels)
 
     @property
     def width(self) -> int:
-        """Ns of the whole drawing."""
         return int(self.ends[self.levels[0][-1]]) if len(self) else 0
 
     def window(self, row: int) -> tuple[int, int]:

@@ -17,7 +17,7 @@ from ..base.arrays import I64, mean_of, sum_of
 from .frame import Frame
 from .frame_columns import timed_work
 from .metrics import Metric
-from .schema import Column, TableSchema, columns_from
+from .schema import schema_from
 from .scope import Scope
 from .shape import Ask, Shape, first, flagged, moment, n, ratio_of, statistic, text, total
 from .table import Table, Tables
@@ -56,14 +56,11 @@ LAUNCHES = Shape(
     },
     {"chief": ("name", "delay_median_ns", "call_ns", "count")},
 )
-QUEUES = TableSchema(
-    "queues",
-    "Queue length",
-    columns_from("""
-        rank: text, device: text, stream: text, count = changes, mean: number = mean of changes,
-        mean_over_time: number, max = longest
-    """),
-)
+QUEUES = schema_from("""
+    queues: Queue length;
+    rank: text, device: text, stream: text, count = changes, mean: number = mean of changes, mean_over_time:
+    number, max = longest
+""")
 LONGEST_DELAYS = Shape(
     "outliers",
     "Longest launch delays",
@@ -92,7 +89,11 @@ PAIRS = Shape(
     },
     {"is_drawn": False},
 )
-STATISTICS = ("total_ns", "mean_ns", "median_ns", "p95_ns", "min_ns", "max_ns")
+OF_ALL = schema_from("""
+    statistics: Statistics; not drawn; of: text, total_ns, mean_ns (statistic), median_ns (statistic),
+    p95_ns (statistic), min_ns (statistic), max_ns (statistic)
+""")
+STATISTICS = tuple(column.key for column in OF_ALL.columns[1:])
 
 
 def analyse_launches(scope: Scope, limit: int | None = None) -> Tables:
@@ -177,10 +178,8 @@ def statistics_table(pairs: Frame, calls: Frame) -> Table:
     """Return a row for all calls, one for what they launched, and one each for the delays and their parts."""
     of = {"call": calls.call_ns, "kernel": pairs.kernel_ns}
     of |= {"delay": calls.delay, "waiting": calls.waiting, "latency": calls.latency}
-    columns = [Column(key, key.removesuffix("_ns"), "ns", key != "total_ns") for key in STATISTICS]
-    schema = TableSchema("statistics", "Statistics", (Column("of", "of", "text"), *columns), is_drawn=False)
     rows = [{"of": name, **_statistics(values)} for name, values in of.items()]
-    return Table.from_rows(schema, pairs.scope.text, rows)
+    return Table.from_rows(OF_ALL, pairs.scope.text, rows)
 
 
 def queue_table(pairs: Frame) -> Table:

@@ -1,53 +1,148 @@
-"""Memory: how much each allocator gave out, the peak and what was live at it, what stayed."""
+"""Memory: how much each allocator gave out, the peak and what was live at it, what stayed; and the copies."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from ..base.arrays import I64, sum_of
+from ..base.arrays import F64, I64, AnyArray, sum_of
+from ..base.safe_text import safe
+from ..base.short_names import short_name
 from ..base.units import format_bytes
-from ..query.groups import concatenated
+from ..query.groups import concatenated, dense
+from ..query.lookup import promoted_of
+from ..trace.devices import ALLOCATION_NAMES, is_aiu
 from .allocations import Allocator, allocators, unnamed
-from .copies import copies
+from .frame import Frame, FrameGroups, Words
+from .frame_columns import NEVER, work_of
 from .metrics import Metric
-from .schema import TableSchema, columns_from
+from .schema import schema_from
 from .scope import Scope
+from .shape import Ask, Shape, flagged, n, statistic, text, total
 from .table import Table, Tables
+from .table_rows import Values
+
+GB = 1e9
+"""The unit of the profiler's "memory bandwidth (GB/s)", in bytes."""
+WORDS = {"HOST": "H", "DEVICE": "D"}
+_KIND = re.compile(r"\b([HDAP])to([HDAP])\b")
+_ROCM = re.compile(r"Copy(Host|Device)To(Host|Device)", re.IGNORECASE)
+_MEMORY = re.compile(r"\(([^()>]*)->([^()]*)\)")
+ALLOCATION = "Allocation"
+
+
+def kind_of(name: str, aiu: bool = False) -> tuple[str, str]:
+    """Return (kind, from which memory to which) of a copy by its name: ("HtoD", "Pageable → Device").
+
+    On an AIU a Memset (Device) is no copy: it is where memory was allocated.
+    """
+    if aiu and name in ALLOCATION_NAMES:
+        return ALLOCATION, ""
+    way = _MEMORY.search(name)
+    memory = f"{way[1].strip()} → {way[2].strip()}" if way else ""
+    if match := _KIND.search(name):
+        return match[0], memory
+    if rocm := _ROCM.search(name):
+        return "to".join(WORDS[side.upper()] for side in rocm.groups()), memory
+    if re.match(r"(hip)?Memset|FillBuffer", name, re.IGNORECASE):
+        return "Memset", memory
+    return safe(name) if name.startswith("Memcpy") else short_name(name), memory
+
+
+def _bandwidths(g: FrameGroups) -> Values:
+    """Return all bytes by all time of the copies whose bytes are known; what moves none has no bandwidth."""
+    sums = zip(*(g.sums(g.column(key)).tolist() for key in ("bytes", "sized_ns")), text("way").of(g))
+    return np.array([size * 10**9 / ns if ns and way != ALLOCATION else np.nan for size, ns, way in sums])
+
+
+def _recorded(of: Callable[[F64, I64], float]) -> Ask:
+    """Ask for one number of the bandwidths that were recorded, and the time of each."""
+
+    def answers(g: FrameGroups) -> Values:
+        parts = (part[~np.isnan(part.recorded)] for part in g.parts)
+        return np.array([of(part.recorded, part.full_ns) if len(part) else np.nan for part in parts])
+
+    return flagged(Ask(answers, "bytes/s"), "statistic")
+
+
+def _mean(speeds: F64, ns: I64) -> float:
+    return float((speeds * ns).sum()) / sum_of(ns) if ns.any() else np.nan
+
+
+COPIES = Shape(
+    "copies",
+    "Copies",
+    {
+        "rank": text("rank"),
+        "device": text("device"),
+        "name": ("kind", text("way")),
+        "memory": text("memory"),
+        "count": n(),
+        "bytes": total("bytes", "bytes"),
+        "time_ns": total("full_ns"),
+        "bandwidth": flagged(Ask(_bandwidths), "statistic"),
+        "recorded_mean": _recorded(_mean),
+        "recorded_max": _recorded(lambda speeds, _: float(speeds.max())),
+        "max_ns": ("longest", flagged(statistic("max_ns", "full_ns"), "statistic")),
+        "without_bytes": n(lambda copies: ~copies.has_bytes),
+    },
+    {"chief": ("memory", "bytes", "time_ns", "bandwidth", "count", "rank")},
+)
+
+
+def copies(scope: Scope) -> Table:
+    """Return a row per device, kind and memory of the copies that start in a scope, most time first.
+
+    They count whole. `bandwidth` is all bytes by all time of those whose bytes are known; `recorded_…` is
+    what the profiler wrote of each, its mean weighted by time.
+    """
+    work = work_of(replace(scope, allocations=True))
+    work = work[work.is_type("memory") & work.is_begun]
+    ways: list[tuple[str, str]] = []
+
+    def codes(part: Frame) -> AnyArray:
+        rows, numbers = dense(part.name_number)
+        aiu = is_aiu(part.index)
+        ways.extend(kind_of(name, aiu) for name in part.index.strings(numbers))
+        return rows + (len(ways) - len(numbers))
+
+    code = work.from_parts(codes)
+    way, memory = (Words(code, [pair[at] for pair in ways]) for at in (0, 1))
+    moves = np.array([kind != ALLOCATION for kind in way.texts], np.bool_)[code]
+    size = work.from_parts(lambda part: promoted_of(part.index, "bytes", part.position, NEVER))
+    recorded = work.from_parts(lambda part: promoted_of(part.index, "bandwidth", part.position, np.nan) * GB)
+    has = size != NEVER
+    columns = {"bytes": np.where(has, size, 0), "has_bytes": has, "sized_ns": np.where(has, work.full_ns, 0)}
+    work = work.plus(way=way, memory=memory, recorded=np.where(moves, recorded, np.nan), **columns)
+    groups = work.group("device_row", "way", "memory")
+    table = COPIES.of(groups, jump="full_ns", sort="time_ns")
+    return replace(table, totals={key: sum_of(table.numbers(key)) for key in ("count", "bytes", "time_ns")})
+
 
 LARGEST = 20
 """How many allocations are listed for each allocator unless --limit says otherwise."""
 
-MEMORY = TableSchema(
-    "memory",
-    "Memory",
-    columns_from("""
-        rank: text, name: text = allocator, peak_bytes = peak (statistic),
-        peak_ns = peak at (statistic moment), first_bytes = at the start (statistic),
-        last_bytes = at the end (statistic), kept, kept_bytes, allocations, releases,
-        allocated_bytes = allocated, released_bytes = released, reserved_bytes = reserved (statistic),
-        known_by: text = totals, device_type: id (detail), device_id: id = device number (detail)
-    """),
-    keys=("rank", "name"),
-    jumps_to="the op at the peak",
-    chief=("name", "peak_bytes", "last_bytes", "kept", "rank"),
-)
-LIVE_COLUMNS = columns_from("""
+MEMORY = schema_from("""
+    memory: Memory; keys rank name; jumps_to the op at the peak; chief name peak_bytes last_bytes kept rank;
+    rank: text, name: text = allocator, peak_bytes = peak (statistic), peak_ns = peak at (statistic moment),
+    first_bytes = at the start (statistic), last_bytes = at the end (statistic), kept, kept_bytes,
+    allocations, releases, allocated_bytes = allocated, released_bytes = released, reserved_bytes = reserved
+    (statistic), known_by: text = totals, device_type: id (detail), device_id: id = device number (detail)
+""")
+LIVE = schema_from("""
+    live: Live; keys rank allocator name; jumps_to the op; chief name bytes held_ns allocator;
     rank: text, allocator: text, name: text = allocated in (is_name), bytes = size,
     start_ns = allocated at (statistic moment), end_ns = released at (statistic moment),
     held_ns (statistic), address: text
 """)
-LIVE_CHIEF = ("name", "bytes", "held_ns", "allocator")
-MEMORY_CURVE = TableSchema(
-    "memory_curve",
-    "Memory over time",
-    columns_from("""
-        rank: text, allocator: text, at_ns (moment), change: bytes, allocated: bytes, reserved: bytes
-    """),
-)
+MEMORY_CURVE = schema_from("""
+    memory_curve: Memory over time;
+    rank: text, allocator: text, at_ns (moment), change: bytes, allocated: bytes, reserved: bytes
+""")
 RECORDED, SUMMED = "recorded", "summed from 0"
 BEFORE = "before the trace"
 ALLOCATES_BY_MEMSET = ("AIU", "SPYRE")
@@ -153,19 +248,11 @@ def _use(allocator: Allocator, begin: int, end: int, span: tuple[int, int] | Non
     peak_at = start if peak is None or peak < begin else int(allocator.times[peak])
     live = np.empty(0, np.int64) if peak is None else allocator.live(peak)
     unreleased = allocator.unreleased(begin, end)
-    return AllocatorUse(
-        allocator,
-        begin,
-        end,
-        peak,
-        peak_at,
-        _largest_first(allocator, live),
-        _largest_first(allocator, unreleased),
+    largest_first = (
+        records[np.argsort(-np.abs(allocator.changes[records]), kind="stable")]
+        for records in (live, unreleased)
     )
-
-
-def _largest_first(allocator: Allocator, records: I64) -> I64:
-    return records[np.argsort(-np.abs(allocator.changes[records]), kind="stable")]
+    return AllocatorUse(allocator, begin, end, peak, peak_at, *largest_first)
 
 
 def _notes(scope: Scope, uses: list[AllocatorUse]) -> Iterable[str]:
@@ -206,13 +293,8 @@ def allocator_table(result: MemoryUse) -> Table:
     """Return a row per allocator."""
     rows = [_row(use) for use in result.uses]
     peaks = [max(use.peak if use.peak is not None else use.begin, use.begin) for use in result.uses]
-    return Table.from_rows(
-        MEMORY,
-        result.scope,
-        rows,
-        [(use.allocator.source, use.allocator.op_at(at)) for use, at in zip(result.uses, peaks)],
-        notes=result.notes,
-    )
+    jumps = [(use.allocator.source, use.allocator.op_at(at)) for use, at in zip(result.uses, peaks)]
+    return Table.from_rows(MEMORY, result.scope, rows, jumps, notes=result.notes)
 
 
 def _row(use: AllocatorUse) -> dict[str, Any]:
@@ -241,9 +323,8 @@ def _row(use: AllocatorUse) -> dict[str, Any]:
 
 def peak_table(result: MemoryUse, limit: int = LARGEST) -> Table:
     """Return the largest allocations that were live at each allocator's peak."""
-    return _live_table(
-        result, "memory_peak", "Live at the peak", [(u, u.at_peak) for u in result.uses], limit
-    )
+    lists = [(use, use.at_peak) for use in result.uses]
+    return _live_table(result, "memory_peak", "Live at the peak", lists, limit)
 
 
 def unreleased_table(result: MemoryUse, limit: int = LARGEST) -> Table:
@@ -263,18 +344,9 @@ def _live_table(
         if len(records) > limit:
             rest = sum_of(np.abs(use.allocator.changes[records[limit:]]))
             more = len(records) - limit
-            notes.append(
-                f"{use.allocator.title}: {more:,} smaller ones, {format_bytes(rest)}, are not listed"
-            )
-    return Table.from_rows(
-        TableSchema(
-            name, title, LIVE_COLUMNS, keys=("rank", "allocator", "name"), jumps_to="the op", chief=LIVE_CHIEF
-        ),
-        result.scope,
-        rows,
-        jumps,
-        notes=notes,
-    )
+            words = f"{more:,} smaller ones, {format_bytes(rest)}, are not listed"
+            notes.append(f"{use.allocator.title}: {words}")
+    return Table.from_rows(replace(LIVE, name=name, title=title), result.scope, rows, jumps, notes=notes)
 
 
 def _live_row(use: AllocatorUse, record: int) -> tuple[dict[str, Any], int | None]:
@@ -283,7 +355,7 @@ def _live_row(use: AllocatorUse, record: int) -> tuple[dict[str, Any], int | Non
     start: int | None = int(one.times[record])
     stop: int | None = int(one.times[end]) if end < len(one) else None
     position = one.op_at(record)
-    op = "" if position is None else _name(one, position)
+    op = "" if position is None else one.index.string(int(one.index.column("slices.name")[position]))
     if one.changes[record] < 0:  # a release of what the trace did not see allocated
         start, stop, op, position = None, start, BEFORE, None
     row = {
@@ -297,10 +369,6 @@ def _live_row(use: AllocatorUse, record: int) -> tuple[dict[str, Any], int | Non
         "address": f"{int(one.addresses[record]):#x}",
     }
     return row, position
-
-
-def _name(one: Allocator, position: int) -> str:
-    return one.index.string(int(one.index.column("slices.name")[position]))
 
 
 def curve_table(result: MemoryUse) -> Table:

@@ -56,7 +56,6 @@ class Spread:
 
     @property
     def is_known(self) -> bool:
-        """Whether there are enough values to tell the noise."""
         return self.count >= LEAST
 
     def error(self, deviation: float) -> float:
@@ -75,7 +74,6 @@ class Comparison:
 
     @property
     def change(self) -> float:
-        """The median now less the median before."""
         return self.now.median - self.before.median
 
     @property

@@ -35,7 +35,6 @@ class Call:
     values: Sequence[str]
 
     def numel(self, at: int) -> int:
-        """Return the number of elements of an input."""
         return prod(self.dims[at])
 
     def size(self, at: int) -> int:
@@ -43,7 +42,6 @@ class Call:
         return SIZES[self.types[at]]
 
     def bytes(self, *inputs: int) -> int:
-        """Return the bytes of some inputs."""
         return sum(self.numel(at) * self.size(at) for at in inputs)
 
     def is_tensor(self, at: int) -> bool:

@@ -73,7 +73,6 @@ class TimeChange:
         return cls(factor, np.where(chosen, factor, 1.0), host)
 
     def length(self, graph: PathGraph) -> int:
-        """Return the time of all that is changed, ns."""
         durations = (graph.work.end - graph.work.start)[self.work != 1]
         return sum_of(durations) + sum(times.length for times in self.host.values())
 
@@ -101,7 +100,6 @@ class _Again:
     """The points of a window with a change, as far as they have come; times in ns."""
 
     def __init__(self, graph: PathGraph, change: TimeChange, end: PathEnd) -> None:
-        """Begin at the window's start."""
         self.graph, self.change = graph, change
         work, waits = graph.work, graph.waits
         self.factor = change.work.tolist()
@@ -169,7 +167,6 @@ class _Again:
         return list(zip(*(column[ordered].tolist() for column in columns)))
 
     def run(self) -> None:
-        """Go through all that happens."""
         for number, (time, order, item, thread, host_time, more) in enumerate(self.events):
             if number % CHECKED == 0:
                 self.graph.scope.check()
@@ -193,7 +190,6 @@ class _Again:
                     self.noted[thread, time] = self.now[thread]
 
     def _begin(self, row: int) -> None:
-        """Let a piece of work begin."""
         low = self.graph.window[0]
         if self.old_start[row] <= low or not self.via[row]:
             begin = self.old_start[row]
@@ -222,7 +218,6 @@ class _Again:
             )
 
     def _return(self, call: int, thread: int, passed: int) -> None:
-        """Let a call that waits return."""
         begin, end, at = self.calls[call]
         arrived = self.noted.get((thread, begin), begin)
         if call in self.gone:
@@ -236,7 +231,6 @@ class _Again:
 
 
 def _by_first(keys: I64, values: I64) -> dict[int, list[int]]:
-    """Return the values of each key."""
     order = np.argsort(keys, kind="stable")
     distinct, begins = np.unique(keys[order], return_index=True)
     return dict(zip(distinct.tolist(), map(np.ndarray.tolist, np.split(values[order], begins[1:]))))

@@ -11,33 +11,276 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from ..base.arrays import I64, U8, AnyArray, places_in
+from ..index.store import Index
 from ..query.groups import concatenated
-from ..query.lookup import lanes_of
+from ..query.lookup import category_mask, lanes_of, promoted_of
+from ..query.promoted_terms import argument_values
 from .device_state import looked_at, peers_of
 from .frame import Frame
 from .frame_columns import NEVER, work_of
-from .path_calls import LaunchedWork, RuntimeCalls
-from .path_pauses import points_of
+from .host_columns import ANY_COPY, WAITS
+from .op_events import RUNTIME, host_kinds
 from .path_points import (
     DEVICE,
     EVENT,
     GRAPH,
     LAUNCH,
     STREAM,
+    Columns,
     HostThread,
     Points,
     Waits,
     latest,
+    points_of,
     threads_of,
 )
 from .scope import Scope
 from .slice_table import SOURCE_BITS, slice_ids
+
+RECORD = re.compile(r"EventRecord", re.IGNORECASE)
+WAIT_EVENT = re.compile(r"StreamWaitEvent", re.IGNORECASE)
+OF_STREAM, OF_EVENT = re.compile(r"Stream|Queue"), re.compile(r"Event")
+ALL, NO_STREAM = -1, -2
+
+
+@dataclass(frozen=True, eq=False)
+class LaunchedWork:
+    """Device work with its ids and launches, and its streams in the order of launches."""
+
+    work: Frame
+    ids: I64
+    launched: I64
+    thread: I64
+
+    @cached_property
+    def streams(self) -> dict[int, tuple[I64, I64]]:
+        """(rows, when they were launched at the earliest) of each stream, in its order: where a launch is not
+        in the file, not before those of what came before it.
+        """
+        order = np.lexsort((self.ids, self.work.start, self.work.stream))
+        begins = np.flatnonzero(np.diff(self.work.stream[order], prepend=-2))
+        parts = np.split(order, begins)[1:]
+        return {
+            int(self.work.stream[rows[0]]): (rows, np.maximum.accumulate(self.launched[rows]))
+            for rows in parts
+        }
+
+    def last_on(self, stream: int, times: I64) -> I64:
+        """Return the row launched last on a stream before each time, -1 for none."""
+        rows, launches = self.streams[stream]
+        at = np.searchsorted(launches, times) - 1
+        return np.where(at >= 0, rows[np.maximum(at, 0)], -1)
+
+    def last_launched(self, threads: I64, times: I64) -> I64:
+        """Return the row that each thread launched last before a time, -1 for none."""
+        return latest(self.thread, self.launched, -self.ids, threads, times - 1)
+
+    def next_launched(self, threads: I64, times: I64) -> I64:
+        """Return the row that each thread launched first after a time, -1 for none."""
+        return latest(self.thread, -self.launched, self.ids, threads, -times - 1)
+
+    def named(self, source: int, stream: int) -> list[int]:
+        """Return the streams of a source that a record calls by a number."""
+        of = self.work.source
+        return [at for at, (rows, _) in self.streams.items()
+                if self.work.streams[at] == str(stream) and int(of[rows[0]]) == source]  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class RuntimeCalls:
+    """The calls into the runtime of one source, by start, and the records of waits."""
+
+    source: int
+    index: Index
+    positions: I64
+    starts: I64
+    ends: I64
+    threads: I64
+    names: list[str]
+    name: I64
+
+    @classmethod
+    def of(cls, scope: Scope, source: int, threads: Sequence[HostThread]) -> RuntimeCalls:
+        """Return the calls of some threads, also those before the window: what they started may run in it."""
+        index = scope.trace.indexes[source]
+        may_call = host_kinds(index) >= RUNTIME  # calls, and what has no kind
+        positions = np.flatnonzero(may_call[index.column("slices.category")] if len(may_call) else [])
+        thread_of = np.full(len(index.lanes) + 1, -1, np.int64)
+        for number, one in enumerate(threads):
+            if one.source == source:
+                thread_of[one.lane - scope.trace.lane_bases[source]] = number
+        own = thread_of[lanes_of(index, positions)]
+        positions, own = positions[own >= 0], own[own >= 0]
+        starts = scope.starts(source, positions)
+        order = np.argsort(starts, kind="stable")
+        positions, starts, own = positions[order], starts[order], own[order]
+        numbers, name = np.unique(index.column("slices.name")[positions], return_inverse=True)
+        ends = starts + index.duration(positions)
+        return cls(source, index, positions, starts, ends, own, index.strings(numbers), name)
+
+    def named(self, pattern: re.Pattern[str]) -> I64:
+        fits = np.array([bool(pattern.search(text)) for text in self.names], np.bool_)
+        return np.flatnonzero(fits[self.name]) if len(fits) else np.empty(0, np.int64)
+
+    @cached_property
+    def records(self) -> list[tuple[str, int, dict[str, int]]]:
+        """(name, call, arguments) of the profiler's records of waits whose call is in the window."""
+        mask = category_mask(self.index, {"cuda_sync", "xpu_sync"})
+        is_record = mask[self.index.column("slices.category")] if mask.any() else np.zeros(0, np.bool_)
+        positions = np.flatnonzero(is_record)
+        if not len(positions):
+            return []
+        of_call = promoted_of(self.index, "correlation", self.positions)
+        calls = {int(number): at for at, number in enumerate(of_call.tolist()) if number}
+        keys = ("correlation", "stream", "wait_on_stream", "wait_on_cuda_event_record_corr_id")
+        values = [list(argument_values(self.index, key, positions)) for key in keys]
+        names = self.index.strings(self.index.column("slices.name")[positions])
+        records = []
+        for name, correlation, *rest in zip(names, *values):
+            if correlation in calls:
+                known = {key: value for key, value in zip(keys[1:], rest) if isinstance(value, int)}
+                if (recorded := known.pop(keys[3], None)) in calls:
+                    known["recorded"] = calls[recorded]
+                records.append((name, calls[correlation], known))
+        return records
+
+    def _event_row(self, table: LaunchedWork, known: dict[str, int]) -> int:
+        """Return the last work on a stream launched before its event was recorded, -1 where unknown."""
+        if "recorded" not in known:
+            return -1
+        time = self.starts[[known["recorded"]]]
+        rows = [
+            int(table.last_on(at, time)[0])
+            for at in table.named(self.source, known.get("wait_on_stream", NO_STREAM))
+        ]
+        return max(rows, key=lambda row: int(table.launched[row]) if row >= 0 else NEVER, default=-1)
+
+    def _recorded_before(self, table: LaunchedWork, calls: I64) -> I64:
+        """Return for each call the last work that its thread launched before it last recorded an event."""
+        recorded = self.named(RECORD)
+        if not len(recorded):
+            return np.full(len(calls), -1, np.int64)
+        threads, starts = self.threads[calls], self.starts[recorded]
+        at = latest(self.threads[recorded], starts, -recorded, threads, self.starts[calls] - 1)
+        return np.where(at >= 0, table.last_launched(threads, starts[at]), -1)
+
+    def event_waits(self, table: LaunchedWork) -> list[tuple[int, int, bool]]:
+        """Return (work, work that it waits for, whether that is inferred) where streams wait for events."""
+        waits = []
+        for name, call, known in self.records:
+            if "wait" in name.lower() and (row := self._event_row(table, known)) >= 0:
+                for at in table.named(self.source, known.get("stream", NO_STREAM)):
+                    rows, launches = table.streams[at]
+                    after = int(np.searchsorted(launches, self.starts[call], "right"))
+                    if after < len(rows):
+                        waits.append((int(rows[after]), row, False))
+        return waits or self._inferred_waits(table)
+
+    def _inferred_waits(self, table: LaunchedWork) -> list[tuple[int, int, bool]]:
+        """Return the same without records: what a thread launches next after a call to wait for an event
+        waits for what ended last before it on another stream, of work launched before the call.
+        """
+        calls, work = self.named(WAIT_EVENT), table.work
+        rows = table.next_launched(self.threads[calls], self.starts[calls])
+        waits = dict(zip(rows[rows >= 0].tolist(), calls[rows >= 0].tolist()))  # work -> call
+        pairs = []
+        waiting = np.array(list(waits), np.int64)
+        for stream in np.unique(work.stream[waiting]).tolist():
+            here = waiting[work.stream[waiting] == stream]
+            others = np.flatnonzero((work.stream != stream) & (work.source == self.source))
+            group = np.zeros(len(others), np.int64)
+            until = work.start[here] - (work.end[here] == work.start[here])
+            of = latest(group, work.end[others], table.ids[others], np.zeros(len(here), np.int64), until)
+            for row, awaited in zip(here[of >= 0].tolist(), others[of[of >= 0]].tolist()):
+                if table.launched[awaited] < self.starts[waits[row]]:
+                    pairs.append((row, awaited, True))
+        return pairs
+
+    def sync_points(self, table: LaunchedWork) -> tuple[Columns, Waits]:
+        """Return (thread, end, work waited for, its end, position, inferred) of the calls that waited, and
+        all that wait.
+        """
+        calls = self.named(WAITS)
+        row_of = {call: at for at, call in enumerate(calls.tolist())}
+        only, row = np.full(len(calls), ALL, np.int64), np.full(len(calls), -1, np.int64)
+        inferred = np.ones(len(calls), np.bool_)
+        of_stream, of_event = (np.isin(calls, self.named(pattern)) for pattern in (OF_STREAM, OF_EVENT))
+        last = table.last_launched(self.threads[calls], self.starts[calls])
+        on_stream = np.flatnonzero(of_stream & (last >= 0))
+        only[on_stream] = table.work.stream[last[on_stream]]
+        row[of_event] = self._recorded_before(table, calls[of_event])
+        for name, call, known in self.records:
+            at = row_of.get(call, -1)
+            if at < 0 or "wait" in name.lower():
+                continue
+            inferred[at], only[at] = False, ALL
+            if "stream" in name.lower():
+                only[at] = next(iter(table.named(self.source, known.get("stream", NO_STREAM))), NO_STREAM)
+            row[at] = self._event_row(table, known)
+        return self._waited(table, calls, only, row, inferred)
+
+    def _waited(
+        self, table: LaunchedWork, calls: I64, only: I64, row: I64, inferred: AnyArray
+    ) -> tuple[Columns, Waits]:
+        """Return what `sync_points` does: of work launched before a call, what ended in it last."""
+        starts, ends = self.starts[calls], self.ends[calls]
+        best, at = np.full(len(calls), -1, np.int64), np.full(len(calls), NEVER)
+        pairs: list[tuple[I64, I64]] = []
+
+        def take(rows: I64, allowed: AnyArray) -> None:
+            some = np.flatnonzero(allowed & (rows >= 0))
+            pairs.append((some, rows[some]))
+            own = table.work.end[rows[some]]
+            fits = (own > starts[some]) & (own <= ends[some])
+            some, rows, own = some[fits], rows[some][fits], own[fits]
+            known = best[some] >= 0
+            better = (own > at[some]) | (
+                (own == at[some]) & known & (table.ids[rows] < table.ids[np.maximum(best[some], 0)])
+            )
+            best[some[better]], at[some[better]] = rows[better], own[better]
+
+        before = {
+            stream: table.last_on(stream, starts)
+            for stream, (rows, _) in table.streams.items()
+            if int(table.work.source[rows[0]]) == self.source
+        }
+        take(row, row >= 0)
+        for stream, rows in before.items():
+            take(rows, (only == stream) | ((only == ALL) & (row < 0)))
+        unknown = inferred & (best < 0)
+        for rows in before.values():
+            take(rows, unknown)
+        copies = self._copies(table)
+        rows = np.flatnonzero(best >= 0)
+        columns = (self.threads[calls[rows]], ends[rows], best[rows], at[rows], self.positions[calls[rows]])
+        points = tuple(np.concatenate(pair) for pair in zip((*columns, inferred[rows]), copies))
+        some, awaited = (concatenated(column) for column in zip(*pairs))
+        own = table.work.call_start[copies[2]], copies[1], copies[3], len(calls) + np.arange(len(copies[0]))
+        times = [np.concatenate(pair) for pair in zip((starts, ends, at, some), own)]
+        threads = np.concatenate([self.threads[calls], copies[0]])
+        waits = Waits(threads, times[0], times[1], times[2], times[3], np.concatenate([awaited, copies[2]]))
+        return points, waits
+
+    def _copies(self, table: LaunchedWork) -> tuple[I64, I64, I64, I64, I64, AnyArray]:
+        """Return the points of calls that copied and returned when their own copy was done."""
+        work = table.work
+        is_own = (work.source == self.source) & (work.launch >= 0) & work.is_type("memory")
+        rows = np.flatnonzero(is_own & (work.end <= work.call_end))
+        names = work[rows].names_of("launch")
+        fits = np.array([bool(ANY_COPY.search(text)) for text in names.texts], np.bool_)
+        rows = rows[fits[names.codes]] if len(rows) else rows
+        rows = rows[(table.thread[rows] >= 0) & (work.end[rows] > work.call_start[rows])]
+        ends = work.call_start[rows] + work.call_ns[rows]
+        inferred = np.ones(len(rows), np.bool_)
+        return table.thread[rows], ends, rows, work.end[rows], work.launch[rows], inferred
 
 
 @dataclass(frozen=True, eq=False)

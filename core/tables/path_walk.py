@@ -62,7 +62,6 @@ class Segments:
 
     @property
     def durations(self) -> I64:
-        """Ns of each segment."""
         return self.ends - self.starts
 
 
@@ -137,12 +136,10 @@ class _Walk:
     def segment(
         self, start: int, end: int, kind: int, row: int, position: int, via: int, inferred: bool
     ) -> None:
-        """Add a segment, unless it takes no time."""
         if end > start:
             self.segments.append((start, end, kind, row, position, via, inferred))
 
     def span(self, thread: int, start: int, end: int, via: int, inferred: bool) -> None:
-        """Add what a thread did from a start to an end."""
         if end > start:
             self.spans.append((thread, start, end, via, inferred))
 

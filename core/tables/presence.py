@@ -9,7 +9,7 @@ from ..base.kineto import MEMORY_RECORD
 from ..index.store import Index
 from ..trace.devices import devices, ranks_of_processes
 from .analysis import Need
-from .compile_calls import DYNAMO, FUNCTION, GRAPH, LOOKUP, REGION
+from .compile_phases import DYNAMO, FUNCTION, GRAPH, LOOKUP, REGION
 from .sections import is_report
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from .findings.finding import Finding
 from .findings.forms import finding_row
 from .findings.saved import saved_findings
 from .registry import BY_NAME
-from .schema import Column, TableSchema, columns_from
+from .schema import schema_from
 from .scope import Scope
 from .table import Table, Tables
 
@@ -27,39 +27,16 @@ ROOM = {"causes": 3400, "trust": 1600, "answers": 5000}
 """Bytes that the rows of a table take at most as JSON: with columns and notes the whole stays below 8 KB."""
 LONGEST_TEXT = 220
 ANSWER_ROWS = 3
-COMMAND = Column("command", "command", "text")
-CAUSES = TableSchema(
-    "causes",
-    "What costs time",
-    (
-        *columns_from("""
-        number: text, rule: text, caused_by: text (detail), claimed_ns = cost, caused_ns = by its cause,
-        share = of the time, finding: text
-    """),
-        COMMAND,
-    ),
-)
+CAUSES = schema_from("""
+    causes: What costs time;
+    number: text, rule: text, caused_by: text (detail), claimed_ns = cost, caused_ns = by its cause,
+    share = of the time, finding: text, command: text
+""")
 CAUSE_KEYS = [column.key for column in CAUSES.columns]
-TRUST = TableSchema(
-    "trust",
-    "What distorts the recording",
-    (
-        *columns_from("""
-        rule: text, severity: text, count, text: text = what
-    """),
-        COMMAND,
-    ),
-)
-ANSWERS = TableSchema(
-    "answers",
-    "Answers",
-    (
-        *columns_from("""
-        question: text, number, answer: object
-    """),
-        COMMAND,
-    ),
-)
+TRUST = schema_from("""
+    trust: What distorts the recording; rule: text, severity: text, count, text: text = what, command: text
+""")
+ANSWERS = schema_from("answers: Answers; question: text, number, answer: object, command: text")
 
 
 @dataclass(frozen=True)

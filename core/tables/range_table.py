@@ -17,33 +17,23 @@ from ..query.groups import Groups, Labels, concatenated, dense
 from ..query.lookup import category_mask
 from ..query.window import SPAN_CATEGORY
 from .metrics import Metric
-from .schema import TableSchema, columns_from
+from .schema import columns_from, schema_from
 from .scope import Chunk, Scope
 from .table import Table, Tables
 
 MOST_ROWS = 200_000
 """The most names that a table lists: those with the most time. A note counts the others."""
 
-RANGE = TableSchema(
-    "range",
-    "Slices by name",
-    columns_from("""
-        name: text (is_name), category: text, count, total_ns, self_ns, share, mean_ns (statistic),
-        min_ns (statistic), max_ns (statistic)
-    """),
-    keys=("name", "category"),
-)
-LANES = TableSchema(
-    "lanes",
-    "Lanes",
-    columns_from("""
-        lane: text, process: text, count, busy_ns, share = busy share
-    """),
-    keys=("lane", "process"),
-)
-CATEGORY_COLUMNS = columns_from("""
-    category: text, names, count, self_ns, share, max_ns (statistic)
+RANGE = schema_from("""
+    range: Slices by name; keys name category;
+    name: text (is_name), category: text, count, total_ns, self_ns, share, mean_ns (statistic), min_ns
+    (statistic), max_ns (statistic)
 """)
+LANES = schema_from("""
+    lanes: Lanes; keys lane process;
+    lane: text, process: text, count, busy_ns, share = busy share
+""")
+CATEGORIES = columns_from("category: text, names, count, self_ns, share, max_ns (statistic)")
 SUMS = ("source", "name", "category", "count", "total", "own", "least", "most", "longest")
 """What is summed up: numbers of source, name and category; ns; the position of the longest slice."""
 
@@ -93,7 +83,7 @@ def category_table(scope: Scope) -> Table:
     return replace(
         names,
         title="Slices by category",
-        columns=CATEGORY_COLUMNS,
+        columns=CATEGORIES,
         data={
             "category": [category or "(none)" for category in labels],
             "names": groups.counts,

@@ -127,7 +127,6 @@ def _title(ranks: Iterable[int]) -> str:
 
 
 def _of_configuration(origins: Mapping[int, RankOrigin], axis: str) -> dict[int, str]:
-    """Return the groups that `pg_config` tells."""
     groups = {source: _groups_of_axis(origin, axis) for source, origin in origins.items()}
     together = _united(group for several in groups.values() if len(several) > 1 for group in several)
     runs = {

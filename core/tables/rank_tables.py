@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -13,62 +14,53 @@ from ..index.captures import ranks_text
 from .messages import bandwidths
 from .rank_groups import RankOrigin, rank_groups, rank_origins
 from .ranks import RankInStep, Ranks, RankTimes, ranks
-from .schema import Column, TableSchema, columns_from
+from .schema import Column, schema_from
 from .scope import Scope
 from .table import Table, Tables, row_of_object
 from .table_rows import Values
 
 NO_GROUPS: Mapping[int, str] = MappingProxyType({})
-RANK_COLUMNS = columns_from("""
+RANKS = schema_from("""
+    ranks: Ranks; chief rank step_ns comm_ns waited_ns kept_waiting_ns compute_ns;
     rank, host: text, steps, step_ns, compute_ns, comm_ns = communication, idle_ns, kernels, waited_ns,
     last = came last, kept_waiting_ns, offset_ns = clock moved, residual_ns, path: text = file (detail),
     correction_ns = clock corrected (detail), residual_median_ns (statistic detail),
     residual_p95_ns (statistic detail), matched (detail), kernel_time_ns (detail), busy_ns (detail),
     memory_ns (detail), collectives (detail)
 """)
-RANK_CHIEF = ("rank", "step_ns", "comm_ns", "waited_ns", "kept_waiting_ns", "compute_ns")
-COLLECTIVES = TableSchema(
-    "collectives",
-    "Collectives",
-    columns_from("""
-        name: text = collective, group: text, number: number, ranks: object, start_ns (moment),
-        spread_ns = starts apart, wait_ns = waited, last: text = last rank, together_ns, bytes,
-        pure_ns = shortest, algbw: number = GB/s, busbw: number = bus GB/s, ranks_missing,
-        end_spread_ns = ends apart, starts_ns: object (detail), ends_ns: object (detail),
-        dtype: text = type (detail), group_size (detail), last_rank: id (statistic detail)
-    """),
-    chief=("name", "spread_ns", "last", "wait_ns", "busbw"),
-)
-STEP_COLUMNS = columns_from("""
+COLLECTIVES = schema_from("""
+    collectives: Collectives; chief name spread_ns last wait_ns busbw;
+    name: text = collective, group: text, number: number, ranks: object, start_ns (moment), spread_ns =
+    starts apart, wait_ns = waited, last: text = last rank, together_ns, bytes, pure_ns = shortest, algbw:
+    number = GB/s, busbw: number = bus GB/s, ranks_missing, end_spread_ns = ends apart, starts_ns: object
+    (detail), ends_ns: object (detail), dtype: text = type (detail), group_size (detail), last_rank: id
+    (statistic detail)
+""")
+STEPS = schema_from("""
+    steps: Slowest rank of each step; chief step wall_ns slowest awaited kept_waiting_ns;
     step: text, ranks, wall_ns = longest, slowest = slowest rank, slowest_own_ns = its own time,
     fastest_own_ns = fastest's, awaited: text = waited for, kept_waiting_ns
 """)
-IN_STEP_COLUMNS = columns_from("""
+IN_STEP = schema_from("""
+    imbalance: Ranks step by step;
     step: text, rank, wall_ns, own_ns = own time, waited_ns, kept_waiting_ns
 """)
-HEAT_COLUMNS = columns_from("""
+HEAT_MAP = schema_from("""
+    heat: Ranks by steps;
     ranks: text, heat: text = by step, kept_waiting_ns = kept waiting at most, rank: id = by rank,
     step: text = in step
 """)
-STEP_CHIEF = ("step", "wall_ns", "slowest", "awaited", "kept_waiting_ns")
 HEAT = ".123456789"
 """From “no rank waits for this one in the step” to “the longest wait of all ranks and steps”."""
 HEAT_ROWS, HEAT_CELLS = 30, 48
 """The most rows and cells of a heat map: further ranks or steps share a cell, which shows the worst of them.
 """
 GROUP = Column("group", "group", "text")
-GROUPS = TableSchema(
-    "groups",
-    "Groups of ranks",
-    (
-        GROUP,
-        *columns_from("""
-        ranks, worst = worst rank, step_ns (statistic), compute_ns (statistic),
-        comm_ns = communication (statistic), idle_ns (statistic), waited_ns, last = came last,
-        kept_waiting_ns
-    """),
-    ),
-)
+GROUPS = schema_from("""
+    groups: Groups of ranks;
+    group: text, ranks, worst = worst rank, step_ns (statistic), compute_ns (statistic),
+    comm_ns = communication (statistic), idle_ns (statistic), waited_ns, last = came last, kept_waiting_ns
+""")
 
 
 def analyse_ranks(scope: Scope, group_by: str = "", worst: int = 0, first: str = "") -> Tables:
@@ -120,16 +112,9 @@ def ranks_table(result: Ranks, groups: Mapping[int, str] = NO_GROUPS, most: int 
     rows = [{**_row(rank), GROUP.key: groups.get(rank.source, "")} for rank in worst_first]
     jumps = [(result.file_of(rank.source), rank.position) for rank in worst_first]
     totals = {"alignment": result.alignment, "missing": list(result.missing)}
-    rank, *others = RANK_COLUMNS
-    columns = (rank, GROUP, *others) if groups else RANK_COLUMNS
-    return Table.from_rows(
-        TableSchema("ranks", "Ranks", columns, chief=RANK_CHIEF),
-        result.scope,
-        rows,
-        jumps,
-        totals=totals,
-        notes=result.notes,
-    )
+    rank, *others = RANKS.columns
+    schema = replace(RANKS, columns=(rank, GROUP, *others)) if groups else RANKS
+    return Table.from_rows(schema, result.scope, rows, jumps, totals=totals, notes=result.notes)
 
 
 def group_table(result: Ranks, groups: Mapping[int, str], most: int | None = None) -> Table:
@@ -141,29 +126,17 @@ def group_table(result: Ranks, groups: Mapping[int, str], most: int | None = Non
         members.setdefault(groups[rank.source], []).append(rank)
     rows, jumps = [], []
     for label, alike in members.items():
-        rows.append(
-            {
-                GROUP.key: label,
-                "ranks": len(alike),
-                "worst": alike[0].rank,
-                **{
-                    key: _median([getattr(rank, key) for rank in alike])
-                    for key in ("step_ns", "compute_ns", "comm_ns", "idle_ns")
-                },
-                **{
-                    key: sum(getattr(rank, key) for rank in alike)
-                    for key in ("waited_ns", "last", "kept_waiting_ns")
-                },
-            }
-        )
+        row: dict[str, Any] = {GROUP.key: label, "ranks": len(alike), "worst": alike[0].rank}
+        for key in ("step_ns", "compute_ns", "comm_ns", "idle_ns"):
+            row[key] = _median([getattr(rank, key) for rank in alike])
+        for key in ("waited_ns", "last", "kept_waiting_ns"):
+            row[key] = sum(getattr(rank, key) for rank in alike)
+        rows.append(row)
         jumps.append((result.file_of(alike[0].source), alike[0].position))
     order = sorted(range(len(rows)), key=lambda at: -rows[at]["kept_waiting_ns"])[:most]
-    notes = (
-        "step, compute, communication and idle are medians over the ranks of a group, the rest are sums",
-    )
-    return Table.from_rows(
-        GROUPS, result.scope, [rows[at] for at in order], [jumps[at] for at in order], notes=notes
-    )
+    note = "step, compute, communication and idle are medians over the ranks of a group, the rest are sums"
+    rows, jumps = [rows[at] for at in order], [jumps[at] for at in order]
+    return Table.from_rows(GROUPS, result.scope, rows, jumps, notes=(note,))
 
 
 def imbalance_table(result: Ranks, most: int | None = None, *, is_drawn: bool = False) -> Table:
@@ -174,13 +147,10 @@ def imbalance_table(result: Ranks, most: int | None = None, *, is_drawn: bool = 
         (row for row in result.in_steps if row.source in chosen),
         key=lambda row: (-turns[row.label, row.turn], result.number(row.source)),
     )
-    rows = [
-        row_of_object(IN_STEP_COLUMNS, row, step=row.label, rank=result.number(row.source)) for row in ordered
-    ]
+    columns = IN_STEP.columns
+    rows = [row_of_object(columns, row, step=row.label, rank=result.number(row.source)) for row in ordered]
     jumps = [(result.file_of(row.source), row.position) for row in ordered]
-    title = "Ranks step by step"
-    schema = TableSchema("imbalance", title, IN_STEP_COLUMNS, is_drawn=is_drawn)
-    return Table.from_rows(schema, result.scope, rows, jumps)
+    return Table.from_rows(replace(IN_STEP, is_drawn=is_drawn), result.scope, rows, jumps)
 
 
 def heat_table(result: Ranks, most: int | None = None, *, is_drawn: bool = False) -> Table:
@@ -204,27 +174,15 @@ def heat_table(result: Ranks, most: int | None = None, *, is_drawn: bool = False
     top = int(cells.max(initial=0))
     rows, jumps = [], []
     for line, entry in sorted(worst.items()):
-        rows.append(
-            {
-                "ranks": ranks_text([result.number(source) for source in sources if line_of[source] == line]),
-                "heat": "".join(_shade(value, max(top, 1)) for value in cells[line].tolist()),
-                "kept_waiting_ns": entry.kept_waiting_ns,
-                "rank": result.number(entry.source),
-                "step": entry.label,
-            }
-        )
+        of_line = ranks_text([result.number(source) for source in sources if line_of[source] == line])
+        heat = "".join(_shade(value, max(top, 1)) for value in cells[line].tolist())
+        own = {"ranks": of_line, "heat": heat, "rank": result.number(entry.source), "step": entry.label}
+        rows.append(row_of_object(HEAT_MAP.columns, entry, **own))
         jumps.append((result.file_of(entry.source), entry.position))
     most_text = f", {HEAT[-1]}: the others wait {format_ns(top)} in total" if top else ""
     notes = [f"{HEAT[0]}: nobody waits for it in the step{most_text}"]
-    title = "Ranks by steps"
-    is_drawn = is_drawn or (top > 0 and len(steps) > 1)
-    return Table.from_rows(
-        TableSchema("heat", title, HEAT_COLUMNS, is_drawn=is_drawn),
-        result.scope,
-        rows,
-        jumps,
-        notes=notes if rows else (),
-    )
+    schema = replace(HEAT_MAP, is_drawn=is_drawn or (top > 0 and len(steps) > 1))
+    return Table.from_rows(schema, result.scope, rows, jumps, notes=notes if rows else ())
 
 
 def _shade(ns: int, top: int) -> str:
@@ -270,7 +228,7 @@ def rank_steps_table(result: Ranks) -> Table:
     """Return a row per step that several ranks have; Enter leads to the slowest rank's."""
     rows = [
         row_of_object(
-            STEP_COLUMNS,
+            STEPS.columns,
             step,
             step=step.label,
             slowest=result.number(step.slowest),
@@ -280,10 +238,7 @@ def rank_steps_table(result: Ranks) -> Table:
     ]
     jumps = [(result.file_of(step.slowest), step.position) for step in result.steps]
     notes = ("a rank's own time is that of its step without its waiting for others in collectives",)
-    title = "Slowest rank of each step"
-    return Table.from_rows(
-        TableSchema("steps", title, STEP_COLUMNS, chief=STEP_CHIEF), result.scope, rows, jumps, notes=notes
-    )
+    return Table.from_rows(STEPS, result.scope, rows, jumps, notes=notes)
 
 
 def _median(values: Sequence[int | None]) -> int | None:
@@ -292,13 +247,7 @@ def _median(values: Sequence[int | None]) -> int | None:
 
 
 def _row(rank: RankTimes) -> dict[str, Any]:
-    return row_of_object(
-        RANK_COLUMNS,
-        rank,
-        offset_ns=rank.clock.offset_ns,
-        residual_ns=rank.clock.residual_ns,
-        correction_ns=rank.clock.correction_ns,
-        residual_median_ns=rank.clock.median_ns,
-        residual_p95_ns=rank.clock.p95_ns,
-        matched=rank.clock.matched,
-    )
+    clock = rank.clock
+    residuals = {"residual_median_ns": clock.median_ns, "residual_p95_ns": clock.p95_ns}
+    own = {key: getattr(clock, key) for key in ("offset_ns", "residual_ns", "correction_ns", "matched")}
+    return row_of_object(RANKS.columns, rank, **own, **residuals)

@@ -24,10 +24,9 @@ from .breakdown import device_table
 from .frame import Frame
 from .frame_columns import timed_work
 from .messages import MessagesOf, messages_of
-from .parts import RankPart, parts_in_one_file
 from .rank_groups import host_of_source
 from .scope import Scope
-from .skew import Skew, attended, notes_on_ranks, skew, skew_of_parts
+from .skew import RankPart, Skew, attended, notes_on_ranks, parts_in_one_file, skew, skew_of_parts
 from .step_choice import Steps, find_steps
 
 STAMPED = RankClock(0, 0)
@@ -48,14 +47,12 @@ class RankDevices:
 
     @property
     def idle_ns(self) -> int | None:
-        """The part of the devices' time in which nothing runs."""
         if self.kernel_time_ns is None or self.busy_ns is None:
             return None
         return self.kernel_time_ns - self.busy_ns
 
     @classmethod
     def of(cls, work: Frame) -> RankDevices:
-        """Return the sums over the work of one rank's devices."""
         if not len(work):
             return cls()
         table = device_table(work)
@@ -89,7 +86,6 @@ class RankTimes(RankDevices):
 
     @cached_property
     def walls(self) -> I64:
-        """How long its steps take."""
         return (
             np.empty(0, np.int64) if self.own_steps is None else self.own_steps.ends - self.own_steps.starts
         )
@@ -100,7 +96,6 @@ class RankTimes(RankDevices):
 
     @property
     def step_ns(self) -> int | None:
-        """How long its median step takes."""
         return int(np.median(self.walls)) if len(self.walls) else None
 
     @property
@@ -199,7 +194,6 @@ class Ranks:
         return tuple(sorted(self.ranks, key=lambda rank: -rank.kept_waiting_ns))
 
     def number(self, source: int) -> int:
-        """Return the rank of a source."""
         return self._numbers[source]
 
     @cached_property

@@ -122,7 +122,7 @@ OWN = (
                 "group_by",
                 "Group ops also by input shapes, by N stack frames, or by module.",
                 metavar="shape|stack:N|module",
-                check="op_groups:parse_grouping",
+                check="op_sums:parse_grouping",
             ),
             Option("by", "One table for each step, one below the other.", choices=("step",)),
             Option(

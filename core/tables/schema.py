@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, cast, get_args
+from typing import Any, Literal, TypeAlias, cast, get_args
 
 Unit: TypeAlias = Literal["text", "id", "ns", "count", "share", "bytes", "bytes/s", "number", "object"]
 """An id is a number or text that identifies something; an object is a list or mapping, in JSON only."""
@@ -93,3 +93,18 @@ class TableSchema:
     is_drawn: bool = True  # else it is in exports only
     within: str = ""  # rows are sorted within the runs of equal text in this column
     chief: tuple[str, ...] = ()  # the columns that stay where there is room for few, what matters most first
+
+
+def schema_from(text: str) -> TableSchema:
+    """Return the schema that a text describes: `name: Title; keys rank name; jumps_to the op; not drawn;` and
+    its columns, as `columns_from` takes them. Other parts are fields of TableSchema.
+    """
+    head, *parts, columns = " ".join(text.split()).split("; ")
+    fields: dict[str, Any] = {}
+    for part in parts:
+        key, _, value = part.partition(" ")
+        fields[key] = tuple(value.split()) if key in ("keys", "chief") else value
+    if fields.pop("not", ""):
+        fields["is_drawn"] = False
+    name, _, title = head.partition(": ")
+    return TableSchema(name, title, columns_from(columns), **fields)

@@ -95,7 +95,6 @@ class Chunk(Slices):
 
     @cached_property
     def is_device_annotation(self) -> AnyArray:
-        """Which slices are annotations on a device's lanes."""
         annotations: AnyArray = category_mask(self.index, {DEVICE_ANNOTATION})[self.categories]
         return annotations
 
@@ -143,7 +142,6 @@ class Scope:
 
     @property
     def sources(self) -> Sequence[int]:
-        """The numbers of the sources that count."""
         return range(len(self.trace.indexes)) if self.source is None else (self.source,)
 
     def has_lanes(self, source: int, lanes: I64) -> AnyArray:
@@ -157,7 +155,6 @@ class Scope:
         return lane_offsets(self.trace.indexes[source], source, self.clocks)
 
     def starts(self, source: int, positions: AnyArray) -> I64:
-        """Return the starts of slices of a source in trace time."""
         return starts_of(self.trace.indexes[source], positions, self.lane_offsets(source))
 
     @cached_property
@@ -356,5 +353,4 @@ class Scope:
 
 
 def _among(positions: I64, ascending: AnyArray) -> AnyArray:
-    """Return which positions are among some ascending ones."""
     return places_in(ascending, positions) >= 0

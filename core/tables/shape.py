@@ -117,7 +117,6 @@ class Shape:
 
     @cached_property
     def schema(self) -> TableSchema:
-        """The columns without their values."""
         return TableSchema(self.name, self.title, tuple(map(_column, *zip(*self.asks.items()))), **self.more)
 
     def of(self, groups: FrameGroups, *, jump: Of | None = None, sort: str = "", **given: Any) -> Table:

@@ -66,7 +66,6 @@ class SliceCells:
 
     @property
     def index(self) -> Index:
-        """The index of the source."""
         return self.scope.trace.indexes[self.source]
 
     def numbers(self, key: str) -> AnyArray:
@@ -89,24 +88,20 @@ class SliceCells:
 
     @cached_property
     def names(self) -> AnyArray:
-        """The number of each slice's name."""
         numbers: AnyArray = self.index.column("slices.name")[self.positions]
         return numbers
 
     @property
     def categories(self) -> AnyArray:
-        """The number of each slice's category."""
         numbers: AnyArray = self.index.column("slices.category")[self.positions]
         return numbers
 
     @cached_property
     def rows(self) -> I64:
-        """The row of each slice in the index."""
         return rows_of(self.index, self.positions)
 
     @cached_property
     def starts(self) -> I64:
-        """The slices' starts in trace time."""
         return self.scope.starts(self.source, self.positions)
 
     @cached_property

@@ -42,12 +42,10 @@ class Slices:
 
     @property
     def durations(self) -> I64:
-        """Ns of each slice."""
         return self.ends - self.starts
 
     @property
     def total_ns(self) -> int:
-        """The sum of all times."""
         return sum_of(self.durations)
 
     @cached_property
@@ -62,7 +60,6 @@ class Slices:
 
     @cached_property
     def texts(self) -> tuple[str, ...]:
-        """The distinct names."""
         return tuple(self.index.strings(self.distinct_names[1]))
 
     def take(self, rows: AnyArray) -> Self:
@@ -77,7 +74,6 @@ class Slices:
         return fits[self.name] if len(fits) else np.zeros(len(self), np.bool_)
 
     def union(self, rows: AnyArray | slice = slice(None)) -> Intervals:
-        """Return the time that these slices cover."""
         return merge(self.starts[rows], self.ends[rows])
 
     @cached_property

@@ -10,30 +10,20 @@ from .artefacts import Artefacts, KernelOrigin, read_artefacts
 from .kernels import kernels
 from .metrics import ratio
 from .range_table import range_table
-from .schema import TableSchema, columns_from
+from .schema import schema_from
 from .scope import Scope
 from .table import Table, Tables
 
-SOURCE = TableSchema(
-    "source",
-    "Kernels and their source",
-    columns_from("""
-        name: text = kernel (is_name), count, total_ns, line: text, code: text, ops: text,
-        nodes: text = FX nodes, graphs: text = graph, function: text (detail), files: text (detail),
-        artefact: text = said by (detail)
-    """),
-    keys=("name",),
-    chief=("name", "total_ns", "line", "code"),
-)
-REASONS = TableSchema(
-    "reasons",
-    "Why graphs broke or were compiled again",
-    columns_from("""
-        kind: text = what, graph: text, line: text, reason: text, explanation: text (detail),
-        file: text (detail)
-    """),
-    chief=("kind", "graph", "line", "reason"),
-)
+SOURCE = schema_from("""
+    source: Kernels and their source; keys name; chief name total_ns line code;
+    name: text = kernel (is_name), count, total_ns, line: text, code: text, ops: text, nodes: text = FX
+    nodes, graphs: text = graph, function: text (detail), files: text (detail), artefact: text = said by
+    (detail)
+""")
+REASONS = schema_from("""
+    reasons: Why graphs broke or were compiled again; chief kind graph line reason;
+    kind: text = what, graph: text, line: text, reason: text, explanation: text (detail), file: text (detail)
+""")
 NOTHING = (
     "no artefact of a compiler beside the trace: --artefacts DIR names the folder of TORCH_TRACE, tlparse, "
     "TORCH_COMPILE_DEBUG, or spyre_provenance.json"

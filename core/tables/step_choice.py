@@ -111,7 +111,6 @@ class Steps:
         return latest_holding(self.starts, self.ends, times)
 
     def take(self, rows: I64) -> Steps:
-        """Return some of the steps."""
         return replace(
             self,
             positions=self.positions[rows],

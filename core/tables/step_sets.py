@@ -122,11 +122,9 @@ class StepSets:
 
     @cached_property
     def steps_of_work(self) -> StepsOfWork:
-        """The step of all device work, by launch."""
         return steps_of_work(self.scope, self.chosen, self.work.position)
 
     def positions(self, categories: Container[str]) -> I64:
-        """Return the positions of all slices of these categories."""
         mask = category_mask(self.index, categories)
         return self.left(np.flatnonzero(mask[self.index.column("slices.category")]).astype(np.int64))
 
@@ -140,7 +138,6 @@ class StepSets:
         return np.isin(self.index.column("slices.name")[positions], np.array(numbers, np.uint32))
 
     def times(self, positions: I64) -> tuple[I64, I64]:
-        """Return (starts, ends) in trace time."""
         self.scope.check()
         start = starts_of(self.index, positions, self.offsets)
         return start, start + self.index.duration(positions)

@@ -160,7 +160,6 @@ def _table(scope: Scope) -> Table:
 def _values(
     scope: Scope, parts: Sequence[_SourceSteps], columns: Sequence[Column], processes: bool
 ) -> dict[str, Values]:
-    """Return the values of all columns, source after source."""
     at = [(part.steps, row) for part in parts for row in part.rows.tolist()]
     data: dict[str, Values] = {
         "step": [own.labels[row] for own, row in at],
@@ -194,7 +193,6 @@ def _rest(scope: Scope, sets: StepSets, columns: dict[str, I64]) -> _Rest:
 
 
 def _rest_without_steps(scope: Scope, source: int) -> _Rest:
-    """Return all device work of a source that has no steps."""
     work = work_of(replace(scope, range=None, source=source, work=None))
     return _Rest(sum_of(work.dur), len(work))
 
@@ -229,26 +227,19 @@ def _titles(scope: Scope, word: str, several: bool, processes: bool) -> tuple[Co
     return (
         *((Column("source", "Source", "count"),) if several else ()),
         *((Column("process", "Process", "text"),) if processes else ()),
-        *columns_from("""
+        *columns_from(f"""
         step: text = Step, group: text = Group, start_ns = Start (moment), wall_ns = Wall,
-        cpu_busy_ns = CPU busy
+        cpu_busy_ns = CPU busy, device_ns = {word} time, device_busy_ns = {word} busy,
+        device_span_ns = {word} span, idle_ns = {word} idle, kernel_ns = {word} kernels,
+        comm_ns = {word} comm, copy_ns = {word} copies, device_slices = {word} slices,
+        launch_offset_ns = Launch to work (statistic),
+        {", ".join(f"split_{role.lower()}_ns = {role}" for role in (*ROLES, "Other"))}
     """),
-        Column("device_ns", f"{word} time", "ns"),
-        Column("device_busy_ns", f"{word} busy", "ns"),
-        Column("device_span_ns", f"{word} span", "ns"),
-        Column("idle_ns", f"{word} idle", "ns"),
-        Column("kernel_ns", f"{word} kernels", "ns"),
-        Column("comm_ns", f"{word} comm", "ns"),
-        Column("copy_ns", f"{word} copies", "ns"),
-        Column("device_slices", f"{word} slices", "count"),
-        Column("launch_offset_ns", "Launch to work", "ns", statistic=True),
-        *(Column(f"split_{role.lower()}_ns", role, "ns") for role in (*ROLES, "Other")),
         *(Column(f"by_{rule.name.lower()}", f"by {rule.name.lower()}", "count") for rule in rules),
     )
 
 
 def _pid(scope: Scope, source: int, process: int) -> str:
-    """Return the pid of a process of a source, as people write it."""
     index = scope.trace.indexes[source]
     return plain(index.string(int(index.processes["pid"][process])))
 
@@ -335,7 +326,6 @@ def _launch_offsets(sets: StepSets, chosen: Steps) -> AnyArray:
 
 
 def _first_and_steady(wall: I64) -> dict[str, Value]:
-    """Return the first step's wall time and the median of those after it."""
     if len(wall) < 2:
         return {}
     return {"first_ns": int(wall[0]), "steady_ns": percentile(wall[1:], 50)}
@@ -362,10 +352,9 @@ def _groups(table: Table) -> Table:
     }
     columns = (
         *(Column(key, key.capitalize(), "text") for key in by[:-1]),
-        *columns_from("""
-        group: text = Group, count = Steps, mean_ns = Mean (statistic)
+        *columns_from(f"""
+        group: text = Group, count = Steps, mean_ns = Mean (statistic),
+        {", ".join(f"p{p}_ns (statistic)" for p in PERCENTILES)}, max_ns = Max (statistic)
     """),
-        *(Column(f"p{p}_ns", f"p{p}", "ns", statistic=True) for p in PERCENTILES),
-        Column("max_ns", "Max", "ns", statistic=True),
     )
     return Table.from_arrays(TableSchema("groups", "Steps by group", columns), table.scope, data)

@@ -20,7 +20,7 @@ from .frame_columns import MODULE, timed_work
 from .metrics import ROW_GROUPS, ROWS, Metric, Number, metric_group_of, metrics, no_metric
 from .noise import Spread, spread_of
 from .op_events import NO_KIND, PYTHON, STEP, STEPS, host_kinds
-from .schema import Column, TableSchema, columns_from
+from .schema import TableSchema, columns_from, schema_from
 from .scope import Scope
 from .step_spans import step_spans
 from .table import ABSENT, Table, Tables
@@ -39,20 +39,14 @@ CALL_COLUMNS = columns_from("""
 """Columns for the scatter of a row's calls; one of an op or module lasts as long as it does on the host."""
 SCATTER = (*SPREAD_COLUMNS, *CALL_COLUMNS)
 """What is neither added up nor compared row by row."""
-_COUNT = Column("count", "count", "count")
-_SELF = (Column("self_cpu_ns", "self CPU", "ns"), Column("self_device_ns", "self device", "ns"))
+_HOST = "count, self_cpu_ns = self CPU, self_device_ns"
 SCHEMAS = {
     name: TableSchema(f"summary_{name}", name.capitalize(), columns, keys=(columns[0].key,))
     for name, columns in {
-        "kernels": (
-            Column("name", "kernel", "text", is_name=True),
-            _COUNT,
-            Column("total_ns", "total", "ns"),
-            *SCATTER,
-        ),
-        "ops": (Column("name", "op", "text"), _COUNT, *_SELF, *SCATTER),
-        "modules": (Column("module", "module", "text"), _COUNT, *_SELF, *SCATTER),
-        "categories": (Column("category", "category", "text"), _COUNT, Column("self_ns", "self", "ns")),
+        "kernels": (*columns_from("name: text = kernel (is_name), count, total_ns"), *SCATTER),
+        "ops": (*columns_from(f"name: text = op, {_HOST}"), *SCATTER),
+        "modules": (*columns_from(f"module: text, {_HOST}"), *SCATTER),
+        "categories": columns_from("category: text, count, self_ns"),
         "steps": columns_from("""
             place: text = nth step, wall_ns, cpu_busy_ns = CPU busy, device_busy_ns,
             kernel_ns = kernels, idle_ns = device idle
@@ -60,17 +54,11 @@ SCHEMAS = {
     }.items()
 }
 """The tables of a summary. Their first column is what a row is called from run to run."""
-METRICS = columns_from("""
-    name: text = metric, value: number, unit: text
+METRICS = schema_from("metrics: Metrics; name: text = metric, value: number, unit: text")
+LEFT_OUT = schema_from("""
+    left_out: Left out; not drawn;
+    table: text, rows, sums: object, most: ns
 """)
-LEFT_OUT = TableSchema(
-    "left_out",
-    "Left out",
-    columns_from("""
-        table: text, rows, sums: object, most: ns
-    """),
-    is_drawn=False,
-)
 LEADING = {
     "kernels": "total_ns",
     "ops": "self_cpu_ns",
@@ -140,7 +128,6 @@ class Summary:
         return Metric(name, column.unit, None if at is None else int(table.numbers(key)[at]))
 
     def column(self, table: str, key: str) -> dict[str, int]:
-        """Return the numbers of a column by row."""
         rows = self.tables[table]
         return dict(zip(rows.texts(rows.columns[0].key), rows.numbers(key).tolist()))
 
@@ -193,7 +180,7 @@ def summary_tables(summary: Summary, rows: int) -> Tables:
     ]
     tables: dict[str, Callable[[], Table]] = {
         "metrics": lambda: Table.from_arrays(
-            TableSchema("metrics", short.title, METRICS), short.scope, metrics, totals={"title": short.title}
+            replace(METRICS, title=short.title), short.scope, metrics, totals={"title": short.title}
         ),
         **{name: partial(short.tables.__getitem__, name) for name in short.tables},
         "left_out": lambda: Table.from_rows(LEFT_OUT, short.scope, left_out),
@@ -346,7 +333,7 @@ def _kernels(scope: Scope, times: _StepTimes) -> Table:
 
 def _host_ops(scope: Scope) -> Table:
     """Return the ops of the host, told apart by module."""
-    from .op_groups import Grouping
+    from .op_sums import Grouping
     from .ops import ops
 
     table = ops(scope, Grouping("module"))

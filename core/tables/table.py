@@ -6,10 +6,11 @@ exact in int64). A verb returns another table and changes none.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 import numpy as np
 
@@ -19,6 +20,10 @@ from ..query.groups import Groups, Labels
 from . import frames
 from .schema import Column, TableSchema
 from .table_rows import TableRows, Values
+
+if TYPE_CHECKING:
+    from .scope import Scope
+
 
 Value: TypeAlias = str | int | float | None
 PROMISED = (
@@ -81,13 +86,11 @@ class Table(TableRows):
         )
 
     def __repr__(self) -> str:
-        """Return name, scope, length and columns in one line; notebooks draw the rows."""
         columns = ", ".join(column.key for column in self.columns)
         rows = "row" if len(self) == 1 else "rows"
         return f"<tracelane table {self.name}, {self.scope}: {len(self):,} {rows} of {columns}>"
 
     def __str__(self) -> str:
-        """Return the first rows with the columns that people read, as aligned text."""
         return frames.text_table(self)
 
     def __dir__(self) -> list[str]:
@@ -114,7 +117,6 @@ class Table(TableRows):
         return frames.column_array(self, key)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        """Yield the rows as dictionaries, as `rows()` does."""
         return self.rows()
 
     def to_pandas(self) -> Any:
@@ -183,7 +185,6 @@ class Tables:
         return cls(tables[0].scope, tables[0].origin_ns, makers)
 
     def __repr__(self) -> str:
-        """Return the scope and the names of the tables."""
         return f"<tracelane tables, {self.scope}: {', '.join(self.names)}>"
 
     @property
@@ -193,7 +194,6 @@ class Tables:
 
     @property
     def main(self) -> Table:
-        """The first table."""
         return self[self.names[0]]
 
     def __getitem__(self, name: str) -> Table:
@@ -205,7 +205,6 @@ class Tables:
         return self._cache[name]
 
     def __iter__(self) -> Iterator[Table]:
-        """Yield all tables."""
         return map(self.__getitem__, self.names)
 
     def led_by(self, name: str) -> Tables:
@@ -299,3 +298,13 @@ def _row_keys(table: Table, keys: tuple[str, ...]) -> list[tuple[object, ...]]:
         counts[key] = count = counts.get(key, -1) + 1
         result.append((*key, count))
     return result
+
+
+class Answers(ABC):
+    """Answers about all ranks of a capture store, whose picture is the trace, or about two runs; moments are
+    trace time.
+    """
+
+    @abstractmethod
+    def tables(self, name: str, options: Mapping[str, Any], scope: Scope) -> Tables:
+        """Return the tables of an analysis. Raises UsageError for one that needs the ranks' traces."""

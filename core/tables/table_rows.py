@@ -60,7 +60,6 @@ class TableRows(TableSchema):
         return np.asarray(self.data[key], np.int64)
 
     def texts(self, key: str) -> list[str]:
-        """Return a column of text."""
         return [str(text) for text in self.data[key]]
 
     @cached_property

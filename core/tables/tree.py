@@ -32,7 +32,7 @@ from ..base.safe_text import safe
 from ..index.format import NONE
 from ..query.groups import Groups, Labels, concatenated
 from .frame_columns import work_of
-from .schema import TableSchema, columns_from
+from .schema import schema_from
 from .scope import Chunk, Scope
 from .slices import rows_around
 from .table import Table, Tables
@@ -49,11 +49,11 @@ MOST_ADDED = 1_000_000
 has n²/2."""
 FROM_BOTTOM = ", from the bottom"
 UNKNOWN_LAUNCH = "(no launch known)"
-COLUMNS = columns_from("""
+TREE = schema_from("""
+    tree: Call tree; keys node; chief name total_ns self_ns calls;
     name: text (is_name), total_ns, share, self_ns, calls, depth (detail), node: id (detail),
     parent: id (detail)
 """)
-CHIEF = ("name", "total_ns", "self_ns", "calls")
 
 
 _NUMBERED = re.compile(rf"^{STEP}#\d+")
@@ -87,7 +87,6 @@ class CallTree:
 
     @property
     def depths(self) -> I64:
-        """How many nodes lie above each."""
         cursor = self.parents.copy()
         depths = (cursor >= 0).astype(np.int64)
         while (inner := cursor >= 0).any():  # each step goes twice as far up as the one before
@@ -96,7 +95,6 @@ class CallTree:
         return depths
 
     def nested(self) -> AnyArray:
-        """Return which nodes lie in one of the same name."""
         nested, depths = np.zeros(len(self), np.bool_), self.depths.tolist()
         names, path, counts = self.names.tolist(), list[int](), Counter[int]()
         for node in self.order().tolist():
@@ -179,7 +177,6 @@ class TreeBuilder:
         self.add(nodes[order], *times, tree.positions[rows], tree.sources[rows], tree.longest[rows])
 
     def tree(self) -> CallTree:
-        """Return the tree of all that was added."""
         size = len(self.nodes)
         columns = [concatenated(column) for column in zip(*self.parts)] or [np.empty(0, np.int64)] * 7
         nodes, total, own, calls, longest, positions, sources = columns
@@ -319,7 +316,7 @@ def _listed(tree: CallTree, whole: int, title: str, scope: str, limit: int | Non
         "parent": tree.parents[order],
     }
     return Table.from_arrays(
-        TableSchema("tree", title, COLUMNS, keys=("node",), chief=CHIEF),
+        replace(TREE, title=title),
         scope,
         data,
         totals={"self_ns": whole, "nodes": len(tree)},
@@ -397,7 +394,6 @@ def slices_by_lane(scope: Scope, everything: bool = False) -> Iterator[tuple[int
 
 
 def _add_lane(builder: TreeBuilder, index: Index, source: int, pieces: Sequence[Chunk], root: int) -> None:
-    """Add the slices of one lane below a root."""
     positions = concatenated([piece.positions.astype(np.int64) for piece in pieces])
     starts, ends = (concatenated([getattr(piece, key) for piece in pieces]) for key in ("starts", "ends"))
     names = builder.labels.of_slices(index, positions, name_in_tree)
@@ -456,7 +452,6 @@ def _nodes_of(builder: TreeBuilder, above: I64, names: AnyArray) -> I64:
 
 
 def _launch_tree(scope: Scope) -> CallTree:
-    """Return the tree of what launched the device work of a scope, with the work as its leaves."""
     builder = TreeBuilder()
     for part in work_of(scope).by("source"):
         _add_launched(builder, scope, part.source_number, part.position.astype(np.int64), part.dur)

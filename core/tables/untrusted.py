@@ -31,7 +31,7 @@ from ..query.lookup import lanes_of, processes_of, started_by
 from ..query.lost import StartingCalls, starting_calls, untimed_work
 from ..trace.devices import Device, device_title, devices
 from .frame_columns import NEVER
-from .schema import TableSchema, columns_from
+from .schema import schema_from
 from .scope import Scope
 from .table import Table
 
@@ -89,7 +89,6 @@ class LostCalls:
 
     @cached_property
     def calls(self) -> StartingCalls:
-        """All calls that start work, by start."""
         return starting_calls(self.index, self.launches)
 
     @cached_property
@@ -188,7 +187,6 @@ class LostCalls:
                 yield Untrusted(self.source, one, "merged", start, end, 0, None, None)
 
     def _after_all(self, device: Device) -> Iterator[Untrusted]:
-        """Yield the time behind the last work of a device."""
         positions, _, ends = self.work
         here = (processes_of(self.index, positions) == device.process) & ~np.isin(positions, self.untimed)
         last = int(ends[here].max(initial=self.span[0]))
@@ -316,15 +314,11 @@ def _capture_gaps(scope: Scope, source: int) -> Iterator[tuple[int, int]]:
             yield mark + offset, min(following) + offset
 
 
-UNTRUSTED = TableSchema(
-    "untrusted",
-    "Time that cannot be trusted",
-    columns_from("""
-        file: text (detail), device: text, trouble: text, start_ns = from (moment), ns: ns = for,
-        count = calls or kernels
-    """),
-    keys=("file", "device", "trouble", "start_ns"),
-)
+UNTRUSTED = schema_from("""
+    untrusted: Time that cannot be trusted; keys file device trouble start_ns;
+    file: text (detail), device: text, trouble: text, start_ns = from (moment), ns: ns = for, count = calls
+    or kernels
+""")
 
 
 def untrusted(scope: Scope) -> tuple[Untrusted, ...]:

@@ -31,8 +31,7 @@ from tracelane.core.query.filter import Argument, parse
 from tracelane.core.query.promoted_terms import argument_values
 from tracelane.core.query.scan import holding, needles_of, term_for
 from tracelane.core.read.source import Source
-from tracelane.core.tables.instances import instances
-from tracelane.core.tables.kernels import kernels
+from tracelane.core.tables.kernels import instances, kernels
 from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import Trace, open_trace
 from tracelane.core.trace.hit_search import find, matches

@@ -26,13 +26,12 @@ from tracelane.core.tables.breakdown import (
     exclusive,
     type_table,
 )
-from tracelane.core.tables.copies import copies, kind_of
 from tracelane.core.tables.frame_columns import GAP_CLASSES, KindRule, gap_rows
 from tracelane.core.tables.idle import gap_table, idle, idle_table
-from tracelane.core.tables.instances import instances
-from tracelane.core.tables.kernels import kernels
+from tracelane.core.tables.kernels import instances, kernels
 from tracelane.core.tables.kinds import kernel_types
 from tracelane.core.tables.launches import analyse_launches, begun_work, launched
+from tracelane.core.tables.memory import copies, kind_of
 from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import Trace, open_trace
 

@@ -13,8 +13,8 @@ from tracelane.core.tables.findings.baseline import Baseline
 from tracelane.core.tables.findings.facts import SourceFacts
 from tracelane.core.tables.findings.judge import findings
 from tracelane.core.tables.findings.rules import RULES
-from tracelane.core.tables.parts import RankPart
 from tracelane.core.tables.scope import Scope
+from tracelane.core.tables.skew import RankPart
 from tracelane.core.trace import Trace
 
 LOOKUP, REGION = "TorchDynamo Cache Lookup", "Torch-Compiled Region: 0/0"

@@ -20,8 +20,7 @@ from tracelane.core.query.lookup import locate_slice
 from tracelane.core.query.views import Row
 from tracelane.core.tables.frame_columns import GAP_CLASSES, gap_rows
 from tracelane.core.tables.gap import GapBounds, gap_ended_by, gap_holding, gap_of, gaps_of
-from tracelane.core.tables.gap_groups import recurrence, recurring_gaps
-from tracelane.core.tables.idle import idle
+from tracelane.core.tables.idle import idle, recurrence, recurring_gaps
 from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import Trace
 

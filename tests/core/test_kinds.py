@@ -22,7 +22,6 @@ from tracelane.core.query.lanes import slice_kind_codes
 from tracelane.core.sql.query import run_query
 from tracelane.core.tables.breakdown import breakdown, device_table
 from tracelane.core.tables.cached import cache_file
-from tracelane.core.tables.copies import copies
 from tracelane.core.tables.doctor.doctor import analyse_doctor
 from tracelane.core.tables.explain import explain
 from tracelane.core.tables.findings.judge import findings
@@ -30,6 +29,7 @@ from tracelane.core.tables.frame_columns import work_of
 from tracelane.core.tables.kernels import kernels
 from tracelane.core.tables.kinds import DEFAULT_KINDS, KINDS, UNKNOWN
 from tracelane.core.tables.launches import analyse_launches
+from tracelane.core.tables.memory import copies
 from tracelane.core.tables.ops import ops, sort_column
 from tracelane.core.tables.range_table import range_table
 from tracelane.core.tables.scope import Scope

@@ -29,8 +29,7 @@ from tracelane.core.tables.attribution import (
     work_by_steps,
 )
 from tracelane.core.tables.frame_columns import work_of
-from tracelane.core.tables.instances import instances
-from tracelane.core.tables.kernels import OUTSIDE, kernels
+from tracelane.core.tables.kernels import OUTSIDE, instances, kernels
 from tracelane.core.tables.metrics import metrics
 from tracelane.core.tables.op_sums import work_positions
 from tracelane.core.tables.ops import REST, ops

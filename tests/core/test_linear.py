@@ -21,7 +21,7 @@ from tests.linear import SlowError, assert_linear
 from tests.reading import read_text
 from tracelane.core import read
 from tracelane.core.base.short_names import comparable_name, short_name
-from tracelane.core.tables import compile_phases, copies, explain, kinds, step_choice
+from tracelane.core.tables import compile_phases, explain, kinds, memory, step_choice
 from tracelane.core.tables.registry import ANALYSES
 from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import collectives, trace_of
@@ -33,7 +33,7 @@ LOOKS: dict[str, tuple[Callable[[str], object], tuple[str, ...]]] = {
         lambda name: [row.pattern.search(name) for row in kinds.KINDS],
         ("scale", "s", "all_", "conv", "/triton", "memory (", "ep_", "_", "sca1"),
     ),
-    "kind of a copy": (copies.kind_of, ("(", "(a -> ", "->", " ", "( ", "Memcpy ", "(->")),
+    "kind of a copy": (memory.kind_of, ("(", "(a -> ", "->", " ", "( ", "Memcpy ", "(->")),
     "collectives": (
         lambda name: [unwrap(collectives._name)(name, level) for level in range(4)],
         ("ncclKernel", "ncclKernel_a1", "hcoll_", "all_", "gloo:", "aiuCommsColl", "rcclKernelA"),

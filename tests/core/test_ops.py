@@ -14,7 +14,7 @@ from tests.corpus import CORPUS, GOLDENS, needs_corpus, needs_goldens
 from tests.events import complete, event, flow, index_of
 from tracelane.core.base.errors import UsageError
 from tracelane.core.tables.op_events import HOST
-from tracelane.core.tables.op_groups import NO_GROUPING, Grouping, parse_grouping
+from tracelane.core.tables.op_sums import NO_GROUPING, Grouping, parse_grouping
 from tracelane.core.tables.ops import SORTS, ops, sort_column
 from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import Trace, open_trace

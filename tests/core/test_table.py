@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracelane.core.tables.cell_text import by_priority, text_in_cell, text_in_unit
+from tracelane.core.tables.frames import by_priority, text_in_cell, text_in_unit
 from tracelane.core.tables.schema import Column, TableSchema, columns_from
 from tracelane.core.tables.table import ABSENT, Table, Tables, concat
 

@@ -280,7 +280,7 @@ ROOMS = ("core/tables", "core/trace", "core/logs", "core/store")
 GROUPS = ROOT / "core/query/groups.py"
 FLOATS = {
     ("core/query/groups.py", "reduceat"),  # means and deviations
-    ("core/tables/copies.py", "sum"),
+    ("core/tables/memory.py", "sum"),
     ("core/logs/series.py", "sum"),
     ("core/logs/telemetry_tables.py", "sum"),
     ("core/logs/correlation.py", "sum"),

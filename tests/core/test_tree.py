@@ -18,6 +18,7 @@ from tracelane.core.demo.trace import write_demo
 from tracelane.core.index.format import NONE
 from tracelane.core.query.filter import parse
 from tracelane.core.tables.frame_columns import work_of
+from tracelane.core.tables.hit_table import slices_of_node
 from tracelane.core.tables.icicle import Icicle, icicle_of, row_categories
 from tracelane.core.tables.scope import Scope
 from tracelane.core.tables.table import Table
@@ -32,7 +33,6 @@ from tracelane.core.tables.tree import (
     sandwich,
     tree_table,
 )
-from tracelane.core.tables.tree_slices import slices_of_node
 from tracelane.core.trace import Trace, open_trace
 from tracelane.core.trace.hit_search import hits_at, matches
 

@@ -28,7 +28,7 @@ from ..widgets.table import ColumnView
 from .panels import event_arguments_of
 
 if TYPE_CHECKING:
-    from tracelane.core.tables.instances import LongWork
+    from tracelane.core.tables.kernels import LongWork
 
 MOST_LONGEST = 1000
 """The number of pieces of work that the command for the longest walks through."""
@@ -133,7 +133,7 @@ class SelectionController(Controller):
         trace, left = self.store.trace, self.store.now.whole_left
 
         def longest(cancelled: CancelledCallback) -> Sequence[LongWork]:
-            from tracelane.core.tables.instances import longest_work  # nothing of it is needed at the start
+            from tracelane.core.tables.kernels import longest_work  # nothing of it is needed at the start
 
             return longest_work(scope_of(trace, session, cancelled, left), MOST_LONGEST)
 

@@ -11,11 +11,10 @@ from typing import TypeAlias
 from tracelane.core.base.progress import CancelledCallback
 from tracelane.core.tables.analysis import Tab
 from tracelane.core.tables.compare import by_steps, compare, with_first
-from tracelane.core.tables.hit_table import HitTable, hit_table
+from tracelane.core.tables.hit_table import HitTable, hit_table, slices_of_node
 from tracelane.core.tables.registry import PANELS, TABS
 from tracelane.core.tables.table import Table
 from tracelane.core.tables.tree import sandwich
-from tracelane.core.tables.tree_slices import slices_of_node
 
 from ..actions import ranges
 from ..actions.ranges import scope_of

@@ -16,7 +16,7 @@ from tracelane.core.base.units import format_count, format_ns
 from tracelane.core.query.detail import SliceDetail
 from tracelane.core.tables.frame_columns import KERNEL_WAIT_NS
 from tracelane.core.tables.gap import Gap, gap_of
-from tracelane.core.tables.gap_groups import recurrence
+from tracelane.core.tables.idle import recurrence
 from tracelane.core.trace import Link, Trace
 
 from ..draw.glyphs import fit

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..compile_calls import FUNCTION_NAME
+from ..compile_phases import FUNCTION_NAME
 from ..summary import Summary
 
 REGIONS = ("compile.regions", "compile.graphs")

@@ -12,9 +12,8 @@ from ...base.intervals import EMPTY, Intervals, merge
 from ...base.units import about_ns, count_of, format_share
 from ...query.lookup import processes_of
 from ..attribution import steps_at_times
-from ..compile_calls import FUNCTION as FUNCTION_NAME
-from ..compile_calls import GRAPH, LOOKUP, REGION, REGION_ID, Calls, calls
-from ..compile_phases import PHASES, phases, timed
+from ..compile_phases import FUNCTION as FUNCTION_NAME
+from ..compile_phases import GRAPH, LOOKUP, PHASES, REGION, REGION_ID, Calls, calls, phases, timed
 from ..compile_regions import recompiled_frames
 from ..op_events import OP
 from ..rule_threshold import OWN, Limits, RuleThreshold

@@ -49,9 +49,8 @@ from ..host_columns import (
 )
 from ..kinds import KERNEL_TYPES, KernelType
 from ..op_events import OP, PYTHON, RUNTIME
-from ..parts import RankPart, parts_of
 from ..scope import Scope
-from ..skew import Skew, skew, skew_of_parts
+from ..skew import RankPart, Skew, parts_of, skew, skew_of_parts
 from ..slices import nearest_around
 from ..step_choice import Steps, find_steps
 from ..step_spans import step_spans

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
-from ..answers import Answers
 from ..cached import cache_file, is_whole, read_cached, write_cached
 from ..scope import Scope
+from ..table import Answers
 from .finding import Findings
 from .forms import findings_object, findings_of
 
