@@ -38,10 +38,8 @@ def bundle(
     hide: Callable[[str], str] | None = None,
 ) -> list[str]:
     """Write texts, logs and a cut of each file's example, under these clocks, to a zip file; return the names
-    in it.
-
-    `hide` is applied to all but the texts, which the caller has redacted already. Raises UsageError where
-    `out` exists, CacheError where it cannot be written.
+    in it. `hide` is applied to all but the texts, which the caller has redacted already. Raises UsageError
+    where `out` exists, CacheError where it cannot be written.
     """
     if out.exists():
         raise UsageError(f"{out} is there already: choose another name, or remove it")

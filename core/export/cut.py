@@ -1,7 +1,6 @@
-"""Cut a window out of a trace as a small trace of its own.
-
-Every event is copied byte by byte, so that times, arguments and ids are exactly those of the source. Only
-blocks in which something of the window or metadata may stand are read, one at a time.
+"""Cut a window out of a trace as a small trace of its own. Every event is copied byte by byte, so that times,
+arguments and ids are exactly those of the source. Only blocks in which something of the window or metadata
+may stand are read, one at a time.
 """
 
 from __future__ import annotations
@@ -64,11 +63,9 @@ class _Selection:
 
 def cut_scope(scope: Scope, out: Path, progress: ProgressCallback = no_progress) -> Cut:
     """Write what overlaps the range and lanes of a scope in its source, by default the first one, to a file,
-    packed if it is called *.gz.
-
-    All slices that overlap the range come whole, instants and counter samples inside it, flows from one such
-    slice to another, all metadata; times are written as they stand. Raises UsageError where nothing lies in
-    the range, UnreadableError where the source is not what was indexed.
+    packed if it is called *.gz. All slices that overlap the range come whole, instants and counter samples
+    inside it, flows from one such slice to another, all metadata; times are written as they stand. Raises
+    UsageError where nothing lies in the range, UnreadableError where the source is not what was indexed.
     """
     scope = replace(scope, source=scope.source or 0)
     index = scope.trace.indexes[scope.source or 0]
@@ -102,9 +99,8 @@ def cut_scope(scope: Scope, out: Path, progress: ProgressCallback = no_progress)
 
 
 def copy_source(trace: Trace, source: int, out: Path, progress: ProgressCallback = no_progress) -> int:
-    """Write the whole text of a source to a file, packed if it is called *.gz; return its bytes.
-
-    Raises UsageError where `out` is the source, UnreadableError where that is not what was indexed.
+    """Write the whole text of a source to a file, packed if it is called *.gz; return its bytes. Raises
+    UsageError where `out` is the source, UnreadableError where that is not what was indexed.
     """
     index = trace.indexes[source]
     if _same_file(out, index.path):
@@ -269,9 +265,8 @@ _GAP = re.compile(rb"[\s,]*+")
 
 
 def event_texts(data: bytes, count: int, repaired: bool) -> list[bytes]:
-    """Return the text of each of a block's elements, in the order in which they were counted.
-
-    What is no valid JSON is written anew from what could be read of it, times with all their digits.
+    """Return the text of each of a block's elements, in the order in which they were counted. What is no
+    valid JSON is written anew from what could be read of it, times with all their digits.
     """
     if not repaired:
         shape = structure(data)

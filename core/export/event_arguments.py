@@ -25,10 +25,9 @@ def events_with_arguments(
     progress: ProgressCallback = no_progress,
     cancelled: CancelledCallback = never,
 ) -> Iterator[list[EventArguments]]:
-    """Yield, block by block in file order, those of these events (ascending) that have arguments.
-
-    The end of a pair of events counts for its begin. Raises UnreadableError where the source has gone or
-    changed, Cancelled.
+    """Yield, block by block in file order, those of these events (ascending) that have arguments. The end of
+    a pair of events counts for its begin. Raises UnreadableError where the source has gone or changed,
+    Cancelled.
     """
     begins, ends = _pairs(index, ordinals)
     chosen = np.unique(np.concatenate([ordinals, ends])) if len(ends) else ordinals

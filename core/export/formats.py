@@ -85,9 +85,8 @@ def as_csv(table: Table, order: I64 | None = None, limit: int | None = None) -> 
 
 
 def as_markdown(table: Table, order: I64 | None = None, limit: int | None = None) -> str:
-    """Return the table as Markdown with readable units, its scope above and its notes below.
-
-    Columns in which some text holds markup are set as code.
+    """Return the table as Markdown with readable units, its scope above and its notes below. Columns in which
+    some text holds markup are set as code.
     """
     columns = table.drawn_columns
     lines = [f"**{markdown_words(table.title)}** ({markdown_words(table.scope)})", ""]

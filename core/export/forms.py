@@ -50,9 +50,8 @@ Writer: TypeAlias = Callable[[Listing], Iterable[str]]
 
 
 def emit(listing: Listing, form: str, own: Mapping[str, Writer] | None = None) -> Iterable[str]:
-    """Return the text of tables in a form; `own` has the writers of what writes a form in its own way.
-
-    Raises UsageError for a form that there is not.
+    """Return the text of tables in a form; `own` has the writers of what writes a form in its own way. Raises
+    UsageError for a form that there is not.
     """
     if own and form in own:
         return own[form](listing)

@@ -1,7 +1,6 @@
-"""Marks and views of a trace, kept beside its index: small JSON files named by what the trace holds.
-
-They lie in <root>/marks/, never inside an index folder, so that they outlive it; each is replaced as a whole.
-Folder and files are their owner's alone, as the indexes are: a link or another user's file is not read.
+"""Marks and views of a trace, kept beside its index: small JSON files named by what the trace holds. They lie
+in <root>/marks/, never inside an index folder, so that they outlive it; each is replaced as a whole. Folder
+and files are their owner's alone, as the indexes are: a link or another user's file is not read.
 """
 
 from __future__ import annotations
@@ -36,9 +35,8 @@ class Mark:
 
 
 def shelf(trace: Trace, kind: str) -> Path | None:
-    """Return the file for what is kept of a trace ("marks" or "view"); None where nothing identifies it.
-
-    Its name comes from their contents (sizes, hashes of both ends): a copy of a trace has the same marks.
+    """Return the file for what is kept of a trace ("marks" or "view"); None where nothing identifies it. Its
+    name comes from their contents (sizes, hashes of both ends): a copy of a trace has the same marks.
     """
     prints = []
     root: Path | None = None
@@ -55,9 +53,8 @@ def shelf(trace: Trace, kind: str) -> Path | None:
 
 
 def read_marks(path: Path) -> tuple[Mark, ...]:
-    """Return the marks kept of a trace in order of time; none where there is no such file.
-
-    Raises TracelaneError where it holds something else, or is not the user's own.
+    """Return the marks kept of a trace in order of time; none where there is no such file. Raises
+    TracelaneError where it holds something else, or is not the user's own.
     """
     value = read_object(path)
     return () if value is None else _marks_of(path, value)

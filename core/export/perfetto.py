@@ -1,6 +1,5 @@
-"""A trace in Perfetto's own format (protobuf): tracks, slices, instants, flows, counters, arguments.
-
-Field numbers are those of perfetto/trace/trace_packet.proto, track_event.proto, track_descriptor.proto and
+"""A trace in Perfetto's own format (protobuf): tracks, slices, instants, flows, counters, arguments. Field
+numbers are those of perfetto/trace/trace_packet.proto, track_event.proto, track_descriptor.proto and
 interned_data.proto. Events are put together as columns of bytes, many at a time.
 """
 
@@ -129,9 +128,8 @@ class PacketWriter:
 
 
 def write_perfetto(scope: Scope, out: Path, progress: ProgressCallback = no_progress) -> PerfettoFile:
-    """Write the slices of a scope, whole, with the instants and counters of its time, for Perfetto.
-
-    Raises UnreadableError where the source has gone, Cancelled, TracelaneError where `out` cannot be written.
+    """Write the slices of a scope, whole, with the instants and counters of its time, for Perfetto. Raises
+    UnreadableError where the source has gone, Cancelled, TracelaneError where `out` cannot be written.
     """
     trace = scope.trace
     tracks = list(tracks_of(scope))
@@ -198,9 +196,8 @@ def _unused_id(text: str, used: set[int], number: int) -> tuple[int, str]:
 def _write_processes(
     writer: PacketWriter, processes: Sequence[Process], rank: Callable[[int], int | None]
 ) -> dict[tuple[int, int], ProcessTrack]:
-    """Write a track for each process, with its labels; return them by source and number.
-
-    Where there are several files a name ends with the rank: it is all that tells processes of one name apart.
+    """Write a track for each process, with its labels; return them by source and number. Where there are
+    several files a name ends with the rank: it is all that tells processes of one name apart.
     """
     tracks: dict[tuple[int, int], ProcessTrack] = {}
     used: set[int] = set()
@@ -324,10 +321,7 @@ class SourceEvents:
                     instants += last - first
         flows = len(self.flow_ends[0].positions)
         return replace(
-            done,
-            instants=done.instants + instants,
-            samples=done.samples + samples,
-            flows=done.flows + flows,
+            done, instants=done.instants + instants, samples=done.samples + samples, flows=done.flows + flows
         )
 
     def slices(self, track: Track, uuid: int) -> None:

@@ -53,9 +53,8 @@ def fixed_field(tag: int, value: int) -> bytes:
 
 
 def varint_rows(numbers: I64) -> AnyArray:
-    """Return numbers >= 0 as varints of one width, a row of bytes each.
-
-    Short ones are filled up with bytes that add nothing, which every reader accepts: 5 beside 300 is 85 00.
+    """Return numbers >= 0 as varints of one width, a row of bytes each. Short ones are filled up with bytes
+    that add nothing, which every reader accepts: 5 beside 300 is 85 00.
     """
     width = len(varint(int(numbers.max(initial=0))))
     shifted = numbers[:, None] >> np.arange(0, 7 * width, 7)

@@ -51,9 +51,8 @@ USED = (
 
 
 class SliceRows:
-    """The slices of a scope, whole where its range cuts them, in order of (start, source, lane).
-
-    A row has COLUMNS, and `source` where the trace has several; start_ns is lane time, as in the file.
+    """The slices of a scope, whole where its range cuts them, in order of (start, source, lane). A row has
+    COLUMNS, and `source` where the trace has several; start_ns is lane time, as in the file.
     """
 
     def __init__(self, scope: Scope) -> None:

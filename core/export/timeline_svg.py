@@ -1,5 +1,4 @@
 """The timeline as an SVG picture, as the viewer draws it: the same lanes, colours and states of devices.
-
 Neighbouring slices that are too narrow to be told apart are drawn as one box that is as dark as they fill it.
 """
 

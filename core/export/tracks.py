@@ -1,7 +1,6 @@
-"""Slices as tracks for other viewers: on a track slices follow each other or nest.
-
-A lane in which slices overlap without nesting becomes several tracks. Times are those of whole slices, even
-where a window cuts them.
+"""Slices as tracks for other viewers: on a track slices follow each other or nest. A lane in which slices
+overlap without nesting becomes several tracks. Times are those of whole slices, even where a window cuts
+them.
 """
 
 from __future__ import annotations
@@ -103,10 +102,9 @@ class TrackEvents:
 
 
 def begin_and_end(track: Track) -> TrackEvents:
-    """Return the events of a track.
-
-    A slice begins after all that began before it and the ends of those of them that are over: what follows
-    a slice at its end is over it, unless it has no duration. Its end comes after all that lie in it.
+    """Return the events of a track. A slice begins after all that began before it and the ends of those of
+    them that are over: what follows a slice at its end is over it, unless it has no duration. Its end comes
+    after all that lie in it.
     """
     starts, ends = track.starts, track.ends
     count = len(starts)

@@ -37,10 +37,9 @@ class LogRows:
 
 
 def read_rows(header: LogHeader, lines: Sequence[bytes], cut_last: bool, above: bytes = b"") -> LogRows:
-    """Read the lines that follow a header; `cut_last` says that the last one has no line end.
-
-    A cut line with all its cells is a row, but its last cell counts only if it has as many decimals as that
-    of the line before it (`above`, where the block has but one line).
+    """Read the lines that follow a header; `cut_last` says that the last one has no line end. A cut line with
+    all its cells is a row, but its last cell counts only if it has as many decimals as that of the line
+    before it (`above`, where the block has but one line).
     """
     split = _split(header, lines)
     good = [i for i, row in enumerate(split) if len(row) == header.cells]
@@ -93,9 +92,8 @@ def read_rows(header: LogHeader, lines: Sequence[bytes], cut_last: bool, above: 
 
 
 def numbers(cells: Sequence[bytes], decimal_comma: bool, unit: str) -> tuple[F64, bool]:
-    """Return a column's values, NaN where missing, and whether some cells are words.
-
-    A unit behind the number must be the column's ("71.35 W"), a percent sign aside.
+    """Return a column's values, NaN where missing, and whether some cells are words. A unit behind the number
+    must be the column's ("71.35 W"), a percent sign aside.
     """
     values: dict[bytes, float] = dict.fromkeys(cells, np.nan)
     words = False
@@ -163,10 +161,9 @@ def _no_rows(header: LogHeader, unparsed: list[tuple[int, str]]) -> LogRows:
 
 
 def _clear_bare_zeros(header: LogHeader, cells: Sequence[Sequence[bytes]], values: list[F64]) -> None:
-    """Set the bare `0` of aiu-smi's CSV to missing: it means "not captured".
-
-    A measured zero has decimals ("0.000"), except in the column `busy`. So where every cell of a card is bare
-    the whole row was not captured; else power and temperature are missing where their cells are bare.
+    """Set the bare `0` of aiu-smi's CSV to missing: it means "not captured". A measured zero has decimals
+    ("0.000"), except in the column `busy`. So where every cell of a card is bare the whole row was not
+    captured; else power and temperature are missing where their cells are bare.
     """
     card_cells = [(k, i, c) for k, (i, c) in enumerate(header.columns) if (i, c) in header.card_columns]
     if not any(c.name.lower() != "busy" for _, _, c in card_cells):

@@ -142,12 +142,10 @@ def propose(
     host_offset_s: int | None = None,
     zone_s: int | None = None,
 ) -> Proposal:
-    """Propose zone, lag and device mapping of a log.
-
-    `busy` are the device-busy intervals by process (wall time, UTC ns, any order), best of kernels and
-    copies; `window` is begin and end of the trace likewise; `host_offset_s` is the zone of the viewer's
-    host, preferred where zones fit equally well. `zone_s` is the log's zone where it is known: only the lag
-    is looked for then.
+    """Propose zone, lag and device mapping of a log. `busy` are the device-busy intervals by process (wall
+    time, UTC ns, any order), best of kernels and copies; `window` is begin and end of the trace likewise;
+    `host_offset_s` is the zone of the viewer's host, preferred where zones fit equally well. `zone_s` is the
+    log's zone where it is known: only the lag is looked for then.
     """
     span = log.span
     if span is None:

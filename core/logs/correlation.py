@@ -1,8 +1,7 @@
 """How well a card's activity agrees with a trace's device-busy time, for every shift between their clocks.
-
 `curve` tries all shifts of a day-long log at once on an even grid, by Fourier transform: a second for a
-million samples, where trying them one by one took five minutes. `exact` integrates the busy time over
-each sample's own interval, for a few shifts near the best.
+million samples, where trying them one by one took five minutes. `exact` integrates the busy time over each
+sample's own interval, for a few shifts near the best.
 """
 
 from __future__ import annotations
@@ -98,7 +97,6 @@ def curve(activity: Activity, busy: Intervals, window: tuple[int, int], interval
 
 def exact(activity: Activity, busy: Intervals, shifts: I64, window: tuple[int, int], interval: int) -> F64:
     """Return r of the samples that meet `window` with the busy share of their very intervals, for each shift.
-
     NaN where the log covers less than half of it or one of the two does not vary.
     """
     longest = MOST_ROWS * interval

@@ -245,9 +245,8 @@ QUERY_HEADING = "queries"
 
 
 def with_query_lane(trace: Trace, table: Table, title: str) -> WithCounters:
-    """Return a trace with a lane of the rows of a table, in place of one of the same title.
-
-    Rows need the integer columns `ts` and `dur` (ns); UsageError where they are missing or no row has them.
+    """Return a trace with a lane of the rows of a table, in place of one of the same title. Rows need the
+    integer columns `ts` and `dur` (ns); UsageError where they are missing or no row has them.
     """
     own, devices, known = trace, None, list[Counter]()
     if isinstance(trace, WithCounters):

@@ -1,8 +1,7 @@
 """Headers of logs: which cell is the time, which the device, what the others mean, and which of those are not
-to be trusted; and which files beside a trace begin with one of aiu-smi.
-
-Meanings and warnings are those of aiu-smi's README and of the issues of torch-spyre that speak of them. A
-column that nobody knows is shown as it is.
+to be trusted; and which files beside a trace begin with one of aiu-smi. Meanings and warnings are those of
+aiu-smi's README and of the issues of torch-spyre that speak of them. A column that nobody knows is shown as
+it is.
 """
 
 from __future__ import annotations
@@ -231,9 +230,8 @@ def text_header(line: bytes) -> LogHeader | None:
 
 
 def with_units(header: LogHeader, line: bytes) -> LogHeader:
-    """Return the header with the units of the `#   YYYYMMDD HH:MM:SS % W ...` line under it.
-
-    The line names no unit for the device in aiu-smi's layout, so it is aligned by where its date stands.
+    """Return the header with the units of the `# YYYYMMDD HH:MM:SS % W ...` line under it. The line names no
+    unit for the device in aiu-smi's layout, so it is aligned by where its date stands.
     """
     units = line.decode("utf-8", "replace").strip().lstrip("#").split()
     dated = next((i for i, unit in enumerate(units) if unit.upper().startswith("YYYY")), None)

@@ -92,9 +92,8 @@ class TelemetryLog:
 
 
 def open_log(path: str | Path) -> TelemetryLog:
-    """Read an aiu-smi log (text or CSV) or any CSV with a header and a column of times.
-
-    Raises UnreadableError where there is no such header in it, and for a pipe: lines are read again later.
+    """Read an aiu-smi log (text or CSV) or any CSV with a header and a column of times. Raises
+    UnreadableError where there is no such header in it, and for a pipe: lines are read again later.
     """
     reading = _Reading(str(path))
     try:

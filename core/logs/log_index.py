@@ -41,10 +41,9 @@ class LogLane:
 
 
 class LogIndex(SeriesIndex):
-    """One log's lanes, a process per device, a lane per metric that has values.
-
-    A sample holds over the interval that ends at its stamp; entries without a value stand in the gaps, so
-    that the rows answer as those of counters do.
+    """One log's lanes, a process per device, a lane per metric that has values. A sample holds over the
+    interval that ends at its stamp; entries without a value stand in the gaps, so that the rows answer as
+    those of counters do.
     """
 
     def __init__(self, log: TelemetryLog, devices: Sequence[str], shift_ns: int, base_time_ns: int) -> None:
@@ -113,7 +112,6 @@ def _short(value: float) -> str:
 
 def entries_of(series: Series) -> tuple[I64, F64, I64]:
     """Return a series as (start, value, sample number) of entries that hold until the next: gaps are NaN, -1.
-
     Intervals of no length are left out: a later sample has their time.
     """
     samples = np.flatnonzero(series.end_ns > series.start_ns)

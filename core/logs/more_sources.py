@@ -183,7 +183,6 @@ def _row_table(count: I64, lanes: Sequence[SeriesLane]) -> AnyArray:
 @dataclass(frozen=True, eq=False)
 class Counter:
     """A series below a process of the trace; `starts` are lane times of that process, ascending, in ns.
-
     `events` are the ordinals of the events that the samples come from, in the process's source.
     """
 

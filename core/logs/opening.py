@@ -1,6 +1,5 @@
-"""Read telemetry logs, align their clocks with a trace, add them to it as lanes, cut excerpts from them.
-
-The clock of a log is what the user says it is, else what fits best.
+"""Read telemetry logs, align their clocks with a trace, add them to it as lanes, cut excerpts from them. The
+clock of a log is what the user says it is, else what fits best.
 """
 
 from __future__ import annotations
@@ -27,9 +26,8 @@ if TYPE_CHECKING:
 
 
 def align(wall: Wall, log: TelemetryLog, options: LogOptions) -> Proposal:
-    """Return the log's clock and the process of each of its devices: as given, else as it fits best.
-
-    Raises UsageError for a trace without wall time, an unknown zone, or a device that one of both has not.
+    """Return the log's clock and the process of each of its devices: as given, else as it fits best. Raises
+    UsageError for a trace without wall time, an unknown zone, or a device that one of both has not.
     """
     from .clock_fit import FitVerdict, propose  # only here: without logs nothing of it is needed
 
@@ -60,10 +58,9 @@ def _process(wall: Wall, card: str, pid: str) -> str:
 
 
 def place_logs(wall: Wall, paths: Sequence[str | Path], options: LogOptions) -> list[PlacedLog]:
-    """Read logs and return each with its clock, given or proposed, and its verdict.
-
-    Each log shows the devices that the trace has, or all of them where the trace has none. Raises
-    UnreadableError for what is no log, UsageError for a trace without wall time or a device that no log has.
+    """Read logs and return each with its clock, given or proposed, and its verdict. Each log shows the
+    devices that the trace has, or all of them where the trace has none. Raises UnreadableError for what is no
+    log, UsageError for a trace without wall time or a device that no log has.
     """
     if wall.base is None:
         raise UsageError(wall.missing)
@@ -80,9 +77,8 @@ def place_logs(wall: Wall, paths: Sequence[str | Path], options: LogOptions) -> 
 def read_logs(
     trace: Trace, paths: Sequence[str | Path], options: LogOptions, all_match: bool
 ) -> tuple[list[PlacedLog], Overlay | None]:
-    """Return logs as `place_logs` does, and the trace with those of its run, None where none is.
-
-    Raises as it does; UsageError where `all_match` and one may be of another run.
+    """Return logs as `place_logs` does, and the trace with those of its run, None where none is. Raises as it
+    does; UsageError where `all_match` and one may be of another run.
     """
     placed = place_logs(Wall(trace), paths, options)
     foreign = [one for one in placed if not one.matches]
@@ -119,7 +115,6 @@ MOST_HEADING = 1 << 16
 
 def excerpt(overlay: Overlay, placed: PlacedLog, start: int, end: int, clocks: Clocks = NO_CLOCKS) -> bytes:
     """Return heading and rows of a log whose intervals overlap [start, end), trace time, as they stand in it.
-
     The rows are one piece of the file: what lies between two of them (messages, a repeated heading) comes
     along. Empty where no row does. Raises UnreadableError where the log has gone.
     """

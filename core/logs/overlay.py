@@ -258,10 +258,9 @@ _POWER = re.compile(r"power|pwr|watts?", re.IGNORECASE)
 def statistics_of(
     trace: Trace, row: Row, span: tuple[int, int], clocks: Clocks
 ) -> tuple[LogColumn, Statistics] | None:
-    """Return (column, statistics) of a row of values over [start, end) of trace time; None for other rows.
-
-    A sample of a log is the mean over its interval. A counter's value holds until its next sample, the last
-    one until the trace ends.
+    """Return (column, statistics) of a row of values over [start, end) of trace time; None for other rows. A
+    sample of a log is the mean over its interval. A counter's value holds until its next sample, the last one
+    until the trace ends.
     """
     if row.kind is not RowKind.SAMPLES:
         return None

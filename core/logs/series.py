@@ -1,9 +1,7 @@
 """A metric of one device over time, as numpy columns, its statistics for ranges of time, and energy as the
-integral of power.
-
-Each sample is the mean over its interval, so the integral over a range is the sum of value x overlap.
-Energy is summed in whole nanojoules (W x ns) in 64 bits: exact but for half a nanojoule per sample, and
-good for 75 W over three years. Ranges and series are in the same time; shift the series first.
+integral of power. Each sample is the mean over its interval, so the integral over a range is the sum of value
+x overlap. Energy is summed in whole nanojoules (W x ns) in 64 bits: exact but for half a nanojoule per
+sample, and good for 75 W over three years. Ranges and series are in the same time; shift the series first.
 """
 
 from __future__ import annotations
@@ -22,10 +20,9 @@ from .header import LogColumn
 @dataclass(frozen=True, eq=False)
 class Series:
     """The samples of one metric of one device, by time; each is the mean over its interval [start, end).
-
-    Times are ns in the log's own time (its local stamps read as if they were UTC) unless `shifted`;
-    intervals do not overlap. `value` is NaN where `missing`. `line` is the line of the log that a sample
-    was read from, from 1.
+    Times are ns in the log's own time (its local stamps read as if they were UTC) unless `shifted`; intervals
+    do not overlap. `value` is NaN where `missing`. `line` is the line of the log that a sample was read from,
+    from 1.
     """
 
     device: str
@@ -112,9 +109,8 @@ class NameEnergy:
 
 @dataclass(frozen=True)
 class Attribution:
-    """Energy by name: sampled means of power shared out by time, not a measurement of single slices.
-
-    Where several slices run at once they share the power evenly, so that nothing is counted twice.
+    """Energy by name: sampled means of power shared out by time, not a measurement of single slices. Where
+    several slices run at once they share the power evenly, so that nothing is counted twice.
     """
 
     names: tuple[NameEnergy, ...]  # greatest first; only where duration_ns >= FAR sampling intervals
@@ -143,9 +139,8 @@ def statistics(series: Series, start_ns: int, end_ns: int) -> Statistics:
 
 
 def energy(series: Series, times_ns: I64) -> tuple[I64, I64]:
-    """Return the energy (nJ) of a power, and the ns that samples cover, before each of some times.
-
-    Raises UsageError for other metrics.
+    """Return the energy (nJ) of a power, and the ns that samples cover, before each of some times. Raises
+    UsageError for other metrics.
     """
     watts = series.column.watts
     if watts is None:
@@ -167,9 +162,8 @@ def energy(series: Series, times_ns: I64) -> tuple[I64, I64]:
 def attribute(
     series: Series, names: I64, starts_ns: I64, ends_ns: I64, span: tuple[int, int], interval_ns: int
 ) -> Attribution:
-    """Share the energy of a span among the names of the slices that ran in it.
-
-    `names` are numbers beside the slices' starts and ends. Slices are cut to the span.
+    """Share the energy of a span among the names of the slices that ran in it. `names` are numbers beside the
+    slices' starts and ends. Slices are cut to the span.
     """
     begin, end = span
     starts = np.clip(np.asarray(starts_ns, np.int64), begin, end)

@@ -85,10 +85,9 @@ def _civil(texts: list[bytes]) -> Stamps:
 
 
 def _civil_ns(texts: list[bytes]) -> I64:
-    """Return times written YYYY-MM-DD HH:MM:SS[.fraction] in ns, NO_TIME for what is no such time.
-
-    Digits are counted here: numpy's own reading warns of zones, wraps far years around, and its oldest
-    version that is supported crashes on a month 13.
+    """Return times written YYYY-MM-DD HH:MM:SS[.fraction] in ns, NO_TIME for what is no such time. Digits are
+    counted here: numpy's own reading warns of zones, wraps far years around, and its oldest version that is
+    supported crashes on a month 13.
     """
     fit = np.fromiter((_READABLE.fullmatch(text) is not None for text in texts), bool, len(texts))
     blank = b"1970-01-01 00:00:00"
@@ -172,10 +171,9 @@ def _one_by_one(cells: Sequence[bytes], read: object, kind: StampKind) -> Stamps
 
 
 def sampling_interval(stamps: I64, whole_seconds: bool) -> int | None:
-    """Return the usual time between the rows of one device in ns, or None where one row cannot tell.
-
-    `stamps` is sorted. With whole-second stamps the rows of complete seconds are counted: the first and the
-    last second may be cut, and pauses do not count.
+    """Return the usual time between the rows of one device in ns, or None where one row cannot tell. `stamps`
+    is sorted. With whole-second stamps the rows of complete seconds are counted: the first and the last
+    second may be cut, and pauses do not count.
     """
     if len(stamps) < 2:
         return None
@@ -196,11 +194,10 @@ def sampling_interval(stamps: I64, whole_seconds: bool) -> int | None:
 
 
 def spread_seconds(stamps: I64, interval: int) -> I64:
-    """Return when the rows of one device were printed, given stamps cut to whole seconds (sorted).
-
-    The n rows of one second are spread evenly within it, a lone one stands at its middle. In the first and
-    last second of a group rows keep the usual distance, towards its neighbour, as the rest of that second
-    was not logged. Off by at most half a second, in the middle of fast logs by a fraction of the interval.
+    """Return when the rows of one device were printed, given stamps cut to whole seconds (sorted). The n rows
+    of one second are spread evenly within it, a lone one stands at its middle. In the first and last second
+    of a group rows keep the usual distance, towards its neighbour, as the rest of that second was not logged.
+    Off by at most half a second, in the middle of fast logs by a fraction of the interval.
     """
     seconds, first, counts = np.unique(stamps, return_index=True, return_counts=True)
     group = np.repeat(np.arange(len(seconds)), counts)

@@ -180,7 +180,6 @@ def kernels_table(
     overlay: Overlay, within: tuple[int, int] | None = None, clocks: Clocks = NO_CLOCKS
 ) -> Table:
     """Return a row per device and name that ran for long, greatest energy first; then the rest of its energy.
-
     Work that runs at once shares the power evenly: the energies of a device add up to that of the time.
     """
     span = within or overlay.own.opening_span
@@ -243,9 +242,8 @@ SERIES_UNITS = {
 
 
 def counters_table(trace: Trace, within: tuple[int, int] | None = None) -> Table:
-    """Return a row per series of each counter, in the order of the lanes.
-
-    Only series with values in `within`, [start, end) of trace time in ns, have a row; without it all have.
+    """Return a row per series of each counter, in the order of the lanes. Only series with values in
+    `within`, [start, end) of trace time in ns, have a row; without it all have.
     """
     span = within or trace.span_at(trace.clocks)
     rows: list[Mapping[str, Value]] = []

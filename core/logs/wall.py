@@ -82,7 +82,6 @@ _OFFSET = re.compile(r"(?:UTC|GMT)?\s*([+-])(\d{1,2})(?::?(\d{2}))?", re.IGNOREC
 
 def zone_offset(zone: str, local_ns: int) -> int:
     """Return by how many seconds a zone is ahead of UTC when its clocks show `local_ns` (as if it were UTC).
-
     Takes a name ("Europe/Zurich"), "UTC", an offset ("-04:00", "+0530") or "local", the zone of this host.
     Raises UsageError for anything else.
     """

@@ -18,10 +18,9 @@ LIMIT = 1 << 63
 
 def scanned_argument(index: Index, key: str, cancelled: CancelledCallback = never) -> tuple[I64, AnyArray]:
     """Return (event ordinals, values) of all events that have an argument of this key; the end of a pair of
-    events (E, e) counts for its begin.
-
-    Values are whole numbers if all are, else numbers if all are, else texts: strings as they are, all else as
-    JSON. Raises UnreadableError when the source has gone or changed, Cancelled.
+    events (E, e) counts for its begin. Values are whole numbers if all are, else numbers if all are, else
+    texts: strings as they are, all else as JSON. Raises UnreadableError when the source has gone or changed,
+    Cancelled.
     """
     begins = dict(
         zip(

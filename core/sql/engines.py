@@ -1,5 +1,4 @@
 """The two engines: DuckDB, which reads the arrays where they are, and SQLite, which gets copies of them.
-
 Neither lets a query write, open a file, load an extension or change a setting. SQLite asks an authorizer
 about each thing that a statement would do; of DuckDB's statements the parse tree is looked through, files and
 extensions are switched off, and the settings are locked.
@@ -401,11 +400,9 @@ def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
 
 
 def _answered(connection: Any, limit: TimeLimit, work: Callable[[], Result]) -> Result:
-    """Return what a call of DuckDB returns; what is wrong with the query is said in one line.
-
-    It runs in a thread of its own: inside a recursive query the engine looks neither for signals nor at
-    anything else but `interrupt`. Ctrl+C, the limit, and an answer that is no longer wanted interrupt it from
-    here.
+    """Return what a call of DuckDB returns; what is wrong with the query is said in one line. It runs in a
+    thread of its own: inside a recursive query the engine looks neither for signals nor at anything else but
+    `interrupt`. Ctrl+C, the limit, and an answer that is no longer wanted interrupt it from here.
     """
     import duckdb
 

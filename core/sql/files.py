@@ -39,9 +39,8 @@ CACHE_KIB = 64 << 10
 
 
 def write_parquet(scope: Scope, out: Path) -> int:
-    """Write the slices of a scope, whole, as Parquet with the columns of `slices`; return how many.
-
-    Raises MissingPackageError without pyarrow and without DuckDB, Cancelled, TracelaneError.
+    """Write the slices of a scope, whole, as Parquet with the columns of `slices`; return how many. Raises
+    MissingPackageError without pyarrow and without DuckDB, Cancelled, TracelaneError.
     """
     try:
         package("pyarrow.parquet", "Parquet")
@@ -107,9 +106,8 @@ def _parquet_by_duckdb(scope: Scope, out: Path) -> int:
 
 
 def write_sqlite(scope: Scope, out: Path, progress: ProgressCallback = no_progress) -> int:
-    """Write a SQLite database with a table for each view, and `args` (id, key, value) of all slices in it.
-
-    Of a scope that is not the whole trace it has the slices in it, whole, with what belongs to them; counters
+    """Write a SQLite database with a table for each view, and `args` (id, key, value) of all slices in it. Of
+    a scope that is not the whole trace it has the slices in it, whole, with what belongs to them; counters
     and steps are those of its time. Returns how many slices. Raises Cancelled, UnreadableError,
     TracelaneError.
     """

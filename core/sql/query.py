@@ -65,11 +65,10 @@ def run_query(
     timeout_s: float = 0.0,
     cancelled: CancelledCallback = never,
 ) -> Iterator[QueryAnswer]:
-    """Answer a query while the context lasts: one SELECT over the views.
-
-    `auto` is DuckDB where it is installed, else SQLite, which may work for `timeout_s` seconds, 0: any time.
-    Raises UsageError with the engine's words where the query is none or may not be, MissingPackageError where
-    the engine is not installed, TracelaneError where the time is over, Cancelled.
+    """Answer a query while the context lasts: one SELECT over the views. `auto` is DuckDB where it is
+    installed, else SQLite, which may work for `timeout_s` seconds, 0: any time. Raises UsageError with the
+    engine's words where the query is none or may not be, MissingPackageError where the engine is not
+    installed, TracelaneError where the time is over, Cancelled.
     """
     words = query_words(query)
     if not words.text.strip():

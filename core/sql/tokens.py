@@ -56,11 +56,9 @@ class Token:
 
 @dataclass(frozen=True)
 class QueryWords:
-    """A query as an engine gets it, and what it uses.
-
-    `names` are all words and quoted names in lower case; `arguments` the keys of args('…'), each a table of
-    its own in `text`, `values` those of arg(…, '…'), each a subquery; `relations` the tables that it names
-    beyond its own.
+    """A query as an engine gets it, and what it uses. `names` are all words and quoted names in lower case;
+    `arguments` the keys of args('…'), each a table of its own in `text`, `values` those of arg(…, '…'), each
+    a subquery; `relations` the tables that it names beyond its own.
     """
 
     text: str

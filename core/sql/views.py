@@ -1,7 +1,6 @@
-"""The views that queries see, and the arrays that they are made of.
-
-Each view is a SELECT over one table of plain columns per source; a column of texts is one of numbers, beside
-a small table that says what those mean. Only columns that a query names are made.
+"""The views that queries see, and the arrays that they are made of. Each view is a SELECT over one table of
+plain columns per source; a column of texts is one of numbers, beside a small table that says what those mean.
+Only columns that a query names are made.
 """
 
 from __future__ import annotations
