@@ -85,8 +85,7 @@ async def drawn(traces: list[Path], shot: Shot, frames: tuple[Frame, ...]) -> li
     """Return the viewer's screen as SVG after the keys of a shot, and of each frame."""
     from tests.tui.driver import wait_until_idle
     from tracelane.core.logs.header import nearby_logs
-    from tracelane.core.logs.opening import open_overlay
-    from tracelane.core.logs.overlay import LogOptions
+    from tracelane.core.logs.overlay import LogOptions, open_overlay
     from tracelane.core.trace import open_trace
     from tracelane.tui.app import TracelaneApp
     from tracelane.tui.cli.opened import TraceOptions

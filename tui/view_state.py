@@ -230,7 +230,7 @@ def with_logs_of(before: Carried, trace: Trace) -> Trace:
     """Return the trace with the logs that were laid over it before, as the user said of each."""
     if not before.logs:
         return trace
-    from tracelane.core.logs.opening import with_log
+    from tracelane.core.logs.overlay import with_log
 
     there = {Path(log).absolute() for log, _ in _logs(trace)}
     for log, options in before.logs:

@@ -1,6 +1,8 @@
-"""Slices as tracks for other viewers: on a track slices follow each other or nest. A lane in which slices
-overlap without nesting becomes several tracks. Times are those of whole slices, even where a window cuts
-them.
+"""Slices as tracks for other viewers, on which they follow each other or nest; and speedscope's format, which
+has a profile for each track.
+
+A lane in which slices overlap without nesting becomes several tracks. Times are those of whole slices, even
+where a window cuts them.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..base.arrays import I64, AnyArray
+from ..base.safe_text import json_text, safe
 from ..index.format import SliceFlag
 from ..index.store import Index
 from ..query.lookup import rows_of
@@ -126,3 +129,43 @@ def begin_and_end(track: Track) -> TrackEvents:
     times = np.empty(2 * count, np.int64)
     times[begin_at], times[end_at] = starts, ends
     return TrackEvents(times, begins, order)
+
+
+SCHEMA = "https://www.speedscope.app/file-format-schema.json"
+PIECE = 1000
+"""Events written together."""
+
+
+def speedscope_pieces(scope: Scope, name: str) -> Iterator[str]:
+    """Yield the JSON of a scope's slices for speedscope; times are ns since the scope's first slice."""
+    tracks = list(tracks_of(scope))
+    zero = min((int(track.starts[0]) for track in tracks), default=0)
+    frames: dict[str, int] = {}
+    yield f'{{"$schema":{json_text(SCHEMA)},"exporter":"tracelane",'
+    yield f'"name":{json_text(safe(name))},"profiles":['
+    for number, track in enumerate(tracks):
+        scope.check()
+        title = f"{track.lane.process.title} · {track.title}"
+        last = int(track.ends.max()) - zero
+        yield "," if number else ""
+        yield f'{{"type":"evented","name":{json_text(title)},"unit":"nanoseconds",'
+        yield f'"startValue":{int(track.starts[0]) - zero},"endValue":{last},"events":['
+        yield from _events(scope, track, frames, zero)
+        yield "]}"
+    names = ",".join(f'{{"name":{json_text(safe(frame))}}}' for frame in frames)
+    yield f'],"shared":{{"frames":[{names}]}}}}\n'
+
+
+def _events(scope: Scope, track: Track, frames: dict[str, int], zero: int) -> Iterator[str]:
+    index = scope.trace.indexes[track.lane.source]
+    texts = index.strings(index.column("slices.name")[track.positions])
+    numbers = [frames.setdefault(text, len(frames)) for text in texts]
+    piece: list[str] = []
+    separator = ""
+    for time, begins, at in begin_and_end(track):
+        piece.append(f'{{"type":"{"O" if begins else "C"}","frame":{numbers[at]},"at":{time - zero}}}')
+        if len(piece) == PIECE:
+            yield separator + ",".join(piece)
+            piece, separator = [], ","
+    if piece:
+        yield separator + ",".join(piece)

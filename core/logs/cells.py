@@ -43,37 +43,29 @@ def read_rows(header: LogHeader, lines: Sequence[bytes], cut_last: bool, above: 
     """
     split = _split(header, lines)
     good = [i for i, row in enumerate(split) if len(row) == header.cells]
-    unparsed = [(i, _wrong_length(header, row, cut_last and i == len(split) - 1))
-                for i, row in enumerate(split) if len(row) != header.cells]  # fmt: skip
+    unparsed = [
+        (i, f"the last line is cut off after {len(row)} of {header.cells} cells")
+        if cut_last and i == len(split) - 1
+        else (i, f"has {len(row)} cells where the header has {header.cells}")
+        for i, row in enumerate(split)
+        if len(row) != header.cells
+    ]
     rows = [split[i] for i in good] if len(good) < len(split) else split
-    if not rows:
-        return _no_rows(header, unparsed)
-    if cut_last and good[-1] == len(lines) - 1:
+    if cut_last and good and good[-1] == len(lines) - 1:
         before = rows[-2] if len(rows) > 1 else _split(header, [above])[0]
         if len(before) == header.cells and _cut(before[-1], rows[-1][-1]):
             rows[-1] = [*rows[-1][:-1], b""]
-    cells = list(zip(*rows))
-    times = (
-        cells[header.time[0]]
-        if len(header.time) == 1
-        else [b"%b %b" % pair for pair in zip(cells[header.time[0]], cells[header.time[1]])]
-    )
-    stamps = _parse_repeated(times)
+    cells: list[tuple[bytes, ...]] = list(zip(*rows)) or [()] * header.cells
+    stamps = _parse_repeated([b" ".join(parts) for parts in zip(*(cells[i] for i in header.time))])
     keep = stamps.ns != NO_TIME
-    devices = np.array(
-        cells[header.device] if header.device is not None else [b"0"] * len(rows), dtype=np.bytes_
-    )
+    devices = np.array([b"0"] * len(rows) if header.device is None else cells[header.device], np.bytes_)
     position = np.array(good, dtype=np.int64)
     if header.tool == "aiu-smi" and header.device is not None:
         keep &= np.char.isdigit(devices)
     if not keep.all():
         unparsed += [(int(i), "has no time or device where the header puts them") for i in position[~keep]]
-    values = []
-    words = []
-    for i, column in header.columns:
-        value, has_words = numbers(cells[i], header.separator == b";", column.unit)
-        values.append(value)
-        words.append(has_words)
+    columns = [numbers(cells[i], header.separator == b";", column.unit) for i, column in header.columns]
+    values = [value for value, _ in columns]
     if header.tool == "aiu-smi" and header.format == "csv":
         _clear_bare_zeros(header, cells, values)
     if not keep.all():
@@ -86,7 +78,7 @@ def read_rows(header: LogHeader, lines: Sequence[bytes], cut_last: bool, above: 
         np.char.strip(devices[keep]),
         position[keep],
         tuple(values),
-        tuple(words),
+        tuple(has_words for _, has_words in columns),
         tuple(sorted(unparsed)),
     )
 
@@ -142,22 +134,8 @@ def _quoted_cells(line: str, delimiter: str) -> list[str]:
         return line.rstrip().split(delimiter)
 
 
-def _wrong_length(header: LogHeader, row: Sequence[bytes], cut: bool) -> str:
-    if cut:
-        return f"the last line is cut off after {len(row)} of {header.cells} cells"
-    return f"has {len(row)} cells where the header has {header.cells}"
-
-
 def _cut(above: bytes, last: bytes) -> bool:
     return len(last.partition(b".")[2]) < len(above.partition(b".")[2]) or last.endswith(b".")
-
-
-def _no_rows(header: LogHeader, unparsed: list[tuple[int, str]]) -> LogRows:
-    none = np.empty(0, np.int64)
-    values = tuple(np.empty(0) for _ in header.columns)
-    words = tuple(False for _ in header.columns)
-    devices = np.empty(0, dtype="S1")
-    return LogRows(header, none, StampKind.LOCAL, True, devices, none, values, words, tuple(unparsed))
 
 
 def _clear_bare_zeros(header: LogHeader, cells: Sequence[Sequence[bytes]], values: list[F64]) -> None:

@@ -24,7 +24,7 @@ from .correlation import Activity, Curve, curve, exact
 from .header import ColumnKind
 from .log import TelemetryLog
 from .series import Series
-from .stamps import SECOND, StampKind
+from .stamps import SECOND, StampKind, offset_text
 
 HALF_HOURS = (
     -9.5, -4.5, -3.5, -2.5, 3.5, 4.5, 5.5, 5.75, 6.5, 8.5, 8.75, 9.5, 9.75, 10.5, 11.5, 12.75, 13.75,
@@ -153,7 +153,7 @@ def propose(
     zones = (
         _zones(log, span, window, host_offset_s)
         if zone_s is None
-        else _Zones([zone_s * SECOND], f"its zone is given as {_hours(zone_s * SECOND)}")
+        else _Zones([zone_s * SECOND], f"its zone is given as {offset_text(zone_s)}")
     )
     devices, processes = list(log.devices), list(busy)
     times = {process: merge(*busy[process]) for process in processes}
@@ -165,7 +165,7 @@ def propose(
     # The usual zone where correlations do not tell.
     zone, peak = next(item for item in peaks if _score(item[1]) >= best_score - SAME)
     only = len(zones.offsets) == 1
-    reasons = [zones.reason if only else f"{zones.reason}; {_hours(zone)} fits best"]
+    reasons = [zones.reason if only else f"{zones.reason}; {offset_text(zone / SECOND)} fits best"]
     correlation: dict[tuple[str, str], float] = {}
     if peak is None or peak.score < LEAST:
         lag, confidence = _nearest_lag(span, window, zone), 0.1
@@ -396,15 +396,15 @@ def _zones(
     if max(shares) > 0:
         close = [zone for zone, share in zip(candidates, shares) if share > 0]
         if len(close) == 1:
-            return _Zones(close, f"{_hours(close[0])} is the only time zone at which log and trace overlap")
+            only = f"{offset_text(close[0] / SECOND)} is the only time zone"
+            return _Zones(close, f"{only} at which log and trace overlap")
         return _Zones(close, f"{len(close)} time zones make log and trace overlap")
     distances = [_distance(span, window, zone) for zone in candidates]
     least = min(distances)
     nearest = candidates[distances.index(least)]
     if least <= MOST_LAG:
-        return _Zones(
-            [nearest], f"{_hours(nearest)} brings log and trace nearest, {least / SECOND:.0f} s apart"
-        )
+        brings = f"{offset_text(nearest / SECOND)} brings log and trace nearest"
+        return _Zones([nearest], f"{brings}, {least / SECOND:.0f} s apart")
     why = f"no time zone makes log and trace overlap: the nearest leaves {least / SECOND:.0f} s"
     return _Zones([nearest], why)
 
@@ -417,11 +417,6 @@ def _overlap(span: tuple[int, int], window: tuple[int, int], zone: int) -> float
 
 def _distance(span: tuple[int, int], window: tuple[int, int], zone: int) -> int:
     return max(window[0] - (span[1] - zone), (span[0] - zone) - window[1], 0)
-
-
-def _hours(offset_ns: int) -> str:
-    minutes = round(offset_ns / SECOND / 60)
-    return f"UTC{'+' if minutes >= 0 else '-'}{abs(minutes) // 60:02d}:{abs(minutes) % 60:02d}"
 
 
 def _nearest_lag(span: tuple[int, int], window: tuple[int, int], zone: int) -> int:

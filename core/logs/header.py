@@ -7,7 +7,7 @@ it is.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
@@ -183,9 +183,10 @@ def name_and_unit(label: str) -> tuple[str, str]:
     return label, ""
 
 
-def _first_word(label: str) -> tuple[str, str]:
-    name, _, unit = label.strip().partition(" ")
-    return name, unit.strip()
+def header_in(line: bytes) -> LogHeader | None:
+    """Return what a header says, None where the line is none."""
+    text = line.strip().removeprefix(b"\xef\xbb\xbf")
+    return text_header(line) if text.startswith(b"#") and b"," not in text else csv_header(line)
 
 
 def csv_header(line: bytes) -> LogHeader | None:
@@ -203,14 +204,13 @@ def csv_header(line: bytes) -> LogHeader | None:
     device = next((names.index(name) for name in DEVICE_NAMES if name in names), None)
     tool = _csv_tool(names, pairs)
     if tool == "aiu-smi":  # a label is a name without spaces and a unit, known or not
-        pairs = [
-            pair if i in time else _first_word(label) for i, (pair, label) in enumerate(zip(pairs, labels))
-        ]
-    columns = []
-    for i, (name, unit) in enumerate(pairs):
-        if i in time or i == device:
-            continue
-        columns.append((i, known_column(name, unit, tool == "aiu-smi")))
+        words = [label.strip().partition(" ") for label in labels]
+        pairs = [(name, unit.strip()) for name, _, unit in words]
+    columns = [
+        (i, known_column(name, unit, tool == "aiu-smi"))
+        for i, (name, unit) in enumerate(pairs)
+        if i not in time and i != device
+    ]
     return LogHeader(tool, separator, len(labels), time, device, _distinct(columns))
 
 
@@ -244,7 +244,7 @@ def with_units(header: LogHeader, line: bytes) -> LogHeader:
         (i, known_column(column.name, units[i - shift], header.tool == "aiu-smi"))
         for i, column in header.columns
     )
-    return LogHeader(header.tool, None, header.cells, header.time, header.device, columns)
+    return replace(header, columns=columns)
 
 
 def _time_cells(names: list[str]) -> tuple[int, ...]:
@@ -274,9 +274,7 @@ def _distinct(columns: list[tuple[int, LogColumn]]) -> tuple[tuple[int, LogColum
         key = (column.name, column.unit)
         counts[key] = counts.get(key, 0) + 1
         if counts[key] > 1:
-            column = LogColumn(
-                f"{column.name}#{counts[key]}", column.unit, column.kind, column.meaning, column.warning
-            )
+            column = replace(column, name=f"{column.name}#{counts[key]}")
         result.append((i, column))
     return tuple(result)
 
@@ -308,8 +306,6 @@ def is_aiu_smi(path: Path) -> bool:
     except OSError:
         return False
     for line in head.splitlines()[:20]:
-        text = line.lstrip().startswith(b"#") and b"," not in line
-        header = text_header(line) if text else csv_header(line)
-        if header is not None:
+        if (header := header_in(line)) is not None:
             return header.tool == "aiu-smi"
     return False

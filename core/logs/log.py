@@ -14,7 +14,7 @@ from ..base.arrays import F64, I64, Bools
 from ..base.errors import UnreadableError
 from ..base.private import open_regular, reason_of
 from .cells import LogRows, read_rows
-from .header import ColumnKind, LogColumn, LogHeader, csv_header, text_header, with_units
+from .header import ColumnKind, LogColumn, LogHeader, header_in, with_units
 from .series import DeviceLog, Series
 from .stamps import SECOND, StampKind, interval_starts, sampling_interval, spread_seconds
 
@@ -159,10 +159,10 @@ class _Reading:
                 continue
             elif self.headers and line.strip() == self.last_header_line:
                 self.headers += 1
-            elif self.is_header(line):
+            elif (header := self.header_of(line)) is not None:
                 self.rows(lines, pending, offsets, False)
                 pending = []
-                self.take_header(line)
+                self.take_header(header, line)
             elif start == b"#":
                 self.comment(line)
             elif self.is_message(line):
@@ -173,27 +173,21 @@ class _Reading:
         self.lines_before += len(lines)
         self.line_above = lines[-1]
 
-    def is_header(self, line: bytes) -> bool:
-        return _HEADER_START.match(line) is not None and self.header_of(line) is not None
-
     def header_of(self, line: bytes) -> LogHeader | None:
         stripped = line.strip().removeprefix(b"\xef\xbb\xbf")
-        if stripped.startswith(b"#") and b"," not in stripped:
-            return text_header(line)
-        if self.header is not None and self.header.separator not in (None, *_line_parts(stripped)):
-            return None
-        header = csv_header(line)
+        separator = None if self.header is None else self.header.separator
+        header = header_in(line) if _HEADER_START.match(line) else None
+        if header is None or header.separator is None:
+            return header
         # A row whose first cell is a word is no new header: a header has no cell that begins with a digit.
-        if header is None or any(c.strip()[:1].isdigit() for c in stripped.split(header.separator)):
-            return None
-        return header
+        is_row = any(cell.strip()[:1].isdigit() for cell in stripped.split(header.separator))
+        return None if is_row or (separator and separator not in stripped) else header
 
-    def take_header(self, line: bytes) -> None:
-        self.header = self.header_of(line)
+    def take_header(self, header: LogHeader, line: bytes) -> None:
+        self.header, self.first = header, self.first or header
         self.last_header_line = line.strip()
-        self.first = self.first or self.header
         self.headers += 1
-        self.units_due = self.header is not None and self.header.separator is None
+        self.units_due = header.separator is None
 
     def comment(self, line: bytes) -> None:
         stripped = line.strip()
@@ -273,10 +267,6 @@ class _Reading:
             line_offsets=merged.offsets,
             row_lines=merged.lines,
         )
-
-
-def _line_parts(line: bytes) -> tuple[bytes, ...]:
-    return tuple(s for s in (b",", b";", b"\t") if s in line)
 
 
 @dataclass(frozen=True, eq=False)

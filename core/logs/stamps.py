@@ -1,16 +1,27 @@
-"""Time stamps of logs: text to ns, rows of one second spread within it, the interval of each row."""
+"""Time stamps of logs: text to ns, rows of one second spread within it, the interval of each row; the wall
+time of a trace, and time zones as users write them.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, tzinfo
 from enum import StrEnum
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..base.arrays import I64, Bools, sum_of
+from ..base.clock import wall_base_of
+from ..base.errors import UsageError
+from ..trace import Trace
+
+if TYPE_CHECKING:
+    from ..trace.devices import Device
+
 
 SECOND = 1_000_000_000
 GAP = 1.75
@@ -67,9 +78,8 @@ def parse_stamps(cells: Sequence[bytes]) -> Stamps:
         if _ZONED.fullmatch(cell) and (_COMPACT.match(cell) or _CIVIL.match(cell)):
             return _one_by_one(cells, _zoned, StampKind.UTC)
         if _COMPACT.fullmatch(cell):
-            return _civil(
-                [c[:4] + b"-" + c[4:6] + b"-" + c[6:8] + b"T" + c[9:] for c in map(bytes.strip, cells)]
-            )
+            parts = ((c[:4], c[4:6], c[6:8] + b"T" + c[9:]) for c in map(bytes.strip, cells))
+            return _civil([b"-".join(part) for part in parts])
         if _CIVIL.fullmatch(cell):
             return _civil([c.strip().replace(b"/", b"-") for c in cells])
         if _other(cell) != NO_TIME:
@@ -116,10 +126,7 @@ def _epoch(cells: Sequence[bytes]) -> Stamps:
     first = float(next(c for c in usable if c))
     unit = next((unit for least, unit in _EPOCH_UNITS if first >= least), None)
     scale = unit or SECOND
-    ns = np.full(len(cells), NO_TIME, np.int64)
-    for i, cell in enumerate(usable):
-        if cell:
-            ns[i] = _epoch_ns(cell, scale)
+    ns = np.array([_epoch_ns(cell, scale) if cell else NO_TIME for cell in usable], np.int64)
     whole = unit == SECOND and all(b"." not in c for c in usable)
     return Stamps(ns, StampKind.UTC if unit else StampKind.RELATIVE, whole)
 
@@ -163,8 +170,7 @@ def _other(cell: bytes) -> int:
     return int(NO_TIME)
 
 
-def _one_by_one(cells: Sequence[bytes], read: object, kind: StampKind) -> Stamps:
-    assert callable(read)
+def _one_by_one(cells: Sequence[bytes], read: Callable[[bytes], int], kind: StampKind) -> Stamps:
     ns = np.fromiter((read(c) for c in cells), np.int64, len(cells))
     usable = ns[ns != NO_TIME]
     return Stamps(ns, kind, bool(np.all(usable % SECOND == 0)))
@@ -228,3 +234,109 @@ def interval_starts(ends: I64, interval: int) -> I64:
     starts[1:] = np.where(gap, ends[1:] - usual.astype(np.int64), ends[:-1])
     starts[0] = ends[0] - int(usual[0])
     return starts
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceTime:
+    """The devices of a trace by key, and when each was busy in wall time (UTC ns)."""
+
+    devices: Mapping[str, Device]
+    busy: Mapping[str, tuple[I64, I64]]
+    window: tuple[int, int]  # of the trace, wall time
+
+
+class Wall:
+    """Wall time of a trace, and when its devices were busy in it."""
+
+    def __init__(self, trace: Trace) -> None:
+        """Take a trace; everything is computed on first use."""
+        self.trace = trace
+
+    @cached_property
+    def base(self) -> int | None:
+        """Wall time (UTC ns) at trace time zero, None where the trace does not tell."""
+        for source in self.trace.sources:
+            if source.base_time_ns is not None:
+                return source.base_time_ns
+        return wall_base_of(self.trace.opening_span[0])
+
+    @property
+    def missing(self) -> str:
+        """Return why no log can be laid over the trace."""
+        path = self.trace.sources[0].path if self.trace.sources else "the trace"
+        return f"{path}: has no wall time (baseTimeNanoseconds), so no log can be aligned with it"
+
+    @cached_property
+    def devices(self) -> Mapping[str, Device]:
+        """The devices by key: the pid as people write it, with the source's number where pids repeat."""
+        from ..trace.devices import device_keys  # only where logs are laid over a trace
+
+        return device_keys(self.trace)
+
+    @cached_property
+    def time(self) -> DeviceTime:
+        """When the devices were busy; UsageError where the trace tells no wall time."""
+        if self.base is None:
+            raise UsageError(self.missing)
+        from ..tables.device_state import IDLE, WAITING, device_states
+        from ..tables.scope import Scope
+
+        window = self.trace.opening_span
+        states = device_states(Scope(self.trace, window, clocks=self.trace.clocks))
+        busy = {key: (np.empty(0, np.int64), np.empty(0, np.int64)) for key in self.devices}
+        keys = {device: key for key, device in self.devices.items()}
+        for one in states:
+            working = (one.states != IDLE) & (one.states != WAITING)
+            starts, ends = one.edges[:-1][working], one.edges[1:][working]
+            busy[keys[one.device.device]] = starts + self.base, ends + self.base
+        return DeviceTime(self.devices, busy, (window[0] + self.base, window[1] + self.base))
+
+
+_OFFSET = re.compile(r"(?:UTC|GMT)?\s*([+-])(\d{1,2})(?::?(\d{2}))?", re.IGNORECASE)
+
+
+def zone_offset(zone: str, local_ns: int) -> int:
+    """Return by how many seconds a zone is ahead of UTC when its clocks show `local_ns` (as if it were UTC).
+    Takes a name ("Europe/Zurich"), "UTC", an offset ("-04:00", "+0530") or "local", the zone of this host.
+    Raises UsageError for anything else.
+    """
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+    text = zone.strip()
+    match = _OFFSET.fullmatch(text)
+    if match:
+        hours, minutes = int(match[2]), int(match[3] or 0)
+        if hours > 14 or minutes > 59:
+            raise UsageError(f"no time zone is {text} from UTC")
+        return (-1 if match[1] == "-" else 1) * (hours * 3600 + minutes * 60)
+    if text.upper() in ("UTC", "GMT", "Z"):
+        return 0
+    if text.lower() == "local":
+        return host_offset(local_ns)
+    try:
+        return _at(local_ns, ZoneInfo(text))
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise UsageError(
+            f"no time zone is called {text!r}: give a name (Europe/Zurich), an offset (+02:00), UTC or local"
+        ) from None
+
+
+def host_offset(local_ns: int) -> int:
+    """Return by how many seconds this host's clocks are ahead of UTC at a local time."""
+    return _at(local_ns, None)
+
+
+def _at(local_ns: int, zone: tzinfo | None) -> int:
+    try:
+        civil = datetime(1970, 1, 1) + timedelta(seconds=local_ns // SECOND)
+        moment = civil.astimezone() if zone is None else civil.replace(tzinfo=zone)
+        offset = moment.utcoffset()
+    except (OverflowError, OSError):
+        return 0
+    return 0 if offset is None else round(offset.total_seconds())
+
+
+def offset_text(offset_s: float) -> str:
+    """Return an offset from UTC as people write it: "UTC+05:30"."""
+    minutes = round(abs(offset_s) / 60)
+    return f"UTC{'-' if offset_s < 0 else '+'}{minutes // 60:02d}:{minutes % 60:02d}"

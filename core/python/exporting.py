@@ -41,7 +41,7 @@ def _perfetto(scope: Scope, out: Path, title: str, progress: ProgressCallback) -
 
 
 def _speedscope(scope: Scope, out: Path, title: str, progress: ProgressCallback) -> str:
-    from ..export.speedscope import speedscope_pieces
+    from ..export.tracks import speedscope_pieces
 
     _write(out, speedscope_pieces(scope, title))
     return "written for speedscope"
@@ -68,7 +68,7 @@ def _parquet(scope: Scope, out: Path, title: str, progress: ProgressCallback) ->
 
 
 def _html(scope: Scope, out: Path, title: str, progress: ProgressCallback) -> str:
-    from ..export.html_report import html_report
+    from ..export.html_page import html_report
 
     _write(out, html_report(scope, title))
     return "written"

@@ -26,8 +26,7 @@ from tracelane.core.logs.counters import (
     with_cheap_lanes,
     with_lanes,
 )
-from tracelane.core.logs.opening import open_overlay
-from tracelane.core.logs.overlay import LogOptions
+from tracelane.core.logs.overlay import LogOptions, open_overlay
 from tracelane.core.logs.telemetry_tables import counters_table, unit_of
 from tracelane.core.trace import Lane, Trace, open_trace
 

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from tests.events import Event, complete, event, index_of, metadata
 from tracelane.core.base.errors import UsageError
 from tracelane.core.logs.header import ColumnKind, LogColumn
-from tracelane.core.logs.opening import open_overlay
-from tracelane.core.logs.overlay import LogOptions, Overlay, counter_column, statistics_of
+from tracelane.core.logs.overlay import LogOptions, Overlay, counter_column, open_overlay, statistics_of
 from tracelane.core.logs.series import Series, attribute, energy, statistics
 from tracelane.core.logs.telemetry_tables import IDLE, TOO_SHORT, kernels_table
 from tracelane.core.trace import Trace

@@ -24,8 +24,8 @@ from tracelane.core.base.safe_text import (
     markdown_words,
     safe,
 )
+from tracelane.core.export.bundle import Redaction
 from tracelane.core.export.formats import as_csv, as_markdown
-from tracelane.core.export.redact import Redaction
 from tracelane.core.tables.schema import Column, TableSchema
 from tracelane.core.tables.table import Table
 from tracelane.core.trace import Trace, open_trace

@@ -21,8 +21,7 @@ from tests.tui.driver import (
     wait_until_idle,
 )
 from tests.waiting import PATIENCE_S
-from tracelane.core.logs.opening import open_overlay
-from tracelane.core.logs.overlay import LogOptions
+from tracelane.core.logs.overlay import LogOptions, open_overlay
 from tracelane.core.tables import cached
 from tracelane.core.tables.findings import judge, saved
 from tracelane.core.trace import Trace, open_trace

@@ -17,8 +17,7 @@ from tests.tui.small_file import small_file
 from tracelane.core.base.colours import key_of
 from tracelane.core.demo.trace import write_demo
 from tracelane.core.logs.counters import MEMORY, QUEUE, WithCounters, with_cheap_lanes, with_lanes
-from tracelane.core.logs.opening import open_overlay
-from tracelane.core.logs.overlay import LogOptions, Overlay
+from tracelane.core.logs.overlay import LogOptions, Overlay, open_overlay
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.actions.lanes import computed_lanes
 from tracelane.tui.app import TracelaneApp

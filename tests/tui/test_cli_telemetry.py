@@ -12,8 +12,7 @@ from tests.corpus import CORPUS, needs_corpus
 from tests.events import complete, write_events
 from tests.json_tables import command_json
 from tracelane.core.demo.trace import write_demo
-from tracelane.core.logs.opening import open_overlay
-from tracelane.core.logs.overlay import LogOptions
+from tracelane.core.logs.overlay import LogOptions, open_overlay
 from tracelane.core.logs.telemetry_tables import kernels_table
 from tracelane.core.trace import open_trace
 from tracelane.tui.cli.main import main

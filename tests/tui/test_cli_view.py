@@ -24,8 +24,7 @@ from tests.waiting import PATIENCE_S, wait_until
 from tracelane.core.demo.trace import write_demo
 from tracelane.core.index.captures import Choice
 from tracelane.core.index.store import Index
-from tracelane.core.logs.opening import open_overlay
-from tracelane.core.logs.overlay import LogOptions
+from tracelane.core.logs.overlay import LogOptions, open_overlay
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.actions.view import first_session
 from tracelane.tui.cli.commands import command_named

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from tracelane.core.base.clock import Clocks
 from tracelane.core.logs.overlay import Overlay, PlacedLog
-from tracelane.core.logs.wall import SECOND
+from tracelane.core.logs.stamps import SECOND
 from tracelane.core.tables.device_clocks import (
     AUTO,
     DeviceClock,

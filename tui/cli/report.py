@@ -14,15 +14,14 @@ from pathlib import Path
 from tracelane.core.base.errors import CacheError
 from tracelane.core.base.output import print_text, write_new_file
 from tracelane.core.base.safe_text import markdown_code, markdown_words, safe
+from tracelane.core.export.bundle import Redaction
 from tracelane.core.export.bundle import bundle as write_bundle
-from tracelane.core.export.redact import Redaction
 from tracelane.core.export.report import Example, Printed, example_of, report
 from tracelane.core.export.summary_file import summary_json
 from tracelane.core.logs.header import nearby_logs
-from tracelane.core.logs.opening import excerpt, read_logs
-from tracelane.core.logs.overlay import Overlay
+from tracelane.core.logs.overlay import Overlay, excerpt, read_logs
+from tracelane.core.logs.stamps import Wall
 from tracelane.core.logs.telemetry_tables import NamedRange, describe, ranges_table
-from tracelane.core.logs.wall import Wall
 from tracelane.core.tables.diff import Difference, difference
 from tracelane.core.tables.findings.saved import saved_findings
 from tracelane.core.tables.ops import ops

@@ -19,8 +19,8 @@ from tracelane.core.export.formats import json_pieces, json_rows, json_table
 from tracelane.core.index.inputs import check_there
 from tracelane.core.logs.header import nearby_logs
 from tracelane.core.logs.log import open_log
-from tracelane.core.logs.opening import check_cards, read_logs
-from tracelane.core.logs.overlay import LogOptions, Overlay
+from tracelane.core.logs.overlay import LogOptions, Overlay, check_cards, read_logs
+from tracelane.core.logs.stamps import Wall
 from tracelane.core.logs.telemetry_tables import (
     NamedRange,
     counters_table,
@@ -30,7 +30,6 @@ from tracelane.core.logs.telemetry_tables import (
     ranges_table,
     steps_table,
 )
-from tracelane.core.logs.wall import Wall
 from tracelane.core.tables.scope import Scope
 from tracelane.core.tables.table import Table, Tables
 from tracelane.tui.text.table import table_text

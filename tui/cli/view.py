@@ -139,7 +139,7 @@ def _check_lanes(expression: str | None) -> None:
 def _with_logs(trace: Trace, options: TraceOptions) -> Trace:
     if not options.logs:
         return trace
-    from tracelane.core.logs.opening import open_overlay
+    from tracelane.core.logs.overlay import open_overlay
 
     return open_overlay(trace, options.logs, options.log_options)
 

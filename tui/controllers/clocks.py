@@ -47,7 +47,7 @@ class ClockController(Controller):
     @does("smi", typed=True)
     def open_log(self, text: str) -> None:
         """Read a log and lay it over the trace, away from the screen: FILE, or FILE SECONDS with its lag."""
-        from tracelane.core.logs.opening import with_log
+        from tracelane.core.logs.overlay import with_log
 
         path, options = _log_and_lag(text)
         trace = self.store.trace
