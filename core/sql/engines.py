@@ -59,6 +59,7 @@ ROW_NUMBERS = frozenset({"rowid", "oid", "_rowid_"})
 """Columns that each table of SQLite has, and no view of these."""
 OF_SQLITE = ("sqlite_", "pragma_")
 """What names of SQLite's own tables begin with."""
+SQLITE_TYPES = {"O": "TEXT", "f": "REAL"}
 ALLOWED_ACTIONS = frozenset(
     {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}
 )
@@ -122,45 +123,36 @@ def has_duckdb() -> bool:
 def answer_of(engine: EngineName, query_tables: QueryTables, limit: TimeLimit) -> Iterator[Answer]:
     """Run a query; its rows are there until the context ends. Raises UsageError for what no query may do."""
     with tempfile.TemporaryDirectory(prefix="tracelane-sql-") as folder:
-        if engine == "duckdb":
-            with _duckdb_answer(query_tables, folder, limit) as answer:
-                yield answer
-        else:
-            with _sqlite_answer(query_tables, folder, limit) as answer:
-                yield answer
+        answer_by = _duckdb_answer if engine == "duckdb" else _sqlite_answer
+        with answer_by(query_tables, folder, limit) as answer:
+            yield answer
 
 
 # -- SQLite -----------------------------------------------------------------------------------------------
 
 
-class _Median:
-    """The median, as DuckDB computes it: of an even number of values the mean of the two in the middle."""
+class _Quantile:
+    """quantile_cont(value, share), and the median, as DuckDB has them: between two values in proportion."""
 
     def __init__(self) -> None:
         self.values: list[float] = []
+        self.share = 0.5
 
-    def step(self, value: float | None) -> None:
+    def step(self, value: float | None, share: float = 0.5) -> None:
+        self.share = share
         if value is not None:
             self.values.append(value)
 
     def finalize(self) -> float | None:
-        return _quantile(self.values, 0.5)
+        if not self.values or not 0 <= self.share <= 1:
+            return None
+        ordered = sorted(self.values)
+        rank = Fraction(repr(self.share)) * (len(ordered) - 1)  # 0.95 as written, not as a float holds it
+        low, high = (Fraction(ordered[at]) for at in (math.floor(rank), math.ceil(rank)))
+        return float(low + (high - low) * (rank - math.floor(rank)))
 
 
-class _Quantile(_Median):
-    """quantile_cont(value, share): between two values in proportion."""
-
-    share = 0.5
-
-    def step(self, value: float | None, share: float = 0.5) -> None:
-        self.share = share
-        super().step(value)
-
-    def finalize(self) -> float | None:
-        return _quantile(self.values, self.share)
-
-
-class _Deviation(_Median):
+class _Deviation(_Quantile):
     """stddev: of a sample, none of a single value."""
 
     def finalize(self) -> float | None:
@@ -169,16 +161,7 @@ class _Deviation(_Median):
         return float(np.std(np.array(self.values, np.float64), ddof=1))
 
 
-def _quantile(values: list[float], share: float) -> float | None:
-    if not values or not 0 <= share <= 1:
-        return None
-    ordered = sorted(values)
-    rank = Fraction(repr(share)) * (len(ordered) - 1)  # 0.95 is meant as written, not as a float holds it
-    low, high = (Fraction(ordered[at]) for at in (math.floor(rank), math.ceil(rank)))
-    return float(low + (high - low) * (rank - math.floor(rank)))
-
-
-AGGREGATES = (("median", 1, _Median), ("quantile_cont", 2, _Quantile), ("stddev", 1, _Deviation))
+AGGREGATES = (("median", 1, _Quantile), ("quantile_cont", 2, _Quantile), ("stddev", 1, _Deviation))
 
 
 @contextmanager
@@ -195,9 +178,6 @@ def _sqlite_answer(query_tables: QueryTables, folder: str, limit: TimeLimit) -> 
         ):
             database.execute(f"PRAGMA {pragma}")
         write_tables(database, query_tables)
-        for name, sql in query_tables.views.items():
-            if sql:
-                database.execute(f"CREATE VIEW {quoted_name(name)} AS {sql}")
         for name, count, kind in AGGREGATES:
             database.create_aggregate(name, count, kind)  # type: ignore[arg-type]
         database.execute("PRAGMA case_sensitive_like = on")
@@ -215,10 +195,8 @@ def _sqlite_answer(query_tables: QueryTables, folder: str, limit: TimeLimit) -> 
             with _sqlite_errors(limit):
                 return cursor.fetchmany(PIECE)
 
-        names = _column_names(cursor)
-        if "`" not in query_tables.words.text:  # they are between the quotes of the query again
-            names = tuple(name.replace("`", '"') for name in names)
-        yield Answer(tuple(map(_as_written, names)), fetch)
+        # Names are between the quotes of the query again.
+        yield Answer(_column_names(cursor, '"' if "`" in query_tables.words.text else "`"), fetch)
 
 
 def _refuse_own_names(query_tables: QueryTables) -> None:
@@ -230,20 +208,18 @@ def _refuse_own_names(query_tables: QueryTables) -> None:
         raise unanswerable(f"there is no column {name}")
 
 
-def _column_names(cursor: Any) -> tuple[str, ...]:
-    return tuple(str(entry[0]) for entry in cursor.description or ())
-
-
-def _as_written(name: str) -> str:
-    """Return the name of a column with what the query called arg(…)."""
-    return VALUE.sub(r"arg(\2, '\1')", name)
+def _column_names(cursor: Any, quote: str = '"') -> tuple[str, ...]:
+    """Return the names of columns as the query wrote them: with double quotes for `quote`, and arg(…)."""
+    names = (str(entry[0]).replace(quote, '"') for entry in cursor.description or ())
+    return tuple(VALUE.sub(r"arg(\2, '\1')", name) for name in names)
 
 
 def write_tables(database: sqlite3.Connection, query_tables: QueryTables) -> None:
-    """Copy all tables of arrays into a database, piece by piece."""
+    """Copy all tables of arrays into a database, piece by piece, and create the views over them."""
     for name, table in query_tables.tables.items():
         columns = ", ".join(
-            f"{quoted_name(column)} {_sqlite_type(values)}{' PRIMARY KEY' if column in KEYS else ''}"
+            f"{quoted_name(column)} {SQLITE_TYPES.get(values.dtype.kind, 'INTEGER')}"
+            f"{' PRIMARY KEY' if column in KEYS else ''}"
             for column, values in table.items()
         )
         database.execute(f"CREATE TABLE {quoted_name(name)} ({columns})")
@@ -257,18 +233,23 @@ def write_tables(database: sqlite3.Connection, query_tables: QueryTables) -> Non
                 insert, zip(*(_sqlite_values(column[low : low + PIECE]) for column in table.values()))
             )
         database.execute("COMMIT")
+    create_views(database, query_tables)
 
 
-def _sqlite_type(values: AnyArray) -> str:
-    return {"O": "TEXT", "f": "REAL"}.get(values.dtype.kind, "INTEGER")
+def create_views(database: Any, query_tables: QueryTables) -> None:
+    for name, sql in query_tables.views.items():
+        if sql:
+            database.execute(f"CREATE VIEW {quoted_name(name)} AS {sql}")
 
 
 def _sqlite_values(values: AnyArray) -> list[Any]:
-    """Return values as SQLite takes them: a character that is half of one becomes U+FFFD."""
     plain: list[Any] = values.tolist()
-    if values.dtype.kind == "O":
-        return [text if text.isascii() else text.encode("utf-8", "replace").decode() for text in plain]
-    return plain
+    return list(map(whole_characters, plain)) if values.dtype.kind == "O" else plain
+
+
+def whole_characters(text: str) -> str:
+    """Return a text as engines and files take it: half of a character becomes U+FFFD."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def _authorized(tables: set[str]) -> Callable[..., int]:
@@ -303,6 +284,16 @@ def _sqlite_errors(limit: TimeLimit) -> Iterator[None]:
 # -- DuckDB -----------------------------------------------------------------------------------------------
 
 
+DUCKDB_SETTINGS = (
+    "default_null_order = 'sqlite'",
+    "enable_progress_bar = false",
+    "python_enable_replacements = false",
+    "enable_external_access = false",
+    "lock_configuration = true",
+)
+"""What is set once the views are there; the last ends all setting."""
+
+
 @contextmanager
 def _duckdb_answer(query_tables: QueryTables, folder: str, limit: TimeLimit) -> Iterator[Answer]:
     """Run the query on the arrays of the index themselves."""
@@ -323,14 +314,9 @@ def _duckdb_answer(query_tables: QueryTables, folder: str, limit: TimeLimit) -> 
     with closing(duckdb.connect(":memory:", config=settings)) as connection:
         for name, table in query_tables.tables.items():
             connection.register(name, dict(table))
-        for name, sql in query_tables.views.items():
-            if sql:
-                connection.execute(f"CREATE VIEW {quoted_name(name)} AS {sql}")
-        connection.execute("SET default_null_order = 'sqlite'")
-        connection.execute("SET enable_progress_bar = false")
-        connection.execute("SET python_enable_replacements = false")
-        connection.execute("SET enable_external_access = false")
-        connection.execute("SET lock_configuration = true")
+        create_views(connection, query_tables)
+        for setting in DUCKDB_SETTINGS:
+            connection.execute(f"SET {setting}")
 
         def execute() -> None:
             check_duckdb_query(connection, query_tables.words.text, set(query_tables.views))
@@ -342,7 +328,7 @@ def _duckdb_answer(query_tables: QueryTables, folder: str, limit: TimeLimit) -> 
             rows = _answered(connection, limit, lambda: connection.fetchmany(PIECE))
             return list(rows)
 
-        yield Answer(tuple(map(_as_written, _column_names(connection))), fetch)
+        yield Answer(_column_names(connection), fetch)
 
 
 def check_duckdb_query(connection: Any, text: str, views: set[str]) -> None:

@@ -20,7 +20,7 @@ from ..export.event_arguments import EventArguments, events_with_arguments
 from ..tables.frames import package
 from ..tables.scope import Scope
 from ..tables.slice_table import NAMES, SLICE_COLUMNS, SOURCE_BITS, slice_chunks
-from .engines import has_duckdb, write_tables
+from .engines import has_duckdb, whole_characters, write_tables
 from .tokens import QueryWords, quoted_name
 from .views import ALIASES, VIEWS, QueryTables
 
@@ -58,29 +58,22 @@ def write_parquet(scope: Scope, out: Path) -> int:
 def _parquet_by_arrow(scope: Scope, out: Path) -> int:
     arrow, parquet = package("pyarrow", "Parquet"), package("pyarrow.parquet", "Parquet")
     texts = {column.key for column in SLICE_COLUMNS if column.unit == "text"}
+    types = {column.key: arrow.string() if column.key in texts else arrow.int64() for column in SLICE_COLUMNS}
     schema = arrow.schema(
-        [
-            arrow.field(
-                column.key,
-                arrow.string() if column.key in texts else arrow.int64(),
-                metadata={"unit": column.unit},
-            )
-            for column in SLICE_COLUMNS
-        ]
+        [arrow.field(c.key, types[c.key], metadata={"unit": c.unit}) for c in SLICE_COLUMNS]
     )
     count = 0
     with parquet.ParquetWriter(str(out), schema, compression="zstd") as writer:
         for chunk in slice_chunks(scope):
-            arrays = [_arrow_array(arrow, chunk[key], key in texts) for key in NAMES]
+            arrays = [
+                arrow.array(list(map(whole_characters, chunk[key])), arrow.string())
+                if key in texts
+                else arrow.array(chunk[key])
+                for key in NAMES
+            ]
             writer.write_table(arrow.Table.from_arrays(arrays, schema=schema))
             count += len(chunk["id"])
     return count
-
-
-def _arrow_array(arrow: Any, values: Any, is_text: bool) -> Any:
-    if not is_text:
-        return arrow.array(values)
-    return arrow.array([text.encode("utf-8", "replace").decode() for text in values], arrow.string())
 
 
 def _parquet_by_duckdb(scope: Scope, out: Path) -> int:
@@ -122,8 +115,6 @@ def write_sqlite(scope: Scope, out: Path, progress: ProgressCallback = no_progre
         database.set_progress_handler(lambda: int(scope.cancelled()), 100_000)
         try:
             write_tables(database, query_tables)
-            for name, sql in query_tables.views.items():
-                database.execute(f"CREATE VIEW {quoted_name(name)} AS {sql}")
             return _copy(database, scope, building, progress)
         except sqlite3.Error as error:
             if "interrupted" in str(error):
@@ -133,9 +124,8 @@ def write_sqlite(scope: Scope, out: Path, progress: ProgressCallback = no_progre
 
 def _copy(database: sqlite3.Connection, scope: Scope, out: Path, progress: ProgressCallback) -> int:
     database.execute("ATTACH ? AS file", [str(out)])
-    database.execute("PRAGMA file.journal_mode = off")
-    database.execute("PRAGMA file.synchronous = off")
-    database.execute(f"PRAGMA file.cache_size = -{CACHE_KIB}")
+    for pragma in ("journal_mode = off", "synchronous = off", f"cache_size = -{CACHE_KIB}"):
+        database.execute(f"PRAGMA file.{pragma}")
     conditions = dict.fromkeys(VIEWS, "1")
     if scope.range is not None or scope.lanes is not None or scope.where is not None:
         database.execute("CREATE TABLE chosen (id INTEGER PRIMARY KEY)")
@@ -145,7 +135,7 @@ def _copy(database: sqlite3.Connection, scope: Scope, out: Path, progress: Progr
         inside = "id IN (SELECT id FROM chosen)"
         conditions = dict.fromkeys(("slices", "ops", "kernels", "launches"), inside)
         conditions["flows"] = "source IN (SELECT id FROM chosen) AND target IN (SELECT id FROM chosen)"
-        low, high = scope.range or (-(1 << 63), (1 << 63) - 1)
+        low, high = scope.range or (LEAST, GREATEST)
         conditions["counters"] = f"ts >= {low} AND ts < {high}"
         for view in ("steps", "device_states", "untrusted"):
             conditions[view] = f"ts < {high} AND ts + dur > {low}"
@@ -182,12 +172,8 @@ def _insert_arguments(database: sqlite3.Connection, values: list[Any]) -> None:
         try:
             database.executemany(statement, pieces)
         except UnicodeEncodeError:
-            database.executemany(statement, [list(map(_text, piece)) for piece in pieces])
-
-
-def _text(value: Any) -> Any:
-    """Return a value that SQLite takes: in texts without the halves of characters that are none."""
-    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
+            whole_pieces = ([whole_characters(v) if isinstance(v, str) else v for v in one] for one in pieces)
+            database.executemany(statement, whole_pieces)
 
 
 class ArgumentValues:

@@ -128,9 +128,7 @@ def _plain(value: Any) -> Any:
             return str(value)
         case float() if value != value or value in (float("inf"), float("-inf")):
             return None
-        case tuple() | set():
-            return [_plain(each) for each in value]
-        case list():
+        case tuple() | set() | list():
             return [_plain(each) for each in value]
         case dict():
             return {str(key): _plain(each) for key, each in value.items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, cast
 
 from ..base.errors import UsageError
 
@@ -24,6 +24,8 @@ _TOKEN = re.compile(
 )
 _KIND_OF_ERROR = re.compile(r"^[A-Z][A-Za-z -]{2,40} Error: ")
 ARGS, ARG = "args", "arg"
+ARGUMENT_TABLE, VALUE_TABLE = "args {0}", "arg {0}"
+"""The tables of an argument's values, and of those in which arg(…, key) looks, with a row per event."""
 AS_TABLE = "args({0}) is a table with the columns id and value: arg(k.id, {0}) is the value of one event"
 AFTER_FROM = frozenset(
     {"where", "group", "having", "order", "limit", "window", "union", "except", "intersect"}
@@ -82,35 +84,12 @@ class QueryWords:
 def tokens(query: str) -> Iterator[Token]:
     """Yield the tokens of a query without blanks and comments."""
     for match in _TOKEN.finditer(query):
-        kind = match.lastgroup
-        text = match[0]
-        begin, end = match.span()
-        if match["blank"] is not None:
-            continue
-        if match["dollar"] is not None:
-            yield Token("string", text, text, begin, end)
-        elif match["string"] is not None:
-            yield Token("string", text, text[1:-1].replace("''", "'"), begin, end)
-        elif match["quoted"] is not None:
-            quote = text[0]
-            yield Token("quoted", text, text[1:-1].replace(quote * 2, quote), begin, end)
-        elif match["number"] is not None:
-            yield Token("number", text, text, begin, end)
-        elif match["word"] is not None:
-            yield Token("word", text, text, begin, end)
-        else:
-            assert kind is not None
-            yield Token("sign", text, text, begin, end)
-
-
-def argument_table(key: str) -> str:
-    """Return the name of the table of an argument's values, by event."""
-    return f"args {key}"
-
-
-def value_table(key: str) -> str:
-    """Return the name of the table in which arg(…, key) looks, with a row per event."""
-    return f"arg {key}"
+        kind, text = match.lastgroup, match[0]
+        value = text
+        if kind in ("string", "quoted"):
+            value = text[1:-1].replace(text[0] * 2, text[0])
+        if kind != "blank":
+            yield Token(cast("TokenKind", "string" if kind == "dollar" else kind), text, value, *match.span())
 
 
 def quoted_name(name: str) -> str:
@@ -135,21 +114,22 @@ def query_words(query: str) -> QueryWords:
     for at, token in enumerate(all_tokens):
         call = all_tokens[at : at + 4]
         text, end = "", token.end
-        if token.kind == "word" and token.value.lower() == ARGS and _is_call(call):
+        word = (
+            token.value.lower() if token.kind == "word" and [one.text for one in call[1:2]] == ["("] else ""
+        )
+        if word == ARGS and _is_call(call):
             if at not in tables:
                 raise unanswerable(AS_TABLE.format(call[2].text))
             keys[call[2].value] = None
-            text, end = quoted_name(argument_table(call[2].value)), call[3].end
-        elif (
-            token.kind == "word" and token.value.lower() == ARGS and [one.text for one in call[1:2]] == ["("]
-        ):
+            text, end = quoted_name(ARGUMENT_TABLE.format(call[2].value)), call[3].end
+        elif word == ARGS:
             if ARGS not in _own_tables(all_tokens):
                 raise unanswerable(AS_TABLE.format("'grid'"))
-        elif token.kind == "word" and token.value.lower() == ARG and [one.text for one in call[1:2]] == ["("]:
+        elif word == ARG:
             comma = _comma_of(all_tokens, at)
             key = all_tokens[comma + 1].value
             values[key], ends[comma] = None, comma + 2
-            text = f'(SELECT "arg value" FROM {quoted_name(value_table(key))} WHERE ("arg id" = '
+            text = f'(SELECT "arg value" FROM {quoted_name(VALUE_TABLE.format(key))} WHERE ("arg id" = '
         elif at in ends:
             text, end = ")))", all_tokens[ends[at]].end
         if text:

@@ -37,7 +37,7 @@ from ..tables.step_spans import step_spans
 from ..tables.untrusted import untrusted
 from ..trace import Trace
 from ..trace.devices import device_title
-from .tokens import QueryWords, argument_table, quoted_name, value_table
+from .tokens import ARGUMENT_TABLE, VALUE_TABLE, QueryWords, quoted_name
 
 LIMIT = 1 << 63
 
@@ -114,8 +114,8 @@ EXPRESSIONS = {
 """Column of numbers -> its expression, where it may be NULL."""
 ArrayTable: TypeAlias = Mapping[str, AnyArray]
 """Columns of equal length by name: numbers, or texts as an array of objects."""
-Columns: TypeAlias = Mapping[str, Callable[[], AnyArray | Codes]]
-"""What makes each column of a view: numbers, or numbers (-1: none) and what turns them into texts."""
+Columns: TypeAlias = Mapping[str, AnyArray | Codes | Callable[[], AnyArray | Codes]]
+"""Each column of a view, or what makes it: numbers, or numbers (-1: none) and what turns them into texts."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,12 +155,12 @@ class QueryTables:
                 selects = [query_tables._select(view, at, columns) for at, columns in enumerate(make())]
                 query_tables.views[view] = " UNION ALL ".join(selects)
         for table, of_keys, make_table in (
-            (argument_table, words.arguments, query_tables._arguments),
-            (value_table, words.values, query_tables._values),
+            (ARGUMENT_TABLE, words.arguments, query_tables._arguments),
+            (VALUE_TABLE, words.values, query_tables._values),
         ):
             for key in of_keys:
-                query_tables.views[table(key)] = ""
-                query_tables.tables[table(key)] = make_table(key)
+                query_tables.views[table.format(key)] = ""
+                query_tables.tables[table.format(key)] = make_table(key)
         return query_tables
 
     def _select(self, view: str, number: int, columns: Columns) -> str:
@@ -172,7 +172,8 @@ class QueryTables:
         expressions: dict[str, str] = {}
         joins: list[str] = []
         for key in dict.fromkeys(ALIASES.get(key, key) for key in needed):
-            values, name = columns[key](), quoted_name(key)
+            values, name = columns[key], quoted_name(key)
+            values = values() if callable(values) else values
             if isinstance(values, tuple):
                 codes, meaning = values
                 column = next((known for known, array in arrays.items() if array is codes), key)
@@ -254,28 +255,25 @@ class QueryTables:
             calls, kernels = launches.launch[pairs].astype(np.int64), launches.kernels[pairs].astype(np.int64)
             starts = [SliceCells(self._scope, source, one).starts for one in (kernels, calls)]
             delays = starts[0] - starts[1] - index.duration(calls)
-            own: dict[str, AnyArray | Codes] = {
+            own: Columns = {
                 "kernel": slice_ids(index, source, kernels),
                 "delay": delays,
                 "via": _coded(launches.via[pairs], VIA),
             }
-            views.append({**self._of_slices(source, calls), **_lazily(own)})
+            views.append({**self._of_slices(source, calls), **own})
         return views
 
     def _flows(self) -> list[Columns]:
-        views = []
+        views: list[Columns] = []
         for source, index in enumerate(self.trace.indexes):
             ids = np.append(slice_ids(index, source, slice(None)), -1)  # the last: an end in no slice
             ends = {end: index.column(f"flows.{end}").astype(np.int64) for end in ("source", "target")}
-            own: dict[str, AnyArray | Codes] = {
-                end: ids[np.where(positions == NONE, -1, positions)] for end, positions in ends.items()
-            }
-            own["category"] = _coded(index.column("flows.category"), index.categories)
-            views.append(_lazily(own))
+            own = {end: ids[np.where(positions == NONE, -1, positions)] for end, positions in ends.items()}
+            views.append({**own, "category": _coded(index.column("flows.category"), index.categories)})
         return views
 
     def _counters(self) -> list[Columns]:
-        views = []
+        views: list[Columns] = []
         for source, index in enumerate(self.trace.indexes):
             rows = index.rows
             numbers = np.flatnonzero((rows["kind"] == RowKind.SAMPLES) & (rows["count"] > 0))
@@ -286,7 +284,7 @@ class QueryTables:
             part = SliceCells(self._scope, source, at)
             lanes = [self.trace.lanes[lane] for lane in part.lanes.tolist()]
             ordinals = index.column("samples.ordinal")[at].astype(np.int64)
-            own: dict[str, AnyArray | Codes] = {
+            own: Columns = {
                 "id": ordinals + (source << SOURCE_BITS),
                 "ts": index.column("samples.start")[at] + self._scope.lane_offsets(source)[rows["lane"][row]],
                 "value": index.column("samples.value")[at],
@@ -296,7 +294,7 @@ class QueryTables:
                 "process": _coded(row, [lane.process.title for lane in lanes]),
                 "pid": _coded(row, [plain(lane.pid) for lane in lanes]),
             }
-            views.append(_lazily(own))
+            views.append(own)
         return views
 
     def _steps(self) -> list[Columns]:
@@ -304,15 +302,13 @@ class QueryTables:
         labels = () if spans is None else spans.labels
         starts, ends = (np.empty(0, np.int64),) * 2 if spans is None else (spans.starts, spans.ends)
         numbers = np.arange(len(labels))
-        return [
-            _lazily({"number": numbers, "step": _coded(numbers, labels), "ts": starts, "dur": ends - starts})
-        ]
+        return [{"number": numbers, "step": _coded(numbers, labels), "ts": starts, "dur": ends - starts}]
 
     def _device_states(self) -> list[Columns]:
         states = device_states(self._scope)
         device = np.repeat(np.arange(len(states)), [len(one.states) for one in states])
         causes = concatenated([one.causes for one in states]).astype(np.int64)
-        own: dict[str, AnyArray | Codes] = {
+        own: Columns = {
             "rank": np.array([one.device.rank for one in states], np.int64)[device],
             "device": _coded(device, [one.device.title for one in states]),
             "state": _coded(concatenated([one.states for one in states]), PRECEDENCE),
@@ -320,7 +316,7 @@ class QueryTables:
             "ts": concatenated([one.edges[:-1] for one in states]),
             "dur": concatenated([np.diff(one.edges) for one in states]),
         }
-        return [_lazily(own)]
+        return [own]
 
     def _untrusted(self) -> list[Columns]:
         periods = untrusted(self._scope)
@@ -328,7 +324,7 @@ class QueryTables:
         titles = ["" if device is None else device_title(self.trace, device) for device in devices]
         ranks = [self.trace.rank(one.source) for one in periods]
         numbers = np.arange(len(periods))
-        own: dict[str, AnyArray | Codes] = {
+        own: Columns = {
             "rank": np.array([-1 if rank is None else rank for rank in ranks], np.int64),
             "device": _coded(np.where([device is None for device in devices], -1, numbers), titles),
             "trouble": _coded(numbers, [one.trouble for one in periods]),
@@ -336,7 +332,7 @@ class QueryTables:
             "dur": np.array([one.end - one.start for one in periods], np.int64),
             "count": np.array([one.count for one in periods], np.int64),
         }
-        return [_lazily(own)]
+        return [own]
 
     # -- arguments ------------------------------------------------------------------------------------------
 
@@ -356,7 +352,7 @@ class QueryTables:
 
     def _values(self, key: str) -> ArrayTable:
         """Return the value of an argument by event; the last where begin and end of a pair both have one."""
-        table = self.tables.get(argument_table(key)) or self._arguments(key)
+        table = self.tables.get(ARGUMENT_TABLE.format(key)) or self._arguments(key)
         ids, rows = np.unique(table["id"][::-1], return_index=True)
         return {KEYS[1]: ids, "arg value": table["value"][::-1][rows]}
 
@@ -386,14 +382,6 @@ class OpTimes:
     @property
     def device_busy_ns(self) -> I64:
         return self._linked.busy_ns(np.arange(len(self.ops)), len(self.ops))
-
-
-def _lazily(columns: Mapping[str, AnyArray | Codes]) -> Columns:
-    return {key: partial(_same, values) for key, values in columns.items()}
-
-
-def _same(values: AnyArray | Codes) -> AnyArray | Codes:
-    return values
 
 
 def _coded(codes: AnyArray, texts: Sequence[str]) -> Codes:
