@@ -25,8 +25,9 @@ from ..query.views import Lane, Process, Row
 from ..trace import Trace
 from .header import WATTS, ColumnKind, LogColumn
 from .log import TelemetryLog, open_log
+from .log_index import LogIndex, LogLane
 from .more_sources import TraceWithMore
-from .series import LogIndex, LogLane, Series, Statistics, statistics
+from .series import Series, Statistics, statistics
 from .stamps import SECOND, Wall, host_offset, offset_text, zone_offset
 
 if TYPE_CHECKING:

@@ -68,7 +68,7 @@ def _parquet(scope: Scope, out: Path, title: str, progress: ProgressCallback) ->
 
 
 def _html(scope: Scope, out: Path, title: str, progress: ProgressCallback) -> str:
-    from ..export.html_page import html_report
+    from ..export.report import html_report
 
     _write(out, html_report(scope, title))
     return "written"

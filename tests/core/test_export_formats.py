@@ -28,9 +28,9 @@ from tests.tui.small_file import small_file
 from tracelane.core.base.colours import colour_of, hexed
 from tracelane.core.base.errors import MissingPackageError, UnreadableError
 from tracelane.core.demo.trace import write_demo
-from tracelane.core.export.html_page import html_report
 from tracelane.core.export.perfetto import write_perfetto
 from tracelane.core.export.protobuf import AnnotationEncoder, row_bytes, varint, varint_rows
+from tracelane.core.export.report import html_report
 from tracelane.core.export.tracks import Track, _nesting, begin_and_end, speedscope_pieces, tracks_of
 from tracelane.core.query.args import arguments
 from tracelane.core.query.flows import flows_between

@@ -16,8 +16,9 @@ from tracelane.core.base.errors import UnreadableError, UsageError
 from tracelane.core.demo.trace import write_demo
 from tracelane.core.logs.header import ColumnKind, LogColumn, nearby_logs
 from tracelane.core.logs.log import TelemetryLog
+from tracelane.core.logs.log_index import LogIndex, drawn_range, entries_of
 from tracelane.core.logs.overlay import LogOptions, Overlay, open_overlay, with_log
-from tracelane.core.logs.series import DeviceLog, LogIndex, Series, drawn_range, entries_of
+from tracelane.core.logs.series import DeviceLog, Series
 from tracelane.core.logs.stamps import StampKind, Wall, offset_text, zone_offset
 from tracelane.core.query.samples import sample_cells
 from tracelane.core.trace import Trace, open_trace
