@@ -52,15 +52,6 @@ class Cut:
     left_out: tuple[str, ...]
 
 
-@dataclass(frozen=True, eq=False)
-class _Selection:
-    ordinals: U32  # of all events to be copied, ascending, each once
-    slices: int
-    instants: int
-    samples: int
-    flows: int
-
-
 def cut_scope(scope: Scope, out: Path, progress: ProgressCallback = no_progress) -> Cut:
     """Write what overlaps the range and lanes of a scope in its source, by default the first one, to a file,
     packed if it is called *.gz. All slices that overlap the range come whole, instants and counter samples
@@ -73,29 +64,20 @@ def cut_scope(scope: Scope, out: Path, progress: ProgressCallback = no_progress)
         raise UsageError("the window to cut is empty: --from must be before --to")
     if _same_file(out, index.path):
         raise UsageError(f"{out} is the trace itself: cut to another file")
-    selection = _selection(scope, index)
-    if not len(selection.ordinals):
+    ordinals, counts = _selection(scope, index)
+    if not len(ordinals):
         raise UsageError("nothing of the trace is in that window")
     envelope, left_out = _envelope(index)
     metadata = 0
     with whole_file(out) as file:
         file.write(envelope)
         separator = b"\n"
-        for text, is_metadata in _events(index, selection.ordinals, progress, scope.cancelled):
+        for text, is_metadata in _events(index, ordinals, progress, scope.cancelled):
             file.write(separator + text)
             separator = b",\n"
             metadata += is_metadata
         file.write(b"\n]}\n")
-    events = len(selection.ordinals) + metadata
-    return Cut(
-        selection.slices,
-        selection.instants,
-        selection.samples,
-        selection.flows,
-        metadata,
-        events,
-        tuple(left_out),
-    )
+    return Cut(*counts, metadata, len(ordinals) + metadata, tuple(left_out))
 
 
 def copy_source(trace: Trace, source: int, out: Path, progress: ProgressCallback = no_progress) -> int:
@@ -121,14 +103,18 @@ def copy_source(trace: Trace, source: int, out: Path, progress: ProgressCallback
 # -- what is wanted ---------------------------------------------------------------------------------------
 
 
-def _selection(scope: Scope, index: Index) -> _Selection:
+def _selection(scope: Scope, index: Index) -> tuple[U32, tuple[int, int, int, int]]:
+    """Return the ordinals of all events to be copied, ascending, each once; how many of them are slices,
+    instants, samples and flows.
+    """
     slices = [(part.begin, part.end) for part in scope.parts]
     instants, samples = (
         [(part.begin, part.end) for part in scope.rows_inside(kind)]
         for kind in (RowKind.INSTANTS, RowKind.SAMPLES)
     )
     flows = flows_between(index, (slice(a, b) for a, b in slices))
-    pairs = [_slice_of(index.column("ends.position"), a, b) for a, b in slices]
+    paired = index.column("ends.position")
+    pairs = [np.searchsorted(paired, np.array(part, paired.dtype)).tolist() for part in slices]
     sampled = [index.column("samples.ordinal")[a:b] for a, b in samples]
     pieces = [
         *(index.column("slices.ordinal")[a:b] for a, b in slices),
@@ -139,14 +125,9 @@ def _selection(scope: Scope, index: Index) -> _Selection:
         index.column("flows.target_ordinal")[flows],
     ]
     ordinals = np.unique(np.concatenate(pieces)).astype(np.uint32, copy=False)
-    counts = [sum(b - a for a, b in some) for some in (slices, instants)]
+    slice_count, instant_count = (sum(b - a for a, b in some) for some in (slices, instants))
     counters = len(np.unique(np.concatenate(sampled))) if sampled else 0  # an event may sample many series
-    return _Selection(ordinals, counts[0], counts[1], counters, len(flows))
-
-
-def _slice_of(column: U32, low: int, high: int) -> tuple[int, int]:
-    a, b = np.searchsorted(column, np.array([low, high], column.dtype))
-    return int(a), int(b)
+    return ordinals, (slice_count, instant_count, counters, len(flows))
 
 
 # -- where it stands --------------------------------------------------------------------------------------
@@ -185,15 +166,8 @@ def _known(index: Index, first: I64, count: I64) -> I64:
     """Return for each block how many of its events the index has: the others may be metadata."""
     stops = first + count
     met = np.zeros(int(stops.max(initial=0)), np.bool_)  # an event may have several samples or flows
-    for name in (
-        "slices.ordinal",
-        "ends.ordinal",
-        "instants.ordinal",
-        "samples.ordinal",
-        "flows.source_ordinal",
-        "flows.target_ordinal",
-    ):
-        column = index.column(name)
+    for name in ("slices.", "ends.", "instants.", "samples.", "flows.source_", "flows.target_"):
+        column = index.column(f"{name}ordinal")
         for low in range(0, len(column), CHUNK):
             met[column[low : low + CHUNK]] = True
     known = (np.count_nonzero(met[begin:stop]) for begin, stop in zip(first.tolist(), stops.tolist()))
@@ -215,11 +189,10 @@ def _envelope(index: Index) -> tuple[bytes, list[str]]:
     """Return (the text up to the bracket of the events, the keys that were too large to be kept)."""
     values: dict[str, Any] = dict(index.envelope)
     left_out = [k for k, v in values.items() if isinstance(v, str) and _LEFT_OUT.fullmatch(v)]
-    values_first = {key: values[key] for key in KINETO_KEYS if key in values}
-    values_first |= {key: value for key, value in values.items() if key not in values_first}
+    keys = dict.fromkeys((*(key for key in KINETO_KEYS if key in values), *values))
     lines = [
-        f"  {json.dumps(key)}: {json.dumps(value)},\n"
-        for key, value in values_first.items()
+        f"  {json.dumps(key)}: {json.dumps(values[key])},\n"
+        for key in keys
         if key not in left_out and key != "traceEvents"
     ]
     return ("{\n" + "".join(lines) + '  "traceEvents": [').encode(), left_out
@@ -284,11 +257,8 @@ def event_texts(data: bytes, count: int, repaired: bool) -> list[bytes]:
 def _sound(text: bytes, item: RepairedEvent) -> bytes:
     """Return an element's own text where it is valid JSON, else its value written anew."""
     if not item.why:
-        try:
+        with suppress(ValueError):
             orjson.loads(text)
-        except ValueError:
-            pass
-        else:
             return text
     return event_text(item.value)
 

@@ -92,10 +92,8 @@ class ArgumentStore:
 
     def texts(self, ordinals: I64) -> list[bytes]:
         """Return the encoded arguments of each of these events, those of its end event behind its own."""
-        low, high = (
-            np.searchsorted(self._ordinals, ordinals),
-            np.searchsorted(self._ordinals, ordinals, "right"),
-        )
+        low = np.searchsorted(self._ordinals, ordinals)
+        high = np.searchsorted(self._ordinals, ordinals, "right")
         data, begins, ends = self._data, self._begins, self._ends
         texts = [b""] * len(ordinals)
         for half in (0, 1):

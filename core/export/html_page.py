@@ -15,6 +15,7 @@ from ..tables.frames import html_table
 from ..tables.icicle import icicle_of, row_categories
 from ..tables.table import Table
 from ..trace import Trace
+from .timeline_svg import beginning
 
 STYLE = """
 body{font:14px system-ui,sans-serif;max-width:1240px;margin:1.5em auto;padding:0 1em}
@@ -94,11 +95,6 @@ def page_table(table: Table, limit: int | None = None, order: I64 | None = None,
     )
 
 
-def label_of(text: str, room: int) -> str:
-    """Return a text as far as so many characters have room; nothing where it would say nothing."""
-    return "" if room < 3 else text if len(text) <= room else text[: room - 1] + "…"
-
-
 def flame(trace: Trace, tree: Table) -> Iterator[str]:
     """Yield a table of a call tree as a picture: each call as wide as its time. A click zooms to a call."""
     icicle = icicle_of(tree)
@@ -117,13 +113,13 @@ def flame(trace: Trace, tree: Table) -> Iterator[str]:
     for row in drawn:
         start, share = icicle.starts[row] / icicle.width, float(shares[row])
         colour = colour_of(key_of(categories[row], names[row]), dark=False)
-        label = escape(safe(forms.get(names[row]) or names[row]))
+        label = safe(forms.get(names[row]) or names[row])
         time = format_ns(int(icicle.ends[row] - icicle.starts[row]))
         y, room = depths[row] * ROW, int((share * FLAME_WIDTH - 4.5) / 6.1)
-        words = label_of(safe(forms.get(names[row]) or names[row]), room)
+        words = beginning(label, room) if room >= 3 else ""
         x, fill = start * FLAME_WIDTH, hexed(text_on(colour))
         yield (
-            f'<g data-start="{start:.6f}" data-share="{share:.6f}" data-name="{label}">'
+            f'<g data-start="{start:.6f}" data-share="{share:.6f}" data-name="{escape(label)}">'
             f'<rect x="{x:.1f}" y="{y}" width="{max(0.0, share * FLAME_WIDTH - 0.5):.1f}" '
             f'height="{ROW - 1}" fill="{hexed(colour)}"/>'
             f'<text x="{x + 3:.1f}" y="{y + 12}" fill="{fill}">{escape(words)}</text>'

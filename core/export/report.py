@@ -26,7 +26,7 @@ from ..tables.steps import steps
 from ..tables.table import Table
 from .formats import as_markdown
 from .html_page import flame, page_end, page_head, page_table
-from .timeline_svg import timeline_svg
+from .timeline_svg import beginning, timeline_svg
 
 if TYPE_CHECKING:
     from ..trace import Trace
@@ -239,8 +239,7 @@ def _properties(device: Mapping[str, Any]) -> Iterator[str]:
 
 def _short(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    text = " ".join(text.split())
-    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+    return beginning(" ".join(text.split()), LONGEST)
 
 
 WIDTH = 1180

@@ -282,7 +282,10 @@ def _box(left: float, right: float, y: float, tall: float, fill: str, title: str
 
 
 def _text(x: float, y: float, text: str, kind: str, room: float) -> str:
-    words = safe(text)
-    most = max(1, int(room / CHARACTER_WIDTH))
-    words = words if len(words) <= most else words[: most - 1] + "…"
+    words = beginning(safe(text), max(1, int(room / CHARACTER_WIDTH)))
     return f'<text x="{x:.1f}" y="{y}" class="{kind}">{escape(words)}</text>'
+
+
+def beginning(text: str, most: int) -> str:
+    """Return a text of at most so many characters: of a longer one the beginning and "…"."""
+    return text if len(text) <= most else text[: most - 1] + "…"

@@ -11,7 +11,7 @@ from math import isfinite
 import numpy as np
 
 from ..base.arrays import F64, I64, Bools
-from .header import LogHeader
+from .header import ColumnKind, LogHeader
 from .stamps import NO_TIME, StampKind, Stamps, parse_stamps
 
 MISSING_CELLS = frozenset(
@@ -143,7 +143,8 @@ def _clear_bare_zeros(header: LogHeader, cells: Sequence[Sequence[bytes]], value
     ("0.000"), except in the column `busy`. So where every cell of a card is bare the whole row was not
     captured; else power and temperature are missing where their cells are bare.
     """
-    card_cells = [(k, i, c) for k, (i, c) in enumerate(header.columns) if (i, c) in header.card_columns]
+    columns = enumerate(header.columns)  # those of the host are there even where no card is ready
+    card_cells = [(k, i, c) for k, (i, c) in columns if c.kind is not ColumnKind.HOST]
     if not any(c.name.lower() != "busy" for _, _, c in card_cells):
         return
     bare: list[Bools] = [

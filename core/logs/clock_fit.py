@@ -80,17 +80,12 @@ class FitVerdict(StrEnum):
 class Proposal:
     """utc = local stamp - utc_offset_s - lag_s."""
 
-    utc_offset_s: float
-    """What must be subtracted from the log's local stamps to get UTC (its time zone)."""
-    lag_s: float
-    """By how much the log's clock runs ahead of the trace's."""
-    confidence: float
-    """Confidence from 0 to 1: the best correlation minus the best one at another lag."""
+    utc_offset_s: float  # what must be subtracted from the log's local stamps to get UTC (its time zone)
+    lag_s: float  # by how much the log's clock runs ahead of the trace's
+    confidence: float  # from 0 to 1: the best correlation minus the best one at another lag
     reason: str
-    device_of: Mapping[str, str] = field(default_factory=dict)
-    """Process key by the log's device."""
-    verdict: FitVerdict = FitVerdict.FOREIGN
-    """Whether the log is of this run; foreign until something speaks for it."""
+    device_of: Mapping[str, str] = field(default_factory=dict)  # process key by the log's device
+    verdict: FitVerdict = FitVerdict.FOREIGN  # until something speaks for it
 
     @property
     def is_of_this_run(self) -> bool:
@@ -435,13 +430,12 @@ def _mapping(
         return {devices[0]: processes[0]}, ""
     fits = {pair: r for pair, r in correlation.items() if not np.isnan(r)}
     in_order = list(zip(devices, processes))
+    best = _greedy(fits)
     if len(devices) == len(processes):
         ordered = sum(fits.get(pair, 0.0) for pair in in_order)
-        best = _greedy(fits)
         if len(best) < len(devices) or sum(fits[pair] for pair in best) <= ordered + SAME * len(devices):
             return dict(in_order), "cards and processes matched in order"
         return dict(best), "cards matched to the processes whose activity they fit"
-    best = _greedy(fits)
     if not best:
         return dict(in_order), "the cards' activity is too alike to match by it: matched in order"
     rival = max((r for (d, p), r in fits.items() if (d, p) not in best), default=0.0)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -118,17 +119,13 @@ def with_lanes(
     else:
         devices = of_devices(trace, clocks)
         counters = queue_counters(Scope(trace, clocks=devices, cancelled=cancelled))
-    return WithCounters(trace, sorted([*known, *counters], key=_kind), devices)
+    return WithCounters(trace, sorted([*known, *counters], key=attrgetter("kind")), devices)
 
 
 def of_devices(trace: Trace, clocks: Clocks) -> Clocks:
     """Return the clocks of a trace's devices alone, without those of its files."""
     own = {key: ns for key, ns in clocks.offsets.items() if key[1] and key[0] < len(trace.indexes)}
     return Clocks(MappingProxyType(own))
-
-
-def _kind(one: Counter) -> str:
-    return one.kind
 
 
 def memory_counters(scope: Scope) -> list[Counter]:
@@ -248,12 +245,11 @@ def with_query_lane(trace: Trace, table: Table, title: str) -> WithCounters:
     """Return a trace with a lane of the rows of a table, in place of one of the same title. Rows need the
     integer columns `ts` and `dur` (ns); UsageError where they are missing or no row has them.
     """
-    own, devices, known = trace, None, list[Counter]()
+    own, devices, known = trace, NO_CLOCKS, list[Counter]()
     if isinstance(trace, WithCounters):
         own, devices = trace.own, trace.device_clocks
         known = [one for one in trace.computed.counters if (one.kind, one.title) != (QUERY_LANE, title)]
-    counters = [*known, _query_counter(own, table, title)]
-    return WithCounters(own, counters) if devices is None else WithCounters(own, counters, devices)
+    return WithCounters(own, [*known, _query_counter(own, table, title)], devices)
 
 
 def without_query_lane(trace: WithCounters, title: str) -> WithCounters:
@@ -279,15 +275,12 @@ def _query_spans(table: Table) -> tuple[I64, I64]:
     missing = [key for key in ("ts", "dur") if key not in table.data]
     if missing:
         raise UsageError(f"a lane needs rows with ts and dur: the query has no {' and no '.join(missing)}")
-    pairs = [
-        (start, max(1, duration))
-        for start, duration in zip(_whole_numbers(table, "ts"), _whole_numbers(table, "dur"))
-        if start is not None and duration is not None
-    ]
+    rows = zip(_whole_numbers(table, "ts"), _whole_numbers(table, "dur"))
+    pairs = [(start, max(1, length)) for start, length in rows if start is not None and length is not None]
     if not pairs:
         raise UsageError("no row of the query has a time: ts and dur are integers, in ns")
-    starts = np.array([start for start, _ in pairs], np.int64)
-    return starts, starts + np.array([duration for _, duration in pairs], np.int64)
+    starts, lengths = np.array(pairs, np.int64).T
+    return starts, starts + lengths
 
 
 def _whole_numbers(table: Table, key: str) -> list[int | None]:

@@ -37,8 +37,7 @@ class LogColumn:
     unit: str = ""
     kind: ColumnKind = ColumnKind.OTHER
     meaning: str = ""
-    warning: str = ""
-    """When and why its values may be wrong; empty where they are not known to be."""
+    warning: str = ""  # when and why its values may be wrong; empty where they are not known to be
     numeric: bool = True
     """False where no cell is a number: such a column has no series, and is shown only as the log's own line.
     """
@@ -148,11 +147,6 @@ class LogHeader:
     def format(self) -> str:
         """Return "text" or "csv"."""
         return "text" if self.separator is None else "csv"
-
-    @property
-    def card_columns(self) -> tuple[tuple[int, LogColumn], ...]:
-        """Return the columns that only a card that is ready fills."""
-        return tuple((i, c) for i, c in self.columns if c.kind is not ColumnKind.HOST)
 
 
 TIME_NAMES = (

@@ -34,14 +34,14 @@ class TraceWithMore(Trace):
         super().__init__([*own.indexes, *more], own.members, own.captures, own.open_capture)
         self.opens, self.answers = own.opens, own.answers
 
+    # Time and clocks are those of the trace without the further sources.
+
     @property
     def alignment(self) -> Alignment:
-        """Of the trace without the further sources."""
         return self.own.alignment
 
     @property
     def clocks(self) -> Clocks:
-        """Of the trace without the further sources."""
         return self.own.clocks
 
     def span_at(self, clocks: Clocks = NO_CLOCKS) -> tuple[int, int]:
@@ -55,12 +55,10 @@ class TraceWithMore(Trace):
 
     @property
     def span(self) -> tuple[int, int]:
-        """Of the trace without the further sources."""
         return self.own.span
 
     @property
     def opening_span(self) -> tuple[int, int]:
-        """Of the trace without the further sources."""
         return self.own.opening_span
 
     @cached_property
@@ -204,20 +202,15 @@ class CounterIndex(SeriesIndex):
         self.owners = list(dict.fromkeys((one.source, one.process) for one in counters))
         self.counters = sorted(counters, key=lambda one: self.owners.index((one.source, one.process)))
         headings = {(one.source, one.process): one.heading for one in reversed(counters)}
-        lanes = [
-            SeriesLane(
-                self.owners.index((one.source, one.process)),
-                one.title,
-                one.starts,
-                one.values,
-                int(one.starts[0]),
-                int(one.starts[-1]),
-                len(one.starts),
-            )
-            for one in self.counters
-        ]
+        lanes = []
+        for one in self.counters:
+            owner, times = self.owners.index((one.source, one.process)), one.starts
+            span = int(times[0]), int(times[-1])
+            lanes.append(SeriesLane(owner, one.title, times, one.values, *span, len(times)))
         processes = [(headings[owner], headings[owner]) for owner in self.owners]
-        super().__init__(_manifest(path, sum(lane.samples for lane in lanes)), processes, lanes)
+        manifest: dict[str, Any] = {"path": path, "form": COMPUTED, "columns": {}, "problems": []}
+        manifest |= {"read_report": {}, "samples": sum(lane.samples for lane in lanes)}
+        super().__init__(manifest, processes, lanes)
 
     def event_of(self, ordinal: int) -> tuple[int, int] | None:
         """Return (source, ordinal) of the event that a sample comes from, None where it is no single one."""
@@ -226,14 +219,3 @@ class CounterIndex(SeriesIndex):
             if first <= ordinal < first + count and one.events is not None:
                 return one.source, int(one.events[ordinal - first])
         return None
-
-
-def _manifest(path: str, samples: int) -> dict[str, Any]:
-    return {
-        "path": path,
-        "form": COMPUTED,
-        "columns": {},
-        "problems": [],
-        "read_report": {},
-        "samples": samples,
-    }

@@ -28,7 +28,7 @@ from .log import TelemetryLog, open_log
 from .log_index import LogIndex, LogLane
 from .more_sources import TraceWithMore
 from .series import Series, Statistics, statistics
-from .stamps import SECOND, Wall, host_offset, offset_text, zone_offset
+from .stamps import SECOND, Wall, offset_at, offset_text, zone_offset
 
 if TYPE_CHECKING:
     from ..trace.devices import Device
@@ -304,11 +304,11 @@ def align(wall: Wall, log: TelemetryLog, options: LogOptions) -> Proposal:
     """
     from .clock_fit import FitVerdict, propose  # only here: without logs nothing of it is needed
 
-    time = wall.time
+    busy, window = wall.busy
     span = log.span
     at = span[0] if span else 0
     zone = zone_offset(options.zone, at) if options.zone else None
-    proposal = propose(log, time.busy, time.window, host_offset(at), zone)
+    proposal = propose(log, busy, window, offset_at(at), zone)
     if options.lag_s is not None:
         reason = f"{proposal.reason.partition('; ')[0]}; its lag is given"
         proposal = replace(

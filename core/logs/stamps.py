@@ -236,15 +236,6 @@ def interval_starts(ends: I64, interval: int) -> I64:
     return starts
 
 
-@dataclass(frozen=True, eq=False)
-class DeviceTime:
-    """The devices of a trace by key, and when each was busy in wall time (UTC ns)."""
-
-    devices: Mapping[str, Device]
-    busy: Mapping[str, tuple[I64, I64]]
-    window: tuple[int, int]  # of the trace, wall time
-
-
 class Wall:
     """Wall time of a trace, and when its devices were busy in it."""
 
@@ -274,8 +265,10 @@ class Wall:
         return device_keys(self.trace)
 
     @cached_property
-    def time(self) -> DeviceTime:
-        """When the devices were busy; UsageError where the trace tells no wall time."""
+    def busy(self) -> tuple[Mapping[str, tuple[I64, I64]], tuple[int, int]]:
+        """When each device was busy, by key, and begin and end of the trace, in wall time (UTC ns).
+        UsageError where there is none.
+        """
         if self.base is None:
             raise UsageError(self.missing)
         from ..tables.device_state import IDLE, WAITING, device_states
@@ -289,7 +282,7 @@ class Wall:
             working = (one.states != IDLE) & (one.states != WAITING)
             starts, ends = one.edges[:-1][working], one.edges[1:][working]
             busy[keys[one.device.device]] = starts + self.base, ends + self.base
-        return DeviceTime(self.devices, busy, (window[0] + self.base, window[1] + self.base))
+        return busy, (window[0] + self.base, window[1] + self.base)
 
 
 _OFFSET = re.compile(r"(?:UTC|GMT)?\s*([+-])(\d{1,2})(?::?(\d{2}))?", re.IGNORECASE)
@@ -312,21 +305,17 @@ def zone_offset(zone: str, local_ns: int) -> int:
     if text.upper() in ("UTC", "GMT", "Z"):
         return 0
     if text.lower() == "local":
-        return host_offset(local_ns)
+        return offset_at(local_ns)
     try:
-        return _at(local_ns, ZoneInfo(text))
+        return offset_at(local_ns, ZoneInfo(text))
     except (ZoneInfoNotFoundError, ValueError, OSError):
         raise UsageError(
             f"no time zone is called {text!r}: give a name (Europe/Zurich), an offset (+02:00), UTC or local"
         ) from None
 
 
-def host_offset(local_ns: int) -> int:
-    """Return by how many seconds this host's clocks are ahead of UTC at a local time."""
-    return _at(local_ns, None)
-
-
-def _at(local_ns: int, zone: tzinfo | None) -> int:
+def offset_at(local_ns: int, zone: tzinfo | None = None) -> int:
+    """Return by how many seconds a zone's clocks, else this host's, are ahead of UTC at a local time."""
     try:
         civil = datetime(1970, 1, 1) + timedelta(seconds=local_ns // SECOND)
         moment = civil.astimezone() if zone is None else civil.replace(tzinfo=zone)

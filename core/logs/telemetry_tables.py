@@ -152,13 +152,9 @@ def cards_of(overlay: Overlay, clocks: Clocks) -> Iterator[Card]:
         for name, key in one.proposal.device_of.items():
             device = overlay.device_keys.get(key)
             if device is not None and name in one.log.devices:
-                series = {kind: one.log.first_of(name, kind) for kind in KINDS}
-                yield Card(
-                    device,
-                    one.name,
-                    {k: s.shifted(offset) for k, s in series.items() if s is not None},
-                    one.log.interval_ns,
-                )
+                series = ((kind, one.log.first_of(name, kind)) for kind in KINDS)
+                shifted = {kind: own.shifted(offset) for kind, own in series if own is not None}
+                yield Card(device, one.name, shifted, one.log.interval_ns)
 
 
 TELEMETRY_KERNELS = TableSchema(
@@ -202,9 +198,8 @@ def _rows(overlay: Overlay, card: Card, span: tuple[int, int], clocks: Clocks) -
     assert isinstance(power, Series) and interval
     scope = Scope(overlay.own, span, card.device.lanes, clocks=clocks, source=card.device.source)
     work = work_of(scope)
-    columns = (work.name_number.astype(np.int64), work.start, work.end)
-    energy = attribute(power, *columns, span, interval)
-    names, starts, ends = columns
+    names, starts, ends = work.name_number.astype(np.int64), work.start, work.end
+    energy = attribute(power, names, starts, ends, span, interval)
     listed = [
         (short_name(work.index.string(one.name)), one.slices, one.duration_ns, one.joules, one.watts)
         for one in energy.names
@@ -307,14 +302,9 @@ LOGS = TableSchema(
 
 
 def logs_table(descriptions: Sequence[Mapping[str, Any]], scope: str) -> Table:
+    nothing = {column.key: "" if column.unit == "text" else None for column in LOGS.columns}
     rows = [
-        {
-            column.key: ("" if column.unit == "text" else None)
-            if one[column.key] is None
-            else one[column.key]
-            for column in LOGS.columns
-        }
-        for one in descriptions
+        {key: none if one[key] is None else one[key] for key, none in nothing.items()} for one in descriptions
     ]
     return Table.from_rows(LOGS, scope, rows)
 

@@ -188,11 +188,11 @@ def test_logs_beside_a_trace(demo: Path, trace: Trace) -> None:
 
 def test_busy_time_of_the_devices(trace: Trace) -> None:
     """Each device has busy intervals within the trace's window, in wall time."""
-    time = Wall(trace).time
-    assert list(time.busy) == ["0:0", "1:0"]
-    for starts, ends in time.busy.values():
+    busy, window = Wall(trace).busy
+    assert list(busy) == ["0:0", "1:0"]
+    for starts, ends in busy.values():
         assert len(starts) and (ends >= starts).all()
-        assert starts.min() >= time.window[0] and ends.max() <= time.window[1]
+        assert starts.min() >= window[0] and ends.max() <= window[1]
 
 
 @pytest.mark.parametrize(
