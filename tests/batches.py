@@ -52,13 +52,18 @@ class Part:
             }
             for key, column in batch.promoted.items()
         }
+
+        def text(number: int) -> str:
+            return table.bytes_of(number).decode()
+
+        tracks = batch.first_tracks.tolist()
         return cls(
             number=batch.number,
             events=batch.events,
             tables=tables,
             promoted=promoted,
-            strings=["", *map(table.text, batch.first_uses.tolist())],
-            tracks=[table.track(number) for number in batch.first_tracks.tolist()],
+            strings=["", *map(text, batch.first_uses.tolist())],
+            tracks=[(text(int(table.track_pid[one])), text(int(table.track_tid[one]))) for one in tracks],
             metadata=batch.metadata,
             counts=dict(batch.counts),
             problems=batch.problems,

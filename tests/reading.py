@@ -96,7 +96,7 @@ def read_text(data: bytes, chunk_size: int = CHUNK_SIZE, longest: int = LONGEST_
                 break
         array = documents.next(chunk.end, closed=chunk.closed)
     result.problems += merge_problems([documents.problems])
-    result.envelope, result.has_events, result.form = documents.envelope, documents.has_events, documents.form
+    result.envelope, result.has_events, result.form = documents.envelope, bool(documents.form), documents.form
     return result
 
 

@@ -8,7 +8,6 @@ import os
 import tempfile
 import threading
 from pathlib import Path
-from types import TracebackType
 
 import numpy as np
 
@@ -132,9 +131,7 @@ class ColumnFiles:
     def __enter__(self) -> ColumnFiles:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for writer in self._writers.values():
             writer.abandon()
         self._writers.clear()
@@ -207,9 +204,7 @@ class Scratch:
     def __enter__(self) -> Scratch:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Forget the file; arrays still in use keep it."""
         if self._descriptor >= 0:
             os.close(self._descriptor)

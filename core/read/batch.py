@@ -138,12 +138,6 @@ class StringTable:
     def bytes_of(self, number: int) -> bytes:
         return self.blob[self.offset[number] : self.offset[number + 1]].tobytes()
 
-    def text(self, number: int) -> str:
-        return self.bytes_of(number).decode()
-
-    def track(self, number: int) -> tuple[str, str]:
-        return self.text(int(self.track_pid[number])), self.text(int(self.track_tid[number]))
-
 
 @dataclass(frozen=True, eq=False)
 class Batch:

@@ -8,7 +8,9 @@ was begun, that one is read again from there: from the begin of the array on, ea
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -49,20 +51,14 @@ class ReadChunk:
     batch: Batch
 
 
-class WriterHabits:
-    """How the writer of a text writes, learned where it is asked for."""
+def habits_of(text: TextSource) -> Callable[[int], Habits]:
+    """Return what tells how the writer of a text writes near an offset."""
 
-    def __init__(self, text: TextSource) -> None:
-        self._text = text
-        self._known: dict[int, Habits] = {}
+    @lru_cache(maxsize=1)
+    def of_cell(cell: int) -> Habits:
+        return learn_habits(text.read(cell * HABITS_FROM, HABITS_FROM))
 
-    def near(self, offset: int) -> Habits:
-        cell = offset // HABITS_FROM
-        habits = self._known.get(cell)
-        if habits is None:
-            habits = learn_habits(self._text.read(cell * HABITS_FROM, HABITS_FROM))
-            self._known = {cell: habits}
-        return habits
+    return lambda offset: of_cell(offset // HABITS_FROM)
 
 
 class ChunkReader:
@@ -84,7 +80,7 @@ class ChunkReader:
         self._chunk_size = chunk_size
         self._longest = longest
         self._buffer = np.zeros(chunk_size + SLACK + LOOK_BEHIND + PAD, np.uint8)
-        self._repair = Repair(text.read, WriterHabits(text).near)  # a method of this object would be a circle
+        self._repair = Repair(text.read, habits_of(text))  # a method of this object would be a circle
 
     def read(self, number: int, begin: int | None) -> ReadChunk:
         """Read the chunk of a number, from an offset where an event may begin, or from where one seems to.

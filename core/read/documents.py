@@ -25,7 +25,7 @@ class Documents:
 
     def __init__(self, text: TextSource, block_size: int = BLOCK_SIZE) -> None:
         """Stand at the beginning of a text, of which `block_size` bytes are read at a time."""
-        self.form = ""
+        self.form = ""  # until there was an array of events, if an empty one
         self._problems: list[Problem] = []
         self._window = Window(text.read, text.start, block_size)
         self._envelope = EnvelopeReader(self._window)
@@ -34,11 +34,6 @@ class Documents:
     @property
     def envelope(self) -> Envelope:
         return envelope(self._envelope.values, self.form or "object")
-
-    @property
-    def has_events(self) -> bool:
-        """Whether there was an array of events, even an empty one."""
-        return bool(self.form)
 
     @property
     def problems(self) -> list[Problem]:

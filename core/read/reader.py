@@ -171,7 +171,7 @@ class SourceReading:
             begin, count = documents.next(end, closed=closed), count + 1
         damage = self._text.damage
         problems = merge_problems([documents.problems, [damage] if damage else []])
-        if not documents.has_events:
+        if not documents.form:
             if problems:
                 raise UnreadableError(f"{self._source.path}: no trace events in it")
             problems = (Problem(NO_EVENTS, 1, None, "sound JSON, but without an array of traceEvents"),)

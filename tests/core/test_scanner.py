@@ -290,5 +290,5 @@ def test_any_argument_is_promoted() -> None:
     scanner.begin()
     scanner.scan(ScanText.of(_event(args={"mine": "b", "n": "5", "Mine": [1, 2]})), 0, 1 << 40, LONGEST)
     batch = scanner.finish(0, 0)
-    assert scanner.table().text(int(batch.promoted["mine"]["value"][0])) == "[1,2]"
+    assert scanner.table().bytes_of(int(batch.promoted["mine"]["value"][0])) == b"[1,2]"
     assert batch.promoted["n"]["value"].tolist() == [5]
