@@ -75,13 +75,8 @@ def double_rows(tag: int, values: AnyArray) -> AnyArray:
 def side_by_side(*columns: bytes | AnyArray) -> AnyArray:
     """Return rows of bytes put together from columns; one of bytes is the same in every row."""
     count = next(len(column) for column in columns if not isinstance(column, bytes))
-    blocks = [
-        np.broadcast_to(np.frombuffer(column, np.uint8), (count, len(column)))
-        if isinstance(column, bytes)
-        else column
-        for column in columns
-    ]
-    return np.concatenate(blocks, axis=1)
+    rows = (np.frombuffer(one, np.uint8)[None] if isinstance(one, bytes) else one for one in columns)
+    return np.concatenate([np.broadcast_to(one, (count, one.shape[1])) for one in rows], axis=1)
 
 
 def row_bytes(rows: AnyArray) -> list[bytes]:

@@ -101,13 +101,11 @@ class SliceRows:
         order = self._order[:limit]
         for begin in range(0, len(order), CHUNK):
             part = order[begin : begin + CHUNK]
-            rows: list[tuple[Any, ...]] = [()] * len(part)
+            rows: dict[int, tuple[Any, ...]] = {}
             for source in np.unique(self._sources[part]).tolist():
                 at = np.flatnonzero(self._sources[part] == source)
-                built = self._built(source, self._positions[part[at]].astype(np.int64))
-                for number, row in zip(at.tolist(), built):
-                    rows[number] = row
-            yield from rows
+                rows |= zip(at.tolist(), self._built(source, self._positions[part[at]].astype(np.int64)))
+            yield from (rows[number] for number in range(len(part)))
 
     def _built(self, source: int, positions: I64) -> list[tuple[Any, ...]]:
         index, trace = self.trace.indexes[source], self.trace

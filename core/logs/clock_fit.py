@@ -230,14 +230,9 @@ def _score(peak: _Peak | None) -> float:
 
 def _activities(log: TelemetryLog, device: str) -> list[Activity]:
     """Return what shows a card's activity, most direct first; only what varies can be fitted."""
-    activities = []
-    for kind in _SIGNALS:
-        series = log.first_of(device, kind)
-        if series is not None:
-            activity = _activity(series)
-            if len(activity.value) > 1 and np.ptp(activity.value) > 0:
-                activities.append(activity)
-    return activities
+    series = (log.first_of(device, kind) for kind in _SIGNALS)
+    activities = (_activity(one) for one in series if one is not None)
+    return [one for one in activities if len(one.value) > 1 and np.ptp(one.value) > 0]
 
 
 def _activity(series: Series) -> Activity:
@@ -329,13 +324,10 @@ def _peak(comparison: _Comparison, zone: int, interval: int) -> _Peak | None:
 
 def _lobe(lags: I64, r: np.ndarray[tuple[int], np.dtype[np.float64]], lag: int, top: float) -> int:
     """Return the range of lags around `lag` in which the correlation stays about as good."""
-    alike = r >= top - SAME
     at = int(np.searchsorted(lags, lag))
-    worse = np.flatnonzero(~alike)
-    after = worse[worse > at]
-    before = worse[worse < at]
-    last = int(after[0]) - 1 if len(after) else len(lags) - 1
-    first = int(before[-1]) + 1 if len(before) else 0
+    worse = np.flatnonzero(r < top - SAME)
+    last = min(worse[worse > at].tolist(), default=len(lags)) - 1
+    first = max(worse[worse < at].tolist(), default=-1) + 1
     return max(int(lags[last]) - lag, lag - int(lags[first]))
 
 
@@ -394,9 +386,7 @@ def _zones(
             only = f"{offset_text(close[0] / SECOND)} is the only time zone"
             return _Zones(close, f"{only} at which log and trace overlap")
         return _Zones(close, f"{len(close)} time zones make log and trace overlap")
-    distances = [_distance(span, window, zone) for zone in candidates]
-    least = min(distances)
-    nearest = candidates[distances.index(least)]
+    least, _, nearest = min((_distance(span, window, zone), at, zone) for at, zone in enumerate(candidates))
     if least <= MOST_LAG:
         brings = f"{offset_text(nearest / SECOND)} brings log and trace nearest"
         return _Zones([nearest], f"{brings}, {least / SECOND:.0f} s apart")
@@ -415,9 +405,8 @@ def _distance(span: tuple[int, int], window: tuple[int, int], zone: int) -> int:
 
 
 def _nearest_lag(span: tuple[int, int], window: tuple[int, int], zone: int) -> int:
-    if _distance(span, window, zone) == 0 or _distance(span, window, zone) > MOST_LAG:
-        return 0
-    return (span[0] + span[1]) // 2 - zone - (window[0] + window[1]) // 2
+    is_near = 0 < _distance(span, window, zone) <= MOST_LAG
+    return (span[0] + span[1]) // 2 - zone - (window[0] + window[1]) // 2 if is_near else 0
 
 
 def _mapping(

@@ -158,11 +158,9 @@ def _is_in_file(index: Index, one: Counter) -> bool:
     """Tell whether a process of the file has a counter of the same samples."""
     values, starts = index.column("samples.value"), index.column("samples.start")
     rows = index.rows[index.rows["kind"] == RowKind.SAMPLES]
-    for row in rows[index.lanes["process"][rows["lane"]] == one.process]:
-        part = slice(int(row["first"]), int(row["first"]) + int(row["count"]))
-        if np.array_equal(starts[part], one.starts) and np.allclose(values[part], one.values):
-            return True
-    return False
+    own = rows[index.lanes["process"][rows["lane"]] == one.process]
+    parts = [slice(int(row["first"]), int(row["first"]) + int(row["count"])) for row in own]
+    return any(np.array_equal(starts[p], one.starts) and np.allclose(values[p], one.values) for p in parts)
 
 
 def power_counters(scope: Scope) -> list[Counter]:

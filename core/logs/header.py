@@ -38,9 +38,7 @@ class LogColumn:
     kind: ColumnKind = ColumnKind.OTHER
     meaning: str = ""
     warning: str = ""  # when and why its values may be wrong; empty where they are not known to be
-    numeric: bool = True
-    """False where no cell is a number: such a column has no series, and is shown only as the log's own line.
-    """
+    numeric: bool = True  # False where no cell is a number: it has no series, only the log's own line
 
     @property
     def label(self) -> str:

@@ -118,31 +118,23 @@ class _Reading:
         self.unparsed_lines: list[Unparsed] = []
         self.messages = 0
         self.message_lines: list[tuple[int, str]] = []
-        self.size = 0
         self.lines_before = 0
         self.line_above = b""
 
     def read(self, file: BinaryIO) -> None:
-        offset = 0
-        rest = b""
-        while True:
-            data = file.read(CHUNK)
+        offset, rest = 0, b""
+        while data := file.read(CHUNK):
             if b"\x00" in data:
                 raise UnreadableError(f"{self.path}: is binary, no text log")
-            end = data.rfind(b"\n") + 1
-            if not data:
-                if rest:
-                    self.block([rest], offset, cut_last=True)
-                break
-            self.size += len(data)
-            if not end:
-                rest += data
-                continue
-            whole = rest + data[:end]
-            rest = data[end:]
-            self.block(whole.split(b"\n")[:-1], offset, cut_last=False)
-            offset += len(whole)
-        if not self.size:
+            head, end, tail = data.rpartition(b"\n")
+            if end:
+                whole = rest + head
+                self.block(whole.split(b"\n"), offset, cut_last=False)
+                offset, rest = offset + len(whole) + 1, b""
+            rest += tail
+        if rest:
+            self.block([rest], offset, cut_last=True)
+        elif not offset:
             raise UnreadableError(
                 f"{self.path}: is empty (aiu-smi 1.3 leaves -f files empty: redirect its output instead)"
             )

@@ -210,25 +210,19 @@ class Overlay(TraceWithMore):
         if one is None or metric is None:
             return None
         series, sample = metric.series, int(metric.sample_of[at])
-        start, end = self.bounds(row, at, clocks)
-        if sample < 0:
-            return Reading(metric, series.device, None, start, end, 0, "")
-        line = int(series.line[sample])
-        value = None if series.missing[sample] else float(series.value[sample])
-        return Reading(metric, series.device, value, start, end, line, one.log.line_text(line))
+        line = int(series.line[sample]) if sample >= 0 else 0
+        value = None if sample < 0 or series.missing[sample] else float(series.value[sample])
+        times = self.bounds(row, at, clocks)
+        return Reading(metric, series.device, value, *times, line, one.log.line_text(line) if line else "")
 
     def device_readings(self, process: Process, time: int, clocks: Clocks = NO_CLOCKS) -> list[Reading]:
         """Return what the logs say of a process's device at a trace time, in the metrics shown at first."""
-        readings = []
-        for _, lane_index, metric in self.metrics():
-            lane = self.lanes[lane_index]
-            owner = self.owner_of(lane.process) if metric.is_default else None
-            if owner != (process.source, process.number):
-                continue
-            reading = self.reading(self.row(lane_index, 0), time, clocks)
-            if reading is not None and reading.value is not None and reading.start <= time < reading.end:
-                readings.append(reading)
-        return readings
+        own = (process.source, process.number)
+        lanes = (at for _, at, metric in self.metrics() if metric.is_default)
+        lanes = (at for at in lanes if self.owner_of(self.lanes[at].process) == own)
+        readings = (self.reading(self.row(at, 0), time, clocks) for at in lanes)
+        there = (one for one in readings if one is not None and one.start <= time < one.end)
+        return [one for one in there if one.value is not None]
 
     # -- a sample holds over its interval -------------------------------------------------------------------
 

@@ -152,9 +152,9 @@ def _copy(database: sqlite3.Connection, scope: Scope, out: Path, progress: Progr
         base = source << SOURCE_BITS
         query = "SELECT id FROM file.slices WHERE id >= ? AND id < ? ORDER BY id"
         chosen = [row[0] - base for row in database.execute(query, [base, base + (1 << SOURCE_BITS)])]
-        values = ArgumentValues()
+        known: dict[str, str] = {}
         for events in events_with_arguments(index, np.array(chosen, np.int64), progress, scope.cancelled):
-            _insert_arguments(database, values.flat(base, events))
+            _insert_arguments(database, _flat(base, events, known))
     database.execute("COMMIT")
     for table, column in INDEXED:
         database.execute(f"CREATE INDEX file.{table}_{column} ON {table} ({column})")
@@ -176,28 +176,20 @@ def _insert_arguments(database: sqlite3.Connection, values: list[Any]) -> None:
             database.executemany(statement, whole_pieces)
 
 
-class ArgumentValues:
-    """The values of arguments as SQLite has them: lists, objects and what else it lacks as JSON."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, str] = {}
-
-    def flat(self, base: int, events: Iterable[EventArguments]) -> list[Any]:
-        values: list[Any] = []
-        for ordinal, arguments in events:
-            number = base + ordinal
-            for key, value in arguments.items():
-                kind = value.__class__
-                is_plain = kind is str or kind is float or (kind is int and LEAST <= value <= GREATEST)
-                values += (number, key, value if is_plain else self._json(value))
-        return values
-
-    def _json(self, value: Any) -> str:
-        """Return the JSON of a value; that of values that come often is remembered."""
-        text = repr(value)
-        known = self._known.get(text)
-        if known is None:
-            if len(self._known) >= REMEMBERED:
-                self._known.clear()
-            known = self._known[text] = json_text(value, default=str)
-        return known
+def _flat(base: int, events: Iterable[EventArguments], known: dict[str, str]) -> list[Any]:
+    """Return id, key and value of arguments one after another, the values as SQLite has them: lists, objects
+    and what else it lacks as JSON, which `known` remembers by what Python calls the value.
+    """
+    values: list[Any] = []
+    for ordinal, arguments in events:
+        for key, value in arguments.items():
+            kind = value.__class__
+            if not (kind is str or kind is float or (kind is int and LEAST <= value <= GREATEST)):
+                text = repr(value)
+                if text not in known:
+                    if len(known) >= REMEMBERED:
+                        known.clear()
+                    known[text] = json_text(value, default=str)
+                value = known[text]
+            values += (base + ordinal, key, value)
+    return values

@@ -429,13 +429,12 @@ def promoted_values_of(index: Index, column: str, kind: Kind) -> tuple[I64, AnyA
 def _one_kind(parts: Sequence[AnyArray]) -> AnyArray:
     """Return the values of all sources as one array: texts where one of them has texts."""
     used = [part for part in parts if len(part)] or [np.empty(0, np.int64)]
-    if any(part.dtype == object for part in used):
-        return np.concatenate(
-            [part if part.dtype == object else _objects(map(str, part.tolist())) for part in used]
-        )
-    if any(part.dtype.kind == "f" for part in used):
-        return np.concatenate([part.astype(np.float64) for part in used])
-    return np.concatenate([part.astype(np.int64) for part in used])
+    kinds = {part.dtype.kind for part in used}
+    if "O" in kinds:
+        used = [part if part.dtype == object else _objects(map(str, part.tolist())) for part in used]
+        return np.concatenate(used)
+    dtype = np.float64 if "f" in kinds else np.int64
+    return np.concatenate([part.astype(dtype) for part in used])
 
 
 def _objects(texts: Any) -> AnyArray:
