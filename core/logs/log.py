@@ -234,7 +234,7 @@ class _Reading:
         notes = []
         if len(kinds) > 1:
             notes.append("its time stamps change their format part of the way through")
-        devices, interval = _devices(merged, self.files, whole, self.first.tool, notes)
+        devices, interval = _devices(merged, self.files, whole, notes)
         present = merged.present
         if self.headers > 1:
             notes.append(f"its header occurs {self.headers} times: it holds several runs")
@@ -244,7 +244,7 @@ class _Reading:
             path=self.path,
             tool=self.first.tool,
             format=self.first.format,
-            columns=merged.columns,
+            columns=tuple(merged.values),
             devices=devices,
             rows=int(np.count_nonzero(present)),
             missing=len(present) - int(np.count_nonzero(present)),
@@ -263,8 +263,7 @@ class _Reading:
 
 @dataclass(frozen=True, eq=False)
 class _Merged:
-    columns: tuple[LogColumn, ...]
-    values: tuple[F64, ...]  # beside columns
+    values: dict[LogColumn, F64]
     stamps: I64
     device: np.ndarray[tuple[int], np.dtype[np.bytes_]]
     lines: I64
@@ -274,38 +273,28 @@ class _Merged:
 
 def _merge(blocks: list[tuple[LogRows, I64, I64]], last: LogHeader) -> _Merged:
     """Put the blocks together; a column that a block lacks (the header changed) is missing there."""
-    columns: list[LogColumn] = []
-    words: set[LogColumn] = set()
-    for rows, _, _ in blocks:
-        for (_, column), has_words in zip(rows.header.columns, rows.words):
-            if column not in columns:
-                columns.append(column)
-            if has_words:
-                words.add(column)
-    if not blocks:
-        columns = [column for _, column in last.columns]
-    total = sum(len(rows.stamps) for rows, _, _ in blocks)
-    values = []
-    present = np.zeros(total, bool)
-    merged: list[LogColumn] = []
+    headers = [rows.header for rows, _, _ in blocks] or [last]
+    columns = dict.fromkeys(column for header in headers for _, column in header.columns)
+    named = [
+        {column: facts for (_, column), *facts in zip(rows.header.columns, rows.values, rows.words)}
+        for rows, _, _ in blocks
+    ]
+    none = np.empty(0, np.int64)
+    stamps = np.concatenate([none, *(rows.stamps for rows, _, _ in blocks)])
+    present = np.zeros(len(stamps), bool)
+    values: dict[LogColumn, F64] = {}
     for column in columns:
-        value = np.full(total, np.nan)
-        at = 0
-        for rows, _, _ in blocks:
-            for (_, own), part in zip(rows.header.columns, rows.values):
-                if own == column:
-                    value[at : at + len(part)] = part
-            at += len(rows.stamps)
+        absent = ((np.full(len(rows.stamps), np.nan), False) for rows, _, _ in blocks)
+        parts = [own.get(column, nothing) for own, nothing in zip(named, absent)]
+        value = np.concatenate([np.empty(0), *(part for part, _ in parts)])
         has_value = ~np.isnan(value)
         if column.kind is not ColumnKind.HOST:
             present |= has_value
-        merged.append(replace(column, numeric=bool(has_value.any()) or column not in words))
-        values.append(value)
-    none = np.empty(0, np.int64)
+        has_words = any(words for _, words in parts)
+        values[replace(column, numeric=bool(has_value.any()) or not has_words)] = value
     return _Merged(
-        tuple(merged),
-        tuple(values),
-        np.concatenate([none, *(rows.stamps for rows, _, _ in blocks)]),
+        values,
+        stamps,
         np.concatenate([np.empty(0, "S1"), *(rows.device for rows, _, _ in blocks)]),
         np.concatenate([none, *(lines for _, lines, _ in blocks)]),
         np.concatenate([none, *(offsets for _, _, offsets in blocks)]),
@@ -314,20 +303,13 @@ def _merge(blocks: list[tuple[LogRows, I64, I64]], last: LogHeader) -> _Merged:
 
 
 def _devices(
-    merged: _Merged, files: Mapping[str, str], whole: bool, tool: str, notes: list[str]
+    merged: _Merged, files: Mapping[str, str], whole: bool, notes: list[str]
 ) -> tuple[dict[str, DeviceLog], int | None]:
     names, codes = np.unique(merged.device, return_inverse=True)
     texts = [name.decode("utf-8", "replace") for name in names.tolist()]
     picks = [np.flatnonzero(codes == code) for code in range(len(texts))]
-    backwards = False
-    ordered = []
-    for pick in picks:
-        stamps = merged.stamps[pick]
-        if len(stamps) > 1 and (np.diff(stamps) < 0).any():
-            backwards = True
-            pick = pick[np.argsort(stamps, kind="stable")]
-        ordered.append(pick)
-    if backwards:
+    ordered = [pick[np.argsort(merged.stamps[pick], kind="stable")] for pick in picks]
+    if any((pick != order).any() for pick, order in zip(picks, ordered)):
         notes.append("its clock runs backwards in places (set back, or summer time ended): sorted by stamp")
     intervals = [sampling_interval(merged.stamps[pick], whole) for pick in ordered]
     known = [interval for interval in intervals if interval]
@@ -343,7 +325,7 @@ def _devices(
             interval_starts(ends, usual),
             ends,
             merged.lines[pick],
-            {c: v[pick] for c, v in zip(merged.columns, merged.values) if c.numeric},
+            {c: v[pick] for c, v in merged.values.items() if c.numeric},
             files.get(texts[number], ""),
         )
     if interval is None and devices:

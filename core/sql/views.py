@@ -139,20 +139,10 @@ class QueryTables:
     ) -> QueryTables:
         """Return the tables and views that a query names. Raises Cancelled, UnreadableError."""
         query_tables = cls(trace, words, step_name, cancelled)
-        makers: Mapping[str, Callable[[], Sequence[Columns]]] = {
-            "slices": query_tables._slices,
-            "ops": query_tables._ops,
-            "kernels": query_tables._kernels,
-            "launches": query_tables._launches,
-            "flows": query_tables._flows,
-            "counters": query_tables._counters,
-            "steps": query_tables._steps,
-            "device_states": query_tables._device_states,
-            "untrusted": query_tables._untrusted,
-        }
-        for view, make in makers.items():
+        for view in VIEWS:
             if view in words.names:
-                selects = [query_tables._select(view, at, columns) for at, columns in enumerate(make())]
+                parts: Sequence[Columns] = getattr(query_tables, f"_{view}")()
+                selects = [query_tables._select(view, at, columns) for at, columns in enumerate(parts)]
                 query_tables.views[view] = " UNION ALL ".join(selects)
         for table, of_keys, make_table in (
             (ARGUMENT_TABLE, words.arguments, query_tables._arguments),
