@@ -119,13 +119,8 @@ class Allocator:
         """Return the position of the innermost op or annotation around a record, else of any slice."""
         at = int(self.instants[record])
         rows = self.index.rows
-        number = int(
-            np.flatnonzero(
-                (rows["kind"] == RowKind.INSTANTS)
-                & (rows["first"] <= at)
-                & (at < rows["first"] + rows["count"])
-            )[0]
-        )
+        is_here = (rows["first"] <= at) & (at < rows["first"] + rows["count"])
+        number = np.flatnonzero((rows["kind"] == RowKind.INSTANTS) & is_here)[0]
         lane = self.index.lanes[int(rows[number]["lane"])]
         time = int(self.index.column("instants.start")[at])
         innermost = None
@@ -149,9 +144,7 @@ def memory_records(index: Index) -> I64:
 
 
 def allocators(scope: Scope) -> tuple[Allocator, ...]:
-    """Return the allocators that a scope's lanes record, the host's first, over the whole trace, not only its
-    range.
-    """
+    """Return the allocators on a scope's lanes, the host's first, over the whole trace."""
     return tuple(one for source in scope.sources for one in _of_source(scope, source))
 
 
@@ -183,45 +176,24 @@ def _of_source(scope: Scope, source: int) -> list[Allocator]:
         device = None if pair[0] in HOST_TYPES else _device(there, pair[1])
         title = _title(pair, device, set(OWNERS) <= kinds[pair])
         used = tuple(pids[at] for at in distinct(process[mask]).tolist())
-        records = _Records(times[mask], rows[mask], used)
-        result.append(_allocator(index, source, pair, title, device, records))
+        changes, addresses, total, recorded, reserved = _totals(index, rows[mask])
+        of = (source, rank_of(index, source), index, *pair)
+        known = (changes, addresses, total)
+        result.append(
+            Allocator(*of, title, device, times[mask], *known, recorded, reserved, rows[mask], used)
+        )
     return result
 
 
-@dataclass(frozen=True, eq=False)
-class _Records:
-    """The records of an allocator: their times (ns), their instants, and the processes that wrote them."""
-
-    times: I64
-    rows: I64
-    pids: tuple[str, ...]
-
-
-def _allocator(
-    index: Index, source: int, pair: tuple[int, int], title: str, device: Device | None, records: _Records
-) -> Allocator:
-    rows = records.rows
+def _totals(index: Index, rows: I64) -> tuple[I64, I64, I64, bool, I64 | None]:
+    """Return (changes, addresses, totals, whether these are recorded, reserved) of some records."""
     changes, addresses = (promoted_of(index, key, rows, of="instant") for key in ("bytes", "addr"))
     totals = ("total_allocated", "total_reserved")
     total, reserved = (promoted_of(index, key, rows, NO_TOTAL, "instant") for key in totals)
     recorded = bool((total != NO_TOTAL).all())
     has_total_reserved = bool((reserved != NO_TOTAL).all() and reserved.any())
-    return Allocator(
-        source,
-        rank_of(index, source),
-        index,
-        *pair,
-        title,
-        device,
-        records.times,
-        changes,
-        addresses,
-        total if recorded else running_sums(changes),
-        recorded,
-        reserved if has_total_reserved else None,
-        rows,
-        records.pids,
-    )
+    total = total if recorded else running_sums(changes)
+    return changes, addresses, total, recorded, reserved if has_total_reserved else None
 
 
 def unnamed(scope: Scope) -> int:

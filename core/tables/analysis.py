@@ -50,14 +50,9 @@ class TablePanel:
     needs: tuple[Need, ...] = ()  # without one of which it is empty
 
 
-def _option_of(text: str) -> tuple[tuple[str, Any], ...]:
-    name, _, value = text.partition("=")
-    return ((name, value or True),)
-
-
 _PROPERTIES: Mapping[str, Callable[[str], Any]] = {
     "sort": str,
-    "options": _option_of,
+    "options": lambda text: ((text.partition("=")[0], text.partition("=")[2] or True),),
     "to_first": lambda _: True,
     "is_compared": lambda _: False,
     "words": str,

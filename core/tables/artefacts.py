@@ -17,11 +17,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from ..base.errors import UnreadableError
 
-T = TypeVar("T")
 MOST_FILES, DEEPEST = 5000, 6
 MOST_ENTRIES = 20_000
 """How many entries of folders are looked at."""
@@ -90,13 +89,11 @@ class KernelOrigin:
 
     def joined(self, other: KernelOrigin) -> KernelOrigin:
         """Return what both say, each thing once, in the order in which it was met."""
-        return KernelOrigin(
-            _union(self.graphs, other.graphs),
-            _union(self.lines, other.lines),
-            _union(self.nodes, other.nodes),
-            _union(self.ops, other.ops),
-            self.artefact or other.artefact,
+        graphs, lines, nodes, ops = (
+            tuple(dict.fromkeys((*getattr(self, key), *getattr(other, key))))
+            for key in ("graphs", "lines", "nodes", "ops")
         )
+        return KernelOrigin(graphs, lines, nodes, ops, self.artefact or other.artefact)
 
 
 @dataclass(frozen=True)
@@ -223,7 +220,7 @@ def _take_file(file: Path, result: Artefacts, lines_of: dict[str, CodeLine]) -> 
     kind = next((kind for kind in KINDS if file.name.startswith(kind)), "")
     with file.open(encoding="utf-8", errors="replace") as stream:
         head = stream.read(HEAD)
-        if not kind and file.suffix != ".json" and any(map(_is_logged, head.splitlines())):
+        if not kind and file.suffix != ".json" and _is_log(head):
             stream.seek(0)
             lines = iter(partial(stream.readline, LONGEST_LINE), "")
             for logged in _entries_of_log(line.rstrip("\n") for line in lines):
@@ -271,8 +268,8 @@ def _take(entry: Artefact, file: str, result: Artefacts, lines_of: dict[str, Cod
                 result.add(kernel, replace(origin, nodes=nodes, ops=ops))
 
 
-def _is_logged(line: str) -> bool:
-    return (STRUCTURED.match(line) or LOGGED.match(line)) is not None
+def _is_log(head: str) -> bool:
+    return any(STRUCTURED.match(line) or LOGGED.match(line) for line in head.splitlines())
 
 
 def _entries_of_log(lines: Iterable[str]) -> Iterator[Artefact]:
@@ -376,10 +373,6 @@ def _take_spyre(file: Path, text: str, result: Artefacts) -> None:
             (), tuple(lines), tuple(nodes), tuple(_strings(entry.get("atenOps"))), str(file)
         )
         result.add(str(entry.get("eventNameBase")), origin)
-
-
-def _union(first: tuple[T, ...], second: tuple[T, ...]) -> tuple[T, ...]:
-    return tuple(dict.fromkeys((*first, *second)))
 
 
 def _json_of(text: str) -> Any:

@@ -109,9 +109,7 @@ class WorkBySteps:
         )
 
     def steps_of(self, source: int, positions: AnyArray, others: I64 | int = -1) -> I64:
-        """Return the place of the step of each slice of a source: of work that of its launch (-1: none), of
-        all others that which is given.
-        """
+        """Return the place of each slice's step: of work by launch (-1: none), else `others`."""
         one = self.work.get(source)
         if one is None:
             return np.full(len(positions), others, np.int64)
@@ -138,9 +136,7 @@ def work_by_steps(scope: Scope, spans: StepSpans) -> WorkBySteps:
 
 
 def with_steps(work: Frame) -> Frame:
-    """Return device work with the place in `steps` of the step that launched each row (by window: in which it
-    starts), -1 for none.
-    """
+    """Return the work with the place of each row's step by launch (by window: by start), -1 for none."""
     if work.steps is None:
         return work.plus(step=np.full(len(work), -1, np.int64))
     if work.scope.attribute == "window":
@@ -178,9 +174,7 @@ def work_in_windows(work: Frame, spans: Steps | StepSpans) -> Frame:
 
 
 def outside_windows(steps: Steps | StepSpans, starts: I64, ends: I64) -> tuple[I64, AnyArray]:
-    """Return of each piece of work [start, end) how many ns lie in no step's window, and whether any part of
-    it does; a piece of no length lies where it stands.
-    """
+    """Return of each piece of work how many ns lie in no step's window, and whether any part does."""
     windows = merge(steps.starts, steps.ends)
     rest: I64 = ends - starts - windows.covered(starts, ends)
     window = np.searchsorted(windows.starts, starts, "right") - 1
@@ -189,9 +183,7 @@ def outside_windows(steps: Steps | StepSpans, starts: I64, ends: I64) -> tuple[I
 
 
 def steps_of_slices(scope: Scope) -> WorkBySteps | None:
-    """Return what tells the steps of a trace's slices, None where it has none; by window, device work has
-    none by its launch either.
-    """
+    """Return what tells the steps of slices, None without steps; by window no work has one by launch."""
     spans = step_spans(scope.trace, scope.clocks, scope.steps or None)
     if spans is None or scope.attribute == "window":
         return None if spans is None else WorkBySteps(spans, {})
@@ -211,9 +203,7 @@ def scope_of_step(scope: Scope, spans: StepSpans, at: int, work: WorkBySteps | N
 
 
 def step_scopes(scope: Scope, steps: StepSpans, most: int | None = None) -> Iterator[tuple[str, Scope]]:
-    """Yield title and scope of the steps that lie in a scope's range wholly, evenly spread if only `most` of
-    them are wanted.
-    """
+    """Yield title and scope of the steps wholly in a scope's range, at most `most`, evenly spread."""
     low, high = scope.range or (int(steps.starts.min()), int(steps.ends.max()))
     inside = np.flatnonzero((steps.starts >= low) & (steps.ends <= high))
     if most is not None and len(inside) > most:

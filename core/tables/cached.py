@@ -147,25 +147,19 @@ def write_cached(path: Path, value: Any) -> None:
 
 
 def cached_step_spans(trace: Trace, clocks: Clocks) -> StepSpans | None:
-    """Return the steps of all sources as `step_spans` finds them; those of a large trace are cached, as
-    finding them takes the longer the more slices there are.
-    """
+    """Return the steps of all sources as `step_spans` finds them; cached for a large trace."""
     scope = Scope(trace, clocks=clocks)
     if not is_worth_caching(scope):
         return step_spans(trace, clocks)
     path = cache_file(scope, STEP_SPANS)
     with suppress(OSError, KeyError, TypeError, ValueError, OverflowError):
         return _read_spans(read_cached(path))
-    spans = step_spans(trace, clocks)
-    write_cached(path, _encoded_spans(spans))
-    return spans
-
-
-def _encoded_spans(spans: StepSpans | None) -> dict[str, Any] | None:
-    if spans is None:
+    if (spans := step_spans(trace, clocks)) is None:
+        write_cached(path, None)
         return None
     columns = {"starts": spans.starts.tolist(), "ends": spans.ends.tolist()}
-    return {"choice": spans.choice, "reason": spans.reason, "labels": spans.labels, **columns}
+    write_cached(path, {"choice": spans.choice, "reason": spans.reason, "labels": spans.labels, **columns})
+    return spans
 
 
 def _read_spans(stored: dict[str, Any] | None) -> StepSpans | None:

@@ -84,15 +84,13 @@ def analyse_compile(scope: Scope, first: str = "signs", artefacts: str = "") -> 
     """Return the signs of torch.compile, the regions, graphs, steps, code, phases and compilations."""
     paths = [source.path for source in scope.trace.sources]
     result = cache(partial(compiled, scope, partial(read_artefacts, artefacts, paths)))
-    tables = {name: partial(_table_of, result, name) for name in TABLES}
+
+    def table(name: str) -> Table:
+        one: Table = recompiled_table(result()) if name == "recompiled" else getattr(result(), name)
+        return one
+
+    tables = {name: partial(table, name) for name in TABLES}
     return Tables(scope.text, scope.origin, tables).led_by(first)
-
-
-def _table_of(result: Callable[[], Compiled], name: str) -> Table:
-    if name == "recompiled":
-        return recompiled_table(result())
-    table: Table = getattr(result(), name)
-    return table
 
 
 def compile_metrics(scope: Scope) -> list[Metric]:

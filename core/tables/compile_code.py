@@ -132,9 +132,7 @@ def _codes(part: Frame) -> AnyArray:
 
 
 def _code(part: Frame, name: str, rows: I64, at: int) -> int:
-    """Return the origin of a kernel by its name; for a name that says nothing, by the op that launched the
-    first one.
-    """
+    """Return a kernel's origin by its name, by the op that launched the first where that says nothing."""
     for code, fits in _NAMES:
         if fits.match(name):
             return code

@@ -12,16 +12,7 @@ import numpy as np
 from ..base.arrays import I64, mean_of, means_of, sum_of
 from ..query.groups import Groups, Labels
 from .artefacts import Artefacts
-from .compile_phases import (
-    COMPILERS,
-    GRAPH,
-    GRAPH_HASH,
-    LOOKUP,
-    REGION,
-    REGION_ID,
-    Calls,
-    calls,
-)
+from .compile_phases import COMPILERS, GRAPH, GRAPH_HASH, LOOKUP, REGION, REGION_ID, Calls, calls
 from .schema import schema_from
 from .scope import Scope
 from .step_choice import Steps, find_steps

@@ -18,7 +18,7 @@ from .path_changes import TimeChange, new_length, scale_of
 from .path_graph import PathGraph, graph_of
 from .path_points import VIA
 from .path_walk import COMMUNICATION, COPY, HOST, KERNEL, KINDS, PathEnd, Segments, path_end, walked
-from .schema import TableSchema, schema_from
+from .schema import schema_from
 from .scope import Scope
 from .slice_table import slice_ids
 from .slices import nearest_around
@@ -106,10 +106,8 @@ class CriticalPath:
 
     @property
     def ns_by_kind(self) -> list[int]:
-        times: list[int] = (
-            Groups(self.segments.kinds.astype(np.int64), len(KINDS)).sums(self.segments.durations).tolist()
-        )
-        return times
+        groups = Groups(self.segments.kinds.astype(np.int64), len(KINDS))
+        return list(groups.sums(self.segments.durations).tolist())
 
     def _by_source(self, value: Callable[[int, I64], AnyArray], missing: str) -> list[str]:
         """Return a text of each segment: `value` takes a source and positions."""
@@ -175,7 +173,8 @@ class CriticalPath:
             "inferred": one.inferred,
         }
         totals = {"elapsed_ns": self.elapsed_ns, "length_ns": sum_of(one.durations)}
-        return self._table(SEGMENTS, data, one.positions, one.sources, totals)
+        scope, at, sources = self.graph.scope.text, one.positions, one.sources
+        return Table.from_arrays(SEGMENTS, scope, data, totals=totals, positions=at, sources=sources)
 
     def summary(self) -> Table:
         """Return the length, the number of points and segments, and the share of each kind."""
@@ -208,30 +207,22 @@ class CriticalPath:
             "share": times / max(sum_of(times), 1),
         }
         schema = replace(PATH, title=PATH.title.format(key))
-        where = self.segments.positions[longest], self.segments.sources[longest]
-        return self._table(schema, data, *where, {"length_ns": sum_of(times)}).sort("duration_ns")
+        totals, scope = {"length_ns": sum_of(times)}, self.graph.scope.text
+        at, sources = self.segments.positions[longest], self.segments.sources[longest]
+        table = Table.from_arrays(schema, scope, data, totals=totals, positions=at, sources=sources)
+        return table.sort("duration_ns")
 
     def with_changes(self, changes: Sequence[tuple[str, float]]) -> Table:
         """Return how long the window would be with other times of slices of a name, each change alone."""
         rows = []
         for name, factor in changes:
             new = new_length(self.graph, TimeChange.of(self.graph, name, factor), self.end)
-            saved = self.elapsed_ns - new
-            rows.append(
-                {
-                    "name": name,
-                    "factor": factor,
-                    "elapsed_ns": self.elapsed_ns,
-                    "new_ns": new,
-                    "saved_ns": saved,
-                }
-            )
+            times = {"elapsed_ns": self.elapsed_ns, "new_ns": new, "saved_ns": self.elapsed_ns - new}
+            rows.append({"name": name, "factor": factor, **times})
         return Table.from_rows(WHAT_IF, self.graph.scope.text, rows)
 
     def gain(self) -> PathGain | None:
-        """Return what takes most of the path: a name of device work, operators or calls; None where there is
-        none. Raises Cancelled.
-        """
+        """Return what takes most of the path, None where nothing does. Raises Cancelled."""
         one = self.segments
         rows = np.flatnonzero(np.isin(one.kinds, WORKS) & ~self._is_frame)
         if not len(rows):
@@ -244,9 +235,9 @@ class CriticalPath:
         saved = self.elapsed_ns - new_length(self.graph, change, self.end)
         less, segment = (
             round(LESS * change.length(self.graph)),
-            rows[groups.longest(one.durations[rows])[top]],
+            int(rows[groups.longest(one.durations[rows])[top]]),
         )
-        return PathGain(list(labels)[top], int(times[top]), less, saved, int(segment))
+        return PathGain(list(labels)[top], int(times[top]), less, saved, segment)
 
     @property
     def _is_frame(self) -> AnyArray:
@@ -261,15 +252,3 @@ class CriticalPath:
             steps = np.isin(index.column("slices.name")[positions], index.string_numbers(STEP, prefix=True))
             is_frame[own] = np.isin(kinds, (ANNOTATION, PYTHON)) | steps
         return is_frame
-
-    def _table(
-        self,
-        schema: TableSchema,
-        data: dict[str, Values],
-        positions: I64,
-        sources: I64,
-        totals: dict[str, int],
-    ) -> Table:
-        return Table.from_arrays(
-            schema, self.graph.scope.text, data, totals=totals, positions=positions, sources=sources
-        )

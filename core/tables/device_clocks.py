@@ -216,13 +216,9 @@ def signed(ns: int) -> str:
 
 
 def _alone(trace: Trace, device: Device) -> bool:
-    lanes = [trace.lanes[at] for at in _process_lanes(trace, device)]
+    of = (p.lanes for p in trace.processes if (p.source, p.number) == (device.source, device.process))
+    lanes = [trace.lanes[at] for at in next(of, range(0))]
     return {lane.index for lane in lanes if lane.slices + lane.unclosed} <= set(device.lanes)
-
-
-def _process_lanes(trace: Trace, device: Device) -> Sequence[int]:
-    lanes = (p.lanes for p in trace.processes if (p.source, p.number) == (device.source, device.process))
-    return next(lanes, range(0))
 
 
 def _of_source(

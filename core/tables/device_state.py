@@ -282,9 +282,7 @@ class Peers:
     in_one_file: bool
 
     def of(self, source: int, index: Index) -> tuple[U32, I64, I64, I64, AnyArray]:
-        """Return (positions, starts, until when it waits, ends, whether all members are there) of those of a
-        source.
-        """
+        """Return (positions, starts, ends of waits, ends, whether all members are there) of a source."""
         skew, who = self.waiting, self.waiting.who
         if self.in_one_file:
             own = np.arange(len(who), dtype=np.int64)
@@ -300,9 +298,7 @@ class Peers:
 
 
 def peers_of(scope: Scope) -> Peers | None:
-    """Return what ranks know of one another; None where there are no two on clocks that their collectives
-    set.
-    """
+    """Return what ranks know of one another; None without two on clocks that their collectives set."""
     parts = parts_in_one_file(scope)
     whole = Peers(skew_of_parts(scope, parts), True) if len(parts) > 1 else Peers(skew(scope), False)
     fitted = scope.trace.alignment.clocks

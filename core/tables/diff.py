@@ -73,9 +73,7 @@ class MetricChange:
         return verdict if self.metric.unit == "ns" else OF_COUNTS.get(verdict, verdict)
 
     def exceeds(self, share: float, least_ns: int = 0) -> bool:
-        """Tell whether it rose by more than a share of what was before; a time by `least_ns` at least, and
-        beyond its noise where that is known.
-        """
+        """Tell whether it rose by more than a share, a time also by `least_ns` and beyond its noise."""
         change, time = self.change, self.metric.unit == "ns"
         if change is None or change <= 0 or (time and change < least_ns):
             return False
@@ -210,9 +208,7 @@ def _median_table(name: str, runs: Sequence[Summary]) -> Table:
 
 
 def _median_left_out(name: str, runs: Sequence[Summary]) -> LeftOut:
-    """Return what the runs may have left out: the sums as medians, and the largest single row that any run
-    left out.
-    """
+    """Return what the runs may have left out: medians of the sums, the largest row of any run."""
     rests = [run.left_out[name] for run in runs if name in run.left_out]
     keys = set.intersection(*(set(rest.sums) for rest in rests))
     sums = {key: round(median(rest.sums[key] for rest in rests)) for key in sorted(keys)}

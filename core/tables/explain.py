@@ -22,9 +22,7 @@ INDUCTOR = "TorchInductor's sources"
 
 @dataclass(frozen=True)
 class Explanation:
-    """A pattern for whole names (upper and lower case alike), what a slice of such a name does, and the
-    source of that statement.
-    """
+    """A pattern for whole names in any case, what slices of such names do, and who says so."""
 
     pattern: str
     line: str

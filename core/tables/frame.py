@@ -59,9 +59,7 @@ class WorkDevice:
 
 @dataclass(frozen=True)
 class ColumnMakers:
-    """How columns are made from others. Those about the order of all rows keep their values where rows are
-    chosen; all others may be made for these rows alone.
-    """
+    """How columns are made; those `of_order` are of all rows, others may be made for chosen rows alone."""
 
     make: Mapping[str, Callable[[Any], Any]]
     of_order: Container[str]
@@ -111,9 +109,7 @@ class Frame:
         return Frame(self.scope, self.devices, self.streams, self.makers, columns, self, slice(None))
 
     def separate(self, rows: AnyArray, **columns: AnyArray) -> Frame:
-        """Return some rows as a frame of their own, whose order is theirs alone; with these columns in place
-        of those that were given.
-        """
+        """Return some rows as a frame of their own order, with these columns in place of given ones."""
         root = self
         while root.whole is not None:
             root = root.whole

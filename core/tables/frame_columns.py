@@ -159,9 +159,7 @@ def _annotations(index: Index) -> I64:
 
 
 def launching(work: Frame, key: str) -> Words:
-    """Return the name of the "op", "module" or "annotation" that launched each row; where there is none it
-    says whether that is known.
-    """
+    """Return the "op", "module" or "annotation" that launched each row, else whether that is known."""
     at = getattr(work, f"{key}_at")
     words = work.names_of(f"{key}_at", lambda text: text.removeprefix(MODULE))
     outside, unknown = len(words.texts), len(words.texts) + 1
@@ -249,9 +247,7 @@ def work_of(scope: Scope) -> Frame:
 
 
 def timed_work(scope: Scope) -> Frame:
-    """Return the work of all devices in a scope without what has no usable times: the frame's scope says how
-    much that is.
-    """
+    """Return the work with usable times; the frame's scope says how much is left out."""
     work = work_of(scope)
     if work.is_timed.all():
         return work
@@ -267,9 +263,7 @@ def _is_timed(part: Frame) -> AnyArray:
 
 
 def _gather(scope: Scope, device: Device) -> tuple[AnyArray, ...]:
-    """Return the columns of the work of one device, last the keys of its streams: the `stream` argument, else
-    the lane.
-    """
+    """Return columns of a device's work, last the keys of its streams: `stream` argument, else lane."""
     index = scope.trace.indexes[device.source]
     present = set().union(*(lane_categories(index, scope.trace.lanes[at].rows) for at in device.lanes))
     is_work = category_mask(index, work_of_categories(present))

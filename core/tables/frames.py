@@ -7,7 +7,7 @@ are optional: each is imported when its shape is asked for.
 
 from __future__ import annotations
 
-from collections.abc import Sized
+from collections.abc import Callable, Mapping, Sized
 from html import escape
 from importlib import import_module
 from typing import Any
@@ -21,13 +21,21 @@ from ..base.installed import install_hint
 from ..base.safe_text import json_text, safe
 from ..base.short_names import short_name
 from ..base.units import format_bytes, format_moment, format_ns
-from .schema import Column
+from .schema import Column, Unit
 from .table_rows import TableRows
 
 CHIEF_NUMBERS = 3
 """Columns of numbers that matter more than any text but the name."""
 SMALL = 0.01
 """Three decimals tell too little of smaller numbers."""
+TEXT_IN: Mapping[Unit, Callable[[Any], str]] = {
+    "id": str,
+    "ns": format_ns,
+    "share": "{:.2%}".format,
+    "bytes": format_bytes,
+    "bytes/s": lambda value: format_bytes(value) + "/s",
+    "count": "{:,}".format,
+}
 
 
 def is_left(column: Column) -> bool:
@@ -74,25 +82,13 @@ def text_in_unit(column: Column, value: Any) -> str:
 
 
 def _text(column: Column, value: int | float) -> str:
-    match column.unit:
-        case "id":
-            return str(value)
-        case "ns":
-            return format_ns(value)
-        case "share":
-            return f"{value:.2%}"
-        case "bytes":
-            return format_bytes(value)
-        case "bytes/s":
-            return format_bytes(value) + "/s"
-        case "count":
-            return f"{value:,}"
-        case _:
-            if isinstance(value, int):
-                return f"{value:,}"
-            if value and abs(value) < SMALL:
-                return f"{value:.3g}"
-            return f"{value:,.3f}".rstrip("0").rstrip(".")
+    if column.unit in TEXT_IN:
+        return TEXT_IN[column.unit](value)
+    if isinstance(value, int):
+        return f"{value:,}"
+    if value and abs(value) < SMALL:
+        return f"{value:.3g}"
+    return f"{value:,.3f}".rstrip("0").rstrip(".")
 
 
 HTML_ROWS = 50

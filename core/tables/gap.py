@@ -58,9 +58,7 @@ class Gaps:
         return _first(np.flatnonzero((self.starts <= time) & (time < self.ends)))
 
     def first_after(self, time: int, position: int | None, least: int) -> int | None:
-        """Return the first gap of `least` ns that begins at a time or later; with a position the one that
-        follows the gap which that slice ends.
-        """
+        """Return the first gap of `least` ns from a time on, or after the gap that a position ends."""
         at = None if position is None else self.ended_by(position)
         low = int(np.searchsorted(self.starts, time)) if at is None else at + 1
         long = _first(np.flatnonzero((self.ends - self.starts)[low:] >= max(1, least)))
@@ -72,9 +70,7 @@ class Gaps:
         return int(self.starts[at]) if at < len(self.ends) and self.starts[at] <= time else None
 
     def longest(self, within: tuple[int, int] | None) -> int | None:
-        """Return the longest gap, the first of equals: of a range the longest that lies in it wholly, without
-        such a one that of which most lies in it.
-        """
+        """Return the longest gap, of a range the longest wholly in it, else with most in it; the first."""
         lengths = self.ends - self.starts
         if within is not None:
             inside = (self.starts >= within[0]) & (self.ends <= within[1])
@@ -135,9 +131,7 @@ class Gap:
 
 @lru_cache(maxsize=LANES_WITH_GAPS)
 def work_gaps(trace: Trace, number: int, clocks: Clocks = NO_CLOCKS) -> Gaps | None:
-    """Return the gaps in the work of the streams on a lane of a trace, by its number there, as `idle` counts
-    them; None where the lane is no device's.
-    """
+    """Return the gaps in the work of a lane's streams, as `idle` counts; None where it is no device's."""
     device = next((device for device in devices(trace) if number in device.lanes), None)
     if device is None:
         return None
@@ -150,9 +144,7 @@ def work_gaps(trace: Trace, number: int, clocks: Clocks = NO_CLOCKS) -> Gaps | N
 
 
 def gaps_of(trace: Trace, row: Row, clocks: Clocks = NO_CLOCKS) -> Gaps | None:
-    """Return the gaps in the work on a device's lane, on other lanes those of the row; None for a row without
-    slices.
-    """
+    """Return the gaps in a device lane's work, else those of the row; None for a row without slices."""
     if row.kind is not RowKind.SLICES:
         return None
     gaps = work_gaps(trace, row.lane, clocks)
@@ -211,9 +203,7 @@ def gap_of(trace: Trace, row: Row, at: int, clocks: Clocks = NO_CLOCKS) -> Gap |
 def threads_in(
     trace: Trace, source: int, span: tuple[int, int], clocks: Clocks, caller: int | None
 ) -> tuple[Doing, ...]:
-    """Return what the threads of a source did in some time, that of the calling lane first, then those whose
-    slice covers most of it.
-    """
+    """Return what a source's threads did in some time, the calling lane's first, then the busiest."""
     return _doings(trace, source, span, clocks, caller, None)[0]
 
 

@@ -23,14 +23,7 @@ from .schema import schema_from
 from .scope import Scope
 from .slices import rows_around
 from .table import Table
-from .tree import (
-    ROOT,
-    UNKNOWN_LAUNCH,
-    TreeRoots,
-    name_in_tree,
-    slices_by_lane,
-    with_ancestors,
-)
+from .tree import ROOT, UNKNOWN_LAUNCH, TreeRoots, name_in_tree, slices_by_lane, with_ancestors
 
 if TYPE_CHECKING:
     from ..trace import Trace

@@ -118,9 +118,7 @@ def _kinds_of_flex(index: Index) -> AnyArray:
 
 
 def host_of(scope: Scope) -> HostSlices:
-    """Return the host's slices of a scope of one source; of Python's functions those that get input and those
-    that wait for requests.
-    """
+    """Return the host's slices of one source; of Python's functions loaders and waits for requests."""
     index = scope.trace.indexes[scope.source or 0]
     kinds = host_kinds(index)
     of_names = _kinds_of_flex(index) if is_flex(index) else None

@@ -150,9 +150,7 @@ class Icicle:
         return int(self.lines[first]), int(self.lines[first:behind].max()) + 1
 
     def neighbour(self, row: int, direction: int, least_ns: int) -> int:
-        """Return the next node of the same line to the right (+1) or left (-1) that takes so much time; the
-        same where there is none.
-        """
+        """Return the next node of the line to the right (+1) or left (-1) of some length, else the same."""
         rows = self.levels[int(self.lines[row])]
         member = int(np.searchsorted(rows, self.drawn_row(row))) + direction
         while 0 <= member < len(rows):

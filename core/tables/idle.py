@@ -67,9 +67,7 @@ def recurrence(
 
 
 def _alike(index: Index, present: AnyArray, number: int) -> U32:
-    """Return which of the present string numbers have the same name as `number`, by the names that stay the
-    same from run to run.
-    """
+    """Return the present string numbers whose names are the same as that of `number` from run to run."""
     _, numbers = dense(present)
     if len(numbers) > FEW:
         return np.array([number], np.uint32)
@@ -196,9 +194,7 @@ DEVICES = schema_from(f"""
 def analyse_idle(
     scope: Scope, kernel_wait: float = 30.0, recurring: bool = False, limit: int | None = None
 ) -> Tables:
-    """Return the gaps by stream, the longest ones, and when no stream of a device did anything; or gaps that
-    recur. `kernel_wait` is in µs.
-    """
+    """Return gaps by stream, the longest, and idle devices; or gaps that recur. `kernel_wait` is in µs."""
     work = idle(scope, round(kernel_wait * 1000))
     tables: dict[str, Callable[[], Table]] = {
         "streams": lambda: idle_table(work),

@@ -275,9 +275,7 @@ def kernels(
 
 
 def kernel_metrics(scope: Scope) -> list[Metric]:
-    """Return how much device work there is and how long it takes; `kernels.time` is without copies, fills and
-    synchronisation.
-    """
+    """Return number and time of device work; `kernels.time` is without copies, fills and waits."""
     work = work_of(scope)
     time = sum_of(work.dur[work.is_type("compute", "communication")])
     calls, *rest = spread_metrics("kernels", work.dur)

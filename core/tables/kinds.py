@@ -170,9 +170,7 @@ def kind_table() -> KindTable:
 
 @lru_cache(maxsize=4)
 def _table_of_settings(path: str, mtime_ns: int, size: int) -> KindTable:
-    """Return the table for one state of the settings file; path, time and size only identify that state, so
-    that the result can be cached.
-    """
+    """Return the table of the settings; path, time and size identify their state for the cache."""
     patterns, _ = patterns_of(settings_table(SETTING))
     return DEFAULT_KINDS.with_patterns(patterns)
 

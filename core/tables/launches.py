@@ -97,9 +97,7 @@ STATISTICS = tuple(column.key for column in OF_ALL.columns[1:])
 
 
 def analyse_launches(scope: Scope, limit: int | None = None) -> Tables:
-    """Return the launches by call, the queues of the streams, the longest delays, statistics over all calls,
-    and the sums over all pairs of call and work.
-    """
+    """Return launches by call, queues, the longest delays, statistics over calls, and sums over pairs."""
     work = begun_work(scope)
     pairs = launched(work)
     calls = launch_calls(pairs)
@@ -159,9 +157,7 @@ def launch_calls(pairs: Frame) -> Frame:
 
 
 def launch_table(work: Frame, calls: Frame) -> Table:
-    """Return a row per name of a launch call, most launches first. The delay of a call is that of its first
-    work; the jump leads to the work that waited longest.
-    """
+    """Return a row per launch call, most first; delays are those of first works, jumps the longest."""
     pairs, ambiguous = sum_of(calls.kernels), int(np.count_nonzero(work.is_doubtful[work.launch >= 0]))
     notes = (f"{ambiguous:,} launches are doubtful: another call is as likely, or it begins after its work",)
     totals = {

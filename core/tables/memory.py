@@ -200,9 +200,7 @@ class MemoryUse:
 
 
 def analyse_memory(scope: Scope, first: str = "allocators", limit: int | None = None) -> Tables:
-    """Return the allocators, the largest allocations at their peaks and in the end, and the copies; or the
-    curve of all records alone.
-    """
+    """Return allocators, the largest allocations at peaks and in the end, and copies; or the curve alone."""
     use = memory(scope)
     notes = (FILTERED,) if scope.where is not None and first != "copies" else ()
     if first == "curve":

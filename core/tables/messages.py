@@ -144,9 +144,7 @@ def _of_some(index: Index, key: str, positions: I64) -> I64:
 
 
 def _wire_messages(index: Index, positions: I64) -> list[Message]:
-    """Return what ranks of a FLEX job trace send or receive, whichever is more, from a collective's first
-    slice to the next one of its sync group.
-    """
+    """Return what FLEX ranks send or receive, whichever is more, until the sync group's next collective."""
     groups = sync_groups(index)
     names = index.column("slices.name")
     members = np.flatnonzero(np.isin(names, np.array(list(groups), names.dtype)))

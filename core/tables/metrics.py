@@ -46,9 +46,7 @@ def metrics(scope: Scope, groups: Iterable[str] | None = None) -> dict[str, Metr
 
 
 def metric_group_of(name: str) -> str:
-    """Return the group that a metric's name begins with, ROWS for those of a single kernel, op or module;
-    UsageError names those that exist.
-    """
+    """Return what a metric's name begins with, ROWS for single kernels, ops, modules; or UsageError."""
     group = name.partition(".")[0]
     if group in ROW_GROUPS:
         return ROWS

@@ -145,9 +145,7 @@ def climbed(parent: I32, skipped: npt.NDArray[np.bool_]) -> I32:
 
 
 def op_events(scope: Scope, source: int, no_frames: bool = False) -> OpEvents:
-    """Return the host events of one source that lie in or reach into the scope, with torch's tree; without
-    Python frames on demand.
-    """
+    """Return the host events of a source in or reaching into the scope, with torch's tree."""
     index = scope.trace.indexes[source]
     kinds = host_kinds(index)
     if no_frames:

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -44,18 +42,12 @@ from .scope import Scope
 from .table import Table, Tables, Value
 from .table_rows import Values
 
-if TYPE_CHECKING:
-    from ..trace import Trace
-
 SUMS = ("cpu_total_ns", "self_cpu_ns", "device_total_ns", "self_device_ns")
 MEMORY_SUMS = ("cpu_mem", "self_cpu_mem", "device_mem", "self_device_mem")
 LINKED = ("device_self_ns", "device_busy_ns")
 """By the innermost operator around the launch, as in `kernels --by op`; PyTorch's go by External ids."""
 REST = ("outside_any_op_ns", "launch_not_in_file_ns")
-COUNTED = (
-    *("calls", "start", "end", "ordinal", "ns", "source", "position"),
-    *(*SUMS, *MEMORY_SUMS, *LINKED),
-)
+COUNTED = (*("calls", "start", "end", "ordinal", "ns", "source", "position"), *(*SUMS, *MEMORY_SUMS, *LINKED))
 AVERAGES = {"cpu_avg_ns": "cpu_total_ns", "device_avg_ns": "device_total_ns"}
 
 NOTHING = np.empty(0, np.int64)
@@ -80,15 +72,6 @@ SORTS = {
 """PyTorch's sort keys -> our columns; its names of devices (cuda_time_total …) mean "device"."""
 DEVICE_SORT = re.compile(r"^(self_)?(?!cpu_|self_)[a-z0-9]+(?=_(time|memory))")
 """How a key of a device begins, by whatever name it goes: self_cuda_time_total, npu_time."""
-
-
-@dataclass(frozen=True, eq=False)
-class _Times:
-    """When events began and ended, and how much of that lies in the scope, ns."""
-
-    start: I64
-    end: I64
-    ns: I64
 
 
 _Key = tuple[str, bool, bool, str]
@@ -158,21 +141,13 @@ def _counted(scope: Scope, by: Grouping) -> Table:
 
 
 def sort_column(key: str) -> str:
-    """Return the column (with - before it: smallest first) of one of PyTorch's sort keys or of a column's own
-    name; UsageError for others.
-    """
+    """Return the column (- before it: smallest first) of PyTorch's sort key or its name, or UsageError."""
     column = key.removeprefix("-")
     column = DEVICE_SORT.sub(r"\1device", column)
     column = SORTS.get(column, column)
     if column not in ("name", "calls", *SUMS, *MEMORY_SUMS, *LINKED, *AVERAGES):
         raise UsageError(f"no sort key {key!r}; there are {', '.join(SORTS)}")
     return f"-{column}" if key.startswith("-") or column == "name" else column
-
-
-def has_memory(trace: Trace, data: Mapping[str, Values]) -> bool:
-    """Tell whether memory was recorded: the file says so, or there is some."""
-    is_recorded = any(index.envelope.get("profile_memory") for index in trace.indexes)
-    return bool(is_recorded) or any(np.any(data[key]) for key in MEMORY_SUMS)
 
 
 def _host_rows(
@@ -214,7 +189,7 @@ def _host_rows(
     code[~keep] = left_out
     busy = linked.busy_ns(code, left_out + 1)
     codes, columns = _summed(
-        source, events.positions, index.column("slices.ordinal"), code, _Times(start, end, total),
+        source, events.positions, index.column("slices.ordinal"), code, (start, end, total),
         [values if values.any() else NOTHING for values in sums],
     )  # fmt: skip
     columns[LINKED[1]] = busy[codes]
@@ -252,7 +227,7 @@ def _device_rows(scope: Scope, source: int) -> Iterator[tuple[list[_Key], _Colum
     sums = [NOTHING, NOTHING, total, total, *[NOTHING] * 6]
     ordinal = index.column("slices.ordinal")
     code = key.astype(np.int64) * 2 + annotation
-    codes, columns = _summed(source, positions, ordinal, code, _Times(start, end, total), sums)
+    codes, columns = _summed(source, positions, ordinal, code, (start, end, total), sums)
     yield [(names[number // 2], bool(number % 2), True, "") for number in codes.tolist()], columns
 
 
@@ -271,18 +246,13 @@ def _without_children(values: I64, parent: npt.NDArray[np.int32], alive: npt.NDA
 
 
 def _summed(
-    source: int,
-    positions: I64,
-    ordinals: AnyArray,
-    code: I64,
-    times: _Times,
-    sums: list[I64],
+    source: int, positions: I64, ordinals: AnyArray, code: I64, times: tuple[I64, I64, I64], sums: list[I64]
 ) -> tuple[I64, _Columns]:
     """Return (the distinct codes of these events, ascending, what is counted of each); `ordinals` are those
-    of the whole index.
+    of the whole index, `times` when events begin and end, and how much of that lies in the scope (ns).
     """
     of, codes = dense(code)
-    groups, (start, end, ns) = Groups(of, len(codes)), (times.start, times.end, times.ns)
+    groups, (start, end, ns) = Groups(of, len(codes)), times
     at = np.flatnonzero(start == groups.least(start)[of])
     at = at[np.lexsort((ordinals[positions[at]], -end[at], of[at]))]
     first = at[np.searchsorted(of[at], np.arange(len(codes)))]
@@ -337,6 +307,8 @@ def _table(
         data[key] = [key[3] for key in keys]
         if by.by == "stack" and not any(data[key]):
             notes.append("the trace holds no call stacks (PyTorch writes them with verbose=True only)")
+    says_memory = any(index.envelope.get("profile_memory") for index in scope.trace.indexes)
+    has_memory = says_memory or any(np.any(data[key]) for key in MEMORY_SUMS)
     device = np.asarray(data["self_device_ns"])
     totals: dict[str, Value] = {
         "self_cpu_total_ns": sum_of(np.asarray(data["self_cpu_ns"])),
@@ -344,7 +316,7 @@ def _table(
         "linked_device_total_ns": sum_of(np.asarray(data["device_self_ns"])),
         **rest,
         "device": word,
-        "profile_memory": int(has_memory(scope.trace, data)),
+        "profile_memory": int(has_memory),
     }
     read_by = "self_device_ns" if np.any(device) else "self_cpu_ns"
     chief = ("name", *identity[3:], *CHIEF)

@@ -38,9 +38,7 @@ class PairAnswers(JudgedAnswers):
     pair: RunPair
 
     def tables(self, name: str, options: Mapping[str, Any], scope: Scope) -> Tables:
-        """Return the tables of an analysis of B held against A's; a range that is a step of A means the same
-        step of B.
-        """
+        """Return tables of B held against A's; a range that is a step of A is the same step of B."""
         from .registry import BY_NAME  # whose rows answers are asked for
 
         past, now = (BY_NAME[name].run(_side_scope(self.pair, scope, n), **options) for n in (0, 1))

@@ -54,9 +54,7 @@ class TimeChange:
 
     @classmethod
     def of(cls, graph: PathGraph, name: str, factor: float) -> TimeChange:
-        """Return the change of all slices of a name (of device work also of a short name). UsageError where
-        the window has none.
-        """
+        """Return the change of all slices of a name, short ones too; UsageError where there are none."""
         texts = graph.work.name.texts
         distinct = sorted(set(texts))
         short = dict(zip(distinct, short_names(distinct)))
@@ -129,9 +127,7 @@ class _Again:
         return bool(times.covered(begin, end)[0] == end[0] - begin[0])
 
     def _events(self, end: PathEnd) -> list[tuple[int, int, int, int, int, int]]:
-        """Return (time, order, item, thread, its time without what is saved, when that ended which a pause
-        waits for) of all that happens.
-        """
+        """Return (time, order, item, thread, time less savings, when what a pause awaits ended)."""
         graph, (low, high) = self.graph, self.graph.window
         rows = np.arange(len(graph.work))
         none = np.full(len(rows), -1, np.int64)

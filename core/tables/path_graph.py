@@ -205,9 +205,7 @@ class RuntimeCalls:
         return pairs
 
     def sync_points(self, table: LaunchedWork) -> tuple[Columns, Waits]:
-        """Return (thread, end, work waited for, its end, position, inferred) of the calls that waited, and
-        all that wait.
-        """
+        """Return (thread, end, work awaited, its end, position, inferred) of calls, and all that wait."""
         calls = self.named(WAITS)
         row_of = {call: at for at, call in enumerate(calls.tolist())}
         only, row = np.full(len(calls), ALL, np.int64), np.full(len(calls), -1, np.int64)
@@ -356,9 +354,7 @@ def _launches(work: Frame, threads: Sequence[HostThread]) -> tuple[I64, I64]:
 def _releases(
     table: LaunchedWork, waits: Sequence[tuple[int, int, bool]]
 ) -> tuple[U8, I64, I64, AnyArray, tuple[I64, I64]]:
-    """Return (via, by, at, inferred) of the start of each piece of work, and pairs of work that comes after
-    other work.
-    """
+    """Return (via, by, at, inferred) of the start of each piece of work, and what comes after what."""
     work, ids = table.work, table.ids
     size = len(work)
     via, inferred = np.zeros(size, np.uint8), np.zeros(size, np.bool_)

@@ -121,9 +121,7 @@ def threads_of(scope: Scope) -> list[HostThread]:
 
 
 def latest(groups: I64, times: I64, ids: I64, of: I64, until: I64) -> I64:
-    """Return for each query the row of its group with the latest time up to `until`, of equal ones that with
-    the smallest id; -1 for none.
-    """
+    """Return for each query its group's row latest up to `until`, then of smallest id; -1 for none."""
     if not len(groups):
         return np.full(len(of), -1, np.int64)
     distinct = np.unique(times)

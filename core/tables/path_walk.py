@@ -78,7 +78,12 @@ class _Walk:
     def run(self, thread: int, row: int, time: int) -> None:
         """Walk back from a thread, or where that is -1 from a row of device work, to the window's start."""
         graph, (low, _) = self.graph, self.graph.window
-        starts, ends, kinds = graph.work.start.tolist(), graph.work.end.tolist(), work_kinds(graph).tolist()
+        of_type = np.array([*OF_TYPE, *[KERNEL] * (256 - len(OF_TYPE))], np.uint8)
+        starts, ends, kinds = (
+            graph.work.start.tolist(),
+            graph.work.end.tolist(),
+            of_type[graph.work.type].tolist(),
+        )
         via, by, at, inferred = (
             values.tolist() for values in (graph.via, graph.by, graph.at, graph.inferred)
         )
@@ -142,13 +147,6 @@ class _Walk:
     def span(self, thread: int, start: int, end: int, via: int, inferred: bool) -> None:
         if end > start:
             self.spans.append((thread, start, end, via, inferred))
-
-
-def work_kinds(graph: PathGraph) -> U8:
-    """Return the kind of segment that each piece of device work is."""
-    of_type = np.full(256, KERNEL, np.uint8)
-    of_type[: len(OF_TYPE)] = OF_TYPE
-    return np.asarray(of_type[graph.work.type])
 
 
 @dataclass(frozen=True, eq=False)

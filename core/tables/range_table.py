@@ -72,9 +72,7 @@ def range_table(scope: Scope) -> Table:
 
 
 def category_table(scope: Scope) -> Table:
-    """Return per category: names, count, self (ns inside the range), its share, max; each row's slice is the
-    longest.
-    """
+    """Return names, count, self and max ns, share of self per category; a row leads to its longest slice."""
     names = range_table(scope)
     labels = Labels()
     groups = Groups(labels.codes(names.texts("category")), len(labels))

@@ -185,9 +185,7 @@ def _united(groups: Iterable[Runs]) -> dict[int, Runs]:
 
 
 def process_groups(distributed: Mapping[str, Any], rank: int | None) -> tuple[ProcessGroup, ...]:
-    """Return the process groups that a rank is in, as its trace's own keys have them: torch writes none for
-    a group of all ranks.
-    """
+    """Return a rank's process groups by its trace's own keys; torch writes none for a group of all."""
     configured, world = distributed.get("pg_config"), distributed.get("world_size")
     everyone = range(world) if type(world) is int and 0 < world <= MOST_RANKS else range(0)
     groups = []

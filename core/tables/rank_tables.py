@@ -85,9 +85,7 @@ def tables_of_ranks(
     worst: int = 0,
     first: str = "",
 ) -> Tables:
-    """Return the tables of ranks that were held against each other, as `analyse_ranks` does; moments count
-    from `origin_ns`, groups come from `origins`.
-    """
+    """Return the tables of `analyse_ranks`; moments count from `origin_ns`, groups are of `origins`."""
     groups = rank_groups(origins, group_by, result.skew) if group_by else {}
     most = worst or None
     tables: dict[str, Callable[[], Table]] = {
@@ -105,9 +103,7 @@ def tables_of_ranks(
 
 
 def ranks_table(result: Ranks, groups: Mapping[int, str] = NO_GROUPS, most: int | None = None) -> Table:
-    """Return a row per rank, first the one that the others wait for most; Enter leads to the collective in
-    which it waited longest.
-    """
+    """Return a row per rank, the most awaited first; Enter leads to where it waited longest."""
     worst_first = result.worst_first[:most]
     rows = [{**_row(rank), GROUP.key: groups.get(rank.source, "")} for rank in worst_first]
     jumps = [(result.file_of(rank.source), rank.position) for rank in worst_first]
@@ -118,9 +114,7 @@ def ranks_table(result: Ranks, groups: Mapping[int, str] = NO_GROUPS, most: int 
 
 
 def group_table(result: Ranks, groups: Mapping[int, str], most: int | None = None) -> Table:
-    """Return a row per group of ranks, first the one whose ranks the others wait for most; Enter leads to
-    where its worst rank waited longest.
-    """
+    """Return a row per group, the most awaited first; Enter leads to its worst rank's longest wait."""
     members: dict[str, list[RankTimes]] = {}
     for rank in result.worst_first:
         members.setdefault(groups[rank.source], []).append(rank)

@@ -319,9 +319,7 @@ def _steps_by_launch(scope: Scope, waiting: Skew, steps: Steps) -> I64 | None:
 
 
 def _in_steps(fact: RankTimes, waiting: Skew) -> list[RankInStep]:
-    """Return a rank step by step: what of a step's own time it waits, and how long the others wait in
-    collectives of the step to which it comes last.
-    """
+    """Return a rank step by step: what it waits, and how long others wait for it in collectives."""
     steps, column = fact.own_steps, waiting.columns.get(fact.source)
     if steps is None:
         return []

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection
+from typing import Any
 
 from ..base.installed import ADDED_ANALYSES, added
 from .analysis import Analysis, Need, Option, Tab, panels_from
@@ -40,6 +41,19 @@ TABS = (
     Tab("compile", "8", "Comp", "Compile", "Show torch.compile; again: regions, graphs, phases"),
     Tab("ranks", "9", "Rank", "Ranks", "Show the ranks; again: their collectives, the slowest by step"),
 )
+
+
+def _own(name: str, help: str, options: tuple[Option, ...] = (), **more: Any) -> Analysis:
+    """Return a row with what follows from its name, and the group that most rows are of."""
+    usual = {
+        "function": f"{name}:analyse_{name}",
+        "title": name.replace("_", " ").capitalize(),
+        "group": TIME,
+    }
+    return Analysis(name, help=help, options=options, **{**usual, **more})
+
+
+TIME = "Where does the time go?"
 ARTEFACTS = Option(
     "artefacts",
     "Files of the compiler: a folder or file; else those beside the trace.",
@@ -47,10 +61,8 @@ ARTEFACTS = Option(
     check="artefacts:check_path",
 )
 OWN = (
-    Analysis(
+    _own(
         "range",
-        "range_table:analyse_range",
-        "Table",
         "Sum up the slices of a range, or of the whole trace: by name and category, by lane, or by "
         "category.\n\n"
         "A slice that an edge of the range cuts counts with the part inside. JSON and CSV have times in ns.",
@@ -71,11 +83,11 @@ OWN = (
             "tracelane range trace.json --from +100us --to +400us",
             "tracelane range trace.json --step 4 --json",
         ),
+        function="range_table:analyse_range",
+        title="Table",
     ),
-    Analysis(
+    _own(
         "tree",
-        "tree:analyse_tree",
-        "Tree",
         "Show the call tree: total time, own time and number of calls of each path of names."
         "\n\nThe tree is of all threads together, of each thread, or of device time by what launched it. "
         "Annotations on a device's lanes are left out; --by launch has the work below the host's own. "
@@ -110,10 +122,8 @@ OWN = (
             "tracelane tree trace.json --format folded -o x.folded",
         ),
     ),
-    Analysis(
+    _own(
         "ops",
-        "ops:analyse_ops",
-        "Ops",
         "Print what PyTorch's key_averages().table() prints, from the trace file alone.\n\n"
         "--sort takes PyTorch's sort keys, such as self_cpu_time_total. Without it text is sorted by "
         "self time (of the device, where there is one); JSON and CSV have PyTorch's own order.",
@@ -144,13 +154,10 @@ OWN = (
         sort="ops:sort_column",
         metrics="ops:op_metrics",
         metric_group="ops",
-        group="Where does the time go?",
         examples=("tracelane ops trace.json --sort self_cpu_ns", "tracelane ops trace.json --by step"),
     ),
-    Analysis(
+    _own(
         "steps",
-        "steps:analyse_steps",
-        "Steps",
         "List the steps with their wall, busy and idle time, and say why these slices are steps.\n\n"
         "Below them: groups of steps (prefill, decode, batch size) with p50, p95, p99 and max.",
         (Option("groups", "Print only the groups: prefill, decode, batch size.", False),),
@@ -163,13 +170,10 @@ OWN = (
         rows=STEP_ROWS,
         metrics="steps:step_metrics",
         metric_group="step",
-        group="Where does the time go?",
         examples=("tracelane steps trace.json", "tracelane steps trace.json --format csv"),
     ),
-    Analysis(
+    _own(
         "breakdown",
-        "breakdown:analyse_breakdown",
-        "Time",
         "Divide the time of each device: busy and idle, compute, communication, copies, and what "
         "overlaps.\n\n"
         "Kernel time runs from the first start to the last end; work that runs at the same time "
@@ -181,13 +185,11 @@ OWN = (
         """),
         metrics="breakdown:breakdown_metrics",
         metric_group="device",
-        group="Where does the time go?",
         examples=("tracelane breakdown trace.json", "tracelane breakdown trace.json --step 4"),
+        title="Time",
     ),
-    Analysis(
+    _own(
         "kernels",
-        "kernels:analyse_kernels",
-        "Kernels",
         "List the device work by name: how often it ran, its total, mean, median and longest time.",
         (
             Option(
@@ -228,38 +230,29 @@ OWN = (
         limits="both",
         metrics="kernels:kernel_metrics",
         metric_group="kernels",
-        group="Where does the time go?",
         examples=("tracelane kernels trace.json", "tracelane kernels trace.json --step 4 --limit 5"),
     ),
-    Analysis(
+    _own(
         "efficiency",
-        "efficiency:analyse_efficiency",
-        "Efficiency",
         "Say what operators achieve by name and shapes: FLOP/s, bytes/s, and their part of the peak."
         "\n\nFLOPs and bytes come from shapes, types and other inputs (record_shapes=True). Operators "
         "without a model are left out; the totals say how much time has one. --format svg draws them.",
         rows=40,
         formats=(("svg", "efficiency:plot_svg"),),
-        group="Where does the time go?",
         examples=("tracelane efficiency trace.json", "tracelane efficiency trace.json --format svg -o x.svg"),
     ),
-    Analysis(
+    _own(
         "source",
-        "source:analyse_source",
-        "Source",
         "Say which source lines, ops and FX nodes each compiled kernel was made of, and why graphs broke or "
         "were compiled again.\n\n"
         "It reads what the compiler wrote: TORCH_TRACE logs and what tlparse makes of them, "
         "TORCH_COMPILE_DEBUG folders, TORCH_LOGS, output_code.py, spyre_provenance.json.",
         (ARTEFACTS,),
         others=12,
-        group="Where does the time go?",
         examples=("tracelane source trace.json", "tracelane source trace.json --artefacts /tmp/trace_logs"),
     ),
-    Analysis(
+    _own(
         "idle",
-        "idle:analyse_idle",
-        "Idle",
         "Say how long each stream was idle and why; list the longest gaps and the launch that ended "
         "each.\n\n"
         "A gap is a host wait if the launch that ended it began after the earlier work was done.",
@@ -284,13 +277,10 @@ OWN = (
         limits="lists",
         metrics="idle:idle_metrics",
         metric_group="idle",
-        group="Where does the time go?",
         examples=("tracelane idle trace.json", "tracelane idle trace.json --json"),
     ),
-    Analysis(
+    _own(
         "launches",
-        "launches:analyse_launches",
-        "Launches",
         "Say how long each launch call took, how long its work then waited, and how long the queues "
         "were.\n\n"
         "Work is matched to its launch by flow, else by correlation. It counts where it starts, with "
@@ -303,13 +293,10 @@ OWN = (
         limits="lists",
         metrics="launches:launch_metrics",
         metric_group="launches",
-        group="Where does the time go?",
         examples=("tracelane launches trace.json", "tracelane launches trace.json --sort call_ns"),
     ),
-    Analysis(
+    _own(
         "critical_path",
-        "critical_path:analyse_critical_path",
-        "Critical path",
         "Say what the length of a step hangs on: from its end back along what released each point."
         "\n\nThe segments have neither holes nor overlap: together they are as long as the window, of a step "
         "to the end of the last work that it launched. --without and --scale say how long it would be if "
@@ -343,16 +330,13 @@ OWN = (
         """),
         others=12,
         limits="rows",
-        group="Where does the time go?",
         examples=(
             "tracelane critical-path trace.json --step 4",
             "tracelane critical-path trace.json --step 4 --by op",
         ),
     ),
-    Analysis(
+    _own(
         "sections",
-        "sections:analyse_sections",
-        "Sections",
         "List the section calls of a SambaTune report by hyperfunction and hypersection, with mean "
         "arguments.\n\n"
         "A hyperfunction is a row of the report. A hypersection is the argument of that name, or the "
@@ -364,13 +348,10 @@ OWN = (
                 (no SambaTune report (…_chrome_tracing_report.json))
                 Show the hypersections of a SambaTune report
         """),
-        group="Where does the time go?",
         examples=("tracelane sections report.json", "tracelane sections report.json --json"),
     ),
-    Analysis(
+    _own(
         "ranks",
-        "rank_tables:analyse_ranks",
-        "Ranks",
         "List for each rank step time, compute, communication, idle and waiting time, and how often "
         "it came last."
         "\n\nFurther tables have the slowest rank of each step, and the collectives with how far apart "
@@ -405,11 +386,10 @@ OWN = (
         others=30,
         group="Several ranks",
         examples=("tracelane ranks traces/", "tracelane ranks traces/ --json"),
+        function="rank_tables:analyse_ranks",
     ),
-    Analysis(
+    _own(
         "findings",
-        "findings.table:analyse_findings",
-        "Findings",
         "List what costs time: how much, where to see it, when its rule applies, and what usually "
         "helps.\n\n"
         "Findings are listed costliest first, each followed by those that it explains. A stretch of time "
@@ -424,13 +404,11 @@ OWN = (
             ),
         ),
         rows=100,
-        group="Where does the time go?",
         examples=("tracelane findings trace.json", "tracelane findings trace.json --json"),
+        function="findings.table:analyse_findings",
     ),
-    Analysis(
+    _own(
         "explain",
-        "questions:analyse_explain",
-        "Explain",
         "Say in a few KB what costs most time and what can be trusted, each with the command that shows it."
         "\n\nWith --question it answers one of those below the causes, or one in words. In commands "
         "TRACE stands for what was opened.",
@@ -442,16 +420,14 @@ OWN = (
                 check="questions:question_of",
             ),
         ),
-        group="Where does the time go?",
         examples=(
             "tracelane explain trace.json --json",
             "tracelane explain trace.json --question kernel --json",
         ),
+        function="questions:analyse_explain",
     ),
-    Analysis(
+    _own(
         "doctor",
-        "doctor.doctor:analyse_doctor",
-        "Doctor",
         "Check whether a trace can be trusted: what was not read, clocks, overlaps, what was lost.\n\n"
         "Each row says what it distorts. The exit code is 0 if there is nothing, 1 from a warning on, "
         "and 2 if the trace is unreadable.",
@@ -460,11 +436,10 @@ OWN = (
         exit_code="doctor.doctor:doctor_exit_code",
         group="Files",
         examples=("tracelane doctor trace.json", "tracelane doctor trace.json --strict --json"),
+        function="doctor.doctor:analyse_doctor",
     ),
-    Analysis(
+    _own(
         "memory",
-        "memory:analyse_memory",
-        "Memory",
         "Report the memory that was allocated: at the peak and at the end, by which ops, and the "
         "copies.\n\n"
         "Allocations are in the trace if it was recorded with profile_memory=True.",
@@ -490,13 +465,10 @@ OWN = (
         limits="lists",
         metrics="memory:memory_metrics",
         metric_group="memory",
-        group="Where does the time go?",
         examples=("tracelane memory trace.json", "tracelane memory trace.json --format md"),
     ),
-    Analysis(
+    _own(
         "compile",
-        "compile:analyse_compile",
-        "Compile",
         "Say whether torch.compile was used and how that is known, what ran compiled, and what "
         "compiling took.\n\n"
         "Regions form a tree: a region inside another one is a graph break, or compilation is "
@@ -528,13 +500,10 @@ OWN = (
         others=12,
         metrics="compile:compile_metrics",
         metric_group="compile",
-        group="Where does the time go?",
         examples=("tracelane compile trace.json", "tracelane compile trace.json --json"),
     ),
-    Analysis(
+    _own(
         "summary",
-        "summary:analyse_summary",
-        "Summary",
         "Summarise a trace: its metrics, kernels, ops, categories and steps, under names that do not "
         "change.\n\n"
         "`tracelane summary TRACE --json > baseline.json` saves what `tracelane diff baseline.json "

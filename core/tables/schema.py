@@ -37,9 +37,7 @@ class Column:
 
     @property
     def heading(self) -> str:
-        """The title with a capital at its start, as it stands over the column; the key of an argument, p95
-        and the like stay as they are.
-        """
+        """The title with a capital; keys of arguments, p95 and the like stay as they are."""
         title = self.title
         return title if self.key.startswith(ARG) or title[1:2].isdigit() else title[:1].upper() + title[1:]
 

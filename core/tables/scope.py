@@ -84,9 +84,7 @@ class Chunk(Slices):
 
     @cached_property
     def self_times(self) -> I64:
-        """The ns of each slice inside the range that no child of it covers; 0 for annotations on a device,
-        which are not work.
-        """
+        """The ns of each slice in the range that no child covers; 0 for annotations on a device."""
         times = self.index.self_time(self.positions)
         for at, low, high in zip(self.cut.tolist(), self.low.tolist(), self.high.tolist()):
             times[at] = self.ends[at] - self.starts[at] - self._covered(at, low, high)
@@ -163,9 +161,7 @@ class Scope:
         return self.rows_inside(RowKind.SLICES)
 
     def rows_inside(self, kind: RowKind) -> tuple[RowPart, ...]:
-        """Return what the scope holds of each row of a kind, without the filter, in order of position; empty
-        ones are left out.
-        """
+        """Return what the scope holds of each row of a kind, unfiltered, by position, no empty ones."""
         parts = []
         for source in self.sources:
             index, offsets = self.trace.indexes[source], self.lane_offsets(source).tolist()
@@ -257,9 +253,7 @@ class Scope:
         uncut: AnyArray | None,
         in_one_piece: bool = False,
     ) -> Chunk:
-        """Return slices as a chunk; `part_of` says in which part each lies, `uncut` which count whole, and
-        `in_one_piece` that the positions follow each other.
-        """
+        """Return slices as a chunk; `part_of` is each one's part, `uncut` which count whole."""
         self.check()
         index = self.trace.indexes[source]
         if self.where is not None:
@@ -287,20 +281,8 @@ class Scope:
             if len(cut):
                 starts[cut] = np.maximum(starts[cut], first)
                 stops[cut] = np.minimum(stops[cut], last)
-        return Chunk(
-            source,
-            index,
-            positions,
-            starts,
-            stops,
-            index.column("slices.name")[at],
-            index.column("slices.category")[at],
-            lanes,
-            rows,
-            cut,
-            low,
-            high,
-        )
+        names, categories = index.column("slices.name")[at], index.column("slices.category")[at]
+        return Chunk(source, index, positions, starts, stops, names, categories, lanes, rows, cut, low, high)
 
     @cached_property
     def cut(self) -> int:

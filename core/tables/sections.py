@@ -53,9 +53,7 @@ def is_report(trace: Trace) -> bool:
 
 
 def analyse_sections(scope: Scope, by: By = "both", only_report: bool = False) -> Tables:
-    """Return the section calls of a scope by hyperfunction and hypersection; of other files than reports
-    none, where only those count.
-    """
+    """Return section calls by hyperfunction and hypersection; with `only_report` none of other files."""
     if only_report and not is_report(scope.trace):
         scope = replace(scope, lanes=())
     return Tables(scope.text, scope.origin, {"sections": lambda: sections(scope, by)})

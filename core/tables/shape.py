@@ -120,9 +120,7 @@ class Shape:
         return TableSchema(self.name, self.title, tuple(map(_column, *zip(*self.asks.items()))), **self.more)
 
     def of(self, groups: FrameGroups, *, jump: Of | None = None, sort: str = "", **given: Any) -> Table:
-        """Return a row per group; the jump leads to the row with the greatest value. `given` are what Table
-        takes: totals and notes.
-        """
+        """Return a row per group that leads to its greatest `jump`; `given` are totals and notes."""
         data = {key: (ask[1] if isinstance(ask, tuple) else ask).of(groups) for key, ask in self.asks.items()}
         if jump is not None:
             rows = groups.statistics_of(jump)["longest"]

@@ -35,9 +35,7 @@ class RankPart:
 
 
 def parts_of(scope: Scope, steps: Steps | None, ranks: Mapping[int, int]) -> tuple[RankPart, ...]:
-    """Return the ranks of a scope of one source, itself where it is one; `ranks` are those of its processes,
-    where the file tells them.
-    """
+    """Return the ranks of a scope of one source, itself where it is one; `ranks` by process if stated."""
     trace, source = scope.trace, scope.source or 0
     marking = set() if steps is None else set(steps.processes.tolist()) & _processes_holding(scope, HOST)
     accelerators = {device.process for device in devices(trace) if device.source == source}
@@ -203,9 +201,7 @@ class Skew:
 
 
 def notes_on_ranks(alignment: str, missing: tuple[int, ...], count: int, waiting: Skew) -> tuple[str, ...]:
-    """Return how the clocks of so many ranks were set, which ranks are missing, and whether they share
-    collectives.
-    """
+    """Return how clocks were set, which ranks are missing, and whether ranks share collectives."""
     notes = [alignment] if alignment else []
     if missing:
         notes.append(f"missing: rank{'s' if len(missing) > 1 else ''} {ranks_text(missing)}")
@@ -215,18 +211,14 @@ def notes_on_ranks(alignment: str, missing: tuple[int, ...], count: int, waiting
 
 
 def skew(scope: Scope) -> Skew:
-    """Return the collectives that begin in a scope's range, under its clocks; of a scope of some lanes or
-    slices only, those that two ranks still have.
-    """
+    """Return the collectives that begin in a scope's range; of some lanes those that two ranks still have."""
     alignment = scope.trace.alignment
     matched = alignment.matched if alignment.ranks else None
     return _skew_of_files(scope, matched or Matched.nothing(len(alignment.ranks)))
 
 
 def attended(scope: Scope, parts: Sequence[RankPart]) -> Skew:
-    """Return the collectives as `skew` does, with those that only one rank in the files has; `parts` are the
-    ranks of one file.
-    """
+    """Return the collectives as `skew` does, with those of one rank; `parts` are the ranks of one file."""
     alignment = scope.trace.alignment
     if len(parts) > 1:
         return skew_of_parts(scope, parts, 1)
@@ -256,9 +248,7 @@ def _skew_of_files(scope: Scope, matched: Matched, least: int = 2) -> Skew:
 
 
 def skew_of_parts(scope: Scope, parts: Sequence[RankPart], least: int = 2) -> Skew:
-    """Return the collectives of the ranks of one file; `sources` are the numbers of their processes, 0 for
-    that of a whole file.
-    """
+    """Return the collectives of the ranks of one file; `sources` are their processes, 0 for a whole file."""
     index = scope.trace.indexes[0]
     level, _ = collectives_of(index)
     matched = match([collectives_at(index, level, partial(_inside, part.scope, 0)) for part in parts], least)

@@ -70,21 +70,16 @@ class SliceCells:
 
     def numbers(self, key: str) -> AnyArray:
         """Return a column of numbers: times, ids, depths, ranks."""
-        index, positions = self.index, self.positions
-        match key:
-            case "id":
-                return slice_ids(index, self.source, positions)
-            case "start_ns":
-                return self.starts
-            case "duration_ns":
-                return index.duration(positions)
-            case "self_ns":
-                return index.self_time(positions)
-            case "depth":
-                return index.rows["depth"][self.rows].astype(np.int64)
-            case _:
-                rank = self.scope.trace.rank(self.source)
-                return np.full(len(positions), NO_RANK if rank is None else rank, np.int64)
+        index, positions, rank = self.index, self.positions, self.scope.trace.rank(self.source)
+        of_key: dict[str, Callable[[], AnyArray]] = {
+            "id": lambda: slice_ids(index, self.source, positions),
+            "start_ns": lambda: self.starts,
+            "duration_ns": lambda: index.duration(positions),
+            "self_ns": lambda: index.self_time(positions),
+            "depth": lambda: index.rows["depth"][self.rows].astype(np.int64),
+            "rank": lambda: np.full(len(positions), NO_RANK if rank is None else rank, np.int64),
+        }
+        return of_key[key]()
 
     @cached_property
     def names(self) -> AnyArray:

@@ -246,9 +246,7 @@ class Candidate:
 
 
 def _candidates(index: Index, texts: Mapping[int, str]) -> list[Candidate]:
-    """Return the names (numbers aside) that repeat on a lane and may be steps, of each process those on the
-    lane where they take most; most time first.
-    """
+    """Return names (numbers aside) that repeat on a lane, by process where most; most time first."""
     names, categories = index.column("slices.name"), index.column("slices.category")
     notes, hosts = category_mask(index, {"user_annotation"}), category_mask(index, HOST)
     graphs = np.array([n for n, text in texts.items() if GRAPHS.match(text) or _is_graph(text)], names.dtype)
@@ -412,9 +410,7 @@ def _steps_at(
 
 
 def _united(processes: I64, names: I64, starts: I64, ends: I64) -> tuple[I64, I64, I64, I64]:
-    """Return (first mark, start, end, longest mark) of each step, marks as places in these columns: those of
-    one process and name that overlap are one step.
-    """
+    """Return (first mark, start, end, longest mark) of each step: marks of a name that overlap are one."""
     order = np.lexsort((-ends, starts, names, processes)).tolist()
     lengths = ends - starts
     first: list[int] = []

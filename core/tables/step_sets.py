@@ -91,9 +91,7 @@ class StepSets:
 
     @cached_property
     def by_process(self) -> tuple[tuple[I64, StepSets], ...]:
-        """For each process: the rows of its steps, and the sets of its own slices and of those that no
-        process owns.
-        """
+        """For each process: the rows of its steps, the sets of its slices and of those of no process."""
         chosen = self.chosen
         processes = np.unique(chosen.processes)
         if len(processes) < 2:

@@ -122,7 +122,8 @@ def _table(scope: Scope) -> Table:
     for source in scope.sources:
         own = find_steps(scope.trace, source, scope.clocks, scope.steps or None)
         if own is None:
-            rest += _rest_without_steps(scope, source)
+            work = work_of(replace(scope, range=None, source=source, work=None))
+            rest += _Rest(sum_of(work.dur), len(work))
             continue
         sets = StepSets(scope, own)
         part = _SourceSteps(own, own.within(scope.range), step_columns(scope, own, sets))
@@ -143,8 +144,10 @@ def _table(scope: Scope) -> Table:
         "outside_ns": rest.outside_ns,
         "outside_slices": rest.outside_slices,
         "shared_ns": rest.shared_ns,
-        **_first_and_steady(np.asarray(data["wall_ns"], np.int64)),
     }
+    wall = np.asarray(data["wall_ns"], np.int64)
+    if len(wall) > 1:
+        totals |= {"first_ns": int(wall[0]), "steady_ns": percentile(wall[1:], 50)}
     keys = (*(["source"] if several else []), *(["process"] if processes else []), "step")
     return Table.from_arrays(
         TableSchema("steps", "Steps", columns, keys, chief=CHIEF),
@@ -192,11 +195,6 @@ def _rest(scope: Scope, sets: StepSets, columns: dict[str, I64]) -> _Rest:
     return _Rest(outside_ns, outside_slices, sum_of(columns["device_ns"]) - in_windows)
 
 
-def _rest_without_steps(scope: Scope, source: int) -> _Rest:
-    work = work_of(replace(scope, range=None, source=source, work=None))
-    return _Rest(sum_of(work.dur), len(work))
-
-
 def _notes(
     scope: Scope, chosen: list[Steps], word: str, rest: _Rest, data: Mapping[str, Values]
 ) -> tuple[str, ...]:
@@ -211,11 +209,10 @@ def _notes(
     if np.any(data["device_slices"]):
         notes.append((LAUNCH_NOTE if by_launch else WINDOW_NOTE).format(word=word))
     if rest.shared_ns and by_launch:
-        shared = format_ns(rest.shared_ns)
-        notes.append(f"{word} work of steps overlaps by {shared}: busy times add up to more")
+        words = f"overlaps by {format_ns(rest.shared_ns)}: busy times add up to more"
+        notes.append(f"{word} work of steps {words}")
     elif rest.shared_ns:
-        shared = format_ns(rest.shared_ns)
-        notes.append(f"steps overlap: {shared} of {word} time counts in several of them")
+        notes.append(f"steps overlap: {format_ns(rest.shared_ns)} of {word} time counts in several of them")
     if by_launch and np.any(np.isnan(data["launch_offset_ns"]) & (np.asarray(data["by_launch"]) > 0)):
         lost = "is absurdly far from its launches: idle and launch to work are not known"
         notes.append(f"{word} work {lost}")
@@ -245,9 +242,7 @@ def _pid(scope: Scope, source: int, process: int) -> str:
 
 
 def step_columns(scope: Scope, chosen: Steps, sets: StepSets | None = None) -> dict[str, I64]:
-    """Return the columns of all steps of one source; where several processes have steps, each step's values
-    are of its own process.
-    """
+    """Return the columns of all steps of a source; of several processes each step has its own's."""
     sets = sets or StepSets(scope, chosen)
     columns: dict[str, I64] = {}
     for rows, own in sets.by_process:
@@ -308,9 +303,7 @@ def _device_columns(work: Frame, count: int) -> dict[str, I64]:
 
 
 def _launch_offsets(sets: StepSets, chosen: Steps) -> AnyArray:
-    """Return per step the ns from its first launch to the start of what that launched; NaN without one, and
-    where the device's times are lost (absurdly far off).
-    """
+    """Return per step the ns from its first launch to its work; NaN for none, or for lost times."""
     work = sets.work[sets.work.launch >= 0]
     at, begun = work.call_start, work.start
     order = np.lexsort((begun, at))
@@ -325,16 +318,8 @@ def _launch_offsets(sets: StepSets, chosen: Steps) -> AnyArray:
     return offsets
 
 
-def _first_and_steady(wall: I64) -> dict[str, Value]:
-    if len(wall) < 2:
-        return {}
-    return {"first_ns": int(wall[0]), "steady_ns": percentile(wall[1:], 50)}
-
-
 def _groups(table: Table) -> Table:
-    """Return the steps' wall times by group (prefill, decode, batch size), first met first; by process, too,
-    where several of a file have steps.
-    """
+    """Return wall times by group (prefill, decode, batch size), by process where several have steps."""
     wall = table.numbers("wall_ns")
     by = [key for key in ("process", "group") if key in table.data]
     pairs = list(zip(*(table.texts(key) for key in by)))

@@ -202,9 +202,7 @@ def summarise(scope: Scope, title: str) -> Summary:
 
 
 def metrics_named(scope: Scope, names: Iterable[str], summary: Summary | None = None) -> dict[str, Metric]:
-    """Return metrics of a scope by their names, those of single rows too; `summary` is the scope's where it
-    is known. UsageError for one that there cannot be.
-    """
+    """Return a scope's metrics by name, of single rows too; UsageError for one that there cannot be."""
     names = list(dict.fromkeys(names))
     groups = dict.fromkeys(map(metric_group_of, names))
     if summary is None and ROWS in groups:
@@ -237,13 +235,6 @@ class _CallTimes:
         """Return the columns for rows of these names; 0 for a name without calls of its own."""
         at = np.array([self.rows.get(name, ABSENT) for name in names], np.int64)
         return {key: np.where(at == ABSENT, 0, np.append(of, 0)[at]) for key, of in self.columns.items()}
-
-
-def _kernel_calls(scope: Scope) -> _CallTimes:
-    work, labels = timed_work(scope), Labels()
-    rows, names = dense(work.name.codes)
-    codes = labels.codes([comparable_name(work.name.texts[name]) for name in names.tolist()])
-    return _CallTimes.of_groups(labels, codes[rows], work.dur)
 
 
 def _host_calls(scope: Scope) -> dict[str, _CallTimes]:
@@ -309,11 +300,8 @@ def _spreads(scope: Scope) -> dict[str, _StepTimes]:
     for step in scopes:
         scope.check()
         of_kernels, of_ops = kernels(step), _host_ops(step)
-        for table, rows, key in (
-            ("kernels", of_kernels, "name"),
-            ("ops", of_ops, "name"),
-            ("modules", of_ops, "module"),
-        ):
+        of_tables = (("kernels", of_kernels, "name"), ("ops", of_ops, "name"), ("modules", of_ops, "module"))
+        for table, rows, key in of_tables:
             sums: Counter[str] = Counter()
             for name, ns in zip(rows.texts(key), rows.numbers(LEADING[table]).tolist()):
                 sums[comparable_name(name)] += ns
@@ -327,7 +315,10 @@ def _kernels(scope: Scope, times: _StepTimes) -> Table:
 
     table = kernels(scope)
     names = [comparable_name(name) for name in table.texts("name")]
-    calls = _kernel_calls(scope)
+    work, labels = timed_work(scope), Labels()
+    rows, numbers = dense(work.name.codes)
+    codes = labels.codes([comparable_name(work.name.texts[number]) for number in numbers.tolist()])
+    calls = _CallTimes.of_groups(labels, codes[rows], work.dur)
     return summed("kernels", scope.text, {**table.data, "name": names}, (times.of, calls.of))
 
 

@@ -50,9 +50,7 @@ class Table(TableRows):
         totals: Mapping[str, Any] | None = None,
         notes: Sequence[str] = (),
     ) -> Table:
-        """Return a small table of rows by column key; None in a column of numbers is NaN. `jumps` are the
-        (source, position) of each row's slice.
-        """
+        """Return a small table of rows by column key; `jumps` are (source, position) of rows' slices."""
         data = {column.key: _values(column, [row[column.key] for row in rows]) for column in schema.columns}
         positions = sources = None
         if jumps is not None:
@@ -132,9 +130,7 @@ class Table(TableRows):
         return frames.polars_frame(self)
 
     def plot(self, key: str = "", limit: int = 20) -> Picture:
-        """Return the first rows as bars of a column of numbers, the first one without a key, for a notebook;
-        `str()` of it is the SVG text.
-        """
+        """Return rows as bars of a column of numbers, else the first, for a notebook; `str()` is SVG."""
         return frames.bars_of(self, key, limit)
 
     def _repr_html_(self) -> str:
@@ -181,7 +177,7 @@ class Tables:
     @classmethod
     def of(cls, *tables: Table) -> Tables:
         """Return tables that are there, one or more, with the scope of the first."""
-        makers = {table.name: partial(_itself, table) for table in tables}
+        makers = {table.name: partial(replace, table) for table in tables}
         return cls(tables[0].scope, tables[0].origin_ns, makers)
 
     def __repr__(self) -> str:
@@ -220,14 +216,8 @@ class Tables:
         return self[self.totals_of or self.names[0]].totals
 
 
-def _itself(table: Table) -> Table:
-    return table
-
-
 def row_of_object(columns: Sequence[Column], item: object, **others: Any) -> dict[str, Any]:
-    """Return the row of an object: its attributes that are called as the columns are, `others` in place of
-    those that are given.
-    """
+    """Return an object's attributes that are called as columns are, `others` in place of those given."""
     return {
         column.key: others[column.key] if column.key in others else getattr(item, column.key)
         for column in columns
@@ -301,9 +291,7 @@ def _row_keys(table: Table, keys: tuple[str, ...]) -> list[tuple[object, ...]]:
 
 
 class Answers(ABC):
-    """Answers about all ranks of a capture store, whose picture is the trace, or about two runs; moments are
-    trace time.
-    """
+    """Answers of a capture store about all ranks, or about two runs; moments are trace time."""
 
     @abstractmethod
     def tables(self, name: str, options: Mapping[str, Any], scope: Scope) -> Tables:

@@ -26,9 +26,7 @@ EXACT_FLOATS = 1 << 53
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TableRows(TableSchema):
-    """Rows of an analysis as columns; `positions` and `sources` are each row's slice to jump to, a negative
-    position for none.
-    """
+    """Rows of an analysis as columns; `positions` and `sources` say where a row jumps, -1 for nowhere."""
 
     scope: str
     data: Mapping[str, Values]
@@ -64,9 +62,7 @@ class TableRows(TableSchema):
 
     @cached_property
     def short_forms(self) -> Mapping[str, Mapping[str, str]]:
-        """Of each column of names the short form of each name, by which no two of them are the same, nor one
-        that was left out.
-        """
+        """By column of names: each name's short form, unlike any other's, also of rows left out."""
         forms = {}
         for column in self.columns:
             if column.is_name:
@@ -163,9 +159,7 @@ class TableRows(TableSchema):
         return self.take(self.order(key, descending))
 
     def order(self, key: str, descending: bool = True) -> I64:
-        """Return the row numbers sorted by a column, changes by their size; equal values keep their order
-        (PyTorch's way), none comes last.
-        """
+        """Return row numbers by a column, changes by size; stable as PyTorch's, none comes last."""
         order = self._order(self.column(key), descending)
         if not self.within:
             return order

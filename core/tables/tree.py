@@ -157,17 +157,9 @@ class TreeBuilder:
         distinct, codes = np.unique(nodes, return_inverse=True)
         groups = Groups(codes.astype(np.int64), len(distinct))
         first = groups.longest(total if longest is None else longest)
-        self.parts.append(
-            (
-                distinct,
-                groups.sums(total),
-                groups.sums(own),
-                groups.sums(calls),
-                (total if longest is None else longest)[first],
-                positions[first],
-                np.broadcast_to(sources, len(nodes))[first],
-            )
-        )
+        most = (total if longest is None else longest)[first]
+        where = most, positions[first], np.broadcast_to(sources, len(nodes))[first]
+        self.parts.append((distinct, *map(groups.sums, (total, own, calls)), *where))
 
     def add_nodes(self, nodes: I64, tree: CallTree, rows: I64, total: I64) -> None:
         """Add nodes of another tree, of equal ones the first source's first, with totals of their own."""
@@ -187,22 +179,17 @@ class TreeBuilder:
         if len(nodes):
             where[:, some] = np.stack([longest, positions, sources])[:, at[some]]
         keys = np.array(list(self.nodes), np.int64).reshape(-1, 2)
-        return CallTree(
-            keys[:, 1],
-            tuple(self.labels),
-            keys[:, 0],
-            groups.sums(total),
-            groups.sums(own),
-            groups.sums(calls),
-            *where,
-        )
+        total, own, calls = map(groups.sums, (total, own, calls))
+        return CallTree(keys[:, 1], tuple(self.labels), keys[:, 0], total, own, calls, *where)
 
 
 def call_tree(scope: Scope, by: TreeRoots = "all") -> CallTree:
     """Return the call tree of a scope: of all threads, of each thread, or by launch. Raises Cancelled."""
-    if by == "launch":
-        return _launch_tree(scope)
     builder = TreeBuilder()
+    if by == "launch":
+        for part in work_of(scope).by("source"):
+            _add_launched(builder, scope, part.source_number, part.position.astype(np.int64), part.dur)
+        return builder.tree()
     for source, lane, pieces in slices_by_lane(scope):
         root = ROOT
         if by == "thread":
@@ -449,13 +436,6 @@ def _nodes_of(builder: TreeBuilder, above: I64, names: AnyArray) -> I64:
     pairs, which = np.unique((above + 1) * width + names, return_inverse=True)
     keys = zip((pairs // width - 1).tolist(), (pairs % width).tolist())
     return np.array([builder.node(parent, name) for parent, name in keys], np.int64)[which]
-
-
-def _launch_tree(scope: Scope) -> CallTree:
-    builder = TreeBuilder()
-    for part in work_of(scope).by("source"):
-        _add_launched(builder, scope, part.source_number, part.position.astype(np.int64), part.dur)
-    return builder.tree()
 
 
 def _add_launched(builder: TreeBuilder, scope: Scope, source: int, positions: I64, durations: I64) -> None:

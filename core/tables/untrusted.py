@@ -78,9 +78,7 @@ def capture_ends(index: Index) -> I64:
 
 
 class LostCalls:
-    """The calls of one source that start work, those whose work is lost among them, and what time that makes
-    untrustworthy.
-    """
+    """The calls of one source that start work, which of them lost it, and what time that spoils."""
 
     def __init__(self, scope: Scope, source: int) -> None:
         self.scope, self.source = scope, source
@@ -111,9 +109,7 @@ class LostCalls:
         return dict(sorted(counts.items(), key=lambda item: -item[1][0]))
 
     def are_few(self, calls: int = FEW_CALLS, share: float = FEW_SHARE) -> bool:
-        """Tell whether so few calls are lost that nothing need be wrong: in a row of a process that others
-        follow, of a name, and of all.
-        """
+        """Tell whether few calls are lost: in a row that others follow, of a name, and of all."""
         is_lost, process = self.calls.is_lost, processes_of(self.index, self.calls.positions)
         longest = 0
         for number in np.unique(process[is_lost]).tolist():
@@ -234,17 +230,10 @@ class LostCalls:
         lane = np.full(count, -1, np.int64)
         lane[of] = lanes_of(self.index, works[joined])
         is_lost = self.calls.is_lost & (not self.are_few())
-        return _CallTable(
-            positions,
-            self.scope.starts(self.source, positions),
-            device,
-            _usual_lanes(lane, device, self.index.column("slices.name")[positions]),
-            np.bincount(of, minlength=count),
-            first,
-            last,
-            is_lost,
-            is_lost | ((first == LATE) & ~self.calls.is_lost),
-        )
+        called, pieces = self.scope.starts(self.source, positions), np.bincount(of, minlength=count)
+        lane = _usual_lanes(lane, device, self.index.column("slices.name")[positions])
+        is_bad = is_lost | ((first == LATE) & ~self.calls.is_lost)
+        return _CallTable(positions, called, device, lane, pieces, first, last, is_lost, is_bad)
 
 
 @dataclass(frozen=True, eq=False)
@@ -262,9 +251,7 @@ class _CallTable:
     is_bad: AnyArray  # lost, or without work that has usable times
 
     def around(self, rows: I64, lane: int) -> tuple[I64, I64]:
-        """Return when all work on a lane (-1: on any) that calls before each row started ends, and when
-        what it and those after it started begins.
-        """
+        """Return when work on a lane (-1: any) of earlier calls ends, and when that of later ones begins."""
         here = (self.lane[rows] == lane) | (lane < 0)
         last = np.where(here, self.last[rows], NEVER)
         first = np.where(here, self.first[rows], LATE)
@@ -273,9 +260,7 @@ class _CallTable:
 
 
 def _spread(device: I64, lanes: I64) -> I64:
-    """Return the devices of calls; where one is not known (-1) that of the call before on its lane, else that
-    of the call after.
-    """
+    """Return the devices of calls, unknown ones (-1) as the call before on the lane, else after."""
     result = device.copy()
     for lane in np.unique(lanes[device < 0]).tolist():
         rows = np.flatnonzero(lanes == lane)
@@ -287,9 +272,7 @@ def _spread(device: I64, lanes: I64) -> I64:
 
 
 def _usual_lanes(lane: I64, device: I64, name: AnyArray) -> I64:
-    """Return the lanes on which calls started work; where that is not known (-1) the one on which calls of
-    the name start most for the device.
-    """
+    """Return the lanes of calls' work; unknown ones (-1) as of most calls of the name for the device."""
     result = lane.copy()
     for number, at in np.unique(np.stack([name, device])[:, lane < 0], axis=1).T.tolist():
         alike = (name == number) & (device == at)
