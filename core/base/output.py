@@ -6,6 +6,8 @@ frames of the viewer are made harmless where they are drawn.
 
 from __future__ import annotations
 
+import codecs
+import locale
 import os
 import re
 import shlex
@@ -23,6 +25,15 @@ from .safe_text import safe, safe_lines
 
 ERASE = "\r\x1b[K"
 _COLOURS = re.compile("(\x1b\\[[0-9;]*m)")
+
+
+def writes_unicode(encoding: str | None = None) -> bool:
+    """Tell whether an encoding (default: those of standard output and the locale) can write any character."""
+    names = [encoding] if encoding else [getattr(sys.stdout, "encoding", None), locale.getencoding()]
+    try:
+        return all(codecs.lookup(name).name in ("utf-8", "utf-8-sig") for name in names if name)
+    except LookupError:
+        return False
 
 
 def print_text(text: str, end: str = "\n", error: bool = False) -> None:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import codecs
-import locale
 import re
-import sys
 from collections.abc import Mapping
 from dataclasses import astuple, dataclass
 from functools import lru_cache
 
 from rich.cells import cell_len, set_cell_size
 
+from tracelane.core.base.output import writes_unicode
 from tracelane.core.base.units import about_ns
 
 ELLIPSIS_FROM = 5
@@ -190,15 +188,7 @@ ASCII = Glyphs("ascii", *map(ascii_text, astuple(UNICODE)[1:]))
 
 def glyphs_for(encoding: str | None = None) -> Glyphs:
     """Return the Unicode set where the encoding (default: of standard output and the locale) can write it."""
-    names = [encoding] if encoding else [getattr(sys.stdout, "encoding", None), locale.getencoding()]
-    return UNICODE if all(_is_utf8(name) for name in names if name) else ASCII
-
-
-def _is_utf8(name: str) -> bool:
-    try:
-        return codecs.lookup(name).name in ("utf-8", "utf-8-sig")
-    except LookupError:
-        return False
+    return UNICODE if writes_unicode(encoding) else ASCII
 
 
 def eighths(wish: bool | None, environment: Mapping[str, str]) -> bool:

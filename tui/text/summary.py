@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from tracelane.core.base.output import writes_unicode
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.units import count_of, format_count, format_ns
 from tracelane.core.index.format import LaneKind
@@ -230,9 +231,7 @@ def _counted(read_report: Mapping[str, Any], key: str) -> str:
 
 def writable(text: str) -> str:
     """Return a text in ASCII where the locale has nothing else."""
-    from ..draw.glyphs import glyphs_for
-
-    if not glyphs_for().ascii:
+    if writes_unicode():
         return text
     from ..draw.glyphs import ascii_text  # brings rich, which a summary can do without
 
