@@ -7,6 +7,7 @@ import os
 import posixpath
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
@@ -296,42 +297,23 @@ def cluster_engine(address: str) -> Engine:
 
     def run(jobs: Sequence[RankJob]) -> Iterator[Collected]:
         logging.getLogger("distributed").setLevel(logging.CRITICAL)
-        with _client(distributed, address, workers) as client:
-            yield from _results(distributed, client, jobs)
+        with ExitStack() as stack:
+            yield from _results(distributed, _client(distributed, address, workers, stack), jobs)
 
     return run
 
 
-def _client(distributed: Any, address: str, workers: int) -> Any:
+def _client(distributed: Any, address: str, workers: int, stack: ExitStack) -> Any:
+    """Return a client that ends with the stack, and with it the cluster where it has one of its own."""
     try:
-        if not workers:
-            return distributed.Client(address, timeout="30s")
-        cluster = distributed.LocalCluster(
-            n_workers=workers,
-            threads_per_worker=1,
-            processes=True,
-            dashboard_address=None,
-            worker_dashboard_address=None,
-            silence_logs=logging.CRITICAL,
-        )
-        client = distributed.Client(cluster)
-        return _Owned(client, cluster)
+        if workers:
+            quiet = dict.fromkeys(("dashboard_address", "worker_dashboard_address"))
+            quiet |= {"silence_logs": logging.CRITICAL, "threads_per_worker": 1, "processes": True}
+            local = distributed.LocalCluster(n_workers=workers, **quiet)
+            return stack.enter_context(distributed.Client(stack.enter_context(local)))
+        return stack.enter_context(distributed.Client(address, timeout="30s"))
     except (OSError, TimeoutError) as error:
         raise TracelaneError(f"--cluster {address}: no scheduler answers ({error})") from None
-
-
-class _Owned:
-    """A client and the cluster that ends with it."""
-
-    def __init__(self, client: Any, cluster: Any) -> None:
-        self._client, self._cluster = client, cluster
-
-    def __enter__(self) -> Any:
-        return self._client
-
-    def __exit__(self, *_: object) -> None:
-        self._client.close()
-        self._cluster.close()
 
 
 def _results(distributed: Any, client: Any, jobs: Sequence[RankJob]) -> Iterator[Collected]:

@@ -16,7 +16,9 @@ import json
 import re
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -26,19 +28,12 @@ from ..base.errors import UnreadableError
 from ..tables.kinds import KERNEL_TYPES
 from .location import GROUPS, RANKS, RecordName, StoreLocation, json_bytes, record_name, records_in
 
-MOST_MEMBERS = 1 << 16
+MOST_MEMBERS, MOST_ROWS = 1 << 16, 1 << 40
 MOST_TIME = 1 << 62
 """The greatest time or count that is accepted."""
 STEP_NUMBERS = (
-    "cpu_busy_ns",
-    "device_ns",
-    "device_busy_ns",
-    "device_span_ns",
-    "idle_ns",
-    "kernel_ns",
-    "comm_ns",
-    "copy_ns",
-    "device_slices",
+    *("cpu_busy_ns", "device_ns", "device_busy_ns", "device_span_ns", "idle_ns"),
+    *("kernel_ns", "comm_ns", "copy_ns", "device_slices"),
 )
 LINE_CELLS = 512
 """Cells of a device's line: each has the kind that runs longest, and the share of it in which anything runs.
@@ -75,7 +70,6 @@ class RankSummary:
     tables: Mapping[str, Columns] = field(default_factory=lambda: NOTHING)
 
     def to_bytes(self) -> bytes:
-        """Return the file of the summary."""
         return packed_summaries([self])
 
     def shortened(self, most: Mapping[str, int]) -> RankSummary:
@@ -125,8 +119,8 @@ class Shelf:
             written, lengths = file.json("members")
             names = [record] if record else [record_name(str(name)) for name in written]
             self.members = tuple(name for name in names if name is not None)
-            counts = {table: [_count(each) for each in lengths[table]] for table in TABLES}
-        except (KeyError, TypeError, ValueError):
+            counts = {table: [range(MOST_ROWS)[each] for each in lengths[table]] for table in TABLES}
+        except (KeyError, TypeError, ValueError, IndexError):
             raise self.damaged("it does not say whose it is") from None
         if len(names) > MOST_MEMBERS or any(len(of) != len(names) for of in (self.members, *counts.values())):
             raise self.damaged("its tables are not those of its ranks")
@@ -176,18 +170,11 @@ class Shelf:
         return values
 
 
-def read_group(location: StoreLocation, name: str) -> Shelf:
-    """Return a group. Raises FileNotFoundError, DamagedStoreError, UnreadableError."""
-    return Shelf(_packed_file(location, f"{GROUPS}/{name}"))
-
-
-def read_record(location: StoreLocation, record: RecordName) -> Shelf:
-    """Return the summary of one rank. Raises FileNotFoundError, DamagedStoreError, UnreadableError."""
-    return Shelf(_packed_file(location, f"{RANKS}/{record}"), record)
-
-
-def _packed_file(location: StoreLocation, path: str) -> PackedFile:
-    return PackedFile(f"{location.title}/{path}", lambda offset, length: location.read(path, offset, length))
+def read_shelf(location: StoreLocation, file: RecordName | str) -> Shelf:
+    """Return the file of one rank's summary, or of a group. Raises FileNotFoundError, UnreadableError."""
+    path = f"{GROUPS if isinstance(file, str) else RANKS}/{file}"
+    packed_file = PackedFile(f"{location.title}/{path}", partial(location.read, path))
+    return Shelf(packed_file, None if isinstance(file, str) else file)
 
 
 def update_groups(location: StoreLocation, groups: Iterable[str]) -> list[RecordName]:
@@ -196,14 +183,23 @@ def update_groups(location: StoreLocation, groups: Iterable[str]) -> list[Record
 
     Raises TracelaneError.
     """
+
+    def sound(record: RecordName) -> RankSummary | None:
+        with suppress(DamagedStoreError):
+            return read_shelf(location, record).summary(0)
+        return None
+
     damaged: list[RecordName] = []
     for name in sorted(set(groups)):
         while True:
             records = [record for record in records_in(location) if record.group == name]
-            if not records or _members(location, name) == records:
+            members: Sequence[RecordName] = ()
+            with suppress(FileNotFoundError, DamagedStoreError):
+                members = read_shelf(location, name).members
+            if not records or list(members) == records:
                 break
             try:
-                summaries = location.each(lambda record: _sound(location, record), records)
+                summaries = location.each(sound, records)
             except FileNotFoundError:
                 continue  # another run has replaced a summary
             bad = [record for record, summary in zip(records, summaries) if summary is None]
@@ -214,28 +210,6 @@ def update_groups(location: StoreLocation, groups: Iterable[str]) -> list[Record
                 whole = [summary for summary in summaries if summary is not None]
                 location.write(f"{GROUPS}/{name}", packed_summaries(whole, list(map(str, records))))
     return damaged
-
-
-def _members(location: StoreLocation, name: str) -> list[RecordName]:
-    """Return the names of the members of a group, none where it is missing or damaged."""
-    try:
-        return list(read_group(location, name).members)
-    except (FileNotFoundError, DamagedStoreError):
-        return []
-
-
-def _sound(location: StoreLocation, record: RecordName) -> RankSummary | None:
-    """Return the summary of a rank, None where it is damaged. Raises FileNotFoundError, UnreadableError."""
-    try:
-        return read_record(location, record).summary(0)
-    except DamagedStoreError:
-        return None
-
-
-def _count(value: object) -> int:
-    if type(value) is not int or not 0 <= value < 1 << 40:
-        raise ValueError("no count")
-    return value
 
 
 DTYPES = {"i8": "<i8", "u1": "u1", "json": "u1"}

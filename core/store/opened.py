@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import count, repeat
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from ..tables.skew import Skew, notes_on_ranks, skew_of
 from ..tables.step_choice import Steps
 from ..trace.alignment import NONE, Alignment, RankClock, aligned, wall_distances
 from ..trace.collectives import DEVICE, Collectives, Matched, match, no_collectives
-from .groups import MOST_TIME, NOTHING, Columns, Shelf, joined_rows, read_group, read_record
+from .groups import MOST_TIME, NOTHING, Columns, Shelf, joined_rows, read_shelf
 from .location import (
     MANIFEST_NAME,
     MOST_STORE_MANIFEST,
@@ -34,7 +34,6 @@ from .location import (
 if TYPE_CHECKING:
     from ..tables.ranks import RankDevices, Ranks
 
-File = TypeVar("File")
 MOST_NAMED = 8
 """Unreadable ranks that a note names one by one."""
 
@@ -335,14 +334,18 @@ def open_store(path: str) -> CaptureStore:
         manifest = read_store_manifest(location)
     except FileNotFoundError:
         raise UnreadableError(f"{location.title}: is no capture store") from None
-    records = records_in(location)
+    records = dict.fromkeys(records_in(location))
     notes: list[str] = []
     ranks: dict[RecordName, StoredRank] = {}
-    read_groups = location.each(lambda name: _ranks_in(read_group, location, name), groups_in(location))
-    _add_ranks(read_groups, set(records), ranks, notes)
-    alone = [record for record in records if record not in ranks]
-    read_alone = location.each(lambda record: _ranks_in(read_record, location, record), alone)
-    _add_ranks(read_alone, set(records), ranks, notes)
+    for is_alone in (False, True):  # what no group holds is read by itself
+        files = [one for one in records if one not in ranks] if is_alone else groups_in(location)
+        for each in location.each(partial(_ranks_in, location), files):
+            if isinstance(each, str):
+                notes.append(each)
+                continue
+            for rank in each:
+                if rank.record in records:
+                    ranks.setdefault(rank.record, rank)
     if not ranks:
         raise UnreadableError(notes[0] if notes else f"{location.title}: the store holds no rank yet")
     ordered = sorted(ranks.values(), key=lambda rank: (rank.rank is None, rank.rank or 0, rank.name))
@@ -354,12 +357,10 @@ def open_store(path: str) -> CaptureStore:
     return CaptureStore(location, once, notes, str(manifest.get("traces", "")))
 
 
-def _ranks_in(
-    read: Callable[[StoreLocation, File], Shelf], location: StoreLocation, name: File
-) -> list[StoredRank] | str:
+def _ranks_in(location: StoreLocation, file: RecordName | str) -> list[StoredRank] | str:
     """Return the ranks of a file of summaries, or what must be said where it cannot be read."""
     try:
-        shelf = read(location, name)
+        shelf = read_shelf(location, file)
         facts = [shelf.text("facts", number) for number in range(len(shelf.members))]
         if not all(isinstance(each, dict) for each in facts):
             raise shelf.damaged("the facts of a rank are none")
@@ -370,35 +371,18 @@ def _ranks_in(
     return [StoredRank(*each) for each in zip(shelf.members, repeat(shelf), count(), facts)]
 
 
-def _add_ranks(
-    files: Iterable[list[StoredRank] | str],
-    records: Set[RecordName],
-    ranks: dict[RecordName, StoredRank],
-    notes: list[str],
-) -> None:
-    """Add those of some files that are among the records, and what must be said of the others."""
-    for each in files:
-        if isinstance(each, str):
-            notes.append(each)
-            continue
-        for rank in each:
-            if rank.record in records:
-                ranks.setdefault(rank.record, rank)
-
-
 def _once_each(ranks: Iterable[StoredRank]) -> tuple[list[StoredRank], list[StoredRank]]:
     """Return (each rank once, the readable one first; the others)."""
     once: dict[object, StoredRank] = {}
     twice = []
     for rank in ranks:
         key: object = rank.rank if rank.rank is not None else rank.record
-        if key not in once:
-            once[key] = rank
-        elif once[key].unreadable and not rank.unreadable:
-            twice.append(once[key])
-            once[key] = rank
-        else:
-            twice.append(rank)
+        known = once.setdefault(key, rank)
+        if known is rank:
+            continue
+        is_better = bool(known.unreadable) and not rank.unreadable
+        once[key] = rank if is_better else known
+        twice.append(known if is_better else rank)
     return list(once.values()), twice
 
 

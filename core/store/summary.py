@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..base.arrays import I64, AnyArray
-from ..tables.findings.finding import Findings
+from ..base.arrays import AnyArray
 from ..tables.findings.forms import findings_object
 from ..tables.findings.judge import findings
 from ..tables.frame import Frame
@@ -58,21 +57,16 @@ SIZES: Sequence[Mapping[str, int]] = (
 def summarised(trace: Trace, facts: Mapping[str, Any], trace_bytes: int) -> RankSummary:
     """Return the summary of a trace of one rank; `facts` say which file it is.
 
-    It takes no more bytes than `summary_room` allows: the kernels that take least and the last collectives
+    It takes no more bytes than there is room for: the kernels that take least and the last collectives
     are left out for that, and the facts say so. Raises Cancelled.
     """
-    room, whole = summary_room(trace_bytes), _whole(trace, facts)
+    room, whole = max(LEAST_ROOM, trace_bytes // ROOM_SHARE), _whole(trace, facts)
     for size in SIZES:
         summary = whole.shortened(size)
         longest = max(len(values) for rows in summary.tables.values() for values in rows.values())
         if longest <= MOST_VALUES and len(summary.to_bytes()) <= room:
             break
     return summary
-
-
-def summary_room(trace_bytes: int) -> int:
-    """Return how many bytes the summary of a trace of a size may take."""
-    return max(LEAST_ROOM, trace_bytes // ROOM_SHARE)
 
 
 def _whole(trace: Trace, facts: Mapping[str, Any]) -> RankSummary:
@@ -127,8 +121,9 @@ def _whole(trace: Trace, facts: Mapping[str, Any]) -> RankSummary:
             **{key: device_work.numbers(key) for key in KERNEL_NUMBERS},
         },
     }
-    judged = findings_object(_without_much_evidence(findings(scope)), 0)
-    return RankSummary(facts, judged, tables)
+    judged = findings(scope)
+    few = tuple(replace(finding, evidence=finding.evidence[:EVIDENCE]) for finding in judged.findings)
+    return RankSummary(facts, findings_object(replace(judged, findings=few), 0), tables)
 
 
 def _columns_of_steps(steps: Steps, table: Table) -> Columns:
@@ -142,11 +137,6 @@ def _columns_of_steps(steps: Steps, table: Table) -> Columns:
     }
 
 
-def _without_much_evidence(judged: Findings) -> Findings:
-    shorter = tuple(replace(finding, evidence=finding.evidence[:EVIDENCE]) for finding in judged.findings)
-    return replace(judged, findings=shorter)
-
-
 def _device_line(work: Frame, span: tuple[int, int]) -> Columns:
     """Return by cell of the span what runs longest on the devices, and for how much of the cell (of 255)."""
     length = max(1, span[1] - span[0])
@@ -157,9 +147,5 @@ def _device_line(work: Frame, span: tuple[int, int]) -> Columns:
     for kind in np.unique(kinds).tolist():
         times[kind] = work.union(kinds == kind).covered(low, high)
     longest: AnyArray = np.where(times.max(axis=0) > 0, times.argmax(axis=0), IDLE).astype(np.uint8)
-    return {"kind": longest, "busy": _shares(work.union().covered(low, high), high - low)}
-
-
-def _shares(busy: I64, widths: I64) -> AnyArray:
-    shares = np.ceil(255.0 * busy / np.maximum(widths, 1))
-    return np.clip(shares, 0, 255).astype(np.uint8)
+    shares = np.ceil(255.0 * work.union().covered(low, high) / np.maximum(high - low, 1))
+    return {"kind": longest, "busy": np.clip(shares, 0, 255).astype(np.uint8)}

@@ -60,13 +60,12 @@ def analyse_doctor(scope: Scope, strict: bool = False) -> Tables:
     if scope.range is not None or scope.lanes is not None or scope.where is not None:
         raise UsageError(WHOLE)
     recordings = [Recording(scope, source) for source in range(len(scope.trace.indexes))]
-    results = [
-        (rule, diagnosis, recording)
-        for recording in recordings
-        for rule in RULES
-        if (diagnosis := _judge(rule, recording)) is not None
-    ]
-    rows = [_row(rule, diagnosis, recording) for rule, diagnosis, recording in results]
+    rows = []
+    for recording in recordings:
+        for rule in RULES:
+            scope.check()
+            if (diagnosis := rule(recording)) is not None:
+                rows.append(_row(rule, diagnosis, recording))
     rows.sort(key=lambda row: SEVERITIES.index(row["severity"]))
     counts = {f"{severity}s": sum(row["severity"] == severity for row in rows) for severity in SEVERITIES}
     fails = bool(counts["errors"] or counts["warnings"] or (strict and counts["notes"]))
@@ -82,11 +81,6 @@ def analyse_doctor(scope: Scope, strict: bool = False) -> Tables:
 def doctor_exit_code(tables: Tables) -> int:
     """Return the exit code: 1 from a warning on, of strict ones from a note on."""
     return FAILED if tables.totals["failed"] else 0
-
-
-def _judge(rule: DoctorRule, recording: Recording) -> Diagnosis | None:
-    recording.scope.check()
-    return rule(recording)
 
 
 def _row(rule: DoctorRule, diagnosis: Diagnosis, recording: Recording) -> dict[str, Any]:

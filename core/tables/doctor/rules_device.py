@@ -46,7 +46,6 @@ PERIODS: Mapping[Trouble, str] = {
     "delays, idle times, and which step device work belongs to: the device's clock is not the host's",
 )
 def before_launch(recording: Recording, limits: Limits) -> Diagnosis | None:
-    """Device work begins before the call that launched it: the two clocks differ."""
     early = [clock for clock in recording.clocks if clock.early > clock.stampless]
     evidence = [
         recording.exhibit(f"{label}: {recording.name(at)}", at)
@@ -105,7 +104,6 @@ def collapsed(recording: Recording, limits: Limits) -> Diagnosis | None:
     "delays, idle times, and which step device work belongs to: the device's clock is not the host's",
 )
 def clock_offset(recording: Recording, limits: Limits) -> Diagnosis | None:
-    """The times of host and device do not overlap at all."""
     distant = [
         clock
         for clock in recording.clocks
@@ -192,7 +190,6 @@ def host_stamped_copies(recording: Recording, limits: Limits) -> Diagnosis | Non
     "kernel times, their order, and gaps",
 )
 def duplicate_starts(recording: Recording, limits: Limits) -> Diagnosis | None:
-    """Two kernels of one stream have the same start."""
     kernels = recording.kernels[recording.kernels.dur > 0]
     at = np.flatnonzero((np.diff(kernels.start) == 0) & (np.diff(kernels.stream) == 0))
     pairs = _neighbours(kernels, at)
@@ -240,7 +237,6 @@ def cycle_stamps(recording: Recording, limits: Limits) -> Diagnosis | None:
     "kernel times, averages and shares",
 )
 def zero_durations(recording: Recording, limits: Limits) -> Diagnosis | None:
-    """Kernels have no duration."""
     kernels, total = recording.kernels, len(recording.kernels)
     positions = kernels.position[kernels.dur == 0].tolist()
     if len(positions) <= limits["share"] * total:
@@ -304,7 +300,6 @@ def ambiguous_launches(recording: Recording, limits: Limits) -> Diagnosis | None
     "kernel counts and device times: what these calls started is not in the trace",
 )
 def lost_kernels(recording: Recording, limits: Limits) -> Diagnosis | None:
-    """Calls that start work have none."""
     lost = recording.lost
     few = lost.are_few(int(limits["calls"]), limits["share"])
     count, of_launches = len(lost.lost), count_of(len(lost.calls), "launch", "launches")
@@ -355,7 +350,6 @@ def device_stops_early(recording: Recording, limits: Limits) -> Diagnosis | None
     "tables by name: work of different kinds is in one row",
 )
 def blank_names(recording: Recording, limits: Limits) -> Diagnosis | None:
-    """Kernels have no name."""
     blank = recording.work.position[recording.work.named(BLANK)].tolist()
     text = f"{count_of(len(blank), 'kernel or copy has', 'kernels and copies have')} no name"
     return Diagnosis(len(blank), text, recording.slices("without a name", blank))

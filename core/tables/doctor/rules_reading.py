@@ -72,7 +72,6 @@ UNREADABLE = _counted(
     "what was recorded last: steps, ends of long slices, names of lanes are missing",
 )
 def truncated(recording: Recording, limits: Limits) -> Diagnosis | None:
-    """The file was cut off, or its compression is damaged."""
     kinds = damage(recording.index)
     evidence = tuple(exhibit for kind in kinds for exhibit in _problems(recording, kind))
     return Diagnosis(len(evidence), "the file is cut off or damaged", evidence)
@@ -116,7 +115,6 @@ WITHOUT_TIME = _counted(
     "every count and sum: some events were counted twice or not at all",
 )
 def event_sum(recording: Recording, limits: Limits) -> Diagnosis | None:
-    """What was read does not account for every event."""
     total, counted = event_total(recording.index), sum(event_terms(recording.index).values())
     text = f"{format_count(counted)} of {format_count(total)} events are accounted for"
     return Diagnosis(abs(total - counted), text)
@@ -129,7 +127,6 @@ def event_sum(recording: Recording, limits: Limits) -> Diagnosis | None:
     "the time base, device properties and settings of the profiler: they may be missing",
 )
 def broken_envelope(recording: Recording, limits: Limits) -> Diagnosis | None:
-    """What stands beside the events is damaged."""
     evidence = _problems(recording, "broken envelope")
     return Diagnosis(len(evidence), "values beside the events cannot be read", evidence)
 
@@ -198,7 +195,6 @@ MISSING_DURATIONS = _counted(
     "times of these events: they are drawn at the limit",
 )
 def clamped_times(recording: Recording, limits: Limits) -> Diagnosis | None:
-    """Times lie centuries away."""
     evidence = _problems(recording, "clamped time")
     count = sum(problem["count"] for problem in recording.index.problems if problem["kind"] == "clamped time")
     return Diagnosis(count, f"{count_of(count, 'event')} with a time too large to keep", evidence)
@@ -215,7 +211,6 @@ def clamped_times(recording: Recording, limits: Limits) -> Diagnosis | None:
     "the whole span: shares of it, idle times and gaps",
 )
 def far_times(recording: Recording, limits: Limits) -> Diagnosis | None:
-    """Times of some events cannot be right: at zero, or days away."""
     starts = np.sort(
         np.delete(recording.index.column("slices.start").astype(np.int64), recording.lost.untimed)
     )
@@ -240,7 +235,6 @@ def far_times(recording: Recording, limits: Limits) -> Diagnosis | None:
     "durations of begins without an end: they are drawn to the end of their lane",
 )
 def unmatched(recording: Recording, limits: Limits) -> Diagnosis | None:
-    """Begin and end events do not pair, of threads or of async spans."""
     read_report = recording.index.read_report
     begins = int(read_report["unmatched_begin"]) + int(read_report.get("async_unmatched_begin", 0))
     ends = int(read_report["unmatched_end"]) + int(read_report.get("async_unmatched_end", 0))

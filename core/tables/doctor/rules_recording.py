@@ -22,7 +22,6 @@ FLUSHES = ("Buffer Flush", "Activity Buffer Request")
     "tables by step: what is in both counts for the later one",
 )
 def steps_overlap(recording: Recording, limits: Limits) -> Diagnosis | None:
-    """A step begins before the one before it in its process has ended."""
     steps = recording.steps
     if steps is None:
         return None
@@ -49,7 +48,6 @@ def steps_overlap(recording: Recording, limits: Limits) -> Diagnosis | None:
     "times of the host, and idle time of the device while the profiler works",
 )
 def profiler_overhead(recording: Recording, limits: Limits) -> Diagnosis | None:
-    """The profiler itself takes part of the time that is measured."""
     own = recording.of_categories({OVERHEAD})
     own = own[[PROFILER.search(recording.name(at)) is not None for at in own.tolist()]]
     start, end = recording.span
@@ -71,7 +69,6 @@ def profiler_overhead(recording: Recording, limits: Limits) -> Diagnosis | None:
     "calls in which this happens: they take longer than they would",
 )
 def buffer_flushes(recording: Recording, limits: Limits) -> Diagnosis | None:
-    """The profiler makes and empties buffers during the time that is measured."""
     flushes = recording.named(*FLUSHES)
     if not len(flushes):
         return None
@@ -89,7 +86,6 @@ def buffer_flushes(recording: Recording, limits: Limits) -> Diagnosis | None:
     "device events: those after that moment are missing",
 )
 def buffers_exceeded(recording: Recording, limits: Limits) -> Diagnosis | None:
-    """The profiler stopped recording devices."""
     lines = [line for line in _messages(recording) if _is_about_buffers(line)]
     return Diagnosis(len(lines), "the profiler ran out of buffers", _quoted(lines))
 
@@ -101,7 +97,6 @@ def buffers_exceeded(recording: Recording, limits: Limits) -> Diagnosis | None:
     "what the message says",
 )
 def profiler_errors(recording: Recording, limits: Limits) -> Diagnosis | None:
-    """The profiler met errors of its own."""
     lines = [line for line in _messages(recording, ("ERROR",)) if not _is_about_buffers(line)]
     return Diagnosis(
         len(lines), count_of(len(lines), "error of the profiler", "errors of the profiler"), _quoted(lines)
@@ -115,7 +110,6 @@ def profiler_errors(recording: Recording, limits: Limits) -> Diagnosis | None:
     "tables by shape: they are empty (record_shapes=True records shapes)",
 )
 def no_shapes(recording: Recording, limits: Limits) -> Diagnosis | None:
-    """Shapes were not recorded."""
     if not recording.is_pytorch or len(recording.index.column("promoted.input_dims.position")):
         return None
     return Diagnosis(1, "input shapes were not recorded")
@@ -128,7 +122,6 @@ def no_shapes(recording: Recording, limits: Limits) -> Diagnosis | None:
     "source lines of ops: they are not known (with_stack=True records them)",
 )
 def no_stacks(recording: Recording, limits: Limits) -> Diagnosis | None:
-    """Stacks were not recorded."""
     if not recording.is_pytorch or len(recording.of_categories({"python_function"})):
         return None
     if recording.envelope.get("with_stack") == 1:
@@ -143,7 +136,6 @@ def no_stacks(recording: Recording, limits: Limits) -> Diagnosis | None:
     "tables of memory: they are empty (profile_memory=True records allocations)",
 )
 def no_memory(recording: Recording, limits: Limits) -> Diagnosis | None:
-    """Allocations were not recorded."""
     index = recording.index
     marks = index.string_numbers("[memory]")
     if not recording.is_pytorch or (marks and np.isin(index.column("instants.name"), marks).any()):

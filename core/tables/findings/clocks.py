@@ -31,7 +31,6 @@ from .rule import rule
     first=True,
 )
 def device_clock(facts: SourceFacts, limits: Limits) -> Outcome:
-    """Device work begins before it was launched, has no time, or lies far from the host's."""
     facts.scope.check()
     devices = device_clocks(facts.scope.trace, facts.scope.clocks, facts.source)
     lanes = None if facts.scope.lanes is None else set(facts.scope.lanes)
@@ -85,7 +84,6 @@ WHAT: Mapping[Trouble, str] = {
     first=True,
 )
 def missing_work(facts: SourceFacts, limits: Limits) -> Outcome:
-    """Some of the device's time cannot be trusted."""
     periods = facts.untrusted_periods
     if not periods:
         return None

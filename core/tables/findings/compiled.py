@@ -47,7 +47,6 @@ WRITTEN = re.compile(r"^aten::(matmul|linear|einsum|tensordot|inner|__matmul__)$
     held_up=True,
 )
 def graph_breaks(facts: SourceFacts, limits: Limits) -> Outcome:
-    """A compiled region lies in another, or one model runs as several compiled functions."""
     host = facts.host
     regions = host.matching(REGIONS, OP)
     if not len(regions):
@@ -130,7 +129,6 @@ def _several_functions(facts: SourceFacts) -> Outcome:
     held_up=True,
 )
 def recompilation(facts: SourceFacts, limits: Limits) -> Outcome:
-    """One frame has several compiled versions."""
     regions = calls(facts.scope, facts.source, REGION)
     frames = recompiled_frames([regions])
     if not frames:
@@ -181,7 +179,6 @@ def _compiled_again(facts: SourceFacts, regions: Calls) -> Intervals:
     held_up=True,
 )
 def compile_time(facts: SourceFacts, limits: Limits) -> Outcome:
-    """The trace holds the compilation itself."""
     rows = timed(facts.scope, facts.source)
     if not len(rows):
         return None
@@ -220,7 +217,6 @@ def compile_time(facts: SourceFacts, limits: Limits) -> Outcome:
     held_up=True,
 )
 def compiled_overhead(facts: SourceFacts, limits: Limits) -> Outcome:
-    """Cache lookups and wrappers take a large part of the compiled regions."""
     host = facts.host
     around = host.matching(AROUND, OP)
     if not len(around):
@@ -254,7 +250,6 @@ def compiled_overhead(facts: SourceFacts, limits: Limits) -> Outcome:
     kind="note",
 )
 def fused_ops(facts: SourceFacts, limits: Limits) -> Outcome:
-    """Compiled graphs call addmm or bmm, or an eager product became one."""
     host = facts.host
     rows, graphs, written = host.matching(MATRIX, OP), host.matching(GRAPHS), host.matching(WRITTEN, OP)
     if not len(rows):

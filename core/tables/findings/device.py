@@ -45,7 +45,6 @@ COLLECTIVE = re.compile("^(" + "|".join(COLLECTIVE_OPS) + "|c10d::)")
     explains=effects_of("overhead-bound"),
 )
 def overhead_bound(facts: SourceFacts, limits: Limits) -> Outcome:
-    """The host takes longer to give the work than the device to do it."""
     low, high = facts.host_window
     host, busy = facts.host_working.clipped(low, high), facts.busy.length
     blamed = host.without(facts.busy).without(facts.waiting)
@@ -83,7 +82,6 @@ def overhead_bound(facts: SourceFacts, limits: Limits) -> Outcome:
     explains=(*effects_of("transfer-bound"), "copies", "pageable-copies"),
 )
 def transfer_bound(facts: SourceFacts, limits: Limits) -> Outcome:
-    """The host spends its time in copies."""
     claim = facts.transferring
     kernels = facts.types["compute"].union(facts.types["communication"])
     whole = facts.host.union(np.flatnonzero(facts.active)).without(kernels).length
@@ -115,7 +113,6 @@ def transfer_bound(facts: SourceFacts, limits: Limits) -> Outcome:
     needs=("device",),
 )
 def device_idle(facts: SourceFacts, limits: Limits) -> Outcome:
-    """The device does little."""
     busy = facts.busy.length
     if busy >= limits["busy_share"] * (facts.span_ns - facts.awaiting.length):
         return None
@@ -149,7 +146,6 @@ def device_idle(facts: SourceFacts, limits: Limits) -> Outcome:
     needs=("device",),
 )
 def device_bound(facts: SourceFacts, limits: Limits) -> Outcome:
-    """The device is the limit: of several the busiest one."""
     if not facts.states or not facts.span_ns:
         return None
     busiest = max(facts.states, key=lambda state: state.busy_ns)
@@ -190,7 +186,6 @@ def device_bound(facts: SourceFacts, limits: Limits) -> Outcome:
     ),
 )
 def exposed_communication(facts: SourceFacts, limits: Limits) -> Outcome:
-    """Communication that nothing hides."""
     if facts.has_devices:
         claim = facts.types["communication"].without(facts.types["compute"]).without(facts.launching_late)
         claim = claim.union(facts.host_collectives.intersection(facts.idle))
@@ -224,7 +219,6 @@ def exposed_communication(facts: SourceFacts, limits: Limits) -> Outcome:
     explains=("pageable-copies",),
 )
 def exposed_copies(facts: SourceFacts, limits: Limits) -> Outcome:
-    """Copies that nothing hides."""
     is_copy = facts.work.is_kind("copy")
     count = int(np.count_nonzero(is_copy))
     claim = facts.work.union(is_copy).without(facts.types["compute"]).without(facts.untrusted)

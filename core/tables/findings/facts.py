@@ -604,14 +604,6 @@ class SourceFacts:
         inside = np.flatnonzero((steps.starts >= low) & (steps.ends <= high))
         return steps.take(inside) if len(inside) else None
 
-    @cached_property
-    def judged(self) -> Intervals:
-        """The time of the steps; the span where there are no steps."""
-        if self.steps is not None:
-            return merge(self.steps.starts, self.steps.ends)
-        low, high = (np.array([edge], np.int64) for edge in self.span)
-        return merge(low, high)
-
     # -- evidence -----------------------------------------------------------------------------------------
 
     def name(self, position: int) -> str:

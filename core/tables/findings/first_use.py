@@ -57,7 +57,6 @@ FEW_RUNS = 3
     explains=(*effects_of("first-use"), "communication"),
 )
 def first_use(facts: SourceFacts, limits: Limits) -> Outcome:
-    """Few calls, each the first of its kind, take most of the time."""
     host = facts.host
     calls = np.flatnonzero((host.kinds == RUNTIME) & facts.active)
     copies = np.union1d(facts.transfers, host.matching(ANY_COPY, RUNTIME))

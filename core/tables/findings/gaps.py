@@ -40,7 +40,6 @@ FEW_GAPS = 8
     explains=effects_of("launch-gaps"),
 )
 def launch_gaps(facts: SourceFacts, limits: Limits) -> Outcome:
-    """Devices stand still because the next launch comes late."""
     if not (facts.work.launch >= 0).any():
         return NO_LAUNCHES
     late = facts.held_up.clipped(*facts.working_span)
@@ -135,7 +134,6 @@ def first_kernel(facts: SourceFacts, limits: Limits) -> Outcome:
     explains=effects_of("step-gap"),
 )
 def step_gap(facts: SourceFacts, limits: Limits) -> Outcome:
-    """The device stands still for long in one step, or in few of them."""
     steps, gaps = facts.steps, facts.idle.clipped(*facts.working_span)
     if len(facts.work) < 3:
         return NotJudged("the trace has less than three pieces of device work")
@@ -184,7 +182,6 @@ def step_gap(facts: SourceFacts, limits: Limits) -> Outcome:
     explains=effects_of("host-pause"),
 )
 def host_pause(facts: SourceFacts, limits: Limits) -> Outcome:
-    """Devices wait while nothing that was recorded runs on the host."""
     host, steps = facts.host, facts.steps
     if not (host.kinds == OP).any():
         return NotJudged("the trace holds no operators")

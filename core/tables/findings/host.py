@@ -32,7 +32,6 @@ from .rule import GUIDE, TENSORBOARD, effects_of, rule
     held_up=True,
 )
 def host_hotspot(facts: SourceFacts, limits: Limits) -> Outcome:
-    """One name takes most of the host's own time."""
     host = facts.host
     working = _working(facts)
     if not working.any():
@@ -85,7 +84,6 @@ def _is_hidden(facts: SourceFacts, claim: Intervals, limits: Limits) -> bool:
     held_up=True,
 )
 def many_calls(facts: SourceFacts, limits: Limits) -> Outcome:
-    """A cheap operator is called very often."""
     host = facts.host
     own = np.flatnonzero(_working(facts))
     if not len(own):
@@ -122,7 +120,6 @@ def many_calls(facts: SourceFacts, limits: Limits) -> Outcome:
     kind="note",
 )
 def cost_in_children(facts: SourceFacts, limits: Limits) -> Outcome:
-    """An operator costs much, but not by itself."""
     host = facts.host
     own = np.flatnonzero((host.kinds == OP) & ~_repeats(facts))
     if not len(own):
@@ -165,7 +162,6 @@ def cost_in_children(facts: SourceFacts, limits: Limits) -> Outcome:
     anywhere=True,
 )
 def sync(facts: SourceFacts, limits: Limits) -> Outcome:
-    """The host waits for a device that does nothing."""
     host = facts.whole_host
     waits = host.matching(WAITS, RUNTIME)
     if not len(waits):
@@ -208,7 +204,6 @@ def sync(facts: SourceFacts, limits: Limits) -> Outcome:
     explains=effects_of("sync-in-loop"),
 )
 def sync_in_loop(facts: SourceFacts, limits: Limits) -> Outcome:
-    """The device has nothing to do after each of many waits for it."""
     host, rows = facts.host, facts.drains
     gaps = facts.held_up
     if not len(rows) or not len(gaps):
@@ -255,7 +250,6 @@ def sync_in_loop(facts: SourceFacts, limits: Limits) -> Outcome:
     held_up=True,
 )
 def dataloader(facts: SourceFacts, limits: Limits) -> Outcome:
-    """The program waits for input."""
     host = facts.host
     rows = host.matching(LOADER)
     if not len(rows):
@@ -291,7 +285,6 @@ def _longest(times: Intervals) -> tuple[int, int]:
     explains=effects_of("profiler"),
 )
 def profiler(facts: SourceFacts, limits: Limits) -> Outcome:
-    """The profiler's own work."""
     if not len(facts.profiler):
         return None
     count = count_of(len(facts.profiler), "call")

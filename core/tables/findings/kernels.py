@@ -48,7 +48,6 @@ SLOWER_RUNS = 4
     needs=("device",),
 )
 def device_hotspot(facts: SourceFacts, limits: Limits) -> Outcome:
-    """One name takes most of the device time."""
     work = facts.work
     work = work.plus(alike=work.names_at(lambda part: part.name_number, comparable_name))
     alike = work.group("alike")
@@ -88,13 +87,14 @@ def device_hotspot(facts: SourceFacts, limits: Limits) -> Outcome:
     explains=("rank-imbalance", "communication"),
 )
 def uneven_kernel(facts: SourceFacts, limits: Limits) -> Outcome:
-    """Runs of one kernel on the same work take very different times."""
     work = same_work(facts)
     work = _in_place(facts, work[(work.grid >= 0) & (work.launched >= 0)])
     if not len(work):
         return None
     groups = work.group("same")
-    quick = _lower_quartiles(groups, work.dur)[groups.codes]
+    count = groups.counts
+    quartiles = groups.ordered(work.dur)[np.cumsum(count) - count + (count - 1) // 4]  # the lower ones
+    quick = quartiles[groups.codes]
     slow = (
         (work.dur > limits["times"] * quick) & (quick > 0) & (groups.counts[groups.codes] >= limits["count"])
     )
@@ -197,13 +197,6 @@ def _is_of_sorts(lengths: I64) -> bool:
     return 2 <= len(sorts) <= 3 and all(len(one) >= few and one[-1] <= SORT_WIDTH * one[0] for one in sorts)
 
 
-def _lower_quartiles(groups: Groups, durations: I64) -> I64:
-    """Return of each group the duration that a quarter of its runs do not exceed."""
-    count = groups.counts
-    quartiles: I64 = groups.ordered(durations)[np.cumsum(count) - count + (count - 1) // 4]
-    return quartiles
-
-
 @rule(
     "clock-drop",
     "All kernels became slower",
@@ -222,7 +215,6 @@ def _lower_quartiles(groups: Groups, durations: I64) -> I64:
     explains=("uneven-kernel",),
 )
 def clock_drop(facts: SourceFacts, limits: Limits) -> Outcome:
-    """All kernels take longer for the same work from some moment on."""
     best: tuple[int, Observation] | None = None
     for work in same_work(facts).by("device_row"):
         slower = _slower_from(work, limits)
@@ -299,7 +291,6 @@ def _slower_from(work: Frame, limits: Limits) -> tuple[int, float] | None:
     explains=effects_of("short-kernels"),
 )
 def short_kernels(facts: SourceFacts, limits: Limits) -> Outcome:
-    """Launching takes longer than what is launched, and the device waits for it."""
     work = facts.work[facts.work.launch >= 0]
     if not len(work):
         return NO_LAUNCHES
@@ -337,7 +328,6 @@ def short_kernels(facts: SourceFacts, limits: Limits) -> Outcome:
     kind="note",
 )
 def occupancy_query(facts: SourceFacts, limits: Limits) -> Outcome:
-    """A library asks for the occupancy before it launches."""
     rows = facts.host.matching(OCCUPANCY, RUNTIME)
     if not len(rows):
         return None
@@ -393,7 +383,6 @@ def hidden_copies(facts: SourceFacts, limits: Limits) -> Outcome:
     needs=("device",),
 )
 def triton(facts: SourceFacts, limits: Limits) -> Outcome:
-    """Kernels that Triton compiled."""
     runs = facts.work[facts.work.named(TRITON, short_name)]
     if not len(runs):
         return None
@@ -415,7 +404,6 @@ def triton(facts: SourceFacts, limits: Limits) -> Outcome:
     kind="note",
 )
 def forward_backward(facts: SourceFacts, limits: Limits) -> Outcome:
-    """The trace links backward operators with forward ones."""
     index = facts.index
     links = np.array([name == "fwdbwd" for name in index.categories], np.bool_)
     if not links.any():

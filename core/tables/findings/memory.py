@@ -35,7 +35,6 @@ NO_RECORDS = NotJudged("the trace holds no records of allocators (profile_memory
     always=True,
 )
 def memory_limit(facts: SourceFacts, limits: Limits) -> Outcome:
-    """An allocator comes close to all that the device has."""
     uses = [use for use in memory(facts.scope).uses if not use.allocator.host and use.peak is not None]
     if not uses:
         return NO_RECORDS
@@ -72,7 +71,6 @@ def memory_limit(facts: SourceFacts, limits: Limits) -> Outcome:
     always=True,
 )
 def memory_growth(facts: SourceFacts, limits: Limits) -> Outcome:
-    """What is allocated grows with every step."""
     known = [one for one in allocators(facts.scope) if not one.releases_only and len(one)]
     if not known:
         return NO_RECORDS
@@ -111,7 +109,6 @@ def memory_growth(facts: SourceFacts, limits: Limits) -> Outcome:
     needs=("device",),
 )
 def pageable_copies(facts: SourceFacts, limits: Limits) -> Outcome:
-    """Copies from or to pageable memory."""
     copies = facts.work[facts.work.named(PAGEABLE)]
     if not len(copies):
         return None
@@ -139,7 +136,6 @@ def pageable_copies(facts: SourceFacts, limits: Limits) -> Outcome:
     explains=effects_of("device-allocations"),
 )
 def device_allocations(facts: SourceFacts, limits: Limits) -> Outcome:
-    """The driver is asked for memory again and again."""
     host = facts.host
     rows = host.matching(ALLOCATES, RUNTIME)
     claim = host.union(rows).intersection(facts.held_up)

@@ -37,7 +37,6 @@ EVIDENCE = 3
     explains=("communication", "device-hotspot", "aiu-barriers", *effects_of("sync-in-loop")),
 )
 def rank_imbalance(facts: SourceFacts, limits: Limits) -> Outcome:
-    """The source's rank is the one that the others wait for most."""
     skew = facts.capture.skew
     if not len(skew) or facts.column is None:
         return NotJudged("no collective is on two ranks")

@@ -44,7 +44,6 @@ NAMELESS = "an annotation whose name was not recorded"
     explains=effects_of("cold-start"),
 )
 def cold_start(facts: SourceFacts, limits: Limits) -> Outcome:
-    """The first step takes far longer than the rest."""
     steps = facts.steps
     if steps is None:
         return NO_STEPS
@@ -77,7 +76,6 @@ def cold_start(facts: SourceFacts, limits: Limits) -> Outcome:
     helps="See what the Python code does there (with_stack=True shows it): input, setup, compilation.",
 )
 def late_first_op(facts: SourceFacts, limits: Limits) -> Outcome:
-    """Nothing known runs at the start of an annotation."""
     host = facts.host
     notes = np.flatnonzero(host.kinds == ANNOTATION)
     if not len(notes):
@@ -131,7 +129,6 @@ def late_first_op(facts: SourceFacts, limits: Limits) -> Outcome:
     needs=("host",),
 )
 def compiled_slower(facts: SourceFacts, limits: Limits) -> Outcome:
-    """Steps with compiled regions take longer than steps without."""
     if facts.capture.baseline is not None:
         return _slower_than_baseline(facts, facts.capture.baseline)
     compiled_starts = _compiled_starts(facts)
@@ -218,7 +215,6 @@ UNITS = (1_000_000, 100_000, 10_000, 1000)
     kind="note",
 )
 def hangs_on(facts: SourceFacts, limits: Limits) -> Outcome:
-    """One name takes much of a step's critical path, and some of its time is hidden by other work."""
     scope = facts.median_step
     if scope is None or len(scope.trace.indexes) > MOST_FILES:
         return None
