@@ -17,7 +17,7 @@ from ..base.errors import TracelaneError, UnreadableError, UsageError
 from ..base.installed import install_hint
 from ..base.private import is_own_folder
 from ..index.captures import Choice, captures_of, choose, members_of
-from ..index.file_facts import NO_FACTS, Member
+from ..index.file_facts import NO_FACTS
 from ..index.indexing import cached_index, ingest_index
 from ..index.inputs import STDIN, check_there, expanded
 from ..index.opening import NEWEST
@@ -127,22 +127,15 @@ def planned(
     for record in records_in(location):
         there.setdefault(record.name, []).append(str(record))
     ordered = sorted(members, key=lambda member: (member.rank is None, member.rank or 0, str(member.path)))
-    jobs = [_job(member, root, store, there, with_index, options) for member in ordered]
+    jobs = []
+    for member in ordered:
+        path = str(member.path)
+        name = path[len(root) :].lstrip("/") or posixpath.basename(path)
+        known = tuple(there.get(short_hash(name.encode()), ()))
+        jobs.append(
+            RankJob(path, name, member.rank, member.layout, store, known, with_index, asdict(options))
+        )
     return Plan(tuple(jobs[shard.number :: shard.count]), notes, _hint(root, store))
-
-
-def _job(
-    member: Member,
-    root: str,
-    store: str,
-    there: Mapping[str, Sequence[str]],
-    with_index: bool,
-    options: IndexOptions,
-) -> RankJob:
-    path = str(member.path)
-    name = path[len(root) :].lstrip("/") or posixpath.basename(path)
-    records = tuple(there.get(short_hash(name.encode()), ()))
-    return RankJob(path, name, member.rank, member.layout, store, records, with_index, asdict(options))
 
 
 def collect(plan: Plan, store: str, engine: Engine) -> Iterator[Collected]:
@@ -184,9 +177,7 @@ def sweep_leftovers() -> None:
 
 
 def one_after_another(jobs: Sequence[RankJob]) -> Iterator[Collected]:
-    """Run jobs in this process."""
-    for job in jobs:
-        yield collect_rank(job)
+    return map(collect_rank, jobs)
 
 
 def collect_rank(job: RankJob) -> Collected:
@@ -237,10 +228,8 @@ def _index(job: RankJob, source: Source, folder: Path) -> Index:
     index = None if options.force else cached_index(source, options.index_dir)
     if index is not None:
         return index
-    here = (
-        options if options.index_dir is not None else IndexOptions(folder, options.decoder, options.threads)
-    )
-    return ingest_index(source, here)
+    own = IndexOptions(folder, options.decoder, options.threads)
+    return ingest_index(source, own if options.index_dir is None else options)
 
 
 def _root(paths: Sequence[str], files: Sequence[str]) -> str:
@@ -266,11 +255,7 @@ def _hint(root: str, store: str) -> str:
     if is_url(root):
         near = posixpath.dirname(root.rstrip("/")) == posixpath.dirname(store.rstrip("/"))
         return f"../{posixpath.basename(root.rstrip('/'))}" if near else ""
-    hint = os.path.relpath(os.path.realpath(root or "."), os.path.realpath(store))
-    return hint
-
-
-__all__ = ["Collected", "Plan", "RankJob", "Shard", "TracelaneError", "collect", "collect_rank", "planned"]
+    return os.path.relpath(os.path.realpath(root or "."), os.path.realpath(store))
 
 
 CLUSTER_EXTRA = "distributed"

@@ -63,8 +63,6 @@ NOTHING: Mapping[str, Columns] = {
 
 @dataclass(frozen=True, eq=False)
 class RankSummary:
-    """All that is kept of a rank."""
-
     facts: Mapping[str, Any]
     findings: Any = None
     tables: Mapping[str, Columns] = field(default_factory=lambda: NOTHING)
@@ -153,7 +151,6 @@ class Shelf:
         return RankSummary(self.text("facts", member), self.text("findings", member), tables)
 
     def damaged(self, why: str) -> DamagedStoreError:
-        """Return the error that says what is wrong with the file."""
         return self._file.damaged(why)
 
     def _list(self, name: str, length: int) -> list[Any]:
@@ -270,7 +267,6 @@ class PackedFile:
             raise self.damaged("its directory is none") from None
 
     def damaged(self, why: str) -> DamagedStoreError:
-        """Return the error that says what is wrong with the file."""
         return DamagedStoreError(f"{self.title}: {why}")
 
     def json(self, name: str) -> Any:

@@ -69,7 +69,6 @@ class StoreLocation:
 
     @property
     def is_remote(self) -> bool:
-        """Whether it lies behind a URL."""
         return is_url(self.root)
 
     def open(self, name: str) -> IO[bytes]:
@@ -118,9 +117,10 @@ class StoreLocation:
         """Return the names of the files in a folder of the store, sorted; [] where it is not there."""
         if self.is_remote:
             entries = list_remote(url_in(self.root, folder))
-            names = (url_name(entry.url) for entry in entries if not entry.is_folder)
-            return sorted(name for name in names if not name.startswith(HIDDEN))
-        return sorted(name for name in self._names(folder) if not name.startswith(HIDDEN))
+            names = [url_name(entry.url) for entry in entries if not entry.is_folder]
+        else:
+            names = self._names(folder)
+        return sorted(name for name in names if not name.startswith(HIDDEN))
 
     def _names(self, folder: str) -> list[str]:
         try:
@@ -234,15 +234,12 @@ _RECORD = re.compile(
 
 @dataclass(frozen=True)
 class RecordName:
-    """The name of a rank's summary."""
-
     rank: int | None
     name: str  # hash of the trace's name
     state: str  # hash of what tells one state of the trace from another
     content: str
 
     def __str__(self) -> str:
-        """Return the file's name."""
         return f"{self.owner}-{self.state}-{self.content}.rank"
 
     @property
@@ -252,12 +249,10 @@ class RecordName:
 
     @property
     def group(self) -> str:
-        """The file of the group that it belongs to."""
         return f"{NO_RANK if self.rank is None else f'{self.rank // GROUP_SIZE:06d}'}.group"
 
     @property
     def index_name(self) -> str:
-        """The file of the rank's index."""
         return f"{INDEXES}/{self.owner}-{self.state}.tar"
 
 
@@ -290,13 +285,11 @@ def state_hash(fingerprint: Fingerprint) -> str:
 
 
 def records_in(location: StoreLocation) -> list[RecordName]:
-    """Return the summaries of a store by name."""
     names = (record_name(name) for name in location.names(RANKS))
     return sorted((name for name in names if name is not None), key=str)
 
 
 def groups_in(location: StoreLocation) -> list[str]:
-    """Return the groups of a store by name."""
     return [name for name in location.names(GROUPS) if _GROUP.fullmatch(name)]
 
 

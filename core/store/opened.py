@@ -64,7 +64,6 @@ class StoredRank:
 
     @property
     def title(self) -> str:
-        """What it is called beside others."""
         return self.name if self.rank is None else f"rank {self.rank}"
 
     @property
@@ -98,7 +97,6 @@ class StoredRank:
 
     @property
     def origin(self) -> RankOrigin:
-        """Where it belongs, as its trace tells."""
         groups = self.facts.get("groups")
         sound = (_process_group(group) for group in (groups if isinstance(groups, list) else []))
         known = tuple(group for group in sound if group is not None)
@@ -106,7 +104,6 @@ class StoredRank:
 
     @property
     def devices(self) -> RankDevices:
-        """The sums over its devices."""
         from ..tables.ranks import RankDevices
 
         sums = self.facts.get("devices")
@@ -173,12 +170,10 @@ class CaptureStore:
 
     @property
     def title(self) -> str:
-        """What messages call it."""
         return self.location.title
 
     @property
     def scope(self) -> str:
-        """What its tables speak of."""
         return (
             f"all {len(self.ranks):,} ranks of the store"
             if len(self.ranks) != 1
@@ -292,7 +287,6 @@ class CaptureStore:
 
     @cached_property
     def compared(self) -> Ranks:
-        """The ranks held against each other."""
         from ..tables.ranks import RankTimes, compared_ranks  # with much that a picture does without
 
         clocks = dict(zip(self.alignment.ranks, self.alignment.rank_clocks))

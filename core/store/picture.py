@@ -22,7 +22,7 @@ from ..index.indexing import ingest_index
 from ..index.options import DEFAULT_OPTIONS, IndexOptions
 from ..read.remote_files import is_url, url_in
 from ..read.source import open_source, spooled_source
-from ..tables.findings.saved import JudgedAnswers
+from ..tables.findings.forms import JudgedAnswers
 from ..tables.kinds import KERNEL_TYPES
 from ..tables.rank_groups import HOST, rank_groups
 from ..tables.skew import Skew
@@ -78,14 +78,15 @@ def picture_of_store(
     trace = trace_of(store.title, index)
     trace.opens = MappingProxyType({str(number + 1): number for number in range(len(store.ranks))})
     trace.answers = StoreAnswers(store)
-    index.notes += tuple(
-        note
-        for note in (
-            f"one line per rank of {len(store.ranks):,}: Enter opens the rank at the cursor",
-            *_marked_notes(store),
-            *store.rank_notes,
-            *store.notes,
-        )
+    index.notes += (
+        f"one line per rank of {len(store.ranks):,}: Enter opens the rank at the cursor",
+        *(
+            f"{store.ranks[number].title} {MARK}: the others wait "
+            f"{format_ns(int(store.skew.caused[store.skew.columns[number]]))} for it in total"
+            for number in sorted(marked_ranks(store))
+        ),
+        *store.rank_notes,
+        *store.notes,
     )
     return trace
 
@@ -183,7 +184,6 @@ def _group_titles(store: CaptureStore, by: str) -> Sequence[str]:
 
 
 def _pieces(store: CaptureStore, groups: Sequence[str]) -> Iterator[str]:
-    """Yield the picture as the text of a trace."""
     yield '{"displayTimeUnit":"ns","traceEvents":[\n{"ph":"M","name":"trace","pid":0}'
     processes: dict[str, str] = {}  # a number would stand in the title
     marked = marked_ranks(store)
@@ -219,13 +219,6 @@ def marked_ranks(store: CaptureStore) -> frozenset[int]:
         for column, ns in enumerate(caused.tolist())
         if total and ns >= MARKED_SHARE * total
     )
-
-
-def _marked_notes(store: CaptureStore) -> Iterator[str]:
-    """Yield what is said of the ranks that are marked."""
-    for number in sorted(marked_ranks(store)):
-        waited = format_ns(int(store.skew.caused[store.skew.columns[number]]))
-        yield f"{store.ranks[number].title} {MARK}: the others wait {waited} for it in total"
 
 
 def _steps(store: CaptureStore) -> Iterator[str]:

@@ -13,43 +13,31 @@ from ..base.errors import UsageError
 from ..base.ids import SliceId
 from ..base.short_names import comparable_name, short_names
 from ..query.groups import Groups, Labels
-from ..tables.findings.causes import listed_by_cause, together
 from ..tables.findings.facts import share
 from ..tables.findings.finding import Evidence, Finding, Findings
-from ..tables.findings.forms import findings_of
+from ..tables.findings.forms import findings_of, tables_of
+from ..tables.findings.judge import listed_by_cause, together
 from ..tables.findings.ranks import awaited_rank
 from ..tables.findings.rules import RULES
 from ..tables.metrics import Metric, spread_metrics
 from ..tables.rank_tables import tables_of_ranks
-from ..tables.schema import Column, TableSchema, columns_from
+from ..tables.schema import TableSchema, columns_from
 from ..tables.summary import SCHEMAS, Summary, numbered, summed
 from ..tables.table import Table, Tables
 from ..tables.table_rows import Values
 from ..trace.collectives import medians
-from .groups import STEP_NUMBERS
 from .opened import CaptureStore
 
 STORE_TABLES = ("ranks", "steps", "kernels", "findings")
-STEP_TITLES = (
-    "CPU busy",
-    "device time",
-    "device busy",
-    "device span",
-    "device idle",
-    "kernels",
-    "comm",
-    "copies",
-)
 STEPS = TableSchema(
     "steps",
     "Steps",
-    (
-        *columns_from("""
-            rank, step: text, group: text, start_ns (moment), wall_ns
-        """),
-        *(Column(key, title, "ns") for key, title in zip(STEP_NUMBERS, STEP_TITLES)),
-        Column("device_slices", "device slices", "count"),
-    ),
+    columns_from("""
+        rank, step: text, group: text, start_ns (moment), wall_ns, cpu_busy_ns = CPU busy,
+        device_ns = device time, device_busy_ns = device busy, device_span_ns = device span,
+        idle_ns = device idle, kernel_ns = kernels, comm_ns = comm, copy_ns = copies,
+        device_slices = device slices
+    """),
     keys=("rank", "step"),
 )
 KERNELS = TableSchema(
@@ -66,17 +54,12 @@ KERNELS = TableSchema(
 
 def store_tables(store: CaptureStore, name: str, options: Mapping[str, Any]) -> Tables:
     """Return an analysis over all ranks of a store. Raises UsageError for what summaries cannot answer."""
-    makers: dict[str, Callable[..., Tables]] = {
-        "ranks": _ranks,
-        "steps": _steps,
-        "kernels": _kernels,
-        "findings": _findings,
-    }
-    if name not in makers:
+    makers: Sequence[Callable[..., Tables]] = (_ranks, _steps, _kernels, _findings)
+    if name not in STORE_TABLES:
         raise UsageError(
             f"{name} needs traces; {store.title} is a store of summaries, for {', '.join(STORE_TABLES)}"
         )
-    return _with_notes(makers[name](store, **options), store.notes)
+    return _with_notes(dict(zip(STORE_TABLES, makers))[name](store, **options), store.notes)
 
 
 def _with_notes(tables: Tables, notes: Sequence[str]) -> Tables:
@@ -183,8 +166,6 @@ def _numbers(store: CaptureStore) -> I64:
 
 
 def _findings(store: CaptureStore) -> Tables:
-    from ..tables.findings.table import tables_of
-
     return tables_of(findings_of_store(store), store.origin)
 
 
@@ -282,17 +263,11 @@ def _imbalance(store: CaptureStore) -> Finding | None:
     awaited = awaited_rank(skew, span, limits, titles[column].capitalize(), titles.__getitem__)
     if awaited is None:
         return None
-    return Finding(
-        rule=rule.id,
-        title=rule.title,
-        text=awaited.text,
-        evidence=awaited.evidence,
+    return rule.finding(
+        awaited.text,
+        awaited.evidence,
         claimed_ns=awaited.claim.length,
         share=share(awaited.claim.length, span),
-        kind=rule.kind,
-        threshold=str(rule.threshold),
-        origin=rule.threshold.origin,
-        helps=rule.helps,
         in_steps=0,
         of_steps=0,
         sources=(skew.sources[column],),

@@ -14,7 +14,7 @@ from ..trace import Trace
 from .attribution import scope_of_step
 from .compare import by_steps, compare
 from .findings.finding import Evidence, Finding, Findings
-from .findings.saved import JudgedAnswers
+from .findings.forms import JudgedAnswers
 from .run_pair import AGAINST, SIDES, PairedSteps, RunPair, signed_ns
 from .scope import Scope
 from .step_spans import step_spans

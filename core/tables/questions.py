@@ -14,8 +14,7 @@ from typing import Any
 from ..base.errors import UsageError
 from .doctor.doctor import analyse_doctor
 from .findings.finding import Finding
-from .findings.forms import finding_row
-from .findings.saved import saved_findings
+from .findings.forms import finding_row, saved_findings
 from .registry import BY_NAME
 from .schema import schema_from
 from .scope import Scope

@@ -405,7 +405,7 @@ OWN = (
         ),
         rows=100,
         examples=("tracelane findings trace.json", "tracelane findings trace.json --json"),
-        function="findings.table:analyse_findings",
+        function="findings.forms:analyse_findings",
     ),
     _own(
         "explain",

@@ -21,8 +21,7 @@ from ..trace import Trace
 from .cached import cache_file, is_worth_caching, read_cached, write_cached
 from .device_clocks import troubled
 from .findings.finding import Findings
-from .findings.forms import findings_object, findings_of
-from .findings.saved import saved_findings
+from .findings.forms import findings_object, findings_of, saved_findings
 from .scope import Scope
 
 MODULE = "tracelane.core.tables.worker"

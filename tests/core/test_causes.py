@@ -99,4 +99,4 @@ def test_a_stretch_of_time_is_claimed_once(cause: str, tmp_path: Path) -> None:
         of_part[one.of_part] = of_part.get(one.of_part, 0) + one.claimed_ns
         assert not one.caused_by or one.rule in RULES[one.caused_by].explains
     assert max(of_part.values()) <= 1.001 * span
-    assert all(not one.claimed_ns for one in report.headlines)
+    assert all(not one.claimed_ns for one in report.of_kind("headline"))

@@ -13,10 +13,16 @@ from tests.corpus import CORPUS, needs_corpus, representative
 from tracelane.core.base.clock import Clocks
 from tracelane.core.base.errors import Cancelled, TracelaneError
 from tracelane.core.tables import cached
-from tracelane.core.tables.findings.forms import claim_text, findings_markdown, findings_object, findings_of
+from tracelane.core.tables.findings.forms import (
+    claim_text,
+    findings_markdown,
+    findings_object,
+    findings_of,
+    saved_findings,
+    stored_findings,
+)
 from tracelane.core.tables.findings.judge import findings
 from tracelane.core.tables.findings.rules import RULES
-from tracelane.core.tables.findings.saved import saved_findings, stored_findings
 from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import Trace, open_trace
 

@@ -9,8 +9,8 @@ import pytest
 
 from tests.core.findings_traces import allocated, call, kernel, launched, linked, note, op, step, trace_of
 from tests.events import Event, index_of
-from tracelane.core.tables.findings.baseline import Baseline
 from tracelane.core.tables.findings.facts import SourceFacts
+from tracelane.core.tables.findings.finding import Baseline
 from tracelane.core.tables.findings.judge import findings
 from tracelane.core.tables.findings.rules import RULES
 from tracelane.core.tables.scope import Scope

@@ -15,7 +15,7 @@ from tests.corpus import CORPUS, needs_corpus
 from tracelane.core.query.window import slices_outside
 from tracelane.core.tables.device_state import state_table
 from tracelane.core.tables.findings.finding import Finding
-from tracelane.core.tables.findings.saved import saved_findings
+from tracelane.core.tables.findings.forms import saved_findings
 from tracelane.core.tables.frame_columns import work_of
 from tracelane.core.tables.ranks import ranks
 from tracelane.core.tables.scope import Scope

@@ -23,7 +23,7 @@ from tracelane.core.logs.overlay import Overlay, excerpt, read_logs
 from tracelane.core.logs.stamps import Wall
 from tracelane.core.logs.telemetry_tables import NamedRange, describe, ranges_table
 from tracelane.core.tables.diff import Difference, difference
-from tracelane.core.tables.findings.saved import saved_findings
+from tracelane.core.tables.findings.forms import saved_findings
 from tracelane.core.tables.ops import ops
 from tracelane.core.tables.scope import Scope
 from tracelane.core.tables.summary import summarise

@@ -26,7 +26,7 @@ def findings_text(findings: Findings, width: int, origin: int) -> str:
     lines = [safe(f"Findings: {findings.scope}")]
     if not findings.findings:
         lines.append("nothing found")
-    for headline in findings.headlines:
+    for headline in findings.of_kind("headline"):
         lines += wrap(safe(f"{headline.title}: {headline.text}."), width, subsequent_indent=INDENT)
     listed = [finding for finding in findings.findings if finding.kind != "headline"]
     for number, finding in enumerate(listed, 1):

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from ...base.errors import UsageError
 from ..schema import Column, TableSchema, columns_from
 from ..scope import Scope
-from ..table import Table, Tables
+from ..table import Table, Tables, row_of_object
 from ..untrusted import untrusted_table
 from . import rules_device, rules_reading, rules_recording
-from .recording import Exhibit, Recording
-from .rule import SEVERITIES, TERMS, Diagnosis, DoctorRule, event_terms, event_total
+from .rule import SEVERITIES, TERMS, Diagnosis, DoctorRule, Recording, event_terms, event_total
 
 RULES: tuple[DoctorRule, ...] = tuple(
     each
@@ -90,19 +88,11 @@ def _row(rule: DoctorRule, diagnosis: Diagnosis, recording: Recording) -> dict[s
         "count": diagnosis.count,
         "text": diagnosis.text,
         "distorts": rule.distorts,
-        "evidence": [_evidence(exhibit, recording.scope.origin) for exhibit in diagnosis.evidence],
+        "evidence": [exhibit.row(recording.scope.origin) for exhibit in diagnosis.evidence],
         "source": rule.threshold.origin,
         "threshold": str(rule.threshold),
         "file": Path(recording.index.path).name,
     }
-
-
-def _evidence(exhibit: Exhibit, origin: int) -> Mapping[str, Any]:
-    """Return a place as a JSON object without what is not known; times count from the origin."""
-    times = {"start_ns": exhibit.start, "end_ns": exhibit.end}
-    values: dict[str, Any] = {key: value - origin for key, value in times.items() if value is not None}
-    values |= {"ordinal": exhibit.ordinal, "offset": exhibit.offset}
-    return {"label": exhibit.label} | {key: value for key, value in values.items() if value is not None}
 
 
 def _events_table(scope: Scope, recordings: list[Recording]) -> Table:
@@ -117,16 +107,15 @@ def _events_table(scope: Scope, recordings: list[Recording]) -> Table:
 
 def _clocks_table(scope: Scope, recordings: list[Recording]) -> Table:
     rows = [
-        {
-            "file": Path(recording.index.path).name,
-            "device": clock.title,
-            "pairs": clock.pairs,
-            "early": clock.early,
-            "lead_ns": clock.lead_ns,
-            "offset_ns": clock.proposed_ns if clock.needs_shift else None,
-            "delay_median_ns": clock.middle_ns,
-            "delay_p95_ns": clock.late_ns,
-        }
+        row_of_object(
+            CLOCKS.columns,
+            clock,
+            file=Path(recording.index.path).name,
+            device=clock.title,
+            offset_ns=clock.proposed_ns if clock.needs_shift else None,
+            delay_median_ns=clock.middle_ns,
+            delay_p95_ns=clock.late_ns,
+        )
         for recording in recordings
         for clock in recording.clocks
     ]

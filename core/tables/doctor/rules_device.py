@@ -15,17 +15,18 @@ from ..flex_stamps import flex_stamps
 from ..frame import Frame
 from ..rule_threshold import OWN, Limits, RuleThreshold
 from ..untrusted import COLLAPSED_SHARE, COLLAPSED_TIMES, FEW_CALLS, FEW_SHARE, Trouble
-from .recording import FIRST, Exhibit, Recording
 from .rule import (
     AIUPTI,
     ANALYZER,
+    FIRST,
     KINETO,
     SPYRE,
     SPYRE_COPIES,
     SPYRE_OVERLAP,
     TRACELENS,
     Diagnosis,
-    Severity,
+    Exhibit,
+    Recording,
     doctor_rule,
 )
 
@@ -124,7 +125,6 @@ def clock_offset(recording: Recording, limits: Limits) -> Diagnosis | None:
     "busy time, the length of the trace and every share of it",
 )
 def ends_late(recording: Recording, limits: Limits) -> Diagnosis | None:
-    """Durations of device work are too long."""
     calls = recording.of_categories(OPS | ANNOTATIONS | RUNTIME | GROUPS["python"])
     if not len(calls) or any(clock.trouble for clock in recording.clocks):
         return None
@@ -151,13 +151,11 @@ def ends_late(recording: Recording, limits: Limits) -> Diagnosis | None:
     "kernel times and sums over them: a stream runs one kernel at a time",
 )
 def kernel_overlap(recording: Recording, limits: Limits) -> Diagnosis | None:
-    """A kernel begins before the one before it on its stream has ended."""
     pairs: list[tuple[int, int]] = []
     for kernels in recording.kernels.by("stream") if not recording.may_overlap else ():
         pairs += _overlaps(kernels, kernels, limits["least_ns"])
-    severity: Severity | None = "error" if recording.is_aiu else None
     text = f"{count_of(len(pairs), *BEGIN)} before the previous one on the stream has ended"
-    return Diagnosis(len(pairs), text, _pairs(recording, pairs), severity)
+    return Diagnosis(len(pairs), text, _pairs(recording, pairs), "error" if recording.is_aiu else None)
 
 
 @doctor_rule(
@@ -193,9 +191,8 @@ def duplicate_starts(recording: Recording, limits: Limits) -> Diagnosis | None:
     kernels = recording.kernels[recording.kernels.dur > 0]
     at = np.flatnonzero((np.diff(kernels.start) == 0) & (np.diff(kernels.stream) == 0))
     pairs = _neighbours(kernels, at)
-    severity: Severity | None = "error" if recording.is_aiu else None
     text = f"{count_of(len(pairs), *BEGIN)} in the same ns as the previous one on the stream"
-    return Diagnosis(len(pairs), text, _pairs(recording, pairs), severity)
+    return Diagnosis(len(pairs), text, _pairs(recording, pairs), "error" if recording.is_aiu else None)
 
 
 @doctor_rule(
@@ -244,8 +241,9 @@ def zero_durations(recording: Recording, limits: Limits) -> Diagnosis | None:
     takes = "takes" if len(positions) == 1 else "take"
     text = f"{format_count(len(positions))} of {count_of(total, 'kernel')} {takes} no time"
     is_rounded = not (kernels.dur % 1000).any() and np.count_nonzero(kernels.dur == 1000) >= len(positions)
-    severity: Severity | None = "note" if is_rounded else None
-    return Diagnosis(len(positions), text, recording.slices("takes no time", positions), severity)
+    return Diagnosis(
+        len(positions), text, recording.slices("takes no time", positions), "note" if is_rounded else None
+    )
 
 
 @doctor_rule(

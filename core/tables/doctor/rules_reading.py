@@ -17,13 +17,15 @@ from ...read.batch import TIME_LIMIT_TEXT
 from ...trace.devices import devices, lane_categories
 from ..rule_threshold import OWN, Limits, RuleThreshold
 from ..untrusted import capture_ends, damage
-from .recording import FIRST, Exhibit, Recording
 from .rule import (
+    FIRST,
     FORMAT,
     KINETO,
     SPYRE,
     Diagnosis,
     DoctorRule,
+    Exhibit,
+    Recording,
     Severity,
     doctor_rule,
     event_terms,

@@ -8,8 +8,7 @@ from ...base.intervals import merge
 from ...base.units import count_of, format_count, format_ns, format_share
 from ..host_columns import PROFILER
 from ..rule_threshold import OWN, Limits, RuleThreshold
-from .recording import FIRST, Exhibit, Recording
-from .rule import AIUPTI, KINETO, PYTORCH, Diagnosis, doctor_rule
+from .rule import AIUPTI, FIRST, KINETO, PYTORCH, Diagnosis, Exhibit, Recording, doctor_rule
 
 OVERHEAD = "overhead"
 FLUSHES = ("Buffer Flush", "Activity Buffer Request")

@@ -107,7 +107,6 @@ def missing_work(facts: SourceFacts, limits: Limits) -> Outcome:
 
 
 def _steps_text(facts: SourceFacts, periods: Sequence[Untrusted]) -> str:
-    """Return in which steps the calls without work were made."""
     steps = facts.steps
     called = [one.called for one in periods if one.called is not None]
     if steps is None or not called:

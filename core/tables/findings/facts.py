@@ -55,8 +55,7 @@ from ..slices import nearest_around
 from ..step_choice import Steps, find_steps
 from ..step_spans import step_spans
 from ..untrusted import Untrusted, untrusted, untrusted_time
-from .baseline import Baseline
-from .finding import Evidence, Need, NotJudged
+from .finding import Baseline, Evidence, NotJudged
 
 NOT_BUSY = re.compile(r"^(event_wait|stream_?wait.*|wait.*event|.*synchronize)$", re.IGNORECASE)
 """Slices on a device's lanes during which the device waits for something else."""
@@ -85,13 +84,11 @@ class CaptureFacts:
 
     @cached_property
     def skew(self) -> Skew:
-        """How far apart the ranks arrive at their collectives."""
         parts = self.parts(0) if len(self._scope.trace.indexes) == 1 else ()
         return skew_of_parts(self._scope, parts) if len(parts) > 1 else skew(self._scope)
 
     @cached_property
     def states(self) -> tuple[DeviceState, ...]:
-        """What each device did in the time that is looked at."""
         return device_states(self._scope)
 
     @cached_property
@@ -165,11 +162,6 @@ class SourceFacts:
         return None if said < 0 else said
 
     @property
-    def is_excerpt(self) -> bool:
-        """Whether the file is cut out of a longer recording: its processes have lost their names."""
-        return not any(name or labels for _, name, labels, *_ in self.index.processes.tolist())
-
-    @property
     def is_numbered(self) -> bool:
         """Whether the rank is only the number of the file, because no file says its rank."""
         members = self.scope.trace.members
@@ -186,7 +178,6 @@ class SourceFacts:
         return f"Rank {self.rank}" + (f" ({file})" if self.is_numbered else "")
 
     def title_of_column(self, column: int) -> str:
-        """Return the name of one of the ranks of `skew`, for sentences."""
         source = self.capture.skew.sources[column]
         if self.part.process is not None and len(self.scope.trace.indexes) == 1:
             return next(part.title for part in self.capture.parts(0) if part.process == source)
@@ -218,7 +209,6 @@ class SourceFacts:
 
     @cached_property
     def profiler(self) -> I64:
-        """Rows of the profiler's own slices."""
         return self.host.matching(PROFILER, RUNTIME)
 
     @cached_property
@@ -232,7 +222,10 @@ class SourceFacts:
         copy is done, and operators that copy in which such a call, a synchronisation or a launch of DMA lies.
         """
         host = self.host
-        calls = np.union1d(host.matching(BLOCKING_COPIES, RUNTIME), self._calls_until_copied())
+        copies = self.work[self.work.is_type("memory") & (self.work.launch >= 0)]
+        until_copied = copies.launch[copies.end <= copies.call_end]  # from pageable memory, say
+        is_blocking = np.isin(host.positions, until_copied)
+        calls = np.union1d(host.matching(BLOCKING_COPIES, RUNTIME), np.flatnonzero(is_blocking))
         ops = host.matching(COPY_OPS, OP)
         blocks = np.union1d(np.union1d(calls, self.waits), host.matching(MOVES_DATA, RUNTIME))
         members = np.sort(host.positions[ops])
@@ -258,12 +251,6 @@ class SourceFacts:
         waits = waits[nearest_around(self.index, host.positions[waits], copying) < 0]
         outer = nearest_around(self.index, host.positions[waits], np.sort(host.positions[readers]))
         return np.union1d(readers, waits[outer < 0])
-
-    def _calls_until_copied(self) -> I64:
-        """Return the rows of calls that end after the copy that they started: from pageable memory, say."""
-        copies = self.work[self.work.is_type("memory") & (self.work.launch >= 0)]
-        calls = copies.launch[copies.end <= copies.call_end]
-        return np.flatnonzero(np.isin(self.host.positions, calls))
 
     def _with_ancestors(self, positions: I64, members: I64) -> I64:
         """Return positions and all members (ascending) around them."""
@@ -369,7 +356,6 @@ class SourceFacts:
 
     @cached_property
     def states(self) -> tuple[DeviceState, ...]:
-        """What each of the source's devices did."""
         if self.stray:
             return ()
         own = {one.first_device.device for one in self.work.by("device_row")}
@@ -377,7 +363,6 @@ class SourceFacts:
         return tuple(one for one in states if one.device.device in own)
 
     def row_of(self, state: DeviceState) -> int:
-        """Return the number that rows of `work` have for a device."""
         rows = {one.device: at for at, one in enumerate(self.work.devices)}
         return rows[state.device.device]
 
@@ -411,15 +396,8 @@ class SourceFacts:
         """The time for which the trace's records of a device cannot be right: no rule speaks of it."""
         return untrusted_time(self.untrusted_periods)
 
-    def lacking(self, need: Need) -> NotJudged | None:
-        """Return what the source lacks for a rule that needs device or host slices, None for nothing."""
-        if need == "device":
-            return None if self.has_devices else self.no_device
-        return None if len(self.host) else NO_HOST
-
     @property
     def no_device(self) -> NotJudged:
-        """Why nothing can be said about the devices."""
         if self.stray:
             return NotJudged(f"device work ({count_of(self.stray, 'piece')}) has times far from all others")
         return NotJudged(
@@ -463,7 +441,6 @@ class SourceFacts:
 
     @cached_property
     def types(self) -> dict[KernelType, Intervals]:
-        """The time in which work of each type runs."""
         return {
             name: self.work.union(self.work.is_type(name)).without(self.untrusted) for name in KERNEL_TYPES
         }
@@ -494,7 +471,6 @@ class SourceFacts:
 
     @cached_property
     def host_collectives(self) -> Intervals:
-        """The time of collectives that the host itself does."""
         return self.host.union(self.host.matching(HOST_COLLECTIVES))
 
     @cached_property
@@ -555,6 +531,11 @@ class SourceFacts:
         marks = set() if self.steps is None else {self.name(int(at)) for at in self.steps.positions}
         return next((name for name in names if name not in marks), "")
 
+    def doing_at_longest(self, times: Intervals) -> str:
+        """Return what a thread of the host did in the longest of some stretches of time, as `doing_in`."""
+        at = int(np.argmax(times.ends - times.starts))
+        return self.doing_in(int(times.starts[at]), int(times.ends[at]))
+
     def steps_of(self, positions: AnyArray) -> I64:
         """Return the row of the step that launched each of these pieces of work, ascending; -1 for none."""
         if self.steps is None:
@@ -607,7 +588,6 @@ class SourceFacts:
     # -- evidence -----------------------------------------------------------------------------------------
 
     def name(self, position: int) -> str:
-        """Return the short name of a slice."""
         return short_name(self.index.string(int(self.index.column("slices.name")[position])))
 
     def starts_of(self, positions: I64) -> I64:
@@ -615,7 +595,6 @@ class SourceFacts:
         return self.scope.starts(self.source, positions)
 
     def slice(self, label: str, position: int, start: int, end: int) -> Evidence:
-        """Return a slice as evidence."""
         ordinal = int(self.index.column("slices.ordinal")[position])
         return Evidence(label, start, end, SliceId(self.source, ordinal))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from ...base.arrays import I64, U32
@@ -109,10 +109,6 @@ class Findings:
     findings: tuple[Finding, ...]
     not_judged: tuple[tuple[str, str], ...]  # rule, why
 
-    def first(self, count: int | None) -> Findings:
-        """Return the first findings only, all for None."""
-        return replace(self, findings=self.findings[:count])
-
     @property
     def leading(self) -> Finding | None:
         """The finding to read first: the costliest loss, without losses the first headline or note."""
@@ -120,13 +116,18 @@ class Findings:
 
     @property
     def losses(self) -> tuple[Finding, ...]:
-        """The findings that are losses."""
-        return self._of_kind("loss")
+        return self.of_kind("loss")
 
-    @property
-    def headlines(self) -> tuple[Finding, ...]:
-        """How the devices were used as a whole."""
-        return self._of_kind("headline")
-
-    def _of_kind(self, kind: Kind) -> tuple[Finding, ...]:
+    def of_kind(self, kind: Kind) -> tuple[Finding, ...]:
+        """Return the findings of a kind: losses, how the devices were used as a whole, notes."""
         return tuple(finding for finding in self.findings if finding.kind == kind)
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """Another run of the same work: whether it is compiled, how many steps it has, their median wall time."""
+
+    title: str
+    compiled: bool
+    steps: int
+    wall_ns: float | None  # None without steps

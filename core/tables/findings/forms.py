@@ -1,15 +1,23 @@
-"""Findings as a JSON object and back, and as Markdown."""
+"""Findings as an analysis and as JSON, stored beside the index of a whole trace, and as Markdown."""
 
 from __future__ import annotations
 
-from typing import Any
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any
 
 from ...base.arrays import I64
+from ...base.errors import UsageError
 from ...base.ids import SliceId
 from ...base.safe_text import markdown_words
 from ...base.units import about_ns, format_share
-from ..table import Tables
-from .finding import Evidence, Finding, Findings
+from ..cached import cache_file, is_whole, read_cached, write_cached
+from ..schema import Column, TableSchema, columns_from
+from ..scope import Scope
+from ..table import Answers, Table, Tables
+from .finding import Baseline, Evidence, Finding, Findings
+
+if TYPE_CHECKING:
+    from ..summary import Summary
 
 SCHEMA = 1
 FIELDS = {
@@ -38,9 +46,17 @@ def findings_of(form: dict[str, Any], origin: int) -> Findings:
     """Return the findings of such an object; KeyError, TypeError or ValueError where it is none."""
     if form["schema"] != SCHEMA:
         raise ValueError("another schema")
-    rows = tuple(_finding(row, origin) for row in form["rows"])
+    findings = []
+    for row in form["rows"]:
+        evidence = []
+        for one in row["evidence"]:
+            slice_id = SliceId(int(one["source"]), int(one["ordinal"])) if "ordinal" in one else None
+            start, end = (int(one[key]) + origin for key in ("start_ns", "end_ns"))
+            evidence.append(Evidence(str(one["label"]), start, end, slice_id))
+        values = {name: row[key] for key, name in FIELDS.items()}
+        findings.append(Finding(**values, sources=tuple(row["sources"]), evidence=tuple(evidence)))
     missing = tuple((str(entry["rule"]), str(entry["reason"])) for entry in form["not_judged"])
-    return Findings(str(form["scope"]), rows, missing)
+    return Findings(str(form["scope"]), tuple(findings), missing)
 
 
 def findings_from(tables: Tables, order: I64 | None = None, limit: int | None = None) -> Findings:
@@ -97,27 +113,94 @@ def claim_text(finding: Finding) -> str:
 def finding_row(finding: Finding, origin: int) -> dict[str, Any]:
     """Return a finding as a row of its table; times of evidence are ns since the origin (trace time)."""
     row = {key: getattr(finding, name) for key, name in FIELDS.items()}
-    evidence = [_evidence_row(evidence, origin) for evidence in finding.evidence]
+    evidence = [
+        {"label": one.label, "start_ns": one.start - origin, "end_ns": one.end - origin}
+        | ({} if one.slice is None else {"source": one.slice.source, "ordinal": one.slice.ordinal})
+        for one in finding.evidence
+    ]
     return row | {"note": finding.note, "sources": list(finding.sources), "evidence": evidence}
 
 
-def _evidence_row(evidence: Evidence, origin: int) -> dict[str, Any]:
-    row: dict[str, Any] = {
-        "label": evidence.label,
-        "start_ns": evidence.start - origin,
-        "end_ns": evidence.end - origin,
+NAME = "findings"
+
+
+class JudgedAnswers(Answers):
+    """Answers of a capture store that has findings, too."""
+
+    @abstractmethod
+    def findings(self) -> Findings:
+        """Return the findings about all ranks."""
+
+
+def saved_findings(scope: Scope) -> Findings:
+    """Return the findings of a scope; those of a whole trace are computed once and stored."""
+    from .judge import findings  # all the rules, which reading findings does not need
+
+    if isinstance(scope.trace.answers, JudgedAnswers):
+        return scope.trace.answers.findings()
+    if not is_whole(scope):
+        return findings(scope)
+    stored = stored_findings(scope)
+    if stored is None:
+        stored = findings(scope)
+        write_cached(cache_file(scope, NAME), findings_object(stored, 0))
+    return stored
+
+
+def stored_findings(scope: Scope) -> Findings | None:
+    """Return the findings stored of a whole trace, None where there are none; takes no time."""
+    if scope.trace.answers is not None or not is_whole(scope):
+        return None
+    try:
+        return findings_of(read_cached(cache_file(scope, NAME)), 0)
+    except (OSError, KeyError, TypeError, ValueError):
+        return None
+
+
+FINDINGS = TableSchema(
+    "findings",
+    "Findings",
+    columns_from("""
+        rule: text, kind: text, claimed_ns = cost, share = of the time, in_steps, of_steps,
+        finding: text, threshold: text = reported when, from: text, helps: text = usually helps,
+        title: text (detail), caused_by: text (detail), caused_ns = by its cause (detail),
+        place: text (detail), places (detail), note: number (detail), sources: object = files (detail),
+        evidence: object (detail)
+    """),
+)
+NOT_JUDGED = TableSchema(
+    "not_judged", "Not checked", (Column("rule", "rule", "text"), Column("reason", "reason", "text"))
+)
+WHOLE = "findings look at all slices of a range: --lanes and --where leave out what they need"
+
+
+def analyse_findings(scope: Scope, baseline: Summary | None = None) -> Tables:
+    """Return what the rules find in a scope, and the rules that the trace has not the data for.
+
+    With the summary of a baseline, rules that compare two runs judge by it.
+    """
+    if scope.lanes is not None or scope.where is not None:
+        raise UsageError(WHOLE)
+    if baseline is None:
+        return tables_of(saved_findings(scope), scope.origin)
+    from ..compile_phases import FUNCTION_NAME
+    from .judge import findings
+
+    values = {name: metric.value for name, metric in baseline.metrics.items()}
+    compiled = any(values.get(f"compile.{name}") for name in ("regions", "graphs"))
+    compiled |= any(FUNCTION_NAME.fullmatch(name) for name in baseline.tables["ops"].texts("name"))
+    steps, wall_ns = int(values.get("step.count") or 0), values.get("step.wall.median")
+    return tables_of(findings(scope, Baseline(baseline.title, compiled, steps, wall_ns)), scope.origin)
+
+
+def tables_of(findings: Findings, origin: int) -> Tables:
+    """Return a row per finding, losses first, most time first, and the rules that could not be judged;
+    evidence counts from the origin.
+    """
+    rows = [finding_row(finding, origin) for finding in findings.findings]
+    missing = [{"rule": rule, "reason": reason} for rule, reason in findings.not_judged]
+    tables = {
+        "findings": lambda: Table.from_rows(FINDINGS, findings.scope, rows),
+        "not_judged": lambda: Table.from_rows(NOT_JUDGED, findings.scope, missing),
     }
-    if evidence.slice is not None:
-        row |= {"source": evidence.slice.source, "ordinal": evidence.slice.ordinal}
-    return row
-
-
-def _finding(row: dict[str, Any], origin: int) -> Finding:
-    values = {name: row[key] for key, name in FIELDS.items()}
-    evidence = tuple(_evidence(entry, origin) for entry in row["evidence"])
-    return Finding(**(values | {"sources": tuple(row["sources"]), "evidence": evidence}))
-
-
-def _evidence(row: dict[str, Any], origin: int) -> Evidence:
-    slice_id = SliceId(int(row["source"]), int(row["ordinal"])) if "ordinal" in row else None
-    return Evidence(str(row["label"]), int(row["start_ns"]) + origin, int(row["end_ns"]) + origin, slice_id)
+    return Tables(findings.scope, origin, tables)

@@ -86,11 +86,10 @@ def launch_gaps(facts: SourceFacts, limits: Limits) -> Outcome:
     explains=effects_of("first-kernel"),
 )
 def first_kernel(facts: SourceFacts, limits: Limits) -> Outcome:
-    """The work of the first launch starts late."""
     work = facts.work[(facts.work.launch >= 0) & facts.work.is_begun]
     if len(work) < 2:
         return None if len(work) else NO_LAUNCHES
-    if facts.is_excerpt:
+    if not any(name or labels for _, name, labels, *_ in facts.index.processes.tolist()):
         return NotJudged("the file is cut out of a longer one: what the device did before is not in it")
     first = int(np.argmin(work.call_start))
     late, median = int(work.latency[first]), float(np.median(np.delete(work.latency, first)))
@@ -192,8 +191,7 @@ def host_pause(facts: SourceFacts, limits: Limits) -> Outcome:
     step = np.arange(len(pauses)) if steps is None else np.searchsorted(steps.starts, pauses.starts, "right")
     if len(np.unique(step)) < (3 if steps is None else 2) or pauses.length < limits["share"] * facts.span_ns:
         return None
-    worst = int(np.argmax(pauses.ends - pauses.starts))
-    name = facts.doing_in(int(pauses.starts[worst]), int(pauses.ends[worst]))
+    name = facts.doing_at_longest(pauses)
     text = (
         f"For {about_ns(pauses.length)} in {count_of(len(pauses), 'pause')} {facts.device_title} waits while "
         f"the host runs no operator{f'; at the longest it is in {name}' if name else ''}"
@@ -238,7 +236,6 @@ class StepGaps:
         return long
 
     def text(self, facts: SourceFacts, long: I64) -> str:
-        """Return the sentence about the steps with the long gaps."""
         those = np.unique(self.at[long])
         several = len(those) > 1
         labels = ", ".join(self.steps.labels[at] for at in those[:5].tolist())
@@ -251,7 +248,6 @@ class StepGaps:
         )
 
     def evidence(self, facts: SourceFacts, worst: int) -> Evidence:
-        """Return the step of a gap."""
         step = int(self.at[worst])
         position, start, end = (
             int(part[step]) for part in (self.steps.positions, self.steps.starts, self.steps.ends)

@@ -261,16 +261,11 @@ def dataloader(facts: SourceFacts, limits: Limits) -> Outcome:
     if part <= limits["share"]:
         return None
     who = facts.device_title if facts.has_devices else "The program"
-    doing = facts.doing_in(*_longest(claim))
+    doing = facts.doing_at_longest(claim)
     lasting = f"{about_ns(claim.length)}, {format_share(part)} of the time"
     text = f"{who[0].upper()}{who[1:]} waits for the data loader for {lasting}"
     text += f"; longest in {doing}" if doing and not LOADER.search(doing) else ""
     return Observation(text, (facts.longest_on_host("the longest", rows),), claim)
-
-
-def _longest(times: Intervals) -> tuple[int, int]:
-    at = int(np.argmax(times.ends - times.starts))
-    return int(times.starts[at]), int(times.ends[at])
 
 
 @rule(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TypeAlias, TypedDict, Unpack
+from typing import Any, TypeAlias, TypedDict, Unpack
 
 from ..rule_threshold import Limits, RuleThreshold
-from .facts import SourceFacts
-from .finding import Kind, Need, Observation, Outcome
+from .facts import NO_HOST, SourceFacts
+from .finding import Evidence, Finding, Kind, Need, Observation, Outcome
 
 Judge: TypeAlias = Callable[[SourceFacts, Limits], Outcome]
 GUIDE = "Hugging Face, Profiling in PyTorch"
@@ -50,12 +50,17 @@ class Rule:
     held_up: bool = False  # where there are devices, only that time counts in which the host holds them up
     first: bool = False  # about what the trace lacks: stands before all others
 
+    def finding(self, text: str, evidence: tuple[Evidence, ...], **others: Any) -> Finding:
+        """Return a finding of this rule with its texts; `others` are the other fields."""
+        limits = {"threshold": str(self.threshold), "origin": self.threshold.origin, "helps": self.helps}
+        return Finding(self.id, self.title, text, evidence, **({"kind": self.kind} | limits | others))
+
     def __call__(self, facts: SourceFacts) -> Outcome:
         """Return what the rule says of one source, or what the source lacks."""
-        for need in self.needs:
-            lacking = facts.lacking(need)
-            if lacking is not None:
-                return lacking
+        if "device" in self.needs and not facts.has_devices:
+            return facts.no_device
+        if "host" in self.needs and not len(facts.host):
+            return NO_HOST
         outcome = self.judge(facts, self.threshold.limits)
         if not isinstance(outcome, Observation):
             return outcome

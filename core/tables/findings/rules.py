@@ -10,17 +10,8 @@ from typing import Final
 from .rule import Rule
 
 FILES: Final = (
-    "ranks",
-    "device",
-    "gaps",
-    "kernels",
-    "memory",
-    "host",
-    "steps",
-    "compiled",
-    "first_use",
-    "clocks",
-    "aiu",
+    *("ranks", "device", "gaps", "kernels", "memory", "host"),
+    *("steps", "compiled", "first_use", "clocks", "aiu"),
 )
 """The files with rules, in the order in which the rules are listed."""
 RULES: Final[Mapping[str, Rule]] = {

@@ -16,9 +16,8 @@ from ..host_columns import LOADER
 from ..op_events import ANNOTATION, OP, RUNTIME
 from ..rule_threshold import OWN, Limits, RuleThreshold
 from ..step_choice import Steps
-from .baseline import Baseline
 from .facts import SourceFacts, share
-from .finding import Evidence, NotJudged, Observation, Outcome
+from .finding import Baseline, Evidence, NotJudged, Observation, Outcome
 from .rule import GUIDE, HTA, effects_of, rule
 
 NO_STEPS = NotJudged("the trace has no steps")
