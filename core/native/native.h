@@ -79,7 +79,7 @@ enum {
     TL_COUNTS
 };
 
-/* Why tl_scan stopped; in the order of REASONS in core/native/scanner.py. */
+/* Why tl_scan stopped; scan_native.py of core/read names those it tells apart. */
 enum {
     TL_CLOSED = 1, /* at the bracket that closes the array */
     TL_UNUSUAL,    /* sound JSON that Python is to read: clamped times, numbers as texts, ... */
