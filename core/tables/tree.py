@@ -85,17 +85,8 @@ class CallTree:
     def __len__(self) -> int:
         return len(self.parents)
 
-    @property
-    def depths(self) -> I64:
-        cursor = self.parents.copy()
-        depths = (cursor >= 0).astype(np.int64)
-        while (inner := cursor >= 0).any():  # each step goes twice as far up as the one before
-            depths[inner] += depths[cursor[inner]]
-            cursor[inner] = cursor[cursor[inner]]
-        return depths
-
     def nested(self) -> AnyArray:
-        nested, depths = np.zeros(len(self), np.bool_), self.depths.tolist()
+        nested, depths = np.zeros(len(self), np.bool_), depths_of(self.parents).tolist()
         names, path, counts = self.names.tolist(), list[int](), Counter[int]()
         for node in self.order().tolist():
             while len(path) > depths[node]:
@@ -117,6 +108,16 @@ class CallTree:
         # Parents come first and have no smaller total: a stable sort takes them first.
         chosen[np.argsort(-self.total, kind="stable")[:count]] = True
         return chosen
+
+
+def depths_of(parents: I64) -> I64:
+    """Return how many lie above each, by the one right above it; -1 for none."""
+    cursor = parents.copy()
+    levels = (cursor >= 0).astype(np.int64)
+    while (inner := cursor >= 0).any():  # each step goes twice as far up as the one before
+        levels[inner] += levels[cursor[inner]]
+        cursor[inner] = cursor[cursor[inner]]
+    return levels
 
 
 def depth_first(parents: I64, siblings: I64) -> I64:
@@ -230,7 +231,7 @@ def bottom_up(tree: CallTree, leaves_only: bool = False, only: int | None = None
 def below(tree: CallTree, only: int) -> CallTree:
     """Return a tree of one of `texts`: its outermost nodes, and what lies in them, merged."""
     builder = TreeBuilder(Labels(zip(tree.texts, range(len(tree.texts)))))
-    depths, nodes = tree.depths, np.full(len(tree), OUTSIDE, np.int64)
+    depths, nodes = depths_of(tree.parents), np.full(len(tree), OUTSIDE, np.int64)
     for depth in range(int(depths.max(initial=-1)) + 1):
         rows = np.flatnonzero(depths == depth)
         above = np.where(tree.parents[rows] >= 0, nodes[tree.parents[rows]], OUTSIDE)
@@ -298,7 +299,7 @@ def _listed(tree: CallTree, whole: int, title: str, scope: str, limit: int | Non
         "share": shares,
         "self_ns": tree.own[order],
         "calls": tree.calls[order],
-        "depth": tree.depths[order],
+        "depth": depths_of(tree.parents)[order],
         "node": order,
         "parent": tree.parents[order],
     }
@@ -415,11 +416,7 @@ def own_times(starts: I64, ends: I64, around: I64) -> I64:
 
 def paths_of(builder: TreeBuilder, names: I64, around: I64, root: int) -> I64:
     """Return the node of each slice, level by level from the top; slices of one path share a node."""
-    levels = np.zeros(len(names), np.int64)
-    cursor = around.copy()
-    while (inner := cursor >= 0).any():
-        levels[inner] += 1
-        cursor[inner] = around[cursor[inner]]
+    levels = depths_of(around)
     nodes = np.full(len(names), root, np.int64)
     order = np.argsort(levels, kind="stable")
     bounds = np.searchsorted(levels[order], np.arange(int(levels.max(initial=0)) + 2))

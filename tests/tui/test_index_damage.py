@@ -186,12 +186,12 @@ async def test_damage_is_found_behind_the_picture(tmp_path: Path) -> None:
     """The viewer leaves to open the trace anew: the damaged index is gone, the view is kept."""
     path = small_file(tmp_path)
     index = open_trace(path, index_dir=tmp_path / "index").indexes[0]
-    flip(index.folder / "flows.target_ordinal.u4", 0, 1)  # which no picture needs
+    flip(index.folder / "flows.by_target.u4", 0, 1)  # which no picture needs
     app = behind(TracelaneApp(open_trace(path, index_dir=tmp_path / "index")))
     async with app.run_test() as pilot:
         await wait_in_viewer(pilot, lambda: app.wants_reload, "the damage to be found")
     assert app.wants_reload and app.damage is not None
-    assert "flows.target_ordinal does not match its checksum" in str(app.damage)
+    assert "flows.by_target does not match its checksum" in str(app.damage)
     assert not index.folder.exists()
 
 
