@@ -18,6 +18,7 @@ pytestmark = [*LATER]
 
 RUN = ROOT / "benchmarks" / "run.py"
 MACHINE = {
+    "date": "1 May 2026",
     "processor": "p",
     "architecture": "a",
     "cores": 2,
