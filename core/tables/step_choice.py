@@ -14,6 +14,7 @@ import numpy as np
 from ..base.arrays import I64, AnyArray, distinct, sum_of
 from ..base.clock import Clocks
 from ..base.kineto import GROUPS, StartedWork, started_work
+from ..base.units import count_of
 from ..index.flex import is_flex, round_trips
 from ..index.format import NONE
 from ..index.store import SCAN_CHUNK, Index
@@ -133,7 +134,9 @@ def find_steps(
     index, clocks = trace.indexes[source], clocks or Clocks()
     if name is not None:
         positions, lengths = _by_name(index, name)
-        return _steps_at(trace, source, clocks, name, "chosen by name", positions, lengths)
+        chosen = _steps_at(trace, source, clocks, name, "chosen by name", positions, lengths)
+        more = _more_than_named(index, name, positions, len(chosen or ()))
+        return chosen and replace(chosen, reason=chosen.reason + more)
     marked = steps_of(index, source)
     if marked:
         positions = np.array([step.position for step in marked], np.int64)
@@ -176,6 +179,15 @@ def _by_name(index: Index, name: str) -> tuple[I64, I64 | None]:
     key = np.array([of[number] for number in index.column("slices.name")[positions].tolist()], np.int64)
     times = np.bincount(key, index.duration(positions))
     return (positions[key == int(np.argmax(times))] if len(times) else positions), None
+
+
+def _more_than_named(index: Index, name: str, positions: I64, steps: int) -> str:
+    """Return what a name that was typed leaves open: which others count too, which slices are one step."""
+    texts = index.strings(_distinct(index.column("slices.name")[positions]))
+    others = count_of(len(texts) - 1, "name that differs", "names that differ")
+    text = f", with {others} in numbers only" if name in texts and len(texts) > 1 else ""
+    slices = count_of(len(positions), "slice")
+    return text + (f"; {slices} that overlap are {count_of(steps, 'step')}" if steps < len(positions) else "")
 
 
 def _texts(index: Index) -> dict[int, str]:

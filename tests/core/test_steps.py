@@ -6,7 +6,7 @@ import gzip
 import json
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
@@ -570,9 +570,29 @@ def test_steps_are_found_by_what_they_are_called(name: str, category: str, tmp_p
     trace = opened(tmp_path, events)
     steps = steps_of(trace)
     again = steps_of(trace, steps.choice)
-    assert len(steps) == 5 and again.reason == "chosen by name"
+    assert len(steps) == 5 and again.reason.startswith("chosen by name")
     assert (again.starts.tolist(), again.ends.tolist()) == (steps.starts.tolist(), steps.ends.tolist())
     assert again.labels == steps.labels
+
+
+@pytest.mark.parametrize(
+    ("spans", "reason"),
+    [
+        ({"layer 1": [0, 20], "other": [40]}, "chosen by name"),
+        (
+            {"layer 1": [0, 40], "layer 2": [20, 60]},
+            "chosen by name, with 1 name that differs in numbers only",
+        ),
+        ({"layer 1": [0, 5, 40]}, "chosen by name; 3 slices that overlap are 2 steps"),
+        ({"layer 7": [0, 20]}, "chosen by name"),
+    ],
+)
+def test_what_a_typed_name_leaves_open_is_said(
+    spans: Mapping[str, Sequence[int]], reason: str, tmp_path: Path
+) -> None:
+    """Names that count with the one that was typed, and slices that are one step, stand in the reason."""
+    events = [complete(at, 10, name) for name, starts in spans.items() for at in starts]
+    assert steps_of(opened(tmp_path, events), "layer 1").reason == reason
 
 
 def test_more_time_of_the_device_goes_before_more_time_of_the_host(tmp_path: Path) -> None:

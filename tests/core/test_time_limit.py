@@ -290,7 +290,7 @@ PIECES = {
     ("core/tables/device_state.py", "at"),  # of a device's time, each moment once
     ("core/tables/idle.py", "at"),  # likewise
     ("core/tables/op_events.py", "at"),  # counts
-    ("core/tables/findings/causes.py", "sum"),  # a few claims, as Python integers
+    ("core/tables/findings/judge.py", "sum"),  # a few claims, as Python integers
     ("core/tables/step_choice.py", "sum"),  # counts
     ("core/tables/untrusted.py", "sum"),  # counts
     ("core/tables/diff.py", "sum"),  # two changes, each of numbers that are not negative
