@@ -37,6 +37,7 @@ class Clocks:
         return offsets.get((source, ""), 0) + (offsets.get((source, process), 0) if process else 0)
 
     def offset_of(self, key: ClockKey) -> int:
+        """Return the offset of one clock alone, in ns."""
         return self.offsets.get(key, 0)
 
     def shifted(self, key: ClockKey, offset_ns: int) -> Clocks:

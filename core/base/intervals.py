@@ -62,6 +62,7 @@ class Intervals:
         return self.before(ends) - self.before(starts)
 
     def before(self, times: I64) -> I64:
+        """Return how many ns are covered before each time."""
         at = np.searchsorted(self.starts, times, "right")
         beyond = np.where(at > 0, np.maximum(0, self.ends[at - 1] - times), 0) if len(self) else 0
         return np.asarray(self._sums[at] - beyond, np.int64)

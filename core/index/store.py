@@ -242,9 +242,11 @@ class Index:
         return values
 
     def start(self, position: int) -> int:
+        """Return the start of one slice, lane time in ns."""
         return int(self.column("slices.start")[position])
 
     def end(self, position: int) -> int:
+        """Return the end of one slice, lane time in ns."""
         return self.start(position) + int(self.duration([position])[0])
 
     def flag(self, position: int) -> int:

@@ -41,7 +41,9 @@ class QueryAnswer:
     rows: Iterator[tuple[Any, ...]]
 
     def table(self, scope: str, limit: int | None = None) -> Table:
-        """Return the rows, at most `limit`, as a table; a note says whether there are more."""
+        """Return the rows, at most `limit`, as a table; a note says whether there are more. Its moments count
+        from `origin_ns` of trace time.
+        """
         rows: list[dict[str, Any]] = []
         more = False
         for values in self.rows:

@@ -174,7 +174,9 @@ def work_in_windows(work: Frame, spans: Steps | StepSpans) -> Frame:
 
 
 def outside_windows(steps: Steps | StepSpans, starts: I64, ends: I64) -> tuple[I64, AnyArray]:
-    """Return of each piece of work how many ns lie in no step's window, and whether any part does."""
+    """Return of each piece of work [start, end) how many ns lie in no step's window, and whether any part of
+    it does; a piece of no length lies where it stands.
+    """
     windows = merge(steps.starts, steps.ends)
     rest: I64 = ends - starts - windows.covered(starts, ends)
     window = np.searchsorted(windows.starts, starts, "right") - 1
@@ -183,7 +185,9 @@ def outside_windows(steps: Steps | StepSpans, starts: I64, ends: I64) -> tuple[I
 
 
 def steps_of_slices(scope: Scope) -> WorkBySteps | None:
-    """Return what tells the steps of slices, None without steps; by window no work has one by launch."""
+    """Return what tells the steps of a trace's slices, None where it has none; by window, device work has
+    none by its launch either.
+    """
     spans = step_spans(scope.trace, scope.clocks, scope.steps or None)
     if spans is None or scope.attribute == "window":
         return None if spans is None else WorkBySteps(spans, {})

@@ -113,7 +113,9 @@ class FlexStamps:
 
 
 def flex_stamps(index: Index, positions: AnyArray | None = None) -> FlexStamps | None:
-    """Return the stamps of a FLEX trace's device slices, None of others. Raises UnreadableError."""
+    """Return the stamps of the device's slices (of these) in a FLEX job trace, None of other traces. Raises
+    UnreadableError where the source has gone or changed.
+    """
     if not is_flex(index):
         return None
     if positions is None:

@@ -58,7 +58,9 @@ class Gaps:
         return _first(np.flatnonzero((self.starts <= time) & (time < self.ends)))
 
     def first_after(self, time: int, position: int | None, least: int) -> int | None:
-        """Return the first gap of `least` ns from a time on, or after the gap that a position ends."""
+        """Return the first gap of `least` ns that begins at a time or later; with a position the one that
+        follows the gap which that slice ends.
+        """
         at = None if position is None else self.ended_by(position)
         low = int(np.searchsorted(self.starts, time)) if at is None else at + 1
         long = _first(np.flatnonzero((self.ends - self.starts)[low:] >= max(1, least)))

@@ -138,12 +138,14 @@ class LinkedWork:
 
     @property
     def own_ns(self) -> I64:
+        """The ns of work launched right in each node."""
         own = np.zeros(len(self.parent), np.int64)
         add_at(own, self.nodes[self.nodes >= 0], self.work.full_ns[self.nodes >= 0])
         return own
 
     @property
     def total_ns(self) -> I64:
+        """The ns of work launched in each node or a node below it."""
         return added_upwards(self.own_ns, self.parent)
 
     def busy_ns(self, codes: I64, size: int) -> I64:

@@ -141,7 +141,9 @@ def _counted(scope: Scope, by: Grouping) -> Table:
 
 
 def sort_column(key: str) -> str:
-    """Return the column (- before it: smallest first) of PyTorch's sort key or its name, or UsageError."""
+    """Return the column (with - before it: smallest first) of one of PyTorch's sort keys or of a column's own
+    name; UsageError for others.
+    """
     column = key.removeprefix("-")
     column = DEVICE_SORT.sub(r"\1device", column)
     column = SORTS.get(column, column)

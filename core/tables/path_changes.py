@@ -71,6 +71,7 @@ class TimeChange:
         return cls(factor, np.where(chosen, factor, 1.0), host)
 
     def length(self, graph: PathGraph) -> int:
+        """Return the time of all that is changed, ns."""
         durations = (graph.work.end - graph.work.start)[self.work != 1]
         return sum_of(durations) + sum(times.length for times in self.host.values())
 

@@ -7,6 +7,11 @@
 - The *end of a call that waits* is released by the last work that it waits for, where that ended in the call.
 - The *first activity of a thread after a pause* is released by what ended in the pause: the slice from which
   an arrow comes, or the activity of a thread with which it takes turns (autograd's and its caller).
+
+Which stream or event a call waits for is told by the profiler's cuda_sync records where there are some. Else
+it is inferred: a call that waits for a stream means that on which its thread launched last, one for an event
+the last work that its thread launched before it recorded one, all others all streams; none means work
+launched after the call began. A stream that waits for an event waits for what ended last on another one.
 """
 
 from __future__ import annotations

@@ -43,6 +43,7 @@ class PairedSteps(NamedTuple):
 
     @property
     def deltas(self) -> I64:
+        """How much longer each step of B is, ns."""
         longer: I64 = self.lengths[:, 1] - self.lengths[:, 0]
         return longer
 
@@ -94,6 +95,7 @@ class RunPair(Trace):
         return clocks
 
     def move(self, clocks: Clocks) -> int:
+        """Return by how much clocks move B, ns."""
         return clocks.offset(self.first) - self.b.clocks.offset(0)
 
     def side(self, source: int, clocks: Clocks) -> tuple[Trace, Clocks]:

@@ -153,6 +153,7 @@ class Scope:
         return lane_offsets(self.trace.indexes[source], source, self.clocks)
 
     def starts(self, source: int, positions: AnyArray) -> I64:
+        """Return the starts of slices of a source in trace time."""
         return starts_of(self.trace.indexes[source], positions, self.lane_offsets(source))
 
     @cached_property

@@ -35,7 +35,12 @@ class RankPart:
 
 
 def parts_of(scope: Scope, steps: Steps | None, ranks: Mapping[int, int]) -> tuple[RankPart, ...]:
-    """Return the ranks of a scope of one source, itself where it is one; `ranks` by process if stated."""
+    """Return the ranks of a scope of one source, itself where it is one; `ranks` by process if stated.
+
+    A profiler writes the operators and calls of one process, so where several processes have some, or mark
+    steps, each of them is a rank. A rank has the slices of its own process and those that belong to no rank:
+    threads of other processes, and work whose launch is not known on a device for which no launch is known.
+    """
     trace, source = scope.trace, scope.source or 0
     marking = set() if steps is None else set(steps.processes.tolist()) & _processes_holding(scope, HOST)
     accelerators = {device.process for device in devices(trace) if device.source == source}

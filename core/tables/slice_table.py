@@ -97,6 +97,7 @@ class SliceCells:
 
     @cached_property
     def starts(self) -> I64:
+        """The slices' starts in trace time."""
         return self.scope.starts(self.source, self.positions)
 
     @cached_property

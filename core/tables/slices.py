@@ -22,7 +22,9 @@ from ..query.groups import Groups, dense
 
 @dataclass(frozen=True, eq=False)
 class Slices:
-    """Slices as columns: positions in the index, trace times (ns), numbers of names and categories."""
+    """Slices as columns of equal length: positions in the index of the source, trace times (ns), names
+    and categories as the index numbers them.
+    """
 
     COLUMNS: ClassVar[tuple[str, ...]] = ("positions", "starts", "ends", "names", "categories")
     """The columns that `take` selects from."""

@@ -136,6 +136,7 @@ class StepSets:
         return np.isin(self.index.column("slices.name")[positions], np.array(numbers, np.uint32))
 
     def times(self, positions: I64) -> tuple[I64, I64]:
+        """Return (starts, ends) in trace time."""
         self.scope.check()
         start = starts_of(self.index, positions, self.offsets)
         return start, start + self.index.duration(positions)

@@ -50,7 +50,9 @@ class Table(TableRows):
         totals: Mapping[str, Any] | None = None,
         notes: Sequence[str] = (),
     ) -> Table:
-        """Return a small table of rows by column key; `jumps` are (source, position) of rows' slices."""
+        """Return a small table of rows by column key; None in a column of numbers is NaN. `jumps` are the
+        (source, position) of each row's slice.
+        """
         data = {column.key: _values(column, [row[column.key] for row in rows]) for column in schema.columns}
         positions = sources = None
         if jumps is not None:

@@ -159,7 +159,9 @@ class TableRows(TableSchema):
         return self.take(self.order(key, descending))
 
     def order(self, key: str, descending: bool = True) -> I64:
-        """Return row numbers by a column, changes by size; stable as PyTorch's, none comes last."""
+        """Return the row numbers sorted by a column, changes by their size; equal values keep their order
+        (PyTorch's way), none comes last.
+        """
         order = self._order(self.column(key), descending)
         if not self.within:
             return order
