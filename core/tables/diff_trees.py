@@ -18,7 +18,7 @@ from ..query.groups import Groups
 from ..query.lookup import category_mask
 from .compare import BOTH, GONE, NEW
 from .frame import Frame
-from .frame_columns import MODULE, NOT_IN_FILE, OUTSIDE_ANY, work_of
+from .frame_columns import MODULE, NOT_IN_FILE, OUTSIDE_ANY, module_label, work_of
 from .op_events import positions_of
 from .schema import schema_from
 from .scope import Scope
@@ -139,7 +139,7 @@ def _side(builder: TreeBuilder, scope: Scope) -> _Side:
         index = scope.trace.indexes[source]
         members, is_op = _members(scope, source)
         around = rows_around(index, members)
-        nodes = paths_of(builder, builder.labels.of_slices(index, members, _label), around, ROOT)
+        nodes = paths_of(builder, builder.labels.of_slices(index, members, module_label), around, ROOT)
         starts = scope.starts(source, members)
         own = own_times(starts, starts + index.duration(members), around)
         parts.append((nodes, np.ones_like(own), np.where(is_op, own, 0), np.zeros_like(own)))
@@ -188,10 +188,6 @@ def _members(scope: Scope, source: int) -> tuple[I64, AnyArray]:
     modules = np.array(index.string_numbers(MODULE, prefix=True), np.uint32)
     members = members[~frames | np.isin(index.column("slices.name")[members], modules)]
     return members, is_op[index.column("slices.category")[members]]
-
-
-def _label(name: str) -> str:
-    return comparable_name(name.removeprefix(MODULE))
 
 
 def _sentence(

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..base.arrays import I64, AnyArray, run_starts
 from ..base.kineto import ANNOTATIONS, GROUPS, OPS, STEP, work_of_categories
-from ..base.short_names import short_names
+from ..base.short_names import comparable_name, short_names
 from ..index.flex import IN_NAMES, flex_work, is_flex, numbers_in_names
 from ..index.format import NONE
 from ..index.store import Index
@@ -36,6 +36,11 @@ NEVER = np.iinfo(np.int64).min
 GAP_CLASSES = ("host_wait", "kernel_wait", "other")
 KERNEL_WAIT_NS = 30_000
 """A gap shorter than this (ns) is what the hardware needs between two kernels (30 µs, as in HTA)."""
+
+
+def module_label(name: str) -> str:
+    """Return the name of a module, or of any slice, as two runs have it in common."""
+    return comparable_name(name.removeprefix(MODULE))
 
 
 def by_rule(work: Frame, rule: KindRule) -> AnyArray:

@@ -16,7 +16,7 @@ from ..base.errors import UsageError
 from ..base.short_names import comparable_name, is_short_form
 from ..query.groups import Groups, Labels, concatenated, dense
 from .attribution import step_scopes
-from .frame_columns import MODULE, timed_work
+from .frame_columns import MODULE, module_label, timed_work
 from .metrics import ROW_GROUPS, ROWS, Metric, Number, metric_group_of, metrics, no_metric
 from .noise import Spread, spread_of
 from .op_events import NO_KIND, PYTHON, STEP, STEPS, host_kinds
@@ -246,7 +246,7 @@ def _host_calls(scope: Scope) -> dict[str, _CallTimes]:
     for chunk in scope.chunks():
         kinds = host_kinds(chunk.index)[chunk.categories]
         of_module = (kinds == PYTHON) & np.isin(chunk.names, modules[chunk.source])
-        for name, own, label in (("ops", kinds != NO_KIND, _op), ("modules", of_module, _module)):
+        for name, own, label in (("ops", kinds != NO_KIND, _op), ("modules", of_module, module_label)):
             rows = np.flatnonzero(own)
             codes[name].append(labels[name].of_slices(chunk.index, chunk.positions[rows], label))
             durations[name].append(chunk.durations[rows])
@@ -258,10 +258,6 @@ def _host_calls(scope: Scope) -> dict[str, _CallTimes]:
 
 def _op(name: str) -> str:
     return STEPS if name.startswith(STEP) else comparable_name(name)
-
-
-def _module(name: str) -> str:
-    return comparable_name(name.removeprefix(MODULE))
 
 
 @dataclass(frozen=True)
