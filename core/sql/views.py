@@ -30,9 +30,8 @@ from ..tables.frame import Frame, Words
 from ..tables.frame_columns import MODULE, work_of
 from ..tables.kinds import KERNEL_TYPES
 from ..tables.op_sums import LinkedWork, work_in
-from ..tables.scope import Scope
+from ..tables.scope import Scope, rows_around
 from ..tables.slice_table import SLICE_COLUMNS, SOURCE_BITS, Codes, SliceCells, slice_ids
-from ..tables.slices import rows_around
 from ..tables.step_spans import step_spans
 from ..tables.untrusted import untrusted
 from ..trace import Trace

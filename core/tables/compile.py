@@ -1,15 +1,24 @@
-"""torch.compile in a trace: whether it was used and how one can tell, what ran compiled, and what it cost."""
+"""torch.compile in a trace: whether it was used and how one can tell, what ran compiled, and what it cost.
+
+The origin of each kernel that devices ran is one of CODE: Inductor, the user's Triton code, a library, aten.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any
 
-from ..base.arrays import sum_of
+import numpy as np
+
+from ..base.arrays import I64, AnyArray, sum_of
+from ..base.kineto import OPS
+from ..index.store import Index
+from ..query.chain import enclosing
+from ..query.groups import dense
 from .artefacts import Artefacts, read_artefacts
-from .compile_code import CODE, INDUCTOR, SPYRE, code_table
 from .compile_phases import (
     COMPILERS,
     ENTIRE,
@@ -19,7 +28,6 @@ from .compile_phases import (
     GRAPH_HASH,
     LOOKUP,
     REGION,
-    Calls,
     calls,
     compilation_table,
     is_of_dynamo,
@@ -27,10 +35,136 @@ from .compile_phases import (
     timed,
 )
 from .compile_regions import Recompiled, graph_table, recompiled_frames, region_table, step_table
+from .frame import Frame, Words
+from .frame_columns import work_of
 from .metrics import Metric
 from .schema import schema_from
-from .scope import Scope
+from .scope import Scope, nearest_around
+from .shape import Ask, Shape, first, flagged, n, share_of_all, text, total
 from .table import Table, Tables
+
+CODE = (
+    "Inductor (Triton)",
+    "Inductor (Spyre)",
+    "user Triton",
+    "library",
+    "aten",
+    "other",
+    "communication",
+    "memory",
+)
+INDUCTOR, SPYRE, TRITON, LIBRARY, ATEN, OTHER, COMMUNICATION, MEMORY = range(len(CODE))
+KNOWN_BY = {
+    INDUCTOR: "named triton_poi_…, triton_red_…, …",
+    SPYRE: "named sdsc_… or spyre_kernel_…",
+    TRITON: "a plain name, launched by no aten op",
+    LIBRARY: "names of cuBLAS, cuDNN, CUTLASS, Tensile, …",
+    ATEN: "named at::native::…",
+    OTHER: "none of these names",
+    COMMUNICATION: "names of collectives",
+    MEMORY: "copies and memsets",
+}
+_NAMES = (
+    (INDUCTOR, re.compile(r"triton_[a-z]{3}_|triton_helpers")),
+    (SPYRE, re.compile(r"(.*/)?sdsc_|.*/inductor-spyre/|spyre_kernel_v\d")),
+    (ATEN, re.compile(r".*(\bat::native::|N2at6native|\bat_cuda_detail::)")),
+    (
+        LIBRARY,
+        re.compile(
+            r".*(gemm|gemv|cublas|cutlass|cudnn|xmma|nvjet|Cijk_|miopen|rocblas|hipblas|flash_fwd|flash_bwd|fmha"
+            r"|ck_tile|N2ck|\bck::|aiter|\bcub::|rocprim|thrust::|splitK|winograd|dgrad|wgrad|fprop|implicit_con"
+            r"|magma|fft)",
+            re.IGNORECASE,
+        ),
+    ),
+)
+_PLAIN = re.compile(r"[A-Za-z_]\w*")
+_MANGLED = "_Z"
+
+
+def _time(of: Callable[[Frame], AnyArray]) -> Ask:
+    return total(lambda work: np.where(of(work), work.dur, 0))
+
+
+CODES = Shape(
+    "compile_code",
+    "Device time by code",
+    {
+        "rank": text("rank"),
+        "device": text("device"),
+        "name": ("code", first(lambda work: Words(work.code, CODE), "text")),
+        "kernels": n(),
+        "names": flagged(
+            Ask(lambda g: np.array([len(np.unique(part.name_number)) for part in g.parts])), "statistic"
+        ),
+        "total_ns": total("dur"),
+        "share": share_of_all("dur"),
+        "compiled_ns": ("in compiled code", _time(lambda work: work.is_compiled)),
+        "eager_ns": ("outside", _time(lambda work: (work.launched >= 0) & ~work.is_compiled)),
+        "unknown_ns": ("launch not known", _time(lambda work: work.launched < 0)),
+        "known_by": ("known by", first(lambda work: Words(work.code, list(KNOWN_BY.values())), "text")),
+    },
+    {"chief": ("name", "total_ns", "share", "compiled_ns")},
+)
+
+
+def code_table(scope: Scope) -> Table:
+    """Return a row per device and kind of code, most time first.
+
+    `compiled_ns` is the time of kernels launched inside compiled regions or graphs; work whose launch the
+    trace does not tell, or whose launch is a replayed graph's, is in `unknown_ns` or where that call lies.
+    """
+    work = work_of(scope)
+    work = work.plus(is_compiled=work.from_parts(_is_compiled), code=work.from_parts(_codes, "device_row"))
+    groups = work.group("device_row", "code")
+    return CODES.of(groups, jump="dur", sort="total_ns", totals={"total_ns": sum_of(work.dur)})
+
+
+def compiled_slices(scope: Scope, source: int) -> I64:
+    """Return the positions, ascending, of all compiled code of a source, in the whole trace."""
+    whole = Scope(scope.trace, clocks=scope.clocks)
+    kinds = ((REGION, None), (GRAPH, GRAPH_HASH), (FUNCTION, FUNCTION_NAME))
+    return np.unique(np.concatenate([calls(whole, source, *kind).positions for kind in kinds]))
+
+
+def _is_compiled(part: Frame) -> AnyArray:
+    inside, known = np.zeros(len(part), np.bool_), part.launched >= 0
+    compiled = compiled_slices(part.scope, part.source_number)
+    inside[known] = nearest_around(part.index, part.launched[known], compiled, itself=True) >= 0
+    return inside
+
+
+def _codes(part: Frame) -> AnyArray:
+    """Return the origin of each row of a device, an index into CODE."""
+    rows, numbers = dense(part.name_number)
+    names = enumerate(part.index.strings(numbers))
+    codes = np.array([_code(part, name, rows, at) for at, name in names])[rows]
+    codes[part.is_type("communication")] = COMMUNICATION
+    codes[part.is_type("memory")] = MEMORY
+    return codes
+
+
+def _code(part: Frame, name: str, rows: I64, at: int) -> int:
+    """Return a kernel's origin by its name, by the op that launched the first where that says nothing."""
+    for code, fits in _NAMES:
+        if fits.match(name):
+            return code
+    if not _PLAIN.fullmatch(name) or name.startswith(_MANGLED):
+        return OTHER
+    known = part.launched[(rows == at) & (part.launched >= 0)]
+    if not len(known):
+        return TRITON
+    return LIBRARY if _op_around(part.index, int(known[0])).startswith("aten::") else TRITON
+
+
+def _op_around(index: Index, position: int) -> str:
+    """Return the name of the innermost operator around a launch, "" where there is none."""
+    names, categories = index.column("slices.name"), index.column("slices.category")
+    for around in (position, *enclosing(index, position)):
+        if index.categories[int(categories[around])] in OPS:
+            return index.string(int(names[around]))
+    return ""
+
 
 COMPILE = schema_from("""
     compile: torch.compile; jumps_to the first; chief name count total_ns start_ns;
@@ -135,7 +269,7 @@ def compiled(scope: Scope, artefacts: Callable[[], Artefacts] = Artefacts) -> Co
 def recompiled_table(result: Compiled) -> Table:
     """Return a row per frame of which several compilations ran: how often each did."""
     rows = [
-        {"rank": one.rank, "frame": one.frame, "runs": {str(key): count for key, count in one.runs.items()}}
+        {**vars(one), "runs": {str(key): count for key, count in one.runs.items()}}
         for one in result.recompiled
     ]
     return Table.from_rows(RECOMPILED, result.scope, rows)
@@ -147,29 +281,23 @@ def sign_table(scope: Scope, sources: Sequence[int], code: Table) -> Table:
     jumps: list[tuple[int, int | None]] = []
     again: list[Recompiled] = []
     for source in sources:
-        for name, text, pattern, meaning in SIGNS:
+        for name, part, pattern, meaning in SIGNS:
             if pattern is ENTIRE and not is_of_dynamo(scope.trace.indexes[source]):
                 continue
-            signs = calls(scope, source, text, pattern)
+            signs = calls(scope, source, part, pattern)
             if name is REGION:
                 again += recompiled_frames([signs])
             if len(signs):
-                rows.append(_sign(signs, name, meaning))
+                times = {"total_ns": signs.total_ns, "start_ns": int(signs.starts[0])}
+                what = {"rank": str(signs.rank), "name": name, "count": len(signs), "meaning": meaning}
+                rows.append({**what, **times})
                 jumps.append((source, int(signs.positions[0])))
     ran = any(row["name"] in RAN for row in rows)
     kernels = [row for row in code.rows() if row["name"] in (CODE[INDUCTOR], CODE[SPYRE])]
     for at, row in enumerate(code.rows()):
         if row in kernels:
-            rows.append(
-                {
-                    "rank": row["rank"],
-                    "name": f"kernels of {row['name']}",
-                    "count": row["kernels"],
-                    "total_ns": row["total_ns"],
-                    "start_ns": None,
-                    "meaning": "kernels that Inductor wrote ran on a device",
-                }
-            )
+            what = {"name": f"kernels of {row['name']}", "count": row["kernels"], "start_ns": None}
+            rows.append({**row, **what, "meaning": "kernels that Inductor wrote ran on a device"})
             jumps.append(code.jump(at) or (0, None))
     notes = [_again(one) for one in again]
     if not rows:
@@ -184,17 +312,6 @@ def sign_table(scope: Scope, sources: Sequence[int], code: Table) -> Table:
     if of_dynamo and not ran:
         notes.append(DYNAMOS_OWN)
     return Table.from_rows(COMPILE, scope.text, rows, jumps, totals={"applied": applied}, notes=notes)
-
-
-def _sign(signs: Calls, name: str, meaning: str) -> dict[str, Any]:
-    return {
-        "rank": str(signs.rank),
-        "name": name,
-        "count": len(signs),
-        "total_ns": signs.total_ns,
-        "start_ns": int(signs.starts[0]),
-        "meaning": meaning,
-    }
 
 
 def _again(one: Recompiled) -> str:

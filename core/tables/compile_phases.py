@@ -19,8 +19,7 @@ from ..query.promoted_terms import argument_values
 from ..trace.devices import rank_of
 from .op_events import HOST
 from .schema import schema_from
-from .scope import Scope
-from .slices import Slices, nearest_around
+from .scope import Scope, Slices, nearest_around
 from .table import Table
 
 REGION = "Torch-Compiled Region"

@@ -40,8 +40,8 @@ from ..index.store import Index
 from ..query.lookup import promoted_of
 from ..trace.collectives import world_size
 from ..trace.devices import Device, devices
+from .aiu_cycles import flex_stamps
 from .attribution import work_by_steps
-from .flex_stamps import flex_stamps
 from .frame import Frame, WorkDevice
 from .frame_columns import GAP_CLASSES, gap_classes, work_of
 from .metrics import ratio

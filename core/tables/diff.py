@@ -1,8 +1,8 @@
 """Runs compared: metrics and rows of a summary against those of earlier ones, and what of it is noise.
 
 Noise is what repeats: with at least LEAST earlier runs the same number of each run; else the same thing of
-each step of both sides. The test is that of noise.py. A row of kernels, ops or modules is judged by its time
-in a step, a row of steps by that step's time against the scatter of all steps.
+each step of both sides. The test is that of compare.py. A row of kernels, ops or modules is judged by its
+time in a step, a row of steps by that step's time against the scatter of all steps.
 """
 
 from __future__ import annotations
@@ -16,9 +16,20 @@ import numpy as np
 
 from ..base.arrays import I64, sum_of
 from ..base.errors import UsageError
-from .compare import RowNoise, compare, delta_key
+from .compare import (
+    LEAST,
+    UNKNOWN,
+    Comparison,
+    RowNoise,
+    Spread,
+    Verdict,
+    compare,
+    compare_spreads,
+    compare_values,
+    delta_key,
+    spread_of,
+)
 from .metrics import Metric, Number
-from .noise import LEAST, UNKNOWN, Comparison, Spread, Verdict, compare_spreads, compare_values, spread_of
 from .schema import Column, TableSchema, columns_from
 from .summary import LEADING, NAMED, SCATTER, SCHEMAS, SPREAD_COLUMNS, LeftOut, Summary, median_number
 from .table import ABSENT, Table

@@ -21,8 +21,7 @@ from .frame import Frame
 from .frame_columns import MODULE, NOT_IN_FILE, OUTSIDE_ANY, module_label, work_of
 from .op_events import positions_of
 from .schema import schema_from
-from .scope import Scope
-from .slices import nearest_around, rows_around
+from .scope import Scope, nearest_around, rows_around
 from .step_spans import step_spans
 from .table import Table
 from .tree import ROOT, TreeBuilder, own_times, paths_of

@@ -21,8 +21,7 @@ from ..query.promoted_terms import argument_values
 from ..trace.devices import Device, allocations_of, devices, flex_rank, lane_categories, rank_of
 from .frame import ColumnMakers, Frame, Words, WorkDevice
 from .kinds import kernel_kinds, kernel_types
-from .scope import Scope
-from .slices import nearest_around
+from .scope import Scope, nearest_around
 
 MODULE = "nn.Module: "
 """How the names of PyTorch's modules begin among Python's frames."""

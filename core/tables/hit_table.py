@@ -20,8 +20,7 @@ from ..query.lookup import lanes_of, starts_of
 from ..trace.hit_search import hits_at
 from .frame_columns import work_of
 from .schema import schema_from
-from .scope import Scope
-from .slices import rows_around
+from .scope import Scope, rows_around
 from .table import Table
 from .tree import ROOT, UNKNOWN_LAUNCH, TreeRoots, name_in_tree, slices_by_lane, with_ancestors
 

@@ -16,8 +16,7 @@ from ..index.flex import flex_work, is_flex, round_trips
 from ..index.store import Index
 from ..query.groups import Groups
 from .op_events import ANNOTATION, NO_KIND, PYTHON, RUNTIME, host_kinds
-from .scope import Scope
-from .slices import Slices
+from .scope import Scope, Slices
 
 LONG_NAME = 80
 """Of a longer name a sentence has the short form."""

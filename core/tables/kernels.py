@@ -18,10 +18,10 @@ from ..base.progress import CancelledCallback
 from ..base.short_names import short_name
 from ..query.groups import Groups, Labels
 from ..query.scan import json_value_text, number_of
+from .aiu_cycles import NO_CYCLES, IdealCycles, ideal_asks, parse_ideal
 from .attribution import with_steps, work_in_windows
 from .frame import Frame, FrameGroups, Words
 from .frame_columns import KindRule, by_rule, row_arguments, work_of
-from .ideal_cycles import NO_CYCLES, IdealCycles, ideal_asks, parse_ideal
 from .kinds import KERNEL_TYPES, kernel_types, kind_table
 from .metrics import Metric, spread_metrics
 from .schema import ARG, Unit, schema_from

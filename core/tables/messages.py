@@ -17,21 +17,23 @@ from ..index.format import NONE
 from ..index.store import Index
 from ..query.lookup import category_mask, lanes_of, promoted_of
 from ..trace.collectives import COLLECTIVE_CALL, collective_word, world_size
-from .op_models import SIZES
+from .scope import nearest_around
 from .skew import Skew
-from .slices import nearest_around
 from .table_rows import Values
 
 if TYPE_CHECKING:
     from ..trace import Trace
 
+SIZES = {
+    "c10::BFloat16": 2, "c10::Half": 2, "float": 4, "double": 8, "long int": 8, "long": 8, "int": 4,
+    "short": 2, "short int": 2, "bool": 1, "signed char": 1, "unsigned char": 1, "char": 1,
+    "c10::Float8_e4m3fn": 1, "c10::Float8_e5m2": 1, "c10::Float8_e4m3fnuz": 1,
+    "c10::complex<float>": 8, "c10::complex<double>": 16,
+}  # fmt: skip
+"""Bytes of an element, by the words of PyTorch."""
 ELEMENT_BYTES = {name.removeprefix("c10::").lower(): size for name, size in SIZES.items()} | {
-    "byte": 1,
-    "half": 2,
-    "complexhalf": 4,
-    "complexfloat": 8,
-    "complexdouble": 16,
-}
+    "byte": 1, "half": 2, "complexhalf": 4, "complexfloat": 8, "complexdouble": 16,
+}  # fmt: skip
 """Bytes of an element by the names of types in kernels' and annotations' arguments, in lower case."""
 BUS_FACTORS: Mapping[str, Callable[[int], float]] = {
     **dict.fromkeys(("all_reduce",), lambda n: 2 * (n - 1) / n),

@@ -27,8 +27,7 @@ from .frame import Frame
 from .frame_columns import MODULE, NEVER, work_of
 from .kinds import SYNC_CATEGORIES
 from .op_events import ANNOTATION, I32, OP, PYTHON, OpEvents, climbed, frames_of, joined
-from .scope import NO_WORK, Scope
-from .slices import nearest_around
+from .scope import NO_WORK, Scope, nearest_around
 
 DEVICE_TYPES = (1, 6)
 PRIVATE_TYPE = 20

@@ -311,7 +311,7 @@ OWN = (
                 "How long it would be if they took this many times as long.",
                 (),
                 metavar="NAME=0.5",
-                check="path_changes:scale_of",
+                check="critical_path:scale_of",
             ),
             Option(
                 "start_rank",

@@ -16,9 +16,9 @@ from ..base.errors import UsageError
 from ..base.short_names import comparable_name, is_short_form
 from ..query.groups import Groups, Labels, concatenated, dense
 from .attribution import step_scopes
+from .compare import Spread, spread_of
 from .frame_columns import MODULE, module_label, timed_work
 from .metrics import ROW_GROUPS, ROWS, Metric, Number, metric_group_of, metrics, no_metric
-from .noise import Spread, spread_of
 from .op_events import NO_KIND, PYTHON, STEP, STEPS, host_kinds
 from .schema import TableSchema, columns_from, schema_from
 from .scope import Scope

@@ -166,7 +166,8 @@ class Tables:
     """The answer of an analysis: its tables by name, each made when it is asked for first.
 
     The first one is what --sort and --limit are for, and all that is in CSV. Their makers have trace time;
-    here moments count from `origin_ns` of it.
+    here, and nowhere else, moments come to count from `origin_ns` of it: a table is itself what a notebook, a
+    panel and other packages' forms read a value from, besides the ten that write it whole.
     """
 
     scope: str

@@ -33,8 +33,7 @@ from ..index.format import NONE
 from ..query.groups import Groups, Labels, concatenated
 from .frame_columns import work_of
 from .schema import schema_from
-from .scope import Chunk, Scope
-from .slices import rows_around
+from .scope import Chunk, Scope, rows_around
 from .table import Table, Tables
 from .table_rows import Values
 

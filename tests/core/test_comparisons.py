@@ -20,12 +20,18 @@ from tracelane.core.base.short_names import comparable_name
 from tracelane.core.export.formats import as_csv, text_in_unit
 from tracelane.core.export.summary_file import is_summary, read_summary, summary_json
 from tracelane.core.tables.breakdown import breakdown, device_table
-from tracelane.core.tables.compare import by_steps, compare, with_first
+from tracelane.core.tables.compare import (
+    by_steps,
+    compare,
+    compare_values,
+    spread_of,
+    student_limit,
+    with_first,
+)
 from tracelane.core.tables.diff import OTHERS, Difference, difference, median_of_runs
 from tracelane.core.tables.diff_trees import diff_trees
 from tracelane.core.tables.kernels import kernels
 from tracelane.core.tables.metrics import metrics
-from tracelane.core.tables.noise import compare_values, spread_of, student_limit
 from tracelane.core.tables.ops import ops
 from tracelane.core.tables.range_table import lane_table, range_table
 from tracelane.core.tables.schema import Column, TableSchema

@@ -15,8 +15,13 @@ from tests.corpus import CORPUS, GOLDENS, needs_corpus, needs_goldens, represent
 from tests.events import complete, flow, index_of, write_events
 from tests.rank_files import REDUCE
 from tracelane.core.base.errors import Cancelled, TracelaneError, UsageError
-from tracelane.core.tables.critical_path import analyse_critical_path, critical_path
-from tracelane.core.tables.path_changes import TimeChange, new_length, scale_of
+from tracelane.core.tables.critical_path import (
+    TimeChange,
+    analyse_critical_path,
+    critical_path,
+    new_length,
+    scale_of,
+)
 from tracelane.core.tables.scope import Scope
 from tracelane.core.tables.selection import Selection
 from tracelane.core.trace import Trace, open_trace, trace_of

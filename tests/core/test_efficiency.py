@@ -12,8 +12,16 @@ import pytest
 
 from tests.corpus import CORPUS, GOLDENS, needs_corpus, needs_goldens
 from tests.events import complete
-from tracelane.core.tables.efficiency import analyse_efficiency, efficiency, peak_of, peaks, plot_svg
-from tracelane.core.tables.op_models import MODELS, Call, cost_of
+from tracelane.core.tables.efficiency import (
+    MODELS,
+    Call,
+    analyse_efficiency,
+    cost_of,
+    efficiency,
+    peak_of,
+    peaks,
+    plot_svg,
+)
 from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import open_trace
 

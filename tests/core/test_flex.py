@@ -16,12 +16,12 @@ from tracelane.core.index.file_facts import file_facts
 from tracelane.core.index.flex import is_flex
 from tracelane.core.logs.counters import with_cheap_lanes
 from tracelane.core.read.source import open_source
+from tracelane.core.tables.aiu_cycles import flex_stamps
 from tracelane.core.tables.attribution import scope_of_step
 from tracelane.core.tables.breakdown import breakdown, device_table
 from tracelane.core.tables.device_state import device_states
 from tracelane.core.tables.doctor.doctor import analyse_doctor, doctor_exit_code
 from tracelane.core.tables.findings.judge import findings
-from tracelane.core.tables.flex_stamps import flex_stamps
 from tracelane.core.tables.kernels import kernels
 from tracelane.core.tables.rank_tables import analyse_ranks
 from tracelane.core.tables.scope import Scope

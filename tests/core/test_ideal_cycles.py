@@ -10,7 +10,7 @@ import pytest
 from tests.corpus import CORPUS, needs_corpus
 from tests.events import complete, index_of
 from tracelane.core.base.errors import TracelaneError
-from tracelane.core.tables.ideal_cycles import parse_ideal, read_ideal_cycles
+from tracelane.core.tables.aiu_cycles import parse_ideal, read_ideal_cycles
 from tracelane.core.tables.kernels import analyse_kernels
 from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import open_trace, trace_of

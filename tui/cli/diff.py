@@ -22,9 +22,9 @@ from tracelane.core.base.output import print_text
 from tracelane.core.base.safe_text import markdown_words, safe
 from tracelane.core.export.formats import json_pieces, json_rows, json_table
 from tracelane.core.export.forms import emit
+from tracelane.core.tables.compare import TEST
 from tracelane.core.tables.diff import Difference, MetricChange, difference
 from tracelane.core.tables.diff_trees import diff_trees, largest_changes
-from tracelane.core.tables.noise import TEST
 from tracelane.core.tables.table import Table, Tables
 from tracelane.tui.text.diff import compact_tables, noise_basis, side_titles
 from tracelane.tui.text.table import table_text

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tracelane.core.export.formats import text_in_unit
-from tracelane.core.tables.compare import PRESENCE, VERDICT, delta_key, relative_key
+from tracelane.core.tables.compare import PRESENCE, TEST, VERDICT, delta_key, relative_key
 from tracelane.core.tables.diff import CONTRIBUTION, WITH_DEVICE, Difference, MetricChange, judged_by
-from tracelane.core.tables.noise import TEST
 from tracelane.core.tables.schema import Column, TableSchema
 from tracelane.core.tables.table import Table, Value
 

@@ -17,7 +17,7 @@ from ..compile_phases import GRAPH, LOOKUP, PHASES, REGION, REGION_ID, Calls, ca
 from ..compile_regions import recompiled_frames
 from ..op_events import OP
 from ..rule_threshold import OWN, Limits, RuleThreshold
-from ..slices import nearest_around
+from ..scope import nearest_around
 from .facts import SourceFacts, share
 from .finding import NotJudged, Observation, Outcome
 from .rule import GUIDE, PYTORCH, effects_of, rule

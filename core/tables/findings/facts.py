@@ -49,9 +49,8 @@ from ..host_columns import (
 )
 from ..kinds import KERNEL_TYPES, KernelType
 from ..op_events import OP, PYTHON, RUNTIME
-from ..scope import Scope
+from ..scope import Scope, nearest_around
 from ..skew import RankPart, Skew, parts_of, skew, skew_of_parts
-from ..slices import nearest_around
 from ..step_choice import Steps, find_steps
 from ..step_spans import step_spans
 from ..untrusted import Untrusted, untrusted, untrusted_time

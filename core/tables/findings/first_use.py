@@ -13,7 +13,7 @@ from ..frame import Frame
 from ..host_columns import ANY_COPY, LOADER
 from ..op_events import OP, RUNTIME
 from ..rule_threshold import OWN, Limits, RuleThreshold
-from ..slices import nearest_around
+from ..scope import nearest_around
 from .facts import SourceFacts
 from .finding import Observation, Outcome
 from .rule import effects_of, rule

@@ -16,7 +16,7 @@ from ...query.lookup import promoted_of
 from ..frame import Frame
 from ..op_events import OP, RUNTIME
 from ..rule_threshold import OWN, Limits, RuleThreshold
-from ..slices import nearest_around
+from ..scope import nearest_around
 from .facts import NO_LAUNCHES, SourceFacts, share
 from .finding import Observation, Outcome
 from .rule import GUIDE, HTA, PYTORCH, effects_of, rule
