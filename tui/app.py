@@ -12,8 +12,8 @@ from textual.message import Message
 from textual.screen import Screen
 
 from tracelane.core.base.errors import DamagedIndexError
-from tracelane.core.base.ids import SliceId
 from tracelane.core.base.private import config_path
+from tracelane.core.query.views import SliceId
 from tracelane.core.trace import Trace
 
 from .actions import view

@@ -11,7 +11,7 @@ import numpy as np
 from tracelane.core.base.arrays import sum_of
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.units import format_ns
-from tracelane.core.query.titles import rank_titles
+from tracelane.core.query.views import rank_titles
 from tracelane.core.tables.run_pair import SIDES
 from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import Lane, Trace

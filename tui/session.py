@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from tracelane.core.base.clock import Clocks
-from tracelane.core.base.ids import SliceId
+from tracelane.core.query.views import SliceId
 
 ZOOM_STEP = 1.5
 ZOOM_LEAP = 10.0

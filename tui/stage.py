@@ -14,9 +14,9 @@ from textual.screen import Screen
 from textual.worker import Worker, get_current_worker
 
 from tracelane.core.base.errors import Cancelled, DamagedIndexError, TracelaneError
-from tracelane.core.base.ids import SliceId
 from tracelane.core.base.progress import CancelledCallback
 from tracelane.core.base.safe_text import safe
+from tracelane.core.query.views import SliceId
 
 from .actions.lanes import lane_change_text
 from .actions.scene import Refusal

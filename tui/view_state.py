@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from tracelane.core.base.clock import NO_CLOCKS, Clocks
 from tracelane.core.base.errors import TracelaneError, UsageError
-from tracelane.core.base.ids import SliceId
 from tracelane.core.export.marks import Mark, read_marks, read_named_marks, read_object, shelf, write_marks
 from tracelane.core.index.inputs import UNFINISHED, check_there
 from tracelane.core.logs.counters import WithCounters
+from tracelane.core.query.views import SliceId
 from tracelane.core.trace import Trace
 
 from .actions import view

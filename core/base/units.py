@@ -1,6 +1,13 @@
-"""Times, counts and bytes as people read them; exact where the unit allows."""
+"""Times, counts and bytes as people read them, exact where the unit allows; moments of a trace: what they
+count from, and with how many digits they differ.
+"""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .arrays import AnyArray
 
 _TIME_UNITS = ((1, "ns"), (1_000, "µs"), (1_000_000, "ms"), (1_000_000_000, "s"))
 _MINUTE, _HOUR, _DAY = 60 * 10**9, 3600 * 10**9, 86400 * 10**9
@@ -91,3 +98,32 @@ def format_bytes(count: float) -> str:
 def format_share(share: float) -> str:
     """Return a share of 1 as percent: "12.3 %"."""
     return f"{share * 100:.1f} %"
+
+
+_SIZES = (1_000, 1_000_000, 1_000_000_000, _MINUTE, _HOUR, _DAY)
+_CUT = {3: (1, 1, 1_000, 1_000_000, 10**8, _MINUTE, _HOUR), 6: (1, 1, 1, 1_000, 1_000, 1_000, 1_000)}
+"""What `format_ns` cuts off with so many digits, ns: below each of the sizes, and beyond the last."""
+EXACT = 9
+
+
+def moment_digits(moments: AnyArray) -> int:
+    """Return the fewest digits (3, 6 or 9) with which no two different moments (ns) are written the same."""
+    import numpy as np  # `index` starts without it
+
+    distinct = np.unique(np.abs(moments[moments == moments]).astype(np.int64))
+    sizes = np.searchsorted(_SIZES, distinct, "right")
+    for digits, cut in _CUT.items():
+        written = distinct // np.array(cut)[sizes]
+        if not np.any((written[1:] == written[:-1]) & (sizes[1:] == sizes[:-1])):
+            return digits
+    return EXACT
+
+
+def origin_text(origin_ns: int) -> str:
+    return f"times count from where the trace begins: {ts_text(origin_ns)}"
+
+
+def ts_text(ns: int) -> str:
+    """Return a trace time as `ts` stands in a file (µs), in the form in which it may be typed."""
+    sign = "-" if ns < 0 else ""
+    return f"@{sign}{abs(ns) // 1000}.{abs(ns) % 1000:03d}"

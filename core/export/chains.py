@@ -14,7 +14,7 @@ from ..index.store import Index
 from ..query.chain import Chain, Replays, full_chain, replays_of
 from ..query.detail import SliceList
 from ..query.launches import Launched, kernels_under
-from ..query.titles import id_value
+from ..query.views import id_value
 from ..tables.schema import Column, TableSchema, columns_from
 from ..tables.table import Table
 

@@ -21,7 +21,7 @@ from ..base.safe_text import safe
 from ..index.format import LaneKind, RowKind
 from ..index.store import Index
 from ..query.flows import flows_between
-from ..query.titles import id_value, plain
+from ..query.views import id_value, plain
 from ..read.perfetto import OVERLAPPING
 from ..tables.scope import Scope
 from .cut import whole_file

@@ -15,7 +15,7 @@ from ..base.safe_text import csv_line
 from ..index.format import SliceFlag
 from ..query.groups import concatenated
 from ..query.lookup import rows_of
-from ..query.titles import id_value
+from ..query.views import id_value
 from ..tables.schema import Column, TableSchema, Unit
 from ..tables.table import Table
 from ..tables.table_rows import sorted_rows

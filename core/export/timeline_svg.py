@@ -19,8 +19,7 @@ from ..base.short_names import short_name
 from ..base.units import format_ns
 from ..index.format import LaneRole, RowKind
 from ..query.cells import Cells, Span
-from ..query.titles import rank_titles
-from ..query.views import Lane, Process, Row
+from ..query.views import Lane, Process, Row, rank_titles
 from ..tables.device_state import STATE_KEYS, DeviceState, device_states, state_cells
 from ..tables.scope import Scope
 from ..trace.lane_order import devices_first, lanes_devices_first, profilers_lanes, quiet_lanes

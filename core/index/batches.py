@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ..base.arrays import I64, U32, AnyArray
-from ..base.ids import NONE
 from ..read.batch import TABLES, Batch, IdKind, StringTable, Table, string_table
 from .column_files import ColumnWriter, smallest_unsigned
+from .format import NONE
 from .loops import Allocate, Interned
 from .workers import Loops
 

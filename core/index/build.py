@@ -20,13 +20,12 @@ import numpy as np
 
 from ..base.arrays import U32, AnyArray
 from ..base.errors import CacheError, WrongIndexError
-from ..base.ids import NONE
 from ..base.progress import Progress, ProgressCallback, no_progress
 from ..read.batch import IdKind
 from .batches import NumberedBatches, SourceStrings
 from .column_files import ColumnFiles, Scratch
 from .events import FlowPairs, correlations, flow_events, lane_events, paired, promoted_jobs, write_flows
-from .format import PROCESS, LaneKind
+from .format import NONE, PROCESS, LaneKind
 from .id_lanes import AsyncEvents, AsyncLane, CounterSamples
 from .lane_tables import LaneTables, NumberedLane, write_lane_tables
 from .lane_writer import LaneWriter

@@ -22,6 +22,7 @@ import numpy as np
 from ..read.promoted import PROMOTED, Kind
 
 NONE = 0xFFFF_FFFF
+"""The position or ordinal that means "none" in uint32 columns."""
 LONG = 0xFFFF_FFFE
 """A duration or self time that does not fit uint32 ns: look it up in the table's `long` columns."""
 

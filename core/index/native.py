@@ -9,9 +9,8 @@ import numpy as np
 
 from ..base.arrays import I64, U8, U16, U32, U64, AnyArray
 from ..base.errors import Cancelled
-from ..base.ids import NONE
 from ..read.batch import Table
-from .format import FLOW_COUNTS
+from .format import FLOW_COUNTS, NONE
 from .loops import CancelFlag, Interned, LaneFlows, LaneRows, Rooms
 
 _FLOW_COLUMNS = ("phase", "flags", "start", "ordinal", "id_kind", "id_value")

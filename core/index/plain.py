@@ -10,9 +10,8 @@ from itertools import pairwise
 import numpy as np
 
 from ..base.arrays import I64, U8, U16, U32, U64, AnyArray
-from ..base.ids import NONE
 from ..read.batch import EventFlag, IdKind, Table
-from .format import FLOW_COUNTS, LONG
+from .format import FLOW_COUNTS, LONG, NONE
 from .loops import (
     BEGINS,
     ENDS,

@@ -18,8 +18,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from ..base.arrays import I64
-from ..base.intervals import Intervals, merge
+from ..base.arrays import I64, Intervals, merge
 from .correlation import Activity, Curve, curve, exact
 from .header import ColumnKind
 from .log import TelemetryLog

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..base.arrays import F64, I64, Bools
-from ..base.intervals import Intervals
+from ..base.arrays import F64, I64, Bools, Intervals
 
 MOST_CELLS = 1 << 21
 """The grid of the coarse search is made coarser beyond this many cells."""

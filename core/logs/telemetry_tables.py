@@ -11,13 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from ..base.arrays import sum_of
+from ..base.arrays import merge, sum_of
 from ..base.clock import NO_CLOCKS, Clocks
-from ..base.intervals import merge
 from ..base.short_names import short_name
 from ..index.format import LaneKind, RowKind
-from ..query.titles import rank_titles
-from ..query.views import Row
+from ..query.views import Row, rank_titles
 from ..tables.frame_columns import work_of
 from ..tables.schema import TableSchema, columns_from
 from ..tables.scope import Scope

@@ -1,15 +1,21 @@
-"""The arguments of an event, read from the source on demand: one block is read and decoded, not the file."""
+"""The arguments of an event, read from the source on demand: one block is read and decoded, not the file; one
+argument of many slices, from its column or from the blocks that they lie in.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ..base.arrays import AnyArray
 from ..base.errors import TracelaneError, UnreadableError
+from ..base.progress import CancelledCallback, never
 from ..base.units import format_bytes
 from ..index.store import Index
+from ..read.promoted import PROMOTED, Kind, Promoted
 
 LARGEST = 256 << 20
 """A block of more bytes than this (it holds one huge event) is not read for display."""
@@ -102,3 +108,62 @@ def elements_of(data: bytes, repaired: bool) -> list[Any]:
     if not repaired and (len(events) < len(items) or any(event.why for event in events)):
         raise UnreadableError("the source has changed since it was indexed: open it again")
     return [event.value for event in events]
+
+
+def promoted_argument(key: str) -> Promoted | None:
+    """Return the promoted argument that a key names, by its own name or the file's; None for others."""
+    for promoted in PROMOTED:
+        if promoted.args != ("",) and (key == promoted.key or key in promoted.args):
+            return promoted
+    return None
+
+
+def argument_values(index: Index, key: str, positions: AnyArray) -> list[Any]:
+    """Return the value of an argument for each of these slices, None where a slice has none.
+
+    For a slice made of two events it is that of the begin event. Unless the argument is promoted, every block
+    with one of the slices is read. Raises UnreadableError when the source has gone or changed.
+    """
+    result: list[Any] = [None] * len(positions)
+    promoted = promoted_argument(key)
+    if promoted is not None:
+        known = index.column(f"promoted.{promoted.key}.position")
+        values = index.column(f"promoted.{promoted.key}.value")
+        _, here, there = np.intersect1d(positions, known, return_indices=True)
+        for at, value in zip(here.tolist(), values[there].tolist()):
+            result[at] = index.string(value) if promoted.kind is Kind.TEXT else value
+        return result
+    needle = key.encode("utf-8", "replace")
+    for at, arguments in arguments_read(index, positions, never, needle):
+        result[at] = arguments.get(key)
+    return result
+
+
+def arguments_read(
+    index: Index, positions: AnyArray, cancelled: CancelledCallback = never, needle: bytes = b""
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield (index in `positions`, arguments of the begin event) of slices as their blocks are read.
+
+    Blocks in which `needle` cannot stand are passed over. Raises as argument_values does.
+    """
+    from ..index.blockstore import read_blocks
+
+    ordinals = index.column("slices.ordinal")[positions].astype(np.int64)
+    order = np.argsort(ordinals, kind="stable")
+    ordered = ordinals[order]
+    firsts = index.column("blocks.ordinal").astype(np.int64)
+    begins = np.searchsorted(ordered, firsts)
+    ends = np.searchsorted(ordered, firsts + index.column("blocks.count").astype(np.int64))
+    blocks = np.flatnonzero((ends > begins) & (index.column("blocks.length") <= LARGEST))
+    blocks = blocks[np.argsort(index.column("blocks.offset")[blocks], kind="stable")]
+    for block, data in read_blocks(index, blocks.tolist(), cancelled):
+        repaired = bool(index.column("blocks.repaired")[block])
+        if not repaired and needle not in data and b"\\" not in data:
+            continue
+        elements = elements_of(data, repaired)
+        in_block = slice(int(begins[block]), int(ends[block]))
+        for ordinal, at in zip(ordered[in_block].tolist(), order[in_block].tolist()):
+            at_block = ordinal - int(firsts[block])
+            event = elements[at_block] if at_block < len(elements) else None
+            if isinstance(event, dict):
+                yield at, arguments_in(event)

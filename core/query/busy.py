@@ -11,8 +11,7 @@ import numpy as np
 from ..base.arrays import F64, I64
 from ..index.format import RowKind
 from ..index.store import Index
-from .cells import Cells, Span, clipped_edges, has_categories, row_cells
-from .ranges import first_where
+from .cells import Cells, Span, clipped_edges, first_where, has_categories, row_cells
 from .samples import instant_cells, sample_cells
 
 UNION_ROWS = 24

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..base.arrays import I64, AnyArray
-from ..base.ids import SliceId
 from ..base.short_names import short_name
 from ..index.format import SliceFlag
 from ..index.store import Index
 from ..read.promoted import PROMOTED, Kind
 from .lookup import category_of_slice, count_children, locate_slice
+from .views import SliceId
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,7 @@ import numpy as np
 
 from ..base.arrays import I64, AnyArray
 from ..index.store import Index
-from .cells import Span
-from .ranges import ragged
+from .cells import Span, ragged
 from .rowview import RowView
 from .samples import instant_cells
 

@@ -13,10 +13,9 @@ from ..base.arrays import I64, U8, AnyArray
 from ..base.kineto import SliceKind, may_communicate, slice_kind, work_of_categories
 from ..index.format import NO_SUMS, LaneKind, LaneRole, RowKind
 from ..index.store import Index
+from .cells import ragged
 from .lookup import totals_of_rows
-from .ranges import ragged
-from .titles import lane_title, process_title
-from .views import Lane, Process, Row, SourceInfo
+from .views import Lane, Process, Row, SourceInfo, lane_title, process_title
 
 OVERFLOW = 100
 """The lanes of a device's copies have thread numbers from here on, and from multiples of it: a range of

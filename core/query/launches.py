@@ -25,8 +25,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..base.arrays import I64, U32, AnyArray, places_in, run_starts, sum_of
-from ..base.intervals import merge
+from ..base.arrays import I64, U32, AnyArray, merge, places_in, run_starts, sum_of
 from ..base.kineto import ANNOTATIONS, DEVICE, LAUNCH_FLOWS, NOT_LAUNCHED, OPS, RUNTIME, started_work
 from ..index.format import NONE, RowKind
 from ..index.store import Index

@@ -15,9 +15,8 @@ from ..index.format import ROW, RowKind
 from ..index.pyramid import category_sums, longest, sums_begin
 from ..index.store import Index
 from .busy import UNION_ROWS
-from .cells import Cells, clipped_edges, row_cells
+from .cells import Cells, clipped_edges, ragged, row_cells
 from .lookup import starts_of
-from .ranges import ragged
 from .views import Lane
 
 if TYPE_CHECKING:

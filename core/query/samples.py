@@ -9,8 +9,7 @@ import numpy as np
 
 from ..base.arrays import F64, I64
 from ..index.store import Index
-from .cells import InstantCells, SampleCells, clipped_edges
-from .ranges import level_sizes, ragged, visit
+from .cells import InstantCells, SampleCells, clipped_edges, level_sizes, ragged, visit
 
 
 class SeriesRange(NamedTuple):

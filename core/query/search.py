@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from math import ceil, floor
 
 import numpy as np
 
-from ..base.arrays import U32, AnyArray
+from ..base.arrays import I64, U32, AnyArray, places_in
 from ..base.errors import Cancelled
+from ..base.kineto import group_of
 from ..base.progress import CancelledCallback
 from ..base.short_names import is_short_form
 from ..index.store import Index
-from .filter import Argument, Filter, Text, TextTerm, Time
+from ..read.promoted import Kind, Promoted
+from .args import promoted_argument
+from .filter import OPERATORS, Argument, Filter, Number, Text, TextTerm, Time
 from .lookup import rows_of
-from .promoted_terms import PromotedTerm, compared, promoted_argument
-from .scan import ScanTerm
-from .titles import names_rank
+from .scan import ScanTerm, holding
+from .views import names_rank
 
 CHUNK = 1 << 20
 """Slices looked at together: bounds the temporaries."""
@@ -174,3 +178,69 @@ def _categories_that_fit(text: Text, names: Sequence[str], cancelled: CancelledC
     if text.how != "is":
         return fits
     return [fit or ("," in name and any(map(text, name.split(",")))) for fit, name in zip(fits, names)]
+
+
+def compared(values: AnyArray, number: Number) -> AnyArray:
+    """Return which numbers of an array fulfil a comparison, compared exactly."""
+    target, compare = number.value, OPERATORS[number.op]
+    if values.dtype.kind == "f":
+        return np.asarray(compare(values, number.nearest))
+    low, high = floor(target), ceil(target)
+    limits = np.iinfo(values.dtype)
+    if number.op == "=" and (low != high or not limits.min <= low <= limits.max):
+        return np.zeros(len(values), bool)
+    bound = low if number.op in (">", "<=", "=") else high
+    if bound > limits.max or bound < limits.min:
+        return np.full(len(values), (bound < limits.min) == (number.op in (">", ">=")))
+    return np.asarray(compare(values, values.dtype.type(bound)))
+
+
+class PromotedTerm:
+    """A term of a filter, tested on the columns of one index.
+
+    The columns cannot answer for slices of a category in which the argument is not promoted, nor for texts
+    where numbers are expected: for those, `in_source` is the term to search the source for.
+    """
+
+    def __init__(self, index: Index, term: Argument, promoted: Promoted) -> None:
+        """Test the column's values."""
+        self.term = term
+        self.in_source = term if term.key in promoted.args else replace(term, key=promoted.args[0])
+        self.has: U32 = index.column(f"promoted.{promoted.key}.position")
+        self.fitting = self._fitting(index, promoted)
+        any_text = term.number is None and promoted.kind is not Kind.TEXT
+        known = [not any_text and group_of(category) in promoted.groups for category in index.categories]
+        self._known = np.array(known, bool)  # per category: no value in the column, no argument
+
+    def decided(self, positions: I64, categories: AnyArray) -> tuple[AnyArray, AnyArray]:
+        """Return (whether the columns know, whether the term holds if they do) of positions, as booleans."""
+        known: AnyArray = self._known.take(categories) | within(self.has, positions)
+        return known, within(self.fitting, positions) != self.term.negated
+
+    def _fitting(self, index: Index, promoted: Promoted) -> U32:
+        """Return the positions whose value fits, ascending."""
+        term = self.term
+        if not len(self.has) or (term.number is None and term.text is None):
+            return self.has
+        values = index.column(f"promoted.{promoted.key}.value")
+        texts = promoted.kind is Kind.TEXT
+        if term.number is not None and not texts:
+            fits_value: U32 = self.has[compared(values, term.number)]
+            return fits_value
+        distinct, which = np.unique(values, return_inverse=True)
+        fits = holding(term, [index.string(value) if texts else value for value in distinct.tolist()])
+        fitting: U32 = self.has[np.array(fits, bool)[which]]
+        return fitting
+
+
+def within(values: U32, positions: I64) -> AnyArray:
+    """Return whether each position (ascending) is one of the values (ascending), as booleans."""
+    inside = np.zeros(len(positions), bool)
+    if len(positions) and len(values):
+        low, high = np.searchsorted(values, np.array([positions[0], positions[-1] + 1], np.uint32))
+        part = values[low:high].astype(np.int64)
+        if len(positions) == int(positions[-1]) - int(positions[0]) + 1:
+            inside[part - positions[0]] = True
+        elif len(part):
+            inside = places_in(part, positions) >= 0
+    return inside

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..base.arrays import I64, U32, AnyArray
-from ..base.ids import SliceId
 from ..base.kineto import DEVICE_ANNOTATION
 from ..index.format import RowKind
 from ..index.store import SCAN_CHUNK, Index
+from .views import SliceId
 
 STEP_NAME = "ProfilerStep#"
 HOST_CATEGORY = "user_annotation"

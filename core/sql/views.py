@@ -22,7 +22,7 @@ from ..query.args import LARGEST, arguments_in, elements_of
 from ..query.groups import concatenated
 from ..query.launches import VIA
 from ..query.scan import json_value_text, key_needle
-from ..query.titles import plain
+from ..query.views import plain
 from ..read.promoted import PROMOTED, Kind
 from ..tables.attribution import WorkBySteps, steps_of_slices
 from ..tables.device_state import CAUSES, PRECEDENCE, device_states

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..base.arrays import I64, sum_of
+from ..base.arrays import I64, merge, sum_of
 from ..base.errors import DamagedIndexError, UnreadableError
-from ..base.intervals import merge
 from ..base.progress import ProgressCallback, no_progress
 from ..base.units import format_ns
 from ..index.indexing import ingest_index

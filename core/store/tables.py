@@ -10,9 +10,9 @@ import numpy as np
 
 from ..base.arrays import I64, means_of, sum_of
 from ..base.errors import UsageError
-from ..base.ids import SliceId
 from ..base.short_names import comparable_name, short_names
 from ..query.groups import Groups, Labels
+from ..query.views import SliceId
 from ..tables.findings.facts import share
 from ..tables.findings.finding import Evidence, Finding, Findings
 from ..tables.findings.forms import findings_of, tables_of

@@ -30,13 +30,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..base.arrays import F64, I64, AnyArray
+from ..base.arrays import EMPTY, F64, I64, AnyArray, Intervals, merge
 from ..base.errors import UnreadableError, UsageError
-from ..base.intervals import EMPTY, Intervals, merge
 from ..base.units import count_of
 from ..index.flex import flex_work, is_flex
 from ..index.store import Index
-from ..query.promoted_terms import arguments_read
+from ..query.args import arguments_read
 from .frame import Frame
 from .shape import Ask, flagged, n, ratio_of, total
 

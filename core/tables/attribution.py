@@ -25,9 +25,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..base.arrays import I64, U32, AnyArray, places_in
+from ..base.arrays import I64, U32, AnyArray, merge, places_in
 from ..base.errors import UsageError
-from ..base.intervals import merge
 from ..base.kineto import DEVICE_ANNOTATION
 from ..index.format import NONE
 from ..index.store import Index

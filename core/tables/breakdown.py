@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..base.arrays import I64, sum_of
-from ..base.intervals import Intervals
+from ..base.arrays import I64, Intervals, sum_of
 from .device_state import state_table
 from .frame import Frame, FrameGroups, WorkDevice
 from .frame_columns import NEVER, KindRule, by_rule, timed_work

@@ -14,8 +14,8 @@ import numpy as np
 from ..base.arrays import I64, sum_of
 from ..base.units import format_ns
 from ..index.store import Index
+from ..query.args import argument_values
 from ..query.lookup import category_mask
-from ..query.promoted_terms import argument_values
 from ..trace.devices import rank_of
 from .op_events import HOST
 from .schema import schema_from

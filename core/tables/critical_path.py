@@ -23,9 +23,8 @@ from functools import cache
 
 import numpy as np
 
-from ..base.arrays import F64, I64, AnyArray, sum_of
+from ..base.arrays import F64, I64, AnyArray, Intervals, merge, sum_of
 from ..base.errors import UsageError
-from ..base.intervals import Intervals, merge
 from ..base.kineto import OPS, STEP
 from ..base.short_names import short_names
 from ..query.groups import Groups, Labels, dense

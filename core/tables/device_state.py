@@ -29,9 +29,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..base.arrays import F64, I64, U8, U32, AnyArray, sum_of
+from ..base.arrays import EMPTY, F64, I64, U8, U32, AnyArray, Intervals, merge, sum_of
 from ..base.errors import UnreadableError
-from ..base.intervals import EMPTY, Intervals, merge
 from ..base.kineto import ANNOTATIONS
 from ..base.units import format_ns
 from ..index.flex import is_flex

@@ -25,8 +25,8 @@ from ..base.arrays import I64, places_in, sum_of
 from ..base.private import settings_table
 from ..base.safe_text import safe
 from ..index.store import Index
+from ..query.args import argument_values
 from ..query.lookup import promoted_of
-from ..query.promoted_terms import argument_values
 from .messages import SIZES
 from .metrics import ratio
 from .op_sums import LinkedWork, work_in

@@ -14,8 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..base.arrays import I64, AnyArray
-from ..base.intervals import Intervals, merge
+from ..base.arrays import I64, AnyArray, Intervals, merge
 from ..index.store import Index
 from ..query.groups import Groups, Labels, concatenated, dense
 from ..trace.devices import Device

@@ -14,10 +14,10 @@ from ..base.short_names import comparable_name, short_names
 from ..index.flex import IN_NAMES, flex_work, is_flex, numbers_in_names
 from ..index.format import NONE
 from ..index.store import Index
+from ..query.args import argument_values
 from ..query.groups import concatenated, dense
 from ..query.lookup import category_mask, promoted_of
 from ..query.lost import untimed_work
-from ..query.promoted_terms import argument_values
 from ..trace.devices import Device, allocations_of, devices, flex_rank, lane_categories, rank_of
 from .frame import ColumnMakers, Frame, Words, WorkDevice
 from .kinds import kernel_kinds, kernel_types

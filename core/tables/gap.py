@@ -13,10 +13,9 @@ import numpy as np
 
 from ..base.arrays import I64, AnyArray
 from ..base.clock import NO_CLOCKS, Clocks
-from ..base.ids import SliceId
 from ..index.format import LaneKind, RowKind
 from ..query.lookup import lanes_of
-from ..query.views import Lane, Link, Row
+from ..query.views import Lane, Link, Row, SliceId
 from ..trace import Trace
 from ..trace.devices import devices
 from .frame_columns import GAP_CLASSES, gap_rows, timed_work

@@ -12,12 +12,12 @@ import numpy as np
 
 from ..base.arrays import F64, I64, AnyArray, sum_of
 from ..base.errors import UsageError
-from ..base.ids import SliceId
 from ..base.pattern import Pattern
 from ..base.progress import CancelledCallback
 from ..base.short_names import short_name
 from ..query.groups import Groups, Labels
 from ..query.scan import json_value_text, number_of
+from ..query.views import SliceId
 from .aiu_cycles import NO_CYCLES, IdealCycles, ideal_asks, parse_ideal
 from .attribution import with_steps, work_in_windows
 from .frame import Frame, FrameGroups, Words

@@ -25,9 +25,9 @@ import numpy as np
 
 from ..base.arrays import I64, U8, AnyArray, places_in
 from ..index.store import Index
+from ..query.args import argument_values
 from ..query.groups import concatenated
 from ..query.lookup import category_mask, lanes_of, promoted_of
-from ..query.promoted_terms import argument_values
 from .device_state import looked_at, peers_of
 from .frame import Frame
 from .frame_columns import NEVER, work_of

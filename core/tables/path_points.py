@@ -10,8 +10,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ..base.arrays import I64, U8, AnyArray, places_in
-from ..base.intervals import Intervals, merge
+from ..base.arrays import I64, U8, AnyArray, Intervals, merge, places_in
 from ..base.kineto import LAUNCH_FLOWS
 from ..index.format import NONE, LaneRole
 from ..index.store import Index

@@ -15,8 +15,8 @@ import numpy as np
 from ..base.arrays import I64, U8, AnyArray
 from ..base.errors import UsageError
 from ..base.kineto import STEP
+from ..query.cells import ragged
 from ..query.lookup import lanes_of
-from ..query.ranges import ragged
 from .frame_columns import NEVER
 from .op_events import ANNOTATION
 from .path_graph import PathGraph

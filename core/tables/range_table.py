@@ -9,8 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from ..base.arrays import I64, AnyArray, means_of, run_starts, sum_of
-from ..base.intervals import merge
+from ..base.arrays import I64, AnyArray, means_of, merge, run_starts, sum_of
 from ..base.safe_text import safe
 from ..index.format import NONE
 from ..query.groups import Groups, Labels, concatenated, dense

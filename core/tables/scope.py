@@ -16,18 +16,17 @@ from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
-from ..base.arrays import I64, U32, AnyArray, places_in, sum_of
+from ..base.arrays import I64, U32, AnyArray, Intervals, merge, places_in, sum_of
 from ..base.clock import Clocks
 from ..base.errors import Cancelled
-from ..base.intervals import Intervals, merge
 from ..base.kineto import DEVICE_ANNOTATION
 from ..base.progress import CancelledCallback, never
 from ..base.units import format_ns
 from ..index.format import NONE, RowKind
 from ..index.store import Index
+from ..query.cells import ragged
 from ..query.groups import Groups, dense
 from ..query.lookup import category_mask, lane_offsets, positions_within, starts_of
-from ..query.ranges import ragged
 
 if TYPE_CHECKING:
     from ..trace import Trace

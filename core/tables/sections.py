@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from ..base.arrays import F64, I64, sum_of
+from ..base.arrays import F64, I64, merge, sum_of
 from ..base.errors import UsageError
-from ..base.intervals import merge
 from ..base.safe_text import safe
 from ..base.units import format_count
+from ..query.args import arguments_read
 from ..query.groups import Groups
-from ..query.promoted_terms import arguments_read
 from ..query.scan import json_value_text
 from .schema import ARG, Column, TableSchema
 from .scope import Chunk, Scope

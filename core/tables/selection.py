@@ -122,7 +122,7 @@ def steps_there(trace: Trace, option: str, step_name: str | None) -> StepSpans:
 
 def matching_lanes(trace: Trace, pattern: str | None) -> list[int] | None:
     """Return the places of the lanes whose title matches, or their rank's; None without a pattern."""
-    from ..query.titles import names_rank, rank_titles
+    from ..query.views import names_rank, rank_titles
 
     if not pattern:
         return None

@@ -8,14 +8,13 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from ..base.arrays import I64, AnyArray
-from ..base.intervals import Intervals, merge
+from ..base.arrays import I64, AnyArray, Intervals, merge
 from ..base.kineto import OPS, RUNTIME
 from ..index.captures import ranks_text
 from ..index.store import Index
 from ..query.groups import Groups
 from ..query.lookup import lanes_of
-from ..query.titles import plain
+from ..query.views import plain
 from ..trace.collectives import MESSAGES, Attendance, Matched, collectives_at, collectives_of, match
 from ..trace.devices import devices, lane_categories, ranks_of_processes
 from .attribution import owners_of_work

@@ -19,8 +19,7 @@ from ..base.short_names import short_name
 from ..index.store import Index
 from ..query.lanes import slice_kind_codes
 from ..query.lookup import rows_of
-from ..query.titles import plain
-from ..query.views import Lane
+from ..query.views import Lane, plain
 from .attribution import WorkBySteps, steps_of_slices
 from .schema import TableSchema, columns_from
 from .scope import Scope

@@ -8,8 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..base.arrays import I64, AnyArray
-from ..base.intervals import Intervals, merge
+from ..base.arrays import I64, AnyArray, Intervals, merge
 from ..base.kineto import KERNEL_CATEGORIES, OPS, RUNTIME
 from ..index.flex import host_calls, is_flex
 from ..index.format import NONE

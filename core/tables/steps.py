@@ -14,11 +14,10 @@ from functools import cache, partial
 
 import numpy as np
 
-from ..base.arrays import I64, AnyArray, sum_of
-from ..base.intervals import EMPTY
+from ..base.arrays import EMPTY, I64, AnyArray, sum_of
 from ..base.units import format_ns
 from ..query.groups import Groups, concatenated
-from ..query.titles import plain
+from ..query.views import plain
 from ..query.window import FAR
 from ..trace.devices import device_word
 from .attribution import StepRule, outside_windows, work_in_windows

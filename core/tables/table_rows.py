@@ -12,8 +12,8 @@ import numpy as np
 
 from ..base.arrays import I64, AnyArray
 from ..base.errors import UsageError
-from ..base.moments import moment_digits, origin_text
 from ..base.short_names import short_names
+from ..base.units import moment_digits, origin_text
 from ..query.groups import Labels
 from .schema import WHOLE, Column, TableSchema, Unit
 

@@ -22,8 +22,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from ..base.arrays import I64, AnyArray
-from ..base.intervals import Intervals, merge
+from ..base.arrays import I64, AnyArray, Intervals, merge
 from ..index.format import LaneRole, RowKind
 from ..index.store import Index
 from ..query.launches import CALLS

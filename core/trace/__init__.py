@@ -26,8 +26,7 @@ from ..query.lanes import LaneList
 from ..query.launches import Launched
 from ..query.steps import SourceStep as LaneStep
 from ..query.steps import steps_of
-from ..query.titles import plain
-from ..query.views import Lane, Link, Process, Row, SliceFlow, SourceInfo, Step
+from ..query.views import Lane, Link, Process, Row, SliceFlow, SourceInfo, Step, plain
 from ..query.window import FAR, opening_window, slices_outside
 from .slices import TraceSlices
 

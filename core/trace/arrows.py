@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..base.ids import SliceId
 from ..base.kineto import DEVICE
 from ..index.format import RowKind
 from ..query.flows import flows_of_ranges
 from ..query.lookup import category_of_slice, positions_within
+from ..query.views import SliceId
 from . import Row, Trace
 
 MOST = 64

@@ -13,8 +13,7 @@ from ..index.flex import is_flex
 from ..index.format import LaneRole, RowKind
 from ..index.roles import NAME, device_label, vendors
 from ..index.store import Index
-from ..query.titles import plain
-from ..query.views import Process
+from ..query.views import Process, plain
 from .lanes import TraceLanes
 
 XLA = re.compile(r"^\s*/device:(\w+):")

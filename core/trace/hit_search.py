@@ -18,7 +18,7 @@ from ..query.hits import Hits
 from ..query.lookup import lane_offsets
 from ..query.scan_child import ScanJob, scanned
 from ..query.search import CHUNK, Search
-from ..query.titles import rank_titles
+from ..query.views import rank_titles
 from . import Trace
 
 REPORT_SECONDS = 0.3

@@ -12,7 +12,6 @@ import numpy as np
 
 from ..base.arrays import I64
 from ..base.clock import NO_CLOCKS, Clocks
-from ..base.ids import SliceId
 from ..base.kineto import RUNTIME
 from ..base.short_names import short_name
 from ..index.file_facts import Member
@@ -36,7 +35,7 @@ from ..query.lanes import (
 from ..query.launches import Launches
 from ..query.lookup import category_of_slice
 from ..query.rowview import RowView
-from ..query.views import Lane, Process, Row, SourceInfo
+from ..query.views import Lane, Process, Row, SliceId, SourceInfo
 from ..query.window import end_of_lanes
 
 MINIMAP_LANES = 512

@@ -9,7 +9,6 @@ import numpy as np
 
 from ..base.arrays import I64, AnyArray
 from ..base.clock import NO_CLOCKS, Clocks
-from ..base.ids import SliceId
 from ..base.short_names import short_name
 from ..index.format import RowKind
 from ..index.store import Index
@@ -28,7 +27,7 @@ from ..query.detail import (
 )
 from ..query.flows import Flow, flows_in, flows_out
 from ..query.launches import Launched, Launches, kernels_under, launch_of, launches_of
-from ..query.views import Link, Row, SliceFlow
+from ..query.views import Link, Row, SliceFlow, SliceId
 from .lanes import TraceLanes
 
 REMEMBERED = 1 << 16
@@ -171,7 +170,7 @@ class TraceSlices(TraceLanes):
         """Return the value of an argument for each of some slices, None where a slice has none; raises
         UnreadableError when the source has gone or changed.
         """
-        from ..query.promoted_terms import argument_values  # few views are coloured so
+        from ..query.args import argument_values  # few views are coloured so
 
         return argument_values(self.indexes[source], key, positions)
 

@@ -23,13 +23,12 @@ from hypothesis import strategies as st
 from tests.corpus import CORPUS, needs_corpus
 from tests.events import complete
 from tracelane.core.base.errors import Cancelled, TracelaneError, UnreadableError, UsageError
-from tracelane.core.base.ids import SliceId
 from tracelane.core.index.blockstore import has_block_store, needs_block_store, write_block_store
 from tracelane.core.query import scan, scan_child
-from tracelane.core.query.args import arguments_in
+from tracelane.core.query.args import argument_values, arguments_in
 from tracelane.core.query.filter import Argument, parse
-from tracelane.core.query.promoted_terms import argument_values
 from tracelane.core.query.scan import holding, needles_of, term_for
+from tracelane.core.query.views import SliceId
 from tracelane.core.read.source import Source
 from tracelane.core.tables.kernels import instances, kernels
 from tracelane.core.tables.scope import Scope

@@ -13,9 +13,9 @@ import pytest
 from tests.corpus import CORPUS, needs_corpus, representative
 from tests.events import complete, open_events
 from tests.rank_files import REDUCE
+from tracelane.core.base.arrays import merge
 from tracelane.core.base.clock import Clocks
 from tracelane.core.base.errors import TracelaneError
-from tracelane.core.base.intervals import merge
 from tracelane.core.sql.query import run_query
 from tracelane.core.tables.breakdown import analyse_breakdown
 from tracelane.core.tables.device_state import (

@@ -17,7 +17,7 @@ import pytest
 from tests.core.hta import EXACT, HEAD, NAMES, RANKS, golden, opened, rule_050
 from tests.corpus import CASES, CORPUS, needs_cases, needs_corpus, needs_goldens
 from tests.events import complete, index_of
-from tracelane.core.base.intervals import merge
+from tracelane.core.base.arrays import merge
 from tracelane.core.base.short_names import short_names
 from tracelane.core.tables.breakdown import (
     STREAMS,

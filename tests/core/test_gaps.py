@@ -13,11 +13,10 @@ from tests.core.hta import opened
 from tests.corpus import needs_corpus, needs_goldens
 from tests.events import complete, index_of
 from tests.tui.small_trace import MS, START, small_trace
-from tracelane.core.base.ids import SliceId
 from tracelane.core.base.short_names import comparable_name
 from tracelane.core.index.store import Index
 from tracelane.core.query.lookup import locate_slice
-from tracelane.core.query.views import Row
+from tracelane.core.query.views import Row, SliceId
 from tracelane.core.tables.frame_columns import GAP_CLASSES, gap_rows
 from tracelane.core.tables.gap import GapBounds, gap_ended_by, gap_holding, gap_of, gaps_of
 from tracelane.core.tables.idle import idle, recurrence, recurring_gaps

@@ -14,8 +14,7 @@ import pytest
 
 from tests.core.hta import RANKS, opened, rule_050
 from tests.corpus import GOLDENS, needs_corpus, needs_goldens
-from tracelane.core.base.arrays import I64, AnyArray
-from tracelane.core.base.intervals import merge
+from tracelane.core.base.arrays import I64, AnyArray, merge
 from tracelane.core.query.lookup import promoted_of
 from tracelane.core.tables.breakdown import device_table
 from tracelane.core.tables.frame import Frame

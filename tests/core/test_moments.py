@@ -18,8 +18,7 @@ from tests.core.findings_traces import call, kernel, launched, step
 from tests.corpus import CORPUS, needs_corpus, representative
 from tests.events import Event
 from tracelane.core.base.errors import TracelaneError
-from tracelane.core.base.moments import moment_digits, origin_text
-from tracelane.core.base.units import format_moment, format_ns
+from tracelane.core.base.units import format_moment, format_ns, moment_digits, origin_text
 from tracelane.core.demo.trace import write_demo
 from tracelane.core.tables.registry import ANALYSES
 from tracelane.core.tables.scope import Scope

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.waiting import wait_until
-from tracelane.core.base.ids import SliceId
 from tracelane.core.index import blockstore as room
 from tracelane.core.index.blockstore import SLOW, has_block_store, packing
+from tracelane.core.query.views import SliceId
 from tracelane.core.trace import Trace, open_trace
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.core.loops import BOTH, loops_of
 from tests.corpus import later
-from tracelane.core.base.ids import NONE
+from tracelane.core.index.format import NONE
 from tracelane.core.index.loops import LaneRows
 from tracelane.core.index.workers import Loops
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.corpus import CORPUS, needs_corpus, representative
-from tracelane.core.base.intervals import Intervals, merge
+from tracelane.core.base.arrays import Intervals, merge
 from tracelane.core.base.short_names import BLANK, LONGEST, short_name, short_names
 from tracelane.core.base.units import (
     format_bytes,

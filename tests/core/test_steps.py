@@ -18,9 +18,8 @@ import pytest
 
 from tests.corpus import CORPUS, GOLDENS, needs_corpus, needs_goldens
 from tests.events import Event, complete, counter, index_of, metadata
-from tracelane.core.base.arrays import I64
+from tracelane.core.base.arrays import I64, Intervals, merge
 from tracelane.core.base.errors import UsageError
-from tracelane.core.base.intervals import Intervals, merge
 from tracelane.core.index.store import Index
 from tracelane.core.query.launches import launches_of
 from tracelane.core.tables.attribution import by_step

@@ -18,7 +18,6 @@ from tests.events import complete, index_of
 from tests.small_index import L, S, write_index
 from tracelane.core.base.clock import Clocks
 from tracelane.core.base.errors import UnreadableError
-from tracelane.core.base.ids import SliceId
 from tracelane.core.index.format import LaneKind, RowKind
 from tracelane.core.index.store import Index
 from tracelane.core.query.flows import flows_in, flows_out
@@ -35,7 +34,7 @@ from tracelane.core.query.lookup import (
     row_starts,
     slice_at,
 )
-from tracelane.core.query.titles import lane_title, plain, process_title
+from tracelane.core.query.views import SliceId, lane_title, plain, process_title
 from tracelane.core.tables.scope import Chunk, Scope
 from tracelane.core.trace import Trace, open_trace
 

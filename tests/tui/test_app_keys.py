@@ -10,7 +10,7 @@ import pytest
 from tests.corpus import later
 from tests.tui.driver import message, open_viewer, press_keys, screen_text, wait_until, wait_until_idle
 from tests.tui.small_file import LAUNCH, small_file
-from tracelane.core.base.ids import SliceId
+from tracelane.core.query.views import SliceId
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.config import Config
 from tracelane.tui.lanes.canvas import LaneCanvas

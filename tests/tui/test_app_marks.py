@@ -14,10 +14,10 @@ from tests.tui.driver import message, open_viewer, screen_text
 from tests.tui.small_file import events, small_file
 from tracelane.core.base.clock import Clocks
 from tracelane.core.base.errors import TracelaneError
-from tracelane.core.base.ids import SliceId
 from tracelane.core.base.units import format_ns
 from tracelane.core.export.marks import Mark, read_marks, read_object, shelf, write_marks, write_object
 from tracelane.core.index.options import IndexOptions
+from tracelane.core.query.views import SliceId
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.actions.scene import Refusal
 from tracelane.tui.cli.opened import TraceOptions

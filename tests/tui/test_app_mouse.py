@@ -9,8 +9,8 @@ from textual import events
 
 from tests.tui.driver import message, open_viewer
 from tests.tui.small_trace import small_trace
-from tracelane.core.base.ids import SliceId
 from tracelane.core.base.units import format_ns
+from tracelane.core.query.views import SliceId
 from tracelane.core.trace import Trace
 from tracelane.tui.app import TracelaneApp
 from tracelane.tui.draw.line import lane_key

@@ -14,8 +14,8 @@ from tests.events import complete, index_of, open_events
 from tests.tui.driver import message, open_viewer, press_keys, screen_text, wait_until_idle
 from tests.tui.small_file import events
 from tests.tui.small_trace import MS, START
-from tracelane.core.base.ids import SliceId
 from tracelane.core.query.steps import STEP_NAME
+from tracelane.core.query.views import SliceId
 from tracelane.core.tables.critical_path import critical_path
 from tracelane.core.tables.frame import Frame
 from tracelane.core.tables.frame_columns import GAP_CLASSES, gap_rows

@@ -13,9 +13,9 @@ from tests.corpus import CORPUS, needs_corpus
 from tests.events import complete
 from tests.tui.cli_process import on_terminal
 from tests.tui.driver import message, open_viewer, screen_text, wait_until_idle
-from tracelane.core.base.ids import SliceId
 from tracelane.core.demo.trace import write_demo
 from tracelane.core.query.filter import parse
+from tracelane.core.query.views import SliceId
 from tracelane.core.trace import Trace, open_trace
 from tracelane.core.trace.hit_search import matches
 from tracelane.tui.actions.lanes import hidden_things, hide_matching

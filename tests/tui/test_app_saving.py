@@ -17,9 +17,9 @@ from tests.tui.driver import message, open_viewer, press_keys, screen_text, wait
 from tests.tui.small_file import small_file
 from tests.tui.small_trace import STEPS
 from tracelane.core.base.clock import Clocks
-from tracelane.core.base.ids import SliceId
 from tracelane.core.export.forms import FORMS
 from tracelane.core.logs.counters import WithCounters, with_cheap_lanes
+from tracelane.core.query.views import SliceId
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.actions.lanes import computed_lanes
 from tracelane.tui.app import TracelaneApp

@@ -14,8 +14,8 @@ from textual.widgets import Input
 from tests.events import complete, open_events
 from tests.tui.driver import open_viewer, press_keys, wait_until, wait_until_idle
 from tracelane.core.base.errors import Cancelled
-from tracelane.core.base.ids import SliceId
 from tracelane.core.query.filter import Filter, parse
+from tracelane.core.query.views import SliceId
 from tracelane.core.tables.hit_table import hit_table
 from tracelane.core.trace import Trace
 from tracelane.core.trace.hit_search import SearchProgress, find, matches

@@ -11,10 +11,10 @@ from rich.segment import Segment
 
 from tests.small_index import L, S, write_index
 from tests.tui.small_trace import MS, START
-from tracelane.core.base.ids import SliceId
 from tracelane.core.base.short_names import short_name
 from tracelane.core.index.format import LaneKind, SliceFlag
 from tracelane.core.index.store import Index
+from tracelane.core.query.views import SliceId
 from tracelane.core.trace import Trace
 from tracelane.tui.draw.glyphs import UNICODE
 from tracelane.tui.draw.layout import Layout

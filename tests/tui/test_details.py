@@ -13,8 +13,8 @@ from rich.style import Style
 from tests.corpus import CORPUS, needs_corpus
 from tests.events import complete, index_of
 from tests.tui.small_file import LONG_NAME
-from tracelane.core.base.ids import SliceId
 from tracelane.core.query.args import Arguments
+from tracelane.core.query.views import SliceId
 from tracelane.core.tables.ranks import ranks
 from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import Trace, open_trace

@@ -15,7 +15,7 @@ from tests.corpus import thinned
 from tests.tui.driver import message, open_viewer, press_keys, screen_text
 from tests.tui.small_file import LAUNCH
 from tracelane.core.base.errors import UsageError
-from tracelane.core.base.ids import SliceId
+from tracelane.core.query.views import SliceId
 from tracelane.core.trace import Trace
 from tracelane.tui.app import TracelaneApp
 from tracelane.tui.command_line import parse_order

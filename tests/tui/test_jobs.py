@@ -12,9 +12,9 @@ from textual import events
 
 from tests.corpus import CORPUS, needs_corpus
 from tests.tui.driver import message, open_viewer, press_keys, screen_text, wait_until_idle
-from tracelane.core.base.ids import SliceId
 from tracelane.core.demo.trace import write_demo
 from tracelane.core.logs.overlay import LogOptions, open_overlay
+from tracelane.core.query.views import SliceId
 from tracelane.core.tables.compare import delta_key
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.app import TracelaneApp

@@ -9,9 +9,9 @@ import pytest
 
 from tests.events import complete, index_of
 from tests.tui.fake_trace import LaneSpec, fake_trace
-from tracelane.core.base.ids import SliceId
 from tracelane.core.index.format import LaneKind
 from tracelane.core.query.filter import parse
+from tracelane.core.query.views import SliceId
 from tracelane.core.trace import Trace
 from tracelane.core.trace.hit_search import matches
 from tracelane.tui.actions.focus import in_view

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.tui.small_trace import MS, START, small_trace
 from tracelane.core.base.clock import Clocks
 from tracelane.core.base.errors import UsageError
-from tracelane.core.base.ids import SliceId
+from tracelane.core.query.views import SliceId
 from tracelane.core.trace import Trace
 from tracelane.tui.actions import follow, lanes, select, view
 from tracelane.tui.actions.scene import LONGEST, History, Refusal, Scene

@@ -13,9 +13,9 @@ from tests.tui.driver import message, open_viewer, screen_text, wait_until, wait
 from tests.tui.fake_trace import LaneSpec, fake_trace
 from tests.tui.slow_line import SlowLine, tracelane_command
 from tests.tui.small_file import LAUNCH, events, small_file
-from tracelane.core.base.ids import SliceId
 from tracelane.core.export.marks import Mark, read_marks, shelf
 from tracelane.core.logs.counters import QUEUE, with_cheap_lanes
+from tracelane.core.query.views import SliceId
 from tracelane.core.trace import Trace, open_trace
 from tracelane.tui.actions.lanes import computed_lanes
 from tracelane.tui.actions.scene import History

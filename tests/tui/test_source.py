@@ -11,7 +11,7 @@ import pytest
 from tests.events import open_events
 from tests.tui.driver import message, open_viewer, wait_until_idle
 from tracelane.core.base.errors import UnreadableError
-from tracelane.core.base.ids import SliceId
+from tracelane.core.query.views import SliceId
 from tracelane.core.trace import Trace
 from tracelane.tui.screens.source import (
     LARGEST,

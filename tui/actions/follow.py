@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tracelane.core.base.ids import SliceId
 from tracelane.core.base.kineto import ANNOTATIONS, OPS
+from tracelane.core.query.views import SliceId
 from tracelane.core.trace import Trace
 from tracelane.core.trace.arrows import device_work_of_id
 

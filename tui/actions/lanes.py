@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from tracelane.core.base.errors import UsageError
 from tracelane.core.base.pattern import Pattern
 from tracelane.core.logs.counters import MEMORY, QUEUE, WithCounters
-from tracelane.core.query.promoted_terms import promoted_argument
-from tracelane.core.query.titles import names_rank
+from tracelane.core.query.args import promoted_argument
+from tracelane.core.query.views import names_rank
 from tracelane.core.trace import Lane, Trace
 
 from ..draw.colour import BY_ARGUMENT

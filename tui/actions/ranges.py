@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tracelane.core.base.ids import SliceId
 from tracelane.core.base.kineto import SliceKind, slice_kind
 from tracelane.core.base.progress import CancelledCallback, never
 from tracelane.core.query.hits import Hits
+from tracelane.core.query.views import SliceId
 from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import Trace
 

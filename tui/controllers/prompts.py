@@ -7,8 +7,8 @@ from dataclasses import replace
 from functools import partial
 
 from tracelane.core.base.errors import TracelaneError, UsageError
-from tracelane.core.base.ids import SliceId
 from tracelane.core.base.units import format_count
+from tracelane.core.query.views import SliceId
 
 from ..actions import lanes, ranges, view
 from ..actions.lanes import colouring

@@ -10,12 +10,12 @@ from typing import TypeAlias
 from textual.timer import Timer
 
 from tracelane.core.base.errors import Cancelled, TracelaneError
-from tracelane.core.base.ids import SliceId
 from tracelane.core.base.progress import CancelledCallback
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.units import count_of, format_count, format_ns
 from tracelane.core.query.filter import parse
 from tracelane.core.query.hits import Hit, Hits
+from tracelane.core.query.views import SliceId
 from tracelane.core.trace import Trace
 from tracelane.core.trace.hit_search import find
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from textual.worker import Worker
 
-from tracelane.core.base.ids import SliceId
 from tracelane.core.base.progress import CancelledCallback
 from tracelane.core.base.units import count_of, format_count, format_ns
+from tracelane.core.query.views import SliceId
 from tracelane.core.tables.artefacts import read_artefacts
 
 from ..actions import follow, select

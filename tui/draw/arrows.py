@@ -11,8 +11,8 @@ from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 
-from tracelane.core.base.ids import SliceId
 from tracelane.core.base.safe_text import safe
+from tracelane.core.query.views import SliceId
 from tracelane.core.trace import Row, Trace
 from tracelane.core.trace.arrows import Arrows, arrows_in_view, arrows_of
 

@@ -10,10 +10,10 @@ import numpy as np
 from rich.segment import Segment
 
 from tracelane.core.base.arrays import I64
-from tracelane.core.base.ids import SliceId
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.short_names import short_name
 from tracelane.core.base.units import format_ns
+from tracelane.core.query.views import SliceId
 from tracelane.core.tables.critical_path import CriticalPath
 from tracelane.core.tables.path_points import VIA
 from tracelane.core.tables.path_walk import KINDS

@@ -8,7 +8,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import TypeAlias
 
-from tracelane.core.query.titles import rank_titles
+from tracelane.core.query.views import rank_titles
 from tracelane.core.trace import Process, Trace
 
 from ..steps import pair_of

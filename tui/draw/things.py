@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tracelane.core.base.clock import Clocks
-from tracelane.core.base.ids import SliceId
 from tracelane.core.index.format import RowKind
+from tracelane.core.query.views import SliceId
 from tracelane.core.trace import Lane, Row, Trace
 
 from ..session import GapId, InstantId, RowKey, Selectable

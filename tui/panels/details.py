@@ -14,7 +14,6 @@ from rich.style import Style
 from rich.text import Text
 
 from tracelane.core.base.clock import Clocks
-from tracelane.core.base.ids import SliceId
 from tracelane.core.base.kineto import WORK, SliceKind, work_kind
 from tracelane.core.base.safe_text import json_text, safe
 from tracelane.core.base.short_names import short_name
@@ -23,6 +22,7 @@ from tracelane.core.index.format import RowKind
 from tracelane.core.logs.overlay import Overlay, Reading, statistics_of
 from tracelane.core.query.args import Arguments
 from tracelane.core.query.detail import SliceDetail
+from tracelane.core.query.views import SliceId
 from tracelane.core.trace import LaneRole, Link, Trace
 
 from ..draw.ranks import rank_heads

@@ -11,8 +11,8 @@ from rich.cells import cell_len
 from rich.style import Style
 from rich.text import Text
 
-from tracelane.core.base.ids import SliceId
 from tracelane.core.base.safe_text import safe
+from tracelane.core.query.views import SliceId
 
 COLUMN = 40
 """The width of a value (cells) that has a line of its own beside its label."""

@@ -7,9 +7,8 @@ from textwrap import wrap
 from typing import Any
 
 from tracelane.core.base.arrays import I64
-from tracelane.core.base.moments import origin_text, ts_text
 from tracelane.core.base.safe_text import safe
-from tracelane.core.base.units import format_count, format_moment, format_ns
+from tracelane.core.base.units import format_count, format_moment, format_ns, origin_text, ts_text
 from tracelane.core.tables.findings.finding import Evidence, Finding, Findings
 from tracelane.core.tables.findings.forms import claim_text
 from tracelane.core.tables.table import Tables

@@ -7,9 +7,8 @@ from typing import Any
 
 from rich.cells import cell_len
 
-from tracelane.core.base.moments import moment_digits, origin_text
 from tracelane.core.base.safe_text import safe
-from tracelane.core.base.units import format_count, format_moment, format_ns
+from tracelane.core.base.units import format_count, format_moment, format_ns, moment_digits, origin_text
 from tracelane.core.export.formats import text_in_unit
 from tracelane.core.logs.stamps import offset_text
 from tracelane.core.tables.table import Table, Value

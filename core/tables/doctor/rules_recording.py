@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...base.intervals import merge
+from ...base.arrays import merge
 from ...base.units import count_of, format_count, format_ns, format_share
 from ..host_columns import PROFILER
 from ..rule_threshold import OWN, Limits, RuleThreshold

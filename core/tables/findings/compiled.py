@@ -7,8 +7,7 @@ from collections import Counter
 
 import numpy as np
 
-from ...base.arrays import sum_of
-from ...base.intervals import EMPTY, Intervals, merge
+from ...base.arrays import EMPTY, Intervals, merge, sum_of
 from ...base.units import about_ns, count_of, format_share
 from ...query.lookup import processes_of
 from ..attribution import steps_at_times

@@ -9,14 +9,13 @@ from pathlib import Path
 
 import numpy as np
 
-from ...base.arrays import I64, AnyArray
-from ...base.ids import SliceId
-from ...base.intervals import EMPTY, Intervals, merge
+from ...base.arrays import EMPTY, I64, AnyArray, Intervals, merge
 from ...base.safe_text import safe
 from ...base.short_names import short_name
 from ...base.units import count_of
 from ...index.store import Index
 from ...query.groups import concatenated
+from ...query.views import SliceId
 from ...trace.devices import rank_of, ranks_of_processes
 from ..attribution import scope_of_step, steps_of_work
 from ..device_state import (

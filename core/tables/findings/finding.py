@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from ...base.arrays import I64, U32
-from ...base.ids import SliceId
-from ...base.intervals import EMPTY, Intervals
+from ...base.arrays import EMPTY, I64, U32, Intervals
+from ...query.views import SliceId
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from ...base.arrays import I64
 from ...base.errors import UsageError
-from ...base.ids import SliceId
 from ...base.safe_text import markdown_words
 from ...base.units import about_ns, format_share
+from ...query.views import SliceId
 from ..cached import cache_file, is_whole, read_cached, write_cached
 from ..schema import Column, TableSchema, columns_from
 from ..scope import Scope

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...base.arrays import I64, sum_of
-from ...base.intervals import Intervals, merge
+from ...base.arrays import I64, Intervals, merge, sum_of
 from ...base.units import about_ns, count_of, format_ns
 from ..frame import Frame
 from ..host_columns import LOADER

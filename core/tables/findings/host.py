@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...base.arrays import AnyArray, sum_of
-from ...base.intervals import Intervals
+from ...base.arrays import AnyArray, Intervals, sum_of
 from ...base.units import about_ns, count_of, format_share
 from ...index.format import NONE
 from ..frame_columns import work_of

@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from ...base.intervals import EMPTY, Intervals
+from ...base.arrays import EMPTY, Intervals
 from ...base.units import format_ns
 from ..frame_columns import work_of
 from ..scope import Scope

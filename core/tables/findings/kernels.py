@@ -6,8 +6,7 @@ import re
 
 import numpy as np
 
-from ...base.arrays import I64, sum_of
-from ...base.intervals import merge
+from ...base.arrays import I64, merge, sum_of
 from ...base.short_names import comparable_name, short_name, short_names
 from ...base.units import about_ns, count_of, format_share
 from ...index.format import NONE

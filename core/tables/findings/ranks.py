@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...base.arrays import I64, sum_of
-from ...base.intervals import EMPTY, Intervals, merge
+from ...base.arrays import EMPTY, I64, Intervals, merge, sum_of
 from ...base.units import about_ns, count_of
 from ..rule_threshold import OWN, Limits, RuleThreshold
 from ..skew import Skew

@@ -6,8 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...base.arrays import I64
-from ...base.intervals import merge
+from ...base.arrays import I64, merge
 from ...base.safe_text import safe
 from ...base.short_names import short_name
 from ...base.units import about_ns, count_of, format_share

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.core.loops import BOTH, loops_of
 from tracelane.core.base.errors import Cancelled
-from tracelane.core.base.ids import NONE
+from tracelane.core.index.format import NONE
 from tracelane.core.index.loops import CLOSING, CancelFlag, Correlations, LaneFlows
 from tracelane.core.index.workers import Loops
 
