@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from tracelane.core.base.clock import NO_CLOCKS, Clocks
 from tracelane.core.base.errors import TracelaneError, UsageError
@@ -140,8 +140,7 @@ class Prepared:
     computed: frozenset[str] = frozenset()  # kinds of lanes to be computed beside those that are there
 
 
-@dataclass(frozen=True)
-class PendingFiles:
+class PendingFiles(NamedTuple):
     """Files of which some are still being indexed; `prepare` makes the trace of all when they are there."""
 
     gathering: Gathering
@@ -153,8 +152,7 @@ class PendingFiles:
 NO_HISTORY = History()
 
 
-@dataclass(frozen=True)
-class Carried:
+class Carried(NamedTuple):
     """The current view, the earlier and later ones, and what is needed of their trace to see which parts
     still apply.
     """

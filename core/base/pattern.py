@@ -19,8 +19,8 @@ import warnings
 import weakref
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from .errors import Cancelled, TracelaneError, UsageError
 from .progress import CancelledCallback, never
@@ -81,8 +81,7 @@ class SlowPatternError(UsageError):
     """An expression took longer than allowed on some text."""
 
 
-@dataclass(frozen=True)
-class Pattern:
+class Pattern(NamedTuple):
     """A regular expression, in the syntax and with the meaning of Python's `re`."""
 
     text: str

@@ -24,9 +24,8 @@ import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..base.errors import CacheError, Cancelled
 from ..base.private import FOLDER_MODE, FOREIGN, is_own_folder, make_private_folder, open_private
@@ -70,8 +69,7 @@ class Lease:
         self.close: Callable[[], object] = weakref.finalize(self, os.close, descriptor)
 
 
-@dataclass(frozen=True)
-class IndexLocation:
+class IndexLocation(NamedTuple):
     """Where the index of one source belongs. `notes` say why it is not the usual location, `events` what
     happened to an index that lay there.
     """
@@ -82,7 +80,7 @@ class IndexLocation:
     events: tuple[str, ...] = ()
 
     def with_events(self, events: Sequence[str]) -> IndexLocation:
-        return replace(self, events=(*self.events, *events))
+        return self._replace(events=(*self.events, *events))
 
     @property
     def key(self) -> str:
@@ -201,7 +199,7 @@ def locate(fingerprint: dict[str, Any], index_dir: Path | None = None) -> IndexL
         temporary = _temporary(key, f"{where} cannot be written ({trouble})")
         # What lies there may be an index of this file: each command says that it reads the file again.
         is_foreign = trouble.endswith(FOREIGN)
-        return replace(temporary, notes=(), events=temporary.notes) if is_foreign else temporary
+        return temporary._replace(notes=(), events=temporary.notes) if is_foreign else temporary
     return location
 
 

@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import lru_cache
-from typing import IO, Any, TypeVar, cast
+from typing import IO, Any, NamedTuple, TypeVar, cast
 from urllib.parse import urlsplit, urlunsplit
 
 from ..base.errors import TracelaneError, UnreadableError
@@ -54,8 +54,7 @@ Result = TypeVar("Result")
 _URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.\-]{1,40})://.")
 
 
-@dataclass(frozen=True)
-class RemoteStatus:
+class RemoteStatus(NamedTuple):
     """What is at a URL: a file and how to recognise it again, or a folder."""
 
     url: str
@@ -313,7 +312,7 @@ class RemoteFile:
             return False
 
     def to_message(self) -> dict[str, Any]:
-        return asdict(self)
+        return {**asdict(self), "version": self.version._asdict()}
 
     @classmethod
     def from_message(cls, message: Mapping[str, Any]) -> RemoteFile:

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import SplitResult, urljoin, urlsplit
 
 WEB = ("http", "https")
@@ -28,8 +27,7 @@ class AnswerError(OSError):
     """A server's answer is not the file that was asked for; the text says what it is."""
 
 
-@dataclass(frozen=True)
-class FileVersion:
+class FileVersion(NamedTuple):
     """What a server says of one state of a file; 0 and "" where it does not say."""
 
     size: int = 0
@@ -59,8 +57,7 @@ def short_answer(count: int, length: int, offset: int) -> AnswerError:
     )
 
 
-@dataclass(frozen=True)
-class WebAnswer:
+class WebAnswer(NamedTuple):
     """An answer: where it came from in the end, its head, and what was read of its body."""
 
     url: str

@@ -6,15 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
     from .scope import Scope
     from .table import Tables
 
 
-@dataclass(frozen=True)
-class Option:
+class Option(NamedTuple):
     """An argument of an analysis: `group_by` is --group-by on the command line."""
 
     name: str
@@ -33,8 +32,7 @@ Need: TypeAlias = Literal[
 """What a trace may lack: `presence` tells it without counting."""
 
 
-@dataclass(frozen=True)
-class TablePanel:
+class TablePanel(NamedTuple):
     """A tab of the viewer that shows one table of an analysis."""
 
     name: str  # of its command: panel-NAME
@@ -83,8 +81,7 @@ def panels_from(text: str) -> tuple[TablePanel, ...]:
     return tuple(panels)
 
 
-@dataclass(frozen=True)
-class Tab:
+class Tab(NamedTuple):
     """The key of the viewer behind which panels of one or more analyses lie; again: the next of them."""
 
     name: str  # of its command: panel-NAME

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..base.kineto import DEVICE
 from ..index.format import RowKind
@@ -18,16 +18,14 @@ MOST_OF_SLICE = 1000
 """Flows of one slice that are looked at."""
 
 
-@dataclass(frozen=True)
-class Arrow:
+class Arrow(NamedTuple):
     """From one slice to another."""
 
     source: SliceId
     target: SliceId
 
 
-@dataclass(frozen=True)
-class Arrows:
+class Arrows(NamedTuple):
     """The arrows to draw, at most MOST, and how many more there are."""
 
     drawn: tuple[Arrow, ...] = ()

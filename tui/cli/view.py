@@ -9,7 +9,7 @@ from __future__ import annotations
 import shutil
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tracelane.core.base.errors import UsageError
 from tracelane.core.base.output import print_coloured, print_text
@@ -89,8 +89,7 @@ def run_view(
         print_text(offer)
 
 
-@dataclass(frozen=True)
-class Preparation:
+class Preparation(NamedTuple):
     """What is laid over a trace, and in which view it is shown, when it is opened first and anew."""
 
     view_options: ViewOptions

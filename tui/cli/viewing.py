@@ -72,7 +72,7 @@ class Viewing:
 
     def open(self, force: bool = False) -> Trace | Gathering:
         """Return the trace; what is indexing it where a picture can be drawn meanwhile."""
-        options = replace(self._options.index_options, force=force)
+        options = self._options.index_options._replace(force=force)
         traces = self._options.traces
         if self._against is not None:
             return self._open_pair(self._against, options)
