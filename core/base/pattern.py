@@ -12,7 +12,6 @@ import os
 import re
 import select
 import signal
-import subprocess
 import sys
 import threading
 import warnings
@@ -20,10 +19,13 @@ import weakref
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from .errors import Cancelled, TracelaneError, UsageError
 from .progress import CancelledCallback, never
+
+if TYPE_CHECKING:
+    import subprocess
 
 TEXT_S = 1.0
 """Seconds of processor time that a match in one text may take; load does not change what is found."""
@@ -201,6 +203,8 @@ class PatternJob:
         if process is not None and process.poll() is None:
             return process
         self._end()
+        import subprocess
+
         try:
             process = subprocess.Popen(
                 [sys.executable, "-I", "-S", "-c", PROGRAM],

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import sys
 import time
 from collections.abc import Sequence
@@ -214,7 +213,9 @@ def check_room(planned: Sequence[IndexJob], root: Path, limit: int) -> None:
     what = f"the index of {planned[0].path}" if len(planned) == 1 else f"the indexes of {len(planned)} traces"
     would = f"{what} would take about {format_bytes(need)}"
     with suppress(OSError):
-        free = shutil.disk_usage(root).free
+        from shutil import disk_usage
+
+        free = disk_usage(root).free
         if need > free:
             freeing = "free some (tracelane cache clear removes indexes)"
             raise CacheError(

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 from ..base.errors import TracelaneError, UnreadableError
 from ..base.private import read_private
 from ..read.json_text import Window
-from ..read.remote_files import is_url
 from ..read.source import Source
+from ..read.urls import is_url
 from .cache import cache_root, index_key
 from .version import FORMAT_VERSION, MANIFEST
 

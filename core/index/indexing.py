@@ -24,8 +24,8 @@ from ..base.errors import (
 )
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
 from ..base.threads import BackgroundThread
-from ..read.remote_files import is_url
 from ..read.source import Source
+from ..read.urls import is_url
 from .cache import IndexLocation, discard, locate, sweep
 from .cached import IndexJob, check_room, keep_within, limit_of, touch
 from .changes import unfinished_note

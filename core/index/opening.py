@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from ..base.errors import TracelaneError, UnreadableError
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
+from ..base.threads import each_at_once
 from ..read.problem import has_no_event_array
-from ..read.remote_files import each_at_once, is_url
 from ..read.source import Source, current_source, open_source
+from ..read.urls import is_url
 from .cache import locate
 from .cached import IndexJob, touch
 from .captures import Capture, Choice, ResolvedFiles, captures_of, choose, members_of

@@ -12,7 +12,8 @@ from http import HTTPStatus
 from typing import Any, NamedTuple
 from urllib.parse import SplitResult, urljoin, urlsplit
 
-WEB = ("http", "https")
+from .urls import WEB
+
 MOST_REDIRECTS = 10
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 SILENT_S = 60

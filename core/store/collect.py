@@ -23,8 +23,8 @@ from ..index.inputs import STDIN, check_there, expanded
 from ..index.opening import NEWEST
 from ..index.options import DEFAULT_OPTIONS, IndexOptions
 from ..index.store import Index
-from ..read.remote_files import is_url
 from ..read.source import Source, open_source
+from ..read.urls import is_url
 from ..trace import trace_of
 from .groups import RankSummary, update_groups
 from .indexes import write_index

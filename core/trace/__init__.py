@@ -17,12 +17,9 @@ from ..index.file_facts import Member
 from ..index.format import LaneKind, LaneRole, RowKind
 from ..index.options import DEFAULT_OPTIONS, IndexOptions
 from ..index.store import Index
-from ..query.args import Arguments
 from ..query.busy import Busy
 from ..query.cells import Cells, SampleCells, Span
-from ..query.detail import InstantDetail, SampleDetail, SliceDetail
 from ..query.lanes import LaneList
-from ..query.launches import Launched
 from ..query.steps import SourceStep as LaneStep
 from ..query.steps import steps_of
 from ..query.views import Lane, Link, Process, Row, SliceFlow, SourceInfo, Step, plain
@@ -226,22 +223,17 @@ def trace_of_opened(opened: Opened) -> Trace:
 
 
 __all__ = [
-    "Arguments",
     "Busy",
     "Cells",
-    "InstantDetail",
     "Lane",
     "LaneKind",
     "LaneList",
     "LaneRole",
-    "Launched",
     "Link",
     "Process",
     "Row",
     "RowKind",
     "SampleCells",
-    "SampleDetail",
-    "SliceDetail",
     "SliceFlow",
     "SourceInfo",
     "Span",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from rich.cells import cell_len
@@ -52,15 +52,14 @@ def title_cells(width: int) -> int:
     return min(WIDE_TITLE, NARROW_TITLE + max(0, width - 80) * 14 // 120)
 
 
-@dataclass(frozen=True)
-class LineContext:
+class LineContext(NamedTuple):
     """The values that the drawing of every line needs."""
 
     palette: Palette
     glyphs: Glyphs
     titles: int  # cells of the titles, the separator included
     area: int  # cells of the time area
-    ranks: RankNotes = field(default_factory=RankNotes)
+    ranks: RankNotes = RankNotes()
 
 
 def gutter(title: str, look: LineContext, style: Style | None = None) -> list[Segment]:
