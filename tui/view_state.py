@@ -135,9 +135,9 @@ class Prepared(NamedTuple):
     trace: Trace
     session: Session | None = None  # None: its first view
     notes: Sequence[str] = ()
-    offers: Callable[[], Sequence[str]] = tuple  # looked for when the first picture is there
     history: History = History()  # the views that were left before
     computed: frozenset[str] = frozenset()  # kinds of lanes to be computed beside those that are there
+    offers: Callable[[], Sequence[str]] = tuple  # looked for when the first picture is there
 
     @property
     def messages(self) -> tuple[str, ...]:

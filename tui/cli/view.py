@@ -125,7 +125,7 @@ class Preparation(NamedTuple):
             keep_marks(trace, marks)
         trace = with_logs_of(before, trace)
         session = session_over(before, trace)
-        return Prepared(trace, session, history=history_over(before, trace), computed=before.computed)
+        return Prepared(trace, session, (), history_over(before, trace), before.computed)
 
 
 def _check_lanes(expression: str | None) -> None:
