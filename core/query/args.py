@@ -5,7 +5,6 @@ argument of many slices, from its column or from the blocks that they lie in.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
