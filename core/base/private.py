@@ -13,6 +13,7 @@ import errno
 import json
 import os
 import stat
+import tempfile
 import zlib
 from pathlib import Path
 from typing import Any
@@ -124,9 +125,7 @@ def reason_of(error: OSError) -> str:
 
 def write_private(path: Path, data: bytes) -> None:
     """Write a file in place of the one before, whole or not at all; OSError. Its folder must be there."""
-    from tempfile import mkstemp
-
-    descriptor, temporary = mkstemp(prefix=f".{path.name}-", dir=path.parent)
+    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
     try:
         with open(descriptor, "wb") as file:
             os.fchmod(descriptor, FILE_MODE)

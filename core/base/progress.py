@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from dataclasses import dataclass
 
 
-class Progress(NamedTuple):
+@dataclass(frozen=True)
+class Progress:
     """How far one stage of the work is; bytes are of the source as it lies on disk."""
 
     stage: str

@@ -12,8 +12,8 @@ from ..base.arrays import I64, U32, AnyArray, sum_of
 from ..base.pattern import Pattern
 from ..index.store import Index
 from ..query.chain import Chain, Replays, full_chain, replays_of
-from ..query.detail import SliceList
 from ..query.launches import Launched, kernels_under
+from ..query.lookup import SliceList
 from ..query.views import id_value
 from ..tables.schema import Column, TableSchema, columns_from
 from ..tables.table import Table

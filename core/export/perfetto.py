@@ -5,27 +5,29 @@ interned_data.proto. Events are put together as columns of bytes, many at a time
 
 from __future__ import annotations
 
+import mmap
+import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from gzip import GzipFile
 from operator import add
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..base.arrays import I64, AnyArray
-from ..base.progress import ProgressCallback, no_progress
+from ..base.progress import CancelledCallback, ProgressCallback, never, no_progress
 from ..base.safe_text import safe
 from ..index.format import LaneKind, RowKind
 from ..index.store import Index
+from ..query.args import events_with_arguments
 from ..query.flows import flows_between
 from ..query.views import id_value, plain
 from ..read.perfetto import OVERLAPPING
 from ..tables.scope import Scope
 from .cut import whole_file
-from .event_arguments import ArgumentStore
 from .protobuf import (
     AnnotationEncoder,
     bytes_field,
@@ -249,6 +251,54 @@ class FlowEnds:
         for at, first, last in zip(having.tolist(), low[having].tolist(), high[having].tolist()):
             numbers = self.numbers[first:last].tolist()
             tails[at] += b"".join([fixed_field(self.tag, number) for number in numbers])
+
+
+class ArgumentStore:
+    """The arguments of a source's events, encoded, in a temporary file, by the event's ordinal."""
+
+    def __init__(
+        self,
+        index: Index,
+        ordinals: I64,
+        encode: Callable[[dict[str, Any]], bytes],
+        progress: ProgressCallback = no_progress,
+        cancelled: CancelledCallback = never,
+    ) -> None:
+        """Read the arguments of these events (ascending) and store them as `encode` returns them."""
+        self._file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
+        numbers, lengths = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+        for events in events_with_arguments(index, ordinals, progress, cancelled):
+            texts = [encode(arguments) for _, arguments in events]
+            self._file.write(b"".join(texts))
+            numbers.append(np.array([ordinal for ordinal, _ in events], np.int64))
+            lengths.append(np.array([len(text) for text in texts], np.int64))
+        self._file.flush()
+        length = np.concatenate(lengths)
+        ends = np.cumsum(length)
+        ordinal = np.concatenate(numbers)
+        order = np.argsort(ordinal, kind="stable")
+        self._ordinals, self._begins, self._ends = ordinal[order], (ends - length)[order], ends[order]
+        size = int(length.sum())
+        self._data = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
+
+    def texts(self, ordinals: I64) -> list[bytes]:
+        """Return the encoded arguments of each of these events, those of its end event behind its own."""
+        low = np.searchsorted(self._ordinals, ordinals)
+        high = np.searchsorted(self._ordinals, ordinals, "right")
+        data, begins, ends = self._data, self._begins, self._ends
+        texts = [b""] * len(ordinals)
+        for half in (0, 1):
+            having = np.flatnonzero(high - low > half)
+            entries = low[having] + half
+            for at, begin, end in zip(having.tolist(), begins[entries].tolist(), ends[entries].tolist()):
+                texts[at] += data[begin:end]
+        return texts
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if isinstance(self._data, mmap.mmap):
+            self._data.close()
+        self._file.close()
 
 
 @dataclass(frozen=True, eq=False)

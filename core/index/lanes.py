@@ -6,7 +6,7 @@ import json
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -137,7 +137,8 @@ def numeric_first(text: str) -> SortKey:
     return (1, 0, text)
 
 
-class LaneEntry(NamedTuple):
+@dataclass(frozen=True)
+class LaneEntry:
     """One lane to be written, in display order."""
 
     kind: LaneKind
@@ -150,7 +151,8 @@ class LaneEntry(NamedTuple):
     key: SortKey
 
 
-class ProcessEntry(NamedTuple):
+@dataclass(frozen=True)
+class ProcessEntry:
     """One process and its lanes, in display order."""
 
     pid: str

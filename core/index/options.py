@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 
-class IndexOptions(NamedTuple):
+@dataclass(frozen=True)
+class IndexOptions:
     """Where indexes lie and how they are built."""
 
     index_dir: Path | None = None  # None: the cache
@@ -17,10 +19,10 @@ class IndexOptions(NamedTuple):
     cache_limit: int | None = None  # bytes of all indexes; None: what environment or settings say
 
     def with_threads(self, threads: int | None) -> IndexOptions:
-        return self._replace(threads=threads)
+        return replace(self, threads=threads)
 
     def to_message(self) -> dict[str, Any]:
-        return {**self._asdict(), "index_dir": None if self.index_dir is None else str(self.index_dir)}
+        return {**asdict(self), "index_dir": None if self.index_dir is None else str(self.index_dir)}
 
     @classmethod
     def from_message(cls, message: Mapping[str, Any]) -> IndexOptions:

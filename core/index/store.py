@@ -293,11 +293,6 @@ class Index:
 
     # -- promoted arguments ---------------------------------------------------------------------------------
 
-    def promoted_keys(self) -> list[str]:
-        """Return the keys of the promoted arguments that occur in this index."""
-        names = self.manifest["columns"]
-        return sorted({name.split(".")[1] for name in names if name.startswith("promoted.")})
-
     def promoted(self, key: str, position: int) -> int | float | None:
         """Return a promoted argument of one slice (texts as string numbers), None where it has none."""
         where = _find(self.column(f"promoted.{key}.position"), position)

@@ -5,13 +5,14 @@ argument of many slices, from its column or from the blocks that they lie in.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from ..base.arrays import AnyArray
+from ..base.arrays import I64, AnyArray
 from ..base.errors import TracelaneError, UnreadableError
-from ..base.progress import CancelledCallback, never
+from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
 from ..base.units import format_bytes
 from ..index.store import Index
 from ..read.promoted import PROMOTED, Kind, Promoted
@@ -21,7 +22,8 @@ LARGEST = 256 << 20
 MISSING = "no block of the source holds the event"
 
 
-class Arguments(NamedTuple):
+@dataclass(frozen=True)
+class Arguments:
     """The arguments of a slice's begin event and, where there is one, of its end event.
 
     `event` is the whole (begin) event as it stands in the file. `slow_reason` says why reading took long,
@@ -140,28 +142,67 @@ def argument_values(index: Index, key: str, positions: AnyArray) -> list[Any]:
 def arguments_read(
     index: Index, positions: AnyArray, cancelled: CancelledCallback = never, needle: bytes = b""
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield (index in `positions`, arguments of the begin event) of slices as their blocks are read.
-
-    Blocks in which `needle` cannot stand are passed over. Raises as argument_values does.
+    """Yield (index in `positions`, arguments of the begin event) of the slices that have some as their blocks
+    are read. Blocks in which `needle` cannot stand are passed over. Raises as argument_values does.
     """
-    from ..index.blockstore import read_blocks
-
     ordinals = index.column("slices.ordinal")[positions].astype(np.int64)
     order = np.argsort(ordinals, kind="stable")
-    ordered = ordinals[order]
+    for begin, events in _blocks_of(index, ordinals[order], no_progress, cancelled, needle):
+        for at, event in enumerate(events, begin):
+            if isinstance(event, dict) and (arguments := arguments_in(event)):
+                yield int(order[at]), arguments
+
+
+EventArguments = tuple[int, dict[str, Any]]
+"""The ordinal of an event, and its arguments."""
+
+
+def events_with_arguments(
+    index: Index,
+    ordinals: I64,
+    progress: ProgressCallback = no_progress,
+    cancelled: CancelledCallback = never,
+) -> Iterator[list[EventArguments]]:
+    """Yield, block by block in file order, those of these events (ascending) that have arguments. The end of
+    a pair of events counts for its begin. Raises UnreadableError where the source has gone or changed,
+    Cancelled.
+    """
+    pairs = index.column("ends.position").astype(np.int64)
+    begins = index.column("slices.ordinal")[pairs].astype(np.int64)
+    paired = np.isin(begins, ordinals)
+    ends = index.column("ends.ordinal").astype(np.int64)[paired]
+    begin_of = dict(zip(ends.tolist(), begins[paired].tolist()))
+    chosen = np.unique(np.concatenate([ordinals, ends])) if len(ends) else ordinals
+    for begin, events in _blocks_of(index, chosen, progress, cancelled):
+        own = chosen[begin : begin + len(events)].tolist()
+        some = [
+            (ordinal, arguments)
+            for ordinal, event in zip(own, events)
+            if isinstance(event, dict) and (arguments := arguments_in(event))
+        ]
+        yield (
+            [(begin_of.get(ordinal, ordinal), arguments) for ordinal, arguments in some] if begin_of else some
+        )
+
+
+def _blocks_of(
+    index: Index, ordinals: I64, progress: ProgressCallback, cancelled: CancelledCallback, needle: bytes = b""
+) -> Iterator[tuple[int, list[Any]]]:
+    """Yield, block by block, the index of the first of its `ordinals`, which ascend, and their events."""
+    from ..index.blockstore import read_blocks
+
     firsts = index.column("blocks.ordinal").astype(np.int64)
-    begins = np.searchsorted(ordered, firsts)
-    ends = np.searchsorted(ordered, firsts + index.column("blocks.count").astype(np.int64))
-    blocks = np.flatnonzero((ends > begins) & (index.column("blocks.length") <= LARGEST))
-    blocks = blocks[np.argsort(index.column("blocks.offset")[blocks], kind="stable")]
+    begins = np.searchsorted(ordinals, firsts)
+    ends = np.searchsorted(ordinals, firsts + index.column("blocks.count").astype(np.int64))
+    lengths = index.column("blocks.length")
+    blocks = np.flatnonzero((ends > begins) & (lengths <= LARGEST))
+    total, done = int(lengths[blocks].sum()), 0
     for block, data in read_blocks(index, blocks.tolist(), cancelled):
+        progress(Progress("reading arguments", done, total))
+        done += len(data)
         repaired = bool(index.column("blocks.repaired")[block])
         if not repaired and needle not in data and b"\\" not in data:
             continue
-        elements = elements_of(data, repaired)
-        in_block = slice(int(begins[block]), int(ends[block]))
-        for ordinal, at in zip(ordered[in_block].tolist(), order[in_block].tolist()):
-            at_block = ordinal - int(firsts[block])
-            event = elements[at_block] if at_block < len(elements) else None
-            if isinstance(event, dict):
-                yield at, arguments_in(event)
+        elements, begin = elements_of(data, repaired), int(begins[block])
+        inside = ordinals[begin : ends[block]] - firsts[block]
+        yield begin, [elements[at] for at in inside[inside < len(elements)].tolist()]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -15,7 +14,8 @@ from .launches import Launches, launch_flows_into, launch_of
 from .lookup import ancestors, category_of_slice, previous_before, started_by
 
 
-class ChainLink(NamedTuple):
+@dataclass(frozen=True)
+class ChainLink:
     """One slice of a chain.
 
     `via` says how it was found from the link before it: by "flow", "correlation", "external id" or
@@ -80,7 +80,8 @@ def _hosts(index: Index, inner: int, has_op: bool) -> list[tuple[str, int]]:
     return [(roles[at], around[at]) for at in sorted(roles)]
 
 
-class Chain(NamedTuple):
+@dataclass(frozen=True)
+class Chain:
     """The origin of a kernel as positions in the index; times are ns.
 
     `ancestors` are all slices around the launch, the outermost first, Python and module frames included; `op`

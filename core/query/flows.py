@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,7 +15,8 @@ MOST_COUNTED = 1 << 17
 """Flows into one row that are looked at: a frame must not depend on their number."""
 
 
-class Flow(NamedTuple):
+@dataclass(frozen=True)
+class Flow:
     """One arrow; positions are None where its end lies in no slice."""
 
     number: int

@@ -1,8 +1,10 @@
-"""The slice at a time, before or after it, and around or beneath another: binary searches in one row."""
+"""The slice at a time, before or after it, and around or beneath another, by binary searches in one row;
+lists of slices.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Sequence
 
 import numpy as np
 
@@ -11,6 +13,7 @@ from ..base.clock import Clocks
 from ..index.format import BLOCK, LaneKind, RowKind
 from ..index.pyramid import blocks_of
 from ..index.store import Index
+from .views import SliceId
 
 DEEPEST_SEARCH = 64
 """The most rows in which a child is looked for that an overlap has moved to a deeper row."""
@@ -263,3 +266,42 @@ def _child_ranges(index: Index, position: int) -> list[tuple[int, int]]:
         if high > low:
             ranges.append((int(row["first"]) + int(low), int(row["first"]) + int(high)))
     return ranges
+
+
+class SliceList:
+    """Slices of one source in a given order: lists and arrays with a value for each, read when asked for."""
+
+    def __init__(self, index: Index, source: int, positions: Sequence[int] | AnyArray) -> None:
+        self.source, self.positions = source, np.asarray(positions, np.int64)
+        self._index = index
+
+    @property
+    def ids(self) -> list[SliceId]:
+        ordinals = self._index.column("slices.ordinal")[self.positions].tolist()
+        return [SliceId(self.source, ordinal) for ordinal in ordinals]
+
+    @property
+    def names(self) -> list[str]:
+        """Their names as they stand in the file."""
+        return self._index.strings(self._index.column("slices.name")[self.positions].tolist())
+
+    @property
+    def categories(self) -> list[str]:
+        numbers = self._index.column("slices.category")[self.positions].tolist()
+        return [self._index.categories[number] for number in numbers]
+
+    @property
+    def starts(self) -> I64:
+        """When they start, lane time in ns."""
+        starts: I64 = self._index.column("slices.start")[self.positions].astype(np.int64)
+        return starts
+
+    @property
+    def durations(self) -> I64:
+        """How long they take, ns."""
+        return self._index.duration(self.positions)
+
+    @property
+    def self_times(self) -> I64:
+        """How long they take without the slices in them, ns."""
+        return self._index.self_time(self.positions)

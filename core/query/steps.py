@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,7 +16,8 @@ STEP_NAME = "ProfilerStep#"
 HOST_CATEGORY = "user_annotation"
 
 
-class SourceStep(NamedTuple):
+@dataclass(frozen=True)
+class SourceStep:
     """One iteration; lane time in ns, in time order."""
 
     label: str  # what stands behind the "#"

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from ..base.safe_text import safe
 from ..index.format import LaneKind, LaneRole, RowKind
@@ -32,7 +32,8 @@ class SliceId:
     ordinal: int
 
 
-class SourceInfo(NamedTuple):
+@dataclass(frozen=True)
+class SourceInfo:
     """One file of the trace: its path, what was read of it, and its problems."""
 
     number: int
@@ -56,7 +57,8 @@ class SourceInfo(NamedTuple):
         return bool(self.manifest.get("source"))
 
 
-class Process(NamedTuple):
+@dataclass(frozen=True)
+class Process:
     """A process of a source; `lanes` are indices in `Trace.lanes`. `pid` is JSON text."""
 
     source: int
@@ -115,7 +117,25 @@ class Row:
     pid: str
 
 
-class Step(NamedTuple):
+@dataclass(frozen=True)
+class SliceDetail:
+    """One slice in full; times are ns, the position that in the index."""
+
+    id: SliceId
+    position: int
+    name: str
+    category: str
+    duration: int
+    self_time: int
+    children: int
+    overlap: bool
+    unclosed: bool
+    clamped: bool
+    end_ordinal: int | None
+
+
+@dataclass(frozen=True)
+class Step:
     """One iteration marked by the profiler, in trace time."""
 
     label: str
@@ -124,7 +144,8 @@ class Step(NamedTuple):
     id: SliceId
 
 
-class SliceFlow(NamedTuple):
+@dataclass(frozen=True)
+class SliceFlow:
     """One flow between slices; None where an end lies in no slice."""
 
     category: str
@@ -132,7 +153,8 @@ class SliceFlow(NamedTuple):
     target: SliceId | None
 
 
-class Link(NamedTuple):
+@dataclass(frozen=True)
+class Link:
     """One slice of a kernel's chain; `via` says how it is linked to the one before, "" for the first."""
 
     role: str

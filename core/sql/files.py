@@ -16,7 +16,7 @@ from ..base.installed import install_hint
 from ..base.progress import ProgressCallback, no_progress
 from ..base.safe_text import json_text
 from ..export.cut import whole_path
-from ..export.event_arguments import EventArguments, events_with_arguments
+from ..query.args import EventArguments, events_with_arguments
 from ..tables.frames import package
 from ..tables.scope import Scope
 from ..tables.slice_table import NAMES, SLICE_COLUMNS, SOURCE_BITS, slice_chunks

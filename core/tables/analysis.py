@@ -6,14 +6,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:
     from .scope import Scope
     from .table import Tables
 
 
-class Option(NamedTuple):
+@dataclass(frozen=True)
+class Option:
     """An argument of an analysis: `group_by` is --group-by on the command line."""
 
     name: str
@@ -32,7 +33,8 @@ Need: TypeAlias = Literal[
 """What a trace may lack: `presence` tells it without counting."""
 
 
-class TablePanel(NamedTuple):
+@dataclass(frozen=True)
+class TablePanel:
     """A tab of the viewer that shows one table of an analysis."""
 
     name: str  # of its command: panel-NAME
@@ -81,7 +83,8 @@ def panels_from(text: str) -> tuple[TablePanel, ...]:
     return tuple(panels)
 
 
-class Tab(NamedTuple):
+@dataclass(frozen=True)
+class Tab:
     """The key of the viewer behind which panels of one or more analyses lie; again: the next of them."""
 
     name: str  # of its command: panel-NAME

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ..base.errors import UsageError
 from ..base.pattern import Pattern
@@ -18,7 +19,8 @@ NTH = re.compile(r"nth:(-?\d+)")
 MOST_NAMED = 6
 
 
-class Selection(NamedTuple):
+@dataclass(frozen=True)
+class Selection:
     """A part of a trace, and how its times are read. `begin` and `end` are trace time in ns."""
 
     begin: int | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -17,19 +18,16 @@ from ..index.file_facts import Member
 from ..index.format import LaneKind, LaneRole, RowKind
 from ..index.options import DEFAULT_OPTIONS, IndexOptions
 from ..index.store import Index
-from ..query.busy import Busy
-from ..query.cells import Cells, SampleCells, Span
-from ..query.lanes import LaneList
 from ..query.steps import SourceStep as LaneStep
 from ..query.steps import steps_of
-from ..query.views import Lane, Link, Process, Row, SliceFlow, SourceInfo, Step, plain
-from ..query.window import FAR, opening_window, slices_outside
+from ..query.views import Lane, Link, Process, Row, SourceInfo, Step
+from ..query.window import FAR, Occupied, occupied, opening_window, slices_outside, window_of
 from .slices import TraceSlices
 
 if TYPE_CHECKING:
     from ..index.captures import ResolvedFiles
     from ..index.changes import State
-    from ..index.opening import Opened
+    from ..index.opening import Gathering, Opened
     from ..index.store import Verification
     from .alignment import Alignment
 
@@ -176,6 +174,52 @@ class Trace(TraceSlices):
         return [steps_of(index, source) for source, index in enumerate(self.indexes)]
 
 
+class PartialTrace(Trace):
+    """The part of a trace that is there.
+
+    A file that is not there yet is a source without lanes, so that no source gets another number when it
+    comes; `missing` says for each why it is not there. Until all files are there, their wall times alone set
+    the clocks.
+    """
+
+    def __init__(
+        self,
+        indexes: Sequence[Index],
+        members: Sequence[Member],
+        missing: Mapping[int, str],
+        first: int,
+        before: PartialTrace | None = None,
+    ) -> None:
+        """Hold the indexes; trace time is that of the source `first`. What is known of those that were there
+        `before` is not found out again.
+        """
+        super().__init__(indexes, members)
+        known = {} if before is None else before._occupied
+        self._occupied: dict[Index, Occupied] = {
+            index: known[index] if index in known else occupied(index) for index in self.indexes
+        }
+        self.missing = MappingProxyType(dict(missing))
+        self.first = first
+
+    @classmethod
+    def of(
+        cls, gathering: Gathering, missing: Mapping[int, str], first: int, before: PartialTrace | None
+    ) -> PartialTrace:
+        """Return what is there of the files that are being gathered."""
+        return cls(gathering.indexes, gathering.members, missing, first, before)
+
+    @cached_property
+    def alignment(self) -> Alignment:
+        """The clocks as stamped."""
+        from .alignment import as_stamped  # as above
+
+        return as_stamped(self.indexes, self.members, self.first)
+
+    def _window(self) -> tuple[int, int] | None:
+        offsets = map(self.clocks.offset, range(len(self.indexes)))
+        return window_of([(self._occupied[index], offset) for index, offset in zip(self.indexes, offsets)])
+
+
 def open_trace(
     paths: str | Path | Sequence[str | Path] | ResolvedFiles,
     options: IndexOptions = DEFAULT_OPTIONS,
@@ -197,7 +241,7 @@ def open_trace(
 
     opened = open_indexes(
         [paths] if isinstance(paths, str | Path) else paths,
-        options if index_dir is None else options._replace(index_dir=index_dir),
+        options if index_dir is None else replace(options, index_dir=index_dir),
         choice=choice,
         progress=progress,
         cancelled=cancelled,
@@ -223,24 +267,17 @@ def trace_of_opened(opened: Opened) -> Trace:
 
 
 __all__ = [
-    "Busy",
-    "Cells",
     "Lane",
     "LaneKind",
-    "LaneList",
     "LaneRole",
     "Link",
+    "PartialTrace",
     "Process",
     "Row",
     "RowKind",
-    "SampleCells",
-    "SliceFlow",
     "SourceInfo",
-    "Span",
-    "Step",
     "Trace",
     "open_trace",
-    "plain",
     "trace_of",
     "trace_of_opened",
 ]

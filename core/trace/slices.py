@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ..base.arrays import I64, AnyArray
 from ..base.clock import NO_CLOCKS, Clocks
 from ..base.short_names import short_name
-from ..index.format import RowKind
+from ..index.format import RowKind, SliceFlag
 from ..index.store import Index
 from ..query import lookup
-from ..query.views import Link, Row, SliceFlow, SliceId
+from ..query.args import Arguments
+from ..query.args import arguments as read_arguments
+from ..query.chain import chain_of, enclosing, full_chain
+from ..query.flows import Flow, flows_in, flows_out
+from ..query.launches import Launched, Launches, kernels_under, launch_of, launches_of
+from ..query.views import Link, Row, SliceDetail, SliceFlow, SliceId
 from .lanes import TraceLanes
-
-if TYPE_CHECKING:  # what is asked of one slice is loaded when it is asked: lanes are drawn without
-    from ..query.args import Arguments
-    from ..query.detail import InstantDetail, SampleDetail, SliceDetail, SliceList
-    from ..query.flows import Flow
-    from ..query.launches import Launched, Launches
 
 REMEMBERED = 1 << 16
 
@@ -116,8 +115,6 @@ class TraceSlices(TraceLanes):
 
     def enclosing(self, source: int, position: int) -> list[int]:
         """Return the positions of the slices of its lane in which a slice begins, innermost first."""
-        from ..query.chain import enclosing
-
         return enclosing(self.indexes[source], position)
 
     # -- slices by their positions ------------------------------------------------------------------------
@@ -131,40 +128,46 @@ class TraceSlices(TraceLanes):
         for index in self.indexes:
             index.check(*index.manifest["columns"])
 
-    def slices(self, source: int, positions: Sequence[int] | AnyArray) -> SliceList:
-        from ..query.detail import SliceList
-
-        return SliceList(self.indexes[source], source, positions)
+    def slices(self, source: int, positions: Sequence[int] | AnyArray) -> lookup.SliceList:
+        return lookup.SliceList(self.indexes[source], source, positions)
 
     # -- one slice in full --------------------------------------------------------------------------------
 
     def detail(self, slice_id: SliceId) -> SliceDetail | None:
-        """Return what the index knows about a slice (lane time), None when there is no such slice."""
-        from ..query.detail import slice_detail
-
+        """Return what the index knows about a slice, None when there is no such slice."""
         position = self._position(slice_id)
         if position is None:
             return None
-        return slice_detail(self.indexes[slice_id.source], slice_id.source, position)
+        index = self.indexes[slice_id.source]
+        flags = index.flag(position)
+        return SliceDetail(
+            id=slice_id,
+            position=position,
+            name=index.string(int(index.column("slices.name")[position])),
+            category=lookup.category_of_slice(index, position),
+            duration=int(index.duration([position])[0]),
+            self_time=int(index.self_time([position])[0]),
+            children=lookup.count_children(index, position),
+            overlap=bool(flags & SliceFlag.OVERLAP),
+            unclosed=bool(flags & SliceFlag.UNCLOSED),
+            clamped=bool(flags & SliceFlag.CLAMPED),
+            end_ordinal=index.end_ordinal(position),
+        )
 
-    def instant_detail(self, row: Row, at: int) -> InstantDetail:
-        """Return what the index knows about an instant (lane time)."""
-        from ..query.detail import instant_detail
+    def instant(self, row: Row, at: int) -> tuple[str, str]:
+        """Return (category, phase) of the instant at an index within its row."""
+        index, position = self.indexes[row.source], self.position(row, at)
+        category = index.categories[int(index.column("instants.category")[position])]
+        return category, chr(int(index.column("instants.phase")[position]))
 
-        return instant_detail(self.indexes[row.source], row.source, row.number, at)
-
-    def sample_detail(self, row: Row, at: int) -> SampleDetail:
-        """Return what the index knows about a counter sample (lane time)."""
-        from ..query.detail import sample_detail
-
-        return sample_detail(self.indexes[row.source], row.source, row.number, at)
+    def sample(self, row: Row, at: int) -> float:
+        """Return the value of the counter sample at an index within its row."""
+        return float(self.indexes[row.source].column("samples.value")[self.position(row, at)])
 
     def arguments(self, slice_id: SliceId) -> Arguments:
         """Return the arguments of a slice, read from the source; the answer's `problem` says
         what went wrong.
         """
-        from ..query.args import arguments as read_arguments
-
         index = self.indexes[slice_id.source]
         position = self._position(slice_id)
         end = None if position is None else index.end_ordinal(position)
@@ -180,18 +183,12 @@ class TraceSlices(TraceLanes):
 
     def event_arguments(self, source: int, ordinal: int) -> Arguments:
         """Return the arguments of any event by its ordinal: instants, counter samples, flows."""
-        from ..query.args import arguments as read_arguments
-
         return read_arguments(self.indexes[source], ordinal, None)
 
     def flows_in(self, slice_id: SliceId, limit: int | None = 1000) -> list[SliceFlow]:
-        from ..query.flows import flows_in
-
         return self._arrows(slice_id, flows_in, limit)
 
     def flows_out(self, slice_id: SliceId, limit: int | None = 1000) -> list[SliceFlow]:
-        from ..query.flows import flows_out
-
         return self._arrows(slice_id, flows_out, limit)
 
     def _arrows(
@@ -212,8 +209,6 @@ class TraceSlices(TraceLanes):
 
     def chain(self, slice_id: SliceId, clocks: Clocks = NO_CLOCKS) -> list[Link]:
         """Return kernel <- launch <- op <- annotation from this slice outward, itself first."""
-        from ..query.chain import chain_of
-
         position = self._position(slice_id)
         if position is None:
             return []
@@ -243,9 +238,6 @@ class TraceSlices(TraceLanes):
         """Return (ns from the end of a kernel's launch to its start, how much of it other work of its lane
         took); None where no launch is known. The second is None where the clocks disagree.
         """
-        from ..query.chain import full_chain
-        from ..query.launches import launch_of
-
         position = self._position(slice_id)
         if position is None:
             return None
@@ -260,16 +252,12 @@ class TraceSlices(TraceLanes):
 
     def launches(self, source: int) -> Launches:
         """Return which launch all device work of a source comes from; computed once."""
-        from ..query.launches import launches_of
-
         if source not in self._launches:
             self._launches[source] = launches_of(self.indexes[source])
         return self._launches[source]
 
     def kernels_under(self, slice_id: SliceId) -> Launched | None:
         """Return the device work launched within a slice's time on its lane; None for no such slice."""
-        from ..query.launches import kernels_under
-
         position = self._position(slice_id)
         if position is None:
             return None

@@ -74,7 +74,7 @@ def test_a_sample_has_the_arguments_of_its_record(corpus_cache: Path) -> None:
         row = view.rows(lane)[0]
         for at in (0, 7, row.count - 1):
             arguments = view.event_arguments(row.source, view.ordinal(row, at)).begin
-            value = view.sample_detail(row, at).value
+            value = view.sample(row, at)
             assert (arguments["Device Type"], arguments["Total Allocated"] / 2**20) == (20, value)
 
 

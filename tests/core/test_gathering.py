@@ -16,8 +16,7 @@ from tracelane.core.base.children import ChildrenError
 from tracelane.core.base.errors import TracelaneError, UnreadableError
 from tracelane.core.index.opening import Gathering
 from tracelane.core.index.options import IndexOptions
-from tracelane.core.trace import open_trace, trace_of_opened
-from tracelane.core.trace.partial import PartialTrace
+from tracelane.core.trace import PartialTrace, open_trace, trace_of_opened
 
 pytestmark = pytest.mark.slow
 

@@ -137,19 +137,19 @@ def test_slices_are_found_by_identity_from_anywhere(tmp_path: Path) -> None:
     assert trace.detail(SliceId(0, 99)) is None
     detail = trace.detail(b)
     assert detail is not None
-    assert (detail.name, detail.start, detail.duration, detail.self_time) == ("b", 10, 50, 45)
-    assert (detail.depth, detail.children, detail.overlap, detail.unclosed) == (1, 1, False, False)
+    assert (detail.name, detail.position, detail.duration, detail.self_time) == ("b", 1, 50, 45)
+    assert (detail.children, detail.overlap, detail.unclosed, detail.clamped) == (1, False, False, False)
 
 
 def test_instants_and_samples_have_details(tmp_path: Path) -> None:
     """Marks and counter samples are found by their event's ordinal and described."""
     trace = traced(tmp_path, [L(instants=[(5, "mark", "cat")], series={"w": [(1, 2.0), (4, 3.5)]})])
     samples, instants = trace.rows(0)
-    mark, sample = trace.instant_detail(instants, 0), trace.sample_detail(samples, 1)
-    assert (mark.name, mark.category, mark.start, mark.phase) == ("mark", "cat", 5, "i")
-    assert (sample.series, sample.value, sample.start) == ("w", 3.5, 4)
-    assert trace.find_instant(0, mark.ordinal) == (instants, 0)
-    assert trace.find_instant(0, sample.ordinal) == (samples, 1)
+    assert (trace.name(instants, 0), *trace.instant(instants, 0)) == ("mark", "cat", "i")
+    assert (samples.series, trace.sample(samples, 1)) == ("w", 3.5)
+    assert (trace.bounds(instants, 0), trace.bounds(samples, 1)) == ((5, 5), (4, 4))
+    assert trace.find_instant(0, trace.ordinal(instants, 0)) == (instants, 0)
+    assert trace.find_instant(0, trace.ordinal(samples, 1)) == (samples, 1)
     assert trace.find_instant(0, 10**6) is None and trace.find_instant(3, 0) is None
     assert trace.label(instants, 0) == "mark" and trace.name(samples, 0) == "w"
 

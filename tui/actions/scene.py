@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from ..draw.things import Thing, thing_by_id
 from ..session import Session
@@ -14,7 +15,8 @@ if TYPE_CHECKING:
     from ..draw.layout import Layout
 
 
-class Scene(NamedTuple):
+@dataclass(frozen=True)
+class Scene:
     """What a move works on: the trace, what is seen of it, and how many lines of lanes there are."""
 
     trace: Trace
@@ -24,7 +26,7 @@ class Scene(NamedTuple):
     left: Hits | None = None  # what a filter leaves to be selected
 
     def at(self, session: Session) -> Scene:
-        return self._replace(session=session)
+        return replace(self, session=session)
 
     @property
     def selected(self) -> Thing | None:
@@ -38,7 +40,8 @@ TOGETHER_S = 1.0
 """Seconds within which moves of one kind are one entry of the history."""
 
 
-class History(NamedTuple):
+@dataclass(frozen=True)
+class History:
     """The sessions before and after the present one, nearest last."""
 
     past: tuple[Session, ...] = ()
@@ -49,7 +52,7 @@ class History(NamedTuple):
     def left(self, session: Session, kind: str, now: float) -> History:
         """Return the history after leaving `session` by a move of this kind at `now` seconds."""
         if kind and kind == self.kind and now - self.at < TOGETHER_S and self.past and not self.future:
-            return self._replace(at=now)
+            return replace(self, at=now)
         return History((*self.past[-LONGEST:], session), (), kind, now)
 
     def back(self, present: Session) -> tuple[Session, History] | None:

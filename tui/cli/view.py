@@ -7,9 +7,9 @@ Where stdout is no terminal (or TERM is unset or dumb) one picture and a summary
 from __future__ import annotations
 
 import shutil
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from tracelane.core.base.errors import UsageError
 from tracelane.core.base.output import print_coloured, print_text
@@ -32,10 +32,11 @@ TITLE_CELLS = 24
 """Roughly what titles take of the width; the viewer fits the window to its real width."""
 
 
-class ViewOptions(NamedTuple):
+@dataclass(frozen=True)
+class ViewOptions:
     """The view that options ask for."""
 
-    part: TraceOptions = TraceOptions()
+    part: TraceOptions = field(default_factory=TraceOptions)
     span: str | None = None
     baseline: str | None = None
     search: str | None = None
@@ -88,7 +89,8 @@ def run_view(
         print_text(offer)
 
 
-class Preparation(NamedTuple):
+@dataclass(frozen=True)
+class Preparation:
     """What is laid over a trace, and in which view it is shown, when it is opened first and anew."""
 
     view_options: ViewOptions
@@ -108,12 +110,10 @@ class Preparation(NamedTuple):
     def _first(self, trace: Trace) -> Prepared:
         from tracelane.tui.view_state import Prepared
 
-        def offers() -> tuple[str, ...]:
-            has_logs = bool(self.view_options.part.logs)
-            offer = "" if has_logs else offered_log(trace, "{{smi}} adds its power and load lanes")
-            return (offer,) if offer else ()
-
-        return Prepared(trace, _first_view(trace, self.view_options, self.fresh), offers=offers)
+        offer = (
+            "" if self.view_options.part.logs else offered_log(trace, "{{smi}} adds its power and load lanes")
+        )
+        return Prepared(trace, _first_view(trace, self.view_options, self.fresh), (offer,) if offer else ())
 
     @staticmethod
     def _anew(trace: Trace, before: Carried) -> Prepared:

@@ -9,7 +9,7 @@ from typing import Final
 from rich.text import Text
 from textual.screen import Screen
 
-from tracelane.core.trace.partial import PartialTrace
+from tracelane.core.trace import PartialTrace
 
 from ..actions import view
 from ..actions.table import MOVES
@@ -196,7 +196,7 @@ class GatheringController(Controller):
         self.app.opening = None
         self.drawing.header, self.panels.hint = self.drawing.trace_header, self._hint_after
         self._timer.stop()
-        self.drawing.notes = prepared.messages
+        self.drawing.notes = tuple(prepared.notes)
         if not isinstance(partial, PartialTrace):
             self.store.open(prepared, session)
             await self._show_lanes()

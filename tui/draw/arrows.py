@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import Final
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -13,7 +14,7 @@ from rich.style import Style
 from tracelane.core.base.safe_text import safe
 from tracelane.core.query.views import SliceId
 from tracelane.core.trace import Row, Trace
-from tracelane.core.trace.arrows import Arrows, arrows_in_view, arrows_of
+from tracelane.core.trace.picture import Arrows, arrows_in_view, arrows_of
 
 from ..session import RowKey, Selectable, Session, Viewport
 from .glyphs import ascii_text, fit
@@ -35,7 +36,8 @@ Overlay = dict[int, str]
 """By cell of the time area: what to write there."""
 
 
-class End(NamedTuple):
+@dataclass(frozen=True)
+class End:
     """Where an arrow's end lies: its line (-1 above, `height` below what is seen) and cells [left, right)."""
 
     y: int

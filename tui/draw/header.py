@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,7 +34,8 @@ class HeaderPiece(NamedTuple):
     style: str = ""
 
 
-class DeviceShare(NamedTuple):
+@dataclass(frozen=True)
+class DeviceShare:
     """How much of its time a device worked, 0..1; None where its times are unknown."""
 
     device: str  # "GPU 0"

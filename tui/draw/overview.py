@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import groupby, pairwise
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from rich.segment import Segment
@@ -14,7 +15,7 @@ from rich.style import Style
 
 from tracelane.core.base.clock import ClockKey, Clocks
 from tracelane.core.trace import Trace
-from tracelane.core.trace.lane_order import drawn_device_lanes
+from tracelane.core.trace.picture import drawn_device_lanes
 
 from ..session import Session, Viewport
 from ..steps import step_marks
@@ -40,7 +41,8 @@ MANY_STEPS = 100
 """Of so many steps the minimap has a cell for each."""
 
 
-class MinimapCells(NamedTuple):
+@dataclass(frozen=True)
+class MinimapCells:
     """The W cells of the minimap: parts of the opening span of one length, or one or more steps each."""
 
     edges: tuple[int, ...]  # W + 1 ascending times, ns
@@ -140,7 +142,7 @@ def minimap_lines(
         title = f"{len(step_marks(trace, session.clocks, session.steps)):,} steps"
         of = FULL / max(1, *overview.steps)
         heights = tuple(max(1, round(length * of)) for length in overview.steps)
-        lines = [overview_line(title, row._replace(levels=heights, hatched=()), *window, look)]
+        lines = [overview_line(title, replace(row, levels=heights, hatched=()), *window, look)]
         if has_devices:
             lines.append(_idle_line(row, *window, look))
     else:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 from types import MappingProxyType
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from tracelane.core.query.views import rank_titles
 from tracelane.core.trace import Process, Trace
@@ -21,11 +22,12 @@ RANK_PARTS = ("compute", "communication", "copies")
 Group: TypeAlias = tuple[Process | None, list[Process]]
 
 
-class RankNotes(NamedTuple):
+@dataclass(frozen=True)
+class RankNotes:
     """What is said of ranks beside their lines, by source: that one comes last, how long others wait."""
 
     slowest: int | None = None  # the rank that the others wait for most
-    texts: Mapping[int, str] = MappingProxyType({})
+    texts: Mapping[int, str] = field(default_factory=dict)
 
 
 @lru_cache(maxsize=4)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -32,7 +32,8 @@ BASELINE_COLOUR = "memcpy"
 """Of the colour keys the one that stands apart from the range's and the steps' colours."""
 
 
-class Origin(NamedTuple):
+@dataclass(frozen=True)
+class Origin:
     """What the ruler counts from, in ns of trace time.
 
     `file_offset` is trace time minus the file's own time; `wall_offset` wall time (ns since 1970) minus

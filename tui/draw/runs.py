@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
@@ -138,16 +139,19 @@ def run_at(runs: Iterable[Run], cell: int) -> Run | None:
     return None
 
 
-class SliceRow(NamedTuple):
+@dataclass(frozen=True)
+class SliceRow:
     runs: tuple[Run, ...]
     has_bars: bool = False  # what has no label tells how busy it is by its height
 
 
-class InstantRow(NamedTuple):
+@dataclass(frozen=True)
+class InstantRow:
     marks: tuple[InstantCell, ...]
 
 
-class SampleRow(NamedTuple):
+@dataclass(frozen=True)
+class SampleRow:
     """A counter series: (low, high) levels 0..8 per cell, and the value at each cell's end."""
 
     levels: tuple[tuple[int, int], ...]
@@ -156,7 +160,8 @@ class SampleRow(NamedTuple):
     extent: tuple[float, float] | None = None  # least and greatest value of the series; None: it never varies
 
 
-class BusyRow(NamedTuple):
+@dataclass(frozen=True)
+class BusyRow:
     """Busy time of what a folded line stands for: levels 0..8, -1 where nothing lies, and colour keys."""
 
     levels: tuple[int, ...]

@@ -21,8 +21,7 @@ from tracelane.core.base.units import format_count, format_ns, format_share
 from tracelane.core.index.format import RowKind
 from tracelane.core.logs.overlay import Overlay, Reading, statistics_of
 from tracelane.core.query.args import Arguments
-from tracelane.core.query.detail import SliceDetail
-from tracelane.core.query.views import SliceId
+from tracelane.core.query.views import SliceDetail, SliceId
 from tracelane.core.trace import LaneRole, Link, Trace
 
 from ..draw.ranks import rank_heads
@@ -121,26 +120,26 @@ def details_of(
         all_fields = (fields[0], *range_fields(trace, stamps, thing, span), *fields[1:])
         return Details(title, title, all_fields, (), (warning,) if warning else (), has_arguments=False)
     if thing.row.kind is RowKind.INSTANTS:
-        instant = trace.instant_detail(thing.row, thing.index)
+        category, phase = trace.instant(thing.row, thing.index)
         fields = [
-            Field("what", PHASES.get(instant.phase, f"event of phase {instant.phase}")),
-            Field("category", instant.category or NONE),
+            Field("what", PHASES.get(phase, f"event of phase {phase}")),
+            Field("category", category or NONE),
             *_lane_fields(thing),
             *_start_fields(stamps, thing),
-            Field("event", format_count(instant.ordinal)),
+            Field("event", format_count(trace.ordinal(thing.row, thing.index))),
         ]
-        return Details(instant.short_name, instant.name, tuple(fields))
-    sample = trace.sample_detail(thing.row, thing.index)
-    computed = trace.sources[sample.source].is_computed
+        name = trace.name(thing.row, thing.index)
+        return Details(short_name(name), name, tuple(fields))
+    computed = trace.sources[thing.row.source].is_computed
     fields = [
-        Field("value", f"{sample.value:,.15g}"),
+        Field("value", f"{trace.sample(thing.row, thing.index):,.15g}"),
         *range_fields(trace, stamps, thing, span),
         Field("what", "computed from the trace" if computed else "counter sample"),
         *_lane_fields(thing),
         *_start_fields(stamps, thing),
-        Field("event", format_count(sample.ordinal)),
+        Field("event", format_count(trace.ordinal(thing.row, thing.index))),
     ]
-    title = f"{thing.lane.name} {sample.series}".strip()
+    title = f"{thing.lane.name} {thing.row.series}".strip()
     return Details(short_name(title), title, tuple(fields))
 
 
@@ -174,7 +173,7 @@ def _slice(
     ]
     links = trace.chain(detail.id)
     return Details(
-        detail.short_name,
+        short_name(detail.name),
         detail.name,
         tuple(fields),
         _chain(links, detail.id),

@@ -12,8 +12,7 @@ from rich.text import Text
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.short_names import short_name
 from tracelane.core.base.units import format_count, format_ns
-from tracelane.core.query.detail import SliceDetail
-from tracelane.core.query.views import SliceId
+from tracelane.core.query.views import SliceDetail, SliceId
 from tracelane.core.tables.frame_columns import KERNEL_WAIT_NS
 from tracelane.core.tables.gap import Gap, gap_of
 from tracelane.core.tables.idle import recurrence

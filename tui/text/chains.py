@@ -10,8 +10,8 @@ from tracelane.core.base.safe_text import safe
 from tracelane.core.base.short_names import short_name
 from tracelane.core.base.units import count_of, format_count, format_moment, format_ns
 from tracelane.core.export.chains import SourceChains
-from tracelane.core.query.detail import SliceList
 from tracelane.core.query.launches import Launched
+from tracelane.core.query.lookup import SliceList
 
 MODULE = "nn.Module: "
 MOST_NAMES = 8
