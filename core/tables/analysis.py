@@ -1,14 +1,18 @@
-"""What a row of the registry is: an analysis with its options, its panels in the viewer, and their tab."""
+"""What a row of the registry is: an analysis with its options, its panels in the viewer, and their tab; and
+what a trace has nothing for, told without counting: the panels that would be empty.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:
+    from ..index.store import Index
+    from ..trace import Trace
     from .scope import Scope
     from .table import Tables
 
@@ -30,7 +34,11 @@ class Option:
 Need: TypeAlias = Literal[
     "devices", "steps", "ranks", "memory", "report", "compile", "regions", "graphs", "phases"
 ]
-"""What a trace may lack: `presence` tells it without counting."""
+"""What a trace may lack: `absent` tells it without counting."""
+MOST_BYTES = 16 << 20
+"""Names of more bytes are not looked through: what they might name counts as present."""
+INDUCTOR = ("triton_", "sdsc_", "inductor-spyre/", "spyre_kernel_v")
+"""In the names of all kernels of Inductor; others may have them too."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +104,32 @@ class Tab:
     takes_step: bool = False  # whether it takes the step that was gone to last as the range
 
 
+TABS = (
+    Tab(
+        "tree",
+        "3",
+        "Tree",
+        "Call tree, flame",
+        "Show which calls made which, drawn and as a table; again: bottom up, by thread, by launch",
+        "flame graph icicle call tree stack callers left-heavy sandwich profile",
+        takes_step=True,
+    ),
+    Tab(
+        "table",
+        "t",
+        "Tab",
+        "Table",
+        "Show the kernels of the range, or of all; again: all slices by name, lane, category, op",
+        takes_step=True,
+    ),
+    Tab("steps", "5", "Step", "Steps", "Show the steps: how long each took, and what for"),
+    Tab("time", "6", "Time", "Device time", "Show the devices' time; again: idle, gaps, launches"),
+    Tab("memory", "7", "Mem", "Memory", "Show the allocators; again: their peaks; again: copies"),
+    Tab("compile", "8", "Comp", "Compile", "Show torch.compile; again: regions, graphs, phases"),
+    Tab("ranks", "9", "Rank", "Ranks", "Show the ranks; again: their collectives, the slowest by step"),
+)
+
+
 @dataclass(frozen=True)
 class Analysis:
     """One row: `function` takes a Scope and the options and returns Tables.
@@ -150,3 +184,33 @@ def loaded(path: str) -> Callable[..., Any]:
         import_module(f"{__package__}.{module}" if is_own else module), name
     )
     return function
+
+
+def absent(trace: Trace) -> frozenset[Need]:
+    """Return what a trace lacks for certain; steps, which may be chosen, are left to the caller."""
+    from ..base.kineto import MEMORY_RECORD  # with what reads indexes: a row of the registry needs none
+    from ..trace.devices import devices, ranks_of_processes
+    from .compile_phases import DYNAMO, FUNCTION, GRAPH, LOOKUP, REGION
+    from .sections import is_report
+
+    lacks: set[Need] = set()
+    if not devices(trace):
+        lacks.add("devices")
+    if trace.answers is None and len(trace.indexes) < 2 and len(ranks_of_processes(trace)) < 2:
+        lacks.add("ranks")
+    if not is_report(trace):
+        lacks.add("report")
+    if sum(len(index.column("strings.blob")) for index in trace.indexes) > MOST_BYTES:
+        return frozenset(lacks)
+    if not any(index.string_numbers(MEMORY_RECORD, limit=1) for index in trace.indexes):
+        lacks.add("memory")
+    names: tuple[tuple[Need, str], ...] = (("regions", REGION), ("graphs", GRAPH), ("phases", DYNAMO))
+    lacks.update(need for need, text in names if not _has(trace.indexes, (text,)))
+    signs = (REGION, GRAPH, FUNCTION, LOOKUP, DYNAMO, *INDUCTOR)
+    if not _has(trace.indexes, signs):
+        lacks.add("compile")
+    return frozenset(lacks)
+
+
+def _has(indexes: Collection[Index], texts: Collection[str]) -> bool:
+    return any(index.string_numbers(text, inside=True, limit=1) for index in indexes for text in texts)

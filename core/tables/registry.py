@@ -11,46 +11,29 @@ from collections.abc import Collection
 from typing import Any
 
 from ..base.installed import ADDED_ANALYSES, added
-from .analysis import Analysis, Need, Option, Tab, panels_from
+from .analysis import TABS, Analysis, Need, Option, panels_from
 
 STEP_ROWS = 100
 """The number of rows that PyTorch prints."""
 
 
-TABS = (
-    Tab(
-        "tree",
-        "3",
-        "Tree",
-        "Call tree, flame",
-        "Show which calls made which, drawn and as a table; again: bottom up, by thread, by launch",
-        "flame graph icicle call tree stack callers left-heavy sandwich profile",
-        takes_step=True,
-    ),
-    Tab(
-        "table",
-        "t",
-        "Tab",
-        "Table",
-        "Show the kernels of the range, or of all; again: all slices by name, lane, category, op",
-        takes_step=True,
-    ),
-    Tab("steps", "5", "Step", "Steps", "Show the steps: how long each took, and what for"),
-    Tab("time", "6", "Time", "Device time", "Show the devices' time; again: idle, gaps, launches"),
-    Tab("memory", "7", "Mem", "Memory", "Show the allocators; again: their peaks; again: copies"),
-    Tab("compile", "8", "Comp", "Compile", "Show torch.compile; again: regions, graphs, phases"),
-    Tab("ranks", "9", "Rank", "Ranks", "Show the ranks; again: their collectives, the slowest by step"),
-)
+def _own(
+    name: str, help: str, options: tuple[Option, ...] = (), *, examples: tuple[str, ...], **more: Any
+) -> Analysis:
+    """Return a row with what follows from its name, and the group that most rows are of; `examples` are what
+    follows the command.
+    """
+    usual = {"function": f"{name}:analyse_{name}", "metric_group": name, "group": TIME}
+    usual |= {"title": name.replace("_", " ").capitalize()}
+    lines = tuple(f"tracelane {name.replace('_', '-')} {words}" for words in examples)
+    return Analysis(name, help=help, options=options, examples=lines, **{**usual, **more})
 
 
-def _own(name: str, help: str, options: tuple[Option, ...] = (), **more: Any) -> Analysis:
-    """Return a row with what follows from its name, and the group that most rows are of."""
-    usual = {
-        "function": f"{name}:analyse_{name}",
-        "title": name.replace("_", " ").capitalize(),
-        "group": TIME,
-    }
-    return Analysis(name, help=help, options=options, **{**usual, **more})
+def _first(default: str, tables: str, more: str = "") -> Option:
+    """Return the option that says which of several tables comes first."""
+    return Option(
+        "first", f"The table to print first; csv holds only this one.{more}", default, tuple(tables.split())
+    )
 
 
 TIME = "Where does the time go?"
@@ -79,10 +62,7 @@ OWN = (
         metrics="range_table:range_metrics",
         metric_group="trace",
         group="Look",
-        examples=(
-            "tracelane range trace.json --from +100us --to +400us",
-            "tracelane range trace.json --step 4 --json",
-        ),
+        examples=("trace.json --from +100us --to +400us", "trace.json --step 4 --json"),
         function="range_table:analyse_range",
         title="Table",
     ),
@@ -117,10 +97,7 @@ OWN = (
         limits="lists",
         formats=(("folded", "tree:folded_lines"),),
         group="Look",
-        examples=(
-            "tracelane tree trace.json --step 4",
-            "tracelane tree trace.json --format folded -o x.folded",
-        ),
+        examples=("trace.json --step 4", "trace.json --format folded -o x.folded"),
     ),
     _own(
         "ops",
@@ -153,8 +130,7 @@ OWN = (
         rows=STEP_ROWS,
         sort="ops:sort_column",
         metrics="ops:op_metrics",
-        metric_group="ops",
-        examples=("tracelane ops trace.json --sort self_cpu_ns", "tracelane ops trace.json --by step"),
+        examples=("trace.json --sort self_cpu_ns", "trace.json --by step"),
     ),
     _own(
         "steps",
@@ -170,13 +146,12 @@ OWN = (
         rows=STEP_ROWS,
         metrics="steps:step_metrics",
         metric_group="step",
-        examples=("tracelane steps trace.json", "tracelane steps trace.json --format csv"),
+        examples=("trace.json", "trace.json --format csv"),
     ),
     _own(
         "breakdown",
         "Divide the time of each device: busy and idle, compute, communication, copies, and what "
-        "overlaps.\n\n"
-        "Kernel time runs from the first start to the last end; work that runs at the same time "
+        "overlaps.\n\nKernel time runs from the first start to the last end; work that runs at the same time "
         "counts once.",
         tab="time",
         panels=panels_from("""
@@ -185,7 +160,7 @@ OWN = (
         """),
         metrics="breakdown:breakdown_metrics",
         metric_group="device",
-        examples=("tracelane breakdown trace.json", "tracelane breakdown trace.json --step 4"),
+        examples=("trace.json", "trace.json --step 4"),
         title="Time",
     ),
     _own(
@@ -229,8 +204,7 @@ OWN = (
         """),
         limits="both",
         metrics="kernels:kernel_metrics",
-        metric_group="kernels",
-        examples=("tracelane kernels trace.json", "tracelane kernels trace.json --step 4 --limit 5"),
+        examples=("trace.json", "trace.json --step 4 --limit 5"),
     ),
     _own(
         "efficiency",
@@ -239,23 +213,21 @@ OWN = (
         "without a model are left out; the totals say how much time has one. --format svg draws them.",
         rows=40,
         formats=(("svg", "efficiency:plot_svg"),),
-        examples=("tracelane efficiency trace.json", "tracelane efficiency trace.json --format svg -o x.svg"),
+        examples=("trace.json", "trace.json --format svg -o x.svg"),
     ),
     _own(
         "source",
         "Say which source lines, ops and FX nodes each compiled kernel was made of, and why graphs broke or "
-        "were compiled again.\n\n"
-        "It reads what the compiler wrote: TORCH_TRACE logs and what tlparse makes of them, "
-        "TORCH_COMPILE_DEBUG folders, TORCH_LOGS, output_code.py, spyre_provenance.json.",
+        "were compiled again.\n\nIt reads what the compiler wrote: TORCH_TRACE logs and what tlparse makes "
+        "of them, TORCH_COMPILE_DEBUG folders, TORCH_LOGS, output_code.py, spyre_provenance.json.",
         (ARTEFACTS,),
         others=12,
-        examples=("tracelane source trace.json", "tracelane source trace.json --artefacts /tmp/trace_logs"),
+        examples=("trace.json", "trace.json --artefacts /tmp/trace_logs"),
     ),
     _own(
         "idle",
         "Say how long each stream was idle and why; list the longest gaps and the launch that ended "
-        "each.\n\n"
-        "A gap is a host wait if the launch that ended it began after the earlier work was done.",
+        "each.\n\nA gap is a host wait if the launch that ended it began after the earlier work was done.",
         (
             Option(
                 "kernel_wait",
@@ -276,15 +248,13 @@ OWN = (
         """),
         limits="lists",
         metrics="idle:idle_metrics",
-        metric_group="idle",
-        examples=("tracelane idle trace.json", "tracelane idle trace.json --json"),
+        examples=("trace.json", "trace.json --json"),
     ),
     _own(
         "launches",
         "Say how long each launch call took, how long its work then waited, and how long the queues "
-        "were.\n\n"
-        "Work is matched to its launch by flow, else by correlation. It counts where it starts, with "
-        "its whole time.",
+        "were.\n\nWork is matched to its launch by flow, else by correlation. It counts where it starts, "
+        "with its whole time.",
         tab="time",
         panels=panels_from("""
             launches: Launches = launches, needs devices (no launches of device work here)
@@ -292,8 +262,7 @@ OWN = (
         """),
         limits="lists",
         metrics="launches:launch_metrics",
-        metric_group="launches",
-        examples=("tracelane launches trace.json", "tracelane launches trace.json --sort call_ns"),
+        examples=("trace.json", "trace.json --sort call_ns"),
     ),
     _own(
         "critical_path",
@@ -329,18 +298,13 @@ OWN = (
                 List what the length of the step or range hangs on, one after the other
         """),
         others=12,
-        limits="rows",
-        examples=(
-            "tracelane critical-path trace.json --step 4",
-            "tracelane critical-path trace.json --step 4 --by op",
-        ),
+        examples=("trace.json --step 4", "trace.json --step 4 --by op"),
     ),
     _own(
         "sections",
         "List the section calls of a SambaTune report by hyperfunction and hypersection, with mean "
-        "arguments.\n\n"
-        "A hyperfunction is a row of the report. A hypersection is the argument of that name, or the "
-        "colour where there is none. Estimated and measured latency come first, then their ratio.",
+        "arguments.\n\nA hyperfunction is a row of the report. A hypersection is the argument of that name, "
+        "or the colour where there is none. Estimated and measured latency come first, then their ratio.",
         (Option("by", "Rows.", "both", ("both", "hyperfunction", "hypersection")),),
         tab="table",
         panels=panels_from("""
@@ -348,16 +312,14 @@ OWN = (
                 (no SambaTune report (…_chrome_tracing_report.json))
                 Show the hypersections of a SambaTune report
         """),
-        examples=("tracelane sections report.json", "tracelane sections report.json --json"),
+        examples=("report.json", "report.json --json"),
     ),
     _own(
         "ranks",
-        "List for each rank step time, compute, communication, idle and waiting time, and how often "
-        "it came last."
-        "\n\nFurther tables have the slowest rank of each step, and the collectives with how far apart "
-        "their ranks began. Clocks "
-        "are aligned by the collectives. JSON has the times of every rank in every collective, and each rank "
-        "step by step.",
+        "List for each rank step time, compute, communication, idle and waiting time, and how often it came "
+        "last.\n\nFurther tables have the slowest rank of each step, and the collectives with how far apart "
+        "their ranks began. Clocks are aligned by the collectives. JSON has the times of every rank in every "
+        "collective, and each rank step by step.",
         (
             Option(
                 "group_by",
@@ -365,11 +327,10 @@ OWN = (
                 choices=("host", "tp", "pp", "dp"),
             ),
             Option("worst", "Only the N ranks that the others wait for most.", 0, metavar="N", least=1),
-            Option(
-                "first",
-                "The table to print first; csv holds only this one. imbalance: each rank step by step; heat: "
-                "the same as a map.",
-                choices=("ranks", "steps", "collectives", "imbalance", "heat"),
+            _first(
+                "",
+                "ranks steps collectives imbalance heat",
+                " imbalance: each rank step by step; heat: the same as a map.",
             ),
         ),
         tab="ranks",
@@ -385,15 +346,14 @@ OWN = (
         """),
         others=30,
         group="Several ranks",
-        examples=("tracelane ranks traces/", "tracelane ranks traces/ --json"),
+        examples=("traces/", "traces/ --json"),
         function="rank_tables:analyse_ranks",
     ),
     _own(
         "findings",
         "List what costs time: how much, where to see it, when its rule applies, and what usually "
-        "helps.\n\n"
-        "Findings are listed costliest first, each followed by those that it explains. A stretch of time "
-        "is claimed once. Rules for which the trace lacks the data are listed as not checked.",
+        "helps.\n\nFindings are listed costliest first, each followed by those that it explains. A stretch "
+        "of time is claimed once. Rules for which the trace lacks the data are listed as not checked.",
         (
             Option(
                 "baseline",
@@ -404,7 +364,7 @@ OWN = (
             ),
         ),
         rows=100,
-        examples=("tracelane findings trace.json", "tracelane findings trace.json --json"),
+        examples=("trace.json", "trace.json --json"),
         function="findings.forms:analyse_findings",
     ),
     _own(
@@ -420,10 +380,7 @@ OWN = (
                 check="questions:question_of",
             ),
         ),
-        examples=(
-            "tracelane explain trace.json --json",
-            "tracelane explain trace.json --question kernel --json",
-        ),
+        examples=("trace.json --json", "trace.json --question kernel --json"),
         function="questions:analyse_explain",
     ),
     _own(
@@ -435,22 +392,14 @@ OWN = (
         rows=100,
         exit_code="doctor.doctor:doctor_exit_code",
         group="Files",
-        examples=("tracelane doctor trace.json", "tracelane doctor trace.json --strict --json"),
+        examples=("trace.json", "trace.json --strict --json"),
         function="doctor.doctor:analyse_doctor",
     ),
     _own(
         "memory",
         "Report the memory that was allocated: at the peak and at the end, by which ops, and the "
-        "copies.\n\n"
-        "Allocations are in the trace if it was recorded with profile_memory=True.",
-        (
-            Option(
-                "first",
-                "The table to print first; csv holds only this one. curve: every record.",
-                "allocators",
-                ("allocators", "peak", "kept", "copies", "curve"),
-            ),
-        ),
+        "copies.\n\nAllocations are in the trace if it was recorded with profile_memory=True.",
+        (_first("allocators", "allocators peak kept copies curve", " curve: every record."),),
         tab="memory",
         panels=panels_from("""
             memory: Memory = allocators, needs memory
@@ -464,22 +413,15 @@ OWN = (
         """),
         limits="lists",
         metrics="memory:memory_metrics",
-        metric_group="memory",
-        examples=("tracelane memory trace.json", "tracelane memory trace.json --format md"),
+        examples=("trace.json", "trace.json --format md"),
     ),
     _own(
         "compile",
-        "Say whether torch.compile was used and how that is known, what ran compiled, and what "
-        "compiling took.\n\n"
-        "Regions form a tree: a region inside another one is a graph break, or compilation is "
+        "Say whether torch.compile was used and how that is known, what ran compiled, and what compiling "
+        "took.\n\nRegions form a tree: a region inside another one is a graph break, or compilation is "
         "disabled there.",
         (
-            Option(
-                "first",
-                "The table to print first; csv holds only this one.",
-                "signs",
-                ("signs", "regions", "graphs", "steps", "code", "phases", "compilations"),
-            ),
+            _first("signs", "signs regions graphs steps code phases compilations"),
             ARTEFACTS,
         ),
         tab="compile",
@@ -499,19 +441,17 @@ OWN = (
         """),
         others=12,
         metrics="compile:compile_metrics",
-        metric_group="compile",
-        examples=("tracelane compile trace.json", "tracelane compile trace.json --json"),
+        examples=("trace.json", "trace.json --json"),
     ),
     _own(
         "summary",
         "Summarise a trace: its metrics, kernels, ops, categories and steps, under names that do not "
-        "change.\n\n"
-        "`tracelane summary TRACE --json > baseline.json` saves what `tracelane diff baseline.json "
-        "TRACE` compares.",
+        "change.\n\n`tracelane summary TRACE --json > baseline.json` saves what `tracelane diff "
+        "baseline.json TRACE` compares.",
         (Option("rows", "The number of rows to keep of each table.", 30, least=1),),
         rows=1000,
         group="Compare, and CI",
-        examples=("tracelane summary trace.json", "tracelane summary trace.json --json -o summary.json"),
+        examples=("trace.json", "trace.json --json -o summary.json"),
     ),
 )
 """In the order of help, documentation and metrics."""

@@ -12,13 +12,13 @@ from tests.corpus import CORPUS, needs_corpus
 from tests.events import complete, index_of, metadata
 from tests.tui.small_file import small_file
 from tracelane.core.base.errors import Cancelled
-from tracelane.core.tables import presence
+from tracelane.core.tables import analysis
 from tracelane.core.tables import scope as scope_module
+from tracelane.core.tables.analysis import absent
 from tracelane.core.tables.breakdown import breakdown
 from tracelane.core.tables.idle import idle
 from tracelane.core.tables.kernels import kernels
 from tracelane.core.tables.ops import ops
-from tracelane.core.tables.presence import absent
 from tracelane.core.tables.range_table import lane_table, range_table
 from tracelane.core.tables.registry import PANELS, panels_without
 from tracelane.core.tables.scope import Scope
@@ -196,5 +196,5 @@ def test_one_name_is_enough(name: str, need: str, tmp_path: Path, monkeypatch: p
     plain = Trace([index_of([complete(0, 5, "aten::mm")], tmp_path / "plain")])
     named = Trace([index_of([complete(0, 5, "aten::mm"), complete(6, 5, name)], tmp_path / "named")])
     assert need in absent(plain) and need not in absent(named)
-    monkeypatch.setattr(presence, "MOST_BYTES", 4)
+    monkeypatch.setattr(analysis, "MOST_BYTES", 4)
     assert absent(plain) == {"devices", "ranks", "report"}

@@ -11,7 +11,7 @@ from textual.geometry import Size
 from textual.widget import Widget
 
 from tracelane.core.base.progress import CancelledCallback
-from tracelane.core.tables.analysis import Need
+from tracelane.core.tables.analysis import Need, absent
 from tracelane.core.tables.registry import panels_without
 from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import LaneRole, Trace
@@ -126,8 +126,6 @@ class DrawingController(Controller):
 
     def look_for_absent(self) -> None:
         """Look in the background for what the trace lacks, and dim the tabs of panels that need it."""
-        from tracelane.core.tables.presence import absent  # nothing of it is needed at the start
-
         trace = self.store.own_trace
 
         def have(lacks: frozenset[Need]) -> None:
