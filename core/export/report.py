@@ -14,9 +14,10 @@ import numpy as np
 
 from ..base.safe_text import markdown_block, markdown_cell, markdown_words, safe
 from ..base.units import format_count, format_ns
-from ..tables.breakdown import breakdown, device_table
+from ..tables.breakdown import device_table
 from ..tables.findings.finding import Findings
 from ..tables.findings.forms import findings_markdown
+from ..tables.frame_columns import timed_work
 from ..tables.kernels import kernels
 from ..tables.metrics import percentile
 from ..tables.registry import BY_NAME
@@ -106,7 +107,7 @@ def report(
     ]
     if against is not None:
         parts.append(_against(*against))
-    parts += [_steps(scope), _table("Device time", device_table(breakdown(scope)), "no device worked")]
+    parts += [_steps(scope), _table("Device time", device_table(timed_work(scope)), "no device worked")]
     whole = "" if scope.lanes is None and scope.where is None else f"{ALL_SLICES}\n\n"
     parts += [f"## Findings\n\n{whole}{_bare(findings_markdown(findings))}"]
     parts += [f"## Ops, as PyTorch prints them\n\n{markdown_block(printed.ops)}"]

@@ -10,8 +10,8 @@ import numpy as np
 from ..base.arrays import I64, Intervals, sum_of
 from .device_state import state_table
 from .frame import Frame, FrameGroups, WorkDevice
-from .frame_columns import NEVER, KindRule, by_rule, timed_work
-from .kinds import KERNEL_TYPES, kernel_types
+from .frame_columns import NEVER, timed_work
+from .kinds import KERNEL_TYPES
 from .metrics import Metric, ratio
 from .schema import TableSchema, columns_from
 from .scope import Scope
@@ -98,12 +98,6 @@ STREAMS = Shape(
 )
 
 
-def breakdown(scope: Scope, rule: KindRule = kernel_types) -> Frame:
-    """Return the device work of a scope; `rule` says what compute is."""
-    work = timed_work(scope)
-    return work.plus(type=by_rule(work, rule))
-
-
 def exclusive(sets: list[Intervals]) -> dict[str, int]:
     """Return the ns during which exactly one combination of the types runs, for those that occur."""
     edges = np.concatenate([part for item in sets for part in (item.starts, item.ends)])
@@ -123,7 +117,7 @@ def exclusive(sets: list[Intervals]) -> dict[str, int]:
 
 def analyse_breakdown(scope: Scope) -> Tables:
     """Return the devices, what they did, and the time by combination of types and by stream."""
-    work = breakdown(scope)
+    work = timed_work(scope)
     tables = {
         "devices": lambda: device_table(work),
         "states": lambda: state_table(scope),
@@ -135,7 +129,7 @@ def analyse_breakdown(scope: Scope) -> Tables:
 
 def breakdown_metrics(scope: Scope) -> list[Metric]:
     """Return the times of all devices together."""
-    work = breakdown(scope)
+    work = timed_work(scope)
     devices, untimed = device_table(work), work.scope.untimed
     keys = {key: key for key in ("kernel_time", "busy", "idle", "compute", "comm", "memory")}
     keys["overlap"] = "comm_compute_overlap"

@@ -21,8 +21,8 @@ from ..query.views import SliceId
 from .aiu_cycles import NO_CYCLES, IdealCycles, ideal_asks, parse_ideal
 from .attribution import with_steps, work_in_windows
 from .frame import Frame, FrameGroups, Words
-from .frame_columns import KindRule, by_rule, row_arguments, work_of
-from .kinds import KERNEL_TYPES, kernel_types, kind_table
+from .frame_columns import row_arguments, work_of
+from .kinds import KERNEL_TYPES, kind_table
 from .metrics import Metric, spread_metrics
 from .schema import ARG, Unit, schema_from
 from .scope import Scope
@@ -243,7 +243,6 @@ def check_pattern(text: str) -> None:
 def kernels(
     scope: Scope,
     by: GroupBy | str = "name",
-    rule: KindRule = kernel_types,
     arguments: Sequence[str] = (),
     ideal: IdealCycles = NO_CYCLES,
 ) -> Table:
@@ -260,7 +259,7 @@ def kernels(
     if by == "step":
         steps = work.steps if scope.attribute == "window" else None
         work = with_steps(work) if steps is None else work_in_windows(work, steps)
-    types = Words(np.minimum(by_rule(work, rule), len(KERNEL_TYPES)), (*KERNEL_TYPES, NO_TYPE))
+    types = Words(np.minimum(work.type, len(KERNEL_TYPES)), (*KERNEL_TYPES, NO_TYPE))
     work = work.plus(type_name=types, kind_name=Words(work.kind, kind_table().names))
     title = f"Kernels by {by}" if by.startswith(ARG) else TITLES.get(by, KERNELS.title)
     shape = replace(KERNELS, title=title)

@@ -11,7 +11,8 @@ from collections.abc import Collection
 from typing import Any
 
 from ..base.installed import ADDED_ANALYSES, added
-from .analysis import TABS, Analysis, Need, Option, panels_from
+from .analysis import TABS as TABS
+from .analysis import Analysis, Need, Option, panels_from
 
 STEP_ROWS = 100
 """The number of rows that PyTorch prints."""
@@ -223,6 +224,7 @@ OWN = (
         (ARTEFACTS,),
         others=12,
         examples=("trace.json", "trace.json --artefacts /tmp/trace_logs"),
+        function="compile:analyse_source",
     ),
     _own(
         "idle",

@@ -19,7 +19,7 @@ from tracelane.core.base.errors import UnreadableError, UsageError
 from tracelane.core.base.short_names import comparable_name
 from tracelane.core.export.formats import as_csv, text_in_unit
 from tracelane.core.export.summary_file import is_summary, read_summary, summary_json
-from tracelane.core.tables.breakdown import breakdown, device_table
+from tracelane.core.tables.breakdown import device_table
 from tracelane.core.tables.compare import (
     by_steps,
     compare,
@@ -30,6 +30,7 @@ from tracelane.core.tables.compare import (
 )
 from tracelane.core.tables.diff import OTHERS, Difference, difference, median_of_runs
 from tracelane.core.tables.diff_trees import diff_trees
+from tracelane.core.tables.frame_columns import timed_work
 from tracelane.core.tables.kernels import kernels
 from tracelane.core.tables.metrics import metrics
 from tracelane.core.tables.ops import ops
@@ -140,7 +141,7 @@ def _tables(trace: Trace, span: tuple[int, int]) -> list[Table]:
         lane_table(scope),
         ops(scope),
         kernels(scope),
-        device_table(breakdown(scope)),
+        device_table(timed_work(scope)),
     ]
 
 

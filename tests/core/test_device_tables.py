@@ -21,12 +21,11 @@ from tracelane.core.base.arrays import merge
 from tracelane.core.base.short_names import short_names
 from tracelane.core.tables.breakdown import (
     STREAMS,
-    breakdown,
     device_table,
     exclusive,
     type_table,
 )
-from tracelane.core.tables.frame_columns import GAP_CLASSES, KindRule, gap_rows
+from tracelane.core.tables.frame_columns import COLUMNS, GAP_CLASSES, KindRule, by_rule, gap_rows, timed_work
 from tracelane.core.tables.idle import gap_table, idle, idle_table
 from tracelane.core.tables.kernels import instances, kernels
 from tracelane.core.tables.kinds import kernel_types
@@ -42,10 +41,13 @@ HTA_TYPES = {"compute": "COMPUTATION", "communication": "COMMUNICATION", "memory
 @needs_goldens
 @pytest.mark.parametrize("rule", [rule_050, kernel_types], ids=["hta", "own"])
 @pytest.mark.parametrize(("name", "rank"), RANKS)
-def test_temporal_breakdown_is_exact(name: str, rank: str, rule: KindRule, corpus_cache: Path) -> None:
+def test_temporal_breakdown_is_exact(
+    name: str, rank: str, rule: KindRule, corpus_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Every sum equals HTA's formula over exact stamps to 1 ns, with HTA's kernel types and with ours."""
     expected = golden(name)["per_rank"][rank][EXACT]
-    work = breakdown(Scope(opened(name, rank, corpus_cache), allocations=True), rule)
+    monkeypatch.setitem(COLUMNS, "type", lambda work: by_rule(work, rule))
+    work = timed_work(Scope(opened(name, rank, corpus_cache), allocations=True))
     (device,) = device_table(work)
     temporal = expected["temporal"]
     assert device["rank"] == int(rank)
@@ -72,7 +74,7 @@ def test_temporal_breakdown_is_exact(name: str, rank: str, rule: KindRule, corpu
 def test_a_device_leads_to_its_longest_work(name: str, corpus_cache: Path) -> None:
     """The jump of a device's row is a slice of the longest duration that its kernels have."""
     scope = Scope(opened(name, "0", corpus_cache))
-    table = device_table(breakdown(scope))
+    table = device_table(timed_work(scope))
     assert table.positions is not None and len(table.positions) == len(table) == 1
     (length,) = scope.trace.indexes[0].duration(table.positions)
     assert length == kernels(scope).data["max_ns"].max()  # type: ignore[union-attr]
@@ -85,8 +87,8 @@ def test_halves_of_a_trace_add_up(corpus_cache: Path) -> None:
     trace = opened("hta_a100_resnet_ddp_nccl", "0", corpus_cache)
     start, end = trace.span
     middle = start + (end - start) * 2 // 5 + 12_345
-    (whole,) = device_table(breakdown(Scope(trace)))
-    halves = [device_table(breakdown(Scope(trace, part)))[0] for part in ((start, middle), (middle, end))]
+    (whole,) = device_table(timed_work(Scope(trace)))
+    halves = [device_table(timed_work(Scope(trace, part)))[0] for part in ((start, middle), (middle, end))]
     for what in ("busy_ns", "compute_ns", "comm_ns", "memory_ns", "comm_compute_overlap_ns"):
         assert sum(half[what] for half in halves) == whole[what], what
 
@@ -180,9 +182,12 @@ WORDS = {"COMPUTATION": "compute", "COMMUNICATION": "communication", "MEMORY": "
 @needs_corpus
 @needs_goldens
 @pytest.mark.parametrize(("name", "rank"), RANKS)
-def test_rows_equal_the_exact_reference(name: str, rank: str, corpus_cache: Path) -> None:
+def test_rows_equal_the_exact_reference(
+    name: str, rank: str, corpus_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Per name the count, sum, min, max are exact; mean and deviation to rounding; the type is HTA's."""
-    table = kernels(Scope(opened(name, rank, corpus_cache), allocations=True), rule=rule_050)
+    monkeypatch.setitem(COLUMNS, "type", lambda work: by_rule(work, rule_050))
+    table = kernels(Scope(opened(name, rank, corpus_cache), allocations=True))
     expected = {row["name"]: row for row in golden(name)["per_rank"][rank][EXACT]["kernels"]}
     rows = {str(row["name"]): row for row in table.rows()}
     assert rows.keys() == expected.keys()

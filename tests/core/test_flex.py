@@ -18,10 +18,11 @@ from tracelane.core.logs.counters import with_cheap_lanes
 from tracelane.core.read.source import open_source
 from tracelane.core.tables.aiu_cycles import flex_stamps
 from tracelane.core.tables.attribution import scope_of_step
-from tracelane.core.tables.breakdown import breakdown, device_table
+from tracelane.core.tables.breakdown import device_table
 from tracelane.core.tables.device_state import device_states
 from tracelane.core.tables.doctor.doctor import analyse_doctor, doctor_exit_code
 from tracelane.core.tables.findings.judge import findings
+from tracelane.core.tables.frame_columns import timed_work
 from tracelane.core.tables.kernels import kernels
 from tracelane.core.tables.rank_tables import analyse_ranks
 from tracelane.core.tables.scope import Scope
@@ -62,7 +63,7 @@ def test_work_is_told_by_names(tmp_path: Path) -> None:
     """Computing, data and exchanges are device work of the rank that their pid is; preparing is none."""
     trace = two_ranks(tmp_path)
     assert is_flex(trace.indexes[0])
-    devices = device_table(breakdown(Scope(trace)))
+    devices = device_table(timed_work(Scope(trace)))
     assert [(device["rank"], device["label"], device["slices"]) for device in devices] == [
         (0, "AIU 0", 15),
         (3, "AIU 3", 15),
@@ -101,7 +102,7 @@ def test_other_traces_are_not_flex(tmp_path: Path) -> None:
 def test_a_real_job(corpus_cache: Path) -> None:
     """All 17 slices of a public sample are kernels of AIU 0; findings have something to judge."""
     trace = open_trace([CORPUS / "aiu" / "sample_flex_3062_job_4.json"], index_dir=corpus_cache)
-    (device,) = device_table(breakdown(Scope(trace)))
+    (device,) = device_table(timed_work(Scope(trace)))
     assert (device["label"], device["slices"]) == ("AIU 0", 17)
     assert device["compute_ns"] == device["busy_ns"] > 0
     findings(Scope(trace))
@@ -113,7 +114,7 @@ def test_pids_that_are_no_ranks(pid: Any, tmp_path: Path) -> None:
     """A pid that is no small number is no rank, and breaks nothing."""
     events = [begin(0, "a Cmpt Exec", pid=pid), end(9, pid=pid)]
     trace = Trace([index_of(events, tmp_path)])
-    (device,) = device_table(breakdown(Scope(trace)))
+    (device,) = device_table(timed_work(Scope(trace)))
     assert device["rank"] == 0 and device["busy_ns"] == 9_000
 
 
@@ -148,7 +149,7 @@ def test_jobs_of_several_ranks(tmp_path: Path) -> None:
     assert (worst["rank"], worst["last"]) == (5, 4)
     groups = {(row["name"], row["group"], len(row["ranks"])) for row in tables["collectives"].rows()}
     assert groups == {("all_reduce", "AllReduce_all_reduce_4_s3_r0x7_6", 3)}
-    assert [device["rank"] for device in device_table(breakdown(Scope(trace)))] == [3, 5, 6]
+    assert [device["rank"] for device in device_table(timed_work(Scope(trace)))] == [3, 5, 6]
     trace.close()
 
 
@@ -248,7 +249,7 @@ def test_a_real_job_of_two_ranks(tmp_path: Path) -> None:
     trace = open_trace([tmp_path / "two.json"], index_dir=tmp_path / "i")
     rows = list(analyse_ranks(Scope(trace))["ranks"].rows())
     sample = open_trace([CORPUS / "aiu" / "sample_flex_3062_job_4.json"], index_dir=tmp_path / "i")
-    (alone,) = device_table(breakdown(Scope(sample)))
+    (alone,) = device_table(timed_work(Scope(sample)))
     assert [(row["rank"], row["kernels"], row["busy_ns"]) for row in rows] == [
         (rank, 17, alone["busy_ns"]) for rank in (0, 1)
     ]
@@ -300,7 +301,7 @@ def test_waits_and_receives_by_other_names(tmp_path: Path) -> None:
             lane = {"pid": 0, "tid": LANE + number}
             events += [begin(at + ts, name=name, **lane), end(at + ts + us, **lane)]
     trace = Trace([index_of(events, tmp_path)])
-    (device,) = device_table(breakdown(Scope(trace)))
+    (device,) = device_table(timed_work(Scope(trace)))
     assert (device["compute_ns"], device["comm_ns"]) == (400_000, 200_000)
     assert len(steps(Scope(trace)).steps) == 4
     assert {"aiu-waits", "sync"} <= {one.rule for one in findings(Scope(trace)).findings}

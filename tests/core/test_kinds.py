@@ -20,12 +20,12 @@ from tracelane.core.index.format import LaneRole, RowKind
 from tracelane.core.query.chain import chain_of
 from tracelane.core.query.lanes import slice_kind_codes
 from tracelane.core.sql.query import run_query
-from tracelane.core.tables.breakdown import breakdown, device_table
+from tracelane.core.tables.breakdown import device_table
 from tracelane.core.tables.cached import cache_file
 from tracelane.core.tables.doctor.doctor import analyse_doctor
 from tracelane.core.tables.explain import explain
 from tracelane.core.tables.findings.judge import findings
-from tracelane.core.tables.frame_columns import work_of
+from tracelane.core.tables.frame_columns import timed_work, work_of
 from tracelane.core.tables.kernels import kernels
 from tracelane.core.tables.kinds import DEFAULT_KINDS, KINDS, UNKNOWN
 from tracelane.core.tables.launches import analyse_launches
@@ -291,7 +291,7 @@ def test_allocations_of_an_aiu_are_no_work(corpus_cache: Path) -> None:
     index = trace.indexes[0]
     left_out = np.setdiff1d(whole.position, work.position)
     assert set(index.strings(index.column("slices.name")[left_out])) == {"Memset (Device)"}
-    (device,) = device_table(breakdown(Scope(trace)))
+    (device,) = device_table(timed_work(Scope(trace)))
     assert device["memory_ns"] == 0
     assert {int(stream.dur.sum()) for stream in work.by("stream")} == {22_795_895}
     trace.close()

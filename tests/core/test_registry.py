@@ -15,9 +15,9 @@ import pytest
 from tests.json_tables import flat
 from tests.tui.small_file import small_file
 from tracelane.core.export.formats import as_csv, as_json, as_markdown
-from tracelane.core.tables.analysis import TABS, Analysis, loaded
+from tracelane.core.tables.analysis import Analysis, loaded
 from tracelane.core.tables.metrics import metrics
-from tracelane.core.tables.registry import ANALYSES, PANELS
+from tracelane.core.tables.registry import ANALYSES, PANELS, TABS
 from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import open_trace
 

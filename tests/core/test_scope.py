@@ -15,7 +15,7 @@ from tracelane.core.base.errors import Cancelled
 from tracelane.core.tables import analysis
 from tracelane.core.tables import scope as scope_module
 from tracelane.core.tables.analysis import absent
-from tracelane.core.tables.breakdown import breakdown
+from tracelane.core.tables.frame_columns import timed_work
 from tracelane.core.tables.idle import idle
 from tracelane.core.tables.kernels import kernels
 from tracelane.core.tables.ops import ops
@@ -102,7 +102,7 @@ def test_devices_are_found_by_label_or_by_their_work(tmp_path: Path) -> None:
     assert (bare.word, bare.number, len(bare.lanes)) == ("CUDA", None, 1)
 
 
-@pytest.mark.parametrize("analysis", [range_table, lane_table, ops, kernels, breakdown, steps, idle])
+@pytest.mark.parametrize("analysis", [range_table, lane_table, ops, kernels, timed_work, steps, idle])
 def test_an_analysis_stops_wherever_it_is_told_to(
     analysis: Callable[[Scope], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,8 +7,7 @@ from __future__ import annotations
 from typing import Final
 
 from tracelane.core.export.forms import FORMS
-from tracelane.core.tables.analysis import TABS
-from tracelane.core.tables.registry import PANELS
+from tracelane.core.tables.registry import PANELS, TABS
 
 from .command import Command, CommandTask, key_text, tasks_of
 

@@ -9,10 +9,10 @@ from functools import partial
 from typing import TypeAlias
 
 from tracelane.core.base.progress import CancelledCallback
-from tracelane.core.tables.analysis import TABS, Tab
+from tracelane.core.tables.analysis import Tab
 from tracelane.core.tables.compare import by_steps, compare, with_first
-from tracelane.core.tables.hit_table import HitTable, hit_table, slices_of_node
-from tracelane.core.tables.registry import PANELS
+from tracelane.core.tables.registry import PANELS, TABS
+from tracelane.core.tables.slice_table import HitTable, hit_table, slices_of_node
 from tracelane.core.tables.table import Table
 from tracelane.core.tables.tree import sandwich
 

@@ -11,8 +11,8 @@ from textual.containers import Vertical
 from textual.message import Message
 from textual.widget import AwaitMount, Widget
 
-from tracelane.core.tables.analysis import TABS, Tab
-from tracelane.core.tables.registry import ANALYSES, PANELS
+from tracelane.core.tables.analysis import Tab
+from tracelane.core.tables.registry import ANALYSES, PANELS, TABS
 
 from ..draw.glyphs import fit_middle
 from ..keys import said
