@@ -18,7 +18,7 @@ from readme_figures import readme_rows, with_rows
 
 from tracelane.core.export.forms import FORMS
 from tracelane.core.tables.doctor.doctor import doctor_rules_table
-from tracelane.core.tables.findings.rules import rules_table
+from tracelane.core.tables.findings.judge import rules_table
 from tracelane.core.tables.registry import analyses_table
 from tracelane.tui.commands.table import commands_table
 

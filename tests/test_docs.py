@@ -16,7 +16,7 @@ from tracelane.core.export.forms import FORMS
 from tracelane.core.logs.telemetry_tables import COUNTERS, TELEMETRY_KERNELS, TELEMETRY_STEPS
 from tracelane.core.python.exporting import WRITERS
 from tracelane.core.tables.doctor.doctor import doctor_rules_table
-from tracelane.core.tables.findings.rules import rules_table
+from tracelane.core.tables.findings.judge import rules_table
 from tracelane.core.tables.registry import analyses_table
 from tracelane.tui.cli import main
 from tracelane.tui.cli.help import EXIT_CODES

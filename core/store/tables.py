@@ -16,9 +16,8 @@ from ..query.views import SliceId
 from ..tables.findings.facts import share
 from ..tables.findings.finding import Evidence, Finding, Findings
 from ..tables.findings.forms import findings_of, tables_of
-from ..tables.findings.judge import listed_by_cause, together
+from ..tables.findings.judge import RULES, listed_by_cause, together
 from ..tables.findings.ranks import awaited_rank
-from ..tables.findings.rules import RULES
 from ..tables.metrics import Metric, spread_metrics
 from ..tables.rank_tables import tables_of_ranks
 from ..tables.schema import TableSchema, columns_from

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from ..base.units import format_ns
@@ -11,6 +11,7 @@ from ..base.units import format_ns
 Limits: TypeAlias = Mapping[str, float]
 """Numbers by key: one ending in `share` is a share of 1, one ending in `_ns` a time."""
 
+NO_LIMITS: Limits = {}
 OWN = "our own choice"
 """The origin of a limit that no source gives."""
 
@@ -21,7 +22,7 @@ class RuleThreshold:
 
     test: str
     origin: str
-    limits: Limits = field(default_factory=dict)
+    limits: Limits
 
     def __str__(self) -> str:
         """Return the test with its limits filled in."""

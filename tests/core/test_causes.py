@@ -12,8 +12,7 @@ from tests.causes import CAUSES, NAMES, SECOND, Program, Rank, program, run, wri
 from tests.corpus import later
 from tracelane.core.base.short_names import short_name
 from tracelane.core.tables.findings.finding import Finding
-from tracelane.core.tables.findings.judge import findings
-from tracelane.core.tables.findings.rules import RULES
+from tracelane.core.tables.findings.judge import RULES, findings
 from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import open_trace
 

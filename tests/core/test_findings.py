@@ -21,8 +21,7 @@ from tracelane.core.tables.findings.forms import (
     saved_findings,
     stored_findings,
 )
-from tracelane.core.tables.findings.judge import findings
-from tracelane.core.tables.findings.rules import RULES
+from tracelane.core.tables.findings.judge import RULES, findings
 from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import Trace, open_trace
 

@@ -11,8 +11,7 @@ from tests.core.findings_traces import allocated, call, kernel, launched, linked
 from tests.events import Event, index_of
 from tracelane.core.tables.findings.facts import SourceFacts
 from tracelane.core.tables.findings.finding import Baseline
-from tracelane.core.tables.findings.judge import findings
-from tracelane.core.tables.findings.rules import RULES
+from tracelane.core.tables.findings.judge import RULES, findings
 from tracelane.core.tables.scope import Scope
 from tracelane.core.tables.skew import RankPart
 from tracelane.core.trace import Trace

@@ -20,7 +20,7 @@ from ...trace.devices import is_aiu
 from ..device_clocks import DeviceClock, device_clocks
 from ..frame import Frame
 from ..frame_columns import work_of
-from ..rule_threshold import Limits, RuleThreshold
+from ..rule_threshold import NO_LIMITS, Limits, RuleThreshold
 from ..scope import Scope
 from ..step_choice import Steps, find_steps
 from ..untrusted import LostCalls, Untrusted
@@ -215,10 +215,10 @@ class DoctorRule:
 
 
 def doctor_rule(
-    id: str, severity: Severity, threshold: RuleThreshold, distorts: str
+    id: str, severity: Severity, test: str, origin: str, limits: Limits = NO_LIMITS, *, distorts: str
 ) -> Callable[[Examine], DoctorRule]:
-    """Make a rule of a function that gets a recording and the limits."""
-    return lambda examine: DoctorRule(id, severity, threshold, distorts, examine)
+    """Make a rule of a function that gets a recording and the limits that the test names."""
+    return lambda examine: DoctorRule(id, severity, RuleThreshold(test, origin, limits), distorts, examine)
 
 
 TERMS: Mapping[str, str] = {

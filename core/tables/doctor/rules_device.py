@@ -13,7 +13,7 @@ from ...base.units import count_of, format_count, format_ns, format_share
 from ...index.format import NONE
 from ..aiu_cycles import flex_stamps
 from ..frame import Frame
-from ..rule_threshold import OWN, Limits, RuleThreshold
+from ..rule_threshold import OWN, Limits
 from ..untrusted import COLLAPSED_SHARE, COLLAPSED_TIMES, FEW_CALLS, FEW_SHARE, Trouble
 from .rule import (
     AIUPTI,
@@ -30,6 +30,7 @@ from .rule import (
     doctor_rule,
 )
 
+BY_CLOCKS = "delays, idle times, and which step device work belongs to: the device's clock is not the host's"
 BEGIN = ("kernel begins", "kernels begin")
 BLANK = re.compile(r"\A\s*(unknown)?\s*\Z")
 PERIODS: Mapping[Trouble, str] = {
@@ -43,8 +44,9 @@ PERIODS: Mapping[Trouble, str] = {
 @doctor_rule(
     "before-launch",
     "error",
-    RuleThreshold("device work begins before the call that launched it", OWN),
-    "delays, idle times, and which step device work belongs to: the device's clock is not the host's",
+    "device work begins before the call that launched it",
+    OWN,
+    distorts=BY_CLOCKS,
 )
 def before_launch(recording: Recording, limits: Limits) -> Diagnosis | None:
     early = [clock for clock in recording.clocks if clock.early > clock.stampless]
@@ -62,8 +64,9 @@ def before_launch(recording: Recording, limits: Limits) -> Diagnosis | None:
 @doctor_rule(
     "zero-times",
     "error",
-    RuleThreshold("device work has the timestamp 0 and its launches have not", SPYRE),
-    "all times of this work",
+    "device work has the timestamp 0 and its launches have not",
+    SPYRE,
+    distorts="all times of this work",
 )
 def zero_times(recording: Recording, limits: Limits) -> Diagnosis | None:
     """Times of device work were clamped to 0 when the trace was written."""
@@ -77,12 +80,10 @@ def zero_times(recording: Recording, limits: Limits) -> Diagnosis | None:
 @doctor_rule(
     "collapsed",
     "error",
-    RuleThreshold(
-        f"work lasts {COLLAPSED_TIMES} times as long as others of its name, and "
-        f"{format_share(COLLAPSED_SHARE)} of what is launched meanwhile is lost",
-        TRACELENS,
-    ),
-    "busy time and every sum over this work: when it ended is not known",
+    f"work lasts {COLLAPSED_TIMES} times as long as others of its name, and "
+    f"{format_share(COLLAPSED_SHARE)} of what is launched meanwhile is lost",
+    TRACELENS,
+    distorts="busy time and every sum over this work: when it ended is not known",
 )
 def collapsed(recording: Recording, limits: Limits) -> Diagnosis | None:
     """The last piece of work that was recorded lasts until the profiler ends."""
@@ -97,12 +98,10 @@ def collapsed(recording: Recording, limits: Limits) -> Diagnosis | None:
 @doctor_rule(
     "clock-offset",
     "error",
-    RuleThreshold(
-        "all work of a device is before the host's events, or {least_ns} after them, and both last shorter",
-        OWN,
-        {"least_ns": 10**8},
-    ),
-    "delays, idle times, and which step device work belongs to: the device's clock is not the host's",
+    "all work of a device is before the host's events, or {least_ns} after them, and both last shorter",
+    OWN,
+    {"least_ns": 10**8},
+    distorts=BY_CLOCKS,
 )
 def clock_offset(recording: Recording, limits: Limits) -> Diagnosis | None:
     distant = [
@@ -119,10 +118,10 @@ def clock_offset(recording: Recording, limits: Limits) -> Diagnosis | None:
 @doctor_rule(
     "ends-late",
     "error",
-    RuleThreshold(
-        "device work ends more than {least_ns} after everything on the host", SPYRE, {"least_ns": 10**9}
-    ),
-    "busy time, the length of the trace and every share of it",
+    "device work ends more than {least_ns} after everything on the host",
+    SPYRE,
+    {"least_ns": 10**9},
+    distorts="busy time, the length of the trace and every share of it",
 )
 def ends_late(recording: Recording, limits: Limits) -> Diagnosis | None:
     calls = recording.of_categories(OPS | ANNOTATIONS | RUNTIME | GROUPS["python"])
@@ -142,13 +141,11 @@ def ends_late(recording: Recording, limits: Limits) -> Diagnosis | None:
 @doctor_rule(
     "kernel-overlap",
     "warning",
-    RuleThreshold(
-        "kernels of one stream overlap by more than {least_ns} (an error on an AIU); not from CUDA 12 or "
-        "capability 9.0 on, where the next one may begin early (programmatic dependent launch)",
-        SPYRE_OVERLAP,
-        {"least_ns": 1_000},
-    ),
-    "kernel times and sums over them: a stream runs one kernel at a time",
+    "kernels of one stream overlap by more than {least_ns} (an error on an AIU); not from CUDA 12 or "
+    "capability 9.0 on, where the next one may begin early (programmatic dependent launch)",
+    SPYRE_OVERLAP,
+    {"least_ns": 1_000},
+    distorts="kernel times and sums over them: a stream runs one kernel at a time",
 )
 def kernel_overlap(recording: Recording, limits: Limits) -> Diagnosis | None:
     pairs: list[tuple[int, int]] = []
@@ -161,12 +158,10 @@ def kernel_overlap(recording: Recording, limits: Limits) -> Diagnosis | None:
 @doctor_rule(
     "host-stamped-copies",
     "warning",
-    RuleThreshold(
-        "copies of an AIU overlap kernels of its stream by more than {least_ns}",
-        SPYRE_COPIES,
-        {"least_ns": 1_000},
-    ),
-    "overlap of copies and compute, and busy time: such copies carry the host's stamps",
+    "copies of an AIU overlap kernels of its stream by more than {least_ns}",
+    SPYRE_COPIES,
+    {"least_ns": 1_000},
+    distorts="overlap of copies and compute, and busy time: such copies carry the host's stamps",
 )
 def host_stamped_copies(recording: Recording, limits: Limits) -> Diagnosis | None:
     """Copies lie in kernels, which an AIU does not do."""
@@ -184,8 +179,9 @@ def host_stamped_copies(recording: Recording, limits: Limits) -> Diagnosis | Non
 @doctor_rule(
     "duplicate-starts",
     "warning",
-    RuleThreshold("kernels of one stream begin in the same ns (an error on an AIU)", SPYRE),
-    "kernel times, their order, and gaps",
+    "kernels of one stream begin in the same ns (an error on an AIU)",
+    SPYRE,
+    distorts="kernel times, their order, and gaps",
 )
 def duplicate_starts(recording: Recording, limits: Limits) -> Diagnosis | None:
     kernels = recording.kernels[recording.kernels.dur > 0]
@@ -198,13 +194,11 @@ def duplicate_starts(recording: Recording, limits: Limits) -> Diagnosis | None:
 @doctor_rule(
     "cycle-stamps",
     "warning",
-    RuleThreshold(
-        "slices of a FLEX job last another time than their own cycle stamps say, by more than {share} and "
-        "{least_ns}",
-        ANALYZER,
-        {"share": 0.05, "least_ns": 1_000},
-    ),
-    "kernel times, idle times and their order: the host's stamps are not the device's",
+    "slices of a FLEX job last another time than their own cycle stamps say, by more than {share} and "
+    "{least_ns}",
+    ANALYZER,
+    {"share": 0.05, "least_ns": 1_000},
+    distorts="kernel times, idle times and their order: the host's stamps are not the device's",
 )
 def cycle_stamps(recording: Recording, limits: Limits) -> Diagnosis | None:
     """The host stamped a slice otherwise than the device counted its cycles."""
@@ -225,13 +219,11 @@ def cycle_stamps(recording: Recording, limits: Limits) -> Diagnosis | None:
 @doctor_rule(
     "zero-durations",
     "warning",
-    RuleThreshold(
-        "more than {share} of the kernels take no time; a note where the file has whole µs, and at least as "
-        "many kernels take one",
-        SPYRE,
-        {"share": 0.01},
-    ),
-    "kernel times, averages and shares",
+    "more than {share} of the kernels take no time; a note where the file has whole µs, and at least as "
+    "many kernels take one",
+    SPYRE,
+    {"share": 0.01},
+    distorts="kernel times, averages and shares",
 )
 def zero_durations(recording: Recording, limits: Limits) -> Diagnosis | None:
     kernels, total = recording.kernels, len(recording.kernels)
@@ -249,12 +241,10 @@ def zero_durations(recording: Recording, limits: Limits) -> Diagnosis | None:
 @doctor_rule(
     "out-of-order",
     "warning",
-    RuleThreshold(
-        "kernels of one stream begin in another order than they were launched in, by more than {least_ns}",
-        SPYRE,
-        {"least_ns": 1_000},
-    ),
-    "delays, queues and the step that work belongs to",
+    "kernels of one stream begin in another order than they were launched in, by more than {least_ns}",
+    SPYRE,
+    {"least_ns": 1_000},
+    distorts="delays, queues and the step that work belongs to",
 )
 def out_of_order(recording: Recording, limits: Limits) -> Diagnosis | None:
     """A stream works in the order of its launches, but its times say otherwise."""
@@ -270,8 +260,9 @@ def out_of_order(recording: Recording, limits: Limits) -> Diagnosis | None:
 @doctor_rule(
     "ambiguous-launches",
     "warning",
-    RuleThreshold("work has several launches that are as likely, or a launch that begins after it", KINETO),
-    "launch delays, chains, and which step or op device work belongs to",
+    "work has several launches that are as likely, or a launch that begins after it",
+    KINETO,
+    distorts="launch delays, chains, and which step or op device work belongs to",
 )
 def ambiguous_launches(recording: Recording, limits: Limits) -> Diagnosis | None:
     """Correlation ids repeat so that they do not tell which call launched what."""
@@ -289,13 +280,11 @@ def ambiguous_launches(recording: Recording, limits: Limits) -> Diagnosis | None
 @doctor_rule(
     "lost-kernels",
     "warning",
-    RuleThreshold(
-        "more than {calls} calls in a row that start work, or {share} of all or of those of a name, have no "
-        "device work; a note where fewer have none",
-        AIUPTI,
-        {"calls": FEW_CALLS, "share": FEW_SHARE},
-    ),
-    "kernel counts and device times: what these calls started is not in the trace",
+    "more than {calls} calls in a row that start work, or {share} of all or of those of a name, have no "
+    "device work; a note where fewer have none",
+    AIUPTI,
+    {"calls": FEW_CALLS, "share": FEW_SHARE},
+    distorts="kernel counts and device times: what these calls started is not in the trace",
 )
 def lost_kernels(recording: Recording, limits: Limits) -> Diagnosis | None:
     lost = recording.lost
@@ -316,12 +305,10 @@ def lost_kernels(recording: Recording, limits: Limits) -> Diagnosis | None:
 @doctor_rule(
     "device-stops-early",
     "error",
-    RuleThreshold(
-        "{calls} launches or more, in the last {share} of the span or more, have no device work",
-        AIUPTI,
-        {"calls": 10, "share": 0.1},
-    ),
-    "everything after the device's last event: it looks idle and is not",
+    "{calls} launches or more, in the last {share} of the span or more, have no device work",
+    AIUPTI,
+    {"calls": 10, "share": 0.1},
+    distorts="everything after the device's last event: it looks idle and is not",
 )
 def device_stops_early(recording: Recording, limits: Limits) -> Diagnosis | None:
     """The profiler ran out of buffers: work goes on and is not recorded."""
@@ -344,8 +331,9 @@ def device_stops_early(recording: Recording, limits: Limits) -> Diagnosis | None
 @doctor_rule(
     "blank-names",
     "warning",
-    RuleThreshold("device work has a blank name, or one that the profiler put in place of it", KINETO),
-    "tables by name: work of different kinds is in one row",
+    "device work has a blank name, or one that the profiler put in place of it",
+    KINETO,
+    distorts="tables by name: work of different kinds is in one row",
 )
 def blank_names(recording: Recording, limits: Limits) -> Diagnosis | None:
     blank = recording.work.position[recording.work.named(BLANK)].tolist()

@@ -15,7 +15,7 @@ from ...query.lookup import category_mask, slice_at
 from ...query.views import Lane
 from ...read.batch import TIME_LIMIT_TEXT
 from ...trace.devices import devices, lane_categories
-from ..rule_threshold import OWN, Limits, RuleThreshold
+from ..rule_threshold import OWN, Limits
 from ..untrusted import capture_ends, damage
 from .rule import (
     FIRST,
@@ -38,40 +38,35 @@ CALLS = OPS | RUNTIME
 
 
 def _counted(
-    id: str,
-    severity: Severity,
-    threshold: RuleThreshold,
-    distorts: str,
-    term: str,
-    words: Sequence[str],
-    *,
-    problem: str = "",
+    id: str, severity: Severity, test: str, origin: str, distorts: str, words: Sequence[str]
 ) -> DoctorRule:
-    """Make the rule that the reader counted events of a kind, in words for one and for several."""
+    """Make the rule that the reader counted events of a kind, in words for one and for several; its id names
+    the term of the read report, and the kind of problem where the reader says where it met the first ones.
+    """
 
     def examine(recording: Recording, limits: Limits) -> Diagnosis | None:
-        count = read_report_count(recording.index, term)
-        return Diagnosis(count, count_of(count, *words), _problems(recording, problem))
+        count = read_report_count(recording.index, id.replace("-", "_"))
+        return Diagnosis(count, count_of(count, *words), _problems(recording, id))
 
-    return doctor_rule(id, severity, threshold, distorts)(examine)
+    return doctor_rule(id, severity, test, origin, distorts=distorts)(examine)
 
 
 UNREADABLE = _counted(
     "unreadable",
     "error",
-    RuleThreshold("events could not be read", FORMAT),
+    "events could not be read",
+    FORMAT,
     "every count and sum: they lack what could not be read",
-    "unreadable",
     ("event could not be read", "events could not be read"),
-    problem="unreadable",
 )
 
 
 @doctor_rule(
     "truncated",
     "error",
-    RuleThreshold("the file ends in the middle", FORMAT),
-    "what was recorded last: steps, ends of long slices, names of lanes are missing",
+    "the file ends in the middle",
+    FORMAT,
+    distorts="what was recorded last: steps, ends of long slices, names of lanes are missing",
 )
 def truncated(recording: Recording, limits: Limits) -> Diagnosis | None:
     kinds = damage(recording.index)
@@ -82,20 +77,19 @@ def truncated(recording: Recording, limits: Limits) -> Diagnosis | None:
 REPAIRED = _counted(
     "repaired",
     "warning",
-    RuleThreshold("events were read after a repair of their text", KINETO),
+    "events were read after a repair of their text",
+    KINETO,
     "names and arguments of these events: they may not be what was meant",
-    "repaired",
     ("event had to be repaired", "events had to be repaired"),
-    problem="repaired",
 )
 
 
 NOT_OBJECTS = _counted(
     "not-objects",
     "error",
-    RuleThreshold("elements of the event array are no objects", FORMAT),
+    "elements of the event array are no objects",
+    FORMAT,
     "every count and sum: they lack such elements",
-    "not_objects",
     ("element of the event list is no event", "elements of the event list are no events"),
 )
 
@@ -103,9 +97,9 @@ NOT_OBJECTS = _counted(
 WITHOUT_TIME = _counted(
     "without-time",
     "error",
-    RuleThreshold("events have no usable time", FORMAT),
+    "events have no usable time",
+    FORMAT,
     "every count and sum: they cannot be placed and are not shown",
-    "without_time",
     ("event without a usable time", "events without a usable time"),
 )
 
@@ -113,8 +107,9 @@ WITHOUT_TIME = _counted(
 @doctor_rule(
     "event-sum",
     "error",
-    RuleThreshold("the terms of the event sum do not add up to all events", OWN),
-    "every count and sum: some events were counted twice or not at all",
+    "the terms of the event sum do not add up to all events",
+    OWN,
+    distorts="every count and sum: some events were counted twice or not at all",
 )
 def event_sum(recording: Recording, limits: Limits) -> Diagnosis | None:
     total, counted = event_total(recording.index), sum(event_terms(recording.index).values())
@@ -125,8 +120,9 @@ def event_sum(recording: Recording, limits: Limits) -> Diagnosis | None:
 @doctor_rule(
     "broken-envelope",
     "warning",
-    RuleThreshold("values beside the events are no valid JSON", KINETO),
-    "the time base, device properties and settings of the profiler: they may be missing",
+    "values beside the events are no valid JSON",
+    KINETO,
+    distorts="the time base, device properties and settings of the profiler: they may be missing",
 )
 def broken_envelope(recording: Recording, limits: Limits) -> Diagnosis | None:
     evidence = _problems(recording, "broken envelope")
@@ -136,8 +132,9 @@ def broken_envelope(recording: Recording, limits: Limits) -> Diagnosis | None:
 @doctor_rule(
     "merged",
     "warning",
-    RuleThreshold("several documents or captures are in one file", KINETO),
-    "counts, steps and busy times are those of all captures together",
+    "several documents or captures are in one file",
+    KINETO,
+    distorts="counts, steps and busy times are those of all captures together",
 )
 def merged_captures(recording: Recording, limits: Limits) -> Diagnosis | None:
     """Captures were joined into one file: each ends with a mark of its own, and has one process."""
@@ -162,20 +159,19 @@ def merged_captures(recording: Recording, limits: Limits) -> Diagnosis | None:
 OVERSIZED = _counted(
     "oversized",
     "note",
-    RuleThreshold("events were too large to keep their arguments", OWN),
+    "events were too large to keep their arguments",
+    OWN,
     "arguments of these events: they cannot be shown or searched for",
-    "oversized",
     ("event read without arguments", "events read without arguments"),
-    problem="oversized",
 )
 
 
 NEGATIVE_DURATIONS = _counted(
     "negative-durations",
     "warning",
-    RuleThreshold("durations are negative", SPYRE),
+    "durations are negative",
+    SPYRE,
     "durations of these slices: they count as 0",
-    "negative_durations",
     ("event with a negative duration", "events with a negative duration"),
 )
 
@@ -183,9 +179,9 @@ NEGATIVE_DURATIONS = _counted(
 MISSING_DURATIONS = _counted(
     "missing-durations",
     "warning",
-    RuleThreshold("complete events have no duration", FORMAT),
+    "complete events have no duration",
+    FORMAT,
     "durations of these slices: they count as 0",
-    "missing_durations",
     ("event without a duration", "events without a duration"),
 )
 
@@ -193,8 +189,9 @@ MISSING_DURATIONS = _counted(
 @doctor_rule(
     "clamped-times",
     "error",
-    RuleThreshold(f"times are beyond {TIME_LIMIT_TEXT}", OWN),
-    "times of these events: they are drawn at the limit",
+    f"times are beyond {TIME_LIMIT_TEXT}",
+    OWN,
+    distorts="times of these events: they are drawn at the limit",
 )
 def clamped_times(recording: Recording, limits: Limits) -> Diagnosis | None:
     evidence = _problems(recording, "clamped time")
@@ -205,12 +202,10 @@ def clamped_times(recording: Recording, limits: Limits) -> Diagnosis | None:
 @doctor_rule(
     "far-times",
     "warning",
-    RuleThreshold(
-        "events are further from the bulk of the trace than {least_ns} and {times} times its length",
-        SPYRE,
-        {"least_ns": 60 * 10**9, "times": 10},
-    ),
-    "the whole span: shares of it, idle times and gaps",
+    "events are further from the bulk of the trace than {least_ns} and {times} times its length",
+    SPYRE,
+    {"least_ns": 60 * 10**9, "times": 10},
+    distorts="the whole span: shares of it, idle times and gaps",
 )
 def far_times(recording: Recording, limits: Limits) -> Diagnosis | None:
     starts = np.sort(
@@ -233,8 +228,9 @@ def far_times(recording: Recording, limits: Limits) -> Diagnosis | None:
 @doctor_rule(
     "unmatched",
     "warning",
-    RuleThreshold("begins have no end, or ends no begin", FORMAT),
-    "durations of begins without an end: they are drawn to the end of their lane",
+    "begins have no end, or ends no begin",
+    FORMAT,
+    distorts="durations of begins without an end: they are drawn to the end of their lane",
 )
 def unmatched(recording: Recording, limits: Limits) -> Diagnosis | None:
     read_report = recording.index.read_report
@@ -249,9 +245,9 @@ def unmatched(recording: Recording, limits: Limits) -> Diagnosis | None:
 MISMATCHED_ENDS = _counted(
     "mismatched-ends",
     "warning",
-    RuleThreshold("an end has another name than the begin that it closes", FORMAT),
+    "an end has another name than the begin that it closes",
+    FORMAT,
     "durations of these slices: pairs are made by nesting and may be swapped",
-    "mismatched_ends",
     (
         "end has another name than the begin that it closes",
         "ends have another name than the begin that it closes",
@@ -262,12 +258,10 @@ MISMATCHED_ENDS = _counted(
 @doctor_rule(
     "outside-parent",
     "warning",
-    RuleThreshold(
-        "an op or call ends more than {least_ns} after the one of its thread in which it begins",
-        SPYRE,
-        {"least_ns": 1_000},
-    ),
-    "nesting, self times and the op that a call belongs to",
+    "an op or call ends more than {least_ns} after the one of its thread in which it begins",
+    SPYRE,
+    {"least_ns": 1_000},
+    distorts="nesting, self times and the op that a call belongs to",
 )
 def outside_parent(recording: Recording, limits: Limits) -> Diagnosis | None:
     """Ops and calls of a thread overlap without nesting: one of them is stamped wrongly.

@@ -7,7 +7,7 @@ import numpy as np
 from ...base.arrays import merge
 from ...base.units import count_of, format_count, format_ns, format_share
 from ..host_columns import PROFILER
-from ..rule_threshold import OWN, Limits, RuleThreshold
+from ..rule_threshold import OWN, Limits
 from .rule import AIUPTI, FIRST, KINETO, PYTORCH, Diagnosis, Exhibit, Recording, doctor_rule
 
 OVERHEAD = "overhead"
@@ -17,8 +17,9 @@ FLUSHES = ("Buffer Flush", "Activity Buffer Request")
 @doctor_rule(
     "steps-overlap",
     "warning",
-    RuleThreshold("steps of one process overlap", OWN),
-    "tables by step: what is in both counts for the later one",
+    "steps of one process overlap",
+    OWN,
+    distorts="tables by step: what is in both counts for the later one",
 )
 def steps_overlap(recording: Recording, limits: Limits) -> Diagnosis | None:
     steps = recording.steps
@@ -43,8 +44,10 @@ def steps_overlap(recording: Recording, limits: Limits) -> Diagnosis | None:
 @doctor_rule(
     "profiler-overhead",
     "warning",
-    RuleThreshold("the profiler itself takes {share} of the trace or more", PYTORCH, {"share": 0.05}),
-    "times of the host, and idle time of the device while the profiler works",
+    "the profiler itself takes {share} of the trace or more",
+    PYTORCH,
+    {"share": 0.05},
+    distorts="times of the host, and idle time of the device while the profiler works",
 )
 def profiler_overhead(recording: Recording, limits: Limits) -> Diagnosis | None:
     own = recording.of_categories({OVERHEAD})
@@ -64,8 +67,9 @@ def profiler_overhead(recording: Recording, limits: Limits) -> Diagnosis | None:
 @doctor_rule(
     "buffer-flushes",
     "note",
-    RuleThreshold("the profiler asked for buffers, or wrote them out, while it recorded", KINETO),
-    "calls in which this happens: they take longer than they would",
+    "the profiler asked for buffers, or wrote them out, while it recorded",
+    KINETO,
+    distorts="calls in which this happens: they take longer than they would",
 )
 def buffer_flushes(recording: Recording, limits: Limits) -> Diagnosis | None:
     flushes = recording.named(*FLUSHES)
@@ -81,8 +85,9 @@ def buffer_flushes(recording: Recording, limits: Limits) -> Diagnosis | None:
 @doctor_rule(
     "buffers-exceeded",
     "error",
-    RuleThreshold("the profiler says that it ran out of buffers", AIUPTI),
-    "device events: those after that moment are missing",
+    "the profiler says that it ran out of buffers",
+    AIUPTI,
+    distorts="device events: those after that moment are missing",
 )
 def buffers_exceeded(recording: Recording, limits: Limits) -> Diagnosis | None:
     lines = [line for line in _messages(recording) if _is_about_buffers(line)]
@@ -92,8 +97,9 @@ def buffers_exceeded(recording: Recording, limits: Limits) -> Diagnosis | None:
 @doctor_rule(
     "profiler-errors",
     "note",
-    RuleThreshold("the profiler wrote errors into the trace", KINETO),
-    "what the message says",
+    "the profiler wrote errors into the trace",
+    KINETO,
+    distorts="what the message says",
 )
 def profiler_errors(recording: Recording, limits: Limits) -> Diagnosis | None:
     lines = [line for line in _messages(recording, ("ERROR",)) if not _is_about_buffers(line)]
@@ -105,8 +111,9 @@ def profiler_errors(recording: Recording, limits: Limits) -> Diagnosis | None:
 @doctor_rule(
     "no-shapes",
     "note",
-    RuleThreshold("no op has input shapes", PYTORCH),
-    "tables by shape: they are empty (record_shapes=True records shapes)",
+    "no op has input shapes",
+    PYTORCH,
+    distorts="tables by shape: they are empty (record_shapes=True records shapes)",
 )
 def no_shapes(recording: Recording, limits: Limits) -> Diagnosis | None:
     if not recording.is_pytorch or len(recording.index.column("promoted.input_dims.position")):
@@ -117,8 +124,9 @@ def no_shapes(recording: Recording, limits: Limits) -> Diagnosis | None:
 @doctor_rule(
     "no-stacks",
     "note",
-    RuleThreshold("there are no Python frames", PYTORCH),
-    "source lines of ops: they are not known (with_stack=True records them)",
+    "there are no Python frames",
+    PYTORCH,
+    distorts="source lines of ops: they are not known (with_stack=True records them)",
 )
 def no_stacks(recording: Recording, limits: Limits) -> Diagnosis | None:
     if not recording.is_pytorch or len(recording.of_categories({"python_function"})):
@@ -131,8 +139,9 @@ def no_stacks(recording: Recording, limits: Limits) -> Diagnosis | None:
 @doctor_rule(
     "no-memory",
     "note",
-    RuleThreshold("there are no allocations", PYTORCH),
-    "tables of memory: they are empty (profile_memory=True records allocations)",
+    "there are no allocations",
+    PYTORCH,
+    distorts="tables of memory: they are empty (profile_memory=True records allocations)",
 )
 def no_memory(recording: Recording, limits: Limits) -> Diagnosis | None:
     index = recording.index

@@ -6,7 +6,7 @@ import re
 
 from ...base.units import about_ns, count_of, format_share
 from ..op_events import RUNTIME
-from ..rule_threshold import OWN, Limits, RuleThreshold
+from ..rule_threshold import OWN, Limits
 from .facts import SourceFacts, share
 from .finding import Observation, Outcome
 from .rule import AIU, STALLS, Rule, effects_of, rule
@@ -54,11 +54,11 @@ def _family(
         )
         return Observation(text, (facts.longest_on_host("the longest", rows),), claim)
 
-    threshold = RuleThreshold(
-        f"{test} at least {{share}} of the time looked at", f"{AIU}; the limit is {OWN}", {"share": 0.05}
-    )
+    test, origin = f"{test} at least {{share}} of the time looked at", f"{AIU}; the limit is {OWN}"
     explains = effects_of(id) if id in STALLS else ()
-    return rule(id, title, threshold, helps=helps, explains=explains, held_up=True)(examine)
+    return rule(id, title, test, origin, {"share": 0.05}, helps=helps, explains=explains, held_up=True)(
+        examine
+    )
 
 
 CONVERSION = _family(

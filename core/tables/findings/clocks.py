@@ -8,7 +8,7 @@ import numpy as np
 
 from ...base.units import about_ns, count_of
 from ..device_clocks import DeviceClock, device_clocks
-from ..rule_threshold import OWN, Limits, RuleThreshold
+from ..rule_threshold import OWN, Limits
 from ..untrusted import Trouble, Untrusted
 from .facts import SourceFacts
 from .finding import Evidence, Observation, Outcome
@@ -18,11 +18,9 @@ from .rule import rule
 @rule(
     "device-clock",
     "The device's clock cannot be right",
-    RuleThreshold(
-        "device work begins before the call that launched it began, or all of it is further from the "
-        "host's time than both last (after it: by over a second, too)",
-        OWN,
-    ),
+    "device work begins before the call that launched it began, or all of it is further from the "
+    "host's time than both last (after it: by over a second, too)",
+    OWN,
     helps=(
         "What combines both sides (launch delays, gaps, steps) is wrong by as much. --device-offset auto, or "
         "“Estimate the device's clock” in the viewer, moves the device; times that are lost stay so."
@@ -71,11 +69,9 @@ WHAT: Mapping[Trouble, str] = {
 @rule(
     "lost-kernels",
     "Part of the device's work is missing",
-    RuleThreshold(
-        "calls that start work have none in the trace, or none with times that can be right; this time is "
-        "left out, and the rest is judged",
-        "what `tracelane doctor` lists as time that cannot be trusted",
-    ),
+    "calls that start work have none in the trace, or none with times that can be right; this time is "
+    "left out, and the rest is judged",
+    "what `tracelane doctor` lists as time that cannot be trusted",
     helps=(
         "Record again: fewer steps, larger profiler buffers, and a synchronisation before the profiler "
         "stops. `tracelane doctor` says which calls lack their work."

@@ -15,7 +15,7 @@ from ..compile_phases import FUNCTION as FUNCTION_NAME
 from ..compile_phases import GRAPH, LOOKUP, PHASES, REGION, REGION_ID, Calls, calls, phases, timed
 from ..compile_regions import recompiled_frames
 from ..op_events import OP
-from ..rule_threshold import OWN, Limits, RuleThreshold
+from ..rule_threshold import OWN, Limits
 from ..scope import nearest_around
 from .facts import SourceFacts, share
 from .finding import NotJudged, Observation, Outcome
@@ -34,12 +34,10 @@ WRITTEN = re.compile(r"^aten::(matmul|linear|einsum|tensordot|inner|__matmul__)$
 @rule(
     "graph-breaks",
     "Graph breaks",
-    RuleThreshold(
-        "a compiled region is inside another (a graph break or a disabled region), or, in traces "
-        "without regions, several compiled functions run one after another in a step or before a "
-        "backward pass; the time outside compiled graphs is claimed",
-        PYTORCH,
-    ),
+    "a compiled region is inside another (a graph break or a disabled region), or, in traces "
+    "without regions, several compiled functions run one after another in a step or before a "
+    "backward pass; the time outside compiled graphs is claimed",
+    PYTORCH,
     helps="TORCH_LOGS=graph_breaks names the lines; torch.compile(fullgraph=True) refuses them.",
     always=True,
     explains=effects_of("graph-breaks"),
@@ -118,10 +116,8 @@ def _several_functions(facts: SourceFacts) -> Outcome:
 @rule(
     "recompiled",
     "Recompiled",
-    RuleThreshold(
-        "one frame runs with several compile ids (the number after the slash grows)",
-        f"{PYTORCH}; TORCH_LOGS=recompiles",
-    ),
+    "one frame runs with several compile ids (the number after the slash grows)",
+    f"{PYTORCH}; TORCH_LOGS=recompiles",
     helps="TORCH_LOGS=recompiles names the guard that failed: mark sizes dynamic, keep constants constant.",
     always=True,
     explains=(*effects_of("recompiled"), "rank-imbalance"),
@@ -172,7 +168,8 @@ def _compiled_again(facts: SourceFacts, regions: Calls) -> Intervals:
 @rule(
     "compile-time",
     "Compilation in the trace",
-    RuleThreshold("dynamo, AOT or inductor compile while the trace is recorded", PYTORCH),
+    "dynamo, AOT or inductor compile while the trace is recorded",
+    PYTORCH,
     helps="Warm up before recording; keep the caches (FX graph cache, TORCHINDUCTOR_CACHE_DIR) between runs.",
     explains=effects_of("compile-time"),
     held_up=True,
@@ -203,12 +200,10 @@ def compile_time(facts: SourceFacts, limits: Limits) -> Outcome:
 @rule(
     "compiled-overhead",
     "Overhead around compiled graphs",
-    RuleThreshold(
-        "cache lookups, bytecode and wrappers before compiled graphs take at least {share} of the "
-        "time in compiled regions",
-        f"{GUIDE}; the limit is {OWN}",
-        {"share": 0.1},
-    ),
+    "cache lookups, bytecode and wrappers before compiled graphs take at least {share} of the "
+    "time in compiled regions",
+    f"{GUIDE}; the limit is {OWN}",
+    {"share": 0.1},
     helps=(
         "Compile larger regions (the outermost module), avoid graph breaks; it is a price per call, so "
         "larger batches pay it less often."
@@ -237,11 +232,9 @@ def compiled_overhead(facts: SourceFacts, limits: Limits) -> Outcome:
 @rule(
     "fused-ops",
     "Products that became others",
-    RuleThreshold(
-        "compiled graphs call addmm (a product and a sum in one) or bmm, or an eager matmul, linear or "
-        "einsum became one of them",
-        GUIDE,
-    ),
+    "compiled graphs call addmm (a product and a sum in one) or bmm, or an eager matmul, linear or "
+    "einsum became one of them",
+    GUIDE,
     helps=(
         "Expected: add and mm become addmm, products of more than two dimensions bmm. A batch of one as bmm "
         "is slower than mm: look at the shapes."

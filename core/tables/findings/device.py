@@ -11,7 +11,7 @@ from ...base.units import about_ns, count_of, format_share
 from ..device_state import COMPUTE, COPY, MOVING, UNSPLIT
 from ..kinds import KernelType
 from ..op_events import OP
-from ..rule_threshold import OWN, Limits, RuleThreshold
+from ..rule_threshold import OWN, Limits
 from ..step_sets import COLLECTIVE_OPS
 from .facts import SourceFacts, share
 from .finding import Observation, Outcome
@@ -30,13 +30,11 @@ COLLECTIVE = re.compile("^(" + "|".join(COLLECTIVE_OPS) + "|c10d::)")
 @rule(
     "overhead-bound",
     "Overhead-bound",
-    RuleThreshold(
-        "in the time in which the host gives the device work (waits and blocking copies aside) the "
-        "host works at least {ratio} times as long as the device, during at least {host_share} of "
-        "the device's idle time; the device for less than {busy_share} of it",
-        f"{GUIDE}; utilisation below 50 %: {TENSORBOARD}",
-        {"busy_share": 0.5, "ratio": 2, "host_share": 0.5},
-    ),
+    "in the time in which the host gives the device work (waits and blocking copies aside) the "
+    "host works at least {ratio} times as long as the device, during at least {host_share} of "
+    "the device's idle time; the device for less than {busy_share} of it",
+    f"{GUIDE}; utilisation below 50 %: {TENSORBOARD}",
+    {"busy_share": 0.5, "ratio": 2, "host_share": 0.5},
     helps=(
         "Fewer and larger kernels: a larger batch, fusion (torch.compile), graphs (CUDA graphs, whole-graph "
         "launches); less Python between launches."
@@ -68,12 +66,10 @@ def overhead_bound(facts: SourceFacts, limits: Limits) -> Outcome:
 @rule(
     "transfer-bound",
     "Bound by copies that block the host",
-    RuleThreshold(
-        "copies to and from the device that the host waits for take at least {host_share} of the time in "
-        "which the host works or waits while no kernel runs, and {share} of the time looked at",
-        f"{GUIDE} (blocking copies); the limits are {OWN}",
-        {"share": 0.1, "host_share": 0.5},
-    ),
+    "copies to and from the device that the host waits for take at least {host_share} of the time in "
+    "which the host works or waits while no kernel runs, and {share} of the time looked at",
+    f"{GUIDE} (blocking copies); the limits are {OWN}",
+    {"share": 0.1, "host_share": 0.5},
     helps=(
         "Copy once, before the loop; keep data on the device; copy from pinned memory with "
         "non_blocking=True, beside compute; leave out .item(), .cpu() and prints."
@@ -100,12 +96,10 @@ def transfer_bound(facts: SourceFacts, limits: Limits) -> Outcome:
 @rule(
     "device-idle",
     "Device idle",
-    RuleThreshold(
-        "the device is busy less than {busy_share} of the time looked at, a server's without requests "
-        "aside; a headline where other findings explain most of the idle time",
-        TENSORBOARD,
-        {"busy_share": 0.5},
-    ),
+    "the device is busy less than {busy_share} of the time looked at, a server's without requests "
+    "aside; a headline where other findings explain most of the idle time",
+    TENSORBOARD,
+    {"busy_share": 0.5},
     helps=(
         "Look at what the longest gaps wait for: input, another rank, a synchronisation, work that is not "
         "traced."
@@ -133,11 +127,9 @@ def device_idle(facts: SourceFacts, limits: Limits) -> Outcome:
 @rule(
     "device-bound",
     "Device-bound",
-    RuleThreshold(
-        "a device is busy at least {busy_share} of the time looked at, waiting for peers aside",
-        f"{GUIDE} (compute-bound); the limit is {OWN}",
-        {"busy_share": 0.8},
-    ),
+    "a device is busy at least {busy_share} of the time looked at, waiting for peers aside",
+    f"{GUIDE} (compute-bound); the limit is {OWN}",
+    {"busy_share": 0.8},
     helps=(
         "The host keeps up: faster kernels are what helps. Start with those that take most time; lower "
         "precision, better tiling, fusion of what only moves memory; where it is communication, less of it."
@@ -175,11 +167,9 @@ def device_bound(facts: SourceFacts, limits: Limits) -> Outcome:
 @rule(
     "communication",
     "Exposed communication",
-    RuleThreshold(
-        "communication that no compute hides takes more than {share} of the time looked at",
-        f"{TENSORBOARD}, which counts hidden communication too",
-        {"share": 0.1},
-    ),
+    "communication that no compute hides takes more than {share} of the time looked at",
+    f"{TENSORBOARD}, which counts hidden communication too",
+    {"share": 0.1},
     helps=(
         "Overlap it with compute (larger or earlier buckets), communicate less often (gradient "
         "accumulation) or less (compression, sharding)."
@@ -206,11 +196,9 @@ def exposed_communication(facts: SourceFacts, limits: Limits) -> Outcome:
 @rule(
     "copies",
     "Copies (DMA)",
-    RuleThreshold(
-        "copies that no compute hides take at least {share} of the device's busy time",
-        f"analyses of AIU traces (DMA share); the limit is {OWN}",
-        {"share": 0.2},
-    ),
+    "copies that no compute hides take at least {share} of the device's busy time",
+    f"analyses of AIU traces (DMA share); the limit is {OWN}",
+    {"share": 0.2},
     helps=(
         "Keep data on the device between steps, copy in larger pieces, from pinned memory, asynchronously "
         "beside compute."

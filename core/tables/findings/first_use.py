@@ -12,7 +12,7 @@ from ...query.groups import Groups
 from ..frame import Frame
 from ..host_columns import ANY_COPY, LOADER
 from ..op_events import OP, RUNTIME
-from ..rule_threshold import OWN, Limits, RuleThreshold
+from ..rule_threshold import OWN, Limits
 from ..scope import nearest_around
 from .facts import SourceFacts
 from .finding import Observation, Outcome
@@ -40,14 +40,12 @@ FEW_RUNS = 3
 @rule(
     "first-use",
     "First use of kernels and libraries",
-    RuleThreshold(
-        "at most {few_share} of the calls of a name, each the first of its name or of a kernel, or a "
-        "call that loads code, take {times} times as long as the median and {share} of the time of all; "
-        "or the first run of a collective does; nothing is computed then for {claim_share} of the time "
-        "looked at",
-        f"NVIDIA, lazy loading (CUDA_MODULE_LOADING); the limits are {OWN}",
-        {"few_share": 0.25, "times": 8, "share": 0.5, "claim_share": 0.02},
-    ),
+    "at most {few_share} of the calls of a name, each the first of its name or of a kernel, or a "
+    "call that loads code, take {times} times as long as the median and {share} of the time of all; "
+    "or the first run of a collective does; nothing is computed then for {claim_share} of the time "
+    "looked at",
+    f"NVIDIA, lazy loading (CUDA_MODULE_LOADING); the limits are {OWN}",
+    {"few_share": 0.25, "times": 8, "share": 0.5, "claim_share": 0.02},
     helps=(
         "Nothing in the program: warm up before measuring, with every shape that is used; "
         "CUDA_MODULE_LOADING=EAGER loads kernels when the program starts; keep caches of compiled kernels "

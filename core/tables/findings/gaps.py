@@ -11,7 +11,7 @@ from ...base.units import about_ns, count_of, format_ns
 from ..frame import Frame
 from ..host_columns import LOADER
 from ..op_events import OP
-from ..rule_threshold import OWN, Limits, RuleThreshold
+from ..rule_threshold import OWN, Limits
 from ..step_choice import Steps
 from .facts import NO_HOST, NO_LAUNCHES, SourceFacts
 from .finding import Evidence, NotJudged, Observation, Outcome
@@ -24,13 +24,11 @@ FEW_GAPS = 8
 @rule(
     "launch-gaps",
     "Gaps while the host launches",
-    RuleThreshold(
-        "the time in which no device works because the call that launches the next work was not done "
-        "before is at least {class_share} of the idle time, and, where the host does not wait for a copy "
-        "meanwhile, {share} of the time looked at",
-        f"{HTA}'s idle breakdown; the limits are {OWN}",
-        {"class_share": 0.5, "share": 0.1},
-    ),
+    "the time in which no device works because the call that launches the next work was not done "
+    "before is at least {class_share} of the idle time, and, where the host does not wait for a copy "
+    "meanwhile, {share} of the time looked at",
+    f"{HTA}'s idle breakdown; the limits are {OWN}",
+    {"class_share": 0.5, "share": 0.1},
     helps=(
         "Launch ahead of the device: no synchronisation in the loop, less work between launches, graphs, "
         "fusion."
@@ -69,13 +67,11 @@ def launch_gaps(facts: SourceFacts, limits: Limits) -> Outcome:
 @rule(
     "first-kernel",
     "The first launch waits",
-    RuleThreshold(
-        "the work of the first launch starts at least {delay_ns} after its call, {times} times as "
-        "late as the median of the others (waiting for earlier work aside), and {times} times a "
-        "median call",
-        f"{GUIDE} (about 2.5 ms there: the profiler's first buffer, or a cold device); the limits are {OWN}",
-        {"delay_ns": 1_000_000, "times": 10},
-    ),
+    "the work of the first launch starts at least {delay_ns} after its call, {times} times as "
+    "late as the median of the others (waiting for earlier work aside), and {times} times a "
+    "median call",
+    f"{GUIDE} (about 2.5 ms there: the profiler's first buffer, or a cold device); the limits are {OWN}",
+    {"delay_ns": 1_000_000, "times": 10},
     helps=(
         "Nothing, if it is the profiler: warm up before recording (schedule with wait and warmup) and do not "
         "count this step."
@@ -116,14 +112,12 @@ def first_kernel(facts: SourceFacts, limits: Limits) -> Outcome:
 @rule(
     "step-gap",
     "An unusually long gap",
-    RuleThreshold(
-        "in at most one of {count} steps (of at least three) the device is idle at a stretch for at "
-        "least {times} times as long as in the others (median of their longest) and for {share} of "
-        "a step; without steps one or two gaps are {times} times as long as all others, and take "
-        "{span_share} of the time looked at",
-        f"{GUIDE} (what occurs once is not the model); the limits are {OWN}",
-        {"count": 4, "times": 5, "share": 0.1, "span_share": 0.04},
-    ),
+    "in at most one of {count} steps (of at least three) the device is idle at a stretch for at "
+    "least {times} times as long as in the others (median of their longest) and for {share} of "
+    "a step; without steps one or two gaps are {times} times as long as all others, and take "
+    "{span_share} of the time looked at",
+    f"{GUIDE} (what occurs once is not the model); the limits are {OWN}",
+    {"count": 4, "times": 5, "share": 0.1, "span_share": 0.04},
     helps=(
         "Look at what the host did in this step and not in the others: garbage collection, a lock, a "
         "checkpoint, logging, evaluation, input, the profiler."
@@ -165,13 +159,11 @@ def step_gap(facts: SourceFacts, limits: Limits) -> Outcome:
 @rule(
     "host-pause",
     "The host pauses",
-    RuleThreshold(
-        "in at least two steps (or three times without steps) no thread of the host runs an operator, a "
-        "call, a data loader or a collective for {least_ns} at a stretch while the device waits for it, "
-        "and these stretches take {share} of the time looked at",
-        OWN,
-        {"least_ns": 1_000_000, "share": 0.1},
-    ),
+    "in at least two steps (or three times without steps) no thread of the host runs an operator, a "
+    "call, a data loader or a collective for {least_ns} at a stretch while the device waits for it, "
+    "and these stretches take {share} of the time looked at",
+    OWN,
+    {"least_ns": 1_000_000, "share": 0.1},
     helps=(
         "See what the program does there: preparing data, checkpoints, logging, garbage collection, locks. "
         "record_function names a part of it, with_stack=True shows the Python functions."

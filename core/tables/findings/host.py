@@ -10,7 +10,7 @@ from ...index.format import NONE
 from ..frame_columns import work_of
 from ..host_columns import LOADER, WAITS
 from ..op_events import OP, RUNTIME
-from ..rule_threshold import OWN, Limits, RuleThreshold
+from ..rule_threshold import OWN, Limits
 from .device import COLLECTIVE
 from .facts import NO_HOST, SourceFacts, share
 from .finding import Observation, Outcome
@@ -20,13 +20,11 @@ from .rule import GUIDE, TENSORBOARD, effects_of, rule
 @rule(
     "host-hotspot",
     "One operator dominates the host",
-    RuleThreshold(
-        "one operator or call takes at least {share} of the host's self time, and at least {times} "
-        "times as much as the next (waits, blocking copies and collectives aside); "
-        "where there are devices, they wait for it in {device_share} of the time looked at",
-        f"{GUIDE} (hotspot); the limits are {OWN}",
-        {"share": 0.5, "times": 2, "device_share": 0.1},
-    ),
+    "one operator or call takes at least {share} of the host's self time, and at least {times} "
+    "times as much as the next (waits, blocking copies and collectives aside); "
+    "where there are devices, they wait for it in {device_share} of the time looked at",
+    f"{GUIDE} (hotspot); the limits are {OWN}",
+    {"share": 0.5, "times": 2, "device_share": 0.1},
     helps="Look at where it is called from, and whether it must run that often or at all.",
     held_up=True,
 )
@@ -69,13 +67,11 @@ def _is_hidden(facts: SourceFacts, claim: Intervals, limits: Limits) -> bool:
 @rule(
     "many-calls",
     "Many calls of a cheap operator",
-    RuleThreshold(
-        "an operator or call is made at least {count} times, takes less than {mean_ns} on average, "
-        "and at least {share} of the host's busy time in total; where there are devices, they wait for "
-        "it in {device_share} of the time looked at",
-        f"{GUIDE}; the limits are {OWN}",
-        {"count": 500, "mean_ns": 10_000, "share": 0.1, "device_share": 0.1},
-    ),
+    "an operator or call is made at least {count} times, takes less than {mean_ns} on average, "
+    "and at least {share} of the host's busy time in total; where there are devices, they wait for "
+    "it in {device_share} of the time looked at",
+    f"{GUIDE}; the limits are {OWN}",
+    {"count": 500, "mean_ns": 10_000, "share": 0.1, "device_share": 0.1},
     helps=(
         "Batch it (foreach and fused variants, larger tensors), move it out of the loop, or let the compiler "
         "fuse it."
@@ -110,11 +106,9 @@ def many_calls(facts: SourceFacts, limits: Limits) -> Outcome:
 @rule(
     "cost-in-children",
     "The cost is in the children",
-    RuleThreshold(
-        "an operator takes at least {share} of the host's busy time, but at most {self_share} of that itself",
-        f"{GUIDE} (self against total); the limits are {OWN}",
-        {"share": 0.2, "self_share": 0.05},
-    ),
+    "an operator takes at least {share} of the host's busy time, but at most {self_share} of that itself",
+    f"{GUIDE} (self against total); the limits are {OWN}",
+    {"share": 0.2, "self_share": 0.05},
     helps="Go down: the child named is where the time is.",
     kind="note",
 )
@@ -146,12 +140,10 @@ def cost_in_children(facts: SourceFacts, limits: Limits) -> Outcome:
 @rule(
     "sync",
     "Waits with little device work",
-    RuleThreshold(
-        "over at least {share} of the time in which the host waits for the device, the device does nothing, "
-        "and that is {claim_share} of the time looked at",
-        f"{GUIDE} (a long synchronise over little work); the limits are {OWN}",
-        {"share": 0.5, "claim_share": 0.05},
-    ),
+    "over at least {share} of the time in which the host waits for the device, the device does nothing, "
+    "and that is {claim_share} of the time looked at",
+    f"{GUIDE} (a long synchronise over little work); the limits are {OWN}",
+    {"share": 0.5, "claim_share": 0.05},
     helps=(
         "Drop the synchronisation or move it to where the result is needed: .item(), .cpu(), print of a "
         "tensor, blocking copies."
@@ -188,13 +180,11 @@ def sync(facts: SourceFacts, limits: Limits) -> Outcome:
 @rule(
     "sync-in-loop",
     "The host waits for the device again and again",
-    RuleThreshold(
-        "at least {count} times, and as often as there are steps, the device runs dry because the host "
-        "waits for it (a synchronisation, .item()) before it launches more, in {share} of the time "
-        "looked at, once a step in {once_share}; gaps of over {times} times the median aside",
-        f"PyTorch, performance tuning guide (avoid synchronisation); the limits are {OWN}",
-        {"count": 5, "share": 0.02, "once_share": 0.1, "times": 4},
-    ),
+    "at least {count} times, and as often as there are steps, the device runs dry because the host "
+    "waits for it (a synchronisation, .item()) before it launches more, in {share} of the time "
+    "looked at, once a step in {once_share}; gaps of over {times} times the median aside",
+    f"PyTorch, performance tuning guide (avoid synchronisation); the limits are {OWN}",
+    {"count": 5, "share": 0.02, "once_share": 0.1, "times": 4},
     helps=(
         "Take values from the device once at the end: no .item(), .cpu(), print, nonzero or if over a tensor "
         "in the loop; torch.cuda.set_sync_debug_mode names the lines."
@@ -237,13 +227,11 @@ def sync_in_loop(facts: SourceFacts, limits: Limits) -> Outcome:
 @rule(
     "dataloader",
     "Waiting for input",
-    RuleThreshold(
-        "the data loader (PyTorch's, or what programs call next_batch, get_batch, data_loading: operators, "
-        "annotations, Python functions) takes more than {share} of the time looked at, in which devices, if "
-        "there are any, wait",
-        TENSORBOARD,
-        {"share": 0.05},
-    ),
+    "the data loader (PyTorch's, or what programs call next_batch, get_batch, data_loading: operators, "
+    "annotations, Python functions) takes more than {share} of the time looked at, in which devices, if "
+    "there are any, wait",
+    TENSORBOARD,
+    {"share": 0.05},
     helps="More workers (num_workers), prefetching, pinned memory, cheaper transforms.",
     explains=(*effects_of("dataloader"), "rank-imbalance"),
     held_up=True,
@@ -270,11 +258,9 @@ def dataloader(facts: SourceFacts, limits: Limits) -> Outcome:
 @rule(
     "profiler",
     "The profiler itself",
-    RuleThreshold(
-        "the profiler's own work is in the trace (buffer requests, clock calibration); idle time "
-        "under it is not blamed on anything else",
-        f"{GUIDE}; CUPTI's overhead records",
-    ),
+    "the profiler's own work is in the trace (buffer requests, clock calibration); idle time "
+    "under it is not blamed on anything else",
+    f"{GUIDE}; CUPTI's overhead records",
     helps="Nothing to do: leave out these steps, or warm up before recording.",
     explains=effects_of("profiler"),
 )

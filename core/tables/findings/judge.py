@@ -1,10 +1,14 @@
-"""All rules over all files of a scope: each cause with what it explains, by the time that they cost."""
+"""All rules, the functions with the decorator `rule` in the files of this folder, over all files of a scope:
+each cause with what it explains, by the time that they cost.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from graphlib import TopologicalSorter
+from importlib import import_module
 from pathlib import Path
 from typing import Final
 
@@ -17,8 +21,30 @@ from ..scope import Scope
 from .facts import CaptureFacts, SourceFacts, share
 from .finding import Baseline, Finding, Findings, NotJudged, Observation
 from .rule import Rule
-from .rules import CAUSES_FIRST, REST, RULES
 
+FILES: Final = (
+    *("ranks", "device", "gaps", "kernels", "memory", "host"),
+    *("steps", "compiled", "first_use", "clocks", "aiu"),
+)
+"""The files with rules, in the order in which the rules are listed."""
+RULES: Final[Mapping[str, Rule]] = {
+    each.id: each
+    for file in FILES
+    for each in vars(import_module(f".{file}", __package__)).values()
+    if isinstance(each, Rule)
+}
+REST: Final = "device-idle"
+"""The rule that is about what time the others leave."""
+CAUSES_FIRST: Final = tuple(
+    RULES[rule]
+    for rule in TopologicalSorter(
+        {
+            rule: [cause.id for cause in RULES.values() if rule in cause.explains or rule == REST != cause.id]
+            for rule in RULES
+        }
+    ).static_order()
+)
+"""All rules, each after those that explain it. Raises CycleError where two explain each other."""
 EXPLAINED: Final = 0.5
 """A finding of whose time a cause explains at least this share is an effect of that cause."""
 LEFT: Final = 0.1
@@ -281,3 +307,14 @@ def _recurrence(observation: Observation, facts: SourceFacts) -> tuple[int, int]
     begun = np.searchsorted(times, steps.ends) > np.searchsorted(times, steps.starts)
     covered = claim.covered(steps.starts, steps.ends) > 0
     return int(np.count_nonzero(begun | covered)), len(steps)
+
+
+def rules_table() -> str:
+    """Return all rules as Markdown, for the docs."""
+    lines = ["| rule | reported when | from | what usually helps |", "|---|---|---|---|"]
+    for rule in RULES.values():
+        kind = "" if rule.kind == "loss" else f" (a {rule.kind})"
+        lines.append(
+            f"| `{rule.id}`{kind}: {rule.title} | {rule.threshold} | {rule.threshold.origin} | {rule.helps} |"
+        )
+    return "\n".join(lines) + "\n"

@@ -14,7 +14,7 @@ from ...query.groups import Groups
 from ...query.lookup import promoted_of
 from ..frame import Frame
 from ..op_events import OP, RUNTIME
-from ..rule_threshold import OWN, Limits, RuleThreshold
+from ..rule_threshold import OWN, Limits
 from ..scope import nearest_around
 from .facts import NO_LAUNCHES, SourceFacts, share
 from .finding import Observation, Outcome
@@ -36,13 +36,11 @@ SLOWER_RUNS = 4
 @rule(
     "device-hotspot",
     "One kernel dominates",
-    RuleThreshold(
-        "one kernel name takes at least {share} of all kernel time (copies and allocations aside), at "
-        "least {times} times as much as the next, and {claim_share} of the time looked at; collectives "
-        "are never named",
-        f"{GUIDE} (hotspot); the limits are {OWN}",
-        {"share": 0.5, "times": 2, "claim_share": 0.02},
-    ),
+    "one kernel name takes at least {share} of all kernel time (copies and allocations aside), at "
+    "least {times} times as much as the next, and {claim_share} of the time looked at; collectives "
+    "are never named",
+    f"{GUIDE} (hotspot); the limits are {OWN}",
+    {"share": 0.5, "times": 2, "claim_share": 0.02},
     helps="This is the kernel to make faster: its shapes, precision and tiling, or what calls it so often.",
     needs=("device",),
 )
@@ -69,15 +67,13 @@ def device_hotspot(facts: SourceFacts, limits: Limits) -> Outcome:
 @rule(
     "uneven-kernel",
     "A kernel varies",
-    RuleThreshold(
-        "of a compute kernel with at least {count} runs of the same work (name, grid, block, shapes of "
-        "the operator, kernels around it, place in the step; without shapes and steps only where it is "
-        "the only one) some take over {times} times as long as the quick ones (lower quartile), and they "
-        "do not fall into two or three sorts of equal length; what they take beyond that is claimed, "
-        "where it is {claim_share} of the time looked at",
-        f"{GUIDE}; the limits are {OWN}",
-        {"count": 3, "times": 2, "claim_share": 0.02},
-    ),
+    "of a compute kernel with at least {count} runs of the same work (name, grid, block, shapes of "
+    "the operator, kernels around it, place in the step; without shapes and steps only where it is "
+    "the only one) some take over {times} times as long as the quick ones (lower quartile), and they "
+    "do not fall into two or three sorts of equal length; what they take beyond that is claimed, "
+    "where it is {claim_share} of the time looked at",
+    f"{GUIDE}; the limits are {OWN}",
+    {"count": 3, "times": 2, "claim_share": 0.02},
     helps=(
         "Compare the slow runs with the others: contention for memory, another process, a cold cache after a "
         "copy."
@@ -199,13 +195,11 @@ def _is_of_sorts(lengths: I64) -> bool:
 @rule(
     "clock-drop",
     "All kernels became slower",
-    RuleThreshold(
-        "from some moment on kernels take at least {times} times as long for the same work as before, at "
-        "least {agree_share} of their time agrees, and what they take beyond it is {share} of the time "
-        "looked at",
-        OWN,
-        {"times": 1.12, "agree_share": 0.8, "share": 0.02},
-    ),
+    "from some moment on kernels take at least {times} times as long for the same work as before, at "
+    "least {agree_share} of their time agrees, and what they take beyond it is {share} of the time "
+    "looked at",
+    OWN,
+    {"times": 1.12, "agree_share": 0.8, "share": 0.02},
     helps=(
         "Look at the device's clock, power and temperature over this time (a telemetry log, nvidia-smi -q -d "
         "PERFORMANCE): a power or heat limit, or another job on the device. The program did not change."
@@ -278,13 +272,11 @@ def _slower_from(work: Frame, limits: Limits) -> tuple[int, float] | None:
 @rule(
     "short-kernels",
     "Kernels shorter than their launch",
-    RuleThreshold(
-        "at least {share} of the launch calls, and {count}, take longer than all that they launch "
-        "(blocking copies aside), and in these calls no device works for {time_share} of the time looked "
-        "at; where that is {cause_share} of the time in which devices wait for the host, it is the cause",
-        f"{HTA}'s launch statistics; the limits are {OWN}",
-        {"share": 0.5, "count": 20, "time_share": 0.02, "cause_share": 0.25},
-    ),
+    "at least {share} of the launch calls, and {count}, take longer than all that they launch "
+    "(blocking copies aside), and in these calls no device works for {time_share} of the time looked "
+    "at; where that is {cause_share} of the time in which devices wait for the host, it is the cause",
+    f"{HTA}'s launch statistics; the limits are {OWN}",
+    {"share": 0.5, "count": 20, "time_share": 0.02, "cause_share": 0.25},
     helps="Fuse them (torch.compile), launch them as a graph, or batch more work into each.",
     needs=("device",),
     explains=effects_of("short-kernels"),
@@ -319,7 +311,8 @@ def short_kernels(facts: SourceFacts, limits: Limits) -> Outcome:
 @rule(
     "occupancy-query",
     "Adaptive launches",
-    RuleThreshold("the occupancy of a kernel is queried before it is launched", f"{GUIDE}"),
+    "the occupancy of a kernel is queried before it is launched",
+    f"{GUIDE}",
     helps=(
         "A library chooses the launch by it: those are GEMMs or convolutions that adapt to the device. "
         "Nothing to do."
@@ -342,11 +335,9 @@ def occupancy_query(facts: SourceFacts, limits: Limits) -> Outcome:
 @rule(
     "hidden-copies",
     "Copies before matrix products",
-    RuleThreshold(
-        "right before a matrix product on the same stream runs a copy within the device that the same "
-        "addmm launched: it broadcasts the bias",
-        GUIDE,
-    ),
+    "right before a matrix product on the same stream runs a copy within the device that the same "
+    "addmm launched: it broadcasts the bias",
+    GUIDE,
     helps=(
         "A fused epilogue avoids the copy: linear with a one-dimensional bias, torch.compile, max-autotune."
     ),
@@ -376,7 +367,8 @@ def hidden_copies(facts: SourceFacts, limits: Limits) -> Outcome:
 @rule(
     "triton",
     "Triton kernels",
-    RuleThreshold("kernels named triton_… run on the device", f"{GUIDE}; {PYTORCH}"),
+    "kernels named triton_… run on the device",
+    f"{GUIDE}; {PYTORCH}",
     helps="The name holds the fused operators; the CPU slice of the same name launched it.",
     kind="note",
     needs=("device",),
@@ -398,7 +390,8 @@ def triton(facts: SourceFacts, limits: Limits) -> Outcome:
 @rule(
     "forward-backward",
     "Backward is linked to forward",
-    RuleThreshold("the trace links backward operators with the forward ones they belong to", GUIDE),
+    "the trace links backward operators with the forward ones they belong to",
+    GUIDE,
     helps="b and o on a backward operator lead to the forward one and back.",
     kind="note",
 )

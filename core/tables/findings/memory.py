@@ -12,7 +12,7 @@ from ..allocations import Allocator, allocators
 from ..host_columns import ALLOCATES
 from ..memory import AllocatorUse, memory
 from ..op_events import RUNTIME
-from ..rule_threshold import OWN, Limits, RuleThreshold
+from ..rule_threshold import OWN, Limits
 from .facts import SourceFacts, share
 from .finding import Evidence, NotJudged, Observation, Outcome
 from .rule import TENSORBOARD, effects_of, rule
@@ -25,12 +25,10 @@ NO_RECORDS = NotJudged("the trace holds no records of allocators (profile_memory
 @rule(
     "memory-limit",
     "Close to the memory's limit",
-    RuleThreshold(
-        "an allocator's peak is at least {share} of the memory that the device has, and what the trace "
-        "begins with is less: engines take memory for their caches ahead",
-        TENSORBOARD,
-        {"share": 0.9},
-    ),
+    "an allocator's peak is at least {share} of the memory that the device has, and what the trace "
+    "begins with is less: engines take memory for their caches ahead",
+    TENSORBOARD,
+    {"share": 0.9},
     helps="Smaller batches, checkpointing, lower precision; `tracelane memory` says what fills it.",
     always=True,
 )
@@ -58,12 +56,10 @@ def memory_limit(facts: SourceFacts, limits: Limits) -> Outcome:
 @rule(
     "memory-growth",
     "Memory grows from step to step",
-    RuleThreshold(
-        "an allocator holds more at the end of each of at least {steps} steps than at the end of the one "
-        "before, in total {share} of its peak or more",
-        OWN,
-        {"steps": 3, "share": 0.01},
-    ),
+    "an allocator holds more at the end of each of at least {steps} steps than at the end of the one "
+    "before, in total {share} of its peak or more",
+    OWN,
+    {"steps": 3, "share": 0.01},
     helps=(
         "Look for what outlives its step: lists of losses with their graphs, caches, hooks; `tracelane "
         "memory` says what was never released."
@@ -101,10 +97,8 @@ def memory_growth(facts: SourceFacts, limits: Limits) -> Outcome:
 @rule(
     "pageable-copies",
     "Copies of pageable memory",
-    RuleThreshold(
-        "the device copies from or to pageable memory of the host, as the copies' names say",
-        "PyTorch, performance tuning guide (pinned memory)",
-    ),
+    "the device copies from or to pageable memory of the host, as the copies' names say",
+    "PyTorch, performance tuning guide (pinned memory)",
     helps="Pinned memory (pin_memory=True in the data loader, tensor.pin_memory()) with non_blocking=True.",
     needs=("device",),
 )
@@ -121,13 +115,11 @@ def pageable_copies(facts: SourceFacts, limits: Limits) -> Outcome:
 @rule(
     "device-allocations",
     "Memory is taken from the driver again and again",
-    RuleThreshold(
-        "calls that take memory of a device from the driver or give it back (at least {count}, in "
-        "{steps_share} of the steps) hold devices up for {time_share} of the time looked at; where that "
-        "is {cause_share} of the time in which devices wait for the host, it is the cause",
-        f"PyTorch, CUDA semantics (caching allocator); the limits are {OWN}",
-        {"count": 5, "steps_share": 0.6, "time_share": 0.02, "cause_share": 0.15},
-    ),
+    "calls that take memory of a device from the driver or give it back (at least {count}, in "
+    "{steps_share} of the steps) hold devices up for {time_share} of the time looked at; where that "
+    "is {cause_share} of the time in which devices wait for the host, it is the cause",
+    f"PyTorch, CUDA semantics (caching allocator); the limits are {OWN}",
+    {"count": 5, "steps_share": 0.6, "time_share": 0.02, "cause_share": 0.15},
     helps=(
         "Let the allocator keep what it has: no empty_cache() in the loop, fewer different sizes, "
         "expandable_segments:True, less memory in use, so that it need not give any back."

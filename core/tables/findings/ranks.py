@@ -9,7 +9,7 @@ import numpy as np
 
 from ...base.arrays import EMPTY, I64, Intervals, merge, sum_of
 from ...base.units import about_ns, count_of
-from ..rule_threshold import OWN, Limits, RuleThreshold
+from ..rule_threshold import OWN, Limits
 from ..skew import Skew
 from .facts import SourceFacts
 from .finding import Evidence, NotJudged, Observation, Outcome
@@ -22,13 +22,11 @@ EVIDENCE = 3
 @rule(
     "rank-imbalance",
     "One rank keeps the others waiting",
-    RuleThreshold(
-        "ranks do nothing but wait in collectives for one of them for at least {share} of the time, "
-        "{share} and {most_share} longer than it waits for others, or, of more than two, {most_share} "
-        "of all that ranks wait",
-        f"{HTA}, whose straggler rule knows few collectives by name; the limit is {OWN}",
-        {"share": 0.03, "most_share": 0.5},
-    ),
+    "ranks do nothing but wait in collectives for one of them for at least {share} of the time, "
+    "{share} and {most_share} longer than it waits for others, or, of more than two, {most_share} "
+    "of all that ranks wait",
+    f"{HTA}, whose straggler rule knows few collectives by name; the limit is {OWN}",
+    {"share": 0.03, "most_share": 0.5},
     helps=(
         "Look at what this rank does before it comes: more or slower work (uneven batches, experts or "
         "tables), input, another host or a slower device. The ranks that wait are not the slow ones."

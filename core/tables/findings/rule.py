@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, TypedDict, Unpack
 
-from ..rule_threshold import Limits, RuleThreshold
+from ..rule_threshold import NO_LIMITS, Limits, RuleThreshold
 from .facts import NO_HOST, SourceFacts
 from .finding import Evidence, Finding, Kind, Need, Observation, Outcome
 
@@ -88,7 +88,14 @@ class Traits(TypedDict, total=False):
 
 
 def rule(
-    id: str, title: str, threshold: RuleThreshold, *, helps: str, **traits: Unpack[Traits]
+    id: str,
+    title: str,
+    test: str,
+    origin: str,
+    limits: Limits = NO_LIMITS,
+    *,
+    helps: str,
+    **traits: Unpack[Traits],
 ) -> Callable[[Judge], Rule]:
-    """Make a rule of the function that judges a source by the limits of the threshold."""
-    return lambda judge: Rule(id, title, threshold, helps, judge, **traits)
+    """Make a rule of the function that judges a source by the limits, whose keys the test names in braces."""
+    return lambda judge: Rule(id, title, RuleThreshold(test, origin, limits), helps, judge, **traits)

@@ -13,7 +13,7 @@ from ...base.units import about_ns, count_of, format_share
 from ..critical_path import critical_path
 from ..host_columns import LOADER
 from ..op_events import ANNOTATION, OP, RUNTIME
-from ..rule_threshold import OWN, Limits, RuleThreshold
+from ..rule_threshold import OWN, Limits
 from ..step_choice import Steps
 from .facts import SourceFacts, share
 from .finding import Baseline, Evidence, NotJudged, Observation, Outcome
@@ -30,11 +30,9 @@ NAMELESS = "an annotation whose name was not recorded"
 @rule(
     "cold-start",
     "Cold start",
-    RuleThreshold(
-        "the first step takes at least {times} times the median of those after it",
-        f"{GUIDE}; the limit is {OWN}",
-        {"times": 2},
-    ),
+    "the first step takes at least {times} times the median of those after it",
+    f"{GUIDE}; the limit is {OWN}",
+    {"times": 2},
     helps=(
         "Warm up before measuring (compilation, allocators, autotuning, the profiler's buffers), and skip "
         "the first step in averages."
@@ -65,12 +63,10 @@ def cold_start(facts: SourceFacts, limits: Limits) -> Outcome:
 @rule(
     "late-first-op",
     "Nothing runs at the start",
-    RuleThreshold(
-        "between the start of an annotation and the first operator or call in it pass at least "
-        "{gap_ns} and {share} of it, and {rest_share} of it remain",
-        f"{GUIDE} (there: the first aten operator); the limits are {OWN}",
-        {"gap_ns": 100_000, "share": 0.1, "rest_share": 0.1},
-    ),
+    "between the start of an annotation and the first operator or call in it pass at least "
+    "{gap_ns} and {share} of it, and {rest_share} of it remain",
+    f"{GUIDE} (there: the first aten operator); the limits are {OWN}",
+    {"gap_ns": 100_000, "share": 0.1, "rest_share": 0.1},
     helps="See what the Python code does there (with_stack=True shows it): input, setup, compilation.",
 )
 def late_first_op(facts: SourceFacts, limits: Limits) -> Outcome:
@@ -115,11 +111,9 @@ def late_first_op(facts: SourceFacts, limits: Limits) -> Outcome:
 @rule(
     "compiled-slower",
     "Compiled steps are slower",
-    RuleThreshold(
-        "the median step with compiled regions takes longer than the median step without: of one "
-        "trace, or of this one and its baseline (--baseline)",
-        GUIDE,
-    ),
+    "the median step with compiled regions takes longer than the median step without: of one "
+    "trace, or of this one and its baseline (--baseline)",
+    GUIDE,
     helps=(
         "For tiny work the price of each compiled call exceeds what it saves: compile more at once, or not "
         "this part."
@@ -200,12 +194,10 @@ UNITS = (1_000_000, 100_000, 10_000, 1000)
 @rule(
     "critical-path",
     "What the step hangs on",
-    RuleThreshold(
-        "one name takes at least {share} of the critical path of the step with the median time, and less "
-        "of it makes the step shorter by {least_share} to {most_share} of that",
-        f"{HTA} (its critical path); the limits are {OWN}",
-        {"share": 0.1, "least_share": 0.05, "most_share": 0.95},
-    ),
+    "one name takes at least {share} of the critical path of the step with the median time, and less "
+    "of it makes the step shorter by {least_share} to {most_share} of that",
+    f"{HTA} (its critical path); the limits are {OWN}",
+    {"share": 0.1, "least_share": 0.05, "most_share": 0.95},
     helps=(
         "`tracelane critical-path --by name` lists what else it hangs on, `--without NAME` says how long "
         "it would be; in the viewer shift+→ goes along the path."
