@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import click
 
-from tracelane.tui.cli.help import COMMON, EXAMPLES, EXIT_CODES, by_question, first_sentence
+from tracelane.tui.cli.help import COMMON, EXIT_CODES, by_question, examples_of, first_sentence
 
 Record = tuple[str, str]
 """An option as help spells it, and what it does."""
@@ -60,7 +60,7 @@ def _command_section(
     """Return what a command does, with the options that are its own or mean something of their own here."""
     ctx = click.Context(command, info_name=name, parent=parent)
     usage = " ".join(command.collect_usage_pieces(ctx))
-    examples = "".join(f"    {line}\n" for line in EXAMPLES.get(name, ()))
+    examples = "".join(f"    {line}\n" for line in examples_of(name))
     parts = [f"### tracelane {name}\n", f"Usage: `tracelane {name} {usage}`\n"]
     parts += (_prose(paragraph) for paragraph in inspect.cleandoc(command.help or "").split("\n\n"))
     parts += [examples] if examples else []

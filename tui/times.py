@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from decimal import ROUND_HALF_EVEN, Context, Decimal, DecimalException
 from functools import lru_cache
+from typing import NamedTuple
 
 from tracelane.core.base.clock import NO_CLOCKS, Clocks, wall_base_of
 from tracelane.core.base.errors import TracelaneError, UsageError
@@ -36,8 +36,7 @@ _LIMIT = 1 << 80  # farther than any clock goes; keeps an absurd exponent from b
 _DAY_NS = 86_400 * 10**9
 
 
-@dataclass(frozen=True)
-class TimeFrame:
+class TimeFrame(NamedTuple):
     """What typed times refer to, all in ns of trace time.
 
     `file_offset` is trace time minus the file's own time; `wall_offset` wall time (UTC, since 1970) minus
@@ -198,8 +197,7 @@ def zone_text(moment: datetime) -> str:
     return f"UTC{'-' if minutes < 0 else '+'}{abs(minutes) // 60:02d}:{abs(minutes) % 60:02d}"
 
 
-@dataclass(frozen=True)
-class TimeWriter:
+class TimeWriter(NamedTuple):
     """Writes trace times; `zero` is what relative ones count from."""
 
     zero: int

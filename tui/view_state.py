@@ -5,10 +5,10 @@ when it is opened again; held in place when a trace is replaced by one with more
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from tracelane.core.base.clock import NO_CLOCKS, Clocks
 from tracelane.core.base.errors import TracelaneError, UsageError
@@ -129,19 +129,23 @@ def _decoded(value: Any) -> Any:
     return kind_of_value(**{name: _decoded(entry) for name, entry in value.items() if name in known})
 
 
-@dataclass(frozen=True)
-class Prepared:
+class Prepared(NamedTuple):
     """A trace with logs over it, in the view that was asked for or left the last time, and what to say."""
 
     trace: Trace
     session: Session | None = None  # None: its first view
     notes: Sequence[str] = ()
-    history: History = field(default_factory=History)  # the views that were left before
+    history: History = History()  # the views that were left before
     computed: frozenset[str] = frozenset()  # kinds of lanes to be computed beside those that are there
+    offers: Callable[[], Sequence[str]] = tuple  # looked for when the first picture is there
+
+    @property
+    def messages(self) -> tuple[str, ...]:
+        """Notes and offers."""
+        return (*self.notes, *self.offers())
 
 
-@dataclass(frozen=True)
-class PendingFiles:
+class PendingFiles(NamedTuple):
     """Files of which some are still being indexed; `prepare` makes the trace of all when they are there."""
 
     gathering: Gathering
@@ -153,8 +157,7 @@ class PendingFiles:
 NO_HISTORY = History()
 
 
-@dataclass(frozen=True)
-class Carried:
+class Carried(NamedTuple):
     """The current view, the earlier and later ones, and what is needed of their trace to see which parts
     still apply.
     """

@@ -9,18 +9,20 @@ import contextlib
 import json
 import os
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from queue import Empty, SimpleQueue
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .errors import Cancelled, TracelaneError, UnreadableError
 from .progress import CancelledCallback, never
 from .threads import BackgroundThread
+
+if TYPE_CHECKING:
+    import subprocess
 
 MESSAGE_SECONDS = 0.1
 """So long to wait for a message before the caller may look at other things."""
@@ -143,13 +145,15 @@ class Children:
 
     def _await_all(self, seconds: float) -> None:
         """Close their standard inputs, which asks them to end, and wait so long for it."""
+        from subprocess import TimeoutExpired
+
         until = time.monotonic() + seconds
         for process in self._processes:
             if process.stdin is not None:
                 with contextlib.suppress(OSError):
                     process.stdin.close()
         for process in self._processes:
-            with contextlib.suppress(subprocess.TimeoutExpired):
+            with contextlib.suppress(TimeoutExpired):
                 process.wait(max(0.0, until - time.monotonic()))
 
     def _listen(self, number: int, process: Process) -> None:
@@ -187,6 +191,8 @@ def answers_of(
 def _started(
     module: str, environment: Mapping[str, str], descriptors: Sequence[int]
 ) -> subprocess.Popen[bytes]:
+    import subprocess
+
     return subprocess.Popen(
         [sys.executable, "-P", "-m", module],
         stdin=subprocess.PIPE,

@@ -9,7 +9,7 @@ import math
 import zlib
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from .kineto import STEP, SliceKind, slice_kind, work_kind
 
@@ -87,8 +87,7 @@ def text_on(background: RGB) -> RGB:
     return text
 
 
-@dataclass(frozen=True)
-class Hue:
+class Hue(NamedTuple):
     """A colour family: OKLCH hue, chroma, and lightness on dark and on light; in 256 colours the indexes of
     its steps from pale to full, on dark and on light; of the 16 colours one for dark and one for light.
     """

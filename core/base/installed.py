@@ -4,7 +4,6 @@ other packages add to it, by entry points (docs/recipes.md), and the commit that
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import warnings
 from collections.abc import Mapping
@@ -59,6 +58,8 @@ def commit_of(home: Path) -> str:
         return written.read_text(encoding="utf-8").strip()
     if not (home / ".git").exists():
         return ""
+    import subprocess
+
     try:
         command = ["git", "-C", str(home), "log", "-1", "--format=%h of %cs"]
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=5)

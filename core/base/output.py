@@ -7,12 +7,9 @@ frames of the viewer are made harmless where they are drawn.
 from __future__ import annotations
 
 import codecs
-import locale
 import os
 import re
 import shlex
-import shutil
-import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
@@ -29,6 +26,8 @@ _COLOURS = re.compile("(\x1b\\[[0-9;]*m)")
 
 def writes_unicode(encoding: str | None = None) -> bool:
     """Tell whether an encoding (default: those of standard output and the locale) can write any character."""
+    import locale
+
     names = [encoding] if encoding else [getattr(sys.stdout, "encoding", None), locale.getencoding()]
     try:
         return all(codecs.lookup(name).name in ("utf-8", "utf-8-sig") for name in names if name)
@@ -59,6 +58,9 @@ def print_paged(text: str, is_coloured: bool = False, by_pages: bool = True) -> 
     The pager is TRACELANE_PAGER, else PAGER, else `less`; "" or `cat`: none. Of a coloured one all that came
     from a trace was made harmless before (see print_coloured).
     """
+    import shutil
+    import subprocess
+
     is_long = text.count("\n") >= shutil.get_terminal_size().lines
     has_person = all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
     pager = _pager() if by_pages and is_long and has_person else []
@@ -79,12 +81,14 @@ def print_paged(text: str, is_coloured: bool = False, by_pages: bool = True) -> 
 
 def _pager() -> list[str]:
     """Return the command of the pager that the environment names, empty for none."""
+    from shutil import which
+
     named = os.environ.get("TRACELANE_PAGER", os.environ.get("PAGER", "less"))
     try:
         words = shlex.split(named)
     except ValueError:
         return []
-    if not words or words[0] == "cat" or shutil.which(words[0]) is None:
+    if not words or words[0] == "cat" or which(words[0]) is None:
         return []
     return [*words, "-SFRX"] if os.path.basename(words[0]) == "less" else words
 
@@ -137,7 +141,9 @@ class StatusLine:
 
     def show(self, text: str) -> None:
         """Replace the line by a text, cut to the width of the terminal."""
-        columns = shutil.get_terminal_size((80, 24)).columns or 80
+        from shutil import get_terminal_size
+
+        columns = get_terminal_size((80, 24)).columns or 80
         self._stream.write(ERASE + safe(text)[: columns - 1])
         self._stream.flush()
         self._has_text = True

@@ -13,7 +13,6 @@ import errno
 import json
 import os
 import stat
-import tempfile
 import zlib
 from pathlib import Path
 from typing import Any
@@ -125,7 +124,9 @@ def reason_of(error: OSError) -> str:
 
 def write_private(path: Path, data: bytes) -> None:
     """Write a file in place of the one before, whole or not at all; OSError. Its folder must be there."""
-    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
+    from tempfile import mkstemp
+
+    descriptor, temporary = mkstemp(prefix=f".{path.name}-", dir=path.parent)
     try:
         with open(descriptor, "wb") as file:
             os.fchmod(descriptor, FILE_MODE)

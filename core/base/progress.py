@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True)
-class Progress:
+class Progress(NamedTuple):
     """How far one stage of the work is; bytes are of the source as it lies on disk."""
 
     stage: str

@@ -6,12 +6,18 @@ import _thread
 import gc
 import os
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 LOOK_S = 0.05
 """So often is looked whether a thread that has not begun can still begin."""
 MOST_THREADS = 4
 """More neither read nor build faster: memory is what they wait for then."""
+
+AT_ONCE = 16
+"""Requests to servers that are under way at a time, at most."""
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 def usual_threads() -> int:
@@ -92,3 +98,16 @@ def collect_rarely() -> None:
 def collect_often() -> None:
     """Let a process that takes up one thing after another look for garbage as Python does by itself."""
     gc.set_threshold(*_ONE_AFTER_ANOTHER)
+
+
+def each_at_once(ask: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+    """Return what `ask` answers of each item, in their order; up to AT_ONCE threads ask, as each waits for a
+    server most of the time. Raises what the first of them raises.
+    """
+    ordered = list(items)
+    if len(ordered) < 2:
+        return [ask(item) for item in ordered]
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(min(AT_ONCE, len(ordered))) as threads:
+        return list(threads.map(ask, ordered))

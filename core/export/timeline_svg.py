@@ -22,7 +22,7 @@ from ..query.cells import Cells, Span
 from ..query.views import Lane, Process, Row, rank_titles
 from ..tables.device_state import STATE_KEYS, DeviceState, device_states, state_cells
 from ..tables.scope import Scope
-from ..trace.picture import devices_first, lanes_devices_first, profilers_lanes, quiet_lanes
+from ..trace.lane_order import devices_first, lanes_devices_first, profilers_lanes, quiet_lanes
 
 ROW = 15
 """Height of a row in pixels."""

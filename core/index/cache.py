@@ -17,21 +17,20 @@ import json
 import math
 import os
 import pwd
-import secrets
-import shutil
-import tempfile
 import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..base.errors import CacheError, Cancelled
 from ..base.private import FOLDER_MODE, FOREIGN, is_own_folder, make_private_folder, open_private
 from ..base.progress import CancelledCallback, never
 from .version import FORMAT_VERSION, MANIFEST
+
+if TYPE_CHECKING:
+    from tempfile import TemporaryDirectory
 
 APPLICATION = "tracelane"
 BUILDING = ".building-"
@@ -70,8 +69,7 @@ class Lease:
         self.close: Callable[[], object] = weakref.finalize(self, os.close, descriptor)
 
 
-@dataclass(frozen=True)
-class IndexLocation:
+class IndexLocation(NamedTuple):
     """Where the index of one source belongs. `notes` say why it is not the usual location, `events` what
     happened to an index that lay there.
     """
@@ -82,7 +80,7 @@ class IndexLocation:
     events: tuple[str, ...] = ()
 
     def with_events(self, events: Sequence[str]) -> IndexLocation:
-        return replace(self, events=(*self.events, *events))
+        return self._replace(events=(*self.events, *events))
 
     @property
     def key(self) -> str:
@@ -109,7 +107,9 @@ class IndexLocation:
         parent = self.folder.parent
         sweep(parent)
         with _write_errors(parent), _private_files():
-            building = Path(tempfile.mkdtemp(prefix=f"{BUILDING}{self.key}-", dir=parent))
+            from tempfile import mkdtemp
+
+            building = Path(mkdtemp(prefix=f"{BUILDING}{self.key}-", dir=parent))
             held = _lease(building / f"{WRITER}-new", exclusive=True)
             if held is not None:  # it must be held when others see it: what nobody holds is swept
                 os.rename(building / f"{WRITER}-new", building / WRITER)
@@ -122,7 +122,7 @@ class IndexLocation:
             finally:
                 if held is not None:
                     held.close()
-                shutil.rmtree(building, ignore_errors=True)
+                _remove(building)
 
     @contextmanager
     def exclusive(self, cancelled: CancelledCallback = never) -> Iterator[None]:
@@ -164,7 +164,9 @@ def discard(folder: Path) -> bool:
 
 def _doom(folder: Path) -> Path | None:
     """Give what lies in the place of an index a name that is swept; None where nothing lies there."""
-    doomed = folder.with_name(f"{DOOMED}{folder.name}-{os.getpid()}-{secrets.token_hex(4)}")
+    from secrets import token_hex
+
+    doomed = folder.with_name(f"{DOOMED}{folder.name}-{os.getpid()}-{token_hex(4)}")
     try:
         os.rename(folder, doomed)
     except FileNotFoundError:
@@ -174,8 +176,10 @@ def _doom(folder: Path) -> Path | None:
 
 def _remove(path: Path) -> None:
     """Remove a folder with all that is in it, or what somebody put in its place."""
+    from shutil import rmtree
+
     if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path, ignore_errors=True)
+        rmtree(path, ignore_errors=True)
     else:
         with suppress(OSError):
             path.unlink()
@@ -201,7 +205,7 @@ def locate(fingerprint: dict[str, Any], index_dir: Path | None = None) -> IndexL
         temporary = _temporary(key, f"{where} cannot be written ({trouble})")
         # What lies there may be an index of this file: each command says that it reads the file again.
         is_foreign = trouble.endswith(FOREIGN)
-        return replace(temporary, notes=(), events=temporary.notes) if is_foreign else temporary
+        return temporary._replace(notes=(), events=temporary.notes) if is_foreign else temporary
     return location
 
 
@@ -232,7 +236,9 @@ def _trouble_writing(folder: Path, shared: bool) -> str:
         if not shared:
             make_private_folder(root.resolve())
         make_private_folder(folder)
-        with tempfile.TemporaryFile(dir=folder):
+        from tempfile import TemporaryFile
+
+        with TemporaryFile(dir=folder):
             pass
     except OSError as error:
         reason = error.strerror or str(error)
@@ -250,10 +256,12 @@ def _private_files() -> Iterator[None]:
         os.umask(before)
 
 
-_temporaries: list[tempfile.TemporaryDirectory[str]] = []
+_temporaries: list[TemporaryDirectory[str]] = []
 
 
 def _temporary(key: str, why: str) -> IndexLocation:
+    import tempfile
+
     try:
         folder = tempfile.TemporaryDirectory(prefix=f"{APPLICATION}-", ignore_cleanup_errors=True)
         # Laid out like a cache: what is kept beside an index, its marks, stays inside and goes with it.

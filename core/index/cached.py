@@ -10,14 +10,12 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import astuple, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..base.errors import CacheError, UsageError
 from ..base.private import read_private, settings_table, write_private
@@ -29,8 +27,7 @@ if TYPE_CHECKING:
     from ..read.source import Source
 
 
-@dataclass(frozen=True)
-class CacheEntry:
+class CacheEntry(NamedTuple):
     """One index in the cache."""
 
     key: str
@@ -149,8 +146,7 @@ _UNITS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 _TEXT = re.compile(r"\s*(\d{1,12}(?:\.\d{1,6})?)\s*([kmgt]?)(?:i?b)?\s*", re.IGNORECASE)
 
 
-@dataclass(frozen=True)
-class Evicted:
+class Evicted(NamedTuple):
     """An index that was removed to keep the limit."""
 
     when: float  # seconds since the epoch
@@ -189,8 +185,7 @@ def limit_of(root: Path, given: int | None = None) -> int:
     return limit
 
 
-@dataclass(frozen=True)
-class IndexJob:
+class IndexJob(NamedTuple):
     """A file that is to be indexed."""
 
     source: Source
@@ -218,7 +213,9 @@ def check_room(planned: Sequence[IndexJob], root: Path, limit: int) -> None:
     what = f"the index of {planned[0].path}" if len(planned) == 1 else f"the indexes of {len(planned)} traces"
     would = f"{what} would take about {format_bytes(need)}"
     with suppress(OSError):
-        free = shutil.disk_usage(root).free
+        from shutil import disk_usage
+
+        free = disk_usage(root).free
         if need > free:
             freeing = "free some (tracelane cache clear removes indexes)"
             raise CacheError(
@@ -281,6 +278,6 @@ def evicted(root: Path | None = None) -> tuple[Evicted, ...]:
 
 def _remember(root: Path, more: list[Evicted]) -> None:
     """Write down what was removed. A failure is ignored: only the list would be incomplete."""
-    lines = [astuple(one) for one in (*evicted(root), *more)][-MOST:]
+    lines = [*evicted(root), *more][-MOST:]
     with suppress(OSError):
         write_private(root / EVICTED, json.dumps(lines).encode())

@@ -6,10 +6,11 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
+from typing import NamedTuple
 
 from ..base.errors import UsageError
 from ..base.units import format_count
@@ -26,8 +27,7 @@ NAMED_JOB = re.compile(r"(?<!\d)(\d{1,6})[-_.]job[-_]?\d", re.IGNORECASE)
 """The rank in such a name."""
 
 
-@dataclass(frozen=True)
-class Capture:
+class Capture(NamedTuple):
     """The files of one run that were written together, by rank, host processes last."""
 
     run: str
@@ -248,8 +248,7 @@ def _order(member: Member) -> tuple[bool, int]:
 ALL = "all"
 
 
-@dataclass(frozen=True)
-class Choice:
+class Choice(NamedTuple):
     """What a person asks for: a part of the run's folder, a capture by number (1: the newest), a part of its
     time or "all", and ranks as "0-3,7". Empty: all runs, the newest capture, all ranks.
     """
@@ -259,8 +258,7 @@ class Choice:
     ranks: str = ""
 
 
-@dataclass(frozen=True)
-class ResolvedFiles:
+class ResolvedFiles(NamedTuple):
     """The files to open, by rank; all captures, newest first, and the position of the one that is open (None:
     all); notes on what is left out; the paths that a user `named`.
     """

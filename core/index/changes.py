@@ -9,9 +9,8 @@ import stat
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ..base.errors import UnreadableError
 from ..base.threads import BackgroundThread
@@ -33,8 +32,7 @@ State = tuple[int, int]
 """Size, and time of the last change in ns."""
 
 
-@dataclass(frozen=True)
-class Change:
+class Change(NamedTuple):
     """A file that is not what was read: longer, renamed by its writer, deleted, or written anew."""
 
     path: str
@@ -152,8 +150,7 @@ STABLE_S = 2.0
 """A file that has not changed for so long is held for complete, if it ends as it should."""
 
 
-@dataclass(frozen=True)
-class Awaited:
+class Awaited(NamedTuple):
     """What is waited for: a file or folder, what is missing of it, how large it is by now."""
 
     path: str

@@ -13,13 +13,13 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..base.errors import TracelaneError, UnreadableError
 from ..base.private import read_private
 from ..read.json_text import Window
-from ..read.remote_files import is_url
 from ..read.source import Source
+from ..read.urls import is_url
 from .cache import cache_root, index_key
 from .version import FORMAT_VERSION, MANIFEST
 
@@ -58,8 +58,7 @@ _BASE = re.compile(rb'"baseTimeNanoseconds"\s*:\s*(\d{1,19})\b')
 _RANKS = re.compile(rb'"distributedInfo"\s*:\s*(?=\{)')
 
 
-@dataclass(frozen=True)
-class FileFacts:
+class FileFacts(NamedTuple):
     """Rank, number of ranks and host as the file gives them, None or empty where it does not. `start_ns` is
     when its first events begin, in ns since 1970; `job_rank` the pid of a FLEX job trace, which is the rank
     of its process.
@@ -102,7 +101,7 @@ def file_facts(source: Source, index_dir: Path | None = None) -> FileFacts:
             if is_worker and not source.seekable and not is_url(source.path):
                 end = _end_of(source)
             base = cached.get("baseTimeNanoseconds") or int((_BASE.findall(end) or [0])[-1])
-            facts = replace(facts, start_ns=_head(source, base).start_ns if base else None)
+            facts = facts._replace(start_ns=_head(source, base).start_ns if base else None)
     except (TracelaneError, OSError):  # opening it will say what is wrong
         return NO_FACTS
     return facts
@@ -125,7 +124,7 @@ def _head(source: Source, base_ns: int = 0, stamp_ns: int | None = None) -> File
         reader.read_object()
         keys = {"baseTimeNanoseconds": base_ns, **reader.values}
         start = _start_ns(keys, window.data[window.at :], stamp_ns)
-        return replace(facts_in_keys(reader.values), start_ns=start)
+        return facts_in_keys(reader.values)._replace(start_ns=start)
     finally:
         stream.close()
 

@@ -14,8 +14,8 @@ slice may touch its neighbours), so that starts and ends are both sorted.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import IntEnum, IntFlag
+from typing import NamedTuple
 
 import numpy as np
 
@@ -141,8 +141,7 @@ FLOW_COUNTS = ("starts", "steps", "ends", "paired", "orphan_starts", "orphan_end
 TABLES: Mapping[str, np.dtype[np.void]] = {"lanes": LANE, "processes": PROCESS, "rows": ROW}
 
 
-@dataclass(frozen=True)
-class StoredColumn:
+class StoredColumn(NamedTuple):
     """The dtypes that a column may have, and what holds of every value: it is below the count of what it
     `numbers` (a column, "strings", "events"), or NONE where that is allowed; `ascending`: each is
     greater than the one before.

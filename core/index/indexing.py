@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -24,8 +24,8 @@ from ..base.errors import (
 )
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
 from ..base.threads import BackgroundThread
-from ..read.remote_files import is_url
 from ..read.source import Source
+from ..read.urls import is_url
 from .cache import IndexLocation, discard, locate, sweep
 from .cached import IndexJob, check_room, keep_within, limit_of, touch
 from .changes import unfinished_note
@@ -316,7 +316,7 @@ class Indexing(Indexed):
         """How far all of them are together, where it is one how far that is."""
         events = sum(self._events.values())
         if len(self._jobs) == 1 and self._doing:
-            return replace(next(iter(self._doing.values())), events=events)
+            return next(iter(self._doing.values()))._replace(events=events)
         read = self._finished
         for job in self._at.values():
             doing = self._doing[job.path]

@@ -6,20 +6,14 @@ import glob
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..base.errors import UnreadableError
-from ..read.remote_files import (
-    RemoteStatus,
-    each_at_once,
-    is_url,
-    list_remote,
-    matching_remote,
-    remote_status,
-    scheme_of,
-    shown_url,
-    url_name,
-)
-from ..read.web import WEB
+from ..base.threads import each_at_once
+from ..read.urls import WEB, is_url, scheme_of, shown_url, url_name
+
+if TYPE_CHECKING:
+    from ..read.remote_files import RemoteStatus
 
 TRACE_ENDINGS = (".json", ".json.gz", ".json.zip", ".json.zst", ".trace", ".trace.gz", ".pt.trace")
 STDIN = "-"
@@ -76,6 +70,8 @@ def expanded(paths: Sequence[str | Path]) -> list[str | Path]:
 
 def remote_inputs(url: str) -> list[str]:
     """Return the files that a URL stands for, as `expanded` does. Raises UnreadableError."""
+    from ..read.remote_files import list_remote, matching_remote, remote_status
+
     magic = "*[" if scheme_of(url) in WEB else "*?["
     if set(magic) & set(url):
         if matching := matching_remote(url):

@@ -6,7 +6,7 @@ import json
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -137,8 +137,7 @@ def numeric_first(text: str) -> SortKey:
     return (1, 0, text)
 
 
-@dataclass(frozen=True)
-class LaneEntry:
+class LaneEntry(NamedTuple):
     """One lane to be written, in display order."""
 
     kind: LaneKind
@@ -151,8 +150,7 @@ class LaneEntry:
     key: SortKey
 
 
-@dataclass(frozen=True)
-class ProcessEntry:
+class ProcessEntry(NamedTuple):
     """One process and its lanes, in display order."""
 
     pid: str

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from ..base.errors import TracelaneError, UnreadableError
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
+from ..base.threads import each_at_once
 from ..read.problem import has_no_event_array
-from ..read.remote_files import each_at_once, is_url
 from ..read.source import Source, current_source, open_source
+from ..read.urls import is_url
 from .cache import locate
 from .cached import IndexJob, touch
 from .captures import Capture, Choice, ResolvedFiles, captures_of, choose, members_of
@@ -31,8 +32,7 @@ MOST_OPEN = 16
 """Of more files none is held open between looking at it and reading it."""
 
 
-@dataclass(frozen=True)
-class Opened:
+class Opened(NamedTuple):
     """The indexes of a trace and the files that they belong to, in the same order. `captures` are all that
     there are, newest first; `current` is the position of the one that is open, None where all are, or where
     files were not grouped into captures.
@@ -330,7 +330,7 @@ def resolve_files(
     ranked = any(member.rank is not None for member in members)
     if choice == NEWEST and not ranked and all(path in named for path in files):
         return ResolvedFiles(tuple(members), named=named)
-    return replace(choose(captures_of(members), choice), named=named)
+    return choose(captures_of(members), choice)._replace(named=named)
 
 
 def keep_cached(files: ResolvedFiles, options: IndexOptions) -> None:
@@ -359,5 +359,5 @@ def _missing(files: ResolvedFiles, opened: Sequence[Member]) -> list[str]:
         return []
     by_path = {member.path: member for member in opened}
     capture = files.captures[files.current]
-    capture = replace(capture, members=tuple(by_path.get(each.path, each) for each in capture.members))
+    capture = capture._replace(members=tuple(by_path.get(each.path, each) for each in capture.members))
     return [capture.missing_text] if capture.missing_text else []

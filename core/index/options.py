@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 
-@dataclass(frozen=True)
-class IndexOptions:
+class IndexOptions(NamedTuple):
     """Where indexes lie and how they are built."""
 
     index_dir: Path | None = None  # None: the cache
@@ -19,10 +17,10 @@ class IndexOptions:
     cache_limit: int | None = None  # bytes of all indexes; None: what environment or settings say
 
     def with_threads(self, threads: int | None) -> IndexOptions:
-        return replace(self, threads=threads)
+        return self._replace(threads=threads)
 
     def to_message(self) -> dict[str, Any]:
-        return {**asdict(self), "index_dir": None if self.index_dir is None else str(self.index_dir)}
+        return {**self._asdict(), "index_dir": None if self.index_dir is None else str(self.index_dir)}
 
     @classmethod
     def from_message(cls, message: Mapping[str, Any]) -> IndexOptions:

@@ -7,9 +7,9 @@ it is.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
+from typing import NamedTuple
 
 from ..base.private import open_regular
 from ..trace import Trace
@@ -29,8 +29,7 @@ class ColumnKind(StrEnum):
     OTHER = "other"
 
 
-@dataclass(frozen=True)
-class LogColumn:
+class LogColumn(NamedTuple):
     """One metric of a log: its name and unit as the header has them, and what is known about it."""
 
     name: str
@@ -130,8 +129,7 @@ def known_column(name: str, unit: str, aiu: bool) -> LogColumn:
     return LogColumn(name, unit, _K.POWER if unit in WATTS and "limit" not in name.lower() else _K.OTHER)
 
 
-@dataclass(frozen=True)
-class LogHeader:
+class LogHeader(NamedTuple):
     """How the rows that follow a header are to be read; cells are counted from 0."""
 
     tool: str  # "aiu-smi", "nvidia-smi", "rocm-smi", "amd-smi", or "" where unknown
@@ -236,7 +234,7 @@ def with_units(header: LogHeader, line: bytes) -> LogHeader:
         (i, known_column(column.name, units[i - shift], header.tool == "aiu-smi"))
         for i, column in header.columns
     )
-    return replace(header, columns=columns)
+    return header._replace(columns=columns)
 
 
 def _time_cells(names: list[str]) -> tuple[int, ...]:
@@ -266,7 +264,7 @@ def _distinct(columns: list[tuple[int, LogColumn]]) -> tuple[tuple[int, LogColum
         key = (column.name, column.unit)
         counts[key] = counts.get(key, 0) + 1
         if counts[key] > 1:
-            column = replace(column, name=f"{column.name}#{counts[key]}")
+            column = column._replace(name=f"{column.name}#{counts[key]}")
         result.append((i, column))
     return tuple(result)
 

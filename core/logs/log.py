@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
@@ -291,7 +291,7 @@ def _merge(blocks: list[tuple[LogRows, I64, I64]], last: LogHeader) -> _Merged:
         if column.kind is not ColumnKind.HOST:
             present |= has_value
         has_words = any(words for _, words in parts)
-        values[replace(column, numeric=bool(has_value.any()) or not has_words)] = value
+        values[column._replace(numeric=bool(has_value.any()) or not has_words)] = value
     return _Merged(
         values,
         stamps,

@@ -135,8 +135,8 @@ class Overlay(TraceWithMore):
             return process
         device, tool = self._device_of(process), one.log.tool or Path(one.log.path).name
         name = f"{tool} {one.devices[process.number]}"
-        return replace(
-            process, title=f"{device.label} · {name}" if device else f"{name} (no device of the trace)"
+        return process._replace(
+            title=f"{device.label} · {name}" if device else f"{name} (no device of the trace)"
         )
 
     def _device_of(self, process: Process) -> Device | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 from numbers import Real
@@ -214,8 +214,7 @@ class OpenedTrace(AnalysisMethods):
 
     def _selected(self, selection: Selection) -> Selection:
         reading = self._reading
-        return replace(
-            selection,
+        return selection._replace(
             step_name=reading.step_name,
             attribute=reading.attribute,
             device_offsets=reading.device_offsets,

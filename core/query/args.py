@@ -5,8 +5,7 @@ argument of many slices, from its column or from the blocks that they lie in.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,8 +21,7 @@ LARGEST = 256 << 20
 MISSING = "no block of the source holds the event"
 
 
-@dataclass(frozen=True)
-class Arguments:
+class Arguments(NamedTuple):
     """The arguments of a slice's begin event and, where there is one, of its end event.
 
     `event` is the whole (begin) event as it stands in the file. `slow_reason` says why reading took long,

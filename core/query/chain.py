@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,8 +15,7 @@ from .launches import Launches, launch_flows_into, launch_of
 from .lookup import ancestors, category_of_slice, previous_before, started_by
 
 
-@dataclass(frozen=True)
-class ChainLink:
+class ChainLink(NamedTuple):
     """One slice of a chain.
 
     `via` says how it was found from the link before it: by "flow", "correlation", "external id" or
@@ -80,8 +80,7 @@ def _hosts(index: Index, inner: int, has_op: bool) -> list[tuple[str, int]]:
     return [(roles[at], around[at]) for at in sorted(roles)]
 
 
-@dataclass(frozen=True)
-class Chain:
+class Chain(NamedTuple):
     """The origin of a kernel as positions in the index; times are ns.
 
     `ancestors` are all slices around the launch, the outermost first, Python and module frames included; `op`

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,8 +15,7 @@ MOST_COUNTED = 1 << 17
 """Flows into one row that are looked at: a frame must not depend on their number."""
 
 
-@dataclass(frozen=True)
-class Flow:
+class Flow(NamedTuple):
     """One arrow; positions are None where its end lies in no slice."""
 
     number: int

@@ -34,8 +34,8 @@ from .lookup import category_mask, lanes_of, processes_of, promoted_of, row_star
 from .nearest import Candidates, in_turn, latest_before, launching_process, serves_several
 
 VIA = ("", "flow", "correlation", "external id")
-CALLS = (VIA.index("flow"), VIA.index("correlation"))
-"""The values of `via` with which a launch is a call."""
+_CALLS = (VIA.index("flow"), VIA.index("correlation"))
+"""The values of `via` with which a launch is a call: by an External id one knows the operator."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +46,12 @@ class Launches:
     launch: U32  # positions; NONE where the trace does not say
     via: AnyArray  # u1, index in VIA
     ambiguous: AnyArray  # bool: another launch is as likely, or the launch begins after its work
+
+    @cached_property
+    def is_called(self) -> AnyArray:
+        """Tell of each piece of work whether the call that launched it is known; bool."""
+        called: AnyArray = (self.launch != NONE) & np.isin(self.via, _CALLS)
+        return called
 
     @cached_property
     def by_launch(self) -> I64:
@@ -62,13 +68,9 @@ class Launches:
         return int(self.launch[at]), VIA[int(self.via[at])]
 
     def calls_of(self, positions: AnyArray) -> I64:
-        """Return the call that launched each of these slices, -1 where none is known.
-
-        Only calls: by an External id one knows the operator.
-        """
+        """Return the call that launched each of these slices, -1 where none is known."""
         at = self.rows_of(positions)
-        known = np.flatnonzero(at >= 0)
-        known = known[np.isin(self.via[at[known]], CALLS) & (self.launch[at[known]] != NONE)]
+        known = np.flatnonzero((at >= 0) & np.append(self.is_called, False)[at])
         result = np.full(len(positions), -1, np.int64)
         result[known] = self.launch[at[known]]
         return result

@@ -21,7 +21,7 @@ from ..base.arrays import I64, U32, AnyArray
 from ..base.kineto import CAPTURE_BEGINS, CAPTURE_ENDS, LAUNCH_FLOWS, RUNTIME, started_work
 from ..index.format import NONE, SliceFlag
 from ..index.store import Index
-from .launches import CALLS, Launches
+from .launches import Launches
 
 MOST = 0.5
 """Calls of a name that no table knows start work where at least this share of them has some."""
@@ -48,8 +48,7 @@ def starting_calls(index: Index, launches: Launches) -> StartingCalls:
     captured = _captured(
         index, calls, *(_matching(texts, name, one) for one in (CAPTURE_BEGINS, CAPTURE_ENDS))
     )
-    joined = (launches.launch != NONE) & np.isin(launches.via, CALLS)
-    has_work = np.isin(calls, launches.launch[joined])
+    has_work = np.isin(calls, launches.launch[launches.is_called])
     share = np.bincount(name, has_work) / np.maximum(1, np.bincount(name))
     starts_work = np.array([started_work(text) is not None for text in texts], np.bool_) | (share >= MOST)
     expected = np.ones(len(calls), np.bool_)
@@ -73,7 +72,7 @@ def untimed_work(index: Index, launches: Launches) -> U32:
     at_zero = np.flatnonzero(index.column("slices.start")[kernels] == 0)
     if len(at_zero):
         called = launches.launch[at_zero]
-        known = (called != NONE) & np.isin(launches.via[at_zero], CALLS)
+        known = launches.is_called[at_zero]
         starts_of_calls = index.column("slices.start")[_calls(index)]
         first = int(starts_of_calls.min()) if len(starts_of_calls) else 0
         begun = np.full(len(at_zero), first, np.int64)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,8 +16,7 @@ STEP_NAME = "ProfilerStep#"
 HOST_CATEGORY = "user_annotation"
 
 
-@dataclass(frozen=True)
-class SourceStep:
+class SourceStep(NamedTuple):
     """One iteration; lane time in ns, in time order."""
 
     label: str  # what stands behind the "#"

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..base.safe_text import safe
 from ..index.format import LaneKind, LaneRole, RowKind
@@ -32,8 +32,7 @@ class SliceId:
     ordinal: int
 
 
-@dataclass(frozen=True)
-class SourceInfo:
+class SourceInfo(NamedTuple):
     """One file of the trace: its path, what was read of it, and its problems."""
 
     number: int
@@ -57,8 +56,7 @@ class SourceInfo:
         return bool(self.manifest.get("source"))
 
 
-@dataclass(frozen=True)
-class Process:
+class Process(NamedTuple):
     """A process of a source; `lanes` are indices in `Trace.lanes`. `pid` is JSON text."""
 
     source: int
@@ -117,8 +115,7 @@ class Row:
     pid: str
 
 
-@dataclass(frozen=True)
-class SliceDetail:
+class SliceDetail(NamedTuple):
     """One slice in full; times are ns, the position that in the index."""
 
     id: SliceId
@@ -134,8 +131,7 @@ class SliceDetail:
     end_ordinal: int | None
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """One iteration marked by the profiler, in trace time."""
 
     label: str
@@ -144,8 +140,7 @@ class Step:
     id: SliceId
 
 
-@dataclass(frozen=True)
-class SliceFlow:
+class SliceFlow(NamedTuple):
     """One flow between slices; None where an end lies in no slice."""
 
     category: str
@@ -153,8 +148,7 @@ class SliceFlow:
     target: SliceId | None
 
 
-@dataclass(frozen=True)
-class Link:
+class Link(NamedTuple):
     """One slice of a kernel's chain; `via` says how it is linked to the one before, "" for the first."""
 
     role: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -58,8 +58,7 @@ class _Intervals:
         return type(self)(self.start + by, self.end + by, self.weight)
 
 
-@dataclass(frozen=True)
-class Occupied:
+class Occupied(NamedTuple):
     """The times of an index in which something lies (lane time): slices, instants and samples, whole-window
     spans.
     """

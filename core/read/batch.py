@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum, IntFlag
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -100,8 +100,7 @@ TABLES: Mapping[str, Mapping[str, str]] = {
 Table: TypeAlias = dict[str, AnyArray]
 
 
-@dataclass(frozen=True)
-class Metadata:
+class Metadata(NamedTuple):
     """One M event, reduced to what counts; of several with one (pid, tid, name) only the last is kept."""
 
     ordinal: int

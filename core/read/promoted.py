@@ -9,6 +9,7 @@ import hashlib
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
+from typing import NamedTuple
 
 from ..base.kineto import GROUPS
 
@@ -21,8 +22,7 @@ class Kind(Enum):
     TEXT = "u4"  # string number; a JSON value that is no string is kept as its compact JSON text
 
 
-@dataclass(frozen=True)
-class Promoted:
+class Promoted(NamedTuple):
     """One promoted argument: its column's key, the args keys that mean it, where it occurs, who uses it."""
 
     key: str

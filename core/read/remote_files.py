@@ -14,22 +14,20 @@ from __future__ import annotations
 import contextlib
 import io
 import posixpath
-import re
-import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import lru_cache
-from typing import IO, Any, TypeVar, cast
-from urllib.parse import urlsplit, urlunsplit
+from typing import IO, Any, NamedTuple, cast
+from urllib.parse import urlsplit
 
 from ..base.errors import TracelaneError, UnreadableError
 from ..base.installed import install_hint
+from .urls import WEB, scheme_of, shown_url, url_in, url_name
 from .web import (
     CHANGED,
     TRIES,
-    WEB,
     AnswerError,
     FileVersion,
     WebStream,
@@ -45,17 +43,11 @@ EXTRA = "fsspec s3fs aiohttp sshfs"
 TESTED = ("s3", "http", "https", "ssh", "sftp")
 """Schemes whose packages come with the extra; others of fsspec work with a package of their own."""
 SSH = ("ssh", "sftp")
-AT_ONCE = 16
-"""Requests that are under way at a time, at most."""
 LEAST_AHEAD, MOST_AHEAD = 64 << 10, 8 << 20
 """Bytes that a stream asks for at first, and at most."""
-Item = TypeVar("Item")
-Result = TypeVar("Result")
-_URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.\-]{1,40})://.")
 
 
-@dataclass(frozen=True)
-class RemoteStatus:
+class RemoteStatus(NamedTuple):
     """What is at a URL: a file and how to recognise it again, or a folder."""
 
     url: str
@@ -63,34 +55,6 @@ class RemoteStatus:
     is_folder: bool = False
     mime_type: str = ""
     host: str = ""  # the other host that it comes from, where the server redirects there
-
-
-def is_url(path: object) -> bool:
-    """Tell whether a path is a URL: such as s3://bucket/key."""
-    return isinstance(path, str) and _URL.match(path) is not None
-
-
-def scheme_of(url: str) -> str:
-    match = _URL.match(url)
-    return match["scheme"].lower() if match else ""
-
-
-def shown_url(url: str) -> str:
-    """Return a URL as it may be shown: without a password, and without what follows a question mark, which is
-    a signature where a link is signed.
-    """
-    parts = urlsplit(url)
-    host = parts.netloc.rpartition("@")
-    user = host[0].partition(":")[0]
-    return urlunsplit((parts.scheme, f"{user}@{host[2]}" if user else host[2], parts.path, "", ""))
-
-
-def url_in(url: str, name: str) -> str:
-    return f"{url.rstrip('/')}/{name}"
-
-
-def url_name(url: str) -> str:
-    return posixpath.basename(urlsplit(url).path.rstrip("/"))
 
 
 @lru_cache(maxsize=64)
@@ -118,19 +82,6 @@ def file_system(scheme: str, authority: str) -> Any:
         )  # paramiko's accepts every host
     with _named(f"{scheme}://{authority}"):
         return kind(**options)
-
-
-def each_at_once(ask: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
-    """Return what `ask` answers of each item, in their order; up to AT_ONCE threads ask, as each waits for a
-    server most of the time. Raises what the first of them raises.
-    """
-    ordered = list(items)
-    if len(ordered) < 2:
-        return [ask(item) for item in ordered]
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(min(AT_ONCE, len(ordered))) as threads:
-        return list(threads.map(ask, ordered))
 
 
 def remote_status(url: str, missing: bool = False) -> RemoteStatus:
@@ -268,6 +219,8 @@ def write_remote(url: str, data: bytes) -> None:
     with _opened(url) as (system, path):
         if scheme_of(url) in SSH:
             folder, name = posixpath.split(path)
+            import secrets
+
             hidden = posixpath.join(folder, f".{name}-{secrets.token_hex(6)}")  # of this writer alone
             system.makedirs(folder, exist_ok=True)
             system.pipe_file(hidden, data)
@@ -313,7 +266,7 @@ class RemoteFile:
             return False
 
     def to_message(self) -> dict[str, Any]:
-        return asdict(self)
+        return {**asdict(self), "version": self.version._asdict()}
 
     @classmethod
     def from_message(cls, message: Mapping[str, Any]) -> RemoteFile:

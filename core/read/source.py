@@ -12,17 +12,19 @@ import os
 import re
 import stat
 import sys
-import tempfile
 import weakref
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import IO, Any, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 from ..base.errors import Cancelled, UnreadableError
 from ..base.progress import CancelledCallback, Progress, ProgressCallback, never, no_progress
 from .inflate import PREFIX, Openable, RawReader, added_encoding, added_reader, open_packed, utf16_reader
 from .local_file import LocalFile
-from .remote_files import RemoteFile, answers_ranges, is_url, remote_status, shown_url
+from .urls import is_url, shown_url
+
+if TYPE_CHECKING:
+    from .remote_files import RemoteFile
 
 HEAD = 64 * 1024
 """Bytes at either end that go into the fingerprint."""
@@ -120,11 +122,13 @@ class Source:
     @classmethod
     def from_message(cls, message: dict[str, Any]) -> Source:
         values = message["file"]
-        file = (
-            RemoteFile.from_message(values)
-            if "url" in values
-            else LocalFile(Path(values["path"]), values["descriptor"])
-        )
+        file: LocalFile | RemoteFile
+        if "url" in values:
+            from .remote_files import RemoteFile
+
+            file = RemoteFile.from_message(values)
+        else:
+            file = LocalFile(Path(values["path"]), values["descriptor"])
         return cls(**{**message, "file": file, "notes": tuple(message["notes"])})
 
     @property
@@ -235,6 +239,8 @@ def _looked_at(name: str, file: LocalFile, digest: str, keep: object = None) -> 
 
 
 def _looked_at_url(url: str) -> Source:
+    from .remote_files import RemoteFile, answers_ranges, remote_status
+
     status = remote_status(url)
     name = shown_url(url)
     if status.is_folder:
@@ -335,6 +341,8 @@ def spooled_source(
     it after a kill either. Elsewhere it is locked while in use, so that leftovers can be told from files in
     use and swept. Reading stops before the disk is full.
     """
+    import tempfile
+
     parent = Path(folder or tempfile.gettempdir())
     _sweep(parent)
     try:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import SplitResult, urljoin, urlsplit
 
-WEB = ("http", "https")
+from .urls import WEB
+
 MOST_REDIRECTS = 10
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 SILENT_S = 60
@@ -28,8 +28,7 @@ class AnswerError(OSError):
     """A server's answer is not the file that was asked for; the text says what it is."""
 
 
-@dataclass(frozen=True)
-class FileVersion:
+class FileVersion(NamedTuple):
     """What a server says of one state of a file; 0 and "" where it does not say."""
 
     size: int = 0
@@ -59,8 +58,7 @@ def short_answer(count: int, length: int, offset: int) -> AnswerError:
     )
 
 
-@dataclass(frozen=True)
-class WebAnswer:
+class WebAnswer(NamedTuple):
     """An answer: where it came from in the end, its head, and what was read of its body."""
 
     url: str

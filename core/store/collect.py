@@ -8,7 +8,7 @@ import posixpath
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
 from typing import Any
@@ -23,8 +23,8 @@ from ..index.inputs import STDIN, check_there, expanded
 from ..index.opening import NEWEST
 from ..index.options import DEFAULT_OPTIONS, IndexOptions
 from ..index.store import Index
-from ..read.remote_files import is_url
 from ..read.source import Source, open_source
+from ..read.urls import is_url
 from ..trace import trace_of
 from .groups import RankSummary, update_groups
 from .indexes import write_index
@@ -133,7 +133,7 @@ def planned(
         name = path[len(root) :].lstrip("/") or posixpath.basename(path)
         known = tuple(there.get(short_hash(name.encode()), ()))
         jobs.append(
-            RankJob(path, name, member.rank, member.layout, store, known, with_index, asdict(options))
+            RankJob(path, name, member.rank, member.layout, store, known, with_index, options._asdict())
         )
     return Plan(tuple(jobs[shard.number :: shard.count]), notes, _hint(root, store))
 

@@ -33,21 +33,10 @@ from typing import IO, Any
 
 from ..base.errors import TracelaneError, UnreadableError
 from ..base.private import reason_of
-from ..read.remote_files import (
-    Item,
-    Result,
-    each_at_once,
-    is_url,
-    list_remote,
-    open_remote,
-    read_remote,
-    remove_remote,
-    shown_url,
-    url_in,
-    url_name,
-    write_remote,
-)
+from ..base.threads import Item, Result, each_at_once
+from ..read.remote_files import list_remote, open_remote, read_remote, remove_remote, write_remote
 from ..read.source import Fingerprint
+from ..read.urls import is_url, shown_url, url_in, url_name
 
 HIDDEN = "."
 """Names of files that are being written begin with it."""

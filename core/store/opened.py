@@ -13,7 +13,7 @@ import numpy as np
 from ..base.arrays import I64
 from ..base.errors import UnreadableError
 from ..index.captures import ranks_text
-from ..read.remote_files import is_url
+from ..read.urls import is_url
 from ..tables.messages import Message, MessagesOf
 from ..tables.rank_groups import MOST_RANKS, ProcessGroup, RankOrigin
 from ..tables.skew import Skew, notes_on_ranks, skew_of

@@ -19,8 +19,8 @@ from ..base.progress import ProgressCallback, no_progress
 from ..base.units import format_ns
 from ..index.indexing import ingest_index
 from ..index.options import DEFAULT_OPTIONS, IndexOptions
-from ..read.remote_files import is_url, url_in
 from ..read.source import open_source, spooled_source
+from ..read.urls import is_url, url_in
 from ..tables.findings.forms import JudgedAnswers
 from ..tables.kinds import KERNEL_TYPES
 from ..tables.rank_groups import HOST, rank_groups

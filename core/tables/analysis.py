@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
     from ..index.store import Index
@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from .table import Tables
 
 
-@dataclass(frozen=True)
-class Option:
+class Option(NamedTuple):
     """An argument of an analysis: `group_by` is --group-by on the command line."""
 
     name: str
@@ -41,8 +40,7 @@ INDUCTOR = ("triton_", "sdsc_", "inductor-spyre/", "spyre_kernel_v")
 """In the names of all kernels of Inductor; others may have them too."""
 
 
-@dataclass(frozen=True)
-class TablePanel:
+class TablePanel(NamedTuple):
     """A tab of the viewer that shows one table of an analysis."""
 
     name: str  # of its command: panel-NAME
@@ -91,8 +89,7 @@ def panels_from(text: str) -> tuple[TablePanel, ...]:
     return tuple(panels)
 
 
-@dataclass(frozen=True)
-class Tab:
+class Tab(NamedTuple):
     """The key of the viewer behind which panels of one or more analyses lie; again: the next of them."""
 
     name: str  # of its command: panel-NAME

@@ -19,8 +19,6 @@ from ..base.clock import ClockKey, Clocks
 from ..base.errors import UsageError
 from ..base.kineto import ANNOTATIONS, OPS, RUNTIME
 from ..base.units import format_count, format_ns
-from ..index.format import NONE
-from ..query.launches import CALLS
 from ..query.lookup import processes_of
 from ..query.lost import untimed_work
 from ..trace.devices import Device, device_keys, device_title, lane_categories
@@ -226,7 +224,7 @@ def _of_source(
 ) -> Iterator[DeviceClock]:
     index, launches = trace.indexes[source], trace.launches(source)
     of_process = processes_of(index, launches.kernels)
-    sure = (launches.launch != NONE) & np.isin(launches.via, CALLS)
+    sure = launches.is_called
     untimed = untimed_work(index, launches)
     host = _host_span(trace, source, list(keys.values()), clocks)
     for device in keys.values():

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..base.errors import UsageError
 from ..base.pattern import Pattern
@@ -19,8 +18,7 @@ NTH = re.compile(r"nth:(-?\d+)")
 MOST_NAMED = 6
 
 
-@dataclass(frozen=True)
-class Selection:
+class Selection(NamedTuple):
     """A part of a trace, and how its times are read. `begin` and `end` are trace time in ns."""
 
     begin: int | None = None

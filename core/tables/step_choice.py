@@ -16,9 +16,7 @@ from ..base.clock import Clocks
 from ..base.kineto import GROUPS, StartedWork, started_work
 from ..base.units import count_of
 from ..index.flex import is_flex, round_trips
-from ..index.format import NONE
 from ..index.store import SCAN_CHUNK, Index
-from ..query.launches import CALLS
 from ..query.lookup import category_mask, lane_offsets, lanes_of, processes_of, starts_of
 from ..query.steps import STEP_NAME, steps_of
 from .op_events import HOST
@@ -351,7 +349,7 @@ def _judged(trace: Trace, source: int, candidates: Sequence[Candidate]) -> list[
     that are no frames of Python come first.
     """
     index, launches = trace.indexes[source], trace.launches(source)
-    known = np.flatnonzero((launches.launch != NONE) & np.isin(launches.via, CALLS))
+    known = np.flatnonzero(launches.is_called)
     if not len(known):
         return sorted(candidates, key=lambda one: one.is_frame)
     called = index.column("slices.start")[launches.launch[known]].astype(np.int64)

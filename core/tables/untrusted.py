@@ -25,7 +25,6 @@ import numpy as np
 from ..base.arrays import I64, AnyArray, Intervals, merge
 from ..index.format import LaneRole, RowKind
 from ..index.store import Index
-from ..query.launches import CALLS
 from ..query.lookup import lanes_of, processes_of, started_by
 from ..query.lost import StartingCalls, starting_calls, untimed_work
 from ..trace.devices import Device, device_title, devices
@@ -213,7 +212,7 @@ class LostCalls:
         positions, count = self.calls.positions, len(self.calls)
         works, starts, ends = self.work
         order = np.argsort(positions)
-        joined = np.flatnonzero(np.isin(self.launches.launch, positions) & np.isin(self.launches.via, CALLS))
+        joined = np.flatnonzero(self.launches.is_called & np.isin(self.launches.launch, positions))
         of = order[np.searchsorted(positions[order], self.launches.launch[joined])]
         is_timed = ~np.isin(works[joined], self.untimed)
         ends = ends.copy()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -241,7 +240,7 @@ def open_trace(
 
     opened = open_indexes(
         [paths] if isinstance(paths, str | Path) else paths,
-        options if index_dir is None else replace(options, index_dir=index_dir),
+        options if index_dir is None else options._replace(index_dir=index_dir),
         choice=choice,
         progress=progress,
         cancelled=cancelled,

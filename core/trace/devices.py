@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,8 +21,7 @@ ALLOCATION_NAMES = ("Memset (Device)", "Memory (Allocation)")
 """What AIU profilers call an allocation of the device's memory."""
 
 
-@dataclass(frozen=True)
-class Device:
+class Device(NamedTuple):
     """One accelerator of one source; `lanes` are places in Trace.lanes that hold slices."""
 
     source: int

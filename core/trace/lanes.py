@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from itertools import accumulate, chain
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -32,11 +33,13 @@ from ..query.lanes import (
     make_source,
     ns_by_lane,
 )
-from ..query.launches import Launches
 from ..query.lookup import category_of_slice
 from ..query.rowview import RowView
 from ..query.views import Lane, Process, Row, SliceId, SourceInfo
 from ..query.window import end_of_lanes
+
+if TYPE_CHECKING:
+    from ..query.launches import Launches
 
 MINIMAP_LANES = 512
 """Lanes that the minimap reads at most; of more lanes it reads an even sample."""

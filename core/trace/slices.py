@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,13 +13,13 @@ from ..base.short_names import short_name
 from ..index.format import RowKind, SliceFlag
 from ..index.store import Index
 from ..query import lookup
-from ..query.args import Arguments
-from ..query.args import arguments as read_arguments
-from ..query.chain import chain_of, enclosing, full_chain
-from ..query.flows import Flow, flows_in, flows_out
-from ..query.launches import Launched, Launches, kernels_under, launch_of, launches_of
 from ..query.views import Link, Row, SliceDetail, SliceFlow, SliceId
 from .lanes import TraceLanes
+
+if TYPE_CHECKING:  # what is asked of one slice is loaded when it is asked: lanes are drawn without
+    from ..query.args import Arguments
+    from ..query.flows import Flow
+    from ..query.launches import Launched, Launches
 
 REMEMBERED = 1 << 16
 
@@ -115,6 +115,8 @@ class TraceSlices(TraceLanes):
 
     def enclosing(self, source: int, position: int) -> list[int]:
         """Return the positions of the slices of its lane in which a slice begins, innermost first."""
+        from ..query.chain import enclosing
+
         return enclosing(self.indexes[source], position)
 
     # -- slices by their positions ------------------------------------------------------------------------
@@ -168,6 +170,8 @@ class TraceSlices(TraceLanes):
         """Return the arguments of a slice, read from the source; the answer's `problem` says
         what went wrong.
         """
+        from ..query.args import arguments as read_arguments
+
         index = self.indexes[slice_id.source]
         position = self._position(slice_id)
         end = None if position is None else index.end_ordinal(position)
@@ -183,12 +187,18 @@ class TraceSlices(TraceLanes):
 
     def event_arguments(self, source: int, ordinal: int) -> Arguments:
         """Return the arguments of any event by its ordinal: instants, counter samples, flows."""
+        from ..query.args import arguments as read_arguments
+
         return read_arguments(self.indexes[source], ordinal, None)
 
     def flows_in(self, slice_id: SliceId, limit: int | None = 1000) -> list[SliceFlow]:
+        from ..query.flows import flows_in
+
         return self._arrows(slice_id, flows_in, limit)
 
     def flows_out(self, slice_id: SliceId, limit: int | None = 1000) -> list[SliceFlow]:
+        from ..query.flows import flows_out
+
         return self._arrows(slice_id, flows_out, limit)
 
     def _arrows(
@@ -209,6 +219,8 @@ class TraceSlices(TraceLanes):
 
     def chain(self, slice_id: SliceId, clocks: Clocks = NO_CLOCKS) -> list[Link]:
         """Return kernel <- launch <- op <- annotation from this slice outward, itself first."""
+        from ..query.chain import chain_of
+
         position = self._position(slice_id)
         if position is None:
             return []
@@ -238,6 +250,9 @@ class TraceSlices(TraceLanes):
         """Return (ns from the end of a kernel's launch to its start, how much of it other work of its lane
         took); None where no launch is known. The second is None where the clocks disagree.
         """
+        from ..query.chain import full_chain
+        from ..query.launches import launch_of
+
         position = self._position(slice_id)
         if position is None:
             return None
@@ -252,12 +267,16 @@ class TraceSlices(TraceLanes):
 
     def launches(self, source: int) -> Launches:
         """Return which launch all device work of a source comes from; computed once."""
+        from ..query.launches import launches_of
+
         if source not in self._launches:
             self._launches[source] = launches_of(self.indexes[source])
         return self._launches[source]
 
     def kernels_under(self, slice_id: SliceId) -> Launched | None:
         """Return the device work launched within a slice's time on its lane; None for no such slice."""
+        from ..query.launches import kernels_under
+
         position = self._position(slice_id)
         if position is None:
             return None

@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -113,7 +114,7 @@ def test_nowhere_to_write_is_one_clear_line(trace_file: Path, monkeypatch: pytes
         raise OSError(errno.EROFS, "Read-only file system")
 
     monkeypatch.setattr(cache, "_trouble_writing", lambda *_, **__: "Read-only file system")
-    monkeypatch.setattr(cache.tempfile, "TemporaryDirectory", refuse)
+    monkeypatch.setattr(tempfile, "TemporaryDirectory", refuse)
     with pytest.raises(CacheError, match="--index-dir"):
         open_trace([trace_file])
 

@@ -35,7 +35,7 @@ from tracelane.core.tables.range_table import range_table
 from tracelane.core.tables.scope import Scope
 from tracelane.core.trace import Lane, Trace, open_trace, trace_of
 from tracelane.core.trace.devices import devices
-from tracelane.core.trace.picture import drawn_device_lanes
+from tracelane.core.trace.lane_order import drawn_device_lanes
 from tracelane.tui.cli.main import EXIT_USAGE, main
 from tracelane.tui.config import read_config
 from tracelane.tui.text.summary import trace_info

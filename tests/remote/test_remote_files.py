@@ -15,8 +15,8 @@ from tests.rank_files import rank_files
 from tests.remote.servers import bucket, ssh_home, web_server
 from tests.tui.cli_process import tracelane
 from tracelane.core.base.errors import UnreadableError
-from tracelane.core.read.remote_files import is_url, shown_url
 from tracelane.core.read.source import open_source
+from tracelane.core.read.urls import is_url, shown_url
 from tracelane.core.trace import open_trace
 
 WITHOUT_FSSPEC = "import sys; sys.modules['fsspec'] = None"

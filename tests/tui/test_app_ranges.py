@@ -344,7 +344,7 @@ def walked(trace: Trace, scene: Scene) -> list[Session]:
         except Refusal:
             break
         sessions.append(session)
-        scene = replace(scene, session=replace(session, viewport=scene.session.viewport))
+        scene = scene._replace(session=replace(session, viewport=scene.session.viewport))
     return sessions
 
 

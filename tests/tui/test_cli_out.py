@@ -17,7 +17,7 @@ from tests.tui.small_file import LONG_NAME, small_file
 from tracelane.core.base.installed import install_hint
 from tracelane.core.base.output import _pager
 from tracelane.core.demo.trace import write_demo
-from tracelane.tui.cli.help import EXAMPLES, GROUPS, OTHERS, by_question
+from tracelane.tui.cli.help import OTHERS, by_question, examples_of
 from tracelane.tui.cli.main import command_names, main
 from tracelane.tui.cli.printing import has_colours
 
@@ -122,10 +122,11 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_every_command_stands_in_one_group() -> None:
     """The groups of help name each command once, and no command stands among the others."""
-    names = [name for group in GROUPS.values() for name in group]
-    assert set(EXAMPLES) >= set(command_names())
+    groups = by_question(command_names())
+    names = [name for group in groups.values() for name in group]
+    assert all(map(examples_of, command_names()))
     assert len(names) == len(set(names))
-    assert OTHERS not in by_question(command_names())
+    assert OTHERS not in groups
 
 
 def test_first_sentences_are_whole(capsys: pytest.CaptureFixture[str]) -> None:
@@ -143,7 +144,7 @@ def test_short_help_leaves_out_what_all_commands_have(capsys: pytest.CaptureFixt
     long = capsys.readouterr().out
     assert "--runs" in short and "--cache-limit" not in short
     assert "--runs" in long and "--cache-limit" in long
-    assert all(EXAMPLES["kernels"][0] in text for text in (short, long))
+    assert all(examples_of("kernels")[0] in text for text in (short, long))
 
 
 def complete_help(line: str, folder: Path) -> list[str]:

@@ -14,8 +14,8 @@ import pytest
 from tests.sambatune import write_report
 from tests.scripts import DOCS
 from tracelane.core.demo.trace import write_demo
-from tracelane.tui.cli.help import EXAMPLES
-from tracelane.tui.cli.main import main
+from tracelane.tui.cli.help import examples_of
+from tracelane.tui.cli.main import command_names, main
 
 COMMAND = re.compile(r"^    (?:\$ )?(tracelane .*)$", re.MULTILINE)
 INLINE = re.compile(r"`(tracelane \S+ (?:TRACE|DIR|t\.json|trace\.json)\b[^`\n]*)`")
@@ -51,7 +51,7 @@ def examples() -> list[str]:
     """Return each example once, without comments, pipes and what is printed to a file."""
     texts = [path.read_text(encoding="utf-8") for path in documents() if path.name != "recipes.md"]
     lines = [line for text in texts for line in (*COMMAND.findall(text), *INLINE.findall(text))]
-    lines += [line for pair in EXAMPLES.values() for line in pair if line.startswith("tracelane ")]
+    lines += [line for name in command_names() for line in examples_of(name) if line.startswith("tracelane ")]
     lines = [re.split(r"\s+#\s|\s\|\s|\s>\s|\s{2,}", line)[0].strip() for line in lines]
     return [line for line in dict.fromkeys(lines) if line != "tracelane" and not ELSEWHERE.search(line)]
 

@@ -148,7 +148,7 @@ def test_ranks_say_who_waits(titles: int, glyphs, lines: int, marks: list[str], 
         return [text[:titles] for text in texts]
 
     notes = rank_notes(Scope(trace, clocks=trace.clocks))
-    texts = drawn(replace(look, ranks=notes))
+    texts = drawn(look._replace(ranks=notes))
     at = [number for number, text in enumerate(texts) if "rank" in text]
     assert [mark in texts[first + lines // 2] for first, mark in zip(at, marks)] == [True] * 4
     assert all(" slow" not in text and "waited" not in text for text in drawn(look))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -67,7 +66,7 @@ def test_the_line_has_its_width(trace: Trace) -> None:
 
 def test_with_sixteen_colours_it_is_low(trace: Trace) -> None:
     """Where no colour is pale, the minimap takes at most half of a line, and busy cells stay seen."""
-    look = replace(LOOK, palette=Palette(Depth.STANDARD))
+    look = LOOK._replace(palette=Palette(Depth.STANDARD))
     drawn = text_of(minimap_lines(trace, session_of(trace), look)[0])[16:]
     levels = busy_row(trace, tuple(minimap_view(trace, 40).edges()), trace.clocks).levels
     assert set(drawn) <= set(look.glyphs.bars[:5])
@@ -127,7 +126,7 @@ def test_many_steps_have_a_cell_each(steps: int, width: int, tmp_path: Path) -> 
     longest of them, and a line hatched by what devices leave; the trace opens with the median step.
     """
     trace = open_trace(steps_file(tmp_path / "steps.json", steps), index_dir=tmp_path / "index")
-    look = replace(LOOK, area=width)
+    look = LOOK._replace(area=width)
     session = first_session(trace, width)
     lines = [text_of(line)[16:] for line in minimap_lines(trace, session, look)]
     if steps < MANY_STEPS:

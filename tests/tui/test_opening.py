@@ -14,7 +14,7 @@ from tracelane.core.index.format import RowKind
 from tracelane.core.query.filter import parse
 from tracelane.core.trace import Trace, open_trace
 from tracelane.core.trace.hit_search import matches
-from tracelane.core.trace.picture import drawn_device_lanes
+from tracelane.core.trace.lane_order import drawn_device_lanes
 from tracelane.tui.actions.lanes import next_preset, toggle_frames
 from tracelane.tui.actions.view import first_session
 from tracelane.tui.draw.lane_choice import PRESETS, toggle_fold
@@ -169,7 +169,7 @@ def test_a_filter_closes_up_the_rows_that_it_empties(corpus_cache: Path) -> None
 def test_the_profilers_own_notes_open_folded() -> None:
     """What is no process is one line, and opens and folds as any other."""
     trace = fake_trace([LaneSpec("main")], [LaneSpec("PyTorch Profiler", rows=2)])
-    notes = replace(trace.processes[1], pid='"Spans"', name="", title="Spans")
+    notes = trace.processes[1]._replace(pid='"Spans"', name="", title="Spans")
     trace.processes = (trace.processes[0], notes)
     line = Layout(trace, SESSION).line(2)
     assert line is not None and line.folded and line.title == "Spans"

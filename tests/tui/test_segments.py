@@ -140,7 +140,7 @@ LENGTHS = {"bars": 9, "shades": 5, "lefts": 9, "baseline": 3}
 def test_ascii_glyphs_are_ascii() -> None:
     """The ASCII set holds nothing else, each glyph of either set takes one cell."""
     for glyphs in (UNICODE, ASCII):
-        for name, value in vars(glyphs).items():
+        for name, value in glyphs._asdict().items():
             if name == "name":
                 continue
             if glyphs is ASCII:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tracelane.core.base.kineto import ANNOTATIONS, OPS
 from tracelane.core.query.views import SliceId
 from tracelane.core.trace import Trace
-from tracelane.core.trace.picture import device_work_of_id
+from tracelane.core.trace.arrows import device_work_of_id
 
 from .scene import Refusal
 

@@ -109,7 +109,7 @@ def fold_process(scene: Scene) -> Session:
     if line.process is None:
         raise Refusal("no process is focused")
     is_folded = line.kind is LineKind.PROCESS and line.folded
-    title = replace(line, kind=LineKind.PROCESS, lane=None, folded=is_folded)
+    title = line._replace(kind=LineKind.PROCESS, lane=None, folded=is_folded)
     return line_folded(scene.trace, session, title, scene.height)
 
 

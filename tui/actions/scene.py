@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..draw.things import Thing, thing_by_id
 from ..session import Session
@@ -15,8 +14,7 @@ if TYPE_CHECKING:
     from ..draw.layout import Layout
 
 
-@dataclass(frozen=True)
-class Scene:
+class Scene(NamedTuple):
     """What a move works on: the trace, what is seen of it, and how many lines of lanes there are."""
 
     trace: Trace
@@ -26,7 +24,7 @@ class Scene:
     left: Hits | None = None  # what a filter leaves to be selected
 
     def at(self, session: Session) -> Scene:
-        return replace(self, session=session)
+        return self._replace(session=session)
 
     @property
     def selected(self) -> Thing | None:
@@ -40,8 +38,7 @@ TOGETHER_S = 1.0
 """Seconds within which moves of one kind are one entry of the history."""
 
 
-@dataclass(frozen=True)
-class History:
+class History(NamedTuple):
     """The sessions before and after the present one, nearest last."""
 
     past: tuple[Session, ...] = ()
@@ -52,7 +49,7 @@ class History:
     def left(self, session: Session, kind: str, now: float) -> History:
         """Return the history after leaving `session` by a move of this kind at `now` seconds."""
         if kind and kind == self.kind and now - self.at < TOGETHER_S and self.past and not self.future:
-            return replace(self, at=now)
+            return self._replace(at=now)
         return History((*self.past[-LONGEST:], session), (), kind, now)
 
     def back(self, present: Session) -> tuple[Session, History] | None:

@@ -103,7 +103,7 @@ def at_cursor(scene: Scene) -> Session:
         at = left.nearest(whole.source, whole.number, session.cursor)
         thing = thing_in(trace, session.clocks, whole, at)
     else:
-        thing = _nearest_visible(replace(scene, left=None), row)
+        thing = _nearest_visible(scene._replace(left=None), row)
         if thing is None and whole is not None:
             thing = nearest_thing(trace, session.clocks, whole, session.cursor)
     if thing is None:

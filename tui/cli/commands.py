@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import click
 
 from tracelane.core.sql import TIMEOUT_S
-from tracelane.core.tables.analysis import loaded
 
 from .completing import complete_files, complete_limits
 from .options import (
@@ -233,7 +233,11 @@ def command_of(
         if fields:
             options = TraceOptions(**{field: values.pop(field) for field in fields})
             values["options"] = options.complete() if options.wait else options
-        (loaded(f"{__package__}.{run}") if isinstance(run, str) else run)(**values)
+        if isinstance(run, str):
+            module, _, name = run.partition(":")
+            getattr(import_module(f".{module}", __package__), name)(**values)
+        else:
+            run(**values)
 
     return kind(name, params=[*params], callback=callback, **texts)
 

@@ -18,7 +18,7 @@ from click.shell_completion import get_completion_class, split_arg_string
 from tracelane.core.base.errors import UsageError
 from tracelane.core.base.output import print_fields, print_text
 
-from .help import COMMON, EXAMPLES, EXIT_CODES, by_question
+from .help import COMMON, EXIT_CODES, by_question, examples_of
 
 PROGRAM = "tracelane"
 VARIABLE = "_TRACELANE_COMPLETE"
@@ -128,7 +128,7 @@ def _command(name: str, command: click.Command, parent: click.Context) -> str:
         record = param.get_help_record(ctx) if is_own else None
         if record is not None:
             lines.append(_option(*record))
-    lines += (f".PP\n.EX\n{_plain(line)}\n.EE\n" for line in EXAMPLES.get(name, ()))
+    lines += (f".PP\n.EX\n{_plain(line)}\n.EE\n" for line in examples_of(name))
     return "".join(lines)
 
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-import ast
-import pkgutil
 from collections.abc import Mapping, Sequence
+from inspect import cleandoc
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from tracelane.core.base.output import print_text
-from tracelane.core.tables.registry import ANALYSES
 
+from .commands import COMMANDS
 from .options import HELD, LOGS, OPTIONS, VERDICT
+
+if TYPE_CHECKING:
+    from tracelane.core.tables.analysis import Analysis
 
 _GROUPS: Mapping[str, Sequence[str]] = {
     "Look": ("view", "info", "chain", "slices", "telemetry", "sql"),
@@ -86,15 +90,17 @@ _EXAMPLES: Mapping[str, Sequence[str]] = {
         "tracelane completion fish > ~/.config/fish/completions/tracelane.fish",
     ),
 }
-EXAMPLES: Mapping[str, Sequence[str]] = {
-    **_EXAMPLES,
-    **{row.command: row.examples for row in ANALYSES if row.examples},
-}
-GROUPS: Mapping[str, Sequence[str]] = {
-    title: (*names, *(row.command for row in ANALYSES if row.group == title))
-    for title, names in _GROUPS.items()
-}
-"""All commands by the question that they answer."""
+
+
+def examples_of(name: str) -> Sequence[str]:
+    """Return command lines that show what a command is good for."""
+    return _EXAMPLES[name] if name in COMMANDS else _analysis(name).examples
+
+
+def _analysis(name: str) -> Analysis:
+    from tracelane.core.tables.registry import BY_NAME
+
+    return BY_NAME[name.replace("-", "_")]
 
 
 def by_question(names: Sequence[str]) -> dict[str, list[str]]:
@@ -102,24 +108,26 @@ def by_question(names: Sequence[str]) -> dict[str, list[str]]:
 
     Raises ValueError where a group names no command, or a row of the registry no group.
     """
-    unknown = {name for group in GROUPS.values() for name in group} - {*names}
-    unknown |= {row.group for row in ANALYSES if row.group} - {*GROUPS}
-    if unknown:
+    from tracelane.core.tables.registry import ANALYSES
+
+    groups = {
+        title: [*own, *(row.command for row in ANALYSES if row.group == title)]
+        for title, own in _GROUPS.items()
+    }
+    known = {name for group in groups.values() for name in group}
+    if unknown := known - {*names} | {row.group for row in ANALYSES if row.group} - {*groups}:
         raise ValueError(f"help names what there is not: {', '.join(sorted(unknown))}")
-    known = {name for group in GROUPS.values() for name in group}
-    groups = {title: list(group) for title, group in GROUPS.items()}
     groups[OTHERS] = [name for name in names if name not in known]
     return {title: group for title, group in groups.items() if group}
 
 
 def help_text(name: str) -> str:
-    """Return the help of a command: of an analysis that of its row, else the first text of the module of its
-    name, read without loading what the module imports.
+    """Return the help of a command: of an analysis that of its row, else the text with which the module of
+    its name begins, read without loading what the module imports.
     """
-    if text := next((row.help for row in ANALYSES if row.command == name), ""):
-        return text
-    source = pkgutil.get_data(__package__, f"{name}.py")
-    return ast.get_docstring(ast.parse(source or b"")) or ""
+    if name not in COMMANDS:
+        return _analysis(name).help
+    return cleandoc(Path(__file__).with_name(f"{name}.py").read_text("utf-8").split('"""', 2)[1])
 
 
 def first_sentence(text: str) -> str:
@@ -130,8 +138,9 @@ def first_sentence(text: str) -> str:
 def with_help(name: str, command: click.Command) -> click.Command:
     """Return a command with its help and examples, which takes -h for its own options alone."""
     command.help = help_text(name)
-    if name in EXAMPLES and not command.epilog:
-        command.epilog = "\b\nExamples:\n" + "\n".join(f"  {line}" for line in EXAMPLES[name])
+    examples = examples_of(name)
+    if examples and not command.epilog:
+        command.epilog = "\b\nExamples:\n" + "\n".join(f"  {line}" for line in examples)
     if not any("-h" in param.opts for param in command.params):
         command.params.append(
             click.Option(

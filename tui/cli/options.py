@@ -62,7 +62,7 @@ def is_store_path(path: str) -> bool:
 
 def split_side(text: str) -> tuple[str, str]:
     """Return (path, part): the part is what stands behind the first colon before which there is a file."""
-    from tracelane.core.read.remote_files import is_url
+    from tracelane.core.read.urls import is_url
 
     if is_url(text):
         path, _, part = text.rpartition(":")

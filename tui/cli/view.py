@@ -7,9 +7,9 @@ Where stdout is no terminal (or TERM is unset or dumb) one picture and a summary
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tracelane.core.base.errors import UsageError
 from tracelane.core.base.output import print_coloured, print_text
@@ -32,11 +32,10 @@ TITLE_CELLS = 24
 """Roughly what titles take of the width; the viewer fits the window to its real width."""
 
 
-@dataclass(frozen=True)
-class ViewOptions:
+class ViewOptions(NamedTuple):
     """The view that options ask for."""
 
-    part: TraceOptions = field(default_factory=TraceOptions)
+    part: TraceOptions = TraceOptions()
     span: str | None = None
     baseline: str | None = None
     search: str | None = None
@@ -89,8 +88,7 @@ def run_view(
         print_text(offer)
 
 
-@dataclass(frozen=True)
-class Preparation:
+class Preparation(NamedTuple):
     """What is laid over a trace, and in which view it is shown, when it is opened first and anew."""
 
     view_options: ViewOptions
@@ -110,10 +108,12 @@ class Preparation:
     def _first(self, trace: Trace) -> Prepared:
         from tracelane.tui.view_state import Prepared
 
-        offer = (
-            "" if self.view_options.part.logs else offered_log(trace, "{{smi}} adds its power and load lanes")
-        )
-        return Prepared(trace, _first_view(trace, self.view_options, self.fresh), (offer,) if offer else ())
+        def offers() -> tuple[str, ...]:
+            has_logs = bool(self.view_options.part.logs)
+            offer = "" if has_logs else offered_log(trace, "{{smi}} adds its power and load lanes")
+            return (offer,) if offer else ()
+
+        return Prepared(trace, _first_view(trace, self.view_options, self.fresh), offers=offers)
 
     @staticmethod
     def _anew(trace: Trace, before: Carried) -> Prepared:

@@ -72,7 +72,7 @@ class Viewing:
 
     def open(self, force: bool = False) -> Trace | Gathering:
         """Return the trace; what is indexing it where a picture can be drawn meanwhile."""
-        options = replace(self._options.index_options, force=force)
+        options = self._options.index_options._replace(force=force)
         traces = self._options.traces
         if self._against is not None:
             return self._open_pair(self._against, options)
@@ -177,7 +177,7 @@ class Viewing:
     def _prepared(self, trace: Trace, before: Carried | None) -> Prepared:
         prepared = self._prepare(trace, before)
         notes, self._notes = self._notes, ()
-        return replace(prepared, notes=(*notes, *prepared.notes))
+        return prepared._replace(notes=(*notes, *prepared.notes))
 
 
 def open_files(files: ResolvedFiles, title: str, options: IndexOptions) -> Trace | Gathering:
@@ -233,7 +233,7 @@ def show(prepared: Prepared, theme: str, host: Host) -> TracelaneApp:
     with first_sight(prepared.trace, prepared.session, config_seen, host.guard) as screen:
         from tracelane.tui.app import TracelaneApp  # takes longer than all before
 
-        app = TracelaneApp(prepared.trace, prepared.session, config, prepared.notes)
+        app = TracelaneApp(prepared.trace, prepared.session, config, prepared.messages)
         app.taken_screen = screen
         app.store.resume(prepared)
         if theme in app.available_themes:

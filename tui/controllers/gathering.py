@@ -196,7 +196,7 @@ class GatheringController(Controller):
         self.app.opening = None
         self.drawing.header, self.panels.hint = self.drawing.trace_header, self._hint_after
         self._timer.stop()
-        self.drawing.notes = tuple(prepared.notes)
+        self.drawing.notes = prepared.messages
         if not isinstance(partial, PartialTrace):
             self.store.open(prepared, session)
             await self._show_lanes()

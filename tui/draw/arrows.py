@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
-from typing import Final
+from typing import Final, NamedTuple
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -14,7 +13,7 @@ from rich.style import Style
 from tracelane.core.base.safe_text import safe
 from tracelane.core.query.views import SliceId
 from tracelane.core.trace import Row, Trace
-from tracelane.core.trace.picture import Arrows, arrows_in_view, arrows_of
+from tracelane.core.trace.arrows import Arrows, arrows_in_view, arrows_of
 
 from ..session import RowKey, Selectable, Session, Viewport
 from .glyphs import ascii_text, fit
@@ -36,8 +35,7 @@ Overlay = dict[int, str]
 """By cell of the time area: what to write there."""
 
 
-@dataclass(frozen=True)
-class End:
+class End(NamedTuple):
     """Where an arrow's end lies: its line (-1 above, `height` below what is seen) and cells [left, right)."""
 
     y: int

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from rich.cells import cell_len, set_cell_size
 
@@ -112,8 +112,7 @@ def padded(text: str, width: int, ellipsis: str = "…") -> str:
     return fit(text, width, ellipsis)
 
 
-@dataclass(frozen=True)
-class Glyphs:
+class Glyphs(NamedTuple):
     """One set of drawing characters, each one cell wide."""
 
     name: str
@@ -182,7 +181,7 @@ UNICODE = Glyphs(
     separator="│",
     thumb="┃",
 )
-ASCII = Glyphs("ascii", *map(ascii_text, astuple(UNICODE)[1:]))
+ASCII = Glyphs("ascii", *map(ascii_text, UNICODE[1:]))
 """What the last filter of a screen makes of them."""
 
 

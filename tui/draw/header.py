@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -34,8 +33,7 @@ class HeaderPiece(NamedTuple):
     style: str = ""
 
 
-@dataclass(frozen=True)
-class DeviceShare:
+class DeviceShare(NamedTuple):
     """How much of its time a device worked, 0..1; None where its times are unknown."""
 
     device: str  # "GPU 0"

@@ -17,7 +17,7 @@ from tracelane.core.base.pattern import Pattern
 from tracelane.core.base.progress import CancelledCallback
 from tracelane.core.query.views import names_rank
 from tracelane.core.trace import Lane, LaneRole, Process, RowKind, Trace
-from tracelane.core.trace.picture import devices_first, drawn_device_lanes, lanes_devices_first
+from tracelane.core.trace.lane_order import devices_first, drawn_device_lanes, lanes_devices_first
 
 from ..session import FOLD_ROWS, Session
 from .line import Line, LineKind

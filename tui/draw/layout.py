@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from tracelane.core.base.units import count_of
 from tracelane.core.index.format import LaneKind
 from tracelane.core.trace import Lane, LaneRole, Process, Trace
-from tracelane.core.trace.picture import host_threads, profilers_lanes, quiet_lanes
+from tracelane.core.trace.lane_order import host_threads, profilers_lanes, quiet_lanes
 
 from ..session import LaneKey, RowKey, Session
 from ..steps import pair_of
@@ -46,8 +45,7 @@ DELTA = "Δ"
 _BELOW_TITLES = (LineKind.ROW, LineKind.LANE, LineKind.QUIET)
 
 
-@dataclass(frozen=True)
-class _Block:
+class _Block(NamedTuple):
     """Consecutive lines that belong together; `lane` is the lane's number, -1 if none."""
 
     kind: LineKind
@@ -165,7 +163,7 @@ class Layout:
         top = lines[above] if len(lines) > above else None
         if top is not None and top.lane is not None and not top.title:
             is_series = top.lane.kind == LaneKind.COUNTER  # then each row has a name of its own
-            lines[above] = top if is_series else replace(top, title=top.lane.title)
+            lines[above] = top if is_series else top._replace(title=top.lane.title)
         if self.says_more(scroll, height):
             room = height - self.pinned_height(height)
             lines[-1] = Line(LineKind.NOTE, self._below(first + room - 1))
@@ -286,7 +284,7 @@ class Layout:
             header = _Block(
                 LineKind.PROCESS, 1, process, folded=folded, members=tuple(drawn if folded else ())
             )
-            self._add(replace(header, text=f"{count:,} lanes" if folded and count > 1 else ""))
+            self._add(header._replace(text=f"{count:,} lanes" if folded and count > 1 else ""))
             if folded:
                 for number in (*drawn, *silent):
                     self._block_of_lane[number] = len(self._blocks) - 1

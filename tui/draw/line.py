@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import IntEnum
+from typing import NamedTuple
 
 from tracelane.core.index.format import LaneKind
 from tracelane.core.trace import Lane, Process, Trace
@@ -29,8 +29,7 @@ class LineKind(IntEnum):
     DELTA = 8  # between two runs: how much longer each step of the second takes
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(NamedTuple):
     """One line of the lane area. `depth` counts the lane's rows from 0; -1 for lines that are no row."""
 
     kind: LineKind

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 from rich.cells import cell_len
@@ -52,15 +52,14 @@ def title_cells(width: int) -> int:
     return min(WIDE_TITLE, NARROW_TITLE + max(0, width - 80) * 14 // 120)
 
 
-@dataclass(frozen=True)
-class LineContext:
+class LineContext(NamedTuple):
     """The values that the drawing of every line needs."""
 
     palette: Palette
     glyphs: Glyphs
     titles: int  # cells of the titles, the separator included
     area: int  # cells of the time area
-    ranks: RankNotes = field(default_factory=RankNotes)
+    ranks: RankNotes = RankNotes()
 
 
 def gutter(title: str, look: LineContext, style: Style | None = None) -> list[Segment]:
@@ -178,7 +177,7 @@ def _row(
             frame = spanning_frame(reader.trace, lane, depth)
             count = len(line.frames)
             runs = tuple(_of_frames(run, count if run.at == frame else 0, look) for run in row.runs)
-            row = replace(row, runs=runs)
+            row = row._replace(runs=runs)
         gap = chosen is not None and chosen.at == GAP
         area = slice_segments(row.runs, look.area, palette, glyphs, None if gap else chosen, row.has_bars)
         if line.frames:
@@ -279,8 +278,8 @@ def _busy(
     members = line.members or ((line.lane.index,) if line.lane is not None else ())
     row = reader.busy(members, view, session.clocks, line.part)
     if line.kind is LineKind.QUIET:
-        row = replace(
-            row, levels=tuple(min(level, 1) for level in row.levels), keys=(DIMMED,) * len(row.keys)
+        row = row._replace(
+            levels=tuple(min(level, 1) for level in row.levels), keys=(DIMMED,) * len(row.keys)
         )
     area = busy_segments(row, look.palette, look.glyphs)
     return with_range(area, *range_cells(view, session.range), look) if session.range is not None else area

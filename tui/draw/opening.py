@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tracelane.core.trace import Trace
-from tracelane.core.trace.picture import drawn_device_lanes
+from tracelane.core.trace.lane_order import drawn_device_lanes
 
 from ..session import FOLD_ROWS, RowKey, Session
 from .layout import Layout

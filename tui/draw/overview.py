@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import groupby, pairwise
 from types import MappingProxyType
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 from rich.segment import Segment
@@ -15,7 +14,7 @@ from rich.style import Style
 
 from tracelane.core.base.clock import ClockKey, Clocks
 from tracelane.core.trace import Trace
-from tracelane.core.trace.picture import drawn_device_lanes
+from tracelane.core.trace.lane_order import drawn_device_lanes
 
 from ..session import Session, Viewport
 from ..steps import step_marks
@@ -41,8 +40,7 @@ MANY_STEPS = 100
 """Of so many steps the minimap has a cell for each."""
 
 
-@dataclass(frozen=True)
-class MinimapCells:
+class MinimapCells(NamedTuple):
     """The W cells of the minimap: parts of the opening span of one length, or one or more steps each."""
 
     edges: tuple[int, ...]  # W + 1 ascending times, ns
@@ -142,7 +140,7 @@ def minimap_lines(
         title = f"{len(step_marks(trace, session.clocks, session.steps)):,} steps"
         of = FULL / max(1, *overview.steps)
         heights = tuple(max(1, round(length * of)) for length in overview.steps)
-        lines = [overview_line(title, replace(row, levels=heights, hatched=()), *window, look)]
+        lines = [overview_line(title, row._replace(levels=heights, hatched=()), *window, look)]
         if has_devices:
             lines.append(_idle_line(row, *window, look))
     else:

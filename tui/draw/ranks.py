@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import lru_cache
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from tracelane.core.query.views import rank_titles
 from tracelane.core.trace import Process, Trace
@@ -22,12 +21,11 @@ RANK_PARTS = ("compute", "communication", "copies")
 Group: TypeAlias = tuple[Process | None, list[Process]]
 
 
-@dataclass(frozen=True)
-class RankNotes:
+class RankNotes(NamedTuple):
     """What is said of ranks beside their lines, by source: that one comes last, how long others wait."""
 
     slowest: int | None = None  # the rank that the others wait for most
-    texts: Mapping[int, str] = field(default_factory=dict)
+    texts: Mapping[int, str] = MappingProxyType({})
 
 
 @lru_cache(maxsize=4)

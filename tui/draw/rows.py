@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,7 +21,7 @@ from tracelane.core.query.drawn import SpanFacts
 from tracelane.core.query.rowview import HitMarks, RowSpan, RowView, RowViews
 from tracelane.core.query.samples import SeriesRange
 from tracelane.core.trace import Lane, LaneRole, Row, RowKind, Trace
-from tracelane.core.trace.picture import drawn_device_lanes
+from tracelane.core.trace.lane_order import drawn_device_lanes
 
 from ..session import Selectable, Viewport
 from .colour import BY_ARGUMENT, ArgumentColours
@@ -192,7 +192,7 @@ class RowReader:
             hits = tuple(
                 hit and (level >= 0 or waits) for hit, level, waits in zip(hits, drawn.levels, hatched)
             )
-        busy_row = replace(drawn, hits=hits)
+        busy_row = drawn._replace(hits=hits)
         self._keep(key, busy_row)
         return busy_row
 
@@ -250,7 +250,7 @@ class RowReader:
             return drawn
         first = self.trace.position(row, 0)
         positions = range(first, first + row.count)
-        return replace(drawn, runs=with_gaps(drawn.runs, gaps, positions, self._edges(view, 0).array))
+        return drawn._replace(runs=with_gaps(drawn.runs, gaps, positions, self._edges(view, 0).array))
 
     # -- slices ---------------------------------------------------------------------------------------------
 

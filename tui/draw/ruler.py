@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -32,8 +32,7 @@ BASELINE_COLOUR = "memcpy"
 """Of the colour keys the one that stands apart from the range's and the steps' colours."""
 
 
-@dataclass(frozen=True)
-class Origin:
+class Origin(NamedTuple):
     """What the ruler counts from, in ns of trace time.
 
     `file_offset` is trace time minus the file's own time; `wall_offset` wall time (ns since 1970) minus

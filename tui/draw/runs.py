@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
@@ -139,19 +138,16 @@ def run_at(runs: Iterable[Run], cell: int) -> Run | None:
     return None
 
 
-@dataclass(frozen=True)
-class SliceRow:
+class SliceRow(NamedTuple):
     runs: tuple[Run, ...]
     has_bars: bool = False  # what has no label tells how busy it is by its height
 
 
-@dataclass(frozen=True)
-class InstantRow:
+class InstantRow(NamedTuple):
     marks: tuple[InstantCell, ...]
 
 
-@dataclass(frozen=True)
-class SampleRow:
+class SampleRow(NamedTuple):
     """A counter series: (low, high) levels 0..8 per cell, and the value at each cell's end."""
 
     levels: tuple[tuple[int, int], ...]
@@ -160,8 +156,7 @@ class SampleRow:
     extent: tuple[float, float] | None = None  # least and greatest value of the series; None: it never varies
 
 
-@dataclass(frozen=True)
-class BusyRow:
+class BusyRow(NamedTuple):
     """Busy time of what a folded line stands for: levels 0..8, -1 where nothing lies, and colour keys."""
 
     levels: tuple[int, ...]

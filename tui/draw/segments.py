@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby, repeat
+from typing import NamedTuple
 
 import numpy as np
 from rich.cells import cell_len
@@ -46,8 +46,7 @@ LEAST_NAME = 8
 """Characters of a name that are worth more than how much time it takes."""
 
 
-@dataclass(frozen=True)
-class SelectedCells:
+class SelectedCells(NamedTuple):
     """The selected slice as a row shows it: its index in the row and the cells it touches, [left, right)."""
 
     at: int

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Self
 
 from rich.segment import Segment
@@ -15,7 +14,7 @@ from textual.strip import Strip
 
 from tracelane.core.query.hits import Hits
 from tracelane.core.trace import Trace
-from tracelane.core.trace.picture import Arrows
+from tracelane.core.trace.arrows import Arrows
 
 from ..draw.arrows import Weaver
 from ..draw.glyphs import eighths
@@ -111,7 +110,7 @@ class LaneCanvas(TimeArea, can_focus=True):
         self._strips.clear()
         if self._session is None or self._layout_lines is None or self.size.width < 1:
             return
-        self._look = replace(look_of(self), ranks=self._ranks)
+        self._look = look_of(self)._replace(ranks=self._ranks)
         self._lines = self._layout_lines.visible(self._session.scroll, self.size.height)
         self._thumb = self._layout_lines.thumb(self._session.scroll, self.size.height)
 
