@@ -13,9 +13,20 @@ from tracelane.core.tables.analysis import Analysis, Option, loaded
 from tracelane.core.tables.schema import Column
 
 from .commands import command_of, parameters
-from .options import FORM, INDEX, PART, WHICH, form_option, limit_option, option
+from .options import (
+    FORM,
+    INDEX,
+    PART,
+    TIMES,
+    WHICH,
+    BoundedNumber,
+    Duration,
+    WholeNumber,
+    form_option,
+    limit_option,
+    option,
+)
 from .printing import Printout, column_key, order_by, print_output, table_style, terminal_width
-from .values import TIMES, BoundedNumber, Duration, WholeNumber
 
 if TYPE_CHECKING:
     from tracelane.core.tables.table import Table, Tables
@@ -32,7 +43,7 @@ def analysis_command(row: Analysis) -> click.Command:
         if tables is None:
             sides = [option.name for option in row.options if option.is_side and option.name in given]
             if sides:
-                from .sides import read_sides
+                from .comparisons import read_sides
 
                 like = options.of_sides()
                 given |= zip(sides, read_sides([given[name] for name in sides], like, options))

@@ -1,5 +1,5 @@
-"""The commands, as data: what each takes. What one says in help, and does, stands in the module of its name,
-which is loaded when it runs: help and completion are there at once.
+"""The commands, as data: what each takes. What one says in help, and does, is the function `run_NAME`, whose
+module is loaded when it runs: help and completion are there at once.
 """
 
 from __future__ import annotations
@@ -28,12 +28,13 @@ from .options import (
     VERDICT,
     WHICH,
     WINDOW,
+    Duration,
+    WholeNumber,
     completed,
     limit_option,
     option,
     out_option,
 )
-from .values import Duration, WholeNumber
 
 DEMO_FOLDER = "tracelane-demo"
 COMMENT = re.compile(r"--(\s|[^\n]*\n)")
@@ -199,6 +200,13 @@ MAKING: Mapping[str, Sequence[click.Parameter]] = {
 }
 COMMANDS = {**READING, **MAKING}
 """Those before and those behind the analyses in lists."""
+HOMES: Mapping[str, Sequence[str]] = {
+    "comparisons": ("diff", "check", "history"),
+    "slices": ("slices", "chain", "sql"),
+    "index": ("index", "cache"),
+    "export": ("export", "cut", "demo"),
+}
+"""Modules of several commands; that of any other has its name."""
 CACHE_AGE = option(
     "--older-than",
     "Only those not opened for this long: 12h, 30d, 2w.",
@@ -207,12 +215,17 @@ CACHE_AGE = option(
 )
 
 
+def home_of(name: str) -> str:
+    """Return the module of one of these commands."""
+    return next((home for home, names in HOMES.items() if name in names), name)
+
+
 def command_named(name: str) -> click.Command:
     """Return one of these commands."""
+    run = f"{home_of(name)}:run_{name}"
     if name == "cache":
-        return _cache()
-    kind = SqlCommand if name == "sql" else click.Command
-    return command_of(name, COMMANDS[name], f"{name}:run_{name}", kind)
+        return command_of(name, (), run, click.Group, commands=_of_cache(), invoke_without_command=True)
+    return command_of(name, COMMANDS[name], run, SqlCommand if name == "sql" else click.Command)
 
 
 def command_of(
@@ -242,26 +255,19 @@ def command_of(
     return kind(name, params=[*params], callback=callback, **texts)
 
 
-def _cache() -> click.Group:
+def _of_cache() -> dict[str, click.Command]:
     text = "List the indexes: size, {}last opened, folder, trace; and which were removed lately."
     listing = command_of(
         "list",
         parameters(*FORM),
-        "cache:run_list",
+        "index:run_list",
         help=text.format("when "),
         short_help=text.format(""),
     )
     clearing = command_of(
         "clear",
         [CACHE_AGE],
-        "cache:run_clear",
+        "index:run_clear",
         help="Remove the indexes; those in use stay until they are closed.",
     )
-
-    def alone() -> None:
-        ctx = click.get_current_context()
-        if ctx.invoked_subcommand is None:
-            ctx.invoke(listing)
-
-    inner = {"list": listing, "clear": clearing}
-    return click.Group("cache", inner, invoke_without_command=True, callback=alone)
+    return {"list": listing, "clear": clearing}

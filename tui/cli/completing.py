@@ -21,6 +21,10 @@ TERMS = ("name=", "cat:", "lane:", "dur>", "dur<", "self>", "self<", "arg.")
 """What terms of a filter begin with, beside words."""
 MOST = 200
 """Proposals that are made at once."""
+DEFAULT_METRICS = ("kernels.time", "step.wall.median", "ops.self_cpu")
+"""The first of these that both sides have is what --fail-above holds to, where --metric does not say: the
+time of kernels, without copies and memsets, repeats where walls of the host do not.
+"""
 
 
 def complete_terms(_: click.Context, incomplete: str) -> list[str]:
@@ -81,8 +85,6 @@ def complete_columns(ctx: click.Context, incomplete: str) -> list[str]:
 def complete_metrics(_: click.Context, incomplete: str) -> list[str]:
     """Return the metrics that are mostly asked for, and what the names of all others begin with."""
     from tracelane.core.tables.metrics import GROUPS, ROW_GROUPS
-
-    from .limits import DEFAULT_METRICS
 
     known = [*DEFAULT_METRICS, *(f"{group}." for group in (*GROUPS, *ROW_GROUPS))]
     return [name for name in known if name.startswith(incomplete)]

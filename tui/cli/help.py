@@ -1,4 +1,4 @@
-"""What help says besides the options: commands by the question that they answer, and two examples of each."""
+"""What help says besides options: commands by the question that they answer, with examples; and --version."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import click
 
 from tracelane.core.base.output import print_text
 
-from .commands import COMMANDS
+from .commands import COMMANDS, home_of
 from .options import HELD, LOGS, OPTIONS, VERDICT
 
 if TYPE_CHECKING:
@@ -122,12 +122,13 @@ def by_question(names: Sequence[str]) -> dict[str, list[str]]:
 
 
 def help_text(name: str) -> str:
-    """Return the help of a command: of an analysis that of its row, else the text with which the module of
-    its name begins, read without loading what the module imports.
+    """Return the help of a command: of an analysis that of its row, else what its function says, read without
+    loading what its module imports.
     """
     if name not in COMMANDS:
         return _analysis(name).help
-    return cleandoc(Path(__file__).with_name(f"{name}.py").read_text("utf-8").split('"""', 2)[1])
+    module = Path(__file__).with_name(f"{home_of(name)}.py").read_text("utf-8")
+    return cleandoc(module.partition(f"def run_{name}(")[2].split('"""', 2)[1])
 
 
 def first_sentence(text: str) -> str:
@@ -171,3 +172,40 @@ def _print_short(ctx: click.Context, _: click.Parameter, is_given: bool) -> None
     command.format_epilog(ctx, formatter)
     print_text(formatter.getvalue() + "\n--help lists all options, those of every command too.")
     ctx.exit()
+
+
+NEEDED = ("click", "numpy", "orjson", "rich", "textual")
+OPTIONAL = ("isal", "duckdb", "fsspec", "distributed")
+"""Faster or further where they are installed."""
+
+
+def version_text() -> str:
+    """Return one line per part: tracelane, native core, index format, Python, and what it depends on."""
+    import platform
+
+    from tracelane.core.base.installed import commit_of
+    from tracelane.core.index.version import FORMAT_VERSION
+    from tracelane.core.native.library import native_library
+
+    native = native_library()
+    commit = commit_of(Path(__file__).resolve().parents[2])
+    lines = {
+        "tracelane": _installed("tracelane"),
+        **({"commit": commit} if commit else {}),
+        "native core": f"no ({native.reason})" if native.functions is None else "yes",
+        "index format": FORMAT_VERSION,
+        "Python": f"{platform.python_version()} on {platform.machine()}",
+        **{package: _installed(package) for package in NEEDED},
+        **{package: _installed(package, "not installed") for package in OPTIONAL},
+    }
+    first, *others = (f"{name} {value}" for name, value in lines.items())
+    return "\n".join([first, *(f"  {line}" for line in others)])
+
+
+def _installed(package: str, otherwise: str = "is missing") -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return otherwise

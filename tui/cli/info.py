@@ -1,8 +1,4 @@
-"""Say what a trace holds: events by kind, flows, processes and lanes, and every problem met.
-
-Of a folder it describes all captures, unless --capture chooses one. `scanner` is what reads here: the
-native core or plain Python; both make the same index. JSON is an object per file, a line each.
-"""
+"""The command that says what a trace holds."""
 
 from __future__ import annotations
 
@@ -18,6 +14,11 @@ from .printing import Printout, print_output
 
 
 def run_info(options: TraceOptions) -> None:
+    """Say what a trace holds: events by kind, flows, processes and lanes, and every problem met.
+
+    Of a folder it describes all captures, unless --capture chooses one. `scanner` is what reads here: the
+    native core or plain Python; both make the same index. JSON is an object per file, a line each.
+    """
     (trace,), opened = options.traces, options.of_all_captures.read()
     scanner = scanner_name(options.index_options.decoder)
     # A file as it was typed; of a folder which file it is.

@@ -24,7 +24,8 @@ from tracelane.core.tables.schema import Column, TableSchema, columns_from
 from tracelane.core.tables.table import Table
 from tracelane.tui.text.diff import change_text
 
-from .values import TIMES
+from .completing import DEFAULT_METRICS
+from .options import TIMES
 
 
 @dataclass(frozen=True)
@@ -96,10 +97,6 @@ MOST_BYTES = 1 << 20
 """No file of limits is longer."""
 DEEPEST = 8
 """No name of a metric has more dots."""
-DEFAULT_METRICS = ("kernels.time", "step.wall.median", "ops.self_cpu")
-"""The first of these that both sides have is what --fail-above holds to, where --metric does not say: the
-time of kernels, without copies and memsets, repeats where walls of the host do not.
-"""
 _VALUE = re.compile(r"([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d{1,3})?)\s*([a-zµ%]*)", re.IGNORECASE)
 
 

@@ -95,7 +95,7 @@ def is_command(word: str) -> bool:
 
 def _version(ctx: click.Context, _: click.Parameter, is_given: bool) -> None:
     if is_given and not ctx.resilient_parsing:
-        from .version import version_text
+        from .help import version_text
 
         print_text(version_text())
         ctx.exit()
@@ -208,7 +208,7 @@ def _run(arguments: list[str]) -> int:
 
             return answer_shell(instruction, tracelane, with_command)
         if not arguments:
-            from .pick import pick
+            from .view import pick
 
             return pick()
         if meaning := misspelt(arguments):

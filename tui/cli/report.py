@@ -1,8 +1,4 @@
-"""Write what a performance issue needs: environment, iterations, steps, device time, findings, tables.
-
-It has a picture of the iteration of median length, a summary of the aiu-smi logs (those beside the
-trace, or --smi), and a list of what you should add by hand. Without --out and --bundle it is printed.
-"""
+"""The command that writes what a performance issue needs."""
 
 from __future__ import annotations
 
@@ -35,9 +31,9 @@ from tracelane.tui.text.ops_table import ops_text
 from tracelane.tui.text.picture import plain_picture
 from tracelane.tui.text.telemetry import log_text, steps_text
 
+from .comparisons import read_sides
 from .opened import TraceOptions
 from .options import check_new
-from .sides import read_sides
 
 PICTURE_WIDTH, PICTURE_HEIGHT = 120, 40
 OPS = 30
@@ -46,6 +42,11 @@ OPS = 30
 def run_report(
     options: TraceOptions, out: Path | None, bundle: Path | None, baseline: str | None, redact: bool
 ) -> None:
+    """Write what a performance issue needs: environment, iterations, steps, device time, findings, tables.
+
+    It has a picture of the iteration of median length, a summary of the aiu-smi logs (those beside the trace,
+    or --smi), and a list of what you should add by hand. Without --out and --bundle it is printed.
+    """
     for path in (out, bundle):
         if path is not None:
             check_new(path)

@@ -1,22 +1,34 @@
-"""List slices in order of time: all of them, or those that match a filter and overlap a range.
-
---sort duration or --sort self lists the longest first.
-
-A filter's terms must all hold: words, 'quoted text' and /regex/ for names; name=, cat:, lane:; dur>1ms
-and self>1ms; arg.KEY>1, =, : (contains); -term for its opposite. Times are ns as in the file.
-"""
+"""The commands on single slices: listing them, what launched one, and what a query makes of them."""
 
 from __future__ import annotations
 
+import atexit
+import gc
+import re
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
 
-from tracelane.core.base.errors import UsageError
+import click
+import numpy as np
+
+from tracelane.core.base.errors import TracelaneError, UsageError
+from tracelane.core.base.pattern import Pattern
+from tracelane.core.base.safe_text import csv_line, json_text
 from tracelane.core.base.units import format_count
+from tracelane.core.export.chains import SourceChains, links_table
+from tracelane.core.export.formats import JsonTable, json_pieces
 from tracelane.core.export.slices import SliceRows, csv_pieces, slices_json, slices_table
 from tracelane.core.query.filter import parse
+from tracelane.core.sql.query import QueryAnswer, run_query, unit_of_column
 from tracelane.core.tables.schema import Column, columns_from
 from tracelane.core.tables.table import Tables
+from tracelane.core.trace import Trace
+from tracelane.tui.text.chains import chain_text, launched_text
 from tracelane.tui.text.table import table_text
+from tracelane.tui.times import parse_time, time_frame
 
 from .opened import TraceOptions
 from .options import LISTED_ROWS
@@ -31,6 +43,13 @@ DRAWN = (
 
 
 def run_slices(options: TraceOptions) -> None:
+    """List slices in order of time: all of them, or those that match a filter and overlap a range.
+
+    --sort duration or --sort self lists the longest first.
+
+    A filter's terms must all hold: words, 'quoted text' and /regex/ for names; name=, cat:, lane:; dur>1ms
+    and self>1ms; arg.KEY>1, =, : (contains); -term for its opposite. Times are ns as in the file.
+    """
     sort, limit = options.sort, options.limit
     if options.where is not None:
         parse(options.where)  # a wrong one is said before reading
@@ -46,14 +65,175 @@ def run_slices(options: TraceOptions) -> None:
         options.form,
         json=lambda _: slices_json(rows, limit),
         csv=lambda _: csv_pieces(rows, limit),
-        text=lambda _: [_text(rows, limit or LISTED_ROWS)],
+        text=lambda _: [_slices_text(rows, limit or LISTED_ROWS)],
     )
 
 
-def _text(rows: SliceRows, limit: int) -> str:
+def _slices_text(rows: SliceRows, limit: int) -> str:
     """Return the first slices as a table, and how many there are."""
     table = slices_table(rows, limit)
     text = table_text(replace(table, columns=DRAWN, notes=()), table_style().plain)
     total, left = len(rows), len(rows) - limit
     count = f"{format_count(total)} {'slice' if total == 1 else 'slices'}"
     return text + f"\n{count}" + (f", {format_count(left)} of them not listed (--limit)" if left > 0 else "")
+
+
+MOST_DIGITS = 18
+"""Of a time in ns: 31 years from any origin."""
+
+
+def run_chain(options: TraceOptions, name: str, at: str | None, every: bool) -> None:
+    """Show what launched a kernel: annotation, op, launch, kernel, with the time between them.
+
+    For an op or annotation, list the kernels that were launched under it. JSON is one list.
+    """
+    pattern = Pattern(name)
+    pattern.check("--name")
+    trace, matching, count = _matching(options, pattern, Pick(at, every, options.limit))
+    if len(matching) > 1:  # what has been printed cannot be taken back where a column proves damaged later
+        trace.check_columns()
+    if not matching and options.form != "json":
+        raise TracelaneError(f"no slice name matches {name!r}")
+    scope = f"{name}, {len(matching):,} of {count:,}"
+    links = Tables(scope, 0, {"links": lambda: links_table(list(_chain_entries(matching)), scope)})
+    print_output(
+        Printout("chain", links),
+        options.form,
+        json=lambda _: _chains_json(matching),
+        text=lambda _: ["\n\n".join(_chain_texts(matching, trace.opening_span[0], count))],
+    )
+
+
+class Pick(NamedTuple):
+    """Which of the slices that match are shown: the one at a time, all, so many, else the first."""
+
+    at: str | None
+    every: bool
+    limit: int | None
+
+
+def _typed_time(trace: Trace, text: str, options: TraceOptions) -> int:
+    if re.fullmatch(r"\s*-?\d+\s*", text):
+        if len(text.strip()) > MOST_DIGITS:
+            raise UsageError(f"--at: {text.strip()[:MOST_DIGITS]}… outside every trace")
+        return int(text)  # what `start_ns` says
+    return parse_time(text, time_frame(trace, trace.clocks, options.tz or "", steps=options.step_name or ""))
+
+
+class Match(NamedTuple):
+    """A slice that is shown."""
+
+    chains: SourceChains
+    position: int
+    is_kernel: bool  # whether it is device work
+
+
+def _matching(options: TraceOptions, pattern: Pattern, pick: Pick) -> tuple[Trace, list[Match], int]:
+    """Return the trace, what is shown, and how many slices match in the part that the options choose."""
+    scope = options.scope()
+    trace, is_whole = scope.trace, scope.range is None and scope.lanes is None and scope.where is None
+    time = None if pick.at is None else _typed_time(trace, pick.at, options)
+    sources = [SourceChains(trace, source) for source in range(trace.source_count)]
+    named = [chains.named(pattern) for chains in sources]
+    if not is_whole:
+        rows = SliceRows(scope)
+        named = [some[np.isin(some, rows.positions(source))] for source, some in enumerate(named)]
+    device = [chains.are_device_work(some) for chains, some in zip(sources, named)]
+    kernels = any(mask.any() for mask in device)
+    entries: list[tuple[int, int, int]] = []
+    count = 0
+    most = pick.limit or (None if pick.every else 1)
+    for source, (chains, some, mask) in enumerate(zip(sources, named, device)):
+        some = some[mask] if kernels else some
+        count += len(some)
+        some = chains.at(some, time) if time is not None else some[:most]
+        starts = chains.slices(some).starts.tolist()
+        entries += [(start, source, position) for start, position in zip(starts, some.tolist())]
+    if time is None:
+        entries.sort()
+    elif most is not None and len(entries) > 1:
+        entries.sort(key=lambda entry: abs(entry[0] - time))
+    return trace, [Match(sources[at], position, kernels) for _, at, position in entries[:most]], count
+
+
+def _chain_texts(matching: list[Match], zero: int, count: int) -> Iterator[str]:
+    for chains, position, is_kernel in matching:
+        yield (chain_text if is_kernel else launched_text)(chains, zero, position)
+    if len(matching) < count:
+        yield f"{len(matching)} of {count:,} that match: --all shows all, --at TIME the one there"
+
+
+def _chains_json(matching: list[Match]) -> Iterator[str]:
+    """Yield the list an entry at a time: it may be long."""
+    yield "["
+    for number, entry in enumerate(_chain_entries(matching)):
+        yield f"{',' if number else ''}\n {json_text(entry)}"
+    yield "\n]\n"
+
+
+def _chain_entries(matching: list[Match]) -> Iterator[dict[str, Any]]:
+    for chains, position, is_kernel in matching:
+        yield chains.chain_json(position) if is_kernel else chains.launched_json(position)
+
+
+LONGEST_QUERY = 1 << 20
+
+
+def run_sql(
+    options: TraceOptions,
+    query: str | None,
+    file: Path | None,
+    engine: Literal["auto", "duckdb", "sqlite"],
+    timeout: float,
+) -> None:
+    """Answer a SELECT over the views slices, ops, kernels, launches, flows, counters, steps and args('key').
+
+    arg(id, 'key') is an argument of one event, as a value. Times are whole ns, columns are listed in
+    docs/sql.md. A query only reads the trace: no files, no settings, no network. DuckDB (pip install duckdb)
+    reads the index as it is; SQLite gets a copy of the columns that the query names.
+    """
+    text = _query(query, file)
+    # DuckDB's bindings complain on stderr of what is not collected when the process ends.
+    atexit.unregister(gc.freeze)
+    trace, limit = options.open(), options.limit
+    with run_query(trace, text, engine, options.step_name, timeout) as answer:
+        scope, most = (
+            f"answered by {answer.engine}",
+            limit or (LISTED_ROWS if options.form == "text" else None),
+        )
+        rows = Tables(scope, 0, {"rows": lambda: answer.table(scope, most)})
+        print_output(
+            Printout("sql", rows),
+            options.form,
+            json=lambda _: _answer_json(answer, scope, limit),
+            csv=lambda _: _answer_csv(answer, limit),
+        )
+
+
+def _query(query: str | None, file: Path | None) -> str:
+    """Return the text of the query; UsageError where there are two, or none."""
+    if (query is None) == (file is None):
+        raise UsageError('give one query: as "select …" behind the trace, or with --file')
+    if query is not None:
+        return query
+    assert file is not None
+    with click.open_file(str(file), encoding="utf-8", errors="strict") as source:
+        try:
+            text: str = source.read(LONGEST_QUERY + 1)
+        except UnicodeDecodeError:
+            raise UsageError(f"{file} is no text in UTF-8") from None
+    if len(text) > LONGEST_QUERY:
+        raise UsageError(f"{file} is too long for a query")
+    return text
+
+
+def _answer_json(answer: QueryAnswer, scope: str, limit: int | None) -> Iterator[str]:
+    columns = [{"name": key, "unit": unit_of_column(key)} for key in answer.columns]
+    rows = (dict(zip(answer.columns, row)) for row in islice(answer.rows, limit))
+    return json_pieces("sql", scope, 0, {"rows": JsonTable(columns, rows)})
+
+
+def _answer_csv(answer: QueryAnswer, limit: int | None) -> Iterator[str]:
+    yield csv_line(answer.columns)
+    for row in islice(answer.rows, limit):
+        yield csv_line(row)

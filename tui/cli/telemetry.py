@@ -1,11 +1,4 @@
-"""Report what telemetry logs hold, how their clocks fit a trace, and the trace's own counters.
-
-Without --smi it reads the aiu-smi logs beside the trace. With --by step: power, energy, busy time and
-temperature of each step; with --step, or --from and --to: of that range, or of its steps. With --by
-kernel: the energy by name of the kernels and copies that ran for many sampling intervals in all. --sort,
---limit and CSV are for the table of steps, kernels or the range, else for the trace's counters, else for
-the logs.
-"""
+"""The command that says what logs beside a trace hold."""
 
 from __future__ import annotations
 
@@ -40,6 +33,14 @@ from .printing import Printout, arranged, print_output, table_style
 
 
 def run_telemetry(options: TraceOptions, by: str | None) -> None:
+    """Report what telemetry logs hold, how their clocks fit a trace, and the trace's own counters.
+
+    Without --smi it reads the aiu-smi logs beside the trace. With --by step: power, energy, busy time and
+    temperature of each step; with --step, or --from and --to: of that range, or of its steps. With --by
+    kernel: the energy by name of the kernels and copies that ran for many sampling intervals in all. --sort,
+    --limit and CSV are for the table of steps, kernels or the range, else for the trace's counters, else for
+    the logs.
+    """
     log_options, ranged = options.log_options, options.with_window_of_step()
     check_there((*options.traces, *options.logs))
     trace = ranged.open()

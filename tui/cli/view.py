@@ -1,20 +1,21 @@
-"""Open traces in the viewer; several are shown together.
-
-`-` reads from standard input, a directory stands for the traces in it. --step is also taken as the range.
-Where stdout is no terminal (or TERM is unset or dumb) one picture and a summary are printed instead.
-"""
+"""The command that opens traces in the viewer or prints one picture of them, and what there is to open."""
 
 from __future__ import annotations
 
+import os
 import shutil
+import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from time import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from tracelane.core.base.errors import UsageError
 from tracelane.core.base.output import print_coloured, print_text
 from tracelane.core.base.safe_text import safe
 
+from .commands import command_named
 from .opened import TraceOptions, typed_window
 from .options import STDIN
 from .printing import can_draw, has_colours, take_keyboard
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from tracelane.tui.session import Session
     from tracelane.tui.times import TimeFrame
     from tracelane.tui.view_state import Carried, Prepared
+
+    from ..screens.trace_list import ListedTrace
+
 
 PICTURE_WIDTH = 120
 PICTURE_HEIGHT = 40
@@ -61,6 +65,11 @@ def run_view(
     traces_of_store: str,
     log_file: str | None,
 ) -> None:
+    """Open traces in the viewer; several are shown together.
+
+    `-` reads from standard input, a directory stands for the traces in it. --step is also taken as the range.
+    Where stdout is no terminal (or TERM is unset or dumb) one picture and a summary are printed instead.
+    """
     from tracelane.core.index.inputs import check_there
     from tracelane.core.index.opening import Gathering
 
@@ -232,3 +241,57 @@ def _parsed(text: str | None) -> str | None:
     from tracelane.core.query.filter import parse
 
     return parse(text).text
+
+
+RECENT = 10
+NOTHING = (
+    "no traces here and none opened lately: try `tracelane TRACE`, `tracelane demo` or `tracelane --help`"
+)
+
+
+def pick() -> int:
+    """List what can be opened; on a terminal open what is chosen of it. Return the exit code."""
+    from tracelane.core.index.inputs import traces_in
+
+    here = traces_in(Path(os.curdir))
+    folders = [path for path in sorted(Path(os.curdir).glob("*/")) if len(traces_in(path)) > 1]
+    known = {path.absolute() for path in here}
+    choices = [*here, *folders, *(path for path in _recent() if path not in known)]
+    if not choices:
+        print_text(NOTHING, error=True)
+        return 0
+    if not (sys.stdin.isatty() and can_draw()):
+        for choice in choices:
+            print_text(safe(str(choice)))
+        return 0
+    from tracelane.core.base.private import config_path
+
+    from ..config import read_config
+    from ..screens.trace_list import TraceList
+
+    chosen = TraceList(_listed(choices), read_config(config_path())).run()
+    if chosen is None:
+        return 0
+    command_named("view").main(["--", str(choices[chosen])], "tracelane", standalone_mode=False)
+    return 0
+
+
+def _listed(paths: Sequence[Path]) -> list[ListedTrace]:
+    from tracelane.core.index.inputs import traces_in
+
+    from ..screens.trace_list import ListedTrace
+
+    listed = []
+    for path in paths:
+        files = traces_in(path)  # none in a file
+        states = [each.stat() for each in files or [path]]
+        age = time() - max(state.st_mtime for state in states)
+        listed.append(ListedTrace(str(path), sum(state.st_size for state in states), age, len(files)))
+    return listed
+
+
+def _recent() -> list[Path]:
+    """Return the paths of recently opened traces that still exist, the latest first."""
+    from tracelane.core.index.cached import list_cache
+
+    return [path for path in (Path(entry.path) for entry in list_cache()) if path.is_file()][:RECENT]
