@@ -23,7 +23,7 @@ from ..tables.metrics import percentile
 from ..tables.registry import BY_NAME
 from ..tables.scope import Scope
 from ..tables.step_spans import StepSpans, step_spans
-from ..tables.steps import steps
+from ..tables.steps import step_groups, steps
 from ..tables.table import Table
 from .formats import as_markdown
 from .html_page import flame, page_end, page_head, page_table
@@ -145,10 +145,10 @@ def _environment(scope: Scope) -> str:
 
 
 def _steps(scope: Scope) -> str:
-    report = steps(scope)
-    if not len(report.steps):
-        return "## Steps\n\n" + "\n".join(map(markdown_words, report.steps.notes))
-    return _table("Steps", report.steps, "", STEPS) + "\n\n" + _bare(as_markdown(report.groups))
+    table = steps(scope)
+    if not len(table):
+        return "## Steps\n\n" + "\n".join(map(markdown_words, table.notes))
+    return _table("Steps", table, "", STEPS) + "\n\n" + _bare(as_markdown(step_groups(table)))
 
 
 def _against(titles: Sequence[tuple[str, str]], tables: Sequence[Table]) -> str:

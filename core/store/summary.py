@@ -95,7 +95,7 @@ def _whole(trace: Trace, facts: Mapping[str, Any]) -> RankSummary:
         "reason": "" if known is None else known.reason,
     }
     tables: dict[str, Columns] = {
-        "steps": NOTHING["steps"] if known is None else _columns_of_steps(known, steps(scope).steps),
+        "steps": NOTHING["steps"] if known is None else _columns_of_steps(known, steps(scope)),
         "collectives": {
             "start": collectives.starts,
             "end": collectives.ends,

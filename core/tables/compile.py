@@ -42,7 +42,7 @@ from .metrics import Metric, ratio
 from .range_table import range_table
 from .schema import schema_from
 from .scope import Scope, nearest_around
-from .shape import Ask, Shape, first, flagged, n, share_of_all, text, total
+from .shape import ON_DEVICE, Ask, Shape, first, flagged, n, share_of_all, total
 from .table import Table, Tables
 
 CODE = (
@@ -92,8 +92,7 @@ CODES = Shape(
     "compile_code",
     "Device time by code",
     {
-        "rank": text("rank"),
-        "device": text("device"),
+        **ON_DEVICE,
         "name": ("code", first(lambda work: Words(work.code, CODE), "text")),
         "kernels": n(),
         "names": flagged(

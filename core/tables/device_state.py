@@ -130,20 +130,12 @@ class DeviceState:
         return self.of_ns - times["idle"] - times["collective_waiting"]
 
 
-TITLES = {
-    "compute": "compute",
-    "collective_moving": "moving",
-    "collective_unsplit": "not split",
-    "copy": "copy",
-    "collective_waiting": "waiting",
-    "idle": "idle",
-}
-"""The headings of the states: those of collectives without the word."""
-STATES = schema_from(f"""
+STATES = schema_from("""
     states: What devices did; keys rank label;
     chief label rank busy_share idle_ns compute_ns collective_waiting_ns of_ns;
     rank: id, label: text = device, busy_share = busy %, busy_ns, of_ns,
-    {", ".join(f"{name}_ns = {title}" for name, title in TITLES.items())}, start_ns = from (moment detail)
+    compute_ns, collective_moving_ns = moving, collective_unsplit_ns = not split, copy_ns,
+    collective_waiting_ns = waiting, idle_ns, start_ns = from (moment detail)
 """)
 
 

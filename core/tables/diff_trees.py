@@ -5,7 +5,7 @@ spends in their ops, and the device work launched in them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -24,7 +24,7 @@ from .schema import schema_from
 from .scope import Scope, nearest_around, rows_around
 from .step_spans import step_spans
 from .table import Table
-from .tree import ROOT, TreeBuilder, own_times, paths_of
+from .tree import ROOT, TreeBuilder, indented, own_times, paths_of
 
 TREE_CHANGES = schema_from("""
     tree: Op trees, the worst first; keys node;
@@ -126,9 +126,7 @@ def largest_changes(table: Table, count: int) -> Table:
     for row in list(chosen):
         while (above := at.get(parents[row])) is not None:
             chosen.add(row := above)
-    some = table.take(np.array(sorted(chosen), np.int64))
-    pairs = zip(some.texts("name"), some.numbers("depth").tolist())
-    return replace(some, data={**some.data, "name": ["  " * depth + name for name, depth in pairs]})
+    return indented(table.take(np.array(sorted(chosen), np.int64)))
 
 
 def _side(builder: TreeBuilder, scope: Scope) -> _Side:

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..base.arrays import I64, AnyArray, Intervals, merge
+from ..base.pattern import Pattern
 from ..index.store import Index
 from ..query.groups import Groups, Labels, concatenated, dense
 from ..trace.devices import Device
@@ -222,10 +223,15 @@ class Frame:
         words = self.names_at(lambda part: part.index.column("slices.name")[getattr(part, key)], label)
         return Words(np.where(getattr(self, key) < 0, len(words.texts), words.codes), [*words.texts, ""])
 
-    def named(self, pattern: re.Pattern[str], label: Callable[[str], str] = str) -> AnyArray:
+    def named(self, pattern: re.Pattern[str] | Pattern, label: Callable[[str], str] = str) -> AnyArray:
         """Return which rows have a matching name, or a matching label of it; each name is tested once."""
-        fits = [bool(pattern.search(text) or pattern.search(label(text))) for text in self.name.texts]
-        return np.asarray(np.array(fits, np.bool_)[self.name.codes])
+        names = [*self.name.texts, *map(label, self.name.texts)]
+        if isinstance(pattern, Pattern):  # of a user, which may take long
+            hits = pattern.matches_in(names, self.scope.cancelled)
+        else:
+            hits = [pattern.search(name) is not None for name in names]
+        fits = np.asarray(np.array(hits, np.bool_).reshape(2, -1).any(0))
+        return np.asarray(fits[self.name.codes])
 
     def is_type(self, *names: str) -> AnyArray:
         return np.isin(self.type, [KERNEL_TYPES.index(name) for name in names])

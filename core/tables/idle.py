@@ -22,7 +22,20 @@ from .gap import gap_ended_by, gaps_of
 from .metrics import Metric, ratio
 from .schema import schema_from
 from .scope import Scope
-from .shape import Ask, Shape, first, flagged, moment, n, ratio_of, share_of_all, statistic, text, total
+from .shape import (
+    ON_STREAM,
+    Ask,
+    Shape,
+    first,
+    flagged,
+    moment,
+    n,
+    ratio_of,
+    share_of_all,
+    statistic,
+    text,
+    total,
+)
 from .table import Table, Tables
 from .table_rows import Values
 
@@ -156,9 +169,7 @@ STREAMS = Shape(
     "streams",
     "Idle time",
     {
-        "rank": text("rank"),
-        "device": text("device"),
-        "stream": text("stream_name"),
+        **ON_STREAM,
         "slices": n(),
         "gaps": n(lambda work: work.gap > 0),
         "idle_ns": total("gap"),
@@ -176,9 +187,7 @@ LONGEST_GAPS = Shape(
         "class": first(lambda gaps: Words(gaps.gap_class, GAP_CLASSES), "text"),
         "launch": flagged(first(lambda gaps: gaps.names_of("launch"), "text"), "is_name"),
         "launch_after_ns": ("launched after", first(_launched_after)),
-        "rank": text("rank"),
-        "device": text("device"),
-        "stream": text("stream_name"),
+        **ON_STREAM,
         "before": ("before it", flagged(first(lambda gaps: gaps.names_of("before"), "text"), "is_name")),
         "host": ("what the CPU did", Ask(lambda g: list(map(_around, g.parts)), "text")),
     },

@@ -13,7 +13,6 @@ import numpy as np
 from ..base.arrays import F64, I64, AnyArray, sum_of
 from ..base.errors import UsageError
 from ..base.pattern import Pattern
-from ..base.progress import CancelledCallback
 from ..base.short_names import short_name
 from ..query.groups import Groups, Labels
 from ..query.scan import json_value_text, number_of
@@ -27,6 +26,7 @@ from .metrics import Metric, spread_metrics
 from .schema import ARG, Unit, schema_from
 from .scope import Scope
 from .shape import (
+    ON_STREAM,
     Ask,
     Shape,
     first,
@@ -74,9 +74,7 @@ INSTANCES = Shape(
         "duration_ns": first("dur"),
         "step": ("Step", first(_step_labels, "text")),
         "name": ("kernel", flagged(text("name"), "is_name")),
-        "rank": text("rank"),
-        "device": text("device"),
-        "stream": text("stream_name"),
+        **ON_STREAM,
     },
 )
 
@@ -95,7 +93,7 @@ def instances(
     runs, whatever the limit.
     """
     work = work_of(scope)
-    runs = work[_matching(work, Pattern(name, ignore_case=True), scope.cancelled)]
+    runs = work[work.named(Pattern(name, ignore_case=True), short_name)]
     keys = (runs.start, -runs.dur) if order == "slowest" else (runs.start,)
     listed = runs[np.lexsort(keys)[:limit]]
     asks = dict(INSTANCES.asks)
@@ -134,15 +132,6 @@ def longest_work(scope: Scope, count: int) -> list[LongWork]:
     longest = np.lexsort((ordinals, work.source, work.start, -work.dur))[:count]
     columns = (work.source[longest], ordinals[longest], work.dur[longest])
     return [LongWork(SliceId(*key), ns) for *key, ns in zip(*(column.tolist() for column in columns))]
-
-
-def _matching(work: Frame, pattern: Pattern, cancelled: CancelledCallback) -> AnyArray:
-    """Return which rows have a matching name; each distinct name is tested once."""
-    names = work.name.texts
-    hits = pattern.matches_in(names, cancelled)
-    short_hits = pattern.matches_in([short_name(raw) for raw in names], cancelled)
-    fits = np.array(hits, np.bool_) | np.array(short_hits, np.bool_)
-    return np.asarray(fits[work.name.codes])
 
 
 def _argument_column(runs: Frame, key: str, *, is_text: bool) -> Values | None:

@@ -19,7 +19,7 @@ from .frame_columns import timed_work
 from .metrics import Metric
 from .schema import schema_from
 from .scope import Scope
-from .shape import Ask, Shape, first, flagged, moment, n, ratio_of, statistic, text, total
+from .shape import ON_STREAM, Ask, Shape, first, flagged, moment, n, ratio_of, statistic, text, total
 from .table import Table, Tables
 
 LONG_CALL_NS = 50_000
@@ -72,9 +72,7 @@ LONGEST_DELAYS = Shape(
         "waiting_ns": ("of it waiting", first("waiting")),
         "call_ns": ("call time", first("call_ns")),
         "kernel_ns": ("kernel time", first("full_ns")),
-        "rank": text("rank"),
-        "device": text("device"),
-        "stream": text("stream_name"),
+        **ON_STREAM,
     },
 )
 PAIRS = Shape(

@@ -22,7 +22,7 @@ from .frame_columns import NEVER, work_of
 from .metrics import Metric
 from .schema import schema_from
 from .scope import Scope
-from .shape import Ask, Shape, flagged, n, statistic, text, total
+from .shape import ON_DEVICE, Ask, Shape, flagged, n, statistic, text, total
 from .table import Table, Tables
 from .table_rows import Values
 
@@ -77,8 +77,7 @@ COPIES = Shape(
     "copies",
     "Copies",
     {
-        "rank": text("rank"),
-        "device": text("device"),
+        **ON_DEVICE,
         "name": ("kind", text("way")),
         "memory": text("memory"),
         "count": n(),

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from ..base.arrays import sum_of
-from ..base.units import format_ns
+from ..base.units import format_moment, format_ns
 from ..trace import Trace
 from .attribution import scope_of_step
 from .compare import by_steps, compare
 from .findings.finding import Evidence, Finding, Findings
 from .findings.forms import JudgedAnswers
-from .run_pair import AGAINST, SIDES, PairedSteps, RunPair, signed_ns
+from .run_pair import AGAINST, SIDES, PairedSteps, RunPair
 from .scope import Scope
 from .step_spans import step_spans
 from .table import Table, Tables
@@ -62,7 +62,7 @@ class PairAnswers(JudgedAnswers):
         longer = f"{format_ns(abs(total))} {'more' if total > 0 else 'less'} than" if total else "as long as"
         parts = [f"B takes {longer} A {count}"]
         if len(deltas) > 1 and deltas.any():
-            parts.append(f"{steps.title(most[0])} changed most, {signed_ns(int(deltas[most[0]]))}")
+            parts.append(f"{steps.title(most[0])} changed most, {format_moment(int(deltas[most[0]]), 3)}")
         for side, lonely in zip(SIDES, steps.without):
             parts += [f"{lonely:,} more steps in {side} alone"] if lonely else []
         finding = Finding(

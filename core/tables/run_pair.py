@@ -13,7 +13,6 @@ import numpy as np
 
 from ..base.arrays import I64
 from ..base.clock import Clocks
-from ..base.units import format_ns
 from ..index.file_facts import Member
 from ..trace import Trace
 from .step_spans import StepSpans
@@ -159,11 +158,6 @@ def _keys(spans: StepSpans) -> list[tuple[str, int]]:
         keys.append((label, counts[label]))
         counts[label] += 1
     return keys
-
-
-def signed_ns(ns: int) -> str:
-    """Return a change as text: "+1.2 ms"."""
-    return f"{'-' if ns < 0 else '+'}{format_ns(abs(ns))}"
 
 
 def title_of_pair(pair: RunPair) -> str:

@@ -103,6 +103,11 @@ def flagged(ask: Ask, *flags: str) -> Ask:
     return replace(ask, flags=dict.fromkeys(flags, True))
 
 
+ON_DEVICE: Mapping[str, Ask] = {"rank": text("rank"), "device": text("device")}
+ON_STREAM: Mapping[str, Ask] = {**ON_DEVICE, "stream": text("stream_name")}
+"""Where work ran, as most tables of it say."""
+
+
 @dataclass(frozen=True)
 class Shape:
     """A table by its columns: for each key what is asked, with a heading where it is not the key in words.

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from shlex import quote
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -110,15 +110,12 @@ class Steps:
         return latest_holding(self.starts, self.ends, times)
 
     def take(self, rows: I64) -> Steps:
-        return replace(
-            self,
-            positions=self.positions[rows],
-            starts=self.starts[rows],
-            ends=self.ends[rows],
-            labels=tuple(self.labels[at] for at in rows.tolist()),
-            groups=tuple(self.groups[at] for at in rows.tolist()),
-            processes=self.processes[rows],
-        )
+        columns: dict[str, Any] = {
+            key: getattr(self, key)[rows] for key in ("positions", "starts", "ends", "processes")
+        }
+        for key in ("labels", "groups"):
+            columns[key] = tuple(getattr(self, key)[at] for at in rows.tolist())
+        return replace(self, **columns)
 
 
 def find_steps(

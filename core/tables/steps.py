@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -42,14 +43,6 @@ WINDOW_NOTE = "{word} time is what is in the step's time on the host, as in HTA,
 RULES = (StepRule.LAUNCH, StepRule.ANNOTATION, StepRule.START)
 
 
-@dataclass(frozen=True)
-class StepResult:
-    """The steps one by one, and by group."""
-
-    steps: Table
-    groups: Table
-
-
 @dataclass(frozen=True, eq=False)
 class _SourceSteps:
     """The steps of one source with their columns, and which of them are in the table."""
@@ -59,8 +52,7 @@ class _SourceSteps:
     columns: dict[str, I64]
 
 
-@dataclass(frozen=True)
-class _Rest:
+class _Rest(NamedTuple):
     """Device work outside the steps, and time that counts in several steps: busy time where work counts for
     the step that launched it, device time where it counts by window.
     """
@@ -69,20 +61,13 @@ class _Rest:
     outside_slices: int = 0
     shared_ns: int = 0
 
-    def __add__(self, other: _Rest) -> _Rest:
-        return _Rest(
-            sum_of((self.outside_ns, other.outside_ns)),
-            self.outside_slices + other.outside_slices,
-            sum_of((self.shared_ns, other.shared_ns)),
-        )
-
 
 def analyse_steps(scope: Scope, groups: bool = False) -> Tables:
     """Return the steps and their groups, or the groups alone."""
     counted = cache(partial(steps, scope))
-    tables = {"groups": lambda: counted().groups}
+    tables = {"groups": lambda: step_groups(counted())}
     if not groups:
-        tables = {"steps": lambda: counted().steps, **tables}
+        tables = {"steps": counted, **tables}
     return Tables(scope.text, scope.origin, tables)
 
 
@@ -90,7 +75,7 @@ def step_metrics(scope: Scope) -> list[Metric]:
     """Return how many steps there are and their times, by what they are spent on; where several processes of
     a file have steps, their number and sums are those of the one that has most: the others ran beside it.
     """
-    table = steps(scope).steps
+    table = steps(scope)
     metrics = [Metric("step.count", "count", _most_of_a_process(table, np.ones(len(table), np.int64)))]
     for key in ("wall", "cpu_busy", "device_busy", "idle", "comm", "copy"):
         values = table.numbers(f"{key}_ns")
@@ -110,24 +95,24 @@ def _most_of_a_process(table: Table, values: I64) -> int:
     return sum_of(max(of_file.values()) for of_file in sums.values())
 
 
-def steps(scope: Scope) -> StepResult:
+def steps(scope: Scope) -> Table:
     """Return the steps that lie in the scope's range wholly."""
-    table = cached_table(scope, "steps", lambda: _table(scope))
-    return StepResult(table, _groups(table))
+    return cached_table(scope, "steps", lambda: _table(scope))
 
 
 def _table(scope: Scope) -> Table:
-    parts, rest = [], _Rest()
+    parts, rests = [], [_Rest()]
     for source in scope.sources:
         own = find_steps(scope.trace, source, scope.clocks, scope.steps or None)
         if own is None:
             work = work_of(replace(scope, range=None, source=source, work=None))
-            rest += _Rest(sum_of(work.dur), len(work))
+            rests.append(_Rest(sum_of(work.dur), len(work)))
             continue
         sets = StepSets(scope, own)
         part = _SourceSteps(own, own.within(scope.range), step_columns(scope, own, sets))
         parts.append(part)
-        rest += _rest(scope, sets, part.columns)
+        rests.append(_rest(scope, sets, part.columns))
+    rest = _Rest(*map(sum_of, zip(*rests)))
     word = device_word(scope.trace)
     # A log laid over the trace has no slices, and is no source of steps.
     several = sum(len(index.column("slices.start")) > 0 for index in scope.trace.indexes) > 1
@@ -140,9 +125,7 @@ def _table(scope: Scope) -> Table:
         "reason": chosen[0].reason if chosen else "nothing repeats here",
         "device": word,
         "attribute": scope.attribute,
-        "outside_ns": rest.outside_ns,
-        "outside_slices": rest.outside_slices,
-        "shared_ns": rest.shared_ns,
+        **rest._asdict(),
     }
     wall = np.asarray(data["wall_ns"], np.int64)
     if len(wall) > 1:
@@ -317,7 +300,7 @@ def _launch_offsets(sets: StepSets, chosen: Steps) -> AnyArray:
     return offsets
 
 
-def _groups(table: Table) -> Table:
+def step_groups(table: Table) -> Table:
     """Return wall times by group (prefill, decode, batch size), by process where several have steps."""
     wall = table.numbers("wall_ns")
     by = [key for key in ("process", "group") if key in table.data]

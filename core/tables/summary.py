@@ -349,7 +349,7 @@ def _steps(scope: Scope) -> Table:
     """Return the steps by their place: numbers and names differ from run to run."""
     from .steps import steps
 
-    table = steps(scope).steps
+    table = steps(scope)
     return Table.from_arrays(SCHEMAS["steps"], scope.text, {**table.data, "place": numbered(len(table))})
 
 

@@ -324,7 +324,7 @@ def largest_rows(table: Table, count: int) -> Table:
 
 def indented(table: Table) -> Table:
     """Return a table of a tree for people: short names, each two characters to the right of its parent's."""
-    forms = table.short_forms["name"]
+    forms = table.short_forms.get("name", {})
     names = [
         "  " * depth + (forms.get(name) or name)
         for name, depth in zip(table.texts("name"), table.numbers("depth").tolist())

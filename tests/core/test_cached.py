@@ -36,7 +36,7 @@ def _refuse(*_: object) -> Table:
     raise AssertionError("counted again")
 
 
-@pytest.mark.parametrize(("name", "make"), [("ops", ops), ("steps", lambda scope: steps(scope).steps)])
+@pytest.mark.parametrize(("name", "make"), [("ops", ops), ("steps", steps)])
 def test_the_same_again(name: str, make: object, trace: Trace) -> None:
     """A table read back is the one that was made: columns with their types, jumps, totals, notes, keys."""
     scope = Scope(trace)

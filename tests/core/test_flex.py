@@ -78,7 +78,7 @@ def test_work_is_told_by_names(tmp_path: Path) -> None:
 def test_jobs_are_steps(tmp_path: Path) -> None:
     """Round trips that repeat are the steps of each rank, and work belongs to the one it runs in."""
     trace = two_ranks(tmp_path)
-    table = steps(Scope(trace)).steps
+    table = steps(Scope(trace))
     assert len(table) == 6 and set(table.data["process"]) == {"0", "3"}
     assert set(table.data["device_busy_ns"]) == {640_000}
     parts = {"kernel": 400_000, "memcpy": 160_000, "communication": 80_000, "runtime": 50_000}
@@ -303,7 +303,7 @@ def test_waits_and_receives_by_other_names(tmp_path: Path) -> None:
     trace = Trace([index_of(events, tmp_path)])
     (device,) = device_table(timed_work(Scope(trace)))
     assert (device["compute_ns"], device["comm_ns"]) == (400_000, 200_000)
-    assert len(steps(Scope(trace)).steps) == 4
+    assert len(steps(Scope(trace))) == 4
     assert {"aiu-waits", "sync"} <= {one.rule for one in findings(Scope(trace)).findings}
 
 

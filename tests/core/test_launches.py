@@ -633,7 +633,7 @@ def test_every_table_gives_a_step_the_work_that_it_launched(name: str, corpus_ca
     whole = kernels(scope).totals
     assert sum(row["count"] for row in rows.values()) == whole["count"]  # type: ignore[misc]
     assert sum(row["total_ns"] for row in rows.values()) == whole["total_ns"]  # type: ignore[misc]
-    table = steps(scope).steps
+    table = steps(scope)
     for key, total in (("device_ns", "total_ns"), ("device_slices", "count")):
         outside = table.totals["outside_ns" if key == "device_ns" else "outside_slices"]
         assert int(table.numbers(key).sum()) + outside == whole[total]
@@ -664,7 +664,7 @@ def test_steps_and_what_is_outside_come_to_the_whole(
     trace = open_trace([path], index_dir=corpus_cache)
     scope = Scope(trace, clocks=trace.clocks, attribute=attribute)
     whole = kernels(scope).totals
-    table = steps(scope).steps
+    table = steps(scope)
     shared_ns = table.totals["shared_ns"] if attribute == "window" else 0
     assert int(table.numbers("device_ns").sum()) + table.totals["outside_ns"] - shared_ns == whole["total_ns"]
     rows = {row["name"]: row for row in kernels(scope, by="step").rows()}
@@ -737,7 +737,7 @@ def test_a_file_without_steps_is_outside(tmp_path: Path) -> None:
     scope = Scope(trace)
     rows = {row["name"]: row["total_ns"] for row in kernels(scope, by="step").rows()}
     assert rows == {"step 0": 20_000, OUTSIDE: 30_000}
-    assert steps(scope).steps.totals["outside_ns"] == 30_000
+    assert steps(scope).totals["outside_ns"] == 30_000
     spans = step_spans(trace)
     assert spans is not None
     assert kernels(scope_of_step(scope, spans, 0)).totals["total_ns"] == 20_000

@@ -30,7 +30,7 @@ from tracelane.core.tables.scope import Scope
 from tracelane.core.tables.selection import step_place, steps_there
 from tracelane.core.tables.step_choice import Steps, find_steps
 from tracelane.core.tables.step_spans import step_spans
-from tracelane.core.tables.steps import ROLES, percentile, step_columns, step_metrics, steps
+from tracelane.core.tables.steps import ROLES, percentile, step_columns, step_groups, step_metrics, steps
 from tracelane.core.trace import Trace, open_trace
 
 TENSORBOARD = {
@@ -52,7 +52,7 @@ ALL_TO_ALL = {"dlrm_rank0.tb_0.4.3_PATCHED_runtime": 139.0}
 def test_split_is_that_of_tensorboard(name: str, corpus_cache: Path) -> None:
     """Every category of every step equals its numbers to 0.1 µs; device twins are no further steps."""
     trace = open_trace(next(CORPUS.rglob(f"{TENSORBOARD[name]}*")), index_dir=corpus_cache)
-    rows = list(steps(Scope(trace)).steps.rows())
+    rows = list(steps(Scope(trace)).rows())
     golden = json.loads((GOLDENS / "tb" / f"{name}.json").read_bytes())["steps"]
     assert [row["step"] for row in rows] == list(dict.fromkeys(step["name"] for step in golden))
     more = ALL_TO_ALL.get(name, 0.0)
@@ -148,8 +148,8 @@ def test_else_the_outermost_that_repeats(tmp_path: Path) -> None:
 def test_a_trace_without_steps_says_so(tmp_path: Path) -> None:
     """Nothing to find is an empty table with a sentence, not an error."""
     result = steps(Scope(Trace([index_of([complete(0, 9, "op")], tmp_path / "index")])))
-    assert len(result.steps) == 0 and len(result.groups) == 0
-    assert "no steps" in result.steps.notes[0]
+    assert len(result) == 0 and len(step_groups(result)) == 0
+    assert "no steps" in result.notes[0]
 
 
 def test_columns_against_brute_force(tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ def test_columns_against_brute_force(tmp_path: Path) -> None:
         name, at, ns = pick.choice(list(kinds)), pick.randrange(3000), pick.choice([1, 20, 90])
         events.append(complete(at, ns, name, kinds[name], tid=7 + i))
         spans[name].append((at, at + ns))
-    rows = list(steps(Scope(Trace([index_of(events, tmp_path / "index")]), attribute="window")).steps.rows())
+    rows = list(steps(Scope(Trace([index_of(events, tmp_path / "index")]), attribute="window")).rows())
 
     def covered(names: list[str], low: int, high: int) -> int:
         return 1000 * sum(any(a <= t < b for n in names for a, b in spans[n]) for t in range(low, high))
@@ -188,7 +188,7 @@ def test_lanes_and_filter_leave_the_rest_out(tmp_path: Path) -> None:
     named = index.string_numbers("gemm") + index.string_numbers("aten::add")
 
     def column_us(scope: Scope, key: str) -> list[int]:
-        return [int(value) // 1000 for value in steps(scope).steps.data[key]]
+        return [int(value) // 1000 for value in steps(scope).data[key]]
 
     def where(index: Index, positions: Any) -> Any:
         return np.isin(index.column("slices.name")[positions], np.array(named, np.uint32))
@@ -213,11 +213,11 @@ def test_launch_to_work_and_groups(tmp_path: Path) -> None:
         events.append(complete(at + 10, 5, "cudaLaunchKernel", "cuda_runtime", args=ids))
         events.append(complete(at + 40 + i, 5, "k", "kernel", tid=9, args=ids))
     result = steps(Scope(Trace([index_of(events, tmp_path / "index")])))
-    assert np.asarray(result.steps.data["launch_offset_ns"]).tolist() == [30e3, 31e3, 32e3, 33e3]
-    groups = {row["group"]: row for row in result.groups.rows()}
+    assert np.asarray(result.data["launch_offset_ns"]).tolist() == [30e3, 31e3, 32e3, 33e3]
+    groups = {row["group"]: row for row in step_groups(result).rows()}
     assert (groups["prefill bs=8"]["count"], groups["prefill bs=8"]["p99_ns"]) == (1, 900_000)
     assert (groups["decode bs=8"]["p50_ns"], groups["decode bs=8"]["max_ns"]) == (102_000, 103_000)
-    assert (result.steps.totals["first_ns"], result.steps.totals["steady_ns"]) == (900_000, 102_000)
+    assert (result.totals["first_ns"], result.totals["steady_ns"]) == (900_000, 102_000)
     assert percentile(np.arange(1, 101), 95) == 95
 
 
@@ -229,7 +229,7 @@ def test_a_source_without_slices_has_no_steps(tmp_path: Path) -> None:
         for name, events in (("trace", host), ("log", [counter(5, "watts", W=3)]), ("other", host))
     )
     alone, with_log, two = (
-        steps(Scope(Trace(indexes))).steps for indexes in ([trace], [trace, log], [trace, other])
+        steps(Scope(Trace(indexes))) for indexes in ([trace], [trace, log], [trace, other])
     )
     assert [column.key for column in with_log.columns] == [column.key for column in alone.columns]
     assert with_log.keys == ("step",) and len(with_log) == 2
@@ -359,7 +359,7 @@ def _rank(number: int, where: str, at: float = 0) -> list[dict[str, Any]]:
 
 def _rows(events: list[dict[str, Any]], folder: Path, attribute: str) -> list[dict[str, Any]]:
     scope = replace(Scope(Trace([index_of(events, folder)])), attribute=attribute)
-    return list(steps(scope).steps.rows())
+    return list(steps(scope).rows())
 
 
 @pytest.mark.slow
@@ -390,7 +390,7 @@ def test_metrics_are_those_of_one_process(where: str, ranks: int, tmp_path: Path
     assert (metrics["step.count"], metrics["step.wall.total"]) == (3, 3 * 900_000)
     assert metrics["step.device_busy.total"] == 3 * (300 + 200 * (ranks - 1)) * 1000
     assert metrics["step.wall.median"] == 900_000
-    groups = list(steps(Scope(trace)).groups.rows())
+    groups = list(step_groups(steps(Scope(trace))).rows())
     assert [row["count"] for row in groups] == [3] * ranks
     assert [row.get("process", "100") for row in groups] == [str(100 + number) for number in range(ranks)]
 
@@ -402,13 +402,13 @@ def test_windows_and_what_is_outside_are_the_whole(where: str, tmp_path: Path) -
     """
     events = [*_rank(0, where), *_rank(1, where, 30)]
     scope = replace(Scope(Trace([index_of(events, tmp_path / "a")])), attribute="window")
-    table = steps(scope).steps
+    table = steps(scope)
     assert table.totals["shared_ns"] == 0
     whole = 3 * (300 + 500) * 1000
     assert int(table.numbers("device_ns").sum()) + table.totals["outside_ns"] == whole
     alone = complete(100, 50, "nobody's", "kernel", pid=50, tid=3)
     scope = replace(Scope(Trace([index_of([*events, alone], tmp_path / "b")])), attribute="window")
-    table = steps(scope).steps
+    table = steps(scope)
     inside = int(table.numbers("device_ns").sum())
     assert table.totals["shared_ns"] == 50_000
     assert inside + table.totals["outside_ns"] - table.totals["shared_ns"] == whole + 50_000
@@ -657,7 +657,7 @@ def test_vllm_on_h100(corpus_cache: Path) -> None:
     """Forward passes of many graph launches each: 10 or 11 steps with 90 % of the device's time or more."""
     path = CORPUS / "verdicts/vllm_h100_tp4_graphs.json.gz"
     trace = open_trace(path, index_dir=corpus_cache)
-    table = steps(Scope(trace)).steps
+    table = steps(Scope(trace))
     whole = trace.indexes[0].duration(trace.launches(0).kernels).sum()
     assert len(table) in (10, 11)
     assert table.numbers("device_ns").sum() >= 0.9 * whole

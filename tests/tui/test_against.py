@@ -13,11 +13,11 @@ from tests.corpus import CORPUS, needs_corpus
 from tests.events import complete
 from tests.tui.cli_process import tracelane_here
 from tests.tui.driver import message, open_viewer, press_keys, screen_text
-from tracelane.core.base.units import format_ns
+from tracelane.core.base.units import format_moment, format_ns
 from tracelane.core.logs.counters import with_cheap_lanes
 from tracelane.core.tables.pair_answers import PairAnswers, paired_runs
 from tracelane.core.tables.registry import BY_NAME
-from tracelane.core.tables.run_pair import RunPair, signed_ns
+from tracelane.core.tables.run_pair import RunPair
 from tracelane.core.tables.scope import Scope
 from tracelane.core.tables.table import Table
 from tracelane.core.tables.tree import analyse_tree
@@ -97,7 +97,7 @@ async def test_two_bands_and_the_steps_between_them(size: tuple[int, int]) -> No
     """
     pair = pair_of_runs("regions of AIUs")
     steps = pair.common_steps()
-    texts = [f"step {label} {signed_ns(int(ns))}" for label, ns in zip(steps.labels, steps.deltas)]
+    texts = [f"step {label} {format_moment(int(ns), 3)}" for label, ns in zip(steps.labels, steps.deltas)]
     async with open_viewer(with_cheap_lanes(pair), size) as (app, pilot):
         for keys, at in ((), 0), (("enter",), 0), (("greater_than_sign",), 1), (("less_than_sign",), 0):
             await press_keys(app, pilot, *keys)

@@ -13,7 +13,8 @@ from rich.segment import Segment
 from rich.style import Style
 
 from tracelane.core.base.safe_text import safe
-from tracelane.core.tables.run_pair import PairedSteps, signed_ns
+from tracelane.core.base.units import format_moment
+from tracelane.core.tables.run_pair import PairedSteps
 from tracelane.core.trace import Lane
 
 from ..session import Session, Viewport
@@ -146,7 +147,7 @@ def step_changes(steps: PairedSteps, view: Viewport, session: Session, look: Lin
     current, texts = steps.at(session.cursor), dict[int, Segment]()
     free = [True] * look.area
     for at in order.tolist():
-        text = f"{safe(steps.title(at))} {signed_ns(int(steps.deltas[at]))}"
+        text = f"{safe(steps.title(at))} {format_moment(int(steps.deltas[at]), 3)}"
         left = max(0, min(view.cell(int(steps.a[at, 0])), look.area - cell_len(text)))
         cells = slice(left, left + cell_len(text) + 1)
         if len(text) <= look.area and all(free[cells]):
