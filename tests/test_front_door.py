@@ -44,6 +44,7 @@ def _uses(tree: ast.AST) -> Iterator[tuple[int, str]]:
             yield node.lineno, STORE
 
 
+@pytest.mark.slow
 def test_the_viewer_knows_no_index() -> None:
     """No file of the viewer names a column or asks a trace for its indexes; two pass an index on."""
     around = [

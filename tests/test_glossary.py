@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import re
 
+import pytest
+
 from tests.budgets import ROOT
 from tests.modules import files_of, tree_of
 
@@ -25,6 +27,7 @@ def test_each_word_is_explained_once() -> None:
     assert all(len(row) == 4 and re.fullmatch(r"[A-Z][^.]*(\.\w[^.]*)*\.", row[1]) for row in ROWS)
 
 
+@pytest.mark.slow
 def test_named_classes_exist() -> None:
     """Every class that a row names is one of tracelane's, or a library's."""
     classes = {

@@ -57,12 +57,15 @@ BEGINNINGS = ("execute_context_1", "step[", "x_data:", "(")
 CASES = [(what, unit) for what, (_, units) in LOOKS.items() for unit in units]
 
 
-DEEP = ("tree", "ops")
-ANALYSED = [one.name for one in ANALYSES if one.name != "sections"]  # which reads the file itself
+DEEP = [("callers", True), *itertools.product(("tree", "ops"), (True, False))]
+NAMES = ["callers", *(one.name for one in ANALYSES if one.name != "sections")]  # which reads the file itself
 
 
-@pytest.mark.parametrize("name", ["callers", *DEEP, *(later(name) for name in ANALYSED if name not in DEEP)])
-@pytest.mark.parametrize("alike", [True, False])
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "alike"),
+    [case if case in DEEP else later(case) for case in itertools.product(NAMES, (True, False))],
+)
 def test_deep_slices_take_linear_time(name: str, alike: bool, tmp_path: Path) -> None:
     """Slices that lie in one another, of one name or of a name each, cost every analysis in proportion."""
     options = {"bottom_up": True} if name == "callers" else {}
@@ -78,9 +81,10 @@ def test_deep_slices_take_linear_time(name: str, alike: bool, tmp_path: Path) ->
 
         return work
 
-    assert_linear(prepare, 8_000)
+    assert_linear(prepare, 4_000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("what", "unit"), CASES)
 @pytest.mark.parametrize("before", ["", *map(later, BEGINNINGS)])
 def test_looking_at_a_name_takes_linear_time(what: str, unit: str, before: str) -> None:

@@ -167,6 +167,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str, int, int]:
     return str(path), str(folder / "index"), start, end
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", COMMANDS, ids=lambda words: words[0])
 def test_a_moment_and_its_origin_are_trace_time_in_every_form(
     words: tuple[str, ...], demo: tuple[str, str, int, int], capsys: pytest.CaptureFixture[str]

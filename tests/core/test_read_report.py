@@ -163,6 +163,7 @@ def test_a_base_time_of_unusable_type_counts_as_absent(value: str, expected: int
     assert envelope.base_time_ns == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", (300, 262_144))
 @pytest.mark.parametrize(
     "value",

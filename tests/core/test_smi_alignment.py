@@ -145,6 +145,7 @@ def test_long_logs_around_a_short_trace(tmp_path: Path, lag: float) -> None:
     assert proposal.confidence == 0 if lag == 61.0 else proposal.confidence > 0.3
 
 
+@pytest.mark.slow
 @needs_corpus
 @pairs
 @pytest.mark.parametrize(

@@ -342,6 +342,7 @@ def _raw_sums(path: Path) -> Iterator[str]:
             yield "sum"
 
 
+@pytest.mark.slow
 def test_nobody_adds_up_without_a_limit() -> None:
     """In the rooms that add up times, `sum_of`, `added_up` and `add_at` do so; the exceptions are listed."""
     raw = {

@@ -254,6 +254,7 @@ async def test_any_size(file_trace: Trace, size: tuple[int, int]) -> None:
             app.store.show(before)
 
 
+@pytest.mark.slow
 async def test_ascii_where_the_locale_has_nothing_else(
     file_trace: Trace, monkeypatch: pytest.MonkeyPatch
 ) -> None:

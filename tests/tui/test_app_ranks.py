@@ -158,6 +158,7 @@ def test_a_file_alone_has_no_head(tmp_path: Path) -> None:
     assert not any("rank" in title for _, title, _ in lines(open_trace(tmp_path / "rank1.json")))
 
 
+@pytest.mark.slow
 async def test_what_is_selected_in_a_folded_rank_comes_in_sight(tmp_path: Path) -> None:
     """Selecting a slice of a folded rank opens it; a rank is hidden and shown again as a process is."""
     trace = write(tmp_path, 6)

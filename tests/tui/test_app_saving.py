@@ -138,6 +138,7 @@ async def ordered(app: TracelaneApp, pilot: Pilot[None], line: str) -> str:
     return app.message
 
 
+@pytest.mark.slow
 async def test_cut_writes_the_range_and_never_over_a_file(tmp_path: Path) -> None:
     """What lies in the range is written, clocks taken back; without a range or over a file it is refused."""
     events = [complete(100 * n, 50, f"s{n}") for n in range(10)]

@@ -122,6 +122,7 @@ async def goes_on(app: TracelaneApp, pilot: Pilot[None]) -> None:
     await pilot.press("q")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("errors_are_shown")
 async def test_what_is_said(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
     """The footer names the error in one harmless line and the file with more of it."""

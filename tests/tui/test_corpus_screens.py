@@ -63,6 +63,7 @@ def test_every_lane_is_on_the_screen(name: str, corpus_cache: Path) -> None:
     trace.close()
 
 
+@pytest.mark.slow
 @needs_corpus
 @pytest.mark.parametrize("name", ["gpu", "multirank/dlrm_8gpu_ranks0-3", "aiu/spyre_torch_profiler"])
 def test_a_folder_opens_as_one_trace(name: str, corpus_cache: Path) -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from statistics import mean
 
 import pytest
 
 from benchmarks.made_trace import write_made_trace
-from tests.corpus import CORPUS, needs_corpus
+from tests.corpus import CORPUS, LATER, needs_corpus
 from tests.tui.walk import SIZE, Frame, keys_of, modal_costs, walk
 from tracelane.core.demo.trace import write_demo
 from tracelane.core.trace import Trace, open_trace
@@ -119,11 +119,20 @@ MODALS = {"help", "palette", "messages", "hidden", "marks", "copy-view"}
 MOST_OF_MODAL = 4000
 
 
-def first_screens() -> list[object]:
-    """Return traces by what their lanes hold: few colours, many, long stacks, ranks that are folded."""
-    paths = [REAL, "gpu/tl_h100_qwen_infer.json.gz", "aiu/sample_flex_3062_job_4.json", RANKS]
-    own = ["demo", str(STACKS)]
-    return [*(pytest.param(path, marks=needs_corpus) for path in paths), *own]
+MANY_MODALS = ("gpu/tl_h100_qwen_infer.json.gz", str(STACKS))
+FIRST_SCREENS = (REAL, RANKS, "demo", "aiu/sample_flex_3062_job_4.json", *MANY_MODALS)
+"""Traces by what their lanes hold: few colours, folded ranks, long stacks; most modals open in the last."""
+
+
+def first_screens(tried: Collection[str]) -> list[object]:
+    """Return the traces as parameters: those that are not `tried` for later."""
+    own = {"demo", str(STACKS)}
+    return [
+        pytest.param(
+            path, marks=(*(() if path in tried else LATER), *(() if path in own else (needs_corpus,)))
+        )
+        for path in FIRST_SCREENS
+    ]
 
 
 def open_first_screen(path: str, folder: Path) -> Trace:
@@ -133,7 +142,7 @@ def open_first_screen(path: str, folder: Path) -> Trace:
     return open_trace(paths, index_dir=folder)
 
 
-@pytest.mark.parametrize("path", first_screens())
+@pytest.mark.parametrize("path", first_screens(FIRST_SCREENS))
 async def test_small_changes_are_small(
     path: str, corpus_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -150,7 +159,7 @@ async def test_small_changes_are_small(
     pytest.fail(str(sizes))
 
 
-@pytest.mark.parametrize("path", first_screens())
+@pytest.mark.parametrize("path", first_screens(MANY_MODALS))
 async def test_every_modal_is_small(path: str, corpus_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever opens a screen over the lanes takes at most 4 KB to open it, and as much to close it."""
     monkeypatch.setenv("COLORTERM", "truecolor")

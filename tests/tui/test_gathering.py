@@ -141,6 +141,7 @@ async def test_one_file(tmp_path: Path) -> None:
         assert "nothing is being indexed" in message(app) and app.is_running
 
 
+@pytest.mark.slow
 async def test_lanes_before_the_last_file_is_there(tmp_path: Path) -> None:
     """The first file's lanes are drawn at once, the others have their places; tables wait for all."""
     gathering, script = gathered(rank_files(tmp_path / "run", 6))
@@ -386,6 +387,7 @@ async def test_a_file_that_begins_much_later(tmp_path: Path) -> None:
         assert app.session.viewport == before
 
 
+@pytest.mark.slow
 async def test_read_again_it_begins_where_it_was(tmp_path: Path) -> None:
     """Files that were shown before keep time window, cursor, lane and folds, while they come and after."""
     folder = rank_files(tmp_path / "run", 2)

@@ -129,6 +129,7 @@ async def test_keys_after_the_longest_kernel_wait_for_it(a100: Trace, keys: str,
         assert ("2. longest" in message(app)) == (keys == "KK")
 
 
+@pytest.mark.slow
 @needs_corpus
 async def test_comparing_two_steps(a100: Trace) -> None:
     """B is the range and A the baseline; the largest change stands first, with an arrow."""
@@ -191,6 +192,7 @@ async def test_a_step_gone_to_is_what_keys_mean(a100: Trace) -> None:
         assert app.session.baseline == (four.start, four.end)
 
 
+@pytest.mark.slow
 @needs_corpus
 async def test_table_of_the_next_step(a100: Trace) -> None:
     """The table counts what lies in the step."""

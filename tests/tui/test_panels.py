@@ -62,6 +62,7 @@ async def test_a_panel_without_rows_says_what_is_not_there(trace: Trace) -> None
             assert PANELS[name][1].empty in screen_text(app)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("commands", "panel"),
     [
@@ -81,6 +82,7 @@ async def test_every_panel_has_a_command(trace: Trace, commands: list[str], pane
         assert app.session.panel == panel
 
 
+@pytest.mark.slow
 async def test_a_table_that_is_there_again_is_told_of(trace: Trace) -> None:
     """Going back to a range before its neighbour is counted, the line speaks of the table again."""
     async with open_viewer(trace, (120, 36)) as (app, pilot):
@@ -256,6 +258,7 @@ async def test_a_long_message_hides_no_lane(tmp_path: Path, size: tuple[int, int
         assert lanes.region == before and app.session == session
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lines", [20, 24, 30])
 async def test_an_empty_panel_lists_findings_where_lanes_leave_lines(trace: Trace, lines: int) -> None:
     """It takes some of the lines that no lane needs, and gives them back to lanes that open."""

@@ -176,8 +176,8 @@ def test_the_length_of_a_range_and_a_steps_name_are_two_words(begin: int, is_nam
 
 def test_steps_per_frame_are_bounded() -> None:
     """However many steps lie in the view, at most two per cell and a remainder are drawn."""
-    steps = [StepMark(str(i), 10 * i, 10 * i + 10) for i in range(100_000)]
-    assert len(steps_in(steps, Viewport(0, 1_000_000, 100))) <= 400
+    steps = [StepMark(str(i), 10 * i, 10 * i + 10) for i in range(10_000)]
+    assert len(steps_in(steps, Viewport(0, 100_000, 100))) <= 400
     assert [step.label for step in steps_in(steps, Viewport(100, 100, 100))] == [
         str(i) for i in range(10, 20)
     ]

@@ -48,6 +48,7 @@ def _texts() -> Iterator[tuple[str, str]]:
                 yield f"{path.relative_to(ROOT)}:{node.lineno}", node.value
 
 
+@pytest.mark.slow
 def test_options_and_commands_in_texts_exist() -> None:
     """No text of the program names an option that no command has, or a command with an option of another."""
     known = {"--help", "--version"} | {name for command in _commands().values() for name in _options(command)}
@@ -92,6 +93,7 @@ def traces(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {**paths, "demo": str(write_demo(folder / "demo")[0]), "small": str(small_file(folder))}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("trace", "command"), _cases())
 def test_what_notes_suggest_works(
     trace: str, command: str, traces: Mapping[str, str], capsys: pytest.CaptureFixture[str]

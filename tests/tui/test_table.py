@@ -266,6 +266,7 @@ def _small(folder: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 @needs_corpus
 async def test_names_have_the_colour_of_their_slices(corpus_cache: Path) -> None:
     """Before each name stands the colour in which the lanes draw the slice that the row leads to."""

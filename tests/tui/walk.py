@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
@@ -16,7 +16,7 @@ from textual.driver import Driver
 from textual.drivers.headless_driver import HeadlessDriver
 from textual.widgets import Input
 
-from tests.tui.driver import delayed, unfinished
+from tests.tui.driver import delayed, unfinished, wait_until_idle
 from tests.waiting import PATIENCE_S
 from tracelane.core.trace import Trace
 from tracelane.tui.app import TracelaneApp
@@ -142,28 +142,33 @@ async def modal_costs(
     trace: Trace, before: Sequence[str], leaving: Collection[str], size: tuple[int, int]
 ) -> dict[str, tuple[int, int]]:
     """Run `before`, then every command but those for leaving, and return the bytes that opening and closing
-    take of each that opens a screen of its own.
+    take of each that opens a screen of its own: that is opened a second time, once nothing else is painted.
     """
     app, costs = RecordedApp(trace, config=Config()), dict[str, tuple[int, int]]()
     async with app.run_test(headless=False, size=size) as pilot:
         await _quiet(app, START_S)
-        for name in before:
+
+        async def run(name: str, wait: Awaitable[None]) -> int:
             app.run_command(name)
-            await _quiet(app, QUIET_S)
+            await wait
+            return len(app.take_output()[0].encode())
+
+        async def close(wait: Awaitable[None]) -> int:
+            await pilot.press("escape")
+            await wait
+            return len(app.take_output()[0].encode())
+
+        for name in before:
+            await run(name, wait_until_idle(app, pilot))
         for name in (entry.id for entry in COMMANDS if entry.id not in leaving):
             if app.session.selection is None:
-                app.run_command("details")
-                await _quiet(app, QUIET_S)
-            app.take_output()
-            app.run_command(name)
-            await _quiet(app, QUIET_S)
-            opening = len(app.take_output()[0].encode())
-            is_modal = app.screen is not app.main
-            if is_modal or isinstance(app.focused, Input):
-                await pilot.press("escape")
-                await _quiet(app, QUIET_S)
-            if is_modal:
-                costs[name] = opening, len(app.take_output()[0].encode())
+                await run("details", wait_until_idle(app, pilot))
+            await run(name, wait_until_idle(app, pilot))
+            if app.screen is not app.main:
+                await close(_quiet(app, QUIET_S))
+                costs[name] = await run(name, _quiet(app, QUIET_S)), await close(_quiet(app, QUIET_S))
+            elif isinstance(app.focused, Input):
+                await close(wait_until_idle(app, pilot))
     return costs
 
 
