@@ -40,30 +40,12 @@ def slice_json(index: Index, position: int) -> dict[str, Any]:
     }
 
 
-def chain_json(index: Index, chain: Chain) -> dict[str, Any]:
-    """Return a kernel's chain as JSON, with null for what the trace does not say."""
-
-    def known(position: int | None) -> dict[str, Any] | None:
-        return None if position is None else slice_json(index, position)
-
-    return {
-        "kernel": slice_json(index, chain.kernel),
-        "via": chain.via or None,
-        "launch": known(chain.launch),
-        "op": known(chain.op),
-        "ancestors": [slice_json(index, position) for position in chain.ancestors],
-        "launch_delay_ns": chain.launch_delay,
-    }
-
-
 class SourceChains:
     """What launched what in one source of a trace; replays of one graph are compared once."""
 
     def __init__(self, trace: Trace, source: int) -> None:
-        """Look up the launch of all device work, and count what each launch started."""
+        """Look up the launch of all device work."""
         self._index, self._launches = trace.indexes[source], trace.launches(source)
-        launches = self._launches.launch[self._launches.by_launch]
-        self._known, self._counts = np.unique(launches, return_counts=True)
         self._source, self._cache = source, list[Replays]()
 
     def named(self, pattern: Pattern) -> U32:
@@ -105,14 +87,35 @@ class SourceChains:
         return kernels_under(self._index, self._launches, position)
 
     def chain_json(self, kernel: int) -> dict[str, Any]:
-        """Return a kernel's chain as JSON, with how it compares with other replays of its graph."""
-        chain = self.chain(kernel)
-        return {**chain_json(self._index, chain), **self._replay_json(chain.launch, kernel)}
+        """Return a kernel's chain as JSON, with null for what the trace does not say, and how it compares
+        with other replays of its graph.
+        """
+        chain, index = self.chain(kernel), self._index
+        return {
+            "kernel": slice_json(index, kernel),
+            "via": chain.via or None,
+            "launch": None if chain.launch is None else slice_json(index, chain.launch),
+            "op": None if chain.op is None else slice_json(index, chain.op),
+            "ancestors": [slice_json(index, position) for position in chain.ancestors],
+            "launch_delay_ns": chain.launch_delay,
+            **self._replay_json(chain.launch, kernel),
+        }
 
     def launched_json(self, position: int) -> dict[str, Any]:
-        """Return what a slice launched as JSON, with how it compares with other replays of its graph."""
-        launched = launched_json(self._index, position, self.launched(position))
-        return {**launched, **self._replay_json(position)}
+        """Return what a slice launched, in order of start, as JSON, with how it compares with other replays
+        of its graph.
+        """
+        launched = self.launched(position)
+        return {
+            "slice": slice_json(self._index, position),
+            "launches": launched.launches,
+            "kernels": [slice_json(self._index, kernel) for kernel in launched.kernels.tolist()],
+            "device_ns": launched.total,
+            "busy_ns": launched.busy,
+            "idle_ns": launched.idle,
+            "gaps": launched.gaps,
+            **self._replay_json(position),
+        }
 
     def _replay_json(self, launch: int | None, kernel: int | None = None) -> dict[str, Any]:
         """Return, under "replay", how a launch's kernels (and one of them, by its position in the graph)
@@ -137,9 +140,6 @@ class SourceChains:
         """Return the replays of the graph that a launch started; None where it started fewer than two
         kernels.
         """
-        at = int(np.searchsorted(self._known, np.uint32(launch)))
-        if at == len(self._known) or int(self._known[at]) != launch or int(self._counts[at]) < 2:
-            return None
         for cached in self._cache:
             rows = np.flatnonzero(cached.launches == launch)
             if len(rows):
@@ -154,19 +154,6 @@ def _compared(times: I64, this: int) -> dict[str, int]:
     """Return a time of one replay, and mean, least and greatest of all, in ns."""
     mean = sum_of(times) // len(times)
     return {"this": int(times[this]), "mean": mean, "min": int(times.min()), "max": int(times.max())}
-
-
-def launched_json(index: Index, position: int, launched: Launched) -> dict[str, Any]:
-    """Return what a slice launched, in order of start."""
-    return {
-        "slice": slice_json(index, position),
-        "launches": launched.launches,
-        "kernels": [slice_json(index, kernel) for kernel in launched.kernels.tolist()],
-        "device_ns": launched.total,
-        "busy_ns": launched.busy,
-        "idle_ns": launched.idle,
-        "gaps": launched.gaps,
-    }
 
 
 LINKS = TableSchema(

@@ -10,7 +10,7 @@ from ..base.safe_text import csv_line, has_markup, json_text, markdown_cell, mar
 from ..tables.frames import is_left as is_left
 from ..tables.frames import text_in_cell as text_in_cell
 from ..tables.frames import text_in_unit as text_in_unit
-from ..tables.schema import Column, Unit
+from ..tables.schema import Unit
 from ..tables.table import Table, Tables
 from .forms import Listing
 
@@ -92,8 +92,11 @@ def as_markdown(table: Table, order: I64 | None = None, limit: int | None = None
     lines = [f"**{markdown_words(table.title)}** ({markdown_words(table.scope)})", ""]
     lines.append("| " + " | ".join(markdown_cell(column.heading) for column in columns) + " |")
     lines.append("|" + "|".join(" --- " if is_left(column) else " ---: " for column in columns) + "|")
-    rows = list(table.rows(order, limit))
-    cells = [_markdown_column(table, column, [row[column.key] for row in rows]) for column in columns]
+    rows, cells = list(table.rows(order, limit)), []
+    for column in columns:
+        texts = [text_in_cell(table, column, row[column.key]) for row in rows]
+        code = column.unit == "text" and any(map(has_markup, texts))
+        cells.append([markdown_cell(text, code) for text in texts])
     lines += ["| " + " | ".join(row) + " |" for row in zip(*cells)]
     lines += ["", *map(markdown_words, table.drawn_notes)] if table.drawn_notes else []
     return "\n".join(lines) + "\n"
@@ -129,12 +132,6 @@ def html_form(listing: Listing) -> Iterator[str]:
     for number, table in enumerate(others, 1):
         yield page_table(table, None, None, number)
     yield page_end()
-
-
-def _markdown_column(table: Table, column: Column, values: list[Any]) -> list[str]:
-    texts = [text_in_cell(table, column, value) for value in values]
-    code = column.unit == "text" and any(map(has_markup, texts))
-    return [markdown_cell(text, code) for text in texts]
 
 
 def _csv_value(value: Any) -> Any:

@@ -116,9 +116,7 @@ def begin_and_end(track: Track) -> TrackEvents:
     first = np.minimum(after, count - 1)
     touches = empty | (empty[first] & (starts[first] == ends))
     after = np.where(touches, np.searchsorted(starts, ends, "right"), after)
-    ended = np.cumsum(np.bincount(after, minlength=count + 1))[
-        :count
-    ]  # slices that are over where one begins
+    ended = np.cumsum(np.bincount(after, minlength=count + 1))[:count]  # slices over where one begins
     begin_at = numbers + ended
     end_at = begin_at + 2 * (after - numbers) - 1
     order = np.empty(2 * count, np.int64)

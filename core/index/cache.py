@@ -195,9 +195,7 @@ def locate(fingerprint: dict[str, Any], index_dir: Path | None = None) -> IndexL
         return _temporary(key, "there is no home folder for the cache")
     folder = _version_folder(root)
     location = IndexLocation(folder / key, events=_foreign_events(folder / key))
-    if (
-        is_own_folder(folder) and location.exists()
-    ):  # a cache that may only be read is good enough for reading
+    if is_own_folder(folder) and location.exists():  # one that may only be read is good enough for reading
         return location
     trouble = _trouble_writing(folder, shared=index_dir is not None)
     if trouble:

@@ -124,16 +124,8 @@ READ_REPORT = (
     *("events", "slices", "pairs", "instants", "instant_events", "counter_samples", "counter_events"),
     *("counter_values", "metadata", "async_events", "async_spans", "async_unmatched_begin"),
     *("async_unmatched_end", "flow_events", "unmatched_begin", "unmatched_end", "mismatched_ends"),
-    *(
-        "without_time",
-        "empty",
-        "not_objects",
-        "negative_durations",
-        "missing_durations",
-        "repaired",
-        "oversized",
-    ),
-    "unreadable",
+    *("without_time", "empty", "not_objects", "negative_durations", "missing_durations", "repaired"),
+    *("oversized", "unreadable"),
 )
 """Counts of the read report; besides, `counts` has the reader's own, `flows` FLOW_COUNTS per category."""
 FLOW_COUNTS = ("starts", "steps", "ends", "paired", "orphan_starts", "orphan_ends")
@@ -163,9 +155,8 @@ COLUMNS: Mapping[str, StoredColumn] = {
     "slices.duration": StoredColumn("u4"),  # ns; LONG: see long.*
     "slices.self": StoredColumn("u4"),  # ns, duration minus the union of its children; LONG likewise
     "slices.name": StoredColumn("u4", numbers="strings"),  # string number
-    "slices.category": StoredColumn(
-        "u1|u2|u4", numbers="categories"
-    ),  # index in `categories`; the smallest of the dtypes that holds them all
+    # index in `categories`; the smallest of the dtypes that holds them all
+    "slices.category": StoredColumn("u1|u2|u4", numbers="categories"),
     "slices.ordinal": StoredColumn("u4", numbers="events"),  # event ordinal (of the begin event)
     "slices.parent": StoredColumn("u4", numbers="slices.start", none=True),  # position; NONE
     # sparse facts, by sorted position
@@ -188,23 +179,19 @@ COLUMNS: Mapping[str, StoredColumn] = {
     "samples.ordinal": StoredColumn("u4", numbers="events"),
     # -- drawing ------------------------------------------------------------------------------------------
     "row_categories": StoredColumn("u4", numbers="categories"),  # category index, per row, ascending
-    "category_sums": StoredColumn(
-        "i8"
-    ),  # ns before block b of category c in the row; last block row = totals
-    "pyramid.longest": StoredColumn(
-        "u4", numbers="slices.start"
-    ),  # SLICES: position of the longest slice per block, level after level
+    # ns before block b of category c in the row; last block row = totals
+    "category_sums": StoredColumn("i8"),
+    # SLICES: position of the longest slice per block, level after level
+    "pyramid.longest": StoredColumn("u4", numbers="slices.start"),
     "pyramid.low": StoredColumn("f8"),  # SAMPLES: smallest and greatest value per block, level after level
     "pyramid.high": StoredColumn("f8"),
     # -- flows, by source position (unbound sources last) -------------------------------------------------
-    "flows.source": StoredColumn(
-        "u4", numbers="slices.start", none=True
-    ),  # position; NONE: its stamp lies in no slice
+    # position; NONE: its stamp lies in no slice
+    "flows.source": StoredColumn("u4", numbers="slices.start", none=True),
     "flows.target": StoredColumn("u4", numbers="slices.start", none=True),
     "flows.category": StoredColumn("u1|u2|u4", numbers="categories"),
-    "flows.source_ordinal": StoredColumn(
-        "u4", numbers="events"
-    ),  # event ordinals of the s (or t) and of the f (or t)
+    # event ordinals of the s (or t) and of the f (or t)
+    "flows.source_ordinal": StoredColumn("u4", numbers="events"),
     "flows.target_ordinal": StoredColumn("u4", numbers="events"),
     "flows.by_target": StoredColumn("u4", numbers="flows.target"),  # flow numbers in order of target
     # -- blocks of the source -----------------------------------------------------------------------------
@@ -216,9 +203,8 @@ COLUMNS: Mapping[str, StoredColumn] = {
     # -- strings ------------------------------------------------------------------------------------------
     "strings.blob": StoredColumn("u1"),  # UTF-8 (surrogates escaped as U+FFFD)
     "strings.offset": StoredColumn("i8"),  # number of strings + 1
-    "categories": StoredColumn(
-        "u4", numbers="strings"
-    ),  # string number of each category; [0] is the empty string
+    # string number of each category; [0] is the empty string
+    "categories": StoredColumn("u4", numbers="strings"),
 }
 _PROMOTED_DTYPES = {Kind.INTEGER: "i1|u1|i2|u2|i4|u4|i8", Kind.FLOAT: "f8", Kind.TEXT: "u4"}
 PROMOTED_COLUMNS: Mapping[str, StoredColumn] = {

@@ -162,7 +162,8 @@ def propose(
     reasons = [zones.reason if only else f"{zones.reason}; {offset_text(zone / SECOND)} fits best"]
     correlation: dict[tuple[str, str], float] = {}
     if peak is None or peak.score < LEAST:
-        lag, confidence = _nearest_lag(span, window, zone), 0.1
+        is_near = 0 < _distance(span, window, zone) <= MOST_LAG
+        lag, confidence = (sum(span) // 2 - zone - sum(window) // 2 if is_near else 0), 0.1
         why = "no activity to fit the lag to" if peak is None else "its activity fits nowhere"
         reasons.append(f"{why}: lag taken as it is")
     else:
@@ -378,9 +379,9 @@ def _zones(
     candidates = [zone * SECOND for zone in ZONES]
     if host_offset_s is not None:
         candidates = [host_offset_s * SECOND, *(c for c in candidates if c != host_offset_s * SECOND)]
-    shares = [_overlap(span, window, zone) for zone in candidates]
-    if max(shares) > 0:
-        close = [zone for zone, share in zip(candidates, shares) if share > 0]
+    begin, end = window
+    close = [zone for zone in candidates if max(span[0] - zone, begin) < min(span[1] - zone, end)]
+    if close:
         if len(close) == 1:
             only = f"{offset_text(close[0] / SECOND)} is the only time zone"
             return _Zones(close, f"{only} at which log and trace overlap")
@@ -393,19 +394,8 @@ def _zones(
     return _Zones([nearest], why)
 
 
-def _overlap(span: tuple[int, int], window: tuple[int, int], zone: int) -> float:
-    begin, end = max(span[0] - zone, window[0]), min(span[1] - zone, window[1])
-    length = max(1, min(window[1] - window[0], span[1] - span[0]))
-    return max(0, end - begin) / length
-
-
 def _distance(span: tuple[int, int], window: tuple[int, int], zone: int) -> int:
     return max(window[0] - (span[1] - zone), (span[0] - zone) - window[1], 0)
-
-
-def _nearest_lag(span: tuple[int, int], window: tuple[int, int], zone: int) -> int:
-    is_near = 0 < _distance(span, window, zone) <= MOST_LAG
-    return (span[0] + span[1]) // 2 - zone - (window[0] + window[1]) // 2 if is_near else 0
 
 
 def _mapping(

@@ -188,7 +188,9 @@ def csv_header(line: bytes) -> LogHeader | None:
         return None
     pairs = [name_and_unit(label) for label in labels]
     names = [name.lower().replace(" ", "_") for name, _ in pairs]
-    time = _time_cells(names)
+    time: tuple[int, ...] = next(((names.index(name),) for name in TIME_NAMES if name in names), ())
+    if {"date", "time"} <= set(names):
+        time = names.index("date"), names.index("time")
     if not time:
         return None
     device = next((names.index(name) for name in DEVICE_NAMES if name in names), None)
@@ -235,12 +237,6 @@ def with_units(header: LogHeader, line: bytes) -> LogHeader:
         for i, column in header.columns
     )
     return header._replace(columns=columns)
-
-
-def _time_cells(names: list[str]) -> tuple[int, ...]:
-    if "date" in names and "time" in names:
-        return (names.index("date"), names.index("time"))
-    return next(((names.index(name),) for name in TIME_NAMES if name in names), ())
 
 
 def _csv_tool(names: list[str], pairs: list[tuple[str, str]]) -> str:

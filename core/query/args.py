@@ -70,9 +70,7 @@ def arguments_in(event: dict[str, Any] | None) -> dict[str, Any]:
 
 def read_event(index: Index, ordinal: int) -> tuple[dict[str, Any] | None, str | None]:
     """Return (the event as it stands in the source or None, why it took long or None)."""
-    from ..index.blockstore import (
-        block_bytes,
-    )  # what reads sources is loaded for the first event that is read
+    from ..index.blockstore import block_bytes  # loaded for the first event that is read
 
     first = index.column("blocks.ordinal")
     block = int(np.searchsorted(first, np.uint32(ordinal), "right")) - 1

@@ -183,8 +183,7 @@ def replays_of(index: Index, launches: Launches, launch: int) -> Replays | None:
     than two kernels.
     """
     names = index.column("slices.name")
-    known = launches.launch[launches.by_launch]
-    positions, counts = np.unique(known, return_counts=True)
+    positions, counts = launches.starters
     at = int(np.searchsorted(positions, np.uint32(launch)))
     if at == len(positions) or int(positions[at]) != launch or int(counts[at]) < 2:
         return None

@@ -60,6 +60,11 @@ class Launches:
         ordered: I64 = known[np.argsort(self.launch[known], kind="stable")]
         return ordered
 
+    @cached_property
+    def starters(self) -> tuple[U32, I64]:
+        """The slices that launched device work, ascending, and how many pieces of it each."""
+        return np.unique(self.launch[self.by_launch], return_counts=True)
+
     def launch_of(self, position: int) -> tuple[int | None, str]:
         """Return the slice that launched this one and how that is known; (None, "") where nothing is."""
         at = int(np.searchsorted(self.kernels, np.uint32(position)))
@@ -147,8 +152,11 @@ def launches_of(index: Index) -> Launches:
 def launch_of(index: Index, kernel: int) -> tuple[int | None, str]:
     """Return the slice that launched a kernel and which of VIA tells so; (None, "") where nothing does."""
     correlation = index.promoted("correlation", kernel)
-    if correlation and _is_shared(index, int(correlation)):
-        return launches_of(index).launch_of(kernel)
+    if correlation:
+        holders = index.promoted_positions("correlation", int(correlation))
+        calls = holders[category_mask(index, RUNTIME)[index.column("slices.category")[holders]]]
+        if len(np.unique(processes_of(index, calls))) > 1:  # calls of several processes have this id
+            return launches_of(index).launch_of(kernel)
     sources = launch_flows_into(index, kernel)
     if sources:
         same = [p for p in sources if correlation and index.promoted("correlation", p) == correlation]
@@ -373,13 +381,6 @@ def _shared_correlations(index: Index) -> I64:
     pairs = np.unique(np.stack([ids, processes_of(index, holders[calls])]), axis=1)
     repeated = pairs[0][1:] == pairs[0][:-1]
     return np.unique(pairs[0][1:][repeated & (pairs[0][1:] != 0)])
-
-
-def _is_shared(index: Index, correlation: int) -> bool:
-    """Tell whether runtime calls of several processes have a correlation id."""
-    holders = index.promoted_positions("correlation", correlation)
-    calls = holders[category_mask(index, RUNTIME)[index.column("slices.category")[holders]]]
-    return len(np.unique(processes_of(index, calls))) > 1
 
 
 def _processes_with(index: Index, categories: Container[str]) -> set[int]:

@@ -55,8 +55,10 @@ def needles_of(term: Argument) -> tuple[Needle, ...]:
             digits = str(abs(value.numerator)).encode()
             number = rb'\s*:\s*"?(?:\s|\\[nrtf])*(?:[+-]?0*%s(?![\d.eE])|[+-]?\d*[.eE])' % digits
             needles = [Needle(re.compile(key + number), needles[0].escape)]
-    elif text is not None and text.how == "is" and not _spelt_otherwise(text.text):
-        if _PLAIN.fullmatch(text.text):
+    elif text is not None and text.how == "is":
+        # The source may write lists, objects and numbers in another way: with other spaces or digits.
+        is_value = text.text[:1] in ("[", "{") or NUMBER.fullmatch(text.text.strip()) is not None
+        if _PLAIN.fullmatch(text.text) and not is_value and not _in_written(text.text):
             exactly = rb'\s*:\s*"?' + re.escape(text.text.encode())
             needles = [Needle(re.compile(key + exactly), needles[0].escape)]
     elif text is not None and text.how == "in":
@@ -71,11 +73,6 @@ def key_needle(key: str) -> Needle:
     """Return what a block must hold for a key to be in it."""
     pattern = re.escape(b'"' + key.encode("utf-8", "replace") + b'"')
     return Needle(re.compile(pattern), b"\\u" if _PLAIN.fullmatch(key) else b"\\")
-
-
-def _spelt_otherwise(text: str) -> bool:
-    """Tell whether the source may write the value with this text in another way: other spaces or digits."""
-    return text[:1] in ("[", "{") or NUMBER.fullmatch(text.strip()) is not None or _in_written(text)
 
 
 def _in_written(word: str) -> bool:

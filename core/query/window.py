@@ -161,10 +161,8 @@ def occupied(index: Index) -> Occupied:
         if kind == RowKind.SLICES:
             target, share = (spans, 0) if number in only_spans else (slices, 1)
         else:
-            target, share = (
-                marks,
-                int(kind == RowKind.INSTANTS),
-            )  # dense telemetry is not what a trace is about
+            # Dense telemetry is not what a trace is about.
+            target, share = marks, int(kind == RowKind.INSTANTS)
         target += [(start, end, weight * share) for start, end, weight in pieces]
     return Occupied(*map(_Intervals.of, (slices, marks, spans)))
 

@@ -147,9 +147,7 @@ class Batch:
     number: int  # of the chunk
     events: int  # elements of the array that begin in the chunk, objects or not
     tables: Mapping[str, Mapping[str, AnyArray]]
-    promoted: Mapping[
-        str, Mapping[str, AnyArray]
-    ]  # by key, those that occur: "ordinal" and "value" of some events
+    promoted: Mapping[str, Mapping[str, AnyArray]]  # by key: "ordinal" and "value" of events that have it
     metadata: list[Metadata]
     counts: dict[str, int]  # "phase.X": n, "not_object": n, "no_usable_time": n, …
     problems: list[Problem]

@@ -88,9 +88,7 @@ class Envelope:
     form: str = "object"  # "object", "array", "lines", "concatenated"
     base_time_ns: int | None = None
     display_unit: str = ""
-    values: dict[str, Any] = field(
-        default_factory=dict
-    )  # JSON values; of large ones a text that gives the size
+    values: dict[str, Any] = field(default_factory=dict)  # of large ones a text that gives the size
 
 
 def envelope(values: dict[str, Any], form: str) -> Envelope:

@@ -101,9 +101,7 @@ class EventWriter:
 
     def _event(self, event: dict[str, Any], begin: int) -> None:
         columns = self._columns
-        if (
-            not event
-        ):  # some writers put one first or last, so that a comma may stand before or after all others
+        if not event:  # some writers put one first or last, for the commas between all others
             columns.named_counts["empty"] += 1
             return
         phase = event.get("ph")
