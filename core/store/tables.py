@@ -13,11 +13,11 @@ from ..base.errors import UsageError
 from ..base.short_names import comparable_name, short_names
 from ..query.groups import Groups, Labels
 from ..query.views import SliceId
+from ..tables.findings.device import awaited_rank
 from ..tables.findings.facts import share
 from ..tables.findings.finding import Evidence, Finding, Findings
 from ..tables.findings.forms import findings_of, tables_of
 from ..tables.findings.judge import RULES, listed_by_cause, together
-from ..tables.findings.ranks import awaited_rank
 from ..tables.metrics import Metric, spread_metrics
 from ..tables.rank_tables import tables_of_ranks
 from ..tables.schema import TableSchema, columns_from
@@ -262,11 +262,12 @@ def _imbalance(store: CaptureStore) -> Finding | None:
     awaited = awaited_rank(skew, span, limits, titles[column].capitalize(), titles.__getitem__)
     if awaited is None:
         return None
+    observation, _ = awaited
     return rule.finding(
-        awaited.text,
-        awaited.evidence,
-        claimed_ns=awaited.claim.length,
-        share=share(awaited.claim.length, span),
+        observation.text,
+        observation.evidence,
+        claimed_ns=observation.claimed_ns,
+        share=share(observation.claimed_ns, span),
         in_steps=0,
         of_steps=0,
         sources=(skew.sources[column],),

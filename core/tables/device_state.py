@@ -55,6 +55,8 @@ from .untrusted import untrusted, untrusted_time
 PRECEDENCE = ("compute", "collective_moving", "collective_unsplit", "copy", "collective_waiting", "idle")
 """The states; of those that hold at once the first counts. Their order gives the numbers in `states`."""
 COMPUTE, MOVING, UNSPLIT, COPY, WAITING, IDLE = range(len(PRECEDENCE))
+BUSY = (COMPUTE, MOVING, UNSPLIT, COPY)
+"""The states in which a device does something: it is neither idle nor waits for a peer."""
 STATE_KEYS = ("kernel", "collective", "memcpy")
 """The colour keys of what devices are drawn doing."""
 CAUSES = (*GAP_CLASSES, "")
@@ -107,16 +109,17 @@ class DeviceState:
         """Return the ns of each state between each two of W + 1 ascending times: PRECEDENCE x W; `layered`:
         whatever else holds then, so that they add up to more than the time.
         """
-        spent_in = (*self.layers, self._spent[IDLE]) if layered else self._spent
+        spent_in = (*self.layers, self.spent[IDLE]) if layered else self.spent
         before = np.stack([spent.before(edges) for spent in spent_in])
         return np.asarray(before[:, 1:] - before[:, :-1])
 
     def idle_between(self, starts: I64, ends: I64) -> I64:
         """Return for how long the device does nothing in each of some stretches of time, ns."""
-        return np.asarray(self._spent[IDLE].before(ends) - self._spent[IDLE].before(starts))
+        return np.asarray(self.spent[IDLE].before(ends) - self.spent[IDLE].before(starts))
 
     @cached_property
-    def _spent(self) -> tuple[Intervals, ...]:
+    def spent(self) -> tuple[Intervals, ...]:
+        """The time in each state."""
         starts, ends = self.edges[:-1], self.edges[1:]
         return tuple(
             Intervals(starts[here], ends[here])
@@ -125,9 +128,7 @@ class DeviceState:
 
     @property
     def busy_ns(self) -> int:
-        """The time in which the device does something: neither idle nor waiting for a peer."""
-        times = self.ns
-        return self.of_ns - times["idle"] - times["collective_waiting"]
+        return sum(self.spent[state].length for state in BUSY)
 
 
 STATES = schema_from("""

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..base.arrays import I64, AnyArray
+from ..base.arrays import I64, AnyArray, Intervals
 from ..base.safe_text import safe
 from ..base.short_names import short_name
 from ..index.flex import flex_work, is_flex, round_trips
@@ -104,6 +104,18 @@ class HostSlices(Slices):
     def sums(self, rows: I64, values: I64) -> I64:
         """Return the sum of values by name, over these slices."""
         return Groups(self.name[rows], len(self.texts)).sums(values[rows])
+
+    def time_of_threads(self, rows: AnyArray, idle: I64) -> Intervals:
+        """Return the time in which some thread is in one of these slices, and in none of the idle ones."""
+        waiting = np.zeros(len(self), np.bool_)
+        waiting[idle] = True
+        lanes = np.unique(self.lanes[waiting])
+        busy = self.union(np.flatnonzero(rows & ~np.isin(self.lanes, lanes)))
+        for lane in lanes.tolist():
+            here = self.lanes == lane
+            own = self.union(np.flatnonzero(rows & here))
+            busy = busy.union(own.without(self.union(np.flatnonzero(waiting & here))))
+        return busy
 
 
 def _kinds_of_flex(index: Index) -> AnyArray:

@@ -49,12 +49,8 @@ def _evidence(facts: SourceFacts, one: DeviceClock) -> tuple[Evidence, ...]:
     """Return the work that begins too early by most and its launch, else where all of the work lies."""
     if one.earliest is None:
         return (Evidence("all work of the device", *one.extent),)
-    rows = np.array(one.earliest, np.int64)
-    starts = facts.starts_of(rows)
-    ends = starts + facts.index.duration(rows)
     labels = (f"before its launch: {facts.name(one.earliest[0])}", "its launch")
-    spans = zip(labels, one.earliest, starts.tolist(), ends.tolist())
-    return tuple(facts.slice(label, position, start, end) for label, position, start, end in spans)
+    return tuple(facts.slice(*each) for each in zip(labels, one.earliest))
 
 
 WHAT: Mapping[Trouble, str] = {

@@ -139,11 +139,9 @@ def recompilation(facts: SourceFacts, limits: Limits) -> Outcome:
     for number in [number for number in worst.runs if number]:
         names = [at for at, text in enumerate(regions.texts) if text.endswith(f" {worst.frame}/{number}")]
         for at in np.flatnonzero(np.isin(regions.name, names))[:1].tolist():
-            start = int(regions.starts[at])
-            end = start + int(regions.durations[at])
             label = f"the first run of {worst.frame}/{number}"
-            evidence.append(facts.slice(label, int(regions.positions[at]), start, end))
-            times.append(start)
+            evidence.append(facts.slice(label, int(regions.positions[at])))
+            times.append(regions.starts[at])
     return Observation(text, tuple(evidence[:3]), claim, times=np.array(times, np.int64))
 
 
@@ -186,9 +184,8 @@ def compile_time(facts: SourceFacts, limits: Limits) -> Outcome:
         if len(own):
             parts.append(f"{name} {about_ns(sum_of(rows.own_ns[own]))}")
             at = int(own[np.argmax(rows.own_ns[own])])
-            start, end = int(rows.starts[at]), int(rows.starts[at] + rows.durations[at])
             label = f"{name}, most by itself: {rows.texts[int(rows.name[at])]}"
-            evidence.append(facts.slice(label, int(rows.positions[at]), start, end))
+            evidence.append(facts.slice(label, int(rows.positions[at])))
     phase_text = f": {', '.join(parts)}" if parts else ""
     if not evidence:
         evidence.extend(facts.longest_windows("compiling", claim))

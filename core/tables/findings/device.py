@@ -1,21 +1,26 @@
-"""Rules about how busy the devices are, and what they wait for."""
+"""Rules about how busy devices are, and what they wait for: the host, copies, the devices of other ranks."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import reduce
+from pathlib import Path
 
 import numpy as np
 
+from ...base.arrays import EMPTY, I64, Intervals, merge, sum_of
 from ...base.units import about_ns, count_of, format_share
-from ..device_state import COMPUTE, COPY, MOVING, UNSPLIT
+from ..device_state import BUSY
 from ..kinds import KernelType
-from ..op_events import OP
+from ..op_events import OP, RUNTIME
 from ..rule_threshold import OWN, Limits
+from ..skew import Skew
 from ..step_sets import COLLECTIVE_OPS
 from .facts import SourceFacts, share
-from .finding import Observation, Outcome
-from .rule import GUIDE, TENSORBOARD, effects_of, rule
+from .finding import Evidence, NotJudged, Observation, Outcome
+from .rule import GUIDE, HTA, TENSORBOARD, effects_of, rule
 
 LIMITS: Mapping[KernelType, str] = {
     "compute": "the device is the limit",
@@ -25,6 +30,115 @@ LIMITS: Mapping[KernelType, str] = {
 """What limits a device that is busy, by the type of work that it does most."""
 WORDS = {"memory": "copies"}
 COLLECTIVE = re.compile("^(" + "|".join(COLLECTIVE_OPS) + "|c10d::)")
+EVIDENCE = 3
+"""Collectives that are named as evidence."""
+
+
+@rule(
+    "rank-imbalance",
+    "One rank keeps the others waiting",
+    "ranks do nothing but wait in collectives for one of them for at least {share} of the time, "
+    "{share} and {most_share} longer than it waits for others, or, of more than two, {most_share} "
+    "of all that ranks wait",
+    f"{HTA}, whose straggler rule knows few collectives by name; the limit is {OWN}",
+    {"share": 0.03, "most_share": 0.5},
+    helps=(
+        "Look at what this rank does before it comes: more or slower work (uneven batches, experts or "
+        "tables), input, another host or a slower device. The ranks that wait are not the slow ones."
+    ),
+    explains=("communication", "device-hotspot", "aiu-barriers", *effects_of("sync-in-loop")),
+)
+def rank_imbalance(facts: SourceFacts, limits: Limits) -> Outcome:
+    skew = facts.capture.skew
+    # Of several ranks in the only file each is a process.
+    process = facts.part.process if len(facts.scope.trace.indexes) == 1 else None
+    column = skew.columns.get(facts.source if process is None else process)
+    if not len(skew) or column is None:
+        return NotJudged("no collective is on two ranks")
+    if column != int(skew.caused.argmax()):
+        return None
+
+    def title_of(column: int) -> str:
+        source, trace = skew.sources[column], facts.scope.trace
+        if process is not None:
+            return next(part.title for part in facts.capture.parts(0) if part.process == source)
+        rank = trace.rank(source)
+        return Path(trace.indexes[source].path).name if rank is None else f"rank {rank}"
+
+    # When devices of other ranks do nothing but wait for a peer.
+    held = reduce(Intervals.union, (one.waiting for one in facts.capture.everyone if one is not facts), EMPTY)
+    awaited = awaited_rank(skew, facts.span_ns, limits, _rank_title(facts), title_of, held, facts.waiting)
+    if awaited is None:
+        return None
+    observation, rows = awaited
+    evidence = tuple(
+        facts.slice(each.label, int(skew.positions[skew.last_entry[row]]), (each.start, each.end))
+        for row, each in zip(rows.tolist(), observation.evidence)
+    )
+    return replace(observation, evidence=evidence)
+
+
+def _rank_title(facts: SourceFacts) -> str:
+    """Return the name of the source, or of the rank in it, at the beginning of a sentence."""
+    file = Path(facts.index.path).name
+    if facts.part.title:
+        return facts.part.title.capitalize()
+    if facts.rank is None:
+        return file
+    return f"Rank {facts.rank}" + (f" ({file})" if facts.is_numbered else "")
+
+
+def awaited_rank(
+    skew: Skew,
+    span_ns: int,
+    limits: Limits,
+    title: str,
+    title_of: Callable[[int], str],
+    held: Intervals = EMPTY,
+    waiting: Intervals | None = None,
+) -> tuple[Observation, I64] | None:
+    """Return what is said of the rank that the others wait for most, called `title`, in so much time, and the
+    collectives of `skew` that it came last to, first those with most waiting; None where they wait for it
+    little, or as long as it waits for them. `title_of` names a column of `skew`.
+
+    `held`: when other ranks do nothing but wait, empty where that is not known (ranks with one device between
+    them do not tell); `waiting`: when this one does nothing else.
+    """
+    column = int(skew.caused.argmax())
+    caused = int(skew.caused[column])
+    rows = np.flatnonzero(skew.late & (skew.last == column))
+    claim = merge(skew.first_start[rows], skew.last_start[rows])
+    if held.length:
+        claim = claim.intersection(held)
+    # Where it is chance that makes ranks wait for one another, each waits as long as it keeps others waiting.
+    least = limits["share"] * span_ns
+    own = skew.waiting(column) if waiting is None else skew.waiting(column).intersection(waiting)
+    is_most = len(skew.sources) > 2 and caused >= limits["most_share"] * sum_of(skew.caused)
+    is_late = claim.length - own.length >= max(least, limits["most_share"] * claim.length)
+    if not caused or claim.length < least or not (is_most or is_late):
+        return None
+    rows = rows[np.argsort(-skew.waited[rows], kind="stable")]
+    evidence = tuple(
+        Evidence(
+            f"{skew.families[int(skew.family[row])][1]}, for which the others wait "
+            f"{about_ns(int(skew.waited[row]))}",
+            int(skew.starts[skew.last_entry[row]]),
+            int(skew.ends[skew.last_entry[row]]),
+        )
+        for row in rows[:EVIDENCE].tolist()
+    )
+    others, waits = len(skew.sources) - 1, f"{about_ns(caused)} for it"
+    who = (
+        f"the other {others:,} ranks wait {waits} in total" if others > 1 else f"the other rank waits {waits}"
+    )
+    text = f"{title} is last in {len(rows):,} of {count_of(len(skew), 'collective')}: {who}"
+    rest = skew.caused.copy()
+    rest[column] = 0
+    second = int(rest.argmax())
+    if 2 * rest[second] >= caused:  # another rank costs at least half as much
+        text += f"; for {title_of(second)}, last to {int(skew.came_last[second]):,} of them, the others wait "
+        text += about_ns(int(rest[second]))
+    return Observation(text, evidence, claim, times=skew.last_start[rows]), rows
 
 
 @rule(
@@ -43,8 +157,12 @@ COLLECTIVE = re.compile("^(" + "|".join(COLLECTIVE_OPS) + "|c10d::)")
     explains=effects_of("overhead-bound"),
 )
 def overhead_bound(facts: SourceFacts, limits: Limits) -> Outcome:
-    low, high = facts.host_window
-    host, busy = facts.host_working.clipped(low, high), facts.busy.length
+    # From the first start to the last end of what is no wait: the time in which it gives the device work.
+    issuing = np.setdiff1d(np.flatnonzero(facts.active), facts.waits)
+    if not len(issuing):
+        return None
+    low, high = int(facts.host.starts[issuing].min()), int(facts.host.ends[issuing].max())
+    host, busy = _host_working(facts).clipped(low, high), facts.busy.length
     blamed = host.without(facts.busy).without(facts.waiting)
     idle_ns = facts.busy.gaps(low, high).length
     if (
@@ -57,10 +175,23 @@ def overhead_bound(facts: SourceFacts, limits: Limits) -> Outcome:
     used = share(busy, facts.span_ns)
     text = (
         f"The host works {about_ns(host.length)} to give the device {about_ns(busy)} of work: "
-        f"{host.length / busy:.3g} times as long; {facts.device_is} busy in only {format_share(used)} of "
+        f"{host.length / busy:.3g} times as long; {_device_is(facts)} busy in only {format_share(used)} of "
         f"{about_ns(facts.span_ns)}"
     )
     return Observation(text, facts.longest_windows("longest idle gap", facts.idle), blamed)
+
+
+def _host_working(facts: SourceFacts) -> Intervals:
+    """Return the time in which some thread runs an operator or call that neither waits for the device nor for
+    a copy, and that the profiler does not hold up: a launch waits for the profiler's buffer.
+    """
+    host = facts.host
+    calls = np.flatnonzero(facts.active & (host.kinds == RUNTIME))
+    ends = np.sort(host.ends[facts.profiler])
+    last = np.searchsorted(ends, host.ends[calls], "right")
+    held = calls[last > np.searchsorted(ends, host.starts[calls], "right")]
+    busy = host.time_of_threads(facts.active, np.union1d(np.union1d(facts.waits, facts.transfers), held))
+    return busy.union(host.union(held).without(facts.profiling))
 
 
 @rule(
@@ -111,7 +242,7 @@ def device_idle(facts: SourceFacts, limits: Limits) -> Outcome:
     if busy >= limits["busy_share"] * (facts.span_ns - facts.awaiting.length):
         return None
     used = format_share(share(busy, facts.span_ns))
-    text = f"{facts.device_is} busy in only {used} of {about_ns(facts.span_ns)}"
+    text = f"{_device_is(facts)} busy in only {used} of {about_ns(facts.span_ns)}"
     profiling = facts.profiling.without(facts.busy).length
     if profiling:
         text += f"; {about_ns(profiling)} of the idle time is the profiler's own and not counted"
@@ -122,6 +253,13 @@ def device_idle(facts: SourceFacts, limits: Limits) -> Outcome:
         idle,
         work=np.unique(facts.work_after(idle)[1].position),
     )
+
+
+def _device_is(facts: SourceFacts) -> str:
+    """Return the beginning of a sentence about the source's devices."""
+    devices = sum(1 for _ in facts.work.by("device_row"))
+    name = f"at least one of {devices} devices" if devices > 1 else facts.device_title
+    return f"{name[0].upper()}{name[1:]} is"
 
 
 @rule(
@@ -141,8 +279,8 @@ def device_bound(facts: SourceFacts, limits: Limits) -> Outcome:
     if not facts.states or not facts.span_ns:
         return None
     busiest = max(facts.states, key=lambda state: state.busy_ns)
-    work = facts.work[facts.work.device_row == facts.row_of(busiest)]
-    busy = facts.in_states(COMPUTE, MOVING, UNSPLIT, COPY, of=busiest)
+    row = [one.device for one in facts.work.devices].index(busiest.device.device)
+    busy = facts.in_states(*BUSY, of=busiest)
     part = share(busy.length, facts.span_ns)
     if part < limits["busy_share"]:
         return None
@@ -153,7 +291,7 @@ def device_bound(facts: SourceFacts, limits: Limits) -> Outcome:
         "memory": times["copy"],
     }
     kind = max(LIMITS, key=of_kind.__getitem__)
-    device = facts.device_is
+    device = _device_is(facts)
     if len(facts.states) > 1:
         device = f"{busiest.device.title}, the busiest of {len(facts.states)} devices, is"
     text = (
@@ -161,7 +299,9 @@ def device_bound(facts: SourceFacts, limits: Limits) -> Outcome:
         f"{WORDS.get(kind, kind)}: {LIMITS[kind]}"
     )
     evidence = facts.longest_windows("longest stretch of work", busy)
-    return Observation(text, evidence, busy, work=np.unique(work.position))
+    return Observation(
+        text, evidence, busy, work=np.unique(facts.work.position[facts.work.device_row == row])
+    )
 
 
 @rule(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 
@@ -17,17 +16,8 @@ from ...index.store import Index
 from ...query.groups import concatenated
 from ...query.views import SliceId
 from ...trace.devices import rank_of, ranks_of_processes
-from ..attribution import scope_of_step, steps_of_work
-from ..device_state import (
-    COMPUTE,
-    COPY,
-    MOVING,
-    UNSPLIT,
-    WAITING,
-    DeviceState,
-    device_states,
-    looked_at,
-)
+from ..attribution import steps_of_work
+from ..device_state import BUSY, WAITING, DeviceState, device_states, looked_at
 from ..frame import Frame
 from ..frame_columns import KERNEL_WAIT_NS, work_of
 from ..gap import threads_in
@@ -51,16 +41,11 @@ from ..op_events import OP, PYTHON, RUNTIME
 from ..scope import Scope, nearest_around
 from ..skew import RankPart, Skew, parts_of, skew, skew_of_parts
 from ..step_choice import Steps, find_steps
-from ..step_spans import step_spans
 from ..untrusted import Untrusted, untrusted, untrusted_time
 from .finding import Baseline, Evidence, NotJudged
 
 NOT_BUSY = re.compile(r"^(event_wait|stream_?wait.*|wait.*event|.*synchronize)$", re.IGNORECASE)
 """Slices on a device's lanes during which the device waits for something else."""
-
-
-VALUE_NS = 20_000
-"""An operator during which copies take no longer (ns) reads a value, and moves no data."""
 LEAST_TRUSTED = 0.1
 """Where less of the time than this can be trusted, nothing is said about the devices."""
 PAUSE_TIMES, PAUSES_ALIKE, PAUSES_DIFFER = 5, 20, 1.3
@@ -75,52 +60,42 @@ class CaptureFacts:
     """The facts of all sources of a scope together, computed once."""
 
     def __init__(self, scope: Scope, baseline: Baseline | None = None) -> None:
-        self._scope = scope
+        self.scope = scope
         self.baseline = baseline
         self._steps: dict[int, Steps | None] = {}
         self.everyone: list[SourceFacts] = []
 
     @cached_property
     def skew(self) -> Skew:
-        parts = self.parts(0) if len(self._scope.trace.indexes) == 1 else ()
-        return skew_of_parts(self._scope, parts) if len(parts) > 1 else skew(self._scope)
+        parts = self.parts(0) if len(self.scope.trace.indexes) == 1 else ()
+        return skew_of_parts(self.scope, parts) if len(parts) > 1 else skew(self.scope)
 
     @cached_property
     def states(self) -> tuple[DeviceState, ...]:
-        return device_states(self._scope)
-
-    @cached_property
-    def median_step(self) -> Scope | None:
-        """The step with the median time, over all files; None without steps, and for a range."""
-        scope = self._scope
-        spans = step_spans(scope.trace, scope.clocks, scope.steps or None) if scope.range is None else None
-        if spans is None:
-            return None
-        order = np.argsort(spans.ends - spans.starts, kind="stable")
-        return scope_of_step(scope, spans, int(order[len(order) // 2]))
+        return device_states(self.scope)
 
     @cached_property
     def window(self) -> tuple[int, int]:
         """The time that is looked at, of which shares are: that of `device_states`."""
         if self.states:
             return int(self.states[0].edges[0]), int(self.states[0].edges[-1])
-        return looked_at(self._scope)
+        return looked_at(self.scope)
 
     @cached_property
     def untrusted(self) -> tuple[Untrusted, ...]:
         """The time for which the trace's records of devices cannot be right."""
-        return untrusted(self._scope)
+        return untrusted(self.scope)
 
     def steps(self, source: int) -> Steps | None:
         """Return the steps of a source, None where there are none."""
         if source not in self._steps:
-            scope = self._scope
+            scope = self.scope
             self._steps[source] = find_steps(scope.trace, source, scope.clocks, scope.steps or None)
         return self._steps[source]
 
     def parts(self, source: int) -> tuple[RankPart, ...]:
         """Return the ranks of a source, each to be judged by itself."""
-        scope = replace(self._scope, source=source)
+        scope = replace(self.scope, source=source)
         return parts_of(scope, self.steps(source), ranks_of_processes(scope.trace))
 
 
@@ -140,18 +115,6 @@ class SourceFacts:
 
     # -- other ranks --------------------------------------------------------------------------------------
 
-    @property
-    def median_step(self) -> Scope | None:
-        """The step with the median time, over all files: asked of their first part, else None."""
-        return self.capture.median_step if self.capture.everyone[0] is self else None
-
-    @property
-    def column(self) -> int | None:
-        """The column of this rank in `skew`; None where it has none."""
-        in_one_file = self.part.process is not None and len(self.scope.trace.indexes) == 1
-        source = self.part.process if in_one_file else self.source
-        return None if source is None else self.capture.skew.columns.get(source)
-
     @cached_property
     def rank(self) -> int | None:
         """The rank of the source, by its name or by what it says, None where neither tells."""
@@ -164,23 +127,6 @@ class SourceFacts:
         """Whether the rank is only the number of the file, because no file says its rank."""
         members = self.scope.trace.members
         return self.source < len(members) and members[self.source].numbered
-
-    @property
-    def rank_title(self) -> str:
-        """The name of the source, or of the rank in it, in sentences about several of them."""
-        file = Path(self.index.path).name
-        if self.part.title:
-            return self.part.title.capitalize()
-        if self.rank is None:
-            return file
-        return f"Rank {self.rank}" + (f" ({file})" if self.is_numbered else "")
-
-    def title_of_column(self, column: int) -> str:
-        source = self.capture.skew.sources[column]
-        if self.part.process is not None and len(self.scope.trace.indexes) == 1:
-            return next(part.title for part in self.capture.parts(0) if part.process == source)
-        rank = self.scope.trace.rank(source)
-        return Path(self.scope.trace.indexes[source].path).name if rank is None else f"rank {rank}"
 
     # -- host ---------------------------------------------------------------------------------------------
 
@@ -231,25 +177,6 @@ class SourceFacts:
         holds = np.isin(host.positions[ops], self._with_ancestors(around[around >= 0], members))
         return np.union1d(calls, ops[holds])
 
-    @cached_property
-    def drains(self) -> I64:
-        """Rows of the host's slices in which it waits until the device has done what was launched, to copy
-        little or nothing: synchronisations, and operators that read a value or copy as little. Waits within
-        larger copies are none.
-        """
-        host, transfers = self.host, self.transfers
-        copied = self.work.union(self.work.is_type("memory"))
-        copied_ns = copied.covered(host.starts[transfers], host.ends[transfers])
-        copying = np.sort(host.positions[transfers])
-        outermost = nearest_around(self.index, host.positions[transfers], copying) < 0
-        small = transfers[outermost & (copied_ns > 0) & (copied_ns <= VALUE_NS)]
-        readers = np.union1d(host.matching(READ_OPS, OP), small)
-        copying = np.sort(host.positions[np.setdiff1d(transfers[copied_ns > VALUE_NS], readers)])
-        waits = np.setdiff1d(self.waits, host.matching(BLOCKING_COPIES, RUNTIME))
-        waits = waits[nearest_around(self.index, host.positions[waits], copying) < 0]
-        outer = nearest_around(self.index, host.positions[waits], np.sort(host.positions[readers]))
-        return np.union1d(readers, waits[outer < 0])
-
     def _with_ancestors(self, positions: I64, members: I64) -> I64:
         """Return positions and all members (ascending) around them."""
         everything = [np.unique(positions)]
@@ -289,48 +216,7 @@ class SourceFacts:
     @cached_property
     def host_busy(self) -> Intervals:
         """The time in which some thread runs an operator or call and does not wait for the device."""
-        return self._busy_without(self.waits)
-
-    @cached_property
-    def host_working(self) -> Intervals:
-        """The time in which some thread runs an operator or call that neither waits for the device nor for a
-        copy, and that the profiler does not hold up.
-        """
-        held = self._held_by_profiler()
-        busy = self._busy_without(np.union1d(np.union1d(self.waits, self.transfers), held))
-        return busy.union(self.host.union(held).without(self.profiling))
-
-    def _busy_without(self, idle: I64) -> Intervals:
-        """Return the time in which some thread has an active slice, and none of these slices."""
-        host = self.host
-        waiting = np.zeros(len(host), np.bool_)
-        waiting[idle] = True
-        lanes = np.unique(host.lanes[waiting])
-        busy = host.union(np.flatnonzero(self.active & ~np.isin(host.lanes, lanes)))
-        for lane in lanes.tolist():
-            here = host.lanes == lane
-            own = host.union(np.flatnonzero(self.active & here))
-            busy = busy.union(own.without(host.union(np.flatnonzero(waiting & here))))
-        return busy
-
-    def _held_by_profiler(self) -> I64:
-        """Return the rows of calls that last until the profiler is done: a launch waits for its buffer."""
-        host = self.host
-        calls = np.flatnonzero(self.active & (host.kinds == RUNTIME))
-        ends = np.sort(host.ends[self.profiler])
-        last = np.searchsorted(ends, host.ends[calls], "right")
-        return calls[last > np.searchsorted(ends, host.starts[calls], "right")]
-
-    @cached_property
-    def host_window(self) -> tuple[int, int]:
-        """From the first start to the last end of the host's operators and calls, waits and the profiler's
-        own aside: the time in which it gives the device work. (0, 0) without any.
-        """
-        issuing = self.active.copy()
-        issuing[self.waits] = False
-        if not issuing.any():
-            return 0, 0
-        return int(self.host.starts[issuing].min()), int(self.host.ends[issuing].max())
+        return self.host.time_of_threads(self.active, self.waits)
 
     # -- devices ------------------------------------------------------------------------------------------
 
@@ -360,17 +246,11 @@ class SourceFacts:
         states = self.capture.states if self.part.scope.where is None else device_states(self.part.scope)
         return tuple(one for one in states if one.device.device in own)
 
-    def row_of(self, state: DeviceState) -> int:
-        rows = {one.device: at for at, one in enumerate(self.work.devices)}
-        return rows[state.device.device]
-
     def in_states(self, *states: int, of: DeviceState | None = None) -> Intervals:
         """Return the time in which at least one device, or a certain one, is in one of these states."""
         devices = self.states if of is None else (of,)
-        parts = [(one, np.flatnonzero(np.isin(one.states, states))) for one in devices]
-        starts = [one.edges[:-1][at] for one, at in parts]
-        ends = [one.edges[1:][at] for one, at in parts]
-        time = merge(concatenated(starts), concatenated(ends))
+        parts = [one.spent[state] for one in devices for state in states]
+        time = merge(concatenated([one.starts for one in parts]), concatenated([one.ends for one in parts]))
         return time.without(self.untrusted)
 
     @cached_property
@@ -398,16 +278,17 @@ class SourceFacts:
     def no_device(self) -> NotJudged:
         if self.stray:
             return NotJudged(f"device work ({count_of(self.stray, 'piece')}) has times far from all others")
-        return NotJudged(
+        why = (
             "the records of the device cannot be trusted"
             if len(self.work)
             else "the trace holds no device work"
         )
+        return NotJudged(why)
 
     @cached_property
     def busy(self) -> Intervals:
         """The time during which at least one device works and does not wait for a peer."""
-        return self.in_states(COMPUTE, MOVING, UNSPLIT, COPY)
+        return self.in_states(*BUSY)
 
     @cached_property
     def waiting(self) -> Intervals:
@@ -430,12 +311,6 @@ class SourceFacts:
             )
             late &= step == later
         return merge(starts[late], launched[late]).without(self.host.union(self.waits))
-
-    @property
-    def held_elsewhere(self) -> Intervals:
-        """The time during which devices of other ranks do nothing but wait for a peer."""
-        waits = [one.waiting for one in self.capture.everyone if one is not self]
-        return merge(concatenated([one.starts for one in waits]), concatenated([one.ends for one in waits]))
 
     @cached_property
     def types(self) -> dict[KernelType, Intervals]:
@@ -488,10 +363,9 @@ class SourceFacts:
             steps = None  # Python functions, say, of which a step may have many
         if steps is None:
             between = doing.gaps(*self.span)
-            starts, ends = between.starts, between.ends
         else:
-            starts, ends = np.maximum.accumulate(steps.ends)[:-1], steps.starts[1:]
-        length = ends - starts
+            between = Intervals(np.maximum.accumulate(steps.ends)[:-1], steps.starts[1:])
+        length = between.ends - between.starts
         if not len(length):
             return waits
         if steps is None:  # the pauses within a burst of calls, below the widest step up
@@ -503,7 +377,7 @@ class SourceFacts:
         few = np.count_nonzero(long) < 2  # one may be anything
         if few or (steps is None and length[long].max() < PAUSES_DIFFER * length[long].min()):
             return waits
-        return waits.union(merge(starts[long], ends[long]).without(doing))
+        return waits.union(merge(between.starts[long], between.ends[long]).without(doing))
 
     @property
     def working_span(self) -> tuple[int, int]:
@@ -539,13 +413,6 @@ class SourceFacts:
         if self.steps is None:
             return np.full(len(positions), -1, np.int64)
         return steps_of_work(self.scope, self.steps, positions).steps
-
-    @property
-    def device_is(self) -> str:
-        """The beginning of a sentence about the source's devices."""
-        devices = sum(1 for _ in self.work.by("device_row"))
-        name = f"at least one of {devices} devices" if devices > 1 else self.device_title
-        return f"{name[0].upper()}{name[1:]} is"
 
     @property
     def device_title(self) -> str:
@@ -588,19 +455,22 @@ class SourceFacts:
     def name(self, position: int) -> str:
         return short_name(self.index.string(int(self.index.column("slices.name")[position])))
 
-    def starts_of(self, positions: I64) -> I64:
-        """Return the starts of slices in trace time."""
-        return self.scope.starts(self.source, positions)
-
-    def slice(self, label: str, position: int, start: int, end: int) -> Evidence:
+    def slice(self, label: str, position: int, span: tuple[int, int] | None = None) -> Evidence:
+        """Return a slice as evidence: whole, or a part of it."""
+        if span is None:
+            start = int(self.scope.starts(self.source, np.array([position], np.int64))[0])
+            span = start, start + int(self.index.duration([position])[0])
         ordinal = int(self.index.column("slices.ordinal")[position])
-        return Evidence(label, start, end, SliceId(self.source, ordinal))
+        return Evidence(label, *span, SliceId(self.source, ordinal))
+
+    def step(self, label: str, steps: Steps, row: int) -> Evidence:
+        """Return one of the steps as evidence."""
+        span = int(steps.starts[row]), int(steps.ends[row])
+        return self.slice(label, int(steps.positions[row]), span)
 
     def on_host(self, label: str, row: int) -> Evidence:
         """Return a slice of the host as evidence, whole."""
-        position = int(self.host.positions[row])
-        start = int(self.starts_of(np.array([position], np.int64))[0])
-        return self.slice(label, position, start, start + int(self.index.duration([position])[0]))
+        return self.slice(label, int(self.host.positions[row]))
 
     def longest_on_host(self, label: str, rows: I64) -> Evidence:
         """Return the longest of these slices of the host as evidence, the label with its name."""
@@ -610,7 +480,7 @@ class SourceFacts:
 
     def on_device(self, label: str, work: Frame) -> Evidence:
         """Return the first piece of some device work as evidence."""
-        return self.slice(label, int(work.position[0]), int(work.start[0]), int(work.end[0]))
+        return self.slice(label, int(work.position[0]), (int(work.start[0]), int(work.end[0])))
 
     def longest_windows(self, label: str, times: Intervals, count: int = 3) -> tuple[Evidence, ...]:
         """Return the longest stretches of a set of time as evidence, longest first."""

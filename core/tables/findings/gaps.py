@@ -14,7 +14,7 @@ from ..op_events import OP
 from ..rule_threshold import OWN, Limits
 from ..step_choice import Steps
 from .facts import NO_HOST, NO_LAUNCHES, SourceFacts
-from .finding import Evidence, NotJudged, Observation, Outcome
+from .finding import NotJudged, Observation, Outcome
 from .rule import GUIDE, HTA, effects_of, rule
 
 FEW_GAPS = 8
@@ -55,12 +55,11 @@ def launch_gaps(facts: SourceFacts, limits: Limits) -> Outcome:
     )
     worst = work.plus(wait=(claim.ends - claim.starts)[ended], until=claim.ends[ended])
     worst = worst[work.launch >= 0].top("wait")
-    launch, start, until = (int(column[0]) for column in (worst.launch, worst.call_start, worst.until))
-    doing = facts.doing_in(until - int(worst.wait[0]), until, launch)
+    launch, until, wait = (int(column[0]) for column in (worst.launch, worst.until, worst.wait))
+    doing = facts.doing_in(until - wait, until, launch)
     text += f"; at the longest the host is in {doing}" if doing else ""
-    label = f"the launch that ended the longest gap ({format_ns(int(worst.wait[0]))}): {facts.name(launch)}"
-    last = facts.slice(label, launch, start, start + int(worst.call_ns[0]))
-    evidence = (*facts.longest_windows("longest wait", claim), last)
+    label = f"the launch that ended the longest gap ({format_ns(wait)}): {facts.name(launch)}"
+    evidence = (*facts.longest_windows("longest wait", claim), facts.slice(label, launch))
     return Observation(text, evidence, claim, work=np.unique(work.position))
 
 
@@ -103,7 +102,7 @@ def first_kernel(facts: SourceFacts, limits: Limits) -> Outcome:
         f"(median) after theirs or the work before: {why}"
     )
     evidence = (
-        facts.slice("the first launch", launch, begun, start - late),
+        facts.slice("the first launch", launch, (begun, start - late)),
         facts.on_device("what it launched", work),
     )
     return Observation(text, evidence, claim, work=work.position)
@@ -152,7 +151,9 @@ def step_gap(facts: SourceFacts, limits: Limits) -> Outcome:
     text += f"; meanwhile the host is in {doing}" if doing else ""
     evidence = facts.longest_windows("the gap", claim)
     if of_steps is not None:
-        evidence = (*evidence, of_steps.evidence(facts, worst))
+        at = int(of_steps.at[worst])
+        name = facts.name(int(of_steps.steps.positions[at]))
+        evidence = (*evidence, facts.step(f"the step: {name}", of_steps.steps, at))
     return Observation(text, evidence, claim, work=np.unique(next_work.position[long]))
 
 
@@ -237,13 +238,6 @@ class StepGaps:
             f"{'up to ' if several else ''}{about_ns(int(self.length[long].max()))} at a stretch, "
             f"in the other {len(rest):,} for {about_ns(int(rest.max()))} at most"
         )
-
-    def evidence(self, facts: SourceFacts, worst: int) -> Evidence:
-        step = int(self.at[worst])
-        position, start, end = (
-            int(part[step]) for part in (self.steps.positions, self.steps.starts, self.steps.ends)
-        )
-        return facts.slice(f"the step: {facts.name(position)}", position, start, end)
 
 
 def _long_ones(length: I64, limits: Limits, span_ns: int) -> I64:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...base.arrays import AnyArray, Intervals, sum_of
+from ...base.arrays import I64, AnyArray, Intervals, sum_of
 from ...base.units import about_ns, count_of, format_share
 from ...index.format import NONE
 from ..frame_columns import work_of
-from ..host_columns import LOADER, WAITS
+from ..host_columns import BLOCKING_COPIES, LOADER, READ_OPS, WAITS
 from ..op_events import OP, RUNTIME
 from ..rule_threshold import OWN, Limits
+from ..scope import nearest_around
 from .device import COLLECTIVE
 from .facts import NO_HOST, SourceFacts, share
 from .finding import Observation, Outcome
 from .rule import GUIDE, TENSORBOARD, effects_of, rule
+
+VALUE_NS = 20_000
+"""An operator during which copies take no longer (ns) reads a value, and moves no data."""
 
 
 @rule(
@@ -172,8 +176,8 @@ def sync(facts: SourceFacts, limits: Limits) -> Outcome:
         f"In {count_of(len(bad), 'call')} the host waits {about_ns(host.union(bad).length)} for "
         f"{facts.device_title}, which does nothing for {about_ns(claim.length)} of it; longest in {name}"
     )
-    start, end = int(host.starts[worst]), int(host.ends[worst])
-    evidence = facts.slice(f"the longest: {name}", int(host.positions[worst]), start, end)
+    span = int(host.starts[worst]), int(host.ends[worst])
+    evidence = facts.slice(f"the longest: {name}", int(host.positions[worst]), span)
     return Observation(text, (evidence,), claim)
 
 
@@ -193,7 +197,7 @@ def sync(facts: SourceFacts, limits: Limits) -> Outcome:
     explains=effects_of("sync-in-loop"),
 )
 def sync_in_loop(facts: SourceFacts, limits: Limits) -> Outcome:
-    host, rows = facts.host, facts.drains
+    host, rows = facts.host, _drains(facts)
     gaps = facts.held_up
     if not len(rows) or not len(gaps):
         return None
@@ -222,6 +226,25 @@ def sync_in_loop(facts: SourceFacts, limits: Limits) -> Outcome:
     longest = int(wait[np.argmax(claim.ends - claim.starts)])
     evidence = (facts.on_host(f"the wait before the longest: {name}", longest),)
     return Observation(text, (*evidence, *facts.longest_windows("longest gap after one", claim)), claim)
+
+
+def _drains(facts: SourceFacts) -> I64:
+    """Return the rows of the host's slices in which it waits until the device has done what was launched, to
+    copy little or nothing: synchronisations, and operators that read a value or copy as little. Waits within
+    larger copies are none.
+    """
+    host, transfers = facts.host, facts.transfers
+    copied = facts.work.union(facts.work.is_type("memory"))
+    copied_ns = copied.covered(host.starts[transfers], host.ends[transfers])
+    copying = np.sort(host.positions[transfers])
+    outermost = nearest_around(facts.index, host.positions[transfers], copying) < 0
+    small = transfers[outermost & (copied_ns > 0) & (copied_ns <= VALUE_NS)]
+    readers = np.union1d(host.matching(READ_OPS, OP), small)
+    copying = np.sort(host.positions[np.setdiff1d(transfers[copied_ns > VALUE_NS], readers)])
+    waits = np.setdiff1d(facts.waits, host.matching(BLOCKING_COPIES, RUNTIME))
+    waits = waits[nearest_around(facts.index, host.positions[waits], copying) < 0]
+    outer = nearest_around(facts.index, host.positions[waits], np.sort(host.positions[readers]))
+    return np.union1d(readers, waits[outer < 0])
 
 
 @rule(

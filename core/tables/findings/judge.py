@@ -23,7 +23,7 @@ from .finding import Baseline, Finding, Findings, NotJudged, Observation
 from .rule import Rule
 
 FILES: Final = (
-    *("ranks", "device", "gaps", "kernels", "memory", "host"),
+    *("device", "gaps", "kernels", "memory", "host"),
     *("steps", "compiled", "first_use", "clocks", "aiu"),
 )
 """The files with rules, in the order in which the rules are listed."""

@@ -296,15 +296,13 @@ def short_kernels(facts: SourceFacts, limits: Limits) -> Outcome:
     few = len(short) < limits["count"] or len(short) < limits["share"] * int(np.count_nonzero(free))
     if few or claim.length < limits["time_share"] * facts.span_ns:
         return None
-    worst = short.top("call_ns", 1)
-    launch, start = int(worst.launch[0]), int(worst.call_start[0])
+    launch = int(short.top("call_ns", 1).launch[0])
     text = (
         f"{len(short):,} of {int(np.count_nonzero(free)):,} launch calls take longer than what they launch, "
         f"{about_ns(sum_of(short.call_ns))} for {about_ns(sum_of(short.work_ns))} of work; "
         f"{facts.device_title} sits idle for {about_ns(claim.length)} of that"
     )
-    label = f"the longest such call: {facts.name(launch)}"
-    evidence = (facts.slice(label, launch, start, start + int(worst.call_ns[0])),)
+    evidence = (facts.slice(f"the longest such call: {facts.name(launch)}", launch),)
     return Observation(text, evidence, claim, reach=facts.reach_of(claim, limits["cause_share"]))
 
 

@@ -167,7 +167,5 @@ def _at_peak(facts: SourceFacts, use: AllocatorUse) -> Evidence:
     """Return the operator that was running at the peak, else the moment."""
     position = None if use.peak is None or use.peak < use.begin else use.allocator.op_at(use.peak)
     if position is not None:
-        start = int(facts.starts_of(np.array([position], np.int64))[0])
-        end = start + int(facts.index.duration([position])[0])
-        return facts.slice(f"at the peak: {facts.name(position)}", position, start, end)
+        return facts.slice(f"at the peak: {facts.name(position)}", position)
     return Evidence("the peak", use.peak_at, use.peak_at + 1)

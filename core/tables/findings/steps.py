@@ -10,11 +10,14 @@ from ...base.arrays import I64, merge
 from ...base.safe_text import safe
 from ...base.short_names import short_name
 from ...base.units import about_ns, count_of, format_share
+from ..attribution import scope_of_step
 from ..critical_path import critical_path
 from ..host_columns import LOADER
 from ..op_events import ANNOTATION, OP, RUNTIME
 from ..rule_threshold import OWN, Limits
+from ..scope import Scope
 from ..step_choice import Steps
+from ..step_spans import step_spans
 from .facts import SourceFacts, share
 from .finding import Baseline, Evidence, NotJudged, Observation, Outcome
 from .rule import GUIDE, HTA, effects_of, rule
@@ -50,14 +53,11 @@ def cold_start(facts: SourceFacts, limits: Limits) -> Outcome:
     first, steady = int(wall[0]), int(np.median(wall[1:]))
     if not steady or first < limits["times"] * steady:
         return None
-    start, end = int(steps.starts[0]), int(steps.ends[0])
     text = f"The first step takes {about_ns(first)}, those after it {about_ns(steady)} (median)"
-    claim = merge(np.array([start + steady], np.int64), np.array([end], np.int64))
+    claim = merge(steps.starts[:1] + steady, steps.ends[:1])
     claim = claim.without(facts.busy)  # a host that runs ahead of its device loses nothing
-    position = int(steps.positions[0])
-    return Observation(
-        text, (facts.slice(f"the first step: {facts.name(position)}", position, start, end),), claim
-    )
+    label = f"the first step: {facts.name(int(steps.positions[0]))}"
+    return Observation(text, (facts.step(label, steps, 0),), claim)
 
 
 @rule(
@@ -178,11 +178,9 @@ def _slower_than_baseline(facts: SourceFacts, baseline: Baseline) -> Outcome:
 
 def _slower_steps(text: str, facts: SourceFacts, steps: Steps, rows: I64, ns: float) -> Observation:
     """Return what is said of steps that take so many ns more than others."""
-    first = int(rows[0])
-    position = int(steps.positions[first])
-    evidence = facts.slice("the first step", position, int(steps.starts[first]), int(steps.ends[first]))
     claim = merge(steps.starts[rows], steps.ends[rows])
-    return Observation(text, (evidence,), claim, min(round(ns) * len(rows), claim.length))
+    evidence = (facts.step("the first step", steps, int(rows[0])),)
+    return Observation(text, evidence, claim, min(round(ns) * len(rows), claim.length))
 
 
 MOST_FILES = 8
@@ -205,7 +203,7 @@ UNITS = (1_000_000, 100_000, 10_000, 1000)
     kind="note",
 )
 def hangs_on(facts: SourceFacts, limits: Limits) -> Outcome:
-    scope = facts.median_step
+    scope = _median_step(facts)
     if scope is None or len(scope.trace.indexes) > MOST_FILES:
         return None
     path = critical_path(scope)
@@ -228,3 +226,18 @@ def hangs_on(facts: SourceFacts, limits: Limits) -> Outcome:
     identity = scope.trace.slice_id_of(source, int(position[0]))
     evidence = Evidence(f"most of it on the path of {scope.label}", start, end, identity)
     return Observation(text, (evidence,), times=np.array(scope.range[:1] if scope.range else [], np.int64))
+
+
+def _median_step(facts: SourceFacts) -> Scope | None:
+    """Return the step with the median time, over all files: asked of their first part, else None; None
+    without steps, and for a range.
+    """
+    capture = facts.capture
+    scope = capture.scope
+    if capture.everyone[0] is not facts or scope.range is not None:
+        return None
+    spans = step_spans(scope.trace, scope.clocks, scope.steps or None)
+    if spans is None:
+        return None
+    order = np.argsort(spans.ends - spans.starts, kind="stable")
+    return scope_of_step(scope, spans, int(order[len(order) // 2]))
