@@ -228,8 +228,7 @@ def findings_of_store(store: CaptureStore) -> Findings:
         for rule, reason in judged.not_judged:
             missing.setdefault(rule, reason)
     merged = [together(alike) for alike in by_rule.values()]
-    awaited = _imbalance(store)
-    if awaited is not None:
+    if (awaited := _imbalance(store)) is not None:
         merged.append(awaited)
     judged_rules = {finding.rule for finding in merged}
     left = tuple(
