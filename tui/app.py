@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+from rich.text import Text
 from textual import events, on
 from textual.binding import BindingType
 from textual.filter import LineFilter
@@ -49,7 +50,7 @@ from .stage import Controller, Stage
 from .terminal.driver import TerminalDriver
 from .terminal.memory import MemoryTrimmer
 from .themes import THEMES
-from .view_state import PendingFiles
+from .view_state import PendingFiles, Prepared
 from .widgets.bars import MessageLine
 from .widgets.prompt import Prompt
 from .widgets.table import VirtualTable
@@ -67,24 +68,21 @@ class TracelaneApp(Stage):
 
     def __init__(
         self,
-        source: Trace | PendingFiles,
+        source: Trace | Prepared | PendingFiles,
         session: Session | None = None,
         config: Config | None = None,
-        notes: Sequence[str] = (),
     ) -> None:
-        """Show a trace as a session sees it, or as at first; settings come from the user's file. `notes` are
-        said at the start.
-        """
-        if isinstance(source, Trace):
-            store = SessionStore(source, session)
+        """Show a trace, alone as a session sees it, or as at first; settings come from the user's file."""
+        if isinstance(source, PendingFiles):
+            nothing = Prepared(Trace(()), Session(view.view_of(0, 1, 1), 0))
+            store = SessionStore(nothing, SourceState.READING)
         else:
-            store = SessionStore(Trace(()), Session(view.view_of(0, 1, 1), 0), SourceState.READING)
+            store = SessionStore(source if isinstance(source, Prepared) else Prepared(source, session))
         super().__init__(store, read_config(config_path()) if config is None else config)
         self.searching = SearchController(self)
         self.panels = PanelController(self)
         self.marking = MarkController(self)
         self.drawing = DrawingController(self, self.panels)
-        self.drawing.notes = tuple(notes)
         self.selection = SelectionController(self)
         self.paths = PathController(self, self.drawing)
         self.tables = TableController(self, self.panels)
@@ -103,8 +101,9 @@ class TracelaneApp(Stage):
         for controller in [one for one in vars(self).values() if isinstance(one, Controller)]:
             self.handlers.update(controller.commands())
             self.verbs.update(controller.verbs())
+            self.fillers.update(controller.fillers())
         store.follow(self._state_changed)
-        if not isinstance(source, Trace):
+        if isinstance(source, PendingFiles):
             from .controllers.gathering import GatheringController  # a trace that is there needs none of it
 
             self.opening = GatheringController(self, self.drawing, source)
@@ -131,6 +130,10 @@ class TracelaneApp(Stage):
             self.findings.offer()
         elif now.marks != before.marks:
             self.drawing.redraw()
+        if now.search is not before.search:
+            self.searching.show_hits()
+            self.drawing.fill_header()
+            self.hit_list.follow()
         self.paths.follow()
 
     def header_notes(self) -> list[HeaderPiece]:
@@ -139,9 +142,8 @@ class TracelaneApp(Stage):
     def header_changed(self) -> None:
         self.drawing.fill_header()
 
-    def hits_changed(self) -> None:
-        self.drawing.fill_header()
-        self.hit_list.follow()
+    def hint(self) -> Text:
+        return self.findings.banner() if self.opening is None else self.opening.hint()
 
     def notices_changed(self) -> None:
         self.drawing.fill_footer()

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from time import monotonic
 from types import MappingProxyType
+from typing import NamedTuple
 
 from tracelane.core.base.clock import Clocks
 from tracelane.core.export.marks import Mark, moved, nearest_mark
@@ -34,6 +35,16 @@ class SourceState(Enum):
     FAILED = "failed"
 
 
+class SearchState(NamedTuple):
+    """What is known of the slices that the session's search and filter match."""
+
+    hits: Hits | None = None  # of the search, None while it is not known
+    left: Hits | None = None  # what the filter leaves, None while it is not known
+    whole_left: Hits | None = None  # the same once all of the trace was looked through
+    looked_through: float | None = None  # share of the trace while a search goes on
+    stopped_at: float | None = None  # that share when it was stopped
+
+
 @dataclass(frozen=True)
 class ViewerState:
     """All that the viewer shows and remembers; a change makes a new one."""
@@ -45,9 +56,8 @@ class ViewerState:
     has_moved: bool = False  # whether the user has changed the session
     lane_lines: int = 1  # lines of the lane area
     computed_lanes: frozenset[str] = frozenset()  # kinds of lanes to be computed at the start
-    left: Hits | None = None  # what the session's filter leaves, None while it is not known
-    whole_left: Hits | None = None  # the same once all of the trace was looked through
-
+    notes: tuple[str, ...] = ()  # what is said when the lanes are drawn first
+    search: SearchState = field(default_factory=SearchState)
     marks: tuple[Mark, ...] = ()  # as they are kept: with no clock moved
     marked_last: Mark | None = None
 
@@ -57,17 +67,22 @@ class ViewerState:
         return own_trace(self.trace)
 
 
+def _opened(state: ViewerState, prepared: Prepared) -> ViewerState:
+    """Return the state with the views before, the lanes to be computed and the notes of what was opened."""
+    history, computed, notes = prepared.history, prepared.computed, prepared.messages
+    return replace(state, history=history, computed_lanes=computed, notes=notes)
+
+
 StateListener = Callable[[ViewerState, ViewerState], object]
 
 
 class SessionStore:
     """Holds the viewer's state and replaces it; who draws is told of the one before and the new one."""
 
-    def __init__(
-        self, trace: Trace, session: Session | None = None, source: SourceState = SourceState.READY
-    ) -> None:
-        """Show a trace as a session sees it, or as at first."""
-        self.now = ViewerState(trace, session or view.first_session(trace, FIRST_WIDTH), source)
+    def __init__(self, prepared: Prepared, source: SourceState = SourceState.READY) -> None:
+        """Show a trace as it was left, or as at first."""
+        session = prepared.session or view.first_session(prepared.trace, FIRST_WIDTH)
+        self.now = _opened(ViewerState(prepared.trace, session, source), prepared)
         """Everything, as it is now."""
         self._laid_out: Layout | None = None
         self._tell: StateListener = lambda before, now: None
@@ -92,24 +107,12 @@ class SessionStore:
         self.dispatch(replace(self.now, trace=trace, session=session))
 
     def open(self, prepared: Prepared, session: Session) -> None:
-        """Show another trace from now on, as it was left: with its views before, and lanes to be computed."""
-        self.dispatch(
-            replace(
-                self.now,
-                trace=prepared.trace,
-                session=session,
-                history=prepared.history,
-                computed_lanes=prepared.computed,
-            )
-        )
+        """Show another trace from now on, as it was left."""
+        self.dispatch(_opened(replace(self.now, trace=prepared.trace, session=session), prepared))
 
     def source_is(self, source: SourceState) -> None:
         """Know how far what was asked for is."""
         self.dispatch(replace(self.now, source=source))
-
-    def resume(self, prepared: Prepared) -> None:
-        """Go on where the trace was left: with the views before, and the lanes that were computed."""
-        self.dispatch(replace(self.now, history=prepared.history, computed_lanes=prepared.computed))
 
     def go(self, session: Session, together: str = "", before: Session | None = None) -> None:
         """Change the session and remember the one before, which is the present one unless given."""
@@ -174,17 +177,17 @@ class SessionStore:
     @property
     def layout_now(self) -> Layout:
         """The lines of the present session."""
-        self._laid_out = layout_of(self.trace, self.session, self._laid_out, self.now.whole_left)
+        self._laid_out = layout_of(self.trace, self.session, self._laid_out, self.now.search.whole_left)
         return self._laid_out
 
     def layout_for(self, session: Session, trace: Trace | None = None) -> Layout:
         """Return the lines of another session, of another trace where one is given."""
-        return layout_of(trace or self.trace, session, self._laid_out, self.now.whole_left)
+        return layout_of(trace or self.trace, session, self._laid_out, self.now.search.whole_left)
 
     @property
     def scene(self) -> Scene:
         """What a move begins with."""
-        return Scene(self.trace, self.session, self.layout_now, self.now.lane_lines, self.now.left)
+        return Scene(self.trace, self.session, self.layout_now, self.now.lane_lines, self.now.search.left)
 
     @property
     def selected(self) -> Thing:

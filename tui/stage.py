@@ -8,6 +8,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Generic, Protocol, TypeAlias, TypeVar
 
+from rich.text import Text
 from textual.app import ScreenStackError
 from textual.reactive import var
 from textual.screen import Screen
@@ -134,6 +135,12 @@ class Opening(Protocol):
     def begin(self) -> None:
         """Begin to watch the files being read."""
 
+    def header(self) -> tuple[Text, ...]:
+        """Return the pieces of the header: how far the files are."""
+
+    def hint(self) -> Text:
+        """Return what the details say where nothing is selected."""
+
     def takes(self, command_id: str) -> bool:
         """Carry out a command or say why not; False where it can be carried out as ever."""
 
@@ -157,6 +164,8 @@ class Stage(PacedApp):
         """What carries out each command that is no mere move."""
         self.verbs: dict[str, Callable[[str], object]] = {}
         """What carries out each command that is typed with an argument."""
+        self.fillers: dict[str, Callable[[], object]] = {}
+        """What fills each panel."""
         self.opening: Opening | None = None
         """What shows the files while they are read, None once all are."""
         self.is_filled = False
@@ -313,8 +322,9 @@ class Stage(PacedApp):
     def header_changed(self) -> None:
         """Show other notes in the header."""
 
-    def hits_changed(self) -> None:
-        """Show that other slices are known to match, or that a search began or ended."""
+    def hint(self) -> Text:
+        """Return what the details say where nothing is selected."""
+        return Text()
 
     def notices_changed(self) -> None:
         """Show what Esc does, now that another notice is shown, or none."""
@@ -341,7 +351,7 @@ class Stage(PacedApp):
 
 
 Commands: TypeAlias = Mapping[str, Callable[..., object]]
-"""What carries out each of some commands, by their ids."""
+"""What carries out each of some commands, by their ids, or fills each of some panels."""
 
 
 def does(command_id: str, *arguments: object, typed: bool = False) -> Callable[[M], M]:
@@ -351,6 +361,16 @@ def does(command_id: str, *arguments: object, typed: bool = False) -> Callable[[
 
     def noted(method: M) -> M:
         method.__dict__.setdefault("typed" if typed else "done", {})[command_id] = arguments
+        return method
+
+    return noted
+
+
+def fills(panel: str) -> Callable[[M], M]:
+    """Have a method fill a panel."""
+
+    def noted(method: M) -> M:
+        method.__dict__.setdefault("filled", {})[panel] = ()
         return method
 
     return noted
@@ -370,6 +390,10 @@ class Controller:
     def verbs(self) -> Commands:
         """Return what carries out those with an argument."""
         return self._noted("typed")
+
+    def fillers(self) -> Commands:
+        """Return what fills each of its panels, by their names."""
+        return self._noted("filled")
 
     def _noted(self, how: str) -> dict[str, Callable[..., object]]:
         return {

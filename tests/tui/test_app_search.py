@@ -202,7 +202,7 @@ async def test_star_in_the_details_asks_which_value(trace: Trace) -> None:
         assert isinstance(app.screen, PickScreen)
         await press_keys(app, pilot, "end", "enter")
         assert app.session.search == "arg.'Ev Idx'=1"
-        assert app.searching.hits is not None and app.searching.hits.count == 3
+        assert app.store.now.search.hits is not None and app.store.now.search.hits.count == 3
 
 
 async def test_esc_stops_a_search_and_keeps_what_it_has_found(
@@ -221,7 +221,7 @@ async def test_esc_stops_a_search_and_keeps_what_it_has_found(
     async with open_viewer(trace, (120, 30)) as (app, pilot):
         monkeypatch.setattr(searching, "find", endless)
         app.searching.search_for("arg.nothing")
-        await wait_until(pilot, lambda: app.searching.hits is not None, "hits")
+        await wait_until(pilot, lambda: app.store.now.search.hits is not None, "hits")
         assert "/arg.nothing: 4 in 25%" in header(app)
         await pilot.press("n")
         assert " of 4: " in app.message
@@ -240,9 +240,9 @@ async def test_what_was_found_comes_in_while_the_viewer_closes(trace: Trace) -> 
     async with open_viewer(trace, (120, 30)) as (app, pilot):
         app.searching.search_for("add")
         await press_keys(app, pilot, "z")
-        table = hit_table(trace, app.searching.hits, lambda: False)
+        table = hit_table(trace, app.store.now.search.hits, lambda: False)
         await app.main.query_one("#hits", TablePane).table.remove()
-        app.hit_list._have_listed(app.searching.hits, table)
+        app.hit_list._have_listed(app.store.now.search.hits, table)
         assert not app.panels.shows_panel
 
 

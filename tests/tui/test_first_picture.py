@@ -28,6 +28,7 @@ from tracelane.tui.draw.room import Strips, room_of
 from tracelane.tui.lanes.canvas import LaneCanvas
 from tracelane.tui.session import Session, Viewport
 from tracelane.tui.terminal.first_picture import SHOW
+from tracelane.tui.view_state import Prepared
 from tracelane.tui.widgets.bars import MessageLine
 
 TAKE = b"\x1b[?1049h"
@@ -190,7 +191,7 @@ NOTES = ("the first note", "a second one that is so long that it takes two lines
 @pytest.mark.parametrize("lines", [24, 30, 50])
 async def test_notices_hide_no_lane(tmp_path: Path, lines: int) -> None:
     """Of several notices one is shown at a time, the first one first, where no lane is drawn."""
-    app = TracelaneApp(open_trace([small_file(tmp_path)]), notes=NOTES)
+    app = TracelaneApp(Prepared(open_trace([small_file(tmp_path)]), notes=NOTES))
     async with app.run_test(size=(80, lines)) as pilot:
         await pilot.pause()
         for number, note in enumerate(NOTES):

@@ -197,8 +197,7 @@ async def test_computed_lanes_come_back(path: Path) -> None:
     more(path)
     now = with_cheap_lanes(opened(path))
     session = session_over(stays, now)
-    app = TracelaneApp(now, session)
-    app.store.resume(Prepared(now, session, (), history_over(stays, now), stays.computed))
+    app = TracelaneApp(Prepared(now, session, (), history_over(stays, now), stays.computed))
     async with app.run_test(size=(120, 40)) as pilot:
         await pilot.pause()
         await wait_until_idle(app, pilot)

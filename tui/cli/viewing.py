@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tracelane.core.store.opened import CaptureStore
     from tracelane.core.trace import Trace
     from tracelane.tui.app import TracelaneApp
-    from tracelane.tui.view_state import Carried, Prepared
+    from tracelane.tui.view_state import Carried, PendingFiles, Prepared
 
     from .opened import TraceOptions
 
@@ -85,15 +85,10 @@ class Viewing:
     def show(self, opened: Trace | Gathering, host: Host) -> None:
         """Show it; then another capture, or what has become of the files, as long as one is wanted."""
         from tracelane.core.index.changes import finished_name
-        from tracelane.core.index.opening import Gathering
 
         before: Carried | None = None
         while True:
-            if isinstance(opened, Gathering):
-                app = show_while_gathering(opened, self._options.bar_title, self._prepared, before, host)
-            else:
-                opened.defer_checks()  # or the first picture would wait for checksums
-                app = show(self._prepared(opened, before), "" if before is None else before.theme, host)
+            app = show(self._source(opened, before), "" if before is None else before.theme, host)
             if app.wanted_rank is not None:
                 self._show_rank(app.wanted_rank, app.theme, host)
                 from tracelane.tui.view_state import carried
@@ -115,6 +110,21 @@ class Viewing:
             else:
                 return
             opened = self.open()
+
+    def _source(self, opened: Trace | Gathering, before: Carried | None) -> Prepared | PendingFiles:
+        """Return what the viewer shows of it; of what was shown `before` the view is kept."""
+        from tracelane.core.index.opening import Gathering
+        from tracelane.core.trace import trace_of_opened
+        from tracelane.tui.view_state import PendingFiles
+
+        if isinstance(opened, Gathering):
+
+            def prepared() -> Prepared:
+                return self._prepared(trace_of_opened(opened.all()), before)
+
+            return PendingFiles(opened, self._options.bar_title, prepared, before)
+        opened.defer_checks()  # or the first picture would wait for checksums
+        return self._prepared(opened, before)
 
     def _open_pair(self, against: str, options: IndexOptions) -> Trace:
         """Open two runs, whose pictures need both."""
@@ -221,57 +231,43 @@ def _after_a_moment(gathering: Gathering) -> Trace | Gathering:
     return trace
 
 
-def show(prepared: Prepared, theme: str, host: Host) -> TracelaneApp:
-    """Show a trace until the user leaves it; return the App, which knows what is wanted next."""
+def show(source: Prepared | PendingFiles, theme: str, host: Host) -> TracelaneApp:
+    """Show a trace, or those of its files that are there and then all, until the user leaves; return the App,
+    which knows what is wanted next. Raises what went wrong with the files.
+    """
     from tracelane.core.base.private import config_path
     from tracelane.tui.config import read_config
     from tracelane.tui.terminal.first_picture import first_sight
+    from tracelane.tui.view_state import Prepared
 
     config = read_config(config_path())
     theme = theme or config.theme
-    config_seen = replace(config, theme=theme)
-    with first_sight(prepared.trace, prepared.session, config_seen, host.guard) as screen:
+    with ExitStack() as stack:
+
+        def packed(prepared: Prepared) -> Prepared:
+            stack.enter_context(prepared.trace.packing())
+            return prepared
+
+        screen = None
+        if isinstance(source, Prepared):
+            seen = source.trace, source.session, replace(config, theme=theme)
+            screen = stack.enter_context(first_sight(*seen, host.guard))
+        else:
+            prepare = source.prepare
+            stack.callback(source.gathering.close)
+            source = source._replace(prepare=lambda: packed(prepare()))
         from tracelane.tui.app import TracelaneApp  # takes longer than all before
 
-        app = TracelaneApp(prepared.trace, prepared.session, config, prepared.messages)
+        app = TracelaneApp(source, config=config)
         app.taken_screen = screen
-        app.store.resume(prepared)
         if theme in app.available_themes:
             app.theme = theme
-        with prepared.trace.packing():
-            run(app, host)
-    leave(app)
-    return app
-
-
-def show_while_gathering(
-    gathering: Gathering,
-    title: str,
-    prepare: Callable[[Trace, Carried | None], Prepared],
-    before: Carried | None,
-    host: Host,
-) -> TracelaneApp:
-    """Show the files that are there, then all of them, until the user leaves; raises what went wrong with
-    them. Of a trace that was shown `before` the view is kept.
-    """
-    from tracelane.core.trace import trace_of_opened
-    from tracelane.tui.app import TracelaneApp
-    from tracelane.tui.view_state import PendingFiles
-
-    with ExitStack() as stack:
-        stack.callback(gathering.close)
-
-        def prepared() -> Prepared:
-            view = prepare(trace_of_opened(gathering.all()), before)
-            stack.enter_context(view.trace.packing())
-            return view
-
-        app = TracelaneApp(PendingFiles(gathering, title, prepared, before))
-        app.theme = app.theme if before is None else before.theme
+        if isinstance(source, Prepared):
+            packed(source)
         run(app, host)
     if app.store.is_ready:
-        leave(app)
-    elif app.return_code:
+        app.marking.save_view()
+    if app.return_code:
         raise click.exceptions.Exit(app.return_code)
     return app
 
@@ -285,13 +281,6 @@ def run(app: TracelaneApp, host: Host) -> None:
     app.run()
     if app.trouble is not None:
         raise app.trouble
-
-
-def leave(app: TracelaneApp) -> None:
-    """Keep the view for the next time; raises where the App has ended with an exit code."""
-    app.marking.save_view()
-    if app.return_code:
-        raise click.exceptions.Exit(app.return_code)
 
 
 @contextmanager

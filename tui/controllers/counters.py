@@ -30,7 +30,7 @@ from ..panels.panel import QUERY
 from ..panels.table import TablePane, columns_of
 from ..session import InstantId, LaneKey, RowKey
 from ..session_store import SessionStore
-from ..stage import Controller, Stage, does
+from ..stage import Commands, Controller, Stage, does
 from .panels import PanelController
 
 
@@ -138,7 +138,10 @@ class QueryController(Controller):
             self._texts[f"{QUERY}-{number}"], self._titles[f"{QUERY}-{number}"] = text, name
         self._answers: dict[str, AnsweredQuery] = {}
         self._running = ""
-        panels.fillers.update((panel, partial(self._fill, panel)) for panel in self._texts)
+
+    def fillers(self) -> Commands:
+        """Return what fills the panel of each query."""
+        return {panel: partial(self._fill, panel) for panel in self._texts}
 
     @does("sql", typed=True)
     def query(self, text: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -59,12 +59,8 @@ class DrawingController(Controller):
         """Draw what a store holds."""
         super().__init__(app)
         self.panels = panels
-        self.header: Callable[[], tuple[Text, ...]] = self.trace_header
-        """Returns the pieces of the header."""
         self.busy_texts: list[str] = []
         """What the header says of devices, once that is known."""
-        self.notes: tuple[str, ...] = ()
-        """What is said when the lanes are drawn first."""
         self.path: DrawnPath | None = None
         """The critical path that is shown."""
         self._lacks: frozenset[Need] = frozenset()
@@ -91,7 +87,7 @@ class DrawingController(Controller):
 
     def fill(self) -> None:
         """Fill what does not change, and draw the first picture."""
-        if self.store.session.panel not in self.panels.fillers:  # of a query that is saved no more
+        if self.store.session.panel not in self.app.fillers:  # of a query that is saved no more
             self.store.show(replace(self.store.session, panel="details"))
         self.app.is_filled = True
         main, trace, config = self.app.main, self.store.trace, self.app.config
@@ -101,7 +97,7 @@ class DrawingController(Controller):
         main.query_one(LaneCanvas).eighths = config.eighths
         complaints = [*config.complaints, *(clashes(config.keys) if config.keys else [])]
         of_sources = dict.fromkeys(note for source in trace.sources for note in source.notes)
-        notes = [*self.notes, *complaints, *of_sources]
+        notes = [*self.store.now.notes, *complaints, *of_sources]
         if not notes and trace.has_outliers:
             notes.append(far_off_text(trace))
         for text in reversed(notes):  # the first of them is to be read first
@@ -161,9 +157,9 @@ class DrawingController(Controller):
     def fill_header(self) -> None:
         """Show in the header what is open, and what the user should know of it."""
         for bar in self.app.main.query("#header").results(Bar):
-            bar.pieces = self.header()
+            bar.pieces = self._pieces() if self.app.opening is None else self.app.opening.header()
 
-    def trace_header(self) -> tuple[Text, ...]:
+    def _pieces(self) -> tuple[Text, ...]:
         pieces = header_of(
             self.store.trace,
             self.store.session,

@@ -20,7 +20,7 @@ from ..lanes.strips import Verdict
 from ..panels.findings import FindingsPane
 from ..panels.findings import banner as banner_text
 from ..session import Session, Viewport
-from ..stage import Controller, Recent, Stage, does
+from ..stage import Controller, Recent, Stage, does, fills
 from ..widgets.table import VirtualTable
 from ..widgets.text_pane import TextPane
 from .panels import PanelController
@@ -30,6 +30,7 @@ MOST_RANGES = 8
 """The number of ranges whose findings are held in memory."""
 ROOM_FOR_LIST = 6
 """An empty panel with fewer lines lists no findings: the verdict has the first."""
+NOTHING_SELECTED = "Nothing selected: {up} {down} choose a row, {details} selects what is at the cursor."
 ROOM = 3
 """A window of evidence is zoomed to so that it takes this fraction (one part in so many) of the view."""
 
@@ -46,8 +47,6 @@ class FindingsController(Controller):
         self.panels = panels
         self.selection = selection
         self._by_range: Recent[Key, Findings] = Recent(MOST_RANGES)
-        panels.fillers["findings"] = self.fill
-        panels.hint = self.banner
         self._offered: tuple[object, ...] | None = None  # what is seen while Enter shows the next place
         self._looked_at: tuple[Findings, int, int] | None = None  # findings, row, evidence shown last
 
@@ -133,6 +132,7 @@ class FindingsController(Controller):
         if self.panels.shows_panel and waiting:
             self.panels.fill()
 
+    @fills("findings")
     def fill(self) -> None:
         pane = self.app.main.query_one(FindingsPane)
         key = (self.store.session.range, *self._whole[1:])
@@ -144,10 +144,12 @@ class FindingsController(Controller):
             pane.show_findings(findings, self.store.trace.span_at(self.store.session.clocks)[0])
 
     def banner(self) -> Text:
-        """Return what the details say where nothing is selected: where there is room, the findings."""
+        """Return what the details say where nothing is selected: how to select something, and where there is
+        room the findings.
+        """
         findings = self._by_range.get(self._whole)
         pane = self.app.main.query_one("#details", TextPane)
-        hint, height = self.panels.nothing_selected(), pane.size.height
+        hint, height = Text(self.app.with_keys(NOTHING_SELECTED), "dim"), pane.size.height
         if findings is None or height < ROOM_FOR_LIST:
             return hint
         text = banner_text(findings, pane.text_width, height - 2)

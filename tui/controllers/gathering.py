@@ -63,9 +63,6 @@ class GatheringController(Controller):
         super().__init__(app)
         self.drawing = drawing
         self.panels = drawing.panels
-        self._hint_after = self.panels.hint
-        self.panels.hint = self._hint
-        drawing.header = self._header
         self._gathering = files.gathering
         self._title = files.title
         self._prepare = files.prepare
@@ -83,7 +80,7 @@ class GatheringController(Controller):
     def first_screen(self) -> Screen[None]:
         """Return the screen that lists the files."""
         keys = opening_keys(self.app.config.keys)
-        return FilesScreen(keys, self._header(), file_lines(self._gathering))
+        return FilesScreen(keys, self.header(), file_lines(self._gathering))
 
     def begin(self) -> None:
         self._timer = self.app.set_interval(TICK_S, self._watch_files)
@@ -194,9 +191,7 @@ class GatheringController(Controller):
         session = prepared.session or view.first_session(trace, self.store.session.viewport.width)
         self.store.source_is(SourceState.READY)
         self.app.opening = None
-        self.drawing.header, self.panels.hint = self.drawing.trace_header, self._hint_after
         self._timer.stop()
-        self.drawing.notes = prepared.messages
         if not isinstance(partial, PartialTrace):
             self.store.open(prepared, session)
             await self._show_lanes()
@@ -239,13 +234,13 @@ class GatheringController(Controller):
         files = self._files
         if files is not None:
             if files.is_mounted:
-                files.show(self._header(), file_lines(self._gathering))
+                files.show(self.header(), file_lines(self._gathering))
         elif self.app.composed:
             self.drawing.fill_header()
             if self._work_text != self._work:
                 self.panels.panel_soon()
 
-    def _header(self) -> tuple[Text, ...]:
+    def header(self) -> tuple[Text, ...]:
         width = self.app.size.width
         return header_pieces(self._gathering, self._pace, monotonic(), self._title, width, self._is_complete)
 
@@ -256,8 +251,8 @@ class GatheringController(Controller):
             return Text("\n").join(file_lines(self._gathering))
         return one_line(self._gathering)
 
-    def _hint(self) -> Text:
-        """Return what the details say where nothing is selected: how far the other files are."""
+    def hint(self) -> Text:
+        """Return how far the other files are."""
         self._work_text = self._work
         return self._work_text
 

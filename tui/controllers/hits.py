@@ -19,7 +19,7 @@ from ..actions.scene import Refusal
 from ..draw.things import Thing
 from ..panels.panel import Panel
 from ..panels.table import TablePane
-from ..stage import Controller, Stage, does
+from ..stage import Controller, Stage, does, fills
 from ..widgets.table import ColumnView
 from .panels import PanelController, event_arguments_of
 from .searching import SearchController
@@ -38,7 +38,6 @@ class HitsController(Controller):
         self.panels = panels
         self.searching = searching
         self._listed: Hits | None = None
-        panels.fillers[PANEL] = self.fill
 
     @does("hits")
     def do_hits(self) -> None:
@@ -54,9 +53,11 @@ class HitsController(Controller):
         if self.store.session.panel == PANEL:
             self.panels.panel_soon()
 
+    @fills(PANEL)
     def fill(self) -> None:
         pane = self.app.main.query_one(f"#{PANEL}", TablePane)
-        hits = self.searching.hits if self.store.session.search else self.store.now.left
+        state = self.store.now.search
+        hits = state.hits if self.store.session.search else state.left
         if hits is self._listed and hits is not None:
             return
         listed = self._listed
@@ -65,7 +66,7 @@ class HitsController(Controller):
             pane.say("searching…" if waits else "no search yet: {search} starts one")
             if not waits:
                 self._listed = None
-        elif self.searching.looked_through is None or listed is None or listed.filter != hits.filter:
+        elif state.looked_through is None or listed is None or listed.filter != hits.filter:
             # While it goes on the first hits stay listed: rows that change under the cursor help nobody.
             table = partial(hit_table, self.store.trace, hits)
             self.app.jobs.ask("table", table, partial(self._have_listed, hits))

@@ -66,7 +66,7 @@ class NavigationController(Controller):
             (self.app.has_notice, "message", self.app.dismiss_message),
             *self._top(),
             (in_panel, "lanes", lambda: main.set_focus(canvas)),
-            (self.searching.looked_through is not None, "stop search", self.searching.stop_search),
+            (self.store.now.search.looked_through is not None, "stop search", self.searching.stop_search),
             (self.searching.asks_titles, "stop", self.searching.stop_titles),
             (self.queries.is_running, "stop query", self.queries.stop),
             (bool(session.search), "end search", lambda: go(replace(session, search=""))),

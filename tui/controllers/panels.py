@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from rich.style import Style
-from rich.text import Text
 from textual.containers import Vertical
 from textual.timer import Timer
 
@@ -28,7 +26,7 @@ from ..panels.panel import Panel, next_panel
 from ..read_report import ReadReportRow, read_report_rows
 from ..screens.answer import CopiedText
 from ..session import Selectable
-from ..stage import Controller, Recent, Stage, does
+from ..stage import Controller, Recent, Stage, does, fills
 from ..times import stamps_of
 from ..widgets.table import VirtualTable
 from ..widgets.text_pane import TextPane
@@ -41,7 +39,6 @@ if TYPE_CHECKING:
 PANEL_DELAY = 0.1
 """Seconds without a move after which the side panels follow."""
 MOST_ARGUMENTS = 64
-NOTHING_SELECTED = "Nothing selected: {up} {down} choose a row, {details} selects what is at the cursor."
 NO_ROOM = "no room for the panel: {maximise} gives it the screen"
 
 
@@ -58,14 +55,6 @@ class PanelController(Controller):
     def __init__(self, app: Stage) -> None:
         """Hold what the panel shows."""
         super().__init__(app)
-        self.fillers: dict[str, Callable[[], None]] = {
-            "details": self._fill_details,
-            "legend": self._fill_legend,
-            "problems": self._fill_read_report,
-        }
-        """What fills each panel."""
-        self.hint = self.nothing_selected
-        """Returns what the details say where nothing is selected."""
         self._states: DrawnStates | None = None
         self._path: DrawnPath | None = None
         self._panel_timer: Timer | None = None
@@ -135,27 +124,30 @@ class PanelController(Controller):
 
     def fill(self) -> None:
         """Fill the panel on show."""
-        self.fillers[self.store.session.panel]()
+        self.app.fillers[self.store.session.panel]()
 
+    @fills("legend")
     def _fill_legend(self) -> None:
         from ..panels.legend import legend_text
 
         pane = self.app.main.query_one("#legend", TextPane)
         pane.show(legend_text(self.store.trace, palette_of(pane), glyphs(), pane.text_width))
 
+    @fills("problems")
     def _fill_read_report(self) -> None:
         rows = read_report_rows(self.store.trace.files)
         if rows != self._read_report:  # the cursor stays where it is as long as nothing else is told
             self._read_report = rows
             self.app.main.query_one("#problems", VirtualTable).show(read_report_columns(rows), len(rows))
 
+    @fills("details")
     def _fill_details(self) -> None:
         thing = self.store.scene.selected
         if thing is None:
             thing = read_out(self.store.trace, self.store.session, self.store.layout_now)
         if thing is None:
             self._detailed = None
-            self.app.main.query_one("#details", TextPane).show(self.hint())
+            self.app.main.query_one("#details", TextPane).show(self.app.hint())
             return
         self._detailed = thing, self._details_of(thing)
         self._show_details()
@@ -190,10 +182,6 @@ class PanelController(Controller):
             Style(color=palette.accent_plain.color, bold=True),
         )
         pane.show(details_text(details, self.arguments.get(thing.id), pane.text_width, look), top=top)
-
-    def nothing_selected(self) -> Text:
-        """Return the text of an empty panel: how to select something."""
-        return Text(self.app.with_keys(NOTHING_SELECTED), "dim")
 
     def _have_arguments(self, identity: Selectable, arguments: Arguments) -> None:
         self.arguments.put(identity, arguments)

@@ -31,6 +31,7 @@ from ..lanes.canvas import LaneCanvas
 from ..lanes.look import glyphs, look_of
 from ..lanes.strips import Minimap
 from ..session import Session
+from ..session_store import SearchState
 from ..stage import Controller, Stage, does
 from ..widgets.prompt import Prompt
 
@@ -51,12 +52,9 @@ class SearchController(Controller):
     """Commands that search and filter; what they found lasts until something else is asked for."""
 
     def __init__(self, app: Stage) -> None:
-        """Hold what was found."""
+        """Begin with no line open."""
         super().__init__(app)
         self.asks_titles = False  # whether an expression is being looked for in the titles of lanes
-        self.hits: Hits | None = None  # of the session's search, None while it is not known
-        self.looked_through: float | None = None  # share of the trace while a search goes on
-        self.stopped_at: float | None = None  # that share when it was stopped
         self._before: Session | None = None  # what was seen before a line was opened
         self._typing: Timer | None = None
         self._shows_first = False  # whether the first hit is to be brought into view
@@ -111,14 +109,14 @@ class SearchController(Controller):
         if before is not None and search == self.store.session.search:
             # It was found while it was typed: only the place in the history is missing.
             self.store.go(self.store.session, before=before)
-            if self.hits is not None:
-                self._show_first(self.hits)
+            if self._state.hits is not None:
+                self._show_first(self._state.hits)
             self._say_found()
             return
         self._shows_first = True
-        if search == self.store.session.search and self.stopped_at is not None:
+        if search == self.store.session.search and self._state.stopped_at is not None:
             self.search_again()
-        elif search == self.store.session.search and self.hits is not None:
+        elif search == self.store.session.search and self._state.hits is not None:
             self._say_found()
         self.store.go(replace(self.store.session, search=search))
 
@@ -131,9 +129,9 @@ class SearchController(Controller):
     def _walk_hits(self, direction: int) -> None:
         if not self.store.session.search:
             raise Refusal("no search yet: {search} starts one")
-        hits = self.hits
+        hits = self._state.hits
         if hits is None:
-            if self.stopped_at is not None:
+            if self._state.stopped_at is not None:
                 raise Refusal("stopped before anything was found")
             self._waiting_walk = direction, self.store.session
             self.app.say("still searching")
@@ -234,21 +232,27 @@ class SearchController(Controller):
 
     def search_again(self) -> None:
         """Find anew what the session searches for and filters by."""
-        session = self.store.session
-        self.looked_through = self.stopped_at = None
-        if self.hits is not None and self.hits.filter.text != session.search:
-            self.hits = None
-        if self.store.now.left is not None and self.store.now.left.filter.text != session.filter:
-            self.store.dispatch(replace(self.store.now, left=None, whole_left=None))
-        if session.search or session.filter:
-            self.looked_through = 0.0
+        session, state = self.store.session, self._state
+        if state.hits is not None and state.hits.filter.text != session.search:
+            state = state._replace(hits=None)
+        if state.left is not None and state.left.filter.text != session.filter:
+            state = state._replace(left=None, whole_left=None)
+        begun = 0.0 if session.search or session.filter else None
+        self._know(state._replace(looked_through=begun, stopped_at=None))
+        if begun is not None:
             search = partial(self._search, self.store.trace, session)
             self.app.jobs.ask("search", search, lambda _: None, self._not_found)
             if any(parse(text).may_take_long for text in (session.search, session.filter) if text):
                 self.app.say("searching: {close} stops")
         else:
             self.app.jobs.cancel("search")
-        self._show_found()
+
+    @property
+    def _state(self) -> SearchState:
+        return self.store.now.search
+
+    def _know(self, state: SearchState) -> None:
+        self.store.dispatch(replace(self.store.now, search=state))
 
     def _search(self, trace: Trace, session: Session, cancelled: CancelledCallback) -> None:
         """Search away from the screen: first what the filter leaves, then in that."""
@@ -274,15 +278,12 @@ class SearchController(Controller):
         now = self.store.session
         if (session.search, session.filter, session.clocks) != (now.search, now.filter, now.clocks):
             return
-        if self.looked_through is None:  # stopped while this was on its way
+        if self._state.looked_through is None:  # stopped while this was on its way
             return
-        has_said = self.looked_through > 0
-        self.hits = hits
+        has_said = self._state.looked_through > 0
         whole = left if hits is not None or share >= 1 else None
-        self.store.dispatch(replace(self.store.now, left=left, whole_left=whole))
-        self.looked_through = share if share < 1 else None
-        self._show_found()
-        if self.looked_through is None:
+        self._know(SearchState(hits, left, whole, share if share < 1 else None))
+        if share >= 1:
             waiting, self._waiting_walk = self._waiting_walk, None
             if waiting is not None and waiting[1] == now and hits is not None and hits.count:
                 self._shows_first = False
@@ -296,19 +297,17 @@ class SearchController(Controller):
             self.app.say("looking through the file: {close} stops")
 
     def _not_found(self, error: Exception) -> None:
-        self.looked_through, self.stopped_at = None, 0.0
-        self._show_found()
+        self._know(self._state._replace(looked_through=None, stopped_at=0.0))
         self.app.say(f"not searched: {error}")
 
     def stop_search(self) -> None:
         """Stop the search that is going on and keep what it has found."""
         self.app.jobs.cancel("search")
-        self.stopped_at, self.looked_through = self.looked_through, None
-        self._show_found()
+        self._know(self._state._replace(looked_through=None, stopped_at=self._state.looked_through))
         self.app.say("stopped: {close} again ends the search" if self.store.session.search else "stopped")
 
     def _say_found(self) -> None:
-        hits, left = self.hits, self.store.now.left
+        hits, left = self._state.hits, self._state.left
         if hits is not None:
             walk = "{next-hit} {previous-hit} walk, {hits} lists"
             some = f"{count_of(hits.count, 'slice')} found, {format_ns(hits.total_ns)} in total: {walk}"
@@ -317,13 +316,13 @@ class SearchController(Controller):
         elif left is not None and not left.count:
             self.app.say(f"no slice matches {self.store.session.filter}: {{filter}} alone shows all again")
 
-    def _show_found(self) -> None:
-        if self.app.composed:
-            is_typed = self._before is not None and self.looked_through == 0.0
-            if not is_typed or self.hits is not None:  # else the hits before stay until others are known
-                self.app.main.query_one(LaneCanvas).look_for(self.hits, self.store.now.left)
-                self.app.main.query_one(Minimap).mark(self.hits)
-            self.app.hits_changed()
+    def show_hits(self) -> None:
+        """Mark the hits in the lanes and in the overview of them."""
+        state = self._state
+        is_typed = self._before is not None and state.looked_through == 0.0
+        if not is_typed or state.hits is not None:  # else the hits before stay until others are known
+            self.app.main.query_one(LaneCanvas).look_for(state.hits, state.left)
+            self.app.main.query_one(Minimap).mark(state.hits)
 
     def header_notes(self) -> list[HeaderPiece]:
         """Return what the header says of the search and of how much a filter hides."""
@@ -331,19 +330,19 @@ class SearchController(Controller):
         session = self.store.session
         if session.filter:
             what = fit_middle(safe(session.filter), NOTE_CELLS, glyphs().ellipsis).rstrip()
-            left = self.store.now.left
+            left = self._state.left
             count = "…"
             if left is not None:
                 count = f"{format_count(left.of - left.count)} of {count_of(left.of, 'slice')} hidden"
             notes.append(HeaderPiece(f"{what}: {count}{'' if session.search else self._progress}", WARNING))
         if session.search:
             what = fit_middle(safe(session.search), NOTE_CELLS, glyphs().ellipsis).rstrip()
-            hits = "…" if self.hits is None else format_count(self.hits.count)
+            hits = "…" if self._state.hits is None else format_count(self._state.hits.count)
             notes.append(HeaderPiece(f"/{what}: {hits}{self._progress}", "bold"))
         return notes
 
     @property
     def _progress(self) -> str:
-        if self.stopped_at is not None:
-            return f" in {self.stopped_at:.0%}, stopped"
-        return "" if not self.looked_through else f" in {self.looked_through:.0%}"
+        if self._state.stopped_at is not None:
+            return f" in {self._state.stopped_at:.0%}, stopped"
+        return "" if not self._state.looked_through else f" in {self._state.looked_through:.0%}"

@@ -130,7 +130,7 @@ class SelectionController(Controller):
         self._go_to(self._number + 1 if last is not None and session.selection == last.id else 0)
 
     def _find_longest(self, session: Session, key: tuple[object, ...]) -> Worker[None]:
-        trace, left = self.store.trace, self.store.now.whole_left
+        trace, left = self.store.trace, self.store.now.search.whole_left
 
         def longest(cancelled: CancelledCallback) -> Sequence[LongWork]:
             from tracelane.core.tables.kernels import longest_work  # nothing of it is needed at the start

@@ -45,13 +45,16 @@ class TableController(Controller):
         self._trees: Recent[Key, DrawnTree] = Recent(MOST_TREES)
         self._slices: HitTable | None = None  # those of a call
         self._takes_arrows = False  # whether they are to have the arrows once they are listed
-        panels.fillers |= {**dict.fromkeys(PANELS, self.fill), TREE_SLICES: self._fill_slices}
 
     def commands(self) -> Commands:
         """Return what shows each tab and each panel."""
         tabs = {f"panel-{tab.name}": partial(self._turn_to, tab) for tab in TABS}
         panels = {f"panel-{name}": partial(self._show_panel, name) for name in PANELS}
         return panels | tabs
+
+    def fillers(self) -> Commands:
+        """Return what fills each panel."""
+        return {**dict.fromkeys(PANELS, self.fill), TREE_SLICES: self._fill_slices}
 
     def _key(self, session: Session | None = None) -> Key:
         now = session or self.store.session
@@ -89,12 +92,12 @@ class TableController(Controller):
         """Return a panel's table, held against that of the baseline if there is one."""
         row, panel = PANELS[session.panel]
         options = dict(panel.options)
-        scope = scope_of(self.store.trace, session, cancelled, self.store.now.whole_left)
+        scope = scope_of(self.store.trace, session, cancelled, self.store.now.search.whole_left)
         if self._key(session)[-1] is None:
             return row.run(scope, **options)[panel.table]
         baseline = replace(session, range=session.baseline, baseline=None)
         counted = self._tables.get(self._key(baseline))
-        against = scope_of(self.store.trace, baseline, cancelled, self.store.now.whole_left)
+        against = scope_of(self.store.trace, baseline, cancelled, self.store.now.search.whole_left)
         past = row.run(against, **options)[panel.table] if counted is None else counted[0]
         now = row.run(replace(scope, against=against.when), **options)[panel.table]
         keys = with_first if panel.to_first else by_steps(session.steps)
@@ -171,7 +174,7 @@ class TableController(Controller):
         if tree is None or message.row >= len(tree.icicle):
             return
         path, options = tree.path(message.row), dict(PANELS[session.panel][1].options)
-        trace, left = self.store.trace, self.store.now.whole_left
+        trace, left = self.store.trace, self.store.now.search.whole_left
 
         def slices(cancelled: CancelledCallback) -> HitTable:
             scope = scope_of(trace, session, cancelled, left)
