@@ -220,7 +220,8 @@ def _take_file(file: Path, result: Artefacts, lines_of: dict[str, CodeLine]) -> 
     kind = next((kind for kind in KINDS if file.name.startswith(kind)), "")
     with file.open(encoding="utf-8", errors="replace") as stream:
         head = stream.read(HEAD)
-        if not kind and file.suffix != ".json" and _is_log(head):
+        is_log = any(STRUCTURED.match(line) or LOGGED.match(line) for line in head.splitlines())
+        if is_log and not kind and file.suffix != ".json":
             stream.seek(0)
             lines = iter(partial(stream.readline, LONGEST_LINE), "")
             for logged in _entries_of_log(line.rstrip("\n") for line in lines):
@@ -266,10 +267,6 @@ def _take(entry: Artefact, file: str, result: Artefacts, lines_of: dict[str, Cod
         case _:
             for kernel, nodes, ops in _comments(text):
                 result.add(kernel, replace(origin, nodes=nodes, ops=ops))
-
-
-def _is_log(head: str) -> bool:
-    return any(STRUCTURED.match(line) or LOGGED.match(line) for line in head.splitlines())
 
 
 def _entries_of_log(lines: Iterable[str]) -> Iterator[Artefact]:

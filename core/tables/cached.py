@@ -86,17 +86,12 @@ def code_hash() -> str:
     return digest.hexdigest()
 
 
-def read_cached(path: Path) -> Any:
-    """Return a cached result; raises OSError where there is none, ValueError where it is damaged."""
-    return read_sealed_json(path)
-
-
 def _read(path: Path, scope: Scope) -> Table | None:
     from .schema import Column
     from .table import Table  # steps are wanted before any table
 
     try:
-        stored = read_cached(path)
+        stored = read_sealed_json(path)
         stored["columns"] = tuple(Column(**column) for column in stored["columns"])
         stored["data"] = {key: _column(*column) for key, column in stored["data"].items()}
         stored |= {key: _column(*stored[key]) for key in ("positions", "sources")}
@@ -153,7 +148,7 @@ def cached_step_spans(trace: Trace, clocks: Clocks) -> StepSpans | None:
         return step_spans(trace, clocks)
     path = cache_file(scope, STEP_SPANS)
     with suppress(OSError, KeyError, TypeError, ValueError, OverflowError):
-        return _read_spans(read_cached(path))
+        return _read_spans(read_sealed_json(path))
     if (spans := step_spans(trace, clocks)) is None:
         write_cached(path, None)
         return None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cache, partial
 from typing import Any
 
@@ -45,27 +45,18 @@ from .scope import Scope, nearest_around
 from .shape import ON_DEVICE, Ask, Shape, first, flagged, n, share_of_all, total
 from .table import Table, Tables
 
-CODE = (
-    "Inductor (Triton)",
-    "Inductor (Spyre)",
-    "user Triton",
-    "library",
-    "aten",
-    "other",
-    "communication",
-    "memory",
-)
-INDUCTOR, SPYRE, TRITON, LIBRARY, ATEN, OTHER, COMMUNICATION, MEMORY = range(len(CODE))
 KNOWN_BY = {
-    INDUCTOR: "named triton_poi_…, triton_red_…, …",
-    SPYRE: "named sdsc_… or spyre_kernel_…",
-    TRITON: "a plain name, launched by no aten op",
-    LIBRARY: "names of cuBLAS, cuDNN, CUTLASS, Tensile, …",
-    ATEN: "named at::native::…",
-    OTHER: "none of these names",
-    COMMUNICATION: "names of collectives",
-    MEMORY: "copies and memsets",
+    "Inductor (Triton)": "named triton_poi_…, triton_red_…, …",
+    "Inductor (Spyre)": "named sdsc_… or spyre_kernel_…",
+    "user Triton": "a plain name, launched by no aten op",
+    "library": "names of cuBLAS, cuDNN, CUTLASS, Tensile, …",
+    "aten": "named at::native::…",
+    "other": "none of these names",
+    "communication": "names of collectives",
+    "memory": "copies and memsets",
 }
+CODE = tuple(KNOWN_BY)
+INDUCTOR, SPYRE, TRITON, LIBRARY, ATEN, OTHER, COMMUNICATION, MEMORY = range(len(CODE))
 _NAMES = (
     (INDUCTOR, re.compile(r"triton_[a-z]{3}_|triton_helpers")),
     (SPYRE, re.compile(r"(.*/)?sdsc_|.*/inductor-spyre/|spyre_kernel_v\d")),
@@ -176,7 +167,6 @@ RECOMPILED = schema_from("""
     recompiled: Compiled again; not drawn;
     rank: id, frame: id, runs: object = compilations
 """)
-TABLES = ("signs", "regions", "graphs", "steps", "code", "phases", "compilations", "recompiled")
 WROTE = "Dynamo wrote what it compiled"
 SIGNS = (
     (REGION, REGION, None, "code that Dynamo compiled ran"),
@@ -203,8 +193,6 @@ ONLY_KERNELS = "known from the names of Inductor's kernels alone: the trace has 
 class Compiled:
     """What a scope shows of torch.compile, a table for each question."""
 
-    scope: str
-    applied: bool
     signs: Table
     regions: Table
     graphs: Table
@@ -212,19 +200,14 @@ class Compiled:
     code: Table
     phases: Table
     compilations: Table
-    recompiled: tuple[Recompiled, ...]
+    recompiled: Table
 
 
 def analyse_compile(scope: Scope, first: str = "signs", artefacts: str = "") -> Tables:
     """Return the signs of torch.compile, the regions, graphs, steps, code, phases and compilations."""
     paths = [source.path for source in scope.trace.sources]
     result = cache(partial(compiled, scope, partial(read_artefacts, artefacts, paths)))
-
-    def table(name: str) -> Table:
-        one: Table = recompiled_table(result()) if name == "recompiled" else getattr(result(), name)
-        return one
-
-    tables = {name: partial(table, name) for name in TABLES}
+    tables = {one.name: lambda key=one.name: getattr(result(), key) for one in fields(Compiled)}
     return Tables(scope.text, scope.origin, tables).led_by(first)
 
 
@@ -254,8 +237,6 @@ def compiled(scope: Scope, artefacts: Callable[[], Artefacts] = Artefacts) -> Co
     signs = sign_table(scope, sources, code)
     phases = phase_table(scope, rows)
     return Compiled(
-        scope.text,
-        bool(signs.totals["applied"]),
         replace(signs, totals={**signs.totals, "compile_ns": phases.totals["compile_ns"]}),
         region_table(scope, regions, artefacts() if any(map(len, regions)) else Artefacts()),
         graph_table(scope, graphs),
@@ -263,17 +244,14 @@ def compiled(scope: Scope, artefacts: Callable[[], Artefacts] = Artefacts) -> Co
         code,
         phases,
         compilation_table(scope, rows),
-        recompiled_frames(regions),
+        recompiled_table(scope, recompiled_frames(regions)),
     )
 
 
-def recompiled_table(result: Compiled) -> Table:
+def recompiled_table(scope: Scope, frames: Sequence[Recompiled]) -> Table:
     """Return a row per frame of which several compilations ran: how often each did."""
-    rows = [
-        {**vars(one), "runs": {str(key): count for key, count in one.runs.items()}}
-        for one in result.recompiled
-    ]
-    return Table.from_rows(RECOMPILED, result.scope, rows)
+    rows = [{**vars(one), "runs": {str(key): count for key, count in one.runs.items()}} for one in frames]
+    return Table.from_rows(RECOMPILED, scope.text, rows)
 
 
 def sign_table(scope: Scope, sources: Sequence[int], code: Table) -> Table:
@@ -400,15 +378,8 @@ def _row(name: str, count: int, total_ns: int, origin: KernelOrigin) -> dict[str
 
 def reason_table(scope: Scope, artefacts: Artefacts) -> Table:
     """Return a row for each reason why a graph broke or was compiled again, in the order of the files."""
-    rows = [
-        {
-            "kind": one.kind,
-            "graph": one.graph,
-            "line": "" if one.line is None else str(one.line),
-            "reason": one.reason,
-            "explanation": one.explanation,
-            "file": "" if one.line is None else one.line.file,
-        }
-        for one in artefacts.reasons
-    ]
+    rows = []
+    for one in artefacts.reasons:
+        line, file = ("", "") if one.line is None else (str(one.line), one.line.file)
+        rows.append({**vars(one), "line": line, "file": file})
     return Table.from_rows(REASONS, scope.text, rows)

@@ -180,7 +180,9 @@ def phase_table(scope: Scope, sources: Sequence[Calls]) -> Table:
 
 def phases(one: Calls) -> I64:
     """Return the phase of each row as a place in PHASES, len(PHASES) where nothing tells."""
-    of_name = np.array([_phase(text) for text in one.texts] or [len(PHASES)], np.int64)
+    names = [text.removesuffix(TIMED) for text in one.texts]
+    known = [next((phase for phase, fits in _PHASE_OF if fits.match(name)), "") for name in names]
+    of_name = np.array([(*PHASES, "").index(phase) for phase in known] or [len(PHASES)], np.int64)
     numbers: I64 = of_name[one.name] if len(one) else np.empty(0, np.int64)
     # Rows are in order of start, outer before inner, so that one pass per level settles all.
     while True:
@@ -189,11 +191,6 @@ def phases(one: Calls) -> I64:
         if not len(recognised):
             return numbers
         numbers[recognised] = numbers[one.around[recognised]]
-
-
-def _phase(text: str) -> int:
-    name = text.removesuffix(TIMED)
-    return next((PHASES.index(phase) for phase, fits in _PHASE_OF if fits.match(name)), len(PHASES))
 
 
 def compilation_table(scope: Scope, sources: Sequence[Calls]) -> Table:

@@ -88,7 +88,8 @@ def _of_calls(value: Callable[[Frame], I64]) -> Callable[[Frame], AnyArray]:
     return lambda work: work.from_parts(of_source)
 
 
-def _or_none(positions: AnyArray) -> I64:
+def _launched(part: Frame) -> I64:
+    positions = part.scope.trace.launches(part.source_number).launches_at(part.position)
     return np.where(positions == NONE, -1, positions.astype(np.int64))
 
 
@@ -201,9 +202,7 @@ COLUMNS: dict[str, Callable[[Frame], Any]] = {
     "call_end": lambda work: work.call_start + work.call_ns,
     # the call, else by its External id the operator, that launched it; the innermost operator, module of
     # PyTorch and annotation (without the steps') in which that lies: positions, -1 for none
-    "launched": lambda work: work.from_parts(
-        lambda part: _or_none(part.scope.trace.launches(part.source_number).launches_at(part.position))
-    ),
+    "launched": lambda work: work.from_parts(_launched),
     "op_at": _launched_in(_of_categories(OPS)),
     "module_at": _launched_in(_named_modules),
     "annotation_at": _launched_in(_annotations),

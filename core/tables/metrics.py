@@ -67,15 +67,8 @@ def spread_metrics(name: str, values: I64) -> list[Metric]:
     """Return count, total, mean, median, p95, least and most of times in ns."""
     numbers: list[Number | None] = [0, *[None] * (len(SPREAD) - 1)]
     if len(values):
-        numbers = [
-            len(values),
-            sum_of(values),
-            round(mean_of(values)),
-            percentile(values, 50),
-            percentile(values, 95),
-            int(values.min()),
-            int(values.max()),
-        ]
+        middle = (round(mean_of(values)), percentile(values, 50), percentile(values, 95))
+        numbers = [len(values), sum_of(values), *middle, int(values.min()), int(values.max())]
     return [
         Metric(f"{name}.{stat}", "count" if stat == "count" else "ns", value)
         for stat, value in zip(SPREAD, numbers)

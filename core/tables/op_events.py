@@ -35,14 +35,9 @@ MANY = 16
 DENSE = 8
 """Values of which there are at least one in so many are found by a table, others by sorting."""
 DROPPED = (
-    "profiler::_record_function_enter",
-    "profiler::_record_function_enter_new",
-    "profiler::_record_function_exit",
-    "aten::is_leaf",
-    "aten::output_nr",
-    "aten::_version",
-    "[memory]",
-    "[OutOfMemory]",
+    *("profiler::_record_function_enter", "profiler::_record_function_enter_new"),
+    *("profiler::_record_function_exit", "aten::is_leaf", "aten::output_nr", "aten::_version"),
+    *("[memory]", "[OutOfMemory]"),
 )
 """Names that torch leaves out before anything else; their time stays with their parents."""
 STEP, STEPS = "ProfilerStep#", "ProfilerStep*"

@@ -88,10 +88,6 @@ class LaunchedWork:
         """Return the row that each thread launched last before a time, -1 for none."""
         return latest(self.thread, self.launched, -self.ids, threads, times - 1)
 
-    def next_launched(self, threads: I64, times: I64) -> I64:
-        """Return the row that each thread launched first after a time, -1 for none."""
-        return latest(self.thread, -self.launched, self.ids, threads, -times - 1)
-
     def named(self, source: int, stream: int) -> list[int]:
         """Return the streams of a source that a record calls by a number."""
         of = self.work.source
@@ -194,7 +190,8 @@ class RuntimeCalls:
         waits for what ended last before it on another stream, of work launched before the call.
         """
         calls, work = self.named(WAIT_EVENT), table.work
-        rows = table.next_launched(self.threads[calls], self.starts[calls])
+        after = -self.starts[calls] - 1
+        rows = latest(table.thread, -table.launched, table.ids, self.threads[calls], after)
         waits = dict(zip(rows[rows >= 0].tolist(), calls[rows >= 0].tolist()))  # work -> call
         pairs = []
         waiting = np.array(list(waits), np.int64)

@@ -23,15 +23,8 @@ from .path_graph import PathGraph
 from .path_points import COLLECTIVE, LAUNCH, SYNC, THREAD, HostThread
 
 KINDS = (
-    "host",
-    "host_idle",
-    "launch_delay",
-    "queue_wait",
-    "kernel",
-    "copy",
-    "communication",
-    "wait_for_rank",
-    "sync_return",
+    *("host", "host_idle", "launch_delay", "queue_wait", "kernel", "copy", "communication"),
+    *("wait_for_rank", "sync_return"),
 )
 """What a segment of the path is; idle is a thread in which nothing runs but what marks the step."""
 (HOST, IDLE, LAUNCH_DELAY, QUEUE_WAIT, KERNEL, COPY, COMMUNICATION, WAIT_FOR_RANK, SYNC_RETURN) = range(
@@ -79,11 +72,8 @@ class _Walk:
         """Walk back from a thread, or where that is -1 from a row of device work, to the window's start."""
         graph, (low, _) = self.graph, self.graph.window
         of_type = np.array([*OF_TYPE, *[KERNEL] * (256 - len(OF_TYPE))], np.uint8)
-        starts, ends, kinds = (
-            graph.work.start.tolist(),
-            graph.work.end.tolist(),
-            of_type[graph.work.type].tolist(),
-        )
+        columns = (graph.work.start, graph.work.end, of_type[graph.work.type])
+        starts, ends, kinds = (column.tolist() for column in columns)
         via, by, at, inferred = (
             values.tolist() for values in (graph.via, graph.by, graph.at, graph.inferred)
         )

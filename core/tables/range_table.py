@@ -39,13 +39,9 @@ SUMS = ("source", "name", "category", "count", "total", "own", "least", "most", 
 
 def analyse_range(scope: Scope, by: str = "name") -> Tables:
     """Return what happens in a scope by name and category, by lane, or by category."""
-
-    def table() -> Table:
-        if by == "lane":
-            return lane_table(scope).sort("busy_ns")
-        return (category_table(scope) if by == "category" else range_table(scope)).sort("self_ns")
-
-    return Tables(scope.text, scope.origin, {"range": table})
+    make = {"name": range_table, "lane": lane_table, "category": category_table}[by]
+    sort = "busy_ns" if by == "lane" else "self_ns"
+    return Tables(scope.text, scope.origin, {"range": lambda: make(scope).sort(sort)})
 
 
 def range_metrics(scope: Scope) -> list[Metric]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any
 
@@ -122,7 +123,8 @@ def group_table(result: Ranks, groups: Mapping[int, str], most: int | None = Non
     for label, alike in members.items():
         row: dict[str, Any] = {GROUP.key: label, "ranks": len(alike), "worst": alike[0].rank}
         for key in ("step_ns", "compute_ns", "comm_ns", "idle_ns"):
-            row[key] = _median([getattr(rank, key) for rank in alike])
+            known = [value for rank in alike if (value := getattr(rank, key)) is not None]
+            row[key] = int(np.median(known)) if known else None
         for key in ("waited_ns", "last", "kept_waiting_ns"):
             row[key] = sum(getattr(rank, key) for rank in alike)
         rows.append(row)
@@ -169,7 +171,8 @@ def heat_table(result: Ranks, most: int | None = None, *, is_drawn: bool = False
     rows, jumps = [], []
     for line, entry in sorted(worst.items()):
         of_line = ranks_text([result.number(source) for source in sources if line_of[source] == line])
-        heat = "".join(_shade(value, max(top, 1)) for value in cells[line].tolist())
+        shades = (-(-ns * (len(HEAT) - 1) // max(top, 1)) for ns in cells[line].tolist())
+        heat = "".join(HEAT[shade] if shade >= 0 else " " for shade in shades)  # blank: no rank has the step
         own = {"ranks": of_line, "heat": heat, "rank": result.number(entry.source), "step": entry.label}
         rows.append(row_of_object(HEAT_MAP.columns, entry, **own))
         jumps.append((result.file_of(entry.source), entry.position))
@@ -177,11 +180,6 @@ def heat_table(result: Ranks, most: int | None = None, *, is_drawn: bool = False
     notes = [f"{HEAT[0]}: nobody waits for it in the step{most_text}"]
     schema = replace(HEAT_MAP, is_drawn=is_drawn or (top > 0 and len(steps) > 1))
     return Table.from_rows(schema, result.scope, rows, jumps, notes=notes if rows else ())
-
-
-def _shade(ns: int, top: int) -> str:
-    """Return the character of a cell of the heat map: blank where no rank has the step."""
-    return " " if ns < 0 else HEAT[-(-ns * (len(HEAT) - 1) // top)]
 
 
 def collectives_table(result: Ranks, start_ns: int) -> Table:
@@ -220,24 +218,21 @@ def collectives_table(result: Ranks, start_ns: int) -> Table:
 
 def rank_steps_table(result: Ranks) -> Table:
     """Return a row per step that several ranks have; Enter leads to the slowest rank's."""
-    rows = [
-        row_of_object(
-            STEPS.columns,
-            step,
-            step=step.label,
-            slowest=result.number(step.slowest),
-            awaited="" if step.awaited is None else str(result.number(step.awaited)),
-        )
-        for step in result.steps
-    ]
-    jumps = [(result.file_of(step.slowest), step.position) for step in result.steps]
+    rows, jumps = [], []
+    for alike in result.steps:
+        slowest = max(alike, key=attrgetter("own_ns"))
+        awaited = max(alike, key=attrgetter("kept_waiting_ns"))
+        who: dict[str, Any] = {
+            "slowest": result.number(slowest.source),
+            "kept_waiting_ns": awaited.kept_waiting_ns,
+        }
+        who["awaited"] = str(result.number(awaited.source)) if awaited.kept_waiting_ns else ""
+        times = {"wall_ns": max(row.wall_ns for row in alike), "slowest_own_ns": slowest.own_ns}
+        times["fastest_own_ns"] = min(row.own_ns for row in alike)
+        rows.append({"step": slowest.label, "ranks": len(alike), **who, **times})
+        jumps.append((result.file_of(slowest.source), slowest.position))
     notes = ("a rank's own time is that of its step without its waiting for others in collectives",)
     return Table.from_rows(STEPS, result.scope, rows, jumps, notes=notes)
-
-
-def _median(values: Sequence[int | None]) -> int | None:
-    known = [value for value in values if value is not None]
-    return int(np.median(known)) if known else None
 
 
 def _row(rank: RankTimes) -> dict[str, Any]:

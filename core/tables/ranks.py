@@ -121,23 +121,10 @@ class RankTimes(RankDevices):
 
 
 @dataclass(frozen=True)
-class RankStep:
-    """One step on all ranks; a rank's own time is its wall time without its waiting in collectives."""
-
-    label: str
-    ranks: int
-    wall_ns: int  # the longest
-    slowest: int  # source of the rank with the longest own time
-    slowest_own_ns: int
-    fastest_own_ns: int
-    position: int  # the slowest rank's step
-    awaited: int | None  # source of the rank that the others waited for most; None where nobody waited
-    kept_waiting_ns: int  # by that rank
-
-
-@dataclass(frozen=True)
 class RankInStep:
-    """One rank in one step; `turn` tells steps of one label apart, from 1 on."""
+    """One rank in one step; `turn` tells steps of one label apart, from 1 on. A rank's own time is its wall
+    time without its waiting in collectives.
+    """
 
     source: int
     label: str
@@ -161,7 +148,7 @@ class Ranks:
     ranks: tuple[RankTimes, ...]
     skew: Skew
     in_steps: tuple[RankInStep, ...]
-    steps: tuple[RankStep, ...]
+    steps: tuple[Sequence[RankInStep], ...]  # those that several ranks have: each on all of them
     missing: tuple[int, ...]
     alignment: str
     attended: Attended  # all collectives, those of one rank too
@@ -342,27 +329,9 @@ def _in_steps(fact: RankTimes, waiting: Skew) -> list[RankInStep]:
     return rows
 
 
-def _shared_steps(rows: Sequence[RankInStep]) -> tuple[RankStep, ...]:
+def _shared_steps(rows: Sequence[RankInStep]) -> tuple[Sequence[RankInStep], ...]:
     """Return the steps that at least two ranks have: the k-th of a label is the same step on each."""
     by_step: dict[tuple[str, int], list[RankInStep]] = {}
     for row in rows:
         by_step.setdefault((row.label, row.turn), []).append(row)
-    steps = []
-    for (label, _), alike in by_step.items():
-        if len(alike) > 1:
-            slowest = max(alike, key=lambda row: row.own_ns)
-            awaited = max(alike, key=lambda row: row.kept_waiting_ns)
-            steps.append(
-                RankStep(
-                    label,
-                    len(alike),
-                    max(row.wall_ns for row in alike),
-                    slowest.source,
-                    slowest.own_ns,
-                    min(row.own_ns for row in alike),
-                    slowest.position,
-                    awaited.source if awaited.kept_waiting_ns else None,
-                    awaited.kept_waiting_ns,
-                )
-            )
-    return tuple(steps)
+    return tuple(alike for alike in by_step.values() if len(alike) > 1)

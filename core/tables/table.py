@@ -136,7 +136,6 @@ class Table(TableRows):
         return frames.bars_of(self, key, limit)
 
     def _repr_html_(self) -> str:
-
         return frames.html_table(self)
 
     def group(self, by: str, sums: Sequence[str]) -> Table:

@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
 from ..base.children import ONE_THREAD, ChildrenError, Message, answer_request, answers_of
+from ..base.private import read_sealed_json
 from ..index.file_facts import Member
 from ..index.store import Index
 from ..trace import Trace
-from .cached import cache_file, is_worth_caching, read_cached, write_cached
+from .cached import cache_file, is_worth_caching, write_cached
 from .device_clocks import troubled
 from .findings.finding import Findings
 from .findings.forms import findings_object, findings_of, saved_findings
@@ -57,7 +58,7 @@ def _answered(scope: Scope, question: str, read: Callable[[Any], Answer]) -> Ans
         return read(QUESTIONS[question](scope))
     path = cache_file(scope, question)
     with suppress(OSError, KeyError, TypeError, ValueError):
-        return read(read_cached(path))
+        return read(read_sealed_json(path))
     try:
         answer = _by_child(scope, question)
     except ChildrenError:

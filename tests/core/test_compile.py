@@ -222,7 +222,7 @@ def recompiled_trace(tmp_path: Path) -> Trace:
 def test_recompilations(recompiled_trace: Trace) -> None:
     """A frame of which a later compilation ran was compiled again, at least as often as the id says."""
     summary = compiled(Scope(recompiled_trace))
-    assert [(one.frame, one.runs) for one in summary.recompiled] == [(0, {0: 1, 2: 1})]
+    assert [(row["frame"], row["runs"]) for row in summary.recompiled.rows()] == [(0, {"0": 1, "2": 1})]
     assert "frame 0 was compiled at least 3 times" in summary.signs.notes[1]
     assert [row["note"] for row in summary.regions.rows()] == ["", "compiled again"]
 

@@ -86,9 +86,8 @@ def test_who_waits_for_whom(tmp_path: Path) -> None:
     assert (other.compute_ns, other.comm_ns, other.idle_ns) == (900 * US, 700 * US, 200 * US)
     assert (one.last, one.waited_ns, one.kept_waiting_ns) == (0, 300 * US, 0)
     assert (other.last, other.waited_ns, other.kept_waiting_ns) == (2, 0, 300 * US)
-    assert [
-        (step.label, step.slowest, step.slowest_own_ns, step.fastest_own_ns) for step in report.steps
-    ] == [
+    keys = ("step", "slowest", "slowest_own_ns", "fastest_own_ns")
+    assert [tuple(row[key] for key in keys) for row in rank_steps_table(report).rows()] == [
         ("0", 1, 1000 * US, 850 * US),
         ("1", 1, 1000 * US, 850 * US),
     ]

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from ...base.arrays import I64
 from ...base.errors import UsageError
+from ...base.private import read_sealed_json
 from ...base.safe_text import markdown_words
 from ...base.units import about_ns, format_share
 from ...query.views import SliceId
-from ..cached import cache_file, is_whole, read_cached, write_cached
+from ..cached import cache_file, is_whole, write_cached
 from ..schema import Column, TableSchema, columns_from
 from ..scope import Scope
 from ..table import Answers, Table, Tables
@@ -152,7 +153,7 @@ def stored_findings(scope: Scope) -> Findings | None:
     if scope.trace.answers is not None or not is_whole(scope):
         return None
     try:
-        return findings_of(read_cached(cache_file(scope, NAME)), 0)
+        return findings_of(read_sealed_json(cache_file(scope, NAME)), 0)
     except (OSError, KeyError, TypeError, ValueError):
         return None
 
