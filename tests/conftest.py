@@ -61,20 +61,40 @@ def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     return new_folder(tmp_path_factory, re.sub(r"\W", "_", request.node.name)[:MOST_NAME])
 
 
+STARTED = ("state", "tracelane", "started")
+"""What a home has: what is said at the first start has a test of its own."""
+
+
+@pytest.fixture(scope="session")
+def _unused_homes() -> list[Path]:
+    """Homes that no test has written to: most tests leave theirs as it was."""
+    return []
+
+
+def is_unused(home: Path) -> bool:
+    return [*home.rglob("*")] == [home.joinpath(*STARTED[:depth]) for depth in (1, 2, 3)]
+
+
 @pytest.fixture(autouse=True)
-def _own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    home = new_folder(tmp_path_factory, "home")
+def _own_home(
+    _unused_homes: list[Path], tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
+    if _unused_homes:
+        home = _unused_homes.pop()
+    else:
+        home = new_folder(tmp_path_factory, "home")
+        home.joinpath(*STARTED[:-1]).mkdir(parents=True)
+        home.joinpath(*STARTED).touch()
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("XDG_CACHE_HOME", str(home / "cache"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "config"))
     monkeypatch.setenv("XDG_STATE_HOME", str(home / "state"))
     monkeypatch.setenv("TEXTUAL_ANIMATIONS", "none")
-    (home / "state" / "tracelane").mkdir(parents=True)
-    (
-        home / "state" / "tracelane" / "started"
-    ).touch()  # what is said at the first start has a test of its own
     for name in ("NO_COLOR", "SSH_CONNECTION", "COLORTERM", "COLUMNS", "LINES"):
         monkeypatch.delenv(name, raising=False)
+    yield
+    if is_unused(home):
+        _unused_homes.append(home)
 
 
 @pytest.fixture

@@ -164,7 +164,7 @@ FILES = {
     "cut off": lambda texts: f'{{"traceEvents":[\n{joined(texts)[:-20]}',
     "keys behind": lambda texts: f'{{"traceEvents":[\n{joined(texts)}\n],"x":{NESTED}}}',
     "lines": lambda texts: "\n".join(text for text in texts if text != "null") + "\n",
-    "two documents": lambda texts: f'{{"traceEvents":[\n{joined(texts)}\n]}}\n[{joined(texts[:500])}]',
+    "two documents": lambda texts: f'{{"traceEvents":[\n{joined(texts)}\n]}}\n[{joined(texts[:200])}]',
     "broken events": lambda texts: f'{{"traceEvents":[\n{joined(broken(texts))}]}}',
     "one event": lambda texts: f'{{"traceEvents":[{event(1, args={"x": "y" * 99_999})}, {texts[0]}]}}',
 }
@@ -174,7 +174,7 @@ FILES = {
 @pytest.mark.parametrize("form", FILES)
 def test_threads_chunks_and_scanners_make_no_difference(tmp_path: Path, form: str) -> None:
     """Events, their order, arguments, counts, keys around them, problems and blocks are always the same."""
-    path = write(tmp_path, FILES[form](events_text(1, 1500)))
+    path = write(tmp_path, FILES[form](events_text(1, 600)))
     packed = write(tmp_path, path.read_text(), "t.json.gz")
     alone, parts = read_parts(path, ReadOptions(chunk_size=1 << 26))
     rows, block_rows = whole(parts), blocks(parts)
@@ -199,7 +199,7 @@ def test_threads_chunks_and_scanners_make_no_difference(tmp_path: Path, form: st
             assert len(json.loads(b"[" + text[offset:ends] + b"]")) == count, ordinal
 
 
-LONG = 2 << 20
+LONG = 1 << 20
 SWALLOWING = {
     "a string without its end": '{"ph":"X","name":"' + "x" * LONG,
     "a string": event(0, name="x" * LONG) + ",",
@@ -219,7 +219,7 @@ def test_packed_text_is_kept_until_nobody_reads_it(
 ) -> None:
     """A chunk that ends far behind the next ones takes no text from those who read them already."""
     text = FORMS["object"]([*map(event, range(9)), SWALLOWING[name] + event(9), *map(event, range(10, 500))])
-    options = ReadOptions(*decoder, chunk_size=64 << 10, longest=1 << 20)
+    options = ReadOptions(*decoder, chunk_size=64 << 10, longest=1 << 19)
     packed, _ = read_parts(write(tmp_path, text, "t.json.gz"), options)
     plain, _ = read_parts(write(tmp_path, text), options)
     assert packed.events == plain.events > 9
@@ -292,7 +292,7 @@ def test_the_memory_of_reading_goes_with_it(decoder: str, tmp_path: Path) -> Non
 @pytest.mark.parametrize("decoder", ["native", "python"])
 def test_a_file_that_grows_is_read_as_it_was(decoder: str, chunk_size: int, tmp_path: Path) -> None:
     """What is written behind the end that the file had when it was looked at changes nothing."""
-    texts = [event(number) for number in range(2000)]
+    texts = [event(number) for number in range(1000)]
     text = FORMS["object"](texts)
     for cut in (len(text), len(text) * 2 // 3, len(text) // 2 // 1000 * 1000):
         path = write(tmp_path, text[:cut])

@@ -156,7 +156,7 @@ def test_slices_are_those_of_the_trace(engine: str, small: Trace, demo: Trace) -
     for trace in (small, demo):
         table = slice_table(Scope(trace, clocks=trace.clocks))
         rows = rows_of(trace, "select * from slices order by ts, id", engine)
-        own = [tuple(table[key].tolist()[at] for key in NAMES) for at in range(len(table))]
+        own = [*zip(*(table[key].tolist() for key in NAMES))]
         assert [(*row[:14], row[14] or "", -1 if row[15] is None else row[15]) for row in rows] == own
 
 
@@ -275,23 +275,13 @@ def test_a_query_stops_in_time(
 ) -> None:
     """One that never ends is stopped after the seconds that the command or Python says, in one line."""
     path, query = small_file(tmp_path), ENDLESS.format(column)
-    arguments = [
-        "sql",
-        str(path),
-        query,
-        "--engine",
-        engine,
-        "--format",
-        "csv",
-        "--out",
-        str(tmp_path / "out"),
-    ]
-    assert main([*arguments, "--timeout", "0.3"]) == 1
+    out = ["--format=csv", f"--out={tmp_path / 'out'}", "--timeout=0.1"]
+    assert main(["sql", str(path), query, f"--engine={engine}", *out]) == 1
     errors = capsys.readouterr().err
-    assert "stopped after 0.3 s" in errors and errors.count("\n") == 1
+    assert "stopped after 0.1 s" in errors and errors.count("\n") == 1
     with tracelane.open(path) as opened:
-        with pytest.raises(TracelaneError, match=r"stopped after 0\.2 s"):
-            opened.sql(query, engine=engine, timeout=0.2)  # type: ignore[arg-type]
+        with pytest.raises(TracelaneError, match=r"stopped after 0\.1 s"):
+            opened.sql(query, engine=engine, timeout=0.1)  # type: ignore[arg-type]
         for odd in ("5", -1, float("nan")):
             with pytest.raises(UsageError, match="timeout"):
                 opened.sql(query, timeout=odd)  # type: ignore[arg-type]

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.corpus import CASES, CORPUS, needs_cases, needs_corpus
+from tests.corpus import CASES, CORPUS, needs_cases, needs_corpus, thinned
 from tests.events import complete, index_of, open_events
 from tests.tui.driver import message, open_viewer, press_keys, screen_text, wait_until_idle
 from tests.tui.small_file import events
@@ -361,7 +361,7 @@ def gaps_by_end(work: Frame) -> dict[GapId, tuple[int, int, str]]:
 
 @pytest.mark.slow
 @needs_corpus
-@pytest.mark.parametrize("name", TRACES)
+@pytest.mark.parametrize("name", thinned(TRACES, 3))
 def test_the_gaps_walked_are_those_of_idle(name: str, corpus_cache: Path) -> None:
     """Every gap that `i` selects is one of `idle`, of its length and class; all lanes together have all of
     them where the trace is small, and `I` finds the longest.

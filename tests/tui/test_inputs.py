@@ -215,7 +215,7 @@ async def test_every_key_does_something_or_says_why_not(
     file_trace: Trace, group: CommandTask, selected: bool
 ) -> None:
     """With a slice selected and at first: each key changes what is seen, or the footer tells."""
-    async with open_viewer(file_trace, (120, 36)) as (app, pilot):
+    async with open_viewer(file_trace, (80, 24)) as (app, pilot):
         first = app.session
         for command in group.commands:
             if command.id in QUITTING:

@@ -22,7 +22,7 @@ from tracelane.tui.cli.main import main
 
 pytestmark = pytest.mark.slow
 
-CHARACTERS = 12_500
+CHARACTERS = 6_000
 UNITS = ("x y ", "a::日本<\u202e/1**|`👩\u200d👩")
 """What a name repeats: words; wide and hidden characters, and what names are cut or coloured at."""
 COMMANDS = (
