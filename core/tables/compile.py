@@ -360,20 +360,12 @@ def source_table(scope: Scope, artefacts: Artefacts) -> Table:
 
 
 def _row(name: str, count: int, total_ns: int, origin: KernelOrigin) -> dict[str, Any]:
-    lines = origin.lines
-    return {
-        "name": name,
-        "count": count,
-        "total_ns": total_ns,
-        "line": ", ".join(dict.fromkeys(map(str, lines))),
-        "code": " · ".join(dict.fromkeys(one.code for one in lines if one.code)),
-        "ops": ", ".join(origin.ops),
-        "nodes": ", ".join(origin.nodes),
-        "graphs": ", ".join(origin.graphs),
-        "function": ", ".join(dict.fromkeys(one.function for one in lines if one.function)),
-        "files": ", ".join(dict.fromkeys(one.file for one in lines)),
-        "artefact": origin.artefact,
-    }
+    texts = {key: ", ".join(getattr(origin, key)) for key in ("ops", "nodes", "graphs")}
+    for key in ("function", "file", "code"):
+        distinct = dict.fromkeys(text for line in origin.lines if (text := getattr(line, key)))
+        texts[key] = (" · " if key == "code" else ", ").join(distinct)
+    texts |= {"line": ", ".join(dict.fromkeys(map(str, origin.lines))), "artefact": origin.artefact}
+    return {"name": name, "count": count, "total_ns": total_ns, **texts, "files": texts["file"]}
 
 
 def reason_table(scope: Scope, artefacts: Artefacts) -> Table:

@@ -148,17 +148,11 @@ def phase_table(scope: Scope, sources: Sequence[Calls]) -> Table:
             at = np.flatnonzero(keys == key)
             durations = one.durations[at]
             number = key // max(1, len(one.texts))
-            rows.append(
-                {
-                    "rank": str(one.rank),
-                    "phase": PHASES[number] if number < len(PHASES) else UNKNOWN,
-                    "name": one.texts[key % len(one.texts)].removesuffix(TIMED),
-                    "count": len(at),
-                    "total_ns": sum_of(durations),
-                    "self_ns": sum_of(one.own_ns[at]),
-                    "max_ns": int(durations.max()),
-                }
-            )
+            name = one.texts[key % len(one.texts)].removesuffix(TIMED)
+            own = {"phase": (*PHASES, UNKNOWN)[number], "name": name}
+            times = {"total_ns": sum_of(durations), "self_ns": sum_of(one.own_ns[at])}
+            times |= {"count": len(at), "max_ns": int(durations.max())}
+            rows.append({"rank": str(one.rank), **own, **times})
             jumps.append((one.source, int(one.positions[at[int(np.argmax(durations))]])))
     spent = sum_of(row["self_ns"] for row in rows)
     for row in rows:
@@ -212,15 +206,11 @@ def compilation_table(scope: Scope, sources: Sequence[Calls]) -> Table:
             own = inside == position
             times = [sum_of(one.own_ns[own & (phase == number)]) for number in range(len(PHASES))]
             backward = one.texts[int(one.name[root])].startswith(("backward", "entire_backward"))
-            row = {
-                "rank": str(one.rank),
-                "name": ids.get(position, UNKNOWN),
-                "of": "backward graph" if backward else "frame",
-                "start_ns": int(one.starts[root]),
-                "total_ns": int(one.durations[root]),
-            }
+            what = {"rank": str(one.rank), "name": ids.get(position, UNKNOWN)}
+            what["of"] = "backward graph" if backward else "frame"
+            row = {"start_ns": int(one.starts[root]), "total_ns": int(one.durations[root])}
             row |= {f"{phase.lower()}_ns": ns for phase, ns in zip(PHASES, times)}
-            rows.append(row)
+            rows.append({**what, **row})
             jumps.append((one.source, position))
     return Table.from_rows(
         COMPILATIONS,

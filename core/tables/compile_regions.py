@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..base.arrays import I64, mean_of, means_of, sum_of
+from ..base.arrays import I64, AnyArray, mean_of, means_of, sum_of
 from ..query.groups import Groups, Labels
 from .artefacts import Artefacts
 from .compile_phases import COMPILERS, GRAPH, GRAPH_HASH, LOOKUP, REGION, REGION_ID, Calls, calls
@@ -72,9 +72,11 @@ def _tree(one: Calls, artefacts: Artefacts) -> list[tuple[dict[str, Any], int]]:
         return []
     path = paths_of(TreeBuilder(Labels(zip(one.texts, range(len(one.texts))))), one.name, one.around, ROOT)
     groups = Groups(path, int(path.max()) + 1)
-    count, first = groups.counts, groups.first()
-    total, own = groups.sums(one.durations), groups.sums(one.own_ns)
-    most, longest = groups.most(one.durations), groups.longest(one.durations)
+    first, total = groups.first(), groups.sums(one.durations)
+    columns: dict[str, AnyArray] = {"count": groups.counts, "total_ns": total}
+    columns["self_ns"] = groups.sums(one.own_ns)
+    columns |= {"mean_ns": means_of(total, groups.counts), "max_ns": groups.most(one.durations)}
+    longest = groups.longest(one.durations)
     children: dict[int, list[int]] = defaultdict(list)
     for number in np.argsort(first, kind="stable").tolist():
         outer = int(one.around[first[number]])
@@ -95,21 +97,11 @@ def _tree(one: Calls, artefacts: Artefacts) -> list[tuple[dict[str, Any], int]]:
         notes = [NESTED] if depth else []
         if compiled not in ("", "0"):
             notes.append(AGAIN)
-        row = {
-            "rank": str(one.rank),
-            "name": INDENT * depth + (f"{frame}/{compiled}" if match else one.texts[int(one.name[at])]),
-            "frame": frame,
-            "compile": compiled,
-            "depth": depth,
-            "count": int(count[number]),
-            "total_ns": int(total[number]),
-            "self_ns": int(own[number]),
-            "mean_ns": float(means_of(total, count)[number]),
-            "first_ns": int(one.durations[at]),
-            "max_ns": int(most[number]),
-            "note": ", ".join(notes),
-            "reason": artefacts.reasons_of(f"{frame}/{compiled}"),
-        }
+        name = INDENT * depth + (f"{frame}/{compiled}" if match else one.texts[int(one.name[at])])
+        what = {"rank": str(one.rank), "name": name, "frame": frame, "compile": compiled, "depth": depth}
+        why = {"note": ", ".join(notes), "reason": artefacts.reasons_of(f"{frame}/{compiled}")}
+        times = {key: values[number] for key, values in columns.items()}
+        row = {**what, **times, "first_ns": int(one.durations[at]), **why}
         rows.append((row, int(one.positions[longest[number]])))
     return rows
 
@@ -145,17 +137,10 @@ def graph_table(scope: Scope, sources: list[Calls]) -> Table:
             durations = one.durations[at]
             match = GRAPH_HASH.fullmatch(text)
             labels = [] if steps is None else [steps.labels[i] for i in _steps_of(one.starts[at], steps)]
-            rows.append(
-                {
-                    "rank": str(one.rank),
-                    "name": match["hash"] if match else text,
-                    "count": len(at),
-                    "total_ns": sum_of(durations),
-                    "mean_ns": mean_of(durations),
-                    "max_ns": int(durations.max()),
-                    "steps": _listed(labels, 0 if steps is None else len(steps)),
-                }
-            )
+            where = _listed(labels, 0 if steps is None else len(steps))
+            what = {"rank": str(one.rank), "name": match["hash"] if match else text, "steps": where}
+            times = {"total_ns": sum_of(durations), "mean_ns": mean_of(durations)}
+            rows.append({**what, "count": len(at), **times, "max_ns": int(durations.max())})
             jumps.append((one.source, int(one.positions[at[int(np.argmax(durations))]])))
     nameless = any(row["name"] == "None" for row in rows)
     return Table.from_rows(
@@ -209,21 +194,13 @@ def step_table(scope: Scope, sources: Sequence[int]) -> Table:
             inside = _within(regions, span)
             of_lookups = (lookups_by_step >= span[0]) & (lookups_by_step < span[1])
             of_compiling = _within(compiling, span)
-            rows.append(
-                {
-                    "rank": str(regions.rank),
-                    "name": steps.labels[number],
-                    "regions": inside.stop - inside.start,
-                    "nested": int(np.count_nonzero(regions.around[inside] >= 0)),
-                    "graph_calls": _within(graphs, span).stop - _within(graphs, span).start,
-                    "graphs": len(names),
-                    "new_graphs": len(names - compiled),
-                    "lookups": int(np.count_nonzero(of_lookups)),
-                    "lookup_ns": sum_of(lookups.durations[of_lookups]),
-                    "compilations": of_compiling.stop - of_compiling.start,
-                    "compile_ns": sum_of(compiling.durations[of_compiling]),
-                }
-            )
+            nested, count = (np.count_nonzero(one) for one in (regions.around[inside] >= 0, of_lookups))
+            times = {"lookup_ns": sum_of(lookups.durations[of_lookups]), "lookups": count, "nested": nested}
+            times["compile_ns"] = sum_of(compiling.durations[of_compiling])
+            parts = {"regions": inside, "graph_calls": _within(graphs, span), "compilations": of_compiling}
+            counts = {key: part.stop - part.start for key, part in parts.items()}
+            counts |= {"graphs": len(names), "new_graphs": len(names - compiled)}
+            rows.append({"rank": str(regions.rank), "name": steps.labels[number], **counts, **times})
             compiled |= names
             jumps.append((source, int(steps.positions[number])))
     return Table.from_rows(COMPILE_STEPS, scope.text, rows, jumps, notes=tuple(dict.fromkeys(notes)))

@@ -23,6 +23,7 @@ the host leaves after 2.4 ms the device works for 16.7 ms more.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from typing import NamedTuple
@@ -167,18 +168,11 @@ def state_cells(states: Sequence[DeviceState], edges: I64, part: int | None = No
 def state_table(scope: Scope) -> Table:
     """Return the time that each device of a scope spent in each state; they add up to `of_ns`."""
     states = device_states(scope)
-    rows = [
-        {
-            "rank": one.device.rank,
-            "label": one.device.title,
-            **{f"{name}_ns": ns for name, ns in one.ns.items()},
-            "busy_ns": one.busy_ns,
-            "busy_share": ratio(one.busy_ns, one.of_ns),
-            "of_ns": one.of_ns,
-            "start_ns": int(one.edges[0]),
-        }
-        for one in states
-    ]
+    rows = []
+    for one in states:
+        ns = {**one.ns, "busy": one.busy_ns, "of": one.of_ns, "start": int(one.edges[0])}
+        what = {"rank": one.device.rank, "label": one.device.title, "busy_share": ratio(ns["busy"], ns["of"])}
+        rows.append({**what, **{f"{name}_ns": time for name, time in ns.items()}})
     jumps = [(one.device.device.source, one.longest) for one in states]
     periods = untrusted(scope) if states else ()
     notes = []
@@ -318,17 +312,13 @@ def _state_of(work: Frame, window: tuple[int, int], peers: Peers | None) -> Devi
 
 def _receiving(collectives: Frame) -> Intervals:
     """Return when slices of a FLEX job trace wait until their peer has sent, by their own stamps."""
-    if not len(collectives):
-        return EMPTY
-    try:
-        stamps = flex_stamps(collectives.index)
-    except UnreadableError:  # the file has gone: nothing is known of it
-        return EMPTY
+    stamps = None
+    with suppress(UnreadableError):  # the file has gone: nothing is known of it
+        stamps = flex_stamps(collectives.index) if len(collectives) else None
     if stamps is None:
         return EMPTY
-    return stamps.waits(collectives.scope.starts(collectives.source_number, stamps.positions)).intersection(
-        collectives.union()
-    )
+    starts = collectives.scope.starts(collectives.source_number, stamps.positions)
+    return stamps.waits(starts).intersection(collectives.union())
 
 
 def _split(

@@ -95,23 +95,13 @@ def _rows(
         values = (host_b[node] - host_a[node], device_b[node] - device_a[node])
         if not any(values):
             continue
-        rows.append(
-            {
-                "name": names[node],
-                "presence": BOTH if is_a and is_b else NEW if is_b else GONE,
-                "calls_a": calls_a[node],
-                "calls_b": calls_b[node],
-                "host_a_ns": round(host_a[node]),
-                "host_b_ns": round(host_b[node]),
-                "host_change_ns": round(values[0]),
-                "device_a_ns": round(device_a[node]),
-                "device_b_ns": round(device_b[node]),
-                "device_change_ns": round(values[1]),
-                "depth": depth[node],
-                "node": node,
-                "parent": parents[node],
-            }
-        )
+        row: dict[str, object] = {"name": names[node], "calls_a": calls_a[node], "calls_b": calls_b[node]}
+        row["presence"] = BOTH if is_a and is_b else NEW if is_b else GONE
+        pairs = {"host": (host_a, host_b), "device": (device_a, device_b)}
+        for (key, both), change_ns in zip(pairs.items(), values):
+            a_ns, b_ns = (round(column[node]) for column in both)
+            row |= {f"{key}_a_ns": a_ns, f"{key}_b_ns": b_ns, f"{key}_change_ns": round(change_ns)}
+        rows.append({**row, "depth": depth[node], "node": node, "parent": parents[node]})
         if is_a and is_b:
             todo += sorted(children.get(node, ()), key=lambda node: change[node])
     return rows

@@ -249,17 +249,10 @@ def idle_devices(scope: Scope) -> Table:
         is_idle = one.states == IDLE
         causes = np.zeros(len(CAUSES), np.int64)
         np.add.at(causes, one.causes[is_idle], np.diff(one.edges)[is_idle])
-        idle_ns = one.ns["idle"]
-        rows.append(
-            {
-                "rank": one.device.rank,
-                "device": one.device.title,
-                "idle_ns": idle_ns,
-                "idle_share": ratio(idle_ns, one.of_ns),
-                **{f"{name}_ns": ns for name, ns in zip(GAP_CLASSES, causes.tolist())},
-                "of_ns": one.of_ns,
-            }
-        )
+        ns = {"idle_ns": one.ns["idle"], "of_ns": one.of_ns}
+        ns |= {f"{name}_ns": cause for name, cause in zip(GAP_CLASSES, causes.tolist())}
+        share = ratio(one.ns["idle"], one.of_ns)
+        rows.append({"rank": one.device.rank, "device": one.device.title, "idle_share": share, **ns})
     return Table.from_rows(DEVICES, scope.text, rows)
 
 

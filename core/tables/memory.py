@@ -23,7 +23,7 @@ from .metrics import Metric
 from .schema import schema_from
 from .scope import Scope
 from .shape import ON_DEVICE, Ask, Shape, flagged, n, statistic, text, total
-from .table import Table, Tables
+from .table import Table, Tables, row_of_object
 from .table_rows import Values
 
 GB = 1e9
@@ -298,24 +298,20 @@ def _row(use: AllocatorUse) -> dict[str, Any]:
     one = use.allocator
     (allocations, allocated), (releases, released) = use.size(1), use.size(-1)
     reserved = None if one.reserved is None else int(one.reserved[use.begin : use.end].max())
-    return {
-        "rank": str(one.rank),
-        "name": one.title,
+    at = {"peak_ns": use.peak_at, "last_bytes": int(one.total[use.end - 1])}
+    own = {
         "allocations": allocations,
         "releases": releases,
         "allocated_bytes": allocated,
         "released_bytes": released,
-        "first_bytes": use.first_bytes,
-        "peak_bytes": use.peak_bytes,
-        "peak_ns": None if use.peak is None else use.peak_at,
-        "last_bytes": None if use.peak is None else int(one.total[use.end - 1]),
         "kept": len(use.unreleased),
         "kept_bytes": sum_of(one.changes[use.unreleased]),
         "reserved_bytes": reserved,
         "known_by": RECORDED if one.recorded else SUMMED,
-        "device_type": one.device_type,
-        "device_id": one.device_id,
+        **(dict.fromkeys(at) if use.peak is None else at),
+        **{key: getattr(use, key) for key in ("first_bytes", "peak_bytes")},
     }
+    return row_of_object(MEMORY.columns, one, rank=str(one.rank), name=one.title, **own)
 
 
 def peak_table(result: MemoryUse, limit: int = LARGEST) -> Table:
@@ -355,17 +351,10 @@ def _live_row(use: AllocatorUse, record: int) -> tuple[dict[str, Any], int | Non
     op = "" if position is None else one.index.string(int(one.index.column("slices.name")[position]))
     if one.changes[record] < 0:  # a release of what the trace did not see allocated
         start, stop, op, position = None, start, BEFORE, None
-    row = {
-        "rank": str(one.rank),
-        "allocator": one.title,
-        "name": op,
-        "bytes": abs(int(one.changes[record])),
-        "start_ns": start,
-        "end_ns": stop,
-        "held_ns": None if start is None or stop is None else stop - start,
-        "address": f"{int(one.addresses[record]):#x}",
-    }
-    return row, position
+    held = None if start is None or stop is None else stop - start
+    row = {"rank": str(one.rank), "allocator": one.title, "name": op, "held_ns": held}
+    row |= {"start_ns": start, "end_ns": stop, "bytes": abs(int(one.changes[record]))}
+    return {**row, "address": f"{int(one.addresses[record]):#x}"}, position
 
 
 def curve_table(result: MemoryUse) -> Table:

@@ -133,15 +133,10 @@ def _answers(scope: Scope, question: Question) -> Table:
     table = tables[question.table] if question.table else tables.main
     order = table.order(question.sort, True) if question.sort else None
     command = _command(scope, question.command)
-    rows = [
-        {
-            "question": question.text,
-            "number": number,
-            "answer": {key: _short(row[key]) for key in question.columns},
-            "command": command,
-        }
-        for number, row in enumerate(table.rows(order, ANSWER_ROWS), 1)
-    ]
+    rows = []
+    for number, row in enumerate(table.rows(order, ANSWER_ROWS), 1):
+        answer = {key: _short(row[key]) for key in question.columns}
+        rows.append({"question": question.text, "number": number, "answer": answer, "command": command})
     notes = [f"{question.text} {len(table):,} rows of {command}"]
     return Table.from_rows(ANSWERS, scope.text, _fitting(rows, ROOM["answers"]), notes=notes)
 
@@ -178,14 +173,9 @@ def _trust(scope: Scope) -> Table:
     """Return what doctor warns of in the whole files, whatever the scope."""
     whole = replace(scope, range=None, work=None, label="", lanes=None, where=None)
     tables = analyse_doctor(whole)
-    rows = [
-        {
-            **{key: _short(row[key]) for key in ("rule", "severity", "count", "text")},
-            "command": "tracelane doctor TRACE",
-        }
-        for row in tables.main.rows()
-        if row["severity"] != "note"
-    ]
+    keys = ("rule", "severity", "count", "text")
+    grave = [row for row in tables.main.rows() if row["severity"] != "note"]
+    rows = [{**{key: _short(row[key]) for key in keys}, "command": "tracelane doctor TRACE"} for row in grave]
     totals = {key: tables.totals[key] for key in ("errors", "warnings", "notes")}
     totals["untrusted_ns"] = sum(tables["untrusted"].numbers("ns").tolist())
     return Table.from_rows(TRUST, scope.text, _fitting(rows, ROOM["trust"]), totals=totals)

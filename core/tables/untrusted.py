@@ -320,15 +320,10 @@ def untrusted_time(periods: Sequence[Untrusted], device: Device | None = None) -
 
 def untrusted_table(scope: Scope, periods: Sequence[Untrusted]) -> Table:
     """Return a row per period."""
-    rows = [
-        {
-            "file": Path(scope.trace.indexes[one.source].path).name,
-            "device": "" if one.device is None else device_title(scope.trace, one.device),
-            "trouble": one.trouble,
-            "start_ns": one.start,
-            "ns": one.end - one.start,
-            "count": one.count,
-        }
-        for one in periods
-    ]
+    rows = []
+    for one in periods:
+        device = "" if one.device is None else device_title(scope.trace, one.device)
+        what = {"file": Path(scope.trace.indexes[one.source].path).name, "device": device}
+        times = {"start_ns": one.start, "ns": one.end - one.start, "count": one.count}
+        rows.append({**what, "trouble": one.trouble, **times})
     return Table.from_rows(UNTRUSTED, scope.text, rows)
