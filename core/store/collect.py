@@ -6,7 +6,7 @@ import logging
 import os
 import posixpath
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -35,7 +35,6 @@ from .location import (
     UNREADABLE_STATE,
     RecordName,
     StoreLocation,
-    record_name,
     records_in,
     short_hash,
     state_hash,
@@ -57,9 +56,9 @@ class RankJob:
     rank: int | None  # as its name tells
     layout: str  # in the parallel layout, as its name tells
     store: str
-    there: tuple[str, ...]  # its summaries that the store has
+    there: tuple[RecordName, ...]  # its summaries that the store has
     with_index: bool
-    options: Mapping[str, Any]
+    options: IndexOptions
 
 
 @dataclass(frozen=True)
@@ -67,7 +66,7 @@ class Collected:
     """What became of a trace: the name of its summary, and why it could not be read."""
 
     name: str
-    record: str
+    record: RecordName | None  # None where workers were lost
     unreadable: str = ""
     is_new: bool = True
 
@@ -123,18 +122,16 @@ def planned(
         members, notes = list(chosen.members), chosen.notes
     root = _root(paths, [str(member.path) for member in members])
     location = StoreLocation(store)
-    there: dict[str, list[str]] = {}
+    there: dict[str, list[RecordName]] = {}
     for record in records_in(location):
-        there.setdefault(record.name, []).append(str(record))
+        there.setdefault(record.name, []).append(record)
     ordered = sorted(members, key=lambda member: (member.rank is None, member.rank or 0, str(member.path)))
     jobs = []
     for member in ordered:
         path = str(member.path)
         name = path[len(root) :].lstrip("/") or posixpath.basename(path)
         known = tuple(there.get(short_hash(name.encode()), ()))
-        jobs.append(
-            RankJob(path, name, member.rank, member.layout, store, known, with_index, options._asdict())
-        )
+        jobs.append(RankJob(path, name, member.rank, member.layout, store, known, with_index, options))
     return Plan(tuple(jobs[shard.number :: shard.count]), notes, _hint(root, store))
 
 
@@ -153,8 +150,8 @@ def collect(plan: Plan, store: str, engine: Engine) -> Iterator[Collected]:
     for _ in range(TURNS):
         groups = set()
         for collected in engine(jobs):
-            if (record := record_name(collected.record)) is not None:
-                groups.add(record.group)
+            if collected.record is not None:
+                groups.add(collected.record.group)
             yield collected
         damaged = {record.name for record in update_groups(location, groups)}
         jobs = [replace(job, there=()) for job in plan.jobs if short_hash(job.name.encode()) in damaged]
@@ -185,23 +182,22 @@ def collect_rank(job: RankJob) -> Collected:
     location = StoreLocation(job.store)
     facts: dict[str, Any] = {"name": job.name, "rank": job.rank, "place": job.layout}
     name = short_hash(job.name.encode())
-    known = [record for text in job.there if (record := record_name(text)) is not None]
     try:
         source = open_source(job.path)
         state = state_hash(source.fingerprint)
-        same = next((record for record in known if record.state == state), None)
+        same = next((record for record in job.there if record.state == state), None)
         if same is not None and not job.with_index:
-            return Collected(job.name, str(same), is_new=False)
+            return Collected(job.name, same, is_new=False)
         record, summary = _summary(job, source, name, state, facts)
     except UnreadableError as error:
         reason = str(error).removeprefix(f"{job.path}: ")
         summary, state = RankSummary({**facts, "unreadable": reason}), UNREADABLE_STATE
         record = RecordName(job.rank, name, state, short_hash(summary.to_bytes()))
     location.write(f"{RANKS}/{record}", summary.to_bytes())
-    for other in known:
+    for other in job.there:
         if other != record:
             location.remove(f"{RANKS}/{other}")
-    return Collected(job.name, str(record), str(summary.facts.get("unreadable", "")))
+    return Collected(job.name, record, str(summary.facts.get("unreadable", "")))
 
 
 def _summary(
@@ -224,7 +220,7 @@ def _summary(
 
 
 def _index(job: RankJob, source: Source, folder: Path) -> Index:
-    options = IndexOptions(**job.options)
+    options = job.options
     index = None if options.force else cached_index(source, options.index_dir)
     if index is not None:
         return index
@@ -313,9 +309,9 @@ def _results(distributed: Any, client: Any, jobs: Sequence[RankJob]) -> Iterator
         if error is None:
             yield future.result()
         elif isinstance(error, distributed.scheduler.KilledWorker):
-            yield Collected(job.name, "", "the workers that read it were lost, possibly for lack of memory")
+            yield Collected(job.name, None, "the workers that read it were lost, possibly for lack of memory")
         elif isinstance(error, TracelaneError):
             raise error
         else:
-            yield Collected(job.name, "", f"{type(error).__name__}: {error}")
+            yield Collected(job.name, None, f"{type(error).__name__}: {error}")
         future.release()

@@ -18,9 +18,8 @@ from ..tables.messages import messages_of
 from ..tables.rank_groups import host_of_source, process_groups
 from ..tables.ranks import RankDevices
 from ..tables.scope import Scope
-from ..tables.step_choice import Steps, find_steps
+from ..tables.step_choice import find_steps
 from ..tables.steps import steps
-from ..tables.table import Table
 from ..trace import Trace
 from ..trace.alignment import wall_base
 from ..trace.collectives import collectives_of
@@ -95,7 +94,7 @@ def _whole(trace: Trace, facts: Mapping[str, Any]) -> RankSummary:
         "reason": "" if known is None else known.reason,
     }
     tables: dict[str, Columns] = {
-        "steps": NOTHING["steps"] if known is None else _columns_of_steps(known, steps(scope)),
+        "steps": NOTHING["steps"],
         "collectives": {
             "start": collectives.starts,
             "end": collectives.ends,
@@ -121,20 +120,14 @@ def _whole(trace: Trace, facts: Mapping[str, Any]) -> RankSummary:
             **{key: device_work.numbers(key) for key in KERNEL_NUMBERS},
         },
     }
+    if known is not None:
+        table = steps(scope)
+        times = {"position": known.positions, "start": known.starts, "end": known.ends}
+        numbers = {key: table.numbers(key) for key in STEP_NUMBERS}
+        tables["steps"] = {"label": list(known.labels), "group": list(known.groups), **times, **numbers}
     judged = findings(scope)
     few = tuple(replace(finding, evidence=finding.evidence[:EVIDENCE]) for finding in judged.findings)
     return RankSummary(facts, findings_object(replace(judged, findings=few), 0), tables)
-
-
-def _columns_of_steps(steps: Steps, table: Table) -> Columns:
-    return {
-        "label": list(steps.labels),
-        "group": list(steps.groups),
-        "position": steps.positions,
-        "start": steps.starts,
-        "end": steps.ends,
-        **{key: table.numbers(key) for key in STEP_NUMBERS},
-    }
 
 
 def _device_line(work: Frame, span: tuple[int, int]) -> Columns:

@@ -63,16 +63,13 @@ def store_tables(store: CaptureStore, name: str, options: Mapping[str, Any]) -> 
 
 def _with_notes(tables: Tables, notes: Sequence[str]) -> Tables:
     """Return tables whose first one says what is not in the store."""
-    first, *others = tables.names
-    main = tables[first]
-    return Tables(
-        tables.scope,
-        tables.origin_ns,
-        {
-            first: lambda: replace(main, notes=(*main.notes, *notes)),
-            **{name: tables.makers[name] for name in others},
-        },
-    )
+    first = tables.names[0]
+
+    def noted() -> Table:
+        main = tables.makers[first]()
+        return replace(main, notes=(*main.notes, *notes))
+
+    return replace(tables, makers={**tables.makers, first: noted})
 
 
 def _ranks(store: CaptureStore, **options: Any) -> Tables:
