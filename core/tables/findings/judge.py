@@ -24,7 +24,7 @@ from .rule import Rule
 
 FILES: Final = (
     *("device", "gaps", "kernels", "memory", "host"),
-    *("steps", "compiled", "first_use", "clocks", "aiu"),
+    *("steps", "compiled", "clocks", "aiu"),
 )
 """The files with rules, in the order in which the rules are listed."""
 RULES: Final[Mapping[str, Rule]] = {
