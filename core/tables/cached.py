@@ -1,4 +1,4 @@
-"""Results for whole large traces, cached beside the index.
+"""Results for whole traces, cached beside the index: steps of all, tables of large ones.
 
     derived/<name>-<hash of code, sources and clocks>.json
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import fields
@@ -23,11 +24,11 @@ import numpy as np
 from ..base.clock import Clocks
 from ..base.private import read_sealed_json, write_sealed_json
 from ..index.blockstore import FOLDER
-from .scope import Scope
 from .step_spans import StepSpans, step_spans
 
 if TYPE_CHECKING:
     from ..trace import Trace
+    from .scope import Scope
     from .table import Table
 
 STEP_SPANS = "step-spans"
@@ -58,19 +59,24 @@ def is_worth_caching(scope: Scope) -> bool:
 def is_whole(scope: Scope) -> bool:
     """Tell whether a scope is a whole trace under the clocks that it opens with."""
     parts = (scope.range, scope.lanes, scope.where, scope.source, scope.steps or None)
-    usual = not scope.clocks.offsets or scope.clocks == scope.trace.clocks
-    return usual and bool(scope.trace.indexes) and all(part is None for part in parts)
+    return _is_usual(scope.trace, scope.clocks) and all(part is None for part in parts)
+
+
+def _is_usual(trace: Trace, clocks: Clocks) -> bool:
+    return bool(trace.indexes) and (not clocks.offsets or clocks == trace.clocks)
 
 
 def cache_file(scope: Scope, name: str) -> Path:
     """Return the file of a cached result, by its name and a scope that is a whole trace."""
-    from .kinds import kind_table  # patterns to compile, which the first picture of small traces needs not
+    from .kinds import kind_table  # patterns to compile, which the first picture needs not
 
-    folders = [index.folder for index in scope.trace.indexes]
-    clocks = sorted((*key, ns) for key, ns in scope.clocks.offsets.items())
-    kinds = kind_table().own_rows
-    parts = [code_hash(), name, scope.attribute, [folder.name for folder in folders], clocks, kinds]
-    text = json.dumps(parts)
+    return _cache_file(scope.trace, scope.clocks, name, scope.attribute, kind_table().own_rows)
+
+
+def _cache_file(trace: Trace, clocks: Clocks, name: str, *more: Any) -> Path:
+    folders = [index.folder for index in trace.indexes]
+    offsets = sorted((*key, ns) for key, ns in clocks.offsets.items())
+    text = json.dumps([code_hash(), name, [folder.name for folder in folders], offsets, *more])
     key = hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
     return folders[0] / FOLDER / f"{name}-{key}.json"
 
@@ -79,10 +85,14 @@ def cache_file(scope: Scope, name: str) -> Path:
 def code_hash() -> str:
     """Return a hash of the sizes and times of the files of the code that results depend on."""
     core = Path(__file__).parent.parent
+    files = []
+    for room in COUNTING:
+        for folder, _, names in os.walk(core / room):
+            files += [os.path.join(folder, name) for name in names if name.endswith(".py")]
     digest = hashlib.blake2b(digest_size=8)
-    for path in sorted(path for room in COUNTING for path in (core / room).rglob("*.py")):
-        status = path.stat()
-        digest.update(f"{path.name} {status.st_size} {status.st_mtime_ns}\n".encode())
+    for file in sorted(files):
+        status = os.stat(file)
+        digest.update(f"{os.path.basename(file)} {status.st_size} {status.st_mtime_ns}\n".encode())
     return digest.hexdigest()
 
 
@@ -142,11 +152,12 @@ def write_cached(path: Path, value: Any) -> None:
 
 
 def cached_step_spans(trace: Trace, clocks: Clocks) -> StepSpans | None:
-    """Return the steps of all sources as `step_spans` finds them; cached for a large trace."""
-    scope = Scope(trace, clocks=clocks)
-    if not is_worth_caching(scope):
+    """Return the steps of all sources as `step_spans` finds them; cached for the clocks that a trace opens
+    with.
+    """
+    if not _is_usual(trace, clocks):
         return step_spans(trace, clocks)
-    path = cache_file(scope, STEP_SPANS)
+    path = _cache_file(trace, clocks, STEP_SPANS)
     with suppress(OSError, KeyError, TypeError, ValueError, OverflowError):
         return _read_spans(read_sealed_json(path))
     if (spans := step_spans(trace, clocks)) is None:

@@ -12,10 +12,10 @@ import numpy as np
 
 from ..base.arrays import I64
 from ..base.clock import Clocks
-from .step_choice import Steps, find_steps, latest_holding
 
 if TYPE_CHECKING:
     from ..trace import Trace
+    from .step_choice import Steps
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +43,8 @@ class StepSpans:
 
     def holding(self, times: I64) -> I64:
         """Return for each time the index of the latest step that contains it, -1 for none."""
+        from .step_choice import latest_holding
+
         return latest_holding(self.starts, self.ends, times)
 
 
@@ -53,6 +55,8 @@ def step_spans(
 
     The k-th step of a label in one process is the same step as the k-th of that label in another.
     """
+    from .step_choice import find_steps  # the viewer reads what was found before
+
     sources = range(len(trace.indexes)) if source is None else (source,)
     by_source = [steps for at in sources if (steps := find_steps(trace, at, clocks, name)) is not None]
     if not by_source:

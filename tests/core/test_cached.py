@@ -13,7 +13,7 @@ from tracelane.core.tables import cached
 from tracelane.core.tables.cached import cached_step_spans, cached_table
 from tracelane.core.tables.ops import ops
 from tracelane.core.tables.scope import Scope
-from tracelane.core.tables.step_spans import StepSpans
+from tracelane.core.tables.step_spans import StepSpans, step_spans
 from tracelane.core.tables.steps import steps
 from tracelane.core.tables.table import Table
 from tracelane.core.trace import Trace
@@ -85,16 +85,13 @@ def test_steps(marked: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     """Steps read back are those that were found, or none; under other clocks they are found anew."""
     events = [complete(100 * n, 90, f"ProfilerStep#{n}" if marked else f"{n}") for n in (3, 1, 2)]
     trace = Trace([index_of(events, tmp_path / "index")])
-    spans = cached_step_spans(trace, trace.clocks)
-    assert _files(trace) == []
-    monkeypatch.setattr(cached, "LEAST_SLICES", 3)
+    spans = step_spans(trace, trace.clocks)
     for _ in range(2):
         again = cached_step_spans(trace, trace.clocks)
         assert _spans(again) == _spans(spans)
         (path,) = _files(trace)
         monkeypatch.setattr(cached, "step_spans", _refuse)
     monkeypatch.undo()
-    monkeypatch.setattr(cached, "LEAST_SLICES", 3)
     path.write_text('{"labels": 1}')
     shifted = cached_step_spans(trace, trace.clocks.shifted((0, ""), 5))
     assert len(_files(trace)) == 1
