@@ -12,7 +12,7 @@ def readme_rows(performance: str) -> dict[str, str]:
     reading = f"reads {gigabytes:.2f} GB of Kineto JSON"
     ours = _figure(measured, "tracelane, as Kineto writes it", r"([\d.]+ s)")
     theirs = _figure(measured, "Perfetto's engine, as its page runs it", r"([\d.]+ s)")
-    again = _figure(measured, "command to picture, 1,020 MB", r"([\d.]+ ms)")
+    again = _figure(measured, "command to picture as left, 1,020 MB", r"([\d.]+ ms)")
     memory = _figure(measured, "index, 2 workers", r"(\d+ MB) private memory")
     rows = (
         (reading, ours, f"{theirs} (the engine of its page)", "not measured"),

@@ -16,7 +16,7 @@ CLICK = frozenset({"echo", "secho", "echo_via_pager", "edit"})
 STREAMS = frozenset({"stdout", "stderr", "__stdout__", "__stderr__"})
 TO_PROCESSES = frozenset({"core/base/children.py"})
 """What a process of ours tells the one that started it."""
-DRAWS = frozenset({"tui/terminal/driver.py", "tui/terminal/first_picture.py"})
+DRAWS = frozenset({"tui/terminal/driver.py", "tui/terminal/taken_screen.py"})
 """Frames, whose characters were made harmless when they were drawn."""
 GUARDS = frozenset({"tui/session_log.py", "tui/terminal/guard.py"})
 """Written in a process that has loaded next to nothing, or to a log that is opened without following links;

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..base.errors import TracelaneError
 from ..base.private import make_private_folder, read_private, read_regular, reason_of, write_private
 from ..base.safe_text import json_text
-from ..trace import Trace
+
+if TYPE_CHECKING:
+    from ..trace import Trace
 
 SCHEMA = 1
 FOLDER = "marks"
@@ -38,17 +40,21 @@ def shelf(trace: Trace, kind: str) -> Path | None:
     """Return the file for what is kept of a trace ("marks" or "view"); None where nothing identifies it. Its
     name comes from their contents (sizes, hashes of both ends): a copy of a trace has the same marks.
     """
-    prints = []
+    prints: list[dict[str, Any]] = []
     root: Path | None = None
     for index in trace.indexes:
         source = index.manifest.get("source")
         if not isinstance(source, dict) or not source:
             continue  # a log laid over the trace is no part of it
-        prints.append({key: value for key, value in source.items() if key != "mtime_ns"})
+        prints.append(source)
         root = root or index.folder.parent.parent
-    if root is None:
-        return None
-    key = hashlib.blake2b(json.dumps(prints, sort_keys=True).encode(), digest_size=16).hexdigest()
+    return None if root is None else shelf_of(prints, root, kind)
+
+
+def shelf_of(prints: Sequence[Mapping[str, Any]], root: Path, kind: str) -> Path:
+    """Return the same of a trace whose files have these fingerprints, with indexes below a folder."""
+    lasting = [{key: value for key, value in each.items() if key != "mtime_ns"} for each in prints]
+    key = hashlib.blake2b(json.dumps(lasting, sort_keys=True).encode(), digest_size=16).hexdigest()
     return root / FOLDER / f"{key}.{kind}.json"
 
 

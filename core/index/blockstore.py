@@ -28,8 +28,8 @@ from ..base.progress import CancelledCallback, Progress, ProgressCallback, never
 from ..read.inflate import RawReader, deflate_library
 from ..read.source import Source, open_source
 from .store import Index
+from .version import DERIVED
 
-FOLDER = "derived"
 NAME = "blocks-v2"
 DATA = "data"
 ENTRIES = "entries"
@@ -115,7 +115,7 @@ def _onwards(stream: RawReader, offset: int, length: int) -> bytes:
 
 def _stored(index: Index, block: int, length: int) -> bytes | None:
     """Return the text of a block, None where there is no store (yet); a damaged one is removed."""
-    folder = index.folder / FOLDER / NAME
+    folder = index.folder / DERIVED / NAME
     try:
         return _read_stored(folder, block, length)
     except FileNotFoundError:
@@ -148,7 +148,7 @@ def _read_stored(folder: Path, block: int, length: int) -> bytes:
 
 def has_block_store(index: Index) -> bool:
     """Tell whether arguments need no inflating of the source any more."""
-    return (index.folder / FOLDER / NAME / ENTRIES).exists()
+    return (index.folder / DERIVED / NAME / ENTRIES).exists()
 
 
 def needs_block_store(index: Index) -> bool:
@@ -166,7 +166,7 @@ def write_block_store(
 ) -> None:
     """Inflate the source again and keep each block packed. Raises CacheError on a full disk, Cancelled."""
     source = source_of(index)
-    derived = index.folder / FOLDER
+    derived = index.folder / DERIVED
     try:
         make_private_folder(derived)
         building = Path(tempfile.mkdtemp(prefix=f".{NAME}-", dir=derived))

@@ -185,6 +185,15 @@ def _remove(path: Path) -> None:
             path.unlink()
 
 
+def committed_index(fingerprint: dict[str, Any], index_dir: Path | None = None) -> IndexLocation | None:
+    """Return where the index of a source lies, in the given folder or the cache, if there is one of ours."""
+    root = cache_root() if index_dir is None else index_dir
+    if root is None:
+        return None
+    location = IndexLocation(_version_folder(root) / index_key(fingerprint))
+    return location if is_own_folder(location.folder.parent) and location.exists() else None
+
+
 def locate(fingerprint: dict[str, Any], index_dir: Path | None = None) -> IndexLocation:
     """Return where the index of a source belongs: the given folder, the cache, or a private temporary one.
     The temporary one is removed when the process ends. Raises CacheError when not even that can be made.
@@ -193,10 +202,10 @@ def locate(fingerprint: dict[str, Any], index_dir: Path | None = None) -> IndexL
     root = cache_root() if index_dir is None else index_dir
     if root is None:
         return _temporary(key, "there is no home folder for the cache")
+    if (there := committed_index(fingerprint, root)) is not None:
+        return there  # a cache that may only be read is good enough for reading
     folder = _version_folder(root)
     location = IndexLocation(folder / key, events=_foreign_events(folder / key))
-    if is_own_folder(folder) and location.exists():  # one that may only be read is good enough for reading
-        return location
     trouble = _trouble_writing(folder, shared=index_dir is not None)
     if trouble:
         where = f"the cache {root}" if index_dir is None else f"{index_dir}"

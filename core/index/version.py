@@ -17,3 +17,5 @@ FORMAT = 11
 """
 FORMAT_VERSION = f"{FORMAT}-{table_hash()}"
 MANIFEST = "manifest.json"
+DERIVED = "derived"
+"""The folder in that of an index for what is computed from it, and may be deleted at any time."""

@@ -23,7 +23,7 @@ import numpy as np
 
 from ..base.clock import Clocks
 from ..base.private import read_sealed_json, write_sealed_json
-from ..index.blockstore import FOLDER
+from ..index.version import DERIVED
 from .step_spans import StepSpans, step_spans
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def _cache_file(trace: Trace, clocks: Clocks, name: str, *more: Any) -> Path:
     offsets = sorted((*key, ns) for key, ns in clocks.offsets.items())
     text = json.dumps([code_hash(), name, [folder.name for folder in folders], offsets, *more])
     key = hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
-    return folders[0] / FOLDER / f"{name}-{key}.json"
+    return folders[0] / DERIVED / f"{name}-{key}.json"
 
 
 @cache

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.events import complete, index_of
-from tracelane.core.index.blockstore import FOLDER
+from tracelane.core.index.version import DERIVED
 from tracelane.core.tables import cached
 from tracelane.core.tables.cached import cached_step_spans, cached_table
 from tracelane.core.tables.ops import ops
@@ -29,7 +29,7 @@ def trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Trace:
 
 
 def _files(trace: Trace) -> list[Path]:
-    return sorted((trace.indexes[0].folder / FOLDER).glob("*.json"))
+    return sorted((trace.indexes[0].folder / DERIVED).glob("*.json"))
 
 
 def _refuse(*_: object) -> Table:
@@ -109,5 +109,5 @@ def _spans(spans: StepSpans | None) -> list[tuple[str, int, int]]:
 
 def test_nowhere_to_keep(trace: Trace) -> None:
     """Where nothing can be written the table is made all the same."""
-    (trace.indexes[0].folder / FOLDER).write_text("no folder")
+    (trace.indexes[0].folder / DERIVED).write_text("no folder")
     assert len(ops(Scope(trace))) == 2

@@ -13,8 +13,7 @@ from tests.core.findings_traces import call, launched, op, trace_of
 from tracelane.core.base import children as child
 from tracelane.core.base.clock import Clocks
 from tracelane.core.base.errors import Cancelled
-from tracelane.core.index.blockstore import FOLDER
-from tracelane.core.index.version import MANIFEST
+from tracelane.core.index.version import DERIVED, MANIFEST
 from tracelane.core.tables import cached, worker
 from tracelane.core.tables.findings.judge import findings
 from tracelane.core.tables.scope import Scope
@@ -42,7 +41,7 @@ def large(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> Trace:
 
 
 def _stored_files(folder: Path) -> list[Path]:
-    return list(folder.rglob(f"{FOLDER}/*.json"))
+    return list(folder.rglob(f"{DERIVED}/*.json"))
 
 
 def _refuse(*_: object, **__: object) -> Any:

@@ -19,7 +19,7 @@ from .commands import command_named
 from .opened import TraceOptions, typed_window
 from .options import STDIN
 from .printing import can_draw, has_colours, take_keyboard
-from .viewing import Viewing, viewer_host
+from .viewing import View, Viewing, viewer_host
 
 if TYPE_CHECKING:
     from tracelane.core.trace import Trace
@@ -86,9 +86,10 @@ def run_view(
         options.log_options  # noqa: B018 - wrong ones are said before reading
     check_there((*options.traces, *options.logs, *(path for path in (against, marks) if path)))
     preparation = Preparation(ViewOptions(part, span, baseline, _parsed(search)), marks, fresh)
-    viewing = Viewing(options, preparation.prepare, traces_of_store, against)
+    viewing = Viewing(options, preparation.prepare, traces_of_store, against, preparation.view)
     with viewer_host(log_file) as host:
-        opened = viewing.open(options.force)
+        viewing.glance(host.screen)
+        opened = viewing.open(host.screen, options.force)
         if isinstance(opened, Gathering) or (can_draw() and take_keyboard()):
             viewing.show(opened, host)
             return
@@ -103,6 +104,12 @@ class Preparation(NamedTuple):
     view_options: ViewOptions
     marks: str | None
     fresh: bool
+
+    @property
+    def view(self) -> View:
+        """Which view is shown first: with logs or marks to be added it is another one than the last time."""
+        is_asked_for = self.view_options.are_given or self.view_options.part.logs or self.marks
+        return "asked for" if is_asked_for else "fresh" if self.fresh else "kept"
 
     def prepare(self, trace: Trace, before: Carried | None) -> Prepared:
         """Return what the viewer shows of a trace; `before`: what it showed of it until now."""

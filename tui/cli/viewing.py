@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import gc
+import os
 import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import click
 
 from tracelane.core.base.errors import UsageError
 
 from ..session_log import SessionLog, default_log
-from ..terminal.guard import Host
+from ..terminal.taken_screen import Host, LastPicture, TakenScreen, last_picture
 from .options import STDIN, is_store_path
 from .printing import can_draw, take_keyboard
 
@@ -45,6 +46,9 @@ THREE_KEYS = (
     "{help} lists all keys"
 )
 
+View: TypeAlias = Literal["asked for", "kept", "fresh"]
+"""Which view a trace is opened in: of options, of the last time, or its own."""
+
 
 class Viewing:
     """Traces as they are named on a command line, from the first opening until the user quits."""
@@ -55,10 +59,12 @@ class Viewing:
         prepare: Callable[[Trace, Carried | None], Prepared],
         traces_of_store: str = "",
         against: str | None = None,
+        view: View = "asked for",
     ) -> None:
         """Know what is to be opened; `prepare` makes of a trace, and of the view before, what is shown;
         `traces_of_store`: where the traces of a store lie; `against`: a run to be shown below.
         """
+        self._view: View = "asked for" if against else view
         self._against = against
         self._traces_of_store = traces_of_store
         self._store: CaptureStore | None = None
@@ -70,7 +76,43 @@ class Viewing:
             first_start_notes() if can_draw() else ()
         )  # what is said when a trace is shown the next time
 
-    def open(self, force: bool = False) -> Trace | Gathering:
+    def glance(self, screen: TakenScreen) -> None:
+        """Show the picture of the last time, where one is kept of the file that is to be opened."""
+        traces = self._options.traces
+        is_other = self._view == "asked for" or self._options.force
+        if is_other or STDIN in traces or is_store_path(traces[0]) or not (can_draw() and take_keyboard()):
+            return
+        from tracelane.core.index.cache import committed_index
+        from tracelane.core.read.source import Source
+
+        sources = [member.source for member in self._options.files.members]
+        if len(sources) == 1 and isinstance(sources[0], Source):
+            fingerprint = dict(sources[0].fingerprint)
+            location = committed_index(fingerprint, self._options.index_dir)
+            if location is not None and (
+                last := last_picture(fingerprint, location.folder, self._view == "fresh", os.environ)
+            ):
+                screen.show(last.read())
+
+    def _last_picture_of(self, trace: Trace, is_fresh: bool) -> LastPicture | None:
+        """Return where the picture of a trace in its own view is kept; None for one of several files, or with
+        logs.
+        """
+        if self._view == "asked for" or not 1 <= len(trace.indexes) <= 2:  # the second holds what is computed
+            return None
+        own = trace.indexes[0]
+        fingerprint = own.manifest.get("source")
+        return last_picture(fingerprint, own.folder, is_fresh, os.environ) if fingerprint else None
+
+    def _keep_picture(self, app: TracelaneApp) -> None:
+        """Keep the picture of the view that was just left, as it is when it is opened the next time."""
+        if (last := self._last_picture_of(app.trace, is_fresh=False)) is not None:
+            from tracelane.tui.terminal.first_picture import picture_now
+            from tracelane.tui.view_state import saved_session
+
+            last.write(picture_now(app.trace, saved_session(app.trace), app.config))
+
+    def open(self, screen: TakenScreen, force: bool = False) -> Trace | Gathering:
         """Return the trace; what is indexing it where a picture can be drawn meanwhile."""
         options = self._options.index_options._replace(force=force)
         traces = self._options.traces
@@ -79,16 +121,23 @@ class Viewing:
         if len(traces) == 1 and is_store_path(traces[0]):
             return self._open_store(options)
         if can_draw():
-            return open_files(self._options.files, self._options.bar_title, options)
+            return open_files(self._options.files, self._options.bar_title, options, screen)
         return self._options.read(options)
 
     def show(self, opened: Trace | Gathering, host: Host) -> None:
         """Show it; then another capture, or what has become of the files, as long as one is wanted."""
         from tracelane.core.index.changes import finished_name
+        from tracelane.tui.view_state import Prepared
 
         before: Carried | None = None
         while True:
-            app = show(self._source(opened, before), "" if before is None else before.theme, host)
+            source = self._source(opened, before)
+            last = None
+            if before is None and isinstance(source, Prepared):
+                last = self._last_picture_of(source.trace, self._view == "fresh")
+            app = show(source, "" if before is None else before.theme, host, last)
+            if app.store.is_ready:
+                self._keep_picture(app)
             if app.wanted_rank is not None:
                 self._show_rank(app.wanted_rank, app.theme, host)
                 from tracelane.tui.view_state import carried
@@ -109,7 +158,7 @@ class Viewing:
                 self._options = replace(self._options, traces=traces)  # whose files are looked at anew
             else:
                 return
-            opened = self.open()
+            opened = self.open(host.screen)
 
     def _source(self, opened: Trace | Gathering, before: Carried | None) -> Prepared | PendingFiles:
         """Return what the viewer shows of it; of what was shown `before` the view is kept."""
@@ -190,13 +239,20 @@ class Viewing:
         return prepared._replace(notes=(*notes, *prepared.notes))
 
 
-def open_files(files: ResolvedFiles, title: str, options: IndexOptions) -> Trace | Gathering:
-    """Return the trace of some files, or what is indexing them where that takes more than a moment."""
+def open_files(
+    files: ResolvedFiles, title: str, options: IndexOptions, screen: TakenScreen
+) -> Trace | Gathering:
+    """Return the trace of some files, or what is indexing them where that takes more than a moment: then the
+    screen is given back.
+    """
     from tracelane.core.base.children import ChildrenError
+    from tracelane.core.index.cached import IndexJob
     from tracelane.core.index.opening import Gathering, open_states, pays_gathering, states_of
     from tracelane.tui.text.progress import ProgressBar
 
     states = states_of(files, options)
+    if any(isinstance(state, IndexJob) for _, state in states):
+        screen.give_back()
     if pays_gathering(states) and take_keyboard():
         try:
             return _after_a_moment(Gathering(files, states, options))
@@ -231,13 +287,16 @@ def _after_a_moment(gathering: Gathering) -> Trace | Gathering:
     return trace
 
 
-def show(source: Prepared | PendingFiles, theme: str, host: Host) -> TracelaneApp:
+def show(
+    source: Prepared | PendingFiles, theme: str, host: Host, last: LastPicture | None = None
+) -> TracelaneApp:
     """Show a trace, or those of its files that are there and then all, until the user leaves; return the App,
-    which knows what is wanted next. Raises what went wrong with the files.
+    which knows what is wanted next. Its first picture is kept in place of the `last`. Raises what went wrong
+    with the files.
     """
     from tracelane.core.base.private import config_path
     from tracelane.tui.config import read_config
-    from tracelane.tui.terminal.first_picture import first_sight
+    from tracelane.tui.terminal.first_picture import picture_now
     from tracelane.tui.view_state import Prepared
 
     config = read_config(config_path())
@@ -248,10 +307,11 @@ def show(source: Prepared | PendingFiles, theme: str, host: Host) -> TracelaneAp
             stack.enter_context(prepared.trace.packing())
             return prepared
 
-        screen = None
         if isinstance(source, Prepared):
-            seen = source.trace, source.session, replace(config, theme=theme)
-            screen = stack.enter_context(first_sight(*seen, host.guard))
+            picture = picture_now(source.trace, source.session, replace(config, theme=theme))
+            if last is not None and picture != host.screen.picture:
+                last.write(picture)
+            host.screen.show(picture)
         else:
             prepare = source.prepare
             stack.callback(source.gathering.close)
@@ -259,7 +319,6 @@ def show(source: Prepared | PendingFiles, theme: str, host: Host) -> TracelaneAp
         from tracelane.tui.app import TracelaneApp  # takes longer than all before
 
         app = TracelaneApp(source, config=config)
-        app.taken_screen = screen
         if theme in app.available_themes:
             app.theme = theme
         if isinstance(source, Prepared):
@@ -298,13 +357,14 @@ def viewer_host(log_file: str | None) -> Iterator[Host]:
         from tracelane.tui.terminal.guard import start_guard
 
         guard = start_guard(log.target)
-    reason = ""
+    reason, host = "", Host(log, guard, TakenScreen(guard))
     try:
-        yield Host(log, guard)
+        yield host
     except click.exceptions.Exit as ended:
         reason = _signal_name(ended.exit_code)
         raise
     finally:
+        host.screen.give_back()
         if guard is not None:
             guard.close(reason)
 

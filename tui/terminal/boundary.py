@@ -21,7 +21,7 @@ from textual.worker import WorkerFailed
 from tracelane.core.base.errors import TracelaneError
 from tracelane.core.base.safe_text import safe
 
-from .guard import Host
+from .taken_screen import Host
 
 FAILED_STYLE = Style(reverse=True)
 LOOK_EVERY_S = 0.1

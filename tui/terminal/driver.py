@@ -26,6 +26,7 @@ from textual.message import Message
 
 from .boundary import BoundedApp
 from .screen_diff import ScreenDiff
+from .taken_screen import Host
 
 if TYPE_CHECKING:
     from textual.app import App
@@ -68,11 +69,11 @@ class TerminalDriver(LinuxDriver):
         super().__init__(app, debug=debug, mouse=mouse, size=size)
         self.pace = Pace()
         self._screen = ScreenDiff()
-        self._first_screen = getattr(app, "taken_screen", None)
         self._unasked = 0  # characters written since the last question
         self._writes = 0
         self._suspended = False
-        self._guard = app.host.guard if isinstance(app, BoundedApp) else None
+        host = app.host if isinstance(app, BoundedApp) else Host()
+        self._guard, self._first_screen = host.guard, host.screen
         self._output = Output(sys.__stderr__ or sys.stderr, self._hung_up)
         self._file: Any = self._output
         loop = asyncio.get_running_loop()
@@ -89,7 +90,7 @@ class TerminalDriver(LinuxDriver):
 
     def write(self, data: str) -> None:
         """Write what changes the picture, and remember that there is something to draw."""
-        if OTHER_SCREEN in data and self._first_screen is not None and self._first_screen.take_over():
+        if OTHER_SCREEN in data and self._first_screen.take_over():
             data = data.replace(OTHER_SCREEN, "")  # which would clear the first picture
         sent = self._screen.update_for(data, self._terminal_size)
         self._unasked += len(sent)

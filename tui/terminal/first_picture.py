@@ -7,10 +7,7 @@ places. Panel and footer stay empty. The viewer then draws over it without clear
 from __future__ import annotations
 
 import os
-import termios
-import tty
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rich.segment import Segment
@@ -37,14 +34,10 @@ from ..fitting import fit_to_screen
 from ..session import Session
 from ..steps import step_marks
 from ..times import kept_marks
-from .guard import TerminalGuard
+from .taken_screen import TERMINAL
 
 FIRST_WIDTH = 80
 """Cells of a view that nothing is known of yet; it is fitted to the screen."""
-KEYBOARD, TERMINAL = 0, 2
-"""The descriptors that Textual reads from and writes to."""
-TAKE_SCREEN = "\x1b[?1049h\x1b[?25l"
-GIVE_BACK_SCREEN = "\x1b[0m\x1b[?1049l\x1b[?25h"
 TEXT = "x"
 """Any text that is no part of an escape sequence."""
 HOLD, SHOW = "\x1b[?2026h", "\x1b[?2026l"
@@ -151,51 +144,9 @@ def _written(lines: Sequence[Sequence[Segment]], screen: Screen, room: Room) -> 
     return "".join(texts)
 
 
-@dataclass
-class TakenScreen:
-    """The terminal's other screen with the first picture on it, until the viewer's driver takes it over."""
-
-    guard: TerminalGuard | None = None
-    is_held: bool = False
-
-    def show(self, picture: str) -> None:
-        """Take the screen and draw on it; the guard gives it back should this process be killed."""
-        self.is_held = True
-        if self.guard is not None:
-            with suppress(termios.error):
-                attributes = termios.tcgetattr(KEYBOARD)
-                self.guard.hold(attributes, attributes[tty.LFLAG])
-        _write(TAKE_SCREEN + picture)
-
-    def take_over(self) -> bool:
-        """Tell whether the screen is taken already, and leave it to the caller."""
-        was_held, self.is_held = self.is_held, False
-        return was_held
-
-    def give_back(self) -> None:
-        """Show what was on the terminal before, if nobody else has the screen."""
-        if self.take_over():
-            _write(GIVE_BACK_SCREEN)
-            if self.guard is not None:
-                self.guard.release()
-
-
-@contextmanager
-def first_sight(
-    trace: Trace, session: Session | None, config: Config, guard: TerminalGuard | None
-) -> Iterator[TakenScreen]:
-    """Show a trace at once where that is possible; after an error the terminal is as it was before."""
-    screen_taken = TakenScreen(guard)
+def picture_now(trace: Trace, session: Session | None, config: Config) -> str:
+    """Return the first picture of a trace on this terminal, empty where only Textual can draw it."""
     screen = screen_of(TERMINAL, config, os.environ)
-    try:
-        if screen is not None and not (session and (session.search or session.filter)):
-            screen_taken.show(first_picture(trace, session, screen))
-        yield screen_taken
-    finally:
-        screen_taken.give_back()
-
-
-def _write(text: str) -> None:
-    left = memoryview(text.encode(errors="replace"))
-    while left:
-        left = left[os.write(TERMINAL, left) :]
+    if screen is None or (session and (session.search or session.filter)):
+        return ""
+    return first_picture(trace, session, screen)

@@ -21,13 +21,10 @@ import sys
 import termios
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from tracelane.core.base.safe_text import safe
-
-from ..session_log import SessionLog, default_log
 
 LFLAG, CONTROL_CHARACTERS = 3, 6
 """Places in what `termios.tcgetattr` returns."""
@@ -202,11 +199,3 @@ def _append(log: Path, lines: Sequence[str]) -> None:
     file = os.open(log, flags, 0o600)
     os.write(file, "".join(f"{safe(line)}\n" for line in lines).encode())
     os.close(file)
-
-
-@dataclass(frozen=True)
-class Host:
-    """Where the viewer logs, and who gives the terminal back should the viewer not be able to."""
-
-    log: SessionLog = field(default_factory=lambda: SessionLog(default=default_log()))
-    guard: TerminalGuard | None = None

@@ -13,7 +13,6 @@ from textual.timer import Timer
 
 from .boundary import BoundedApp
 from .driver import PATIENCE_S, TerminalDriver
-from .first_picture import TakenScreen
 
 
 class PacedApp(BoundedApp):
@@ -22,8 +21,6 @@ class PacedApp(BoundedApp):
     Of textual's inside it uses `App._driver`: nothing public tells the driver.
     """
 
-    taken_screen: TakenScreen | None = None
-    """The terminal's other screen where a first picture is on it already."""
     _hold: ExitStack | None = None
     _held: ExitStack | None = None
     _patience: Timer | None = None
