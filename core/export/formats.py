@@ -103,7 +103,6 @@ def as_markdown(table: Table, order: I64 | None = None, limit: int | None = None
 
 
 def json_form(listing: Listing) -> Iterator[str]:
-    """Yield the JSON of a command."""
     yield as_json(listing.tables, listing.command, listing.order, listing.limit)
 
 

@@ -295,7 +295,6 @@ class ArgumentStore:
         return texts
 
     def close(self) -> None:
-        """Let go of the file."""
         if isinstance(self._data, mmap.mmap):
             self._data.close()
         self._file.close()

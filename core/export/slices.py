@@ -14,9 +14,9 @@ from ..base.output import write_new_file
 from ..base.safe_text import csv_line
 from ..index.format import SliceFlag
 from ..query.groups import concatenated
-from ..query.lookup import rows_of
 from ..query.views import id_value
 from ..tables.schema import Column, TableSchema, Unit
+from ..tables.slice_table import SliceCells
 from ..tables.table import Table
 from ..tables.table_rows import sorted_rows
 from .formats import JsonTable, json_pieces
@@ -108,17 +108,15 @@ class SliceRows:
             yield from (rows[number] for number in range(len(part)))
 
     def _built(self, source: int, positions: I64) -> list[tuple[Any, ...]]:
-        index, trace = self.trace.indexes[source], self.trace
-        numbers, which = np.unique(rows_of(index, positions), return_inverse=True)
-        rows = [trace.row_number(source, number).lane for number in numbers.tolist()]
-        lanes = np.array(rows, np.int64)[which].tolist()
-        known = {number: trace.lanes[number] for number in set(lanes)}
+        index, cells = self.trace.indexes[source], SliceCells(self.scope, source, positions)
+        lanes = cells.lanes[cells.rows].tolist()
+        known = {number: self.trace.lanes[number] for number in set(lanes)}
         ids = {number: (id_value(lane.pid), id_value(lane.tid)) for number, lane in known.items()}
         flags = index.column("flags.value")
         unclosed = index.column("flags.position")[(flags & SliceFlag.UNCLOSED) != 0]
         columns: list[Any] = [
-            index.strings(index.column("slices.name")[positions]),
-            [index.categories[number] for number in index.column("slices.category")[positions].tolist()],
+            index.strings(cells.names),
+            [index.categories[number] for number in cells.categories.tolist()],
             [ids[number][0] for number in lanes],
             [ids[number][1] for number in lanes],
             index.column("slices.start")[positions].tolist(),
@@ -128,7 +126,7 @@ class SliceRows:
             [known[number].title for number in lanes],
             np.isin(positions, unclosed).astype(np.int64).tolist(),
         ]
-        if len(trace.indexes) > 1:
+        if len(self.trace.indexes) > 1:
             columns.append([index.path] * len(lanes))
         return list(zip(*columns))
 

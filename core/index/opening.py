@@ -244,7 +244,6 @@ class Gathering(OpenedFiles):
 
     @property
     def progress(self) -> Progress:
-        """How far all files are together that had no index."""
         return self._indexing.progress
 
     def doing(self, position: int) -> Progress | None:

@@ -75,7 +75,6 @@ class WithCounters(TraceWithMore):
         return clocks
 
     def owner_of(self, process: Process) -> tuple[int, int] | None:
-        """Return the process that a computed lane belongs to."""
         return self.computed.owners[process.number]
 
     def event_arguments(self, source: int, ordinal: int) -> Arguments:
@@ -243,11 +242,9 @@ def with_query_lane(trace: Trace, table: Table, title: str) -> WithCounters:
     """Return a trace with a lane of the rows of a table, in place of one of the same title. Rows need the
     integer columns `ts` and `dur` (ns); UsageError where they are missing or no row has them.
     """
-    own, devices, known = trace, NO_CLOCKS, list[Counter]()
-    if isinstance(trace, WithCounters):
-        own, devices = trace.own, trace.device_clocks
-        known = [one for one in trace.computed.counters if (one.kind, one.title) != (QUERY_LANE, title)]
-    return WithCounters(own, [*known, _query_counter(own, table, title)], devices)
+    base = without_query_lane(trace, title) if isinstance(trace, WithCounters) else WithCounters(trace, ())
+    counters = (*base.computed.counters, _query_counter(base.own, table, title))
+    return WithCounters(base.own, counters, base.device_clocks)
 
 
 def without_query_lane(trace: WithCounters, title: str) -> WithCounters:

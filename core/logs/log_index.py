@@ -11,7 +11,7 @@ import numpy as np
 
 from ..base.arrays import F64, I64, sum_of
 from ..base.units import format_count
-from ..query.samples import SeriesRange
+from ..query.busy import SeriesRange
 from .header import ColumnKind, LogColumn
 from .more_sources import SeriesIndex, SeriesLane
 
@@ -57,7 +57,7 @@ class LogIndex(SeriesIndex):
                 start, value, sample = entries_of(series)
                 self.metrics.append(LogLane(series, metric_title(series), is_default, sample))
                 times = int(series.start_ns[0]), int(series.end_ns[-1])
-                lanes.append(SeriesLane(number, metric_title(series), start, value, *times, len(series)))
+                lanes.append(SeriesLane(number, metric_title(series), start, value, times, len(series)))
         tool = log.tool or Path(log.path).name
         processes = [(f"smi:{device}", f"{tool} {device}") for device in devices]
         samples = sum(len(lane.starts) for lane in lanes)

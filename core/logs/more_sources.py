@@ -18,7 +18,7 @@ from ..base.clock import NO_CLOCKS, Clocks
 from ..index.format import LANE, PROCESS, ROW, LaneKind, LaneRole, RowKind
 from ..index.pyramid import extremes, pyramid_sizes
 from ..index.store import Index
-from ..query.samples import SeriesRange
+from ..query.busy import SeriesRange
 from ..query.views import COMPUTED, Process
 from ..trace import Row, Trace
 
@@ -78,7 +78,6 @@ class TraceWithMore(Trace):
         return None
 
     def close(self) -> None:
-        """Release the trace's mappings and locks."""
         self.own.close()
 
 
@@ -97,8 +96,7 @@ class SeriesLane:
     title: str
     starts: I64
     values: F64
-    start: int  # ns of lane time from which the lane counts as occupied
-    end: int
+    span: tuple[int, int]  # ns of lane time in which the lane counts as occupied
     samples: int  # how many of the entries are samples
 
 
@@ -146,8 +144,7 @@ class SeriesIndex(Index):
         table["first_row"] = np.arange(len(lanes))
         table["rows"] = 1
         table["samples"] = [lane.samples for lane in lanes]
-        table["start"] = [lane.start for lane in lanes]
-        table["end"] = [lane.end for lane in lanes]
+        table["start"], table["end"] = np.array([lane.span for lane in lanes], np.int64).reshape(-1, 2).T
         return table
 
     def _text(self, text: str) -> int:
@@ -171,8 +168,7 @@ def _row_table(count: I64, lanes: Sequence[SeriesLane]) -> AnyArray:
     table["kind"] = RowKind.SAMPLES
     table["first"] = np.cumsum(count) - count
     table["count"] = count
-    table["start"] = [lane.start for lane in lanes]
-    table["end"] = [lane.end for lane in lanes]
+    table["start"], table["end"] = np.array([lane.span for lane in lanes], np.int64).reshape(-1, 2).T
     sizes = pyramid_sizes(count)
     table["pyramid"] = np.cumsum(sizes) - sizes
     return table
@@ -206,7 +202,7 @@ class CounterIndex(SeriesIndex):
         for one in self.counters:
             owner, times = self.owners.index((one.source, one.process)), one.starts
             span = int(times[0]), int(times[-1])
-            lanes.append(SeriesLane(owner, one.title, times, one.values, *span, len(times)))
+            lanes.append(SeriesLane(owner, one.title, times, one.values, span, len(times)))
         processes = [(headings[owner], headings[owner]) for owner in self.owners]
         manifest: dict[str, Any] = {"path": path, "form": COMPUTED, "columns": {}, "problems": []}
         manifest |= {"read_report": {}, "samples": sum(lane.samples for lane in lanes)}

@@ -20,7 +20,7 @@ from ..base.errors import UnreadableError, UsageError
 from ..base.private import open_regular, reason_of
 from ..index.format import RowKind
 from ..query.args import Arguments
-from ..query.samples import SeriesRange
+from ..query.busy import SeriesRange
 from ..query.views import Lane, Process, Row
 from ..trace import Trace
 from .header import WATTS, ColumnKind, LogColumn
@@ -118,11 +118,9 @@ class Overlay(TraceWithMore):
 
     @property
     def below_logs(self) -> Trace:
-        """The trace without its logs."""
         return self.own
 
     def with_below_logs(self, below: Trace) -> Overlay:
-        """Return another trace under these logs."""
         return Overlay(below, self.placed)
 
     @cached_property
@@ -183,7 +181,6 @@ class Overlay(TraceWithMore):
 
     @property
     def minor_lanes(self) -> Sequence[Lane]:
-        """The lanes of the less important metrics."""
         return [self.lanes[at] for _, at, metric in self.metrics() if not metric.is_default]
 
     def metrics(self) -> Iterator[tuple[int, int, LogLane]]:

@@ -13,9 +13,9 @@ import numpy as np
 
 from ..base.arrays import I64, AnyArray
 from ..index.store import Index
+from .busy import instant_cells
 from .cells import Span, ragged
 from .rowview import RowView
-from .samples import instant_cells
 
 
 class SpanFacts(NamedTuple):

@@ -59,7 +59,6 @@ class Text:
 
     @property
     def pattern(self) -> Pattern:
-        """The regular expression."""
         return Pattern(self.text, self.ignore_case)
 
     @property

@@ -54,7 +54,6 @@ class LaneList(Sequence[Lane]):
 
 
 def make_source(index: Index, number: int) -> SourceInfo:
-    """Return what is known of the file behind an index."""
     manifest = index.manifest
     form, base = str(manifest.get("form", "object")), manifest.get("base_time_ns")
     report, problems = index.read_report, tuple(index.problems)

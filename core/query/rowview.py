@@ -38,9 +38,10 @@ class _Compacted(Index):
         kinds, local = np.unique(index.column("slices.category")[positions], return_inverse=True)
         count = np.array([len(indices)], np.int64)
         sums = category_sums(count, ns, local, max(1, len(kinds)))
-        self._memory: dict[str, AnyArray] = {
+        self._columns = {
             "slices.start": starts,
-            "slices.duration": ns,
+            "slices.duration": ns,  # whole: none is long
+            "long.position": np.empty(0, np.uint32),
             "slices.category": index.column("slices.category")[positions],
             "row_categories": kinds.astype(np.uint32),
             "category_sums": sums.sums,
@@ -53,28 +54,9 @@ class _Compacted(Index):
         if len(indices):
             self.rows["start"], self.rows["end"] = starts[0], starts[-1] + ns[-1]
 
-    def column(self, name: str) -> AnyArray:
-        """Return a column of the slices that are left."""
-        return self._memory[name]
-
-    def duration(self, positions: Sequence[int] | AnyArray) -> I64:
-        """Return durations in ns."""
-        durations: I64 = self._memory["slices.duration"][np.asarray(positions, np.int64)]
-        return durations
-
-    def durations_between(self, begin: int, end: int) -> I64:
-        """Return the durations (ns) of the slices [begin, end)."""
-        durations: I64 = self._memory["slices.duration"][begin:end]
-        return durations
-
-    def resolve_long(self, raw: AnyArray, positions: I64, long: str = "long.duration") -> I64:
-        """Return durations as they are: here all are whole."""
-        return raw.astype(np.int64)
-
     @property
     def nbytes(self) -> int:
-        """Return how much memory this takes."""
-        return sum(column.nbytes for column in self._memory.values())
+        return sum(column.nbytes for column in self._columns.values())
 
 
 class RowView:
@@ -90,12 +72,10 @@ class RowView:
 
     @property
     def count(self) -> int:
-        """How many slices are left."""
         return len(self.indices)
 
     @property
     def nbytes(self) -> int:
-        """How much memory the view takes."""
         return self.indices.nbytes + self._left.nbytes
 
     @property

@@ -203,7 +203,6 @@ class PromotedTerm:
     """
 
     def __init__(self, index: Index, term: Argument, promoted: Promoted) -> None:
-        """Test the column's values."""
         self.term = term
         self.in_source = term if term.key in promoted.args else replace(term, key=promoted.args[0])
         self.has: U32 = index.column(f"promoted.{promoted.key}.position")

@@ -39,7 +39,6 @@ class _Intervals:
         return cls(*(np.array(column, np.int64) for column in columns))
 
     def merged(self) -> Self:
-        """Join stretches that overlap or touch."""
         if not len(self.start):
             return self
         order = np.argsort(self.start, kind="stable")
@@ -49,7 +48,6 @@ class _Intervals:
         return type(self)(start[begins], reach[lasts], np.add.reduceat(self.weight[order], begins))
 
     def joined(self, other: Self) -> Self:
-        """Return both together."""
         pairs = ((self.start, other.start), (self.end, other.end), (self.weight, other.weight))
         return type(self)(*(np.concatenate(pair) for pair in pairs))
 
@@ -146,7 +144,6 @@ def _grown(islands: _Intervals, start: int, end: int) -> tuple[int, int]:
 
 
 def occupied(index: Index) -> Occupied:
-    """Return the times of an index in which something lies."""
     slices: list[tuple[int, int, int]] = []
     marks: list[tuple[int, int, int]] = []
     spans: list[tuple[int, int, int]] = []

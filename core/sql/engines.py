@@ -91,7 +91,6 @@ class TimeLimit:
 
     @contextmanager
     def counted(self) -> Iterator[None]:
-        """Count the time that the context takes."""
         self._until = time.monotonic() + self._left
         try:
             yield
@@ -296,7 +295,6 @@ DUCKDB_SETTINGS = (
 
 @contextmanager
 def _duckdb_answer(query_tables: QueryTables, folder: str, limit: TimeLimit) -> Iterator[Answer]:
-    """Run the query on the arrays of the index themselves."""
     try:
         import duckdb
     except ImportError:

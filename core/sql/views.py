@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -214,9 +214,7 @@ class QueryTables:
         for source, index in enumerate(self.trace.indexes):
             is_op = np.array([category in OPS for category in index.categories], np.bool_)
             ops = np.flatnonzero(is_op[index.column("slices.category")])
-            device_times = OpTimes(self._scope, source, ops)
-            own: Columns = {key: partial(getattr, device_times, key) for key in OP_VIEW}
-            views.append({**self._of_slices(source, ops), **own})
+            views.append({**self._of_slices(source, ops), **_op_times(self._scope, source, ops)})
         return views
 
     def _kernels(self) -> list[Columns]:
@@ -346,31 +344,19 @@ class QueryTables:
         return {KEYS[1]: ids, "arg value": table["value"][::-1][rows]}
 
 
-@dataclass(frozen=True, eq=False)
-class OpTimes:
-    """Ns of the device work that each op launched: alone, with its children, and when any of that ran."""
+def _op_times(scope: Scope, source: int, ops: I64) -> Columns:
+    """Return ns of the device work that each op launched: alone, with its children, when any of it ran."""
 
-    scope: Scope
-    source: int
-    ops: I64
+    @cache
+    def linked() -> LinkedWork:
+        work, around = work_in(scope, source, ops)
+        return LinkedWork(work, places_in(ops, around), rows_around(scope.trace.indexes[source], ops))
 
-    @cached_property
-    def _linked(self) -> LinkedWork:
-        work, around = work_in(self.scope, self.source, self.ops)
-        parent = rows_around(self.scope.trace.indexes[self.source], self.ops)
-        return LinkedWork(work, places_in(self.ops, around), parent)
-
-    @property
-    def device_self_ns(self) -> I64:
-        return self._linked.own_ns
-
-    @property
-    def device_total_ns(self) -> I64:
-        return self._linked.total_ns
-
-    @property
-    def device_busy_ns(self) -> I64:
-        return self._linked.busy_ns(np.arange(len(self.ops)), len(self.ops))
+    return {
+        "device_self_ns": lambda: linked().own_ns,
+        "device_total_ns": lambda: linked().total_ns,
+        "device_busy_ns": lambda: linked().busy_ns(np.arange(len(ops)), len(ops)),
+    }
 
 
 def _coded(codes: AnyArray, texts: Sequence[str]) -> Codes:

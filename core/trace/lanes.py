@@ -18,8 +18,7 @@ from ..base.short_names import short_name
 from ..index.file_facts import Member
 from ..index.format import LaneRole, RowKind
 from ..index.store import Index
-from ..query import samples
-from ..query.busy import Busy, busy_of, lane_cells, spans, work_cells
+from ..query.busy import Busy, SeriesRange, busy_of, lane_cells, sample_cells, series_range, spans, work_cells
 from ..query.cells import Cells, SampleCells, Span, row_cells
 from ..query.drawn import LeadingName, MarkFacts, SpanFacts, mark_facts, span_facts, span_names
 from ..query.lanes import (
@@ -227,11 +226,11 @@ class TraceLanes:
     def sample_cells(self, row: Row, edges: Sequence[int] | I64, clocks: Clocks = NO_CLOCKS) -> SampleCells:
         """Return what the cells show of a counter series."""
         offset = clocks.offset(row.source, row.pid)
-        return samples.sample_cells(self.indexes[row.source], row.number, edges, offset)
+        return sample_cells(self.indexes[row.source], row.number, edges, offset)
 
-    def series_range(self, row: Row) -> samples.SeriesRange:
+    def series_range(self, row: Row) -> SeriesRange:
         """Return which values a counter series has, and the range that it is drawn in."""
-        return samples.series_range(self.indexes[row.source], row.number)
+        return series_range(self.indexes[row.source], row.number)
 
     def lane_cells(self, lane: Lane | int, edges: Sequence[int] | I64, clocks: Clocks = NO_CLOCKS) -> Cells:
         """Return what the cells show of a lane folded into one line: annotations where there is no other."""

@@ -15,11 +15,10 @@ from hypothesis import strategies as st
 from tests.events import complete, index_of
 from tests.small_index import L, S, write_index
 from tracelane.core.index.store import Index
-from tracelane.core.query.busy import busy_of, lane_cells, spans
+from tracelane.core.query.busy import busy_of, instant_cells, lane_cells, sample_cells, spans
 from tracelane.core.query.cells import Cells, row_cells
 from tracelane.core.query.filter import parse
 from tracelane.core.query.rowview import RowView, RowViews
-from tracelane.core.query.samples import instant_cells, sample_cells
 from tracelane.core.trace import Trace
 from tracelane.core.trace.hit_search import matches
 

@@ -20,7 +20,7 @@ from tracelane.core.logs.log_index import LogIndex, drawn_range, entries_of
 from tracelane.core.logs.overlay import LogOptions, Overlay, open_overlay, with_log
 from tracelane.core.logs.series import DeviceLog, Series
 from tracelane.core.logs.stamps import StampKind, Wall, offset_text, zone_offset
-from tracelane.core.query.samples import sample_cells
+from tracelane.core.query.busy import sample_cells
 from tracelane.core.trace import Trace, open_trace
 
 POWER = LogColumn("pwr", "W", ColumnKind.POWER)

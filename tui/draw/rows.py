@@ -16,10 +16,10 @@ from tracelane.core.base.kineto import SliceKind
 from tracelane.core.base.safe_text import safe
 from tracelane.core.base.short_names import short_name
 from tracelane.core.index.format import SliceFlag
+from tracelane.core.query.busy import SeriesRange
 from tracelane.core.query.cells import GREATEST, LOWEST, Cells, Span
 from tracelane.core.query.drawn import SpanFacts
 from tracelane.core.query.rowview import HitMarks, RowSpan, RowView, RowViews
-from tracelane.core.query.samples import SeriesRange
 from tracelane.core.trace import Lane, LaneRole, Row, RowKind, Trace
 from tracelane.core.trace.lane_order import drawn_device_lanes
 
