@@ -453,10 +453,8 @@ class CriticalPath:
         top = int(np.argmax(times))
         change = TimeChange.of(self.graph, list(labels)[top], 1 - LESS)
         saved = self.elapsed_ns - new_length(self.graph, change, self.end)
-        less, segment = (
-            round(LESS * change.length(self.graph)),
-            int(rows[groups.longest(one.durations[rows])[top]]),
-        )
+        less = round(LESS * change.length(self.graph))
+        segment = int(rows[groups.longest(one.durations[rows])[top]])
         return PathGain(list(labels)[top], int(times[top]), less, saved, segment)
 
     @property

@@ -56,9 +56,7 @@ class DeviceClock:
     lead_ns: int  # by how much it does
     stampless: int  # of the early ones those that stand at 0 in the file: their times are lost
     extent: tuple[int, int]  # from when to when all of the work lies, trace time
-    apart_ns: (
-        int  # how far all of the work lies after (before: negative) all of the host's, 0 where they meet
-    )
+    apart_ns: int  # how far all of the work lies after (before: negative) all of the host's; 0: they meet
     proposed_ns: int | None  # the device's own clock as proposed, None where nothing tells
     middle_ns: int = 0  # under the proposed clock: how long after its launch work begins, median and 95 %
     late_ns: int = 0

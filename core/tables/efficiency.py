@@ -255,15 +255,14 @@ def efficiency(scope: Scope) -> Table:
         total, covered = total + one, covered + own
     values = sorted(((key, row, cost) for key, row in rows.items() if (cost := cost_of(key[0], row.call))),
                     key=lambda entry: -entry[1].ns)  # fmt: skip
-    table = Table.from_rows(
+    modelled = sum_of([row.ns for _, row, _ in values])
+    return Table.from_rows(
         EFFICIENCY,
         scope.text,
         [_record(key, row, cost) for key, row, cost in values],
         [row.jump for _, row, _ in values],
-        totals={"device_ns": total, "modelled_ns": sum_of([row.ns for _, row, _ in values]),
-                "modelled_share": ratio(sum_of([row.ns for _, row, _ in values]), total)},
-    )  # fmt: skip
-    return table
+        totals={"device_ns": total, "modelled_ns": modelled, "modelled_share": ratio(modelled, total)},
+    )
 
 
 def _record(key: tuple[str, ...], row: _Row, cost: tuple[int, int]) -> dict[str, Any]:

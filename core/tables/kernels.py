@@ -154,12 +154,8 @@ def _histogram(scope: Scope, durations: I64) -> Table:
     bins = max(0, len(edges) - 1)
     which = np.searchsorted(edges, durations, "right") - 1
     groups = Groups(which.astype(np.int64), bins)
-    data = {
-        "from_ns": edges[:-1],
-        "to_ns": edges[1:],
-        "count": groups.counts,
-        "total_ns": groups.sums(durations),
-    }
+    data = {"from_ns": edges[:-1], "to_ns": edges[1:], "count": groups.counts}
+    data["total_ns"] = groups.sums(durations)
     return Table.from_arrays(HISTOGRAM, scope.text, data)
 
 

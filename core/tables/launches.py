@@ -158,12 +158,8 @@ def launch_table(work: Frame, calls: Frame) -> Table:
     """Return a row per launch call, most first; delays are those of first works, jumps the longest."""
     pairs, ambiguous = sum_of(calls.kernels), int(np.count_nonzero(work.is_doubtful[work.launch >= 0]))
     notes = (f"{ambiguous:,} launches are doubtful: another call is as likely, or it begins after its work",)
-    totals = {
-        "count": len(calls),
-        "kernels": pairs,
-        "without_launch": len(work) - pairs,
-        "ambiguous": ambiguous,
-    }
+    totals = {"count": len(calls), "kernels": pairs, "without_launch": len(work) - pairs}
+    totals["ambiguous"] = ambiguous
     groups = calls.group("call", within="source")
     return LAUNCHES.of(groups, jump="delay", sort="count", totals=totals, notes=notes if ambiguous else ())
 

@@ -359,17 +359,13 @@ def _live_row(use: AllocatorUse, record: int) -> tuple[dict[str, Any], int | Non
 
 def curve_table(result: MemoryUse) -> Table:
     """Return what is allocated after each record of the scope, allocator by allocator."""
-    parts: dict[str, list[Any]] = {column.key: [] for column in MEMORY_CURVE.columns}
+    owners = [use.allocator for use in result.uses for _ in range(use.begin, use.end)]
+    texts = {"rank": [str(one.rank) for one in owners], "allocator": [one.title for one in owners]}
+    parts: dict[str, list[AnyArray]] = {"at_ns": [], "change": [], "allocated": [], "reserved": []}
     for use in result.uses:
         one, part = use.allocator, slice(use.begin, use.end)
-        count = use.end - use.begin
-        parts["rank"] += [str(one.rank)] * count
-        parts["allocator"] += [one.title] * count
-        parts["at_ns"].append(one.times[part])
-        parts["change"].append(one.changes[part])
-        parts["allocated"].append(one.total[part])
-        parts["reserved"].append(np.full(count, np.nan) if one.reserved is None else one.reserved[part])
-    data = {
-        key: value if key in ("rank", "allocator") else concatenated(value) for key, value in parts.items()
-    }
+        reserved = np.full(len(one), np.nan) if one.reserved is None else one.reserved
+        for values, column in zip(parts.values(), (one.times, one.changes, one.total, reserved)):
+            values.append(column[part])
+    data: dict[str, Values] = {**texts, **{key: concatenated(values) for key, values in parts.items()}}
     return Table.from_arrays(MEMORY_CURVE, result.scope, data, notes=result.notes)

@@ -33,7 +33,7 @@ LANES = schema_from("""
     lane: text, process: text, count, busy_ns, share = busy share
 """)
 CATEGORIES = columns_from("category: text, names, count, self_ns, share, max_ns (statistic)")
-SUMS = ("source", "name", "category", "count", "total", "own", "least", "most", "longest")
+SUMS = ("source", "name", "category", "count", "total_ns", "self_ns", "min_ns", "max_ns", "longest")
 """What is summed up: numbers of source, name and category; ns; the position of the longest slice."""
 
 
@@ -137,28 +137,21 @@ def _sums(chunk: Chunk) -> dict[str, AnyArray]:
     names, numbers = dense(chunk.names)
     codes, pairs = dense(names * width + chunk.categories)
     groups = Groups(codes, len(pairs))
-    most = groups.most(durations, -1)
-    return {
-        "source": np.full(len(pairs), chunk.source),
-        "name": numbers[pairs // width],
-        "category": pairs % width,
-        "count": groups.counts,
-        "total": groups.sums(durations),
-        "own": groups.sums(chunk.self_times),
-        "least": groups.least(durations),
-        "most": most,
-        "longest": chunk.positions[groups.longest(durations, most)],
-    }
+    most, source = groups.most(durations, -1), np.full(len(pairs), chunk.source)
+    own = {"source": source, "name": numbers[pairs // width], "category": pairs % width}
+    own |= {"count": groups.counts, "total_ns": groups.sums(durations), "min_ns": groups.least(durations)}
+    own |= {"self_ns": groups.sums(chunk.self_times), "max_ns": most}
+    return {**own, "longest": chunk.positions[groups.longest(durations, most)]}
 
 
 def _joined(columns: dict[str, AnyArray], groups: Groups) -> dict[str, AnyArray]:
     """Return the columns SUMS of the rows of each group together; the longest slice says where it is."""
-    longest = groups.longest(columns["most"])
+    longest = groups.longest(columns["max_ns"])
     return {
         **{key: columns[key][longest] for key in ("source", "name", "category", "longest")},
-        **{key: groups.sums(columns[key]) for key in ("count", "total", "own")},
-        "least": groups.least(columns["least"]),
-        "most": groups.most(columns["most"], -1),
+        **{key: groups.sums(columns[key]) for key in ("count", "total_ns", "self_ns")},
+        "min_ns": groups.least(columns["min_ns"]),
+        "max_ns": groups.most(columns["max_ns"], -1),
     }
 
 
@@ -172,9 +165,9 @@ def _as_table(scope: Scope, columns: dict[str, AnyArray]) -> Table:
             f"recording (category {SPAN_CATEGORY})"
         )
         columns = {key: values[~spans] for key, values in columns.items()}
-    spent = sum_of(columns["own"])
+    spent = sum_of(columns["self_ns"])
     slices = sum_of(columns["count"])
-    order = np.argsort(-columns["own"], kind="stable")
+    order = np.argsort(-columns["self_ns"], kind="stable")
     if len(order) > MOST_ROWS:
         rest = order[MOST_ROWS:]
         notes.append(
@@ -193,15 +186,11 @@ def _as_table(scope: Scope, columns: dict[str, AnyArray]) -> Table:
         RANGE,
         scope.text,
         {
+            **{key: columns[key] for key in ("count", "total_ns", "self_ns", "min_ns", "max_ns")},
             "name": [name for name, _ in texts],
             "category": [category for _, category in texts],
-            "count": columns["count"],
-            "total_ns": columns["total"],
-            "self_ns": columns["own"],
-            "share": columns["own"] / max(1, spent),
-            "mean_ns": means_of(columns["total"], columns["count"]),
-            "min_ns": columns["least"],
-            "max_ns": columns["most"],
+            "share": columns["self_ns"] / max(1, spent),
+            "mean_ns": means_of(columns["total_ns"], columns["count"]),
         },
         totals={"slices": slices, "names": len(texts), "self_ns": spent, "cut": scope.cut},
         notes=tuple(notes),

@@ -86,9 +86,8 @@ class RankTimes(RankDevices):
 
     @cached_property
     def walls(self) -> I64:
-        return (
-            np.empty(0, np.int64) if self.own_steps is None else self.own_steps.ends - self.own_steps.starts
-        )
+        steps = self.own_steps
+        return np.empty(0, np.int64) if steps is None else steps.ends - steps.starts
 
     @property
     def steps(self) -> int:

@@ -112,12 +112,11 @@ class _Calls:
                 f"{format_count(MOST_CALLS)}): narrow the scope by --lanes, --where or --from and --to"
             )
         none = np.empty(0, np.int64)
+        sources = (np.full(len(chunk), chunk.source) for chunk in chunks)
         self.durations: I64 = np.concatenate([none, *(chunk.durations for chunk in chunks)])
         self.positions: I64 = np.concatenate([none, *(chunk.positions for chunk in chunks)])
         self.lanes: I64 = np.concatenate([none, *(chunk.lanes for chunk in chunks)])
-        self.sources: I64 = np.repeat(
-            np.array([chunk.source for chunk in chunks], np.int64), np.array(list(map(len, chunks)), np.int64)
-        )
+        self.sources: I64 = np.concatenate([none, *sources])
         for chunk in chunks:
             self._read(chunk, scope)
 
@@ -131,13 +130,10 @@ class _Calls:
         self.hypersections += texts
         for at, arguments in arguments_read(chunk.index, chunk.positions, scope.cancelled):
             for key, value in _flat(arguments):
+                is_number = isinstance(value, int | float) and not isinstance(value, bool)
                 if HYPERSECTION.search(key) and value is not None:
                     self.hypersections[begin + at] = json_value_text(value)
-                elif (
-                    isinstance(value, int | float)
-                    and not isinstance(value, bool)
-                    and not IDENTITY.search(key)
-                ):
+                elif is_number and not IDENTITY.search(key):
                     of, values = self.numbers.setdefault(key, ([], []))
                     of.append(begin + at)
                     values.append(value)
@@ -193,10 +189,8 @@ def _grouped(calls: _Calls, by: By) -> tuple[list[tuple[str, ...]], I64]:
     texts = list(kinds)
     groups = []
     for lane, at in (divmod(pair, max(1, len(kinds))) for pair in pairs.tolist()):
-        lane_title, text = _title(calls.trace, lane), safe(texts[at])
-        groups.append(
-            {"both": (lane_title, text), "hyperfunction": (lane_title,), "hypersection": (text,)}[by]
-        )
+        both = _title(calls.trace, lane), safe(texts[at])
+        groups.append({"both": both, "hyperfunction": both[:1], "hypersection": both[1:]}[by])
     return groups, which.astype(np.int64)
 
 

@@ -227,11 +227,8 @@ def attended(scope: Scope, parts: Sequence[RankPart]) -> Skew:
     if len(parts) > 1:
         return skew_of_parts(scope, parts, 1)
     if alignment.matched is None:
-        return (
-            skew_of_parts(scope, parts or (RankPart(scope),), 1)
-            if len(scope.trace.indexes) == 1
-            else skew(scope)
-        )
+        is_one = len(scope.trace.indexes) == 1
+        return skew_of_parts(scope, parts or (RankPart(scope),), 1) if is_one else skew(scope)
     moved = zip(alignment.collectives, alignment.rank_clocks)
     return _skew_of_files(scope, match([one.moved(clock.base_ns) for one, clock in moved], 1), 1)
 

@@ -19,7 +19,6 @@ from ..base.kineto import SliceKind
 from ..base.progress import CancelledCallback, never
 from ..base.short_names import short_name
 from ..base.units import format_count, format_ns
-from ..index.format import NONE
 from ..index.store import Index
 from ..query.groups import Labels, concatenated
 from ..query.hits import Hits
@@ -300,9 +299,9 @@ def _launched(scope: Scope, source: int, index: Index, chain: Sequence[str], fro
     """Return device work of these names: its own, then that of its launch and what that lies in; and what
     on the host is called so itself, where the chain begins there.
     """
-    work = work_of(replace(scope, source=source)).position.astype(np.int64)
-    launches = scope.trace.launches(source).launches_at(work).astype(np.int64)
-    is_known = launches != NONE
+    rows = work_of(replace(scope, source=source))
+    work, launches = rows.position.astype(np.int64), rows.launched
+    is_known = launches >= 0
     if chain[0] == UNKNOWN_LAUNCH:
         return [work[~is_known]]
     own, chain_codes = _codes(index, work, chain[:1])

@@ -31,6 +31,7 @@ from ..base.kineto import STEP
 from ..base.safe_text import safe
 from ..index.format import NONE
 from ..query.groups import Groups, Labels, concatenated
+from .frame import Frame
 from .frame_columns import work_of
 from .schema import schema_from
 from .scope import Chunk, Scope, rows_around
@@ -188,7 +189,7 @@ def call_tree(scope: Scope, by: TreeRoots = "all") -> CallTree:
     builder = TreeBuilder()
     if by == "launch":
         for part in work_of(scope).by("source"):
-            _add_launched(builder, scope, part.source_number, part.position.astype(np.int64), part.dur)
+            _add_launched(builder, part)
         return builder.tree()
     for source, lane, pieces in slices_by_lane(scope):
         root = ROOT
@@ -434,11 +435,11 @@ def _nodes_of(builder: TreeBuilder, above: I64, names: AnyArray) -> I64:
     return np.array([builder.node(parent, name) for parent, name in keys], np.int64)[which]
 
 
-def _add_launched(builder: TreeBuilder, scope: Scope, source: int, positions: I64, durations: I64) -> None:
+def _add_launched(builder: TreeBuilder, work: Frame) -> None:
     """Add the device work of a source below what launched it; work without a known launch below one name."""
-    index = scope.trace.indexes[source]
-    launch = scope.trace.launches(source).launches_at(positions).astype(np.int64)
-    is_known = launch != NONE
+    index, source, launch = work.index, work.source_number, work.launched
+    positions, durations = work.position.astype(np.int64), work.dur
+    is_known = launch >= 0
     stack = with_ancestors(index, np.unique(launch[is_known]))
     around = rows_around(index, stack)
     nodes = paths_of(builder, builder.labels.of_slices(index, stack, name_in_tree), around, ROOT)
