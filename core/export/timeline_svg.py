@@ -183,7 +183,7 @@ class _Sheet:
         cells = trace.cells(row, frame.edges, self.scope.clocks, besides)
         for span in trace.spans(row, cells):
             name = trace.name(row, span.at)
-            category = trace.category(row, span.category) if span.category >= 0 else ""
+            category = trace.categories(row.source)[span.category] if span.category >= 0 else ""
             is_work = lane.role is LaneRole.DEVICE and span.category not in besides
             label = name if category else short_name(name)
             key = key_of(category, label, is_work=is_work)
@@ -195,7 +195,7 @@ class _Sheet:
     def _slice(self, lane: Lane, row: Row, span: Span, name: str, key: str) -> Iterator[str]:
         """Draw a single slice: work filled, an annotation as a frame, what waits hatched."""
         frame, y = self.frame, self.height
-        category = self.scope.trace.category(row, span.category) if span.category >= 0 else ""
+        category = self.scope.trace.categories(row.source)[span.category] if span.category >= 0 else ""
         kind, colour = drawn_kind(category, name), colour_of(key, dark=False)
         start, end = self.scope.trace.bounds(row, span.at, self.scope.clocks)
         left, right = frame.x(max(start, frame.begin)), frame.x(min(end, frame.end))

@@ -107,7 +107,10 @@ class _Build:
         self.columns.finish()
         by_name = {"lanes": tables.lanes, "rows": tables.rows, "processes": process_table}
         tables.lanes["role"] = self._roles(by_name)
-        written = {name: self._write_table(name, table) for name, table in by_name.items()}
+        written = {}
+        for name, table in by_name.items():
+            _write_file(self.folder / table_file(name), raw := table.tobytes())
+            written[name] = {"length": len(table), "crc": zlib.crc32(raw)}
         self._write_manifest(identity, written, flow_counts, tables)
 
     # -- lanes --------------------------------------------------------------------------------------------
@@ -212,11 +215,6 @@ class _Build:
         self.columns.finish("categories", "strings.blob", "strings.offset")
 
     # -- manifest -----------------------------------------------------------------------------------------
-
-    def _write_table(self, name: str, table: AnyArray) -> dict[str, int]:
-        raw = table.tobytes()
-        _write_file(self.folder / table_file(name), raw)
-        return {"length": len(table), "crc": zlib.crc32(raw)}
 
     def _write_manifest(
         self,

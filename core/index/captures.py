@@ -198,12 +198,11 @@ def _by_span(members: Sequence[Member]) -> list[list[Member]]:
             reach = 0
         groups[-1].append(member)
         reach = max(reach, end)
-    return [_numbered_by_pid(group) if len(group) > 1 else group for group in groups]
-
-
-def _numbered_by_pid(members: Sequence[Member]) -> list[Member]:
-    ordered = sorted(members, key=lambda member: (member.host, member.pid or 0))
-    return [replace(member, rank=rank, numbered=True) for rank, member in enumerate(ordered)]
+    for group in groups:
+        if len(group) > 1:
+            group.sort(key=lambda member: (member.host, member.pid or 0))
+            group[:] = [replace(member, rank=rank, numbered=True) for rank, member in enumerate(group)]
+    return groups
 
 
 def _by_time(members: Sequence[Member], rank_gap: float, process_gap: float) -> list[list[Member]]:

@@ -267,24 +267,15 @@ class Index:
         where = bisect.bisect_right(self._slice_firsts, position) - 1
         return self._slice_rows[where]
 
-    def position_of(self, ordinal: int) -> int | None:
-        """Return the position of the slice whose begin event has this ordinal. The column stands in row
-        order, so this compares it through (0.3 ms a million slices); it serves marks, saved sessions and
-        typed numbers, never a frame.
+    def position_of(self, ordinal: int, kind: RowKind = RowKind.SLICES) -> int | None:
+        """Return the position of the slice (instant, sample) whose begin event has this ordinal. The column
+        stands in row order, so this compares it through (0.3 ms a million slices); it serves marks, saved
+        sessions and typed numbers, never a frame.
         """
-        return self._scan("slices.ordinal", ordinal)
-
-    def instant_of(self, ordinal: int) -> int | None:
-        return self._scan("instants.ordinal", ordinal)
-
-    def sample_of(self, ordinal: int) -> int | None:
-        return self._scan("samples.ordinal", ordinal)
-
-    def _scan(self, name: str, value: int) -> int | None:
-        column = self.column(name)
-        if not 0 <= value < NONE:
+        column = self.column(f"{kind.name.lower()}.ordinal")
+        if not 0 <= ordinal < NONE:
             return None
-        target = np.uint32(value)
+        target = np.uint32(ordinal)
         for begin in range(0, len(column), SCAN_CHUNK):
             hits = np.flatnonzero(column[begin : begin + SCAN_CHUNK] == target)
             if len(hits):

@@ -107,15 +107,10 @@ def text_of(raw: bytes) -> str:
     text = raw.decode("utf-8", "replace")
     if "\\" not in text:
         return text
-    text = _ESCAPES.sub(_meaning, text)
+    text = _ESCAPES.sub(lambda match: chr(int(match[1], 16)) if match[1] else _MEANINGS[match[2]], text)
     if _LONE.search(text):
         text = _LONE.sub("\ufffd", _PAIR.sub(_joined, text))
     return text
-
-
-def _meaning(escape: re.Match[str]) -> str:
-    code, character = escape.groups()
-    return chr(int(code, 16)) if code else _MEANINGS[character]
 
 
 def _joined(pair: re.Match[str]) -> str:

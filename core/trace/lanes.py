@@ -273,10 +273,6 @@ class TraceLanes:
         """Return how many different texts (names, categories, values) a source has."""
         return max(0, self.indexes[source].length("strings.offset") - 1)
 
-    def category(self, row: Row, number: int) -> str:
-        """Return a category by its number in cells and spans."""
-        return self.indexes[row.source].categories[number]
-
     def name(self, row: Row, at: int) -> str:
         """Return the raw name of the slice or instant at an index within its row; a sample's series."""
         index = self.indexes[row.source]

@@ -72,11 +72,8 @@ class TraceSlices(TraceLanes):
         if not 0 <= source < len(self.indexes):
             return None
         index = self.indexes[source]
-        for kind, position in (
-            (RowKind.INSTANTS, index.instant_of(ordinal)),
-            (RowKind.SAMPLES, index.sample_of(ordinal)),
-        ):
-            if position is not None:
+        for kind in (RowKind.INSTANTS, RowKind.SAMPLES):
+            if (position := index.position_of(ordinal, kind)) is not None:
                 number = int(lookup.rows_of(index, np.array([position]), kind)[0])
                 return self.row_number(source, number), position - int(index.rows[number]["first"])
         return None
