@@ -86,6 +86,12 @@ class Index:
         return envelope
 
     @property
+    def device_properties(self) -> list[dict[str, Any]]:
+        """What the profiler says of each device; nothing in many files."""
+        said = self.envelope.get("deviceProperties")
+        return [one for one in said if isinstance(one, dict)] if isinstance(said, list) else []
+
+    @property
     def distributed(self) -> dict[str, Any]:
         """What torch says of the process groups and ranks; nothing in most files."""
         info = self.envelope.get("distributedInfo")

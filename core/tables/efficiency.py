@@ -344,9 +344,8 @@ def _list(text: str) -> list[Any]:
 
 def device_of(index: Index) -> tuple[str, float]:
     """Return the name of a source's device and its memory in GB; ("", 0) where the file names none."""
-    properties = index.envelope.get("deviceProperties")
-    first = properties[0] if isinstance(properties, list) and properties else None
-    if not isinstance(first, dict):
+    first = next(iter(index.device_properties), None)
+    if first is None:
         return "", 0.0
     memory = first.get("totalGlobalMem")
     return str(first.get("name", "")), memory / 1e9 if isinstance(memory, int | float) else 0.0

@@ -11,7 +11,7 @@ from ..scope import Scope
 from ..table import Table, Tables, row_of_object
 from ..untrusted import untrusted_table
 from . import rules_device, rules_reading, rules_recording
-from .rule import SEVERITIES, TERMS, Diagnosis, DoctorRule, Recording, event_terms, event_total
+from .rule import SEVERITIES, TERMS, Diagnosis, DoctorRule, Recording, event_terms
 
 RULES: tuple[DoctorRule, ...] = tuple(
     each
@@ -101,7 +101,7 @@ def _events_table(scope: Scope, recordings: list[Recording]) -> Table:
         for recording in recordings
         for term, count in event_terms(recording.index).items()
     ]
-    total = sum(event_total(recording.index) for recording in recordings)
+    total = sum(int(recording.index.read_report["events"]) for recording in recordings)
     return Table.from_rows(EVENTS, scope.text, rows, totals={"events": total})
 
 

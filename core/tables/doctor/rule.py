@@ -14,7 +14,6 @@ from ...base.arrays import I64, AnyArray
 from ...base.kineto import OPS, WORK
 from ...base.short_names import short_name
 from ...index.store import Index
-from ...query.launches import Launches
 from ...query.lookup import category_mask
 from ...trace.devices import is_aiu
 from ..device_clocks import DeviceClock, device_clocks
@@ -22,7 +21,6 @@ from ..frame import Frame
 from ..frame_columns import work_of
 from ..rule_threshold import NO_LIMITS, Limits, RuleThreshold
 from ..scope import Scope
-from ..step_choice import Steps, find_steps
 from ..untrusted import LostCalls, Untrusted
 
 FIRST = 3
@@ -61,12 +59,6 @@ class Recording:
         self.source = source
         self.index: Index = scope.trace.indexes[source]
 
-    @property
-    def envelope(self) -> Mapping[str, Any]:
-        """What the file says of itself beside its events."""
-        values = self.index.manifest.get("envelope")
-        return values if isinstance(values, dict) else {}
-
     @cached_property
     def is_pytorch(self) -> bool:
         return bool(OPS & set(self.index.categories))
@@ -83,9 +75,7 @@ class Recording:
         """
         if not self.is_aiu and not WORK & set(self.index.categories):
             return True
-        version = self.envelope.get("cuda_runtime_version")
-        properties = self.envelope.get("deviceProperties")
-        devices = [one for one in properties if isinstance(one, dict)] if isinstance(properties, list) else []
+        version, devices = self.index.envelope.get("cuda_runtime_version"), self.index.device_properties
         nvidia = [one.get("computeMajor") for one in devices if NVIDIA.search(str(one.get("name")))]
         return any(
             type(number) is int and number >= least
@@ -123,23 +113,9 @@ class Recording:
         return self.timed_work[~self.timed_work.is_type("memory")]
 
     @cached_property
-    def launches(self) -> Launches:
-        return self.scope.trace.launches(self.source)
-
-    @cached_property
     def clocks(self) -> tuple[DeviceClock, ...]:
         """What the times of its devices' work say of their clocks."""
         return device_clocks(self.scope.trace, self.scope.clocks, self.source)
-
-    @cached_property
-    def steps(self) -> Steps | None:
-        return find_steps(self.scope.trace, self.source, self.scope.clocks)
-
-    def named(self, *texts: str) -> I64:
-        """Return the positions of the slices of these names."""
-        numbers = [number for text in texts for number in self.index.string_numbers(text)]
-        positions: I64 = np.flatnonzero(np.isin(self.index.column("slices.name"), numbers))
-        return positions
 
     def of_categories(self, categories: Container[str]) -> I64:
         return np.flatnonzero(category_mask(self.index, categories)[self.index.column("slices.category")])
@@ -241,13 +217,4 @@ TERMS: Mapping[str, str] = {
 
 def event_terms(index: Index) -> dict[str, int]:
     """Return the number of events of each term, in the order of TERMS."""
-    return {term: read_report_count(index, term) for term in TERMS}
-
-
-def event_total(index: Index) -> int:
-    """Return how many events a file has, the unreadable ones with them."""
-    return read_report_count(index, "events")
-
-
-def read_report_count(index: Index, name: str) -> int:
-    return int(index.read_report[name])
+    return {term: int(index.read_report[term]) for term in TERMS}

@@ -266,7 +266,7 @@ def out_of_order(recording: Recording, limits: Limits) -> Diagnosis | None:
 )
 def ambiguous_launches(recording: Recording, limits: Limits) -> Diagnosis | None:
     """Correlation ids repeat so that they do not tell which call launched what."""
-    launches = recording.launches
+    launches = recording.scope.trace.launches(recording.source)
     positions = launches.kernels[launches.ambiguous]
     calls = launches.launch[launches.ambiguous]
     known = calls != NONE

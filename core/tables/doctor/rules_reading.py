@@ -29,8 +29,6 @@ from .rule import (
     Severity,
     doctor_rule,
     event_terms,
-    event_total,
-    read_report_count,
 )
 
 CALLS = OPS | RUNTIME
@@ -45,7 +43,7 @@ def _counted(
     """
 
     def examine(recording: Recording, limits: Limits) -> Diagnosis | None:
-        count = read_report_count(recording.index, id.replace("-", "_"))
+        count = int(recording.index.read_report[id.replace("-", "_")])
         return Diagnosis(count, count_of(count, *words), _problems(recording, id))
 
     return doctor_rule(id, severity, test, origin, distorts=distorts)(examine)
@@ -112,7 +110,7 @@ WITHOUT_TIME = _counted(
     distorts="every count and sum: some events were counted twice or not at all",
 )
 def event_sum(recording: Recording, limits: Limits) -> Diagnosis | None:
-    total, counted = event_total(recording.index), sum(event_terms(recording.index).values())
+    total, counted = int(recording.index.read_report["events"]), sum(event_terms(recording.index).values())
     text = f"{format_count(counted)} of {format_count(total)} events are accounted for"
     return Diagnosis(abs(total - counted), text)
 

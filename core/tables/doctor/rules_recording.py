@@ -8,6 +8,7 @@ from ...base.arrays import merge
 from ...base.units import count_of, format_count, format_ns, format_share
 from ..host_columns import PROFILER
 from ..rule_threshold import OWN, Limits
+from ..step_choice import find_steps
 from .rule import AIUPTI, FIRST, KINETO, PYTORCH, Diagnosis, Exhibit, Recording, doctor_rule
 
 OVERHEAD = "overhead"
@@ -22,7 +23,7 @@ FLUSHES = ("Buffer Flush", "Activity Buffer Request")
     distorts="tables by step: what is in both counts for the later one",
 )
 def steps_overlap(recording: Recording, limits: Limits) -> Diagnosis | None:
-    steps = recording.steps
+    steps = find_steps(recording.scope.trace, recording.source, recording.scope.clocks)
     if steps is None:
         return None
     later: list[int] = []
@@ -72,7 +73,9 @@ def profiler_overhead(recording: Recording, limits: Limits) -> Diagnosis | None:
     distorts="calls in which this happens: they take longer than they would",
 )
 def buffer_flushes(recording: Recording, limits: Limits) -> Diagnosis | None:
-    flushes = recording.named(*FLUSHES)
+    index = recording.index
+    numbers = [number for text in FLUSHES for number in index.string_numbers(text)]
+    flushes = np.flatnonzero(np.isin(index.column("slices.name"), numbers))
     if not len(flushes):
         return None
     total = merge(recording.starts(flushes), recording.ends(flushes)).length
@@ -131,7 +134,7 @@ def no_shapes(recording: Recording, limits: Limits) -> Diagnosis | None:
 def no_stacks(recording: Recording, limits: Limits) -> Diagnosis | None:
     if not recording.is_pytorch or len(recording.of_categories({"python_function"})):
         return None
-    if recording.envelope.get("with_stack") == 1:
+    if recording.index.envelope.get("with_stack") == 1:
         return None
     return Diagnosis(1, "Python stacks were not recorded")
 
@@ -152,7 +155,7 @@ def no_memory(recording: Recording, limits: Limits) -> Diagnosis | None:
 
 
 def _messages(recording: Recording, kinds: tuple[str, ...] = ("ERROR", "WARNING", "INFO")) -> list[str]:
-    lines = [recording.envelope.get(kind) for kind in kinds]
+    lines = [recording.index.envelope.get(kind) for kind in kinds]
     return [str(line) for group in lines if isinstance(group, list) for line in group]
 
 

@@ -36,13 +36,13 @@ def device_clock(facts: SourceFacts, limits: Limits) -> Outcome:
     clocks = [clock for clock in own if clock.trouble]
     if not clocks:
         return None
-    text = "; ".join(_sentence(clock) for clock in clocks)
+    text = "; ".join(
+        f"{one.trouble} ({one.proposal})"
+        if one.proposed_ns is not None and one.needs_shift and one.alone
+        else one.trouble
+        for one in clocks
+    )
     return Observation(text, tuple(evidence for one in clocks for evidence in _evidence(facts, one)))
-
-
-def _sentence(one: DeviceClock) -> str:
-    movable = one.proposed_ns is not None and one.needs_shift and one.alone
-    return f"{one.trouble} ({one.proposal})" if movable else one.trouble
 
 
 def _evidence(facts: SourceFacts, one: DeviceClock) -> tuple[Evidence, ...]:

@@ -446,8 +446,7 @@ class SourceFacts:
             steps = steps.take(np.flatnonzero(steps.processes == self.part.process))
         if steps is None or self.scope.range is None:
             return steps
-        low, high = self.scope.range
-        inside = np.flatnonzero((steps.starts >= low) & (steps.ends <= high))
+        inside = steps.within(self.scope.range)
         return steps.take(inside) if len(inside) else None
 
     # -- evidence -----------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from ...base.safe_text import markdown_words
 from ...base.units import about_ns, format_share
 from ...query.views import SliceId
 from ..cached import cache_file, is_whole, write_cached
-from ..schema import Column, TableSchema, columns_from
+from ..schema import TableSchema, columns_from
 from ..scope import Scope
 from ..table import Answers, Table, Tables
 from .finding import Baseline, Evidence, Finding, Findings
@@ -169,9 +169,7 @@ FINDINGS = TableSchema(
         evidence: object (detail)
     """),
 )
-NOT_JUDGED = TableSchema(
-    "not_judged", "Not checked", (Column("rule", "rule", "text"), Column("reason", "reason", "text"))
-)
+NOT_JUDGED = TableSchema("not_judged", "Not checked", columns_from("rule: text, reason: text"))
 WHOLE = "findings look at all slices of a range: --lanes and --where leave out what they need"
 
 

@@ -11,7 +11,7 @@ from ...base.short_names import comparable_name, short_name, short_names
 from ...base.units import about_ns, count_of, format_share
 from ...index.format import NONE
 from ...query.groups import Groups
-from ...query.lookup import promoted_of
+from ...query.lookup import category_mask, promoted_of
 from ..frame import Frame
 from ..op_events import OP, RUNTIME
 from ..rule_threshold import OWN, Limits
@@ -395,18 +395,14 @@ def triton(facts: SourceFacts, limits: Limits) -> Outcome:
 )
 def forward_backward(facts: SourceFacts, limits: Limits) -> Outcome:
     index = facts.index
-    links = np.array([name == "fwdbwd" for name in index.categories], np.bool_)
-    if not links.any():
-        return None
-    flows = np.flatnonzero(links[index.column("flows.category")])
+    flows = np.flatnonzero(category_mask(index, {"fwdbwd"})[index.column("flows.category")])
     source, target = index.column("flows.source")[flows], index.column("flows.target")[flows]
     bound = (source != NONE) & (target != NONE)
     ours = np.isin(target, facts.host.positions.astype(target.dtype)) & bound
-    if not ours.any():
+    rows = np.searchsorted(facts.host.positions, target[ours].astype(np.int64))
+    if not len(rows):
         return None
-    row = int(np.searchsorted(facts.host.positions, int(target[ours][0])))
-    linked = int(np.count_nonzero(ours))
-    text = f"{count_of(linked, 'backward operator is', 'backward operators are')} linked with the forward "
-    text += f"{'one it belongs' if linked == 1 else 'ones they belong'} to"
-    times = facts.host.starts[np.searchsorted(facts.host.positions, target[ours].astype(np.int64))]
-    return Observation(text, (facts.on_host("the first backward operator", row),), times=times)
+    text = f"{count_of(len(rows), 'backward operator is', 'backward operators are')} linked with the forward "
+    text += f"{'one it belongs' if len(rows) == 1 else 'ones they belong'} to"
+    evidence = (facts.on_host("the first backward operator", int(rows[0])),)
+    return Observation(text, evidence, times=facts.host.starts[rows])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import numpy as np
 
@@ -152,15 +151,12 @@ def device_allocations(facts: SourceFacts, limits: Limits) -> Outcome:
 
 def _sizes(facts: SourceFacts) -> dict[int, int]:
     """Return the bytes of memory of each device by its number, as far as the file tells."""
-    envelope: Any = facts.index.manifest.get("envelope") or {}
-    properties = envelope.get("deviceProperties") if isinstance(envelope, dict) else None
-    sizes = {}
-    for one in properties if isinstance(properties, list) else ():
-        if isinstance(one, dict):
-            number, size = one.get("id"), one.get("totalGlobalMem")
-            if isinstance(number, int) and isinstance(size, int) and size > 0:
-                sizes[number] = size
-    return sizes
+    said = [(one.get("id"), one.get("totalGlobalMem")) for one in facts.index.device_properties]
+    return {
+        number: size
+        for number, size in said
+        if isinstance(number, int) and isinstance(size, int) and size > 0
+    }
 
 
 def _at_peak(facts: SourceFacts, use: AllocatorUse) -> Evidence:
