@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
@@ -215,6 +215,7 @@ def test_header_bar_and_table_have_one_denominator(path: str, corpus_cache: Path
     assert f"busy {100 * share.share:.1f} %" in busy_texts([share])[0]
 
 
+@example([0.75] * 5 + [0.375, 0.0625, 0.0625], 20)
 @given(st.lists(st.floats(1e-9, 1), min_size=1, max_size=8), st.integers(20, 300))
 def test_parts_of_the_bar_fill_it(shares: list[float], cells: int) -> None:
     """Every share has a cell at least, and together they fill the bar."""

@@ -71,8 +71,8 @@ def widths(shares: Sequence[float], cells: int) -> list[int]:
     """Return how many of some cells each share takes, one at least; together all of them."""
     total = sum(shares) or 1.0
     rounded = [max(1, round(cells * share / total)) for share in shares]
-    if rounded:
-        rounded[rounded.index(max(rounded))] += cells - sum(rounded)
+    while rounded and (missing := cells - sum(rounded)):
+        rounded[rounded.index(max(rounded))] += 1 if missing > 0 else -1
     return rounded
 
 
