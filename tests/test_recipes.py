@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Callable
+from importlib.util import cache_from_source
 from pathlib import Path
 
 import pytest
@@ -46,12 +47,11 @@ def follow(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Run]:
 
     def followed(name: str) -> Run:
         home = tmp_path_factory.mktemp("copy")
-        for room in ("core", "tui"):
-            shutil.copytree(
-                ROOT / room, home / "tracelane" / room, ignore=shutil.ignore_patterns("__pycache__")
-            )
-        for file in (ROOT / "src" / "tracelane").glob("*.py"):
-            shutil.copy(file, home / "tracelane")
+        shutil.copytree(
+            *(ROOT / "src" / "tracelane", home / "tracelane"),
+            ignore=shutil.ignore_patterns("__pycache__"),
+            copy_function=_copy_with_bytecode,
+        )
         blocks = BLOCK.findall(RECIPES[name])
         assert blocks, name
         for file, line, text in blocks:
@@ -73,6 +73,15 @@ def follow(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Run]:
         return run
 
     return followed
+
+
+def _copy_with_bytecode(file: str, copy: str) -> None:
+    """Copy a file and what was compiled of it, which is good for a copy of the same time and size."""
+    shutil.copy2(file, copy)
+    if file.endswith(".py") and (compiled := Path(cache_from_source(file))).is_file():
+        target = Path(cache_from_source(copy))
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(compiled, target)
 
 
 def _with_block(text: str, line: str, block: str) -> str:
